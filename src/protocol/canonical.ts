@@ -1,14 +1,14 @@
 /**
- * Converts JSON values to a canonical form, whose JSON text is the same for equal values.
+ * Converts JSON values to a canonical form: equal values have the same JSON text.
  *
  * @module
  */
 import { isObject } from "./jsonrpc.ts";
 
 /**
- * Returns a value whose JSON is the same for equal values, regardless of the order of their keys. An object becomes a
- * list of keys and values, because a sorted copy of an object with very many keys would take ten times as long to
- * create and serialize.
+ * Returns the canonical form of a value, which does not depend on the order of keys. An object becomes a list of keys
+ * and values, because a sorted copy of an object with very many keys would take ten times as long to create and
+ * serialize.
  */
 export function toCanonical(value: unknown): unknown {
   if (Array.isArray(value)) return [0, value.map(toCanonical)];

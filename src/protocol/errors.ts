@@ -26,7 +26,7 @@ export const INSUFFICIENT_SCOPE = -31_403;
 export const UNAUTHENTICATED = -31_401;
 /** The server does not support the protocol version. */
 export const UNSUPPORTED_VERSION = -32022;
-/** The client calls too often. The code is outside of the range that the specification reserves. */
+/** The client sends requests too often. The code is outside of the range that the specification reserves. */
 export const RATE_LIMITED = -31_429;
 /** The server has reached a limit. The code is outside of the range that the specification reserves. */
 export const BUSY = -31_503;
@@ -50,7 +50,7 @@ const KIND: unique symbol = Symbol.for("mcp.error");
  */
 export class McpError extends Error {
   /**
-   * The class name, `McpError`. If the error is the reason of an aborted signal, the name is `AbortError` or
+   * The class name, `McpError`. If the error is the abort reason of a signal, the name is `AbortError` or
    * `TimeoutError`.
    */
   override readonly name: string = "McpError";
@@ -96,7 +96,7 @@ export class McpError extends Error {
     return new McpError(INVALID_PARAMS, message, data);
   }
 
-  /** Creates an error for a message that is invalid, or not allowed at this time (code -32600). */
+  /** Creates an error for a message that is invalid or currently not allowed (code -32600). */
   static invalidRequest(message: string, data?: unknown): McpError {
     return new McpError(INVALID_REQUEST, message, data);
   }
@@ -142,7 +142,7 @@ export class McpError extends Error {
   }
 
   /**
-   * Creates an error for a client that calls too often (code -31429, HTTP status 429). `Retry-After` is
+   * Creates an error for a client that sends requests too often (code -31429, HTTP status 429). `Retry-After` is
    * `data.retryAfterMs` converted to seconds, or 1 second.
    */
   static rateLimited(message: string, data?: unknown): McpError {
@@ -172,7 +172,7 @@ export class McpError extends Error {
 }
 
 /**
- * A tool failure that the model can read and act on. It becomes a result with `isError: true`.
+ * A tool failure that the model can read and act on. The client receives a result with `isError: true`.
  *
  * ```ts
  * import { ToolError } from "@x/mcp";
@@ -210,18 +210,20 @@ export class ResultError extends Error {
   readonly [KIND] = "result";
 }
 
-/** Creates the error for a request that a limit rejects. `problem` completes the message "Cannot …". */
+/**
+ * Creates the error for a request that exceeds a limit. `problem` completes the message "Cannot …; try again later".
+ */
 export function toBusy(problem: string): McpError {
   return new McpError(BUSY, `Cannot ${problem}; try again later`);
 }
 
-// Codes in the reserved range of JSON-RPC that a server may send: codes that a revision of the protocol defines, and
-// codes that the protocol leaves to libraries.
+// Codes in the reserved range of JSON-RPC that a server may send: codes that a protocol revision defines, and codes
+// that the protocol leaves to implementations.
 const KNOWN = /^-32(700|60[0-3]|0([01]\d|2[0-2]|42))$/;
 
 /**
- * Whether a server may send the code of an error: an integer that {@linkcode KNOWN} matches, or that is outside of the
- * reserved range of JSON-RPC.
+ * Whether a server may send the code of an error. The code must be an integer that {@linkcode KNOWN} matches, or an
+ * integer outside of the reserved range of JSON-RPC.
  */
 export function hasValidCode({ code }: McpError): boolean {
   return Number.isInteger(code) && (code < -32768 || code > -32000 || KNOWN.test(`${code}`));

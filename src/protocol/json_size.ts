@@ -21,8 +21,8 @@ export interface JsonSize {
 }
 
 /**
- * Measures a text in one pass. A text that is not JSON is measured up to its end, or up to its first unterminated
- * string.
+ * Measures a text in one pass. If the text is not JSON, the result describes the text up to an unterminated string, or
+ * up to the end of the text.
  */
 export function measureJson(text: string, { depth: maxLevels, values: maxValues }: JsonLimits): JsonSize {
   let depth = 0;
@@ -39,8 +39,8 @@ export function measureJson(text: string, { depth: maxLevels, values: maxValues 
       i = findQuote(text, i + 1);
       if (i < 0) return { values, empty }; // The text ends within a string.
     } else if (code === 44) {
-      // Compare with the limit only at a comma. After an opening bracket, the count may be too high by one, because the
-      // bracket may close immediately.
+      // Compare the count with the limit only at a comma. After an opening bracket, the count may be too high by one,
+      // because a closing bracket may follow immediately.
       if (++values > maxValues) break;
     } else if (code === 123 || code === 91) {
       if (++depth > maxLevels) return { values, empty, excess: "depth" };

@@ -48,7 +48,7 @@ export interface Request {
   /** Bytes of memory that the parameters take. If `text` is set, this number is only an upper bound. */
   readonly weight: number;
   /**
-   * The text of a short message, from which the exact weight is computed on demand. Computing the weight of every
+   * The text of a short message. The exact weight is computed from this text on demand. Computing the weight of every
    * message would take a tenth of the time of a small call.
    */
   readonly text?: string;
@@ -88,7 +88,7 @@ export interface Broken {
 /** The result of parsing one text. */
 export type Incoming = Request | Notification | Response | Batch | Broken;
 
-/** The result for bytes that are not valid UTF-8. */
+/** The result of parsing bytes that are not valid UTF-8. */
 export const NOT_UTF8: Broken = broken(PARSE_ERROR, "it is not UTF-8");
 
 /** Limits for one message. */
@@ -119,7 +119,7 @@ export function parseMessage(text: string, limits: MessageLimits): Incoming {
   } catch {
     return broken(PARSE_ERROR, "it is not valid JSON");
   }
-  // An empty object takes as much memory as two values.
+  // Count an empty object or array twice, because it takes as much memory as two values.
   const max = size ? Math.min(size.values + size.empty, limits.values) : 0;
   if (Array.isArray(value)) {
     const weight = toWeight(text, { max, indexes: countIndexes(text) });
@@ -174,7 +174,7 @@ export function toSuccess(id: Id, result: string): string {
   return `{"jsonrpc":"2.0","id":${toIdText(id)},"result":${result}}`;
 }
 
-/** Serializes an error response. `null` means that the id could not be read; `undefined` omits the id. */
+/** Serializes an error response. Pass `null` as the id if the id could not be read, or `undefined` to omit the id. */
 export function toFailure(id: Id | null | undefined, error: Pick<McpError, "code" | "message" | "data">): string {
   const { code, message, data } = error;
   const toText = (data?: unknown) => JSON.stringify({ jsonrpc: "2.0", id, error: { code, message, data } });
@@ -213,14 +213,14 @@ function broken(code: number, state: string, id?: Id): Broken {
 }
 
 /**
- * Returns a description of the limit that a short text exceeds, if any. Runs before JSON.parse, which would allocate
- * memory for millions of brackets.
+ * Describes the limit that a text exceeds. Returns `undefined` if the text is within the limits. Runs before
+ * JSON.parse, which would allocate memory for millions of brackets.
  */
 function findExcess(text: string, limits: MessageLimits): string | undefined {
   const { depth, values } = limits;
-  // A value takes at least two characters, and a nested object about four. Most messages are therefore too short to
-  // exceed a limit, or a native search shows that they have too few brackets. Only the remaining messages need an exact
-  // measurement.
+  // A value takes at least two characters, and a nested object at least four. Most messages are therefore too short to
+  // exceed a limit, or have too few brackets, which a native search finds quickly. Only the remaining messages need an
+  // exact measurement.
   const arrays = count(text, "[", depth);
   const isFlat = arrays + text.length / 4 <= depth || arrays + count(text, "{", depth) <= depth;
   if (isFlat && text.length < 2 * values) return;

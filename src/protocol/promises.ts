@@ -1,5 +1,5 @@
 /**
- * Recognizes promises.
+ * Recognizes promises, and ignores their rejections.
  *
  * @module
  */

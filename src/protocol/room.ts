@@ -23,8 +23,8 @@ export class Room<T> {
   open(): Promise<T> {
     if (this.#loading) return this.#loading;
     const loading = this.#loading = this.#load();
-    // This handler is the first, so that `loaded` is set before any caller that awaits the promise continues. A later
-    // caller that uses `loaded` therefore cannot overtake the waiting callers.
+    // Register this handler first, so that `loaded` is set before any caller that awaits the promise continues.
+    // Otherwise a later caller that reads `loaded` could overtake the waiting callers.
     loading.then((loaded) => this.#loaded = loaded, () => this.#loading = undefined);
     return loading;
   }

@@ -8,15 +8,18 @@ import { isObject, type Result } from "./jsonrpc.ts";
 import type { TextCopy } from "./text_option.ts";
 
 /**
- * Marks results and text blocks that lack the full copy. JSON.stringify omits the mark, and copies of a marked object
- * keep the mark.
+ * Marks results that lack the full text copy, and the text blocks that replace it. JSON.stringify omits the mark, and
+ * copies of a marked object keep the mark.
  */
 const SHORT: unique symbol = Symbol.for("mcp.shortText");
 
 /** Maximum length of a summary in characters. */
 const MAX_CHARACTERS = 500;
 
-/** Returns the content blocks with the text copy, and an object with the mark for the result. */
+/**
+ * Returns the content blocks of the text copy, and an object to spread into the result. The object marks a result
+ * without the full copy.
+ */
 export function copyText(structured: unknown, kind: TextCopy): { content: Result[]; mark: object } {
   if (kind === "full") return { content: [{ type: "text", text: JSON.stringify(structured) }], mark: {} };
   const content = kind === "none" ? [] : [{ type: "text", text: summarize(structured), [SHORT]: true }];

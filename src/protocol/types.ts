@@ -139,7 +139,7 @@ export interface EmbeddedResource {
 /** One content block of a tool result or a prompt. */
 export type Content = TextContent | ImageContent | AudioContent | ResourceLink | EmbeddedResource;
 
-/** Hints about what a tool does. Clients must treat them as untrusted. */
+/** Hints about what a tool does. Clients must treat these hints as untrusted. */
 export interface ToolAnnotations {
   /** Display name for people. */
   readonly title?: string;
@@ -177,7 +177,7 @@ export interface PromptMessage {
 export interface ClientCapabilities {
   /** Capabilities that the specification does not define, keyed by name. */
   readonly experimental?: Meta;
-  /** The client tells servers which directories and files they can work on (roots). */
+  /** The client lists the directories and files on which servers can work (roots). */
   readonly roots?: { readonly listChanged?: boolean };
   /** Servers can send requests to the client's model (sampling). */
   readonly sampling?: { readonly context?: Meta; readonly tools?: Meta };
@@ -255,13 +255,13 @@ export interface SamplingRequest {
   readonly systemPrompt?: string;
   /** Sampling temperature. The client may ignore this value. */
   readonly temperature?: number;
-  /** Texts after which the model stops generating. */
+  /** Texts at which the model stops generating. */
   readonly stopSequences?: readonly string[];
   /** The servers whose context the client should add to the prompt. Values except `none` are deprecated. */
   readonly includeContext?: "none" | "thisServer" | "allServers";
   /** Metadata for the model's provider. */
   readonly metadata?: Meta;
-  /** Preferences for the model, which the client chooses. */
+  /** The server's preferences for a model. The client chooses the model. */
   readonly modelPreferences?: {
     readonly hints?: readonly { readonly name?: string }[];
     readonly costPriority?: number;

@@ -18,8 +18,8 @@ export interface UriTemplate {
    * the URI does not match. Takes time linear in the length of the URI.
    *
    * - Query and `;` parameters may come in any order, and may be absent. A URI with unknown parameters does not match.
-   * - A variable ends at the first occurrence of the literal text that follows it. A variable after a `{+name}` starts
-   *   after the last occurrence of the literal text that precedes the variable.
+   * - A variable ends at the first occurrence of the literal text that follows the variable. A variable after a
+   *   `{+name}` starts after the last occurrence of the literal text that precedes the variable.
    * - A variable of the path is never empty. Only a `{+name}` can contain a raw `?` or `#`.
    * - Outside of the query, no value can leave its folder, even if encoded. NUL and `..` segments never match. A plain
    *   value also has no slash, no backslash, and is not `.`.
@@ -28,8 +28,8 @@ export interface UriTemplate {
   /** Expands the template as RFC 6570 defines. Omits variables without a value. */
   expand(values: Readonly<Record<string, string | undefined>>): string;
   /**
-   * Builds the URI for these values, from which {@linkcode match} reads the same values. `name` names the resource in
-   * error messages.
+   * Builds the URI from which {@linkcode match} reads these values. `name` is the name of the resource, for error
+   * messages.
    *
    * @throws {TypeError} if a variable of the path is missing or a variable is unknown, or if a value is not a string or
    * would not be read back unchanged.
@@ -54,16 +54,16 @@ export type TemplateVariables<T extends string> = string extends T ? { readonly 
 
 type Values = Readonly<Record<string, string | undefined>>;
 
-// Maximum number of variables per template. Limits the number of searches per URI.
+// Maximum number of variables per template. Limits the number of searches when a URI is matched.
 const MAX_VARIABLES = 50;
 
-/** Parameters at the end of a template. */
+/** The query or `;` parameters of one expression at the end of a template. */
 interface Parameters {
   readonly operator: string;
   readonly names: readonly string[];
   /**
-   * Number of occurrences of the operator in the text before the parameters. That text may contain the operator, but
-   * values cannot.
+   * Position of the operator, as its number of occurrences up to the parameters. The literal text of the template may
+   * contain the operator too, but values cannot.
    */
   readonly skip: number;
 }
@@ -238,8 +238,8 @@ function matchPath({ literals, path, wide }: Parts, uri: string, values: Record<
   }
   for (let i = path.length - 1; i > middle; i--) {
     const { length } = literals[i];
-    // Without this check, lastIndexOf() would find a match at the beginning, because it treats a negative position as
-    // 0.
+    // Without the check of `end`, lastIndexOf() could find a match at the beginning, because it treats a negative
+    // position as 0.
     const at = end <= length ? -1 : uri.lastIndexOf(literals[i], end - length - 1);
     if (at < 0 || !read(values, path[i], uri.slice(at + length, end), PLAIN)) return false;
     end = at;
@@ -247,7 +247,7 @@ function matchPath({ literals, path, wide }: Parts, uri: string, values: Record<
   return start < end && read(values, path[middle], uri.slice(start, end), wide ? WIDE : PLAIN);
 }
 
-/** Decodes a value into `values`. Returns `false` if the variable must not have this value. */
+/** Decodes a value and adds it to `values`. Returns `false` if `kind` does not allow the value. */
 function read(values: Record<string, string>, name: string, raw: string, kind: Kind): boolean {
   try {
     values[name] = decodeURIComponent(raw);

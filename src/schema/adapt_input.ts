@@ -1,6 +1,6 @@
 /**
  * Adapts arguments to their schema before validation: inserts defaults of raw JSON Schema, parses JSON text, and reads
- * dates and similar types from text. Loaded when a schema or a server first needs it.
+ * dates and similar types from text. Loaded when the first schema or option requires an adaptation.
  *
  * @module
  */
@@ -12,7 +12,7 @@ import type { JsonSchema } from "./json_schema.ts";
 import type { Checked } from "./schema.ts";
 import { areMany, endSteps, spend, startSteps, TOO_MANY_STEPS, TooManySteps, weigh } from "./steps.ts";
 
-/** The adaptations to make. By default, the value is not changed. */
+/** The adaptations to make. By default, the value stays unchanged. */
 export interface AdaptOptions {
   /** Whether to insert the `default` of missing properties. */
   readonly defaults?: boolean;
@@ -28,38 +28,41 @@ export interface AdaptOptions {
 /** The keyword that marks types that JSON cannot represent: `date`, `bigint`, `set`, `map` or `pairs`. */
 export const KIND = "x-mcp-kind";
 
-// Maximum number of nested references and alternatives for a single value. Longer chains count as circular.
+// Maximum number of nested references and alternatives that are followed for a single value. Longer chains count as
+// circular.
 const MAX_STEPS = 64;
-// Maximum number of keys that are small integers, per value that JSON text may contain. Engines allocate much memory
-// for such keys, and this memory does not count against the limits of clients.
+// Maximum number of keys that are small integers, as a fraction of the number of values that JSON text may contain.
+// Engines allocate much memory for such keys, and this memory does not count against the limits of clients.
 const INDEXES_PER_VALUE = 1 / 2000;
-// Minimum length in characters of a JSON text whose parsed value is kept, so that it is parsed only once for all
-// alternatives.
+// Length in characters above which the parsed value of a JSON text is kept, so that the text is parsed only once for
+// all alternatives.
 const LONG_TEXT = 1000;
-// Number of tests against alternatives that are allowed for every value and its parts. When the tests are used up, the
-// rest of the value stays unchanged.
+// Number of tests that every validation may make to find the alternatives that values match. When the tests are used
+// up, the rest of the value stays unchanged.
 const MIN_TESTS = 10_000;
-// Additional tests for each unit of the value's weight.
+// Additional tests for each unit of the value's weight, as returned by `weigh`.
 const TESTS_PER_WEIGHT = 10;
-// Maximum number of tests for any value, which take about 100 milliseconds. Without this limit, a long list of items
-// with many alternatives would take minutes. So would a value of a few bytes if the schema nests many alternatives.
+// Maximum number of tests for any value. This number of tests takes about 100 milliseconds. Without this limit, the
+// tests would take minutes for a long list of items with many alternatives, or for a value of a few bytes if the schema
+// nests many alternatives.
 const MAX_TESTS = 1_000_000;
 // Number of name look-ups that take as long as one test, as an exponent of two.
 const NAMES_PER_TEST = 3;
-// Number of compared choices that take as long as one test, as an exponent of two.
+// Number of comparisons with a value of `enum` that take as long as one test, as an exponent of two.
 const CHOICES_PER_TEST = 5;
-// Cost in steps of adapting one value to one schema.
+// Steps for adapting one value to one schema.
 const STEP = 10;
 // Maximum number of adapted values to remember. Limits the memory of one validation.
 const MAX_REMEMBERED = 100_000;
 // If a schema has at most this number of properties, each property is looked up in the value. Otherwise it is cheaper
 // to list the properties of the value.
 const SHORT_SCHEMA = 16;
-// Maximum number of inserted defaults. Without this limit, a short input could cause very many insertions.
+// Maximum number of defaults that are inserted into one value. Without this limit, a short input could cause very many
+// insertions.
 const MAX_DEFAULTS = 10_000;
-// Cost in steps of copying a default, for each unit of its weight.
+// Steps for copying a default, for each unit of its weight.
 const COPY = 5;
-// Maximum weight of a default. Weighing stops at this weight.
+// The weight at which weighing a default stops. A heavier default counts as having this weight.
 const MAX_DEFAULT = 1_000_000;
 const ISO = /^[+-]?\d{4,6}-\d\d-\d\d(T\d\d:\d\d(:\d\d(\.\d+)?)?(Z|[+-]\d\d:?\d\d)?)?$/i;
 
@@ -94,7 +97,7 @@ class InputAdapter {
   #mayTestMore = true;
   #valuesLeft: number;
   #indexesLeft: number;
-  /** The target schemas, by reference. */
+  /** The schemas to which `$ref` values refer, keyed by `$ref`. */
   readonly #targets = new Map<unknown, unknown>();
   readonly #texts = new Map<string, JsonText | undefined>();
   readonly #discriminators = new Map<readonly unknown[], Discriminator | null>();
@@ -105,8 +108,8 @@ class InputAdapter {
    */
   readonly #own = new WeakSet<object>();
   /**
-   * For each schema, the values that were adapted to it: first the values within alternatives, then the values outside
-   * of alternatives. The same value may be reached again through another reference.
+   * The values that were adapted to each schema. The first map is for values within alternatives, the second map for
+   * all other values. The same value may be reached again through another reference.
    */
   readonly #adapted = [new Map<JsonSchema, Set<object>>(), new Map<JsonSchema, Set<object>>()] as const;
   #mayRemember = MAX_REMEMBERED;
@@ -175,8 +178,8 @@ class InputAdapter {
       // Define the property, because assigning to `__proto__` would not add a property.
       Object.defineProperty(made, name, { value: part, writable: true, enumerable: true, configurable: true });
     };
-    // Do not list the properties of the value for a short schema, because a large value may have very many properties
-    // that the schema does not define.
+    // For a schema with few properties, do not list the properties of the value, because the value may have very many
+    // properties that the schema does not define.
     const isShort = properties.size <= SHORT_SCHEMA && !isObject(additionalProperties);
     if (!isShort) spend(properties.size);
     for (const name of isShort ? properties.keys() : Object.keys(value)) {
@@ -197,11 +200,14 @@ class InputAdapter {
     return made;
   }
 
-  /** Returns the value of a JSON text if the schema does not accept a string. Otherwise returns the text. */
+  /**
+   * Parses a text as JSON if the schema does not accept a string. Returns the parsed value, or the text if it was not
+   * parsed.
+   */
   #takeValue(schema: JsonSchema, text: string): unknown {
     const found = this.#findValue(schema, text);
     if (!found) return text;
-    // Subtract the counts, because the limits for values and keys apply to all texts together.
+    // Subtract the values and keys of this text, because their limits apply to all texts together.
     this.#valuesLeft -= found.values;
     this.#indexesLeft -= found.indexes;
     this.#texts.delete(text);
@@ -210,15 +216,18 @@ class InputAdapter {
     return value;
   }
 
-  /** Parses a text as JSON if the schema does not accept a string. */
+  /**
+   * Parses a text as JSON if the schema does not accept a string. Returns `undefined` if the text is not JSON, exceeds
+   * a limit, or contains a value of a type that the schema does not accept.
+   */
   #findValue(schema: JsonSchema, text: string): JsonText | undefined {
     const { jsonText } = this.#options;
     if (!jsonText || this.#takes(schema, "string")) return;
     if (!this.#texts.has(text)) {
       const max = { depth: jsonText.depth, values: this.#valuesLeft, indexes: this.#indexesLeft };
       const found = readJson(text, max);
-      // Remember the outcome for long texts, and for texts that are not JSON, because a parse error takes longer than
-      // any other step.
+      // Remember the outcome for long texts, and for texts that are not JSON, because throwing a parse error takes
+      // longer than parsing a short text.
       if (found && text.length <= LONG_TEXT) return this.#takes(schema, toKind(found.value)) ? found : undefined;
       this.#texts.set(text, found);
     }
@@ -329,12 +338,12 @@ class InputAdapter {
   }
 }
 
-/** The properties that a schema defines, and the defaults of these properties. */
+/** The properties that a schema defines, and the defaults among them. */
 interface Known {
   readonly properties: ReadonlyMap<string, unknown>;
   /**
-   * The defaults, with the weight of objects and arrays. Each insertion copies such a default, because a handler may
-   * change its arguments.
+   * The properties with a default. The weight is 0 for a primitive default. An object or array is copied for each
+   * insertion, because a handler may change its arguments.
    */
   readonly missing: readonly (readonly [name: string, given: unknown, weight: number])[];
 }
@@ -378,7 +387,7 @@ function toRevived(kind: unknown, value: unknown): unknown {
     return Number.isNaN(date.getTime()) ? value : date;
   }
   const isInteger = typeof value === "string" ? /^-?\d{1,1000}$/.test(value) : Number.isSafeInteger(value);
-  // Safe, because `isInteger` is true only for strings and numbers.
+  // The cast is safe, because `isInteger` is true only for strings and numbers.
   if (kind === "bigint" && isInteger) return BigInt(value as string | number);
   if (kind === "set" && Array.isArray(value)) return new Set(value);
   if (kind === "map" && isPlain(value)) return new Map(Object.entries(value));

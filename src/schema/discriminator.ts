@@ -39,7 +39,8 @@ export function findDiscriminator(
 }
 
 /**
- * Returns the constants that a schema allows for a property. Returns `undefined` unless all constants are primitive.
+ * Returns the constants that a schema allows for a property. Returns `undefined` if the property is not limited to
+ * constants, or if a constant is an object or array.
  */
 function findConstants(part: unknown, name: string): readonly unknown[] | undefined {
   const { properties } = Object(part);

@@ -31,8 +31,8 @@ const FORMATS: readonly unknown[] = ["email", "uri", "date", "date-time", undefi
 const IDLE: readonly unknown[] = [undefined, Number.MAX_SAFE_INTEGER, Number.MIN_SAFE_INTEGER];
 
 /**
- * Converts a schema to a form. Drops the pattern of a known format, and bounds at the ends of the safe integers,
- * because forms do not need them.
+ * Converts a schema to a form. Omits the pattern of a known format, and a minimum or maximum that is the smallest or
+ * largest safe integer, because forms do not need these keywords.
  *
  * @throws {TypeError} with the field and the remedy if a form cannot express the schema. `place` is the location of the
  * schema, for the error message.
@@ -54,7 +54,7 @@ export function toForm(schema: Schema, place: string): Form {
   };
 }
 
-/** Returns the schema of a field of the form. Returns the reason as a string if a form cannot express the field. */
+/** Returns the schema of a form field. If a form cannot express the field, returns the reason as a string. */
 function toField(given: unknown, $defs: unknown): JsonSchema | string {
   const field = resolve(given, $defs);
   const many = field.type === "array";

@@ -29,10 +29,11 @@ const TYPES: readonly HeaderParam["type"][] = ["string", "integer", "boolean"];
 export function findHeaderParams(schema: JsonSchema): readonly HeaderParam[] {
   const found: HeaderParam[] = [];
 
-  // `path` is `undefined` if a keyword other than `properties` leads to the node. The annotation is not allowed there.
+  // `path` is `undefined` if a keyword other than `properties` leads to the node. Such a node must not have the
+  // annotation.
   function visit(node: JsonSchema, name: string, path: readonly string[] | undefined): void {
     const header = node["x-mcp-header"];
-    // `undefined` counts as missing, because JSON omits such a property.
+    // An annotation with the value `undefined` counts as missing, because JSON omits it.
     if (header !== undefined) {
       const refuse = (state: string) => new TypeError(`Cannot use the x-mcp-header of "${name}": ${state}`);
       const type = TYPES.find((type) => type === node.type);

@@ -32,19 +32,19 @@ type Value = Readonly<Record<string, unknown>>;
 // Maximum number of reported issues. The first issues suffice for a model to correct its call, and thousands of issues
 // would only fill its context.
 const MAX_ISSUES = 20;
-// Cost in steps of a subschema.
+// Steps for checking a value against a subschema.
 const STEP = 10;
-// Cost in steps of an issue.
+// Steps for reporting an issue.
 const FAILURE = 60;
-// Cost in steps of a property of an object with very many properties.
+// Steps for each property of an object with very many properties.
 const NAME = 12;
-// Cost in steps of remembering an item or a name as evaluated.
+// Steps for remembering that an item or a property was evaluated.
 const TRACKED = 8;
-// Maximum length of a message about alternatives, in characters.
+// Maximum length, in characters, of a message that explains why a value matches no alternative.
 const MAX_MISFIT = 300;
 // Maximum number of outcomes to remember. Limits the memory of one validation.
 const MAX_REMEMBERED = 100_000;
-// Number of keys of an object above which remembering its keys is faster than listing its keys again.
+// Number of keys from which remembering the keys of an object is faster than listing the keys again.
 const MANY_KEYS = 64;
 
 /** Inspects a schema and creates its validator. See {@linkcode inspectJsonSchema} and {@linkcode createCheck}. */
@@ -78,7 +78,10 @@ function createCheck(inspected: Inspected): (value: unknown) => Issue[] {
   return (value) => validator.validate(value);
 }
 
-/** Validates values against a schema, one value at a time. The fields hold the state of the current validation. */
+/**
+ * Validates values against a schema, one value at a time, because the fields contain the state of the current
+ * validation.
+ */
 class Validator {
   readonly #refs: ReadonlyMap<unknown, Sub>;
   readonly #patterns: ReadonlyMap<unknown, RegExp>;
@@ -90,7 +93,7 @@ class Validator {
   readonly #discriminators = new WeakMap<readonly Sub[], ShownDiscriminator | null>();
   #path: Key[] = [];
   #issues: Issue[] = [];
-  /** Number of issues so far. */
+  /** Number of issues found so far, including issues without a message. */
   #found = 0;
   /** Number of issues at which the validation stops. */
   #limit = MAX_ISSUES;
@@ -101,8 +104,8 @@ class Validator {
   /** The keys of `#listed`. */
   #keys: readonly string[] = [];
   /**
-   * The outcomes for values that may be reached again through other references or alternatives. Keyed by schema, then
-   * by value.
+   * The outcomes for values that may be reached again through another reference or alternative, keyed by schema and
+   * then by value.
    */
   #known = new Map<Node, Map<object, Outcome>>();
   #firsts = new Map<Node, Map<object, string>>();
@@ -170,8 +173,8 @@ class Validator {
     else if (isObject(value)) this.#checkProperties(sub, value, own);
     if (!sub.hasForms && !own || this.#isDone()) return;
     this.#checkForms(sub, value, own);
-    // If patterns are ignored, stop before `not` and `if`. A value may match their schemas only because the patterns
-    // were ignored, and would be rejected wrongly.
+    // If patterns are ignored, do not check `not` and `if`. A valid value may match the schema of `not` or `if` only
+    // because its pattern was ignored, and would then be rejected.
     if (this.#isPartial) return;
     this.#checkConditions(sub, value, own);
     if (!own) return;
@@ -190,7 +193,7 @@ class Validator {
       spend(TRACKED * (keys?.size ?? 0));
       return keys?.forEach((key) => seen?.add(key));
     }
-    // If the message of a known failure is needed, check the value again.
+    // Use a known failure only if its message is not needed. Otherwise check the value again.
     if (known === false && this.#isSilent) return this.#fail("");
     const before = this.#found;
     const own = seen && new Set<Key>();
@@ -208,7 +211,7 @@ class Validator {
     else known.set(sub, new Map([[value, outcome]]));
   }
 
-  /** Checks a part of a value. Returns `false` if there is no schema for the part. */
+  /** Checks an item or property of a value. Returns `false` if no schema applies to the item or property. */
   #checkPart(key: Key, sub: Sub | undefined, item: unknown, own: Set<Key> | undefined): boolean {
     if (sub === undefined) return false;
     this.#path.push(key);
@@ -219,8 +222,8 @@ class Validator {
   }
 
   /**
-   * Returns the keys of an object. The keys are kept for the next keyword, because listing many keys takes
-   * milliseconds.
+   * Returns the keys of an object. Keeps the keys of a large object for the next keyword, because listing many keys
+   * takes milliseconds.
    */
   #listKeys(value: object): readonly string[] {
     if (value === this.#listed) return this.#keys;
@@ -231,7 +234,7 @@ class Validator {
     return this.#keys = keys;
   }
 
-  /** Whether a value is an object or an array that is not empty. */
+  /** Whether a value is a non-empty object or array. */
   #hasParts(value: unknown): boolean {
     if (Array.isArray(value)) return value.length > 0;
     return typeof value === "object" && value !== null && this.#listKeys(value).length > 0;
@@ -311,7 +314,10 @@ class Validator {
     required?.forEach((names) => this.#checkRequired(names, value));
   }
 
-  /** Checks the properties that have an `enum` or `const`, because alternatives often differ by these properties. */
+  /**
+   * Checks the properties that have an `enum` or `const`. They are checked first, because alternatives often differ in
+   * these properties.
+   */
   #checkConstants(constants: readonly (readonly [string, Node])[], value: Value): void {
     spend(2 * constants.length);
     for (const [key, sub] of constants) {
@@ -383,7 +389,7 @@ class Validator {
     if (fitting > 1 && !this.#isPartial) this.#expect("exactly one matching schema of oneOf", fitting);
   }
 
-  /** Counts the alternatives that a value matches. Reports an issue if the value matches none of the alternatives. */
+  /** Counts the alternatives that a value matches. Reports an issue if the value matches no alternative. */
   #countFitting(forms: readonly Sub[], { given, value, own, isEnough }: Alternatives): number {
     if (isObject(value) && this.#checkDiscriminated(forms, given, value, own)) return 1;
     let fitting = 0;
@@ -411,8 +417,8 @@ class Validator {
   }
 
   /**
-   * Checks an object against the only alternative that it can match. Returns `false` if it may match several
-   * alternatives.
+   * Checks an object against the only alternative that it can match. Returns `false` without a check if the object may
+   * match several alternatives.
    */
   #checkDiscriminated(forms: readonly Sub[], all: unknown, value: Value, seen?: Set<Key>): boolean {
     const known = this.#findDiscriminator(forms, all);
@@ -554,7 +560,7 @@ class Validator {
   }
 }
 
-/** The outcome for a value. `false` means that the value does not match. For a match, `true` or the evaluated keys. */
+/** The outcome for a value: `false` if the value does not match, otherwise `true` or the evaluated keys. */
 type Outcome = boolean | ReadonlySet<Key>;
 
 const TOO_DEEP: Issue = {
@@ -636,7 +642,7 @@ function allows(sub: Node, value: unknown): boolean {
   return typeof value === "object" && value !== null || findChoices(sub).every(({ values }) => values.has(value));
 }
 
-/** A discriminator. `shown` lists its first values, for error messages. */
+/** A discriminator. `shown` contains the first values of the property, for error messages. */
 interface ShownDiscriminator extends Discriminator {
   readonly shown: string;
 }
@@ -649,7 +655,8 @@ function toChoices(list: readonly unknown[]): Choices {
   };
 }
 
-// Formats the first values of a list. Fifty values fill 200 characters, even if each value is a single digit.
+// Formats the first values of a list, in at most 200 characters. Fifty values fill these characters even if each value
+// is a single digit.
 function showChoices(list: readonly unknown[]): string {
   return cut(list.slice(0, 50).map(show).join(" or "), 200);
 }

@@ -6,9 +6,9 @@
 import { isObject } from "../protocol/jsonrpc.ts";
 import { spend } from "./steps.ts";
 
-/** Cost in steps per value. */
+/** Steps for each value. */
 const STEP = 20;
-/** Cost in steps per name. Names cost more than values, because they are sorted. */
+/** Steps for each name. Names take more steps than values, because names are sorted. */
 const NAME = 24;
 
 /** Returns a text that is the same for all values that are equal as JSON. */
@@ -29,16 +29,17 @@ export function toKey(value: unknown): string {
   spend(NAME * names.length);
   let text = "{";
   for (const name of names) {
-    // Each name follows its length, so that names need no quotes. The comma separates a value from the next length.
+    // Write the length before each name, so that names need no quotes. The comma separates the value from the length of
+    // the next name.
     if (value[name] !== undefined) text += `${name.length}:${name}${toKey(value[name])},`;
   }
   return text + "}";
 }
 
 /**
- * Whether a list contains two items that are equal as JSON. Sorts the items instead of adding them to a set. Engines
- * hash numbers and strings of digits without a secret, so a client could send items whose hashes all collide. Sorting
- * also takes less time.
+ * Whether a list contains two items that are equal as JSON. Sorts the items instead of adding them to a set, because
+ * engines hash numbers and strings of digits without a secret, so a client could send items whose hashes all collide.
+ * Sorting is also faster.
  */
 export function hasEqual(list: readonly unknown[]): boolean {
   const numbers: number[] = [];
@@ -49,8 +50,7 @@ export function hasEqual(list: readonly unknown[]): boolean {
     if (typeof item === "number" && Number.isFinite(item)) numbers.push(item);
     else if (typeof item === "string") {
       spend(item.length >> 2);
-      // The quotation mark distinguishes texts from other values, because the key of another value never begins with a
-      // quotation mark.
+      // The quotation mark distinguishes texts from other values, whose keys never begin with a quotation mark.
       keys.push('"' + item);
     } else keys.push(toKey(item));
   }

@@ -9,12 +9,15 @@ import type { JsonSchema } from "./json_schema.ts";
 /** A schema: a node, `true` if every value is valid, or `false` if no value is valid. */
 export type Sub = boolean | Node;
 
-/** Schemas, keyed by name. A map and not an object, because a name may equal the name of an inherited property. */
+/**
+ * Schemas, keyed by name. The type is a map instead of an object, because a name may equal the name of an inherited
+ * property.
+ */
 export type Named<T> = ReadonlyMap<string, T>;
 
 /**
- * Keywords whose values are not schemas. `inspectJsonSchema` does not check these values: a wrong value has no effect,
- * or makes the validation fail.
+ * Keywords whose values are not schemas. `inspectJsonSchema` does not check most of these values: an invalid value has
+ * no effect, or makes the validation fail.
  */
 interface Keywords {
   readonly minimum?: number;
@@ -48,15 +51,17 @@ export interface Node extends Keywords {
   readonly hasChoices: boolean;
   /** The values that `enum` and `const` allow, computed when they are first needed. */
   choices?: readonly Choices[];
-  /** Whether any keyword applies to an array. */
+  /** Whether the schema has any keyword for arrays. */
   readonly hasItems: boolean;
   /** The schemas of the first items, one schema per item. */
   readonly tuple?: readonly Sub[];
-  /** The schema of the items after the first items. */
+  /** The schema of the items that follow the items of `tuple`. */
   readonly items?: Sub;
   readonly uniqueItems: boolean;
   readonly contains?: Sub;
-  /** Whether a keyword applies to each name of an object, even to names that `properties` does not define. */
+  /**
+   * Whether the check must visit every property of an object, including properties that `properties` does not define.
+   */
   readonly hasNames: boolean;
   readonly properties?: Named<Sub>;
   /** The properties that have an `enum` or a `const`. */
@@ -66,7 +71,7 @@ export interface Node extends Keywords {
   readonly propertyNames?: Sub;
   /** The values of `dependentRequired`, `dependentSchemas` and `dependencies`. */
   readonly dependents: readonly Named<Sub | readonly string[]>[];
-  /** Whether any keyword applies a schema to the value itself. */
+  /** Whether any keyword applies a schema to the value itself instead of its items or properties. */
   readonly hasForms: boolean;
   readonly allOf?: readonly Sub[];
   readonly anyOf?: readonly Sub[];
@@ -105,7 +110,7 @@ export const Types: Readonly<Record<string, number>> = {
   string: 64,
 };
 
-/** A node while its subschemas are being added. */
+/** A node to which the subschemas are still being added. */
 type Draft = { -readonly [Key in keyof Node]: Node[Key] };
 
 /**
@@ -120,7 +125,7 @@ export class Nodes {
     if (!isObject(schema)) return schema !== false;
     const known = this.#known.get(schema);
     if (known) {
-      // The same object in two places of a schema acts like a reference.
+      // An object that occurs in two places of a schema has the same effect as a reference.
       known.isShared = true;
       return known;
     }
@@ -146,7 +151,7 @@ export class Nodes {
     node.items = one(isList ? "additionalItems" : "items");
     node.contains = one("contains");
     node.properties = toNamed(schema.properties, (part) => this.find(part));
-    // Collect constants only if the check of another property may take many steps. Checking the constants first can
+    // Collect constants only if the check of any property may take many steps, because checking the constants first can
     // then save these steps.
     if ([...node.properties?.values() ?? []].some(isDeep)) {
       const isConstant = (entry: [string, Sub]): entry is [string, Node] => hasChoices(entry[1]);

@@ -22,7 +22,7 @@ export interface Issue {
 
 // Maximum depth of nested subschemas. A deeper schema could overflow the stack.
 const MAX_DEPTH = 64;
-// Maximum number of subschemas. A larger schema is a mistake or an attack.
+// Maximum number of subschemas. A schema with more subschemas is a mistake or an attack.
 const MAX_SUBSCHEMAS = 10_000;
 const TYPES = /^"(null|boolean|object|array|number|string|integer)"$/;
 /** Keywords that contain schemas, keyed by names that the author chooses. */
@@ -55,7 +55,7 @@ export function toPath(keys: readonly PropertyKey[]): string {
 
 /** The result of inspecting a schema. */
 export interface Inspected {
-  /** Target schemas, keyed by reference. The key of the root schema is `#`. */
+  /** The schemas to which references refer, keyed by reference. The key of the root schema is `#`. */
   readonly refs: ReadonlyMap<unknown, unknown>;
   readonly patterns: ReadonlyMap<unknown, RegExp>;
   /** Whether the schema has `unevaluatedItems` or `unevaluatedProperties`. */
@@ -69,7 +69,10 @@ export interface Inspected {
 export interface InspectOptions {
   /** Name of the schema, for error messages. Defaults to "JSON Schema". */
   readonly name?: string;
-  /** Whether patterns are neither compiled nor run, because their author is not trusted. Defaults to `false`. */
+  /**
+   * Whether to ignore patterns, because the author of the schema is not trusted. Ignored patterns are neither compiled
+   * nor run. Defaults to `false`.
+   */
   readonly ignoresPatterns?: boolean;
 }
 
@@ -95,8 +98,8 @@ export function inspectJsonSchema(
   }
   const draft7 = dialect.includes("draft-07");
   /**
-   * The visited schemas. The value is `true` if the schema contains or references the schema that is being visited, and
-   * applies to the same value.
+   * The visited schemas. The entry of a schema is `true` while the schemas that apply to the same value are being
+   * visited, in order to find references that loop.
    */
   const open = new Map<JsonSchema, boolean>();
   const refs = new Map<unknown, unknown>([["#", schema]]);
@@ -162,7 +165,8 @@ export function inspectJsonSchema(
     }, schema);
   }
 
-  // Queue the schemas for parts of the value, so that `true` in `open` marks only schemas that apply to the same value.
+  // The schemas for items and properties. They are visited later, so that `true` in `open` marks only schemas that
+  // apply to the same value.
   const queue: Parameters<typeof visit>[] = [];
   visit(schema, name, 0);
   for (const waiting of queue) visit(...waiting);

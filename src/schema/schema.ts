@@ -14,9 +14,9 @@ export type { JsonSchema, StandardIssue, StandardResult };
  * - A schema from a library that implements Standard Schema and Standard JSON Schema, such as zod 4.2 and later and
  *   arktype.
  * - A shape, which is an object of such schemas: `{ a: z.number(), b: z.string().optional() }`.
- * - A raw JSON Schema. The dialect is 2020-12, or draft-07 if `$schema` is set to it. The server inserts the `default`
- *   of missing properties, except within `anyOf`, `oneOf` and `if`. TypeScript infers the type of the values if the
- *   schema is a literal.
+ * - A raw JSON Schema. The dialect is 2020-12, or draft-07 if `$schema` names draft-07. The server inserts the
+ *   `default` of missing properties, except within `anyOf`, `oneOf` and `if`. TypeScript infers the type of the values
+ *   if the schema is a literal.
  *
  * For zod 3, zod/mini and plain valibot, and for dates, bigints, sets and maps, use `toStandardSchema` of
  * `@x/mcp/schema`.
@@ -49,7 +49,9 @@ export interface StandardProps<Output = unknown, Input = unknown> {
   readonly types?: { readonly input: Input; readonly output: Output } | undefined;
 }
 
-/** The output type of a schema. The type of any object for a raw JSON Schema that is not a literal. */
+/**
+ * The output type of a schema. For a raw JSON Schema that is not a literal, the type is an object with any properties.
+ */
 export type Infer<S> = S extends StandardTypes<infer Output, unknown> ? Output
   : S extends Shape ? InferShape<{ [K in keyof S]: Infer<S[K]> }>
   : S extends { readonly type: "object" } ? InferType<"object", S>

@@ -88,7 +88,7 @@ export function compileSchema(schema: Schema, { use, place }: SchemaOptions): Co
     // As an input, `{}` is a shape, because inputs are objects. As an output, `{}` is a JSON Schema that accepts any
     // value.
     made = !Array.isArray(schema) && (shapes.length || use === "input" && !parts.length)
-      ? compileShape(schema as Shape, { write, use }) // Safe, because every property is a Standard Schema.
+      ? compileShape(schema as Shape, { write, use }) // The cast is safe, because every property is a Standard Schema.
       : compileJson(toRoot(schema), inspectJsonSchema(schema, { name }));
   }
   compiled[use].set(schema, made);
@@ -96,13 +96,13 @@ export function compileSchema(schema: Schema, { use, place }: SchemaOptions): Co
 }
 
 /**
- * Maximum number of parts of a schema that are searched for the cause of an error. Without this limit, the search would
- * never end if a getter creates a new part for each access.
+ * Maximum number of schema parts that are searched for the cause of an error. Without this limit, the search would
+ * never end if a getter returned a new part at each access.
  */
 const MAX_PARTS = 1000;
 
-// Finds the field that causes a conversion error, because zod's errors do not name the field. The cause is a part that
-// cannot be converted, although all of its own parts can be converted.
+// Finds the field that causes a conversion error, because zod's errors do not name the field. The cause is the
+// innermost part that cannot be converted.
 function findUnshown(
   schema: StandardSchema,
   show: (schema: StandardSchema) => unknown,
@@ -126,8 +126,8 @@ function findUnshown(
 }
 
 /**
- * Returns the parts of a schema, each with the name of its field, if it is a field. Only zod exposes the parts of its
- * schemas.
+ * Returns the parts of a schema. The names are the field name of a part that is a field, otherwise empty. Only zod
+ * exposes the parts of its schemas.
  */
 function listParts(schema: StandardSchema & { readonly def?: unknown }): (readonly [string[], StandardSchema])[] {
   return Object.entries(Object(schema.def)).flatMap(([key, value]: [string, unknown]) => {
@@ -146,7 +146,7 @@ function compileShape(
   const json = {
     type: "object",
     properties: Object.fromEntries(parts.map(([name, part]) => {
-      // Rewrite references to the root of a part, because the root of the part is now a property.
+      // Rewrite references to the root of the part, because that root is now a property of the object.
       const text = JSON.stringify(write(part, [name]));
       return [name, JSON.parse(text.replaceAll('"$ref":"#', `$&/properties/${encodeURIComponent(name)}`))];
     })),
@@ -162,7 +162,10 @@ function compileShape(
   };
 }
 
-/** Loads code that few servers need, because most servers describe their inputs with Standard Schemas. */
+/**
+ * Loads the code for raw JSON Schemas and text values. Few servers need this code, because most servers describe their
+ * inputs with Standard Schemas.
+ */
 export const schemaRoom: Room<typeof import("./schema_room.ts")> = new Room(() => import("./schema_room.ts"));
 
 function compileJson(json: JsonSchema, inspected: Inspected): CompiledSchema {

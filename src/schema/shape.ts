@@ -1,5 +1,5 @@
 /**
- * Checks values against a shape, which is an object of schemas. Loaded with the first value.
+ * Checks values against a shape, which is an object of schemas. Loaded when the first value is validated.
  *
  * @module
  */

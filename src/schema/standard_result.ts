@@ -19,8 +19,8 @@ export interface StandardIssue {
 }
 
 /**
- * Checks the result of a schema's validation. Without this check, a function that is not a validator, and returns no
- * value, would turn every input into `undefined`.
+ * Checks the result of a schema's `validate`. Without this check, a `validate` function that returns nothing would turn
+ * every input into `undefined`.
  *
  * @throws {TypeError} if the result has neither a value nor issues.
  */

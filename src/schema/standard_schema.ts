@@ -58,7 +58,7 @@ export function toStandardSchema<const S extends StandardSchema | Shape>(
     "~standard": {
       version: 1,
       vendor: "x-mcp",
-      // Safe, because the output of the schema has the inferred type.
+      // The cast is safe, because the output of the schema has the inferred type.
       validate: validate as (value: unknown) => StandardResult<Infer<S>> | Promise<StandardResult<Infer<S>>>,
       jsonSchema: { input: () => shown.input, output: () => shown.output },
     },
@@ -87,7 +87,7 @@ function isRequired(schema: StandardSchema, use: Use): boolean {
   return Object(schema["~standard"].validate(undefined)).issues !== undefined;
 }
 
-/** JSON Schemas of types that JSON cannot represent. */
+/** JSON Schemas for types that JSON cannot represent, in the form in which clients send them. */
 const SENT: Readonly<Record<string, JsonSchema>> = {
   date: { type: "string", format: "date-time", [KIND]: "date" },
   bigint: { type: "string", pattern: "^-?\\d+$", [KIND]: "bigint" },
@@ -95,8 +95,8 @@ const SENT: Readonly<Record<string, JsonSchema>> = {
   map: { type: "object", [KIND]: "map" },
 };
 /**
- * JSON Schemas of types whose form in a result differs from {@linkcode SENT}. In a result, a bigint is a number if a
- * number can represent the bigint exactly.
+ * JSON Schemas for types that have another form in results than in {@linkcode SENT}. In a result, a bigint is a number
+ * if a number can represent the bigint exactly.
  */
 const RETURNED: Readonly<Record<string, JsonSchema>> = {
   bigint: { type: ["integer", "string"], pattern: "^-?\\d+$", [KIND]: "bigint" },
@@ -125,7 +125,7 @@ const SAME: Readonly<Record<string, string>> = {
   exactoptional: "optional",
   undefinedable: "optional",
 };
-/** Names of the property that contains the inner schema, for kinds that only wrap another schema. */
+/** Names of properties that may contain the inner schema of a schema that only wraps another schema. */
 const INNER = ["innerType", "wrapped", "schema", "type"];
 const FORMATS: Readonly<Record<string, string>> = {
   email: "email",
@@ -151,7 +151,7 @@ class Writer {
   readonly #use: Use;
   readonly #path: string[];
   /**
-   * The schemas around the schema that is being converted. A schema that contains itself has the name of its
+   * The schemas around the schema that is being converted. If a schema contains itself, its entry is the name of its
    * definition.
    */
   readonly #open = new Map<unknown, string | undefined>();
@@ -201,7 +201,10 @@ class Writer {
     return json;
   }
 
-  /** Returns the JSON Schema that the schema's library creates, and adds the types that the library cannot convert. */
+  /**
+   * Returns the JSON Schema that the schema library creates, with {@linkcode SENT} or {@linkcode RETURNED} for types
+   * that the library cannot convert.
+   */
   #ask(jsonSchema: NonNullable<StandardSchema["~standard"]["jsonSchema"]>): JsonSchema {
     const fallback = ({ base, code, domain, proto }: Record<string, unknown>) => {
       const kind = String(domain ?? Object(proto).name ?? code).toLowerCase();
@@ -233,7 +236,7 @@ class Writer {
 
   #describeKind(kind: string, def: Def, its: Def): JsonSchema | undefined {
     const all = (parts: unknown, name = "[]") =>
-      Array.from(parts as Iterable<unknown>, (part) => this.#inside(name, part)); // Safe, because `parts` is a list.
+      Array.from(parts as Iterable<unknown>, (part) => this.#inside(name, part)); // The cast is safe, because `parts` is a list.
     switch (kind) {
       case "literal":
       case "enum":
@@ -316,7 +319,7 @@ function toChoices(values: unknown): JsonSchema | undefined {
   const entries = Array.isArray(values) ? undefined : Object.entries(Object(values));
   const all: readonly unknown[] = entries
     ? entries.filter(([name]) => typeof Object(values)[Object(values)[name]] !== "number").map(([, value]) => value)
-    : Array.from(values as Iterable<unknown>); // Safe, because `values` is a list.
+    : Array.from(values as Iterable<unknown>); // The cast is safe, because `values` is a list.
   if (!all.every((one) => one === null || /^(string|number|boolean)$/.test(typeof one))) return;
   const types = [...new Set(all.map((one) => one === null ? "null" : typeof one))];
   return { type: types.length === 1 ? types[0] : types, ...(all.length === 1 ? { const: all[0] } : { enum: all }) };
@@ -364,9 +367,9 @@ function toBounds(kind: string, def: Def, its: Def): JsonSchema {
   return json;
 }
 
-/** Returns a check in the form of zod 3 and valibot. Converts the names of zod 4. */
+/** Returns a check with the names that zod 3 and valibot use. Converts a check of zod 4 to these names. */
 function toCheck(check: unknown): Def {
-  // `undefined` if the check is from another library.
+  // `undefined` if the check is from zod 3 or valibot.
   const def: Def | undefined = Object(Object(check)._zod).def as Def | undefined;
   if (!def) return Object(check);
   const { check: name, minimum, maximum, length, value = minimum ?? maximum ?? length, inclusive, format, pattern } =

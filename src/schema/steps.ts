@@ -11,16 +11,16 @@
 const BASE = 200_000;
 /** Additional steps for each keyword or value in the schema. */
 const PER_KEYWORD = 20;
-/** Additional steps for each unit of the value's weight, which is about its length as JSON text. */
+/** Additional steps for each unit of the value's weight. The weight is about the length of the value as JSON text. */
 const PER_WEIGHT = 200;
-/** Maximum steps of any validation. This number of steps takes less than 250 milliseconds. */
+/** Maximum number of steps of any validation. This number of steps takes less than 250 milliseconds. */
 const MAX = 12_000_000;
 /**
- * Maximum number of keywords of a schema that are counted, because more keywords could not raise the limit above
- * {@linkcode MAX}.
+ * Maximum number of keywords that are counted in a schema. Counting more keywords would not raise the limit, because
+ * the limit is at most {@linkcode MAX}.
  */
 const MAX_KEYWORDS = MAX / PER_KEYWORD;
-/** Weight of a value, in addition to the characters of a text. */
+/** Weight of each value if the characters of texts and names are counted too. */
 const VALUE = 4;
 
 // The state of the current validation. Validations are synchronous, so they never overlap. The numbers are small
@@ -53,17 +53,13 @@ export function endSteps(): number {
   return steps;
 }
 
-/**
- * Adds `count` steps.
- *
- * @throws {TooManySteps} if the limit is exceeded.
- */
+/** Adds `count` steps to the current validation. @throws {TooManySteps} if the limit is exceeded. */
 export function spend(count: number): void {
   steps += count;
   if (steps > limit) raiseLimit();
 }
 
-/** Whether the validation has taken so many steps that it is worth remembering outcomes. */
+/** Whether the validation has taken so many steps that remembering outcomes saves time. */
 export function areMany(): boolean {
   return steps > MANY;
 }
@@ -91,8 +87,8 @@ function raiseLimit(): void {
 }
 
 /**
- * Returns the weight of a value: the number of values that it contains. `countsText` also counts the characters of
- * texts and names. Stops counting above `max`.
+ * Returns the weight of a value: the number of values that it contains. With `countsText`, each value counts as
+ * {@linkcode VALUE}, and the characters of texts and names are added. Stops counting above `max`.
  */
 export function weigh(whole: unknown, max: number, countsText: boolean): number {
   const each = countsText ? VALUE : 1;
@@ -104,7 +100,7 @@ export function weigh(whole: unknown, max: number, countsText: boolean): number 
     if (countsText && typeof value === "string") weight += value.length;
     if (typeof value !== "object" || !value) continue;
     if (Array.isArray(value)) {
-      // Stop at `max`, because the rest of a long list cannot change the result, and would only take memory.
+      // Stop at `max`, because the rest of a long list would take memory, although the weight is already above `max`.
       for (let i = 0; i < value.length && open.length <= max; i++) open.push(value[i]);
       continue;
     }

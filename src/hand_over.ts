@@ -8,8 +8,9 @@ import { deno } from "./runtime.ts";
 /**
  * Loads and runs the CLI. `entry` is the URL of the file that was run.
  *
- * Does nothing in a bundle. The caller's test of `import.meta.main` is not enough, because some bundlers keep the test,
- * and it is true in their output. In a bundle, `entry` is the URL of this file, or is not named `mod`.
+ * Does nothing in a bundle. The caller's test of `import.meta.main` does not exclude bundles, because
+ * `import.meta.main` is true in the output of some bundlers. In a bundle, `entry` is the URL of this file, or is not
+ * named `mod`.
  */
 export function handOver(entry: string): void {
   if (entry === import.meta.url || !/\/mod\.[jt]s$/.test(entry)) return;
@@ -31,7 +32,7 @@ function findProblem(error: unknown): string | undefined {
   const { protocol, pathname } = new URL(".", import.meta.url);
   if (/^Requires read access/.test(error.message)) {
     const folder = decodeURIComponent(pathname).replace(/\/$/, "");
-    return `Deno may not read the files of the CLI; run the command again with -A, or with --allow-read=${folder}`;
+    return `Deno has no permission to read the files of the CLI; run the command again with -A, or with --allow-read=${folder}`;
   }
   if (protocol !== "file:") return `${error.message.trim()}; run deno cache jsr:@x/mcp/cli to download the CLI`;
 }

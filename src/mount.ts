@@ -70,7 +70,7 @@ export interface Mount extends Server {
 export function mount(servers: readonly Server[], options: MountOptions = {}): Mount {
   checkOptions("mount", options, OPTIONS);
   if (!Array.isArray(servers)) {
-    throw new TypeError("Cannot mount: the servers are not a list; write mount([server, …])");
+    throw new TypeError("Cannot mount: the servers must be a list; write mount([server, …])");
   }
   const { handlers = [] } = options;
   const find = createRouter(servers);
@@ -139,7 +139,9 @@ function createRouter(servers: readonly Server[]): (url: string) => Server | und
     const shape = path.replace(/:\w+/g, ":");
     const other = shapes.get(shape);
     if (other) {
-      const state = `server ${other[INTERNALS].name} also has the path ${path}; give each server a different path`;
+      const { name: owner, http } = other[INTERNALS];
+      const state =
+        `its path ${path} conflicts with the path ${http.path} of server ${owner}; give each server a different path`;
       throw new TypeError(`Cannot mount ${name}: ${state}`);
     }
     shapes.set(shape, server);
@@ -181,7 +183,7 @@ function escape(text: string): string {
   return text.replace(/[.*+?^${}()|[\]\\]/g, "\\$&");
 }
 
-// Check all servers before changing any, so that the servers can still be mounted after an error.
+// Check all servers before changing a server, so that the servers can still be mounted after an error.
 function checkUnmounted(servers: readonly Server[]): void {
   for (const { [INTERNALS]: { host, name } } of servers) {
     if (host.root) throw new TypeError(`Cannot mount ${name}: this server is already mounted; create a second server`);

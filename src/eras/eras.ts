@@ -22,7 +22,7 @@ export interface SelectiveEra extends Era {
 
 const METHOD_NOT_ALLOWED: Reply = { status: 405, headers: { allow: "POST" } };
 
-/** Creates the legacy era. It serves only `revisions`. */
+/** Creates the legacy era, which serves only `revisions`. */
 export type LoadOlder = (engine: Engine, revisions: readonly Revision[]) => Promise<Era>;
 
 /** Creates an era that serves `revisions`. Never loads the code of an era to which none of these revisions belongs. */
@@ -61,7 +61,7 @@ export class LazyEra implements Era {
     this.#room = new Room(load);
   }
 
-  // While the code loads, messages wait. The era then accepts them in the order in which they arrived.
+  // While the code loads, messages wait. The era then accepts the waiting messages in the order of their arrival.
   accept(message: Incoming, link: Link): Reply | Promise<Reply> {
     const { loaded } = this.#room;
     return loaded ? loaded.accept(message, link) : this.#room.open().then((era) => era.accept(message, link));

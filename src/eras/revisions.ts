@@ -56,7 +56,7 @@ function findUnserved(message: Incoming, { version }: Link, served: readonly str
   }
   const stated = isObject(params?._meta) ? params._meta[META_VERSION] ?? version : version;
   if (typeof stated !== "string" || served.includes(stated)) return;
-  // The era rejects revisions that do not exist.
+  // Do not report an unknown revision here, because the era rejects unknown revisions.
   const known: readonly string[] = REVISIONS;
   return known.includes(stated) || !served.includes(VERSION) ? stated : undefined;
 }
@@ -66,7 +66,7 @@ interface Received {
   readonly link: Link;
 }
 
-/** The revisions in the error, which tell the client what to request instead. */
+/** The revisions that the error contains, so that the client can request a supported revision. */
 interface Versions {
   readonly supported: readonly string[];
   readonly requested: string;
@@ -75,7 +75,7 @@ interface Versions {
 function refuse({ core }: Engine, { message, link }: Received, { supported, requested }: Versions): Reply {
   const error = new McpError(
     UNSUPPORTED_VERSION,
-    `Cannot serve the request: protocol version ${quote(requested)} is not served; use ${supported.join(", ")}`,
+    `Cannot serve the request: protocol version ${quote(requested)} is not supported; use ${supported.join(", ")}`,
     { supported, requested: requested.slice(0, 200) },
   );
   const { code, message: state } = error;

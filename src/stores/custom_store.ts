@@ -28,6 +28,7 @@ import type {
 } from "../core/store.ts";
 import { systemClock } from "../core/capacity/timers.ts";
 import { readSyncVerdict } from "../core/call/verdict.ts";
+import { showValue } from "../kit/shown_value.ts";
 import { isPromiseLike } from "../protocol/promises.ts";
 import { isWithin } from "../protocol/weight.ts";
 import { InstanceState } from "./instance_state.ts";
@@ -93,7 +94,7 @@ export function customStore(
   checkOptions("create a store", options, STORE_OPTIONS);
   if (typeof engine !== "function" && typeof engine?.get !== "function") {
     throw new TypeError(
-      "Cannot create a store: the engine has no get(); pass an engine, or a function that connects to an engine",
+      "Cannot create a store: the first argument has no get(); pass an engine, or a function that connects to an engine",
     );
   }
   if (typeof engine === "function") return new CustomStore(engine, options, { isShared: true, isReplaceable: true });
@@ -163,7 +164,7 @@ export class CustomStore implements Store {
     const given = Object.entries(options).filter(([, value]) => value !== undefined);
     for (const [name, value] of given) {
       if (typeof value === "number" && value > 0) continue;
-      throw new TypeError(`Cannot create a store: ${name} is ${value}; use a number above 0`);
+      throw new TypeError(`Cannot create a store: ${name} is ${showValue(value)}; use a number above 0`);
     }
     this.#options = { ...DEFAULTS, ...Object.fromEntries(given) };
     this.#isShared = isShared;
@@ -233,7 +234,7 @@ export class CustomStore implements Store {
     if (prefix !== "") checkKey("list", prefix);
     if (after !== "") checkKey("list", after);
     if (!(Number.isSafeInteger(limit) && limit > 0 && limit <= LIST_VALUES)) {
-      throw new RangeError(`Cannot list: limit is ${limit}; use an integer from 1 to ${LIST_VALUES}`);
+      throw new RangeError(`Cannot list: limit is ${showValue(limit)}; use an integer from 1 to ${LIST_VALUES}`);
     }
     return this.#run("list", (engine, options) => then(engine.list(prefix, { after, limit, ...options }), readList));
   }
@@ -245,7 +246,7 @@ export class CustomStore implements Store {
     const { logEntries } = this.#options;
     if (!(Number.isSafeInteger(max) && max > 0 && max <= logEntries)) {
       throw new RangeError(
-        `Cannot append: max is ${max}; use an integer from 1 to ${logEntries} (logEntries)`,
+        `Cannot append: max is ${showValue(max)}; use an integer from 1 to ${logEntries} (logEntries)`,
       );
     }
     const write = { ttlMs: toWholeTtl("append", ttlMs), max, token };
@@ -259,7 +260,7 @@ export class CustomStore implements Store {
     checkKey("read", log);
     checkId("read", after);
     if (!(Number.isSafeInteger(limit) && limit >= 0)) {
-      throw new RangeError(`Cannot read: limit is ${limit}; use an integer of at least 0`);
+      throw new RangeError(`Cannot read: limit is ${showValue(limit)}; use an integer of at least 0`);
     }
     return this.#read(log, { after, limit: Math.min(limit, PAGE_ENTRIES) });
   }
@@ -281,7 +282,9 @@ export class CustomStore implements Store {
     if (after !== undefined) checkId("subscribe", after);
     const { subscriptions } = this.#options;
     if (this.#subscribed >= subscriptions) {
-      throw new Error(`Cannot subscribe: the store already has ${subscriptions} subscriptions (subscriptions)`);
+      throw new Error(
+        `Cannot subscribe: the store already has ${subscriptions} subscriptions, the maximum (subscriptions)`,
+      );
     }
     const subscription = new Subscription(
       (after) => this.#read(topic, { after, limit: PAGE_ENTRIES }, UNCOUNTED),
@@ -350,7 +353,9 @@ export class CustomStore implements Store {
     }
     const { running, bytes, shared } = host.limits.perTenant;
     if (shared && Math.min(running, bytes) === Infinity) {
-      throw new TypeError("Cannot set limits.perTenant.shared: no limit per tenant is set; set running or bytes too");
+      throw new TypeError(
+        "Cannot set limits.perTenant.shared: the limits per tenant are Infinity; set limits.perTenant.running or limits.perTenant.bytes too",
+      );
     }
     const state: InstanceState = new InstanceState(host, {
       store: this,
@@ -431,7 +436,7 @@ export class CustomStore implements Store {
     };
     const late = () => {
       this.#connection.fail(engine);
-      end(new Error(`Cannot ${operation}: the store has not answered within ${timeoutMs} ms (timeoutMs)`));
+      end(new Error(`Cannot ${operation}: the store did not respond within ${timeoutMs} ms (timeoutMs)`));
     };
     const stop = systemClock.start(late, timeoutMs);
     if (isCounted) this.#pending++;
@@ -542,7 +547,9 @@ function readList(found: readonly StoredEntry[]): readonly StoredEntry[] {
 function readId(id: number): number {
   if (Number.isSafeInteger(id) && id > 0) return id;
   throw new TypeError(
-    `Cannot append: append() of the store's engine returned ${id}; return the entry's id, which is an integer above 0`,
+    `Cannot append: append() of the store's engine returned ${
+      showValue(id)
+    }; return the entry's id, which is an integer above 0`,
   );
 }
 
@@ -573,14 +580,14 @@ function toToken(): string {
 function checkKey(operation: string, key: string): void {
   if (key.length <= KEY_CHARACTERS && /^[\w-]+$/.test(key)) return;
   throw new RangeError(
-    `Cannot ${operation}: the key must have 1 to ${KEY_CHARACTERS} letters, digits, "-" and "_"`,
+    `Cannot ${operation}: the key ${showValue(key)} is not 1 to ${KEY_CHARACTERS} letters, digits, "-" and "_"`,
   );
 }
 
 function checkToken(operation: string, token: string): void {
   if (typeof token === "string" && token.length <= KEY_CHARACTERS && /^[\w-]+$/.test(token)) return;
   throw new RangeError(
-    `Cannot ${operation}: the token must have 1 to ${KEY_CHARACTERS} letters, digits, "-" and "_"`,
+    `Cannot ${operation}: the token ${showValue(token)} is not 1 to ${KEY_CHARACTERS} letters, digits, "-" and "_"`,
   );
 }
 
@@ -597,10 +604,10 @@ function checkSize(operation: string, value: string, { valueBytes = Infinity }: 
  */
 function toWholeTtl(operation: string, ttlMs: number): number {
   if (ttlMs > 0 && ttlMs <= MAX_TTL_MS) return Math.ceil(ttlMs);
-  throw new RangeError(`Cannot ${operation}: ttlMs is ${ttlMs}; use a number above 0, up to ${MAX_TTL_MS}`);
+  throw new RangeError(`Cannot ${operation}: ttlMs is ${showValue(ttlMs)}; use a number above 0, up to ${MAX_TTL_MS}`);
 }
 
 function checkId(operation: string, id: number): void {
   if (Number.isSafeInteger(id) && id >= 0) return;
-  throw new RangeError(`Cannot ${operation}: ${id} is not an entry id; use an integer of at least 0`);
+  throw new RangeError(`Cannot ${operation}: ${showValue(id)} is not an entry id; use an integer of at least 0`);
 }

@@ -514,7 +514,7 @@ async function repeat<T>(signal: AbortSignal, attempt: () => Promise<{ readonly 
     await new Promise<void>((resolve) => systemClock.start(resolve, Math.random() * Math.min(2 ** i, 50)));
   }
   throw new Error(
-    "Cannot finish the operation in Deno KV: conflicts with other processes lasted until the deadline (timeoutMs)",
+    "Cannot finish the operation in Deno KV: until the timeout (timeoutMs), every attempt conflicted with another process",
   );
 }
 

@@ -6,6 +6,7 @@
  */
 import { systemClock } from "../core/capacity/timers.ts";
 import type { Awaitable, EngineOptions, StoreEngine } from "../core/store.ts";
+import { showValue } from "../kit/shown_value.ts";
 import { isPromiseLike } from "../protocol/promises.ts";
 
 /** Connects to an engine. */
@@ -62,7 +63,11 @@ export class EngineConnection {
    */
   admit(operation: string): void {
     if (!this.#retryAt) return;
-    if (this.isLost) throw new Error(`Cannot ${operation}: the store has not answered ${LOST_AFTER} times in a row`);
+    if (this.isLost) {
+      throw new Error(
+        `Cannot ${operation}: the store does not respond (the last ${LOST_AFTER} operations failed or timed out)`,
+      );
+    }
     this.#retryAt = systemClock.now() + RETRY_MS;
   }
 
@@ -117,7 +122,7 @@ export class EngineConnection {
       reject(error);
     };
     this.#giveUp = giveUp;
-    const late = () => giveUp(new Error(`Cannot connect: the store has not connected within ${connectMs} ms`));
+    const late = () => giveUp(new Error(`Cannot connect: the store did not connect within ${connectMs} ms`));
     const stop = systemClock.start(late, connectMs, { background: true });
     this.#attempt = connecting.then((engine) => void (isOver && this.#close(engine)), () => {});
     try {
@@ -144,6 +149,6 @@ function checkEngine(engine: StoreEngine): void {
   const { valueBytes } = engine;
   if (valueBytes === undefined || valueBytes > 0) return;
   throw new TypeError(
-    `Cannot use an engine as a store: valueBytes of the engine is ${valueBytes}; use a number above 0`,
+    `Cannot use an engine as a store: the engine's valueBytes is ${showValue(valueBytes)}; use a number above 0`,
   );
 }

@@ -312,7 +312,7 @@ export class InstanceState implements SharedState {
     const lost = await this.ends.close();
     if (lost) this.#reportLost(`the ends of ${lost} sessions`);
     const rules = await this.#rules?.close();
-    if (rules) this.#reportLost(`${rules} rules of enable and disable`);
+    if (rules) this.#reportLost(`${rules} rules about disabled handlers`);
     this.#isClosed = true;
     this.#stop?.();
     await this.#parts.closeStore();

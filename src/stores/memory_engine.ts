@@ -162,7 +162,7 @@ export class MemoryEngine {
     if (++this.#writes % SWEEP_WRITES === 0 || this.#bytes + bytes > this.#maxBytes) this.#sweep(now);
     if (this.#bytes + bytes > this.#maxBytes) {
       throw new RangeError(
-        `Cannot ${operation}: the store is full, with a limit of ${this.#maxBytes} bytes (bytes); raise the limit`,
+        `Cannot ${operation}: the store would contain more than ${this.#maxBytes} bytes (bytes); raise the limit`,
       );
     }
     this.#bytes += bytes;

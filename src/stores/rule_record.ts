@@ -213,7 +213,7 @@ export class RuleRecord implements InformedRules {
       return pending.length ? this.#applyAll() : undefined;
     }
     throw new Error(
-      `Cannot share the rules of enable and disable: other instances changed the rules during all ${ATTEMPTS} attempts`,
+      `Cannot store which handlers are disabled: in all ${ATTEMPTS} attempts, another instance changed the rules first`,
     );
   }
 
@@ -289,7 +289,7 @@ export class RuleRecord implements InformedRules {
     const known = groupByKey(this.#handlers);
     const unused = this.#list?.find((rule) => !known.has(rule.key));
     const remedy = unused
-      ? `enable ${unused.key}, because this server does not have this handler`
+      ? `enable ${unused.key}, which this server no longer has`
       : "enable some handlers, or disable a tag instead of single handlers";
     return `${toRefusal(key, isShown)}: the rules would take more than ${MAX_BYTES} bytes; ${remedy}`;
   }
@@ -318,7 +318,8 @@ const RENEW_MS = 1_800_000;
 
 const HIDDEN: SharedRule = { key: "", isShown: false };
 
-const NO_TRUNK = "Cannot read the rules of enable and disable for a path: the rules for all paths are not known";
+const NO_TRUNK =
+  "Cannot store which handlers of a path are disabled: the store does not report the rules for all paths";
 
 const UNREADABLE =
   "Cannot read which handlers are disabled: the rules were sealed with another secret, or written by another version of the " +

@@ -130,7 +130,7 @@ export class SessionRecord implements InformedSession {
     const expected = change(this.#state);
     // Charge the new state before the charge for the old state ends, because the write may fail.
     const replace = this.#instances.mayWrite(this.#account, expected, ttlMs);
-    if (!replace) throw toBusy("change the session: too much is stored for the client (replay.bytes)");
+    if (!replace) throw toBusy("change the session: too much data is stored for the client (replay.bytes)");
     this.#replaceState?.();
     this.#replaceState = replace;
     this.#state = expected;
@@ -160,7 +160,7 @@ export class SessionRecord implements InformedSession {
           return void await this.#instances.publish({ session: this.key });
         }
         throw new Error(
-          `Cannot change the session: other instances changed the session during all ${ATTEMPTS} attempts`,
+          `Cannot change the session: in all ${ATTEMPTS} attempts, another instance changed the session first`,
         );
       });
       return true;

@@ -217,7 +217,7 @@ class SocketEndpoint {
     const runtime = info?.info ?? info;
     this.#admitted.add(owner);
     if (isUpgrader(runtime) && runtime.upgrade(request, { headers, data: owner })) return new Response(null);
-    return this.#giveBack(owner, 501, "this runtime has no WebSocket upgrade");
+    return this.#giveBack(owner, 501, "this runtime cannot upgrade a request to WebSocket");
   }
 
   #upgradeOnDeno(request: Request, isNamed: boolean, owner: Owner): Response {
@@ -258,7 +258,11 @@ function takeSocket(account: Account, drop: Drop): Holding | Refusal {
     refuse("too many streams are open (connections.streams, connections.streamsPerClient)");
 }
 
-const NOT_HERE: Refusal = { status: 404, message: "Cannot open a socket here", reason: "path" };
+const NOT_HERE: Refusal = {
+  status: 404,
+  message: "Cannot open the socket: there is no endpoint at this path",
+  reason: "path",
+};
 
 /** The client that opens a socket. */
 interface Owner {
@@ -339,7 +343,7 @@ class SocketConnection {
   receive(data: unknown): void {
     const isText = typeof data === "string";
     const isHeld = this.#growBuffer(isText ? 2 * data.length : toSize(data));
-    if (!isText) return this.#socket.close(UNSUPPORTED_DATA, "messages are text");
+    if (!isText) return this.#socket.close(UNSUPPORTED_DATA, "messages must be text");
     if (!isHeld) return this.#socket.close(TRY_LATER, "too much memory is used");
     if (this.#isReading) return this.#take(data);
     this.#queuedSize += data.length;

@@ -15,10 +15,16 @@ const authenticate = () => ({ id: "ada" });
 const fetch = () => new Response("route");
 
 const unusable: Readonly<Record<string, [Partial<Authentication>, string]>> = {
-  "routes that are not a list": [{ routes: untyped({ path: "/x", fetch }) }, "routes is not a list"],
-  "a route without a slash": [{ routes: [{ path: "x", fetch }] }, 'route "x" is not spelled as in a parsed URL'],
-  "a route with a query": [{ routes: [{ path: "/x?y", fetch }] }, 'route "/x?y" is not spelled as in a parsed URL'],
-  "a route with a space": [{ routes: [{ path: "/a b", fetch }] }, 'route "/a b" is not spelled as in a parsed URL'],
+  "routes that are not a list": [
+    { routes: untyped({ path: "/x", fetch }) },
+    "routes must be a list; write it in brackets",
+  ],
+  "a route without a slash": [{ routes: [{ path: "x", fetch }] }, 'route "x" is not a normalized path; write "/x"'],
+  "a route with a query": [{ routes: [{ path: "/x?y", fetch }] }, 'route "/x?y" is not a normalized path; write "/x"'],
+  "a route with a space": [
+    { routes: [{ path: "/a b", fetch }] },
+    'route "/a b" is not a normalized path; write "/a%20b"',
+  ],
   "a route twice": [{ routes: [{ path: "/x", fetch }, { path: "/x", fetch }] }, 'route "/x" is listed twice'],
   "a route without fetch": [{ routes: [untyped({ path: "/x" })] }, 'route "/x" has no fetch()'],
   "a challenge that is a string": [{ challenge: untyped("Bearer") }, "challenge is invalid; use an object such as"],
@@ -29,9 +35,12 @@ const unusable: Readonly<Record<string, [Partial<Authentication>, string]>> = {
   ],
   "an invalid header name": [
     { credentials: { headers: ["x user"] } },
-    "credentials is not an object with lists of names",
+    "credentials is not an object with lists of header, cookie or query parameter names",
   ],
-  "an empty cookie": [{ credentials: { cookies: [""] } }, "credentials is not an object with lists of names"],
+  "an empty cookie": [
+    { credentials: { cookies: [""] } },
+    "credentials is not an object with lists of header, cookie or query parameter names",
+  ],
 };
 
 for (const [name, [parts, wanted]] of Object.entries(unusable)) {
@@ -87,7 +96,7 @@ Deno.test("apiKey() and basicAuth() throw if keys or users is empty, or is neith
 });
 
 Deno.test("the errors for other options name what is wrong with an untyped value", () => {
-  assertThrows(() => customStore(untyped({})), TypeError, "Cannot create a store: the engine has no get()");
+  assertThrows(() => customStore(untyped({})), TypeError, "Cannot create a store: the first argument has no get()");
   const server = { name: "x", version: "1.0.0" };
   assertThrows(() => createServer({ ...server, observer: untyped(() => {}) }), TypeError, "observer is a function");
   const own = extension({ id: "com.example/x" });

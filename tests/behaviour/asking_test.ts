@@ -315,7 +315,7 @@ behaviour(
         assertEquals(error.code, -32602);
         assertMatch(
           error.message,
-          /^Cannot use the client's answer to "second": ok.*; the client has given 3 unusable answers$/,
+          /^Cannot use the client's answer to "second": ok.*; the client has sent 3 invalid answers$/,
         );
       } else assertEquals(textOf(await client.callTool("order")), "fallback");
       assertEquals(asked, 5);

@@ -109,12 +109,12 @@ Deno.test("mount throws for servers that cannot be mounted together", () => {
   assertThrows(
     () => mount([named("a"), at("b", "/a/mcp")]),
     TypeError,
-    "Cannot mount b: server a also has the path /a/mcp",
+    "Cannot mount b: its path /a/mcp conflicts with the path /a/mcp of server a",
   );
   assertThrows(
     () => mount([at("a", "/:x/mcp"), at("b", "/:y/mcp")]),
     TypeError,
-    "Cannot mount b: server a also has the path",
+    "Cannot mount b: its path /:y/mcp conflicts with the path /:x/mcp of server a",
   );
   assertThrows(
     () => mount([named("a"), named("b")], { handlers: [{ handlers: [ping], to: ["c"] }] }),

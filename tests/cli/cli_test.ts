@@ -229,7 +229,7 @@ for (const { name, program, file } of runtimes) {
     using taken = Deno.listen({ hostname: "127.0.0.1", port: 0 });
     const { code, stderr } = await run([...program, "--http", "--port", String(taken.addr.port)]);
     assertEquals(code, 2);
-    assertStringIncludes(stderr, `port ${taken.addr.port} of 127.0.0.1 is in use; choose another port with --port`);
+    assertStringIncludes(stderr, `port ${taken.addr.port} of 127.0.0.1 is already in use; choose another port with --port`);
   });
 
   for (
@@ -435,7 +435,7 @@ testProcesses("Deno: the error for a missing permission to read the CLI's files 
     assertEquals({ code, stdout, stderr }, {
       code: 1,
       stdout: "",
-      stderr: "Cannot start the CLI: Deno may not read the files of the CLI; " +
+      stderr: "Cannot start the CLI: Deno has no permission to read the files of the CLI; " +
         `run the command again with -A, or with --allow-read=${root}src\n`,
     });
   }

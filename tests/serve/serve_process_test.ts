@@ -127,7 +127,7 @@ for (const [name, findWords] of Object.entries(runtimes)) {
       const { code, stderr } = await running.finished;
       assert(code !== 0);
       const state =
-        `Cannot serve program: port ${port} of 127.0.0.1 is in use; choose another port, or 0 for any free port`;
+        `Cannot serve program: port ${port} of 127.0.0.1 is already in use; choose another port, or 0 for any free port`;
       assertStringIncludes(stderr, state);
     },
   });
@@ -141,7 +141,7 @@ Deno.test({
     await using running = await start(words, { input: "", timeoutMs: 60_000 });
     const { code, stderr } = await running.finished;
     assertEquals(code, 1);
-    const state = "Cannot serve program: Deno may not listen on 127.0.0.1, port 3999; start Deno with";
+    const state = "Cannot serve program: Deno has no permission to listen on 127.0.0.1, port 3999; start Deno with";
     assertStringIncludes(stderr, `${state} --allow-net=127.0.0.1:3999`);
   },
 });

@@ -102,7 +102,7 @@ Deno.test("an error names a port in use, and the server can listen on another po
   await assertRejects(
     () => serve(server, { port: first.port, signals: false }),
     Error,
-    `Cannot serve served: port ${first.port} of 127.0.0.1 is in use; choose another port, or 0 for any free port`,
+    `Cannot serve served: port ${first.port} of 127.0.0.1 is already in use; choose another port, or 0 for any free port`,
   );
   await using second = await serve(server, { port: 0, signals: false });
   assertEquals(await call(second.url, "2026-07-28"), [{ type: "text", text: "pong" }]);

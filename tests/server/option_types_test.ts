@@ -102,7 +102,7 @@ const MISTAKES: readonly (readonly [make: () => unknown, message: string])[] = [
   ...[true, "*", "https://a.example", null, [], {}, { origins: "https://a.example" }, { origins: true }].map((cors) =>
     [
       () => createServer({ ...about, cors: untyped(cors) }),
-      'Cannot create a server: cors has no origins; set cors to { origins: ["https://app.example.com"] }, a function or "none"',
+      'Cannot create a server: cors has no list of origins; set cors to { origins: ["https://app.example.com"] }, { origins: "*" }, a function or "none"',
     ] as const
   ),
   [() => createServer({ ...about, use: [untyped("logging")] }), 'use holds "logging"; it must be a list of functions'],

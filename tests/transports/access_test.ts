@@ -417,7 +417,7 @@ Deno.test("hosts and origins that can never match are refused when the server is
   ];
   for (const options of wrong) {
     const { message } = assertThrows(make(options), TypeError);
-    assertMatch(message, /^Cannot create a server: ".*" is not an? (host|origin) such as [a-z:/]+\.example\.com$/);
+    assertMatch(message, /^Cannot use (host|origin) ".*": it is not an? (host|origin) such as [a-z:/]+\.example\.com$/);
   }
   for (const each of ["chrome-extension://abc", "vscode-webview://1a2b", "tauri://localhost", "null"]) {
     make({ origins: [each], cors: { origins: [each] } })();

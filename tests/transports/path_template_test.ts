@@ -50,7 +50,7 @@ Deno.test("build refuses missing and unknown parameters, and values that are not
     TypeError,
     "Cannot open /a/:b/:c/d: the parameter c is missing; pass b, c",
   );
-  assertThrows(() => template.build({ b: "1", c: "2", e: "3" }), TypeError, "the path has no parameter e");
+  assertThrows(() => template.build({ b: "1", c: "2", e: "3" }), TypeError, 'the path has no parameter "e"');
   for (const c of ["", ".", "..", "a/b", "a\\b", "\0", "\ud800"]) {
     assertThrows(() => template.build({ b: "1", c }), TypeError, "pass the text of one path segment");
   }

@@ -286,7 +286,7 @@ Deno.test("the paths for streams and messages must contain the server's path par
     assertThrows(() => httpSse(server, options), TypeError, "the path of the server has the parameters tenant");
   }
   const plain = createServer({ name: "plain", version: "1.0.0" });
-  assertThrows(() => httpSse(plain, tenantPaths), TypeError, '"/tenants/:tenant/sse" is not a plain path');
+  assertThrows(() => httpSse(plain, tenantPaths), TypeError, '"/tenants/:tenant/sse": it is not a plain path');
   const accept = "application/json, text/event-stream";
   const headers = { "content-type": "application/json", accept };
   const request = { method: "POST", headers, body: JSON.stringify(initialize) };

@@ -86,14 +86,14 @@ function downgradeToolResult(result: Result, version: Version): Result {
   const { structuredContent } = result;
   if (isNew && (structuredContent === undefined || isJsonObject(structuredContent))) return result;
   const { structuredContent: _, ...rest } = restoreText(result);
-  // If the result has only structured content, copy it to `content` as text. Otherwise the client would receive an
-  // empty result.
+  // If the result has only structured content, copy the structured content to `content` as text. Otherwise the client
+  // would receive an empty result.
   const isBare = structuredContent !== undefined && Array.isArray(rest.content) && !rest.content.length;
   const content = isBare ? [{ type: "text", text: JSON.stringify(structuredContent) }] : rest.content;
   return { ...rest, content: mapObjects(content, (block) => downgradeContent(block, version)) };
 }
 
-/** Tests whether JSON represents a value as an object. It represents dates, URLs and boxed strings as strings. */
+/** Tests whether JSON represents a value as an object. Dates, URLs and boxed strings become strings. */
 function isJsonObject(value: unknown): boolean {
   if (!isObject(value)) return false;
   const isPlain = Object.getPrototypeOf(value) === Object.prototype && !("toJSON" in value);
@@ -126,14 +126,11 @@ function downgradeSampling(params: Params, version: string): Params {
   return { ...params, messages: single };
 }
 
-/**
- * The boolean fields that replace a multiple choice. Maps the name of each field to the option for which the field
- * stands.
- */
+/** The boolean fields that replace a multiple-choice field. Maps the name of each boolean field to its option. */
 type Switches = ReadonlyMap<string, unknown>;
 
-// Before 2025-11-25, the titles of a choice are in `enumNames`, and forms have no multiple choice. Each option of a
-// multiple choice becomes a boolean field.
+// Before 2025-11-25, the titles of a choice are in `enumNames`, and forms have no multiple-choice fields. Each option
+// of a multiple-choice field becomes a boolean field.
 function downgradeForm(params: Params): ReturnType<typeof downgradeQuestion> {
   const { properties, required, ...schema }: Params = Object(params.requestedSchema);
   const given: Params = Object(properties);
@@ -179,7 +176,7 @@ function toChoices({ items }: Params): readonly { readonly value: string; readon
     : [];
 }
 
-// If the user chose no option, omit the multiple choice from the answer, unless the form requires the field.
+// If the user chose no option, omit the multiple-choice field from the answer, unless the form requires the field.
 function restoreChoices(answer: unknown, split: ReadonlyMap<string, Switches>, needed: readonly unknown[]): unknown {
   if (!isObject(answer) || !isObject(answer.content)) return answer;
   const content: Record<string, unknown> = { ...answer.content };

@@ -18,7 +18,7 @@ export interface RefusedRequest {
   readonly version?: string | null;
 }
 
-/** A rejected request, and why the server rejects it. */
+/** A rejected request, and the reason for the rejection. */
 export interface Refusal extends RefusedRequest {
   readonly status: number;
   /** The end of the message "Cannot serve the request: …". */

@@ -26,7 +26,7 @@ export function readOffer(params: Params = {}, versions: readonly Version[] = VE
   if (capabilities !== undefined && !isObject(capabilities)) throw invalid("capabilities is not an object");
   if (clientInfo !== undefined && !isObject(clientInfo)) throw invalid("clientInfo is not an object");
   if (JSON.stringify(capabilities ?? {}).length > MAX_CAPABILITIES) {
-    throw invalid(`capabilities exceed ${MAX_CAPABILITIES} characters of JSON`);
+    throw invalid(`capabilities is longer than ${MAX_CAPABILITIES} characters of JSON`);
   }
   const { name, version, title } = clientInfo ?? {};
   return {

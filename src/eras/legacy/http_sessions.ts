@@ -35,8 +35,8 @@ export class HttpSessions {
   /** Subscribes the legacy era to changes of the server's lists and resources. */
   readonly #watch: () => void;
   /**
-   * The sessions. The first HTTP request loads their code. Without this code, a stdio server starts in two thirds of
-   * the time.
+   * The sessions. The first HTTP request loads the code for sessions. A stdio server, which does not load this code,
+   * starts in two thirds of the time.
    */
   readonly #sessions: Room<Sessions>;
 
@@ -181,8 +181,8 @@ export class HttpSessions {
       : refuse(this.#parts.engine.core, link, { ...UNKNOWN_SESSION, message, version });
   }
 
-  // Some clients lose their session id. Serve their requests without a session, as if the client had declared no
-  // capabilities.
+  // Some clients lose their session id. Serve the requests of such a client without a session, as if the client had
+  // declared no capabilities.
   #acceptBare(message: Readable, link: Link): Reply | Promise<Reply> {
     if (this.#parts.engine.core.requiresSession) return this.#refuseBare(link, message);
     return this.#server.serve(this.#server.toBare(link), message, link);
@@ -197,7 +197,7 @@ export class HttpSessions {
         state: "the Mcp-Session-Id header is missing; initialize first",
       });
     }
-    const state = "without an Mcp-Session-Id, use POST";
+    const state = "the Mcp-Session-Id header is missing; use POST";
     return {
       ...refuse(this.#parts.engine.core, link, { ...rejected, status: 405, state }),
       headers: { allow: "POST" },

@@ -46,7 +46,8 @@ export async function initialize(
   const { message, link } = received;
   const { core } = parts.engine;
   const observed = core.observing?.observe(message, link);
-  // Wait for the connection to other instances. Over HTTP, the first request after `initialize` connects to them.
+  // Wait for the connection to other instances. Over HTTP, the first request after `initialize` connects to the other
+  // instances.
   const ready = link.http ? undefined : parts.engine.changes.connect?.();
   try {
     if (ready) await ready;

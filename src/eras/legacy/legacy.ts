@@ -86,7 +86,8 @@ class LegacyEra implements Era {
     this.#web.rest();
   }
 
-  // Subscribe to changes when the first client connects. Earlier changes would start a timer for nothing.
+  // Subscribe to changes only when the first client connects. Otherwise each earlier change would start a timer,
+  // although no client could be notified.
   #watch(): void {
     this.#engine.changes.listeners.add(this.#onChange);
   }

@@ -29,7 +29,7 @@ import { findSessionMethod } from "./session_methods.ts";
 import { createSession, type Session, toShortId } from "./session_state.ts";
 import { isVersion, UNSTATED_VERSION } from "./versions.ts";
 
-/** A message other than an invalid message. */
+/** A valid message or a batch. */
 export type Readable = Exclude<Incoming, Broken>;
 
 export class MessageServer {
@@ -135,7 +135,7 @@ class SessionDialect implements Dialect {
 
   find(name: string): Method | undefined {
     const method = this.#parts.engine.registry.methods.get(name);
-    // All other methods of extensions exist only in revisions without sessions.
+    // An extension's method exists in revisions with sessions only if `inSessions` is set.
     return method?.extension === undefined || method.inSessions ? method : undefined;
   }
 
@@ -143,7 +143,7 @@ class SessionDialect implements Dialect {
     const meta = params?._meta;
     const progressToken = isObject(meta) ? meta.progressToken : undefined;
     const { idCharacters } = this.#parts.engine.core.limits.request;
-    // Limit the length of the token, because every progress notification repeats it.
+    // Limit the length of the token, because every progress notification repeats the token.
     if (typeof progressToken === "string" && progressToken.length > idCharacters) {
       const state =
         `Cannot serve the request: progressToken is longer than ${idCharacters} characters (request.idCharacters)`;

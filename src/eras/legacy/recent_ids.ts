@@ -4,7 +4,7 @@
  * @module
  */
 
-/** Milliseconds after its last use for which an id counts as recent. */
+/** An id counts as recent for this many milliseconds after its last use. */
 const RECENT_MS = 60_000;
 /** Maximum number of ids that are kept per client. */
 const PER_CLIENT = 1024;
@@ -14,8 +14,8 @@ const TOTAL = 16_384;
 /** Recent ids, grouped by client. */
 export class RecentIds {
   /**
-   * For each client, maps each id to the time of its last use. In both maps the oldest entry is first: the client that
-   * has not added an id for the longest time, and the client's oldest id.
+   * Maps each client to a map from its ids to the time of their last use. The first client is the client that has not
+   * added an id for the longest time. The first id of a client is its oldest id.
    */
   readonly #clients = new Map<string, Map<string, number>>();
   #size = 0;
@@ -25,7 +25,7 @@ export class RecentIds {
     return this.#size;
   }
 
-  /** Adds an id. `now` is the time at which it was used, on the monotonic clock. */
+  /** Adds an id. `now` is the time at which the id was used, on the monotonic clock. */
   add(client: string, id: string, now: number): void {
     const ids = this.#clients.get(client) ?? new Map<string, number>();
     this.#clients.delete(client);

@@ -1,6 +1,6 @@
 /**
- * Resumable streams. Each event has an id and is kept for a while, so that a client can resume the stream after a lost
- * connection.
+ * Resumable streams. Each event has an id and is stored for a limited time, so that a client can resume the stream
+ * after a lost connection.
  *
  * @see specification/2025-11-25/basic/transports (Resumability and Redelivery)
  * @module
@@ -151,7 +151,9 @@ export class Stream implements WrittenStream {
 }
 
 export class Streams {
-  /** Whether each stream starts with an empty event, whose id lets clients reconnect early. */
+  /**
+   * Whether each stream starts with an empty event, whose id lets clients resume the stream before the first message.
+   */
   readonly hasPriming: boolean;
   /**
    * Sends a notification outside of any request. The notification is lost if the client has never opened a standalone
@@ -197,7 +199,8 @@ export class Streams {
    * the most bytes loses its oldest events, so that a busy client cannot evict the events of other clients.
    */
   keep(stream: Stream, text: string): void {
-    // The stream was dropped while its connection was still open, so the client can no longer resume its events.
+    // Keep no event of a stream that was dropped while its connection was still open, because the client can no longer
+    // resume this stream.
     if (!this.#streams.has(stream.name)) return;
     const { limits: { replay }, observer, ticker } = this.#core;
     const isKept = this.#hold(toBytes(text));
@@ -384,7 +387,7 @@ interface EventPlace {
   readonly place: number;
 }
 
-/** Length of a stream's name in characters: the first characters of a UUID. */
+/** Length of a stream's name in characters. The name is the start of a UUID. */
 const STREAM_NAME_LENGTH = 13;
 
 /** Returns an event id, such as `1b9d6bcd-bbfd_3`. */

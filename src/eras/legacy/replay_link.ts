@@ -40,7 +40,7 @@ export class ReplayLink implements Link, LinkEvents {
   /** Whether the connection is about to close. */
   #isEnding?: boolean;
 
-  /** Wraps `link`. If its client is unknown, charges `account`, the account of the session. */
+  /** Wraps `link`. If the client of `link` is unknown, the session's `account` is charged. */
   constructor(
     { id, streams, account }: { readonly id?: string; readonly streams: Streams; readonly account: Account },
     link: Link,

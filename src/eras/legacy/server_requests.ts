@@ -77,8 +77,8 @@ export class ServerRequests {
     try {
       link.send(JSON.stringify({ jsonrpc: "2.0", id, method: question.method, params }));
       const { result, error } = await promise;
-      // Do not pass on the client's error code, because the client would read it as an error of the call. Some codes
-      // make clients start a new session, and other codes make clients retry the call.
+      // Do not pass on the client's error code, because the client would take the code for an error of its own call.
+      // Some codes make clients start a new session, and other codes make clients retry the call.
       if (error) throw refuse(`it is the error ${error.code}, ${quote(error.message)}`, error);
       const checked = await question.read(restore(result));
       if (checked.problem === undefined) return checked.value;

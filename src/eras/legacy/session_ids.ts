@@ -14,7 +14,7 @@ import { openVersioned, sealVersioned } from "../../core/call/versioned_seal.ts"
 import { type SessionFacts, toShortId } from "./session_state.ts";
 import { isVersion, type Version } from "./versions.ts";
 
-/** The sealed contents of an id. The names are short, because every request repeats the id. */
+/** The sealed contents of an id. The field names are short, because every request contains the id. */
 interface Sealed {
   /** Start of the session, in milliseconds since 1970. */
   readonly t: number;
@@ -69,7 +69,10 @@ export class SessionIds {
     const sealed: Sealed = { t: start, v: version, i: small, c: capabilities, p: principal, a: client, d: data };
     const id = await sealVersioned(this.#core.sealer, PURPOSE, sealed);
     if (id.length <= MAX_ID) return id;
-    throw new McpError(INVALID_PARAMS, "Cannot initialize: capabilities are too long for a session id");
+    throw new McpError(
+      INVALID_PARAMS,
+      `Cannot initialize: the session id would contain more than ${MAX_ID} characters; declare fewer capabilities`,
+    );
   }
 
   /** Opens an id. Returns `undefined` if the id is invalid, has expired, or belongs to another principal. */
@@ -80,8 +83,8 @@ export class SessionIds {
     if (!isSealed(sealed)) return this.#warnOfForeign(id);
     // Check the revision, because an instance with the same secret may serve other revisions.
     if (sealed.p !== principal?.id || !isVersion(sealed.v, this.#versions)) return;
-    // Return a duration instead of a time, so that the session's expiry uses the monotonic clock: the system clock may
-    // be changed during the session.
+    // Return a duration instead of a time, so that the session's expiry uses the monotonic clock, which never changes
+    // when the system clock is set.
     const leftMs = Math.min(sealed.t + limits.sessions.lifeMs - ticker.clock.date(), limits.sessions.lifeMs);
     if (leftMs < 0) return;
     const facts = { version: sealed.v, info: sealed.i, capabilities: sealed.c };

@@ -111,11 +111,16 @@ export function applyState(session: Session, { level, uris = [] }: SessionState,
 const TOO_MANY =
   "Cannot subscribe: this session watches too many resources, or their URIs are too long (streams.watchedUris)";
 
-const NO_SESSION = "Cannot subscribe: the request has no Mcp-Session-Id, so there is no stream to notify";
+const NO_SESSION = "Cannot subscribe: without an Mcp-Session-Id header, the server has no stream for notifications";
 
 function readLevel(level: unknown): typeof LOG_LEVELS[number] {
   const known = LOG_LEVELS.find((each) => each === level);
-  if (!known) throw new McpError(INVALID_PARAMS, `Cannot set the log level: ${quote(level)} is not a log level`);
+  if (!known) {
+    throw new McpError(
+      INVALID_PARAMS,
+      `Cannot set the log level: ${quote(level)} is not one of ${LOG_LEVELS.join(", ")}`,
+    );
+  }
   return known;
 }
 

@@ -17,8 +17,8 @@ import type { HeaderReader, Link } from "../../core/call/link.ts";
 import { META_CAPABILITIES, META_CLIENT, META_LEVEL, META_VERSION, VERSION } from "./meta_keys.ts";
 
 /**
- * Reads the metadata. Checks `_meta` before the headers, as the specification requires. Throws an `McpError` if either
- * is invalid.
+ * Reads the metadata. Checks `_meta` before the headers, as the specification requires. Throws an `McpError` if the
+ * metadata or a header is invalid.
  */
 export function readEnvelope(
   message: Request,
@@ -30,7 +30,7 @@ export function readEnvelope(
   if (!isObject(meta)) throw invalid("params._meta is not an object");
   const { [META_VERSION]: version, [META_CAPABILITIES]: capabilities, [META_LEVEL]: level, progressToken } = meta;
   if (typeof version !== "string") {
-    throw invalid(`params._meta["${META_VERSION}"] is missing; this server supports ${VERSION}`);
+    throw invalid(`params._meta["${META_VERSION}"] is not a string; use "${VERSION}"`);
   }
   const { headers } = link;
   if (headers && link.version !== version) throw toMismatch("MCP-Protocol-Version", link.version, version);
@@ -54,7 +54,7 @@ export function readEnvelope(
   if (progressToken !== undefined && !isProgressToken(progressToken)) {
     throw invalid("params._meta.progressToken is not a string or integer");
   }
-  // Limit the length of the token, because every progress notification repeats it.
+  // Limit the length of the token, because every progress notification repeats the token.
   const maxToken = core.limits.request.idCharacters;
   if (typeof progressToken === "string" && progressToken.length > maxToken) {
     throw invalid(`params._meta.progressToken is longer than ${maxToken} characters (request.idCharacters)`);
@@ -100,6 +100,6 @@ export function toMismatch(name: string, header: string | null | undefined, body
   const state = header === null || header === undefined ? "is missing" : `is ${quote(header)}`;
   return new McpError(
     HEADER_MISMATCH,
-    `Cannot serve the request: header ${name} ${state}, the body has ${quote(body)}`,
+    `Cannot serve the request: header ${name} ${state}, but the body has ${quote(body)}`,
   );
 }

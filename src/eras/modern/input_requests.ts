@@ -94,8 +94,8 @@ export class InputRequests {
   }
 
   /**
-   * Returns the answer to exactly this question. If the client has not answered the question yet, records it and
-   * throws, which ends the handler.
+   * Returns the answer to exactly this question. If the client has not answered the question yet, records the question
+   * and throws, which ends the handler.
    */
   async ask(key: string, question: Question): Promise<unknown> {
     const text = JSON.stringify([question.method, question.params]);
@@ -115,7 +115,7 @@ export class InputRequests {
       throw new McpError(
         INVALID_PARAMS,
         `Cannot use the client's answer to ${quote(key)}: ${checked.problem}; ` +
-          `the client has given ${MAX_MISFITS} unusable answers`,
+          `the client has sent ${MAX_MISFITS} invalid answers`,
       );
     }
     this.#answered.set(key, [text, answer]);

@@ -21,7 +21,7 @@ import { META, META_SERVER } from "./meta_keys.ts";
 /** Key of the id of the subscription to which a notification belongs. */
 const META_SUBSCRIPTION = `${META}subscriptionId`;
 
-/** The changes of which a subscription notifies the client. */
+/** The changes about which a subscription notifies the client. */
 interface Filter {
   readonly lists: ReadonlySet<string>;
   readonly uris: ReadonlySet<string>;
@@ -98,8 +98,8 @@ export function endsWithResult({ why }: Call): boolean {
 }
 
 /**
- * Opens a subscription. Resolves when the subscription ends: to its result if the server ends it, and to `undefined` if
- * the client ends it.
+ * Opens a subscription. Resolves to a result if the server ends the subscription, and to `undefined` if the client ends
+ * the subscription.
  */
 async function open(engine: Engine, call: Call): Promise<Result | undefined> {
   const { link } = call;
@@ -282,9 +282,9 @@ class Subscription {
   }
 }
 
-// The server does not acknowledge notifications that it never sends. It acknowledges hidden and unknown resources too,
-// so that a client cannot find out which resources exist. `allow` decides for each change whether the client is
-// notified.
+// The server does not acknowledge notifications that it never sends. The server acknowledges hidden and unknown
+// resources too, so that a client cannot find out which resources exist. `allow` decides for each change whether the
+// client is notified.
 function readFilter({ core, registry }: Engine, wanted: Params): Read {
   const { capabilities } = registry;
   const lists = Object.keys(LISTS).filter((name) => wanted[name] === true && capabilities[LISTS[name]]?.listChanged);
@@ -315,8 +315,8 @@ function invalid(state: string): McpError {
   return new McpError(INVALID_PARAMS, `Cannot open the subscription: ${state}`);
 }
 
-// All subscriptions receive the same change object. Build the text of its notification once. Each subscription inserts
-// its own id.
+// Build the text of a notification once per change, because all subscriptions receive the same change object. Each
+// subscription inserts its own id.
 let lastChange: Change | undefined;
 let lastFrame: readonly [string, string] = ["", ""];
 

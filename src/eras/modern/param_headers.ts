@@ -23,8 +23,8 @@ export function checkParamHeaders(wanted: readonly HeaderParam[], headers: Heade
       if (received !== null) throw toMismatch(name, received, "nothing");
       continue;
     }
-    // Do not check types, because the tool's schema checks them. Convert with JSON instead of String(), because an
-    // object's own toString() may throw.
+    // Do not check types here, because the tool's schema checks the types. Convert with JSON instead of String(),
+    // because an object's own toString() may throw.
     const text = typeof value === "string" ? value : JSON.stringify(value);
     const same = received !== null &&
       (isRepeated(received, text) || (type === "integer" && isSameNumber(received, value)));

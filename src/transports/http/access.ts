@@ -79,7 +79,7 @@ export function checkCaller(
   if (target !== undefined && parseAuthority(target)?.name !== authority.name) {
     return {
       status: 403,
-      state: `the host of its URL is ${quote(target)}, but its Host header is ${quote(host)}`,
+      state: `the host in the URL is ${quote(target)}, but the Host header is ${quote(host)}`,
       reason: "host",
     };
   }

@@ -12,7 +12,9 @@ export function readHosts(hosts?: readonly string[]): readonly string[] {
   if (!hosts) return [];
   // Throw for an empty list, because it would allow every host, as if the option were not set.
   if (!hosts.length) throw new TypeError("Cannot create a server: hosts is empty; list a host, or omit hosts");
-  return hosts.map((each) => parseAuthority(each)?.host ?? rejectOption(each, "a host such as mcp.example.com"));
+  return hosts.map((each) =>
+    parseAuthority(each)?.host ?? rejectOption("host", each, "a host such as mcp.example.com")
+  );
 }
 
 /**
@@ -23,7 +25,7 @@ export function readOrigins(origins: readonly string[] = []): readonly string[] 
   return origins.map((each) =>
     each === "null" || /^[a-z][a-z\d+.-]*:\/\/[^/?#@\s]+$/i.test(each)
       ? toOrigin(each)
-      : rejectOption(each, "an origin such as https://app.example.com")
+      : rejectOption("origin", each, "an origin such as https://app.example.com")
   );
 }
 
@@ -31,7 +33,7 @@ export function readOrigins(origins: readonly string[] = []): readonly string[] 
 export function readPath(path: string): string {
   if (isPlainPath(path)) return path;
   const [odd] = /[^\w/.~%;=,@!$&'()+-]/u.exec(path) ?? [];
-  return rejectOption(path, `a plain path such as /mcp${odd ? `, because of ${quote(odd)}` : ""}`);
+  return rejectOption("path", path, `a plain path such as /mcp${odd ? `, because it contains ${quote(odd)}` : ""}`);
 }
 
 /** Tests whether a path has no parameters, and whether a URL parser leaves the path unchanged. */
@@ -48,6 +50,7 @@ export function readTemplate(path: string): string {
   const isValid = !/[*{}]|[^/]:|:(?![a-z_]\w*(\/|$))|:__proto__/i.test(path) && new Set(names).size === names.length;
   if (isValid) readPath(path.replaceAll(":", ""));
   return isValid ? path : rejectOption(
+    "path",
     path,
     "a path such as /tenants/:tenant/mcp, in which each parameter is a whole segment with a different name",
   );
@@ -58,10 +61,10 @@ export function readProxies(proxies: readonly string[] = []): readonly string[] 
   return proxies.map((each) =>
     /^[0-9a-f]*[.:][0-9a-f.:]+$/.test(toAddress(each))
       ? toAddress(each)
-      : rejectOption(each, "an IP address such as 10.0.0.1")
+      : rejectOption("proxy", each, "an IP address such as 10.0.0.1")
   );
 }
 
-function rejectOption(given: string, wanted: string): never {
-  throw new TypeError(`Cannot create a server: ${quote(given)} is not ${wanted}`);
+function rejectOption(option: string, given: string, wanted: string): never {
+  throw new TypeError(`Cannot use ${option} ${quote(given)}: it is not ${wanted}`);
 }

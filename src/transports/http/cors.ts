@@ -48,7 +48,7 @@ export function corsRule(
         if (granted === false) return;
         if (typeof Object(granted).credentials === "boolean") return { credentials: granted.credentials };
         const state = isStrayPromise(granted) ? "a promise" : "neither a boolean nor { credentials }";
-        throw new TypeError(`Cannot apply cors: the function returned ${state}; return true or false`);
+        throw new TypeError(`Cannot apply cors: the function returned ${state}; return true, false or { credentials }`);
       } catch (error) {
         report(error);
       }
@@ -58,13 +58,13 @@ export function corsRule(
   const given: unknown = isObject(cors) ? cors.origins : undefined;
   if (given !== "*" && !Array.isArray(given)) {
     throw new TypeError(
-      'Cannot create a server: cors has no origins; set cors to { origins: ["https://app.example.com"] }, a function or "none"',
+      'Cannot create a server: cors has no list of origins; set cors to { origins: ["https://app.example.com"] }, { origins: "*" }, a function or "none"',
     );
   }
   const { origins, credentials = false } = cors;
   if (origins === "*" && credentials) {
     throw new TypeError(
-      'Cannot set cors: with credentials and origins "*", any page could act as its user; list the origins',
+      "Cannot create a server: cors allows credentials from all origins, so any web page could send requests as its visitor; list the origins",
     );
   }
   const known = origins === "*" ? undefined : readOrigins(origins);

@@ -186,7 +186,7 @@ export class Endpoint {
       return { status: 405, message, headers: { allow: this.#allow }, reason: "verb" };
     }
     if (method === "GET" && !(accepts.stream && /text\/event-stream/i.test(headers.get("accept") ?? ""))) {
-      return { status: 406, message: toMessage("Accept must list text/event-stream"), reason: "accept" };
+      return { status: 406, message: toMessage("the Accept header must list text/event-stream"), reason: "accept" };
     }
   }
 
@@ -213,7 +213,7 @@ function checkPost(headers: Headers, accepts: Accepts): Refusal | undefined {
     return { status: 415, message, reason: "content_encoding" };
   }
   if (!accepts.json && !accepts.stream) {
-    const message = toMessage("Accept must list application/json and text/event-stream");
+    const message = toMessage("the Accept header must list application/json and text/event-stream");
     return { status: 406, message, reason: "accept" };
   }
 }

@@ -349,20 +349,25 @@ function findProblem({ challenge, credentials = {} }: Authentication): string | 
   const isFixed = challenge !== undefined && typeof challenge !== "function";
   if (isFixed && ![challenge].flat().every(isChallenge)) return CHALLENGE;
   const isNames = [headers, cookies, query].every((names) => Array.isArray(names) && names.every(isToken));
-  if (!isNames) return 'credentials is not an object with lists of names; write { headers: ["x-user"] }';
+  if (!isNames) {
+    return 'credentials is not an object with lists of header, cookie or query parameter names; write { headers: ["x-user"] }';
+  }
 }
 
 function findRouteProblem(routes: readonly AuthRoute[], serverPath: string): string | undefined {
-  if (!Array.isArray(routes)) return "routes is not a list";
+  if (!Array.isArray(routes)) return "routes must be a list; write it in brackets";
   const wanted = new PathTemplate(serverPath).names.toSorted().join(", ");
   for (const [at, { path, fetch }] of routes.entries()) {
     if (typeof fetch !== "function") return `route ${quote(path)} has no fetch()`;
     // Throw for a path that a URL parser changes, because the path would never match a request.
-    if (new URL(path, "http://x").pathname !== path) return `route ${quote(path)} is not spelled as in a parsed URL`;
+    const { pathname } = new URL(path, "http://x");
+    if (pathname !== path) return `route ${quote(path)} is not a normalized path; write ${quote(pathname)}`;
     if (routes.findIndex((route) => route.path === path) < at) return `route ${quote(path)} is listed twice`;
     if (hasParams(path) && new PathTemplate(path).names.toSorted().join(", ") !== wanted) {
-      const own = wanted ? `has the parameters ${wanted}` : "has no parameters";
-      return `the parameters of route ${quote(path)} are not the parameters of the server's path, which ${own}`;
+      const rule = wanted
+        ? `must have the parameters ${wanted} like`
+        : "cannot have parameters, because there are none in";
+      return `route ${quote(path)} ${rule} the server's path`;
     }
   }
 }

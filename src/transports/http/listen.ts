@@ -3,6 +3,7 @@
  *
  * @module
  */
+import { quote } from "../../protocol/errors.ts";
 import { serveOnNode } from "../../kit/node_server.ts";
 import { bun, type BunServer, deno, node, type RuntimeFetch } from "../../runtime.ts";
 
@@ -64,11 +65,11 @@ export function explainListenError(
 ): string {
   const { message = String(error), code, name } = Object(error);
   if (name === "NotCapable") {
-    return `Deno may not listen on ${hostname}, port ${port}; start Deno with --allow-net=${hostname}:${port}`;
+    return `Deno has no permission to listen on ${hostname}, port ${port}; start Deno with --allow-net=${hostname}:${port}`;
   }
-  if (code === "EADDRINUSE") return `port ${port} of ${hostname} is in use; ${inUse}`;
+  if (code === "EADDRINUSE") return `port ${port} of ${hostname} is already in use; ${inUse}`;
   if (code === "EACCES") return `port ${port} needs administrator rights; ${lowPort}`;
-  return `cannot listen on ${hostname}, port ${port}: ${message}; ${other}`;
+  return `listening on ${hostname}, port ${port}, failed with ${quote(message)}; ${other}`;
 }
 
 /**

@@ -304,7 +304,7 @@ export class PathRouter {
     const route = (wanted?: Schema) => {
       if (wanted === undefined || wanted === source) return params;
       throw new TypeError(
-        "Cannot read path parameters: the schema is not the server's `params` schema; pass the schema in `params` to ctx.route()",
+        "Cannot read path parameters: the schema passed to ctx.route() is not the server's `params` schema; pass the `params` schema",
       );
     };
     // The cast is safe, because the values have the output type of the server's schema.

@@ -56,7 +56,9 @@ export class PathTemplate {
     const refuse = (state: string) => new TypeError(`Cannot open ${this.#path}: ${state}`);
     const { names } = this;
     const unknown = Object.keys(values).find((name) => !names.includes(name));
-    if (unknown !== undefined) throw refuse(`the path has no parameter ${unknown}; pass ${names.join(", ")}`);
+    if (unknown !== undefined) {
+      throw refuse(`the path has no parameter ${JSON.stringify(unknown)}; pass ${names.join(", ")}`);
+    }
     return this.#segments.map((segment) => {
       if (!segment.startsWith(":")) return segment;
       const name = segment.slice(1);

@@ -111,7 +111,7 @@ export const TOO_LARGE: Refusal = {
 /** The refusal of a body that arrives in many small pieces, because reading such a body takes too much CPU time. */
 export const TOO_SMALL_PIECES: Refusal = {
   status: 400,
-  message: "Cannot read the body: it arrives in too many small pieces; send larger chunks",
+  message: "Cannot read the body: it arrived in too many small chunks; send larger chunks",
   reason: "body",
 };
 

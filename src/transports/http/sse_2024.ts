@@ -265,6 +265,6 @@ function isForeign(headers: Headers): boolean {
 const FOREIGN: Refusal = {
   status: 403,
   message:
-    "Cannot open the stream: a web page from another site may have sent the request; send an Origin header, or credentials without cookies",
+    "Cannot open the stream: the request has no Origin header, but has cookies or comes from another site; send an Origin header",
   reason: "origin",
 };

@@ -35,7 +35,7 @@ const HTTP_TURN = 16;
  * fifth of the time, and CPU time has a resolution of 1 µs.
  */
 const STDIO_TURN = 64;
-/** Number of concurrent calls over stdio. It is below the default limits per client. */
+/** Number of concurrent calls over stdio. This number is below the default per-client limits. */
 const LINES = 8;
 
 function createBenchServer({ createServer, tool }: Library, subject: Subject): Server {

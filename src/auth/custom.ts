@@ -108,7 +108,7 @@ export function customAuth(verify: Authenticate, options: CustomAuthOptions = {}
   };
 }
 
-/** What the option `form` determines. */
+/** What the `form` option determines. */
 interface Form {
   /** Names of the headers with credentials, without `Authorization`. */
   readonly names: readonly string[];

@@ -55,7 +55,7 @@ export function checkFor(callers: readonly Principal[]): NonNullable<Authenticat
 }
 
 /**
- * Checks the option `prefix` of an authentication scheme. `factory` is the function that the error names.
+ * Checks the `prefix` option of an authentication scheme. `factory` is the function that the error names.
  *
  * @throws {TypeError} if the prefix is empty, is longer than 64 characters, or contains a character that is not
  * allowed.

@@ -78,7 +78,7 @@ function readScheme(given: unknown, at: number): Listed {
 
 /**
  * Lists the forms of credentials that a scheme accepts, as texts for error messages. A scheme that accepts cookies also
- * accepts the header `cookie`, because this header contains the cookies.
+ * accepts the `cookie` header, because this header contains the cookies.
  */
 function listForms({ schemes, headers, cookies, query }: Listed): readonly string[] {
   return [
@@ -100,7 +100,7 @@ function checkForms(one: Listed, other: Listed): void {
   throw new TypeError(`Cannot create a server: ${one.label} and ${other.label} both accept ${shared}; ${OTHER_FORM}`);
 }
 
-// Two schemes may share the header `cookie` if each scheme names its cookies, because the cookies are compared
+// Two schemes may share the `cookie` header if each scheme names its cookies, because the cookies are compared
 // separately.
 function isOfBoth(form: string, ...both: readonly Listed[]): boolean {
   return form === "the header cookie" && both.every(({ headers }) => !headers.includes("cookie"));

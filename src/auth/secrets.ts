@@ -44,8 +44,8 @@ export class KnownSecrets<T> {
   }
 }
 
-// The constants of SHA-256: the first 32 bits of the fractional parts of the roots of the first 64 primes. They are
-// computed, because a wrong digit in a table of constants is easy to overlook.
+// The constants of SHA-256: the first 32 bits of the fractional parts of the roots of the first 64 primes. The
+// constants are computed, because a wrong digit in a table is easy to overlook.
 const ROUNDS = new Int32Array(64);
 const INITIAL = new Int32Array(8);
 for (let n = 2, count = 0; count < 64; n++) {

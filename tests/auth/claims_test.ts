@@ -1,4 +1,4 @@
-// The option `claims` of `oauth()`: which tokens are refused, which claims handlers receive, and which reason the
+// The `claims` option of `oauth()`: which tokens are refused, which claims handlers receive, and which reason the
 // caller and the observer receive.
 import { assert, assertEquals, assertMatch, assertStringIncludes, assertThrows } from "@std/assert";
 import * as v from "valibot";

@@ -1,5 +1,5 @@
-// Elicitation links open only at the page, for the user and at the server for which they were created. A link with
-// `singleUse` opens only once.
+// An elicitation link opens only at the page, for the user and at the server for which the link was created. A link
+// with `singleUse` opens only once.
 import { assert, assertEquals, assertRejects, assertThrows } from "@std/assert";
 import { elicitationLinks, type ElicitationLinksOptions } from "../../src/auth/auth.ts";
 import { INTERNALS } from "../../src/core/call/internals.ts";

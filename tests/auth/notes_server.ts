@@ -1,4 +1,4 @@
-// A server that stores separate notes for each user. It accepts tokens from the test authorization servers.
+// A server that stores separate notes for each user. The server accepts tokens from the test authorization servers.
 import { createServer, type Server, tool } from "@x/mcp";
 import { requirePrincipal } from "@x/mcp/auth";
 import { oauth } from "@x/mcp/oauth";

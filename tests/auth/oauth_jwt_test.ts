@@ -135,7 +135,7 @@ Deno.test("aud can be a list, and can have scheme and host in upper case", async
   await server.close();
 });
 
-Deno.test("with the option type, the server refuses tokens of any other type", async () => {
+Deno.test("with the type option, the server refuses tokens of any other type", async () => {
   await using issuer = await TestIssuer.start();
   const [lenient, strict] = [protect([issuer]), protect([issuer], { oauth: { type: "at+jwt" } })];
   for (

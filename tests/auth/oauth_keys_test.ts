@@ -229,7 +229,7 @@ Deno.test("oauth() throws if an option has an invalid value", () => {
       [{ issuers: ["http://login.example.com"] }, "http is allowed only on loopback"],
       [{ issuers: ["https://login.example.com?x"] }, "Cannot use the issuer"],
       [{ issuers: ["login"] }, 'Cannot use the issuer "login"'],
-      [{ scopes: ["offline_access"] }, "offline_access is for clients and issuers"],
+      [{ scopes: ["offline_access"] }, "scopes contains offline_access"],
       [{ scopes: ["a b"] }, "scopes is not a list of names without spaces"],
       [{ scopes: ['"'] }, "scopes is not a list of names without spaces"],
       [{ algorithms: [] }, "Cannot use the algorithm"],
@@ -249,7 +249,7 @@ Deno.test("oauth() throws if an option has an invalid value", () => {
       [{ introspection: { ...client, endpoint: "http://x.example.com" } }, "endpoint must be a URL over https"],
       [
         { issuers: ["https://a.example.com", "https://b.example.com"], introspection: client },
-        "oauth({ introspection }): the option issuer is missing or is not in issuers",
+        "oauth({ introspection }): the issuer option is missing or is not in issuers",
       ],
     ] as const
   ) {

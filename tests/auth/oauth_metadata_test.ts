@@ -105,7 +105,7 @@ Deno.test("a router can serve the routes of oauth()", async () => {
   await server.close();
 });
 
-Deno.test("MUST respond to a request without a token with 401, the metadata URL and the option scopes", async () => {
+Deno.test("MUST respond to a request without a token with 401, the metadata URL and the scopes option", async () => {
   const server = start();
   const wanted = `Bearer resource_metadata="${METADATA}", scope="notes:read notes:list"`;
   const headers = { "content-type": "application/json", accept: "application/json, text/event-stream" };

@@ -39,7 +39,7 @@ Deno.test("users with tokens from different issuers see only their own notes, in
     path: "/realms/b",
     wellKnown: "/realms/b/.well-known/openid-configuration",
   });
-  // The option `resource` needs the port, so the test listens first and creates the server afterwards.
+  // The `resource` option needs the port, so the test listens first and creates the server afterwards.
   const served: Server[] = [];
   await using port = serve({ fetch: (request, info) => served[0].fetch(request, info) });
   const url = `http://${port.host}/mcp`;

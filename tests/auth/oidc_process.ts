@@ -1,5 +1,5 @@
 // Runs the test authorization servers: one `oidc-provider` for each issuer. Users sign in without a web page, with
-// their name in the header `x-user`. `POST /control/rotate` replaces the signing key of an issuer.
+// their name in the `x-user` header. `POST /control/rotate` replaces the signing key of an issuer.
 import http from "node:http";
 import { exportJWK, generateKeyPair } from "jose";
 import Provider from "oidc-provider";

@@ -130,7 +130,7 @@ Deno.test("an invalid principal grants nothing over HTTP, and fetch never throws
   }
 });
 
-Deno.test("an invalid principal in the info of fetch grants nothing at a path with parameters", async () => {
+Deno.test("an invalid principal that is passed to fetch grants nothing at a path with parameters", async () => {
   for (const [at, make] of [...makeOdd(), ...promises].entries()) {
     const odd = make();
     const { server, ran } = start({ path: "/:tenant/mcp" });

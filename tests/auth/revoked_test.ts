@@ -203,7 +203,7 @@ Deno.test("a subscription ends after its opaque token was revoked, with and with
   }
 });
 
-Deno.test("a principal in the info of fetch is not rechecked, and the stream ends at expiresAt", async () => {
+Deno.test("a principal that is passed to fetch is not rechecked, and the stream ends at expiresAt", async () => {
   let asked = 0;
   const authenticate = (_: unknown, { now }: { readonly now: number }) => {
     asked++;

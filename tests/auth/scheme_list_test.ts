@@ -597,6 +597,6 @@ Deno.test("findPrincipal and requirePrincipal throw for a scheme without a prefi
   const auth = customAuth(() => undefined);
   assertThrows(() => findPrincipal(ctx, auth), TypeError, "customAuth(verify, { prefix })");
   assertThrows(() => requirePrincipal(ctx, auth), TypeError, "prefix");
-  // `auth` can be `undefined` in a circular import. It must not match every caller.
+  // In a circular import, `auth` can still be `undefined`. An undefined `auth` must not match every caller.
   assertThrows(() => requirePrincipal(ctx, undefined as unknown as Authentication), TypeError, "prefix");
 });

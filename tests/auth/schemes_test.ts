@@ -16,7 +16,7 @@ import { toRequest } from "../support/requests.ts";
 const ADA = "ada-2f6c1e0b9d4a7853";
 const BOB = "bob-8d3f5a7c6e1b9042";
 
-/** Creates a server with a tool that returns its principal and the request in `ctx.http`. */
+/** Creates a server with a tool that returns the principal of its caller and the request in `ctx.http`. */
 function start(auth: Authentication, faults: unknown[] = []): Server {
   const show = tool({
     name: "show",

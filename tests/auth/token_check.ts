@@ -15,7 +15,7 @@ export interface Claims {
 
 /** Options of {@linkcode checkTokens}. */
 export interface TokenOptions {
-  /** URL of the endpoint. The claim `aud` of a token must be this URL. */
+  /** URL of the endpoint. The `aud` claim of a token must be this URL. */
   readonly resource: string;
   readonly issuer: string;
   /** Loads the issuer's key. Called on the first request, and on each later request until a load succeeds. */

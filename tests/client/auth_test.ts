@@ -1,4 +1,4 @@
-// The option `auth` of the client: sending tokens, and renewing refused tokens.
+// The `auth` option of the client: sending tokens, and renewing refused tokens.
 import { assertEquals, assertRejects } from "@std/assert";
 import { type AuthChallenge, type ClientAuth, connect, McpError } from "../../src/client/client.ts";
 import { createServer, tool } from "../../mod.ts";
@@ -97,7 +97,7 @@ Deno.test("an invalid token is refused before a request is sent, and the error d
   }
 });
 
-Deno.test("connect throws if the option auth would have no effect", async () => {
+Deno.test("connect throws if the auth option would have no effect", async () => {
   const auth: ClientAuth = { token: () => "t" };
   const server = createServer({ name: "s", version: "1" });
   await assertRejects(() => connect(server, { auth }), TypeError, "auth is only for URLs");

@@ -133,7 +133,7 @@ for (const [code, status] of [[-32020, 400], [-32021, 400], [0, 401], [0, 403]])
   });
 }
 
-Deno.test("the options era and revisions restrict which revisions the client uses", async () => {
+Deno.test("the era and revisions options restrict which revisions the client uses", async () => {
   const both = createLibrary();
   const fetch = (request: Request) => both.fetch(request);
   await using client = await connect("http://localhost/mcp", { fetch, era: "legacy" });
@@ -310,7 +310,7 @@ Deno.test("over a pipe, the client sends a handshake if the server does not resp
     "initialize",
     "notifications/initialized",
   ]);
-  // Without the option `info`, the client sends the library's name and version.
+  // Without the `info` option, the client sends the library's name and version.
   assertEquals(server.heard[1].params.clientInfo, { name: config.name, version: config.version });
 });
 

@@ -1,4 +1,4 @@
-// The option `use` of the client: middleware functions run around requests.
+// The `use` option of the client: middleware functions run around requests.
 import { assert, assertEquals, assertRejects } from "@std/assert";
 import { createServer, resource, tool } from "../../mod.ts";
 import { type ClientMiddleware, connect } from "../../src/client/client.ts";

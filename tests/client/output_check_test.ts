@@ -7,12 +7,12 @@ import { compileJsonSchema } from "../../src/schema/json_check.ts";
 import { behaviour } from "../support/behaviour.ts";
 import { agreed, discovered, fakeHttp, ok, url } from "./fakes.ts";
 
-// This pattern has exponential backtracking.
+// A pattern with exponential backtracking.
 const EVIL = "^(([a-z])+.)+[A-Z]([a-z])+$";
 const long = "a".repeat(60);
 
 /**
- * Creates a server that responds to tool calls with the given results in order. Only the tool `sum` has an output
+ * Creates a server that responds to tool calls with the given results in order. Only the `sum` tool has an output
  * schema.
  */
 function serve(era: "modern" | "legacy", outputSchema: unknown, results: readonly object[]) {

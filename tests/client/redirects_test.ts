@@ -23,7 +23,7 @@ interface Origins extends AsyncDisposable {
   readonly url: string;
   readonly origin: string;
   readonly heard: readonly Heard[];
-  /** A second origin on another port of this machine. It responds to every request. */
+  /** A second origin on another port of this machine. This origin responds to every request. */
   readonly otherOrigin: string;
   readonly otherHeard: readonly Heard[];
 }

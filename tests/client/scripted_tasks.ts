@@ -22,7 +22,7 @@ export interface Script {
   readonly listens?: boolean;
 }
 
-/** Creates a server whose tool `work` becomes the task `t1`. The tool `inline` never becomes a task. */
+/** Creates a server whose tool `work` becomes the task `t1`. The `inline` tool never becomes a task. */
 export function scriptTasks({ handle, get, update, listens }: Script) {
   const sent: Sent[] = [];
   let polls = 0;

@@ -15,7 +15,7 @@ function modern(answer: (heard: Heard) => Response): FakeHttp {
   return fakeHttp((heard) => heard.method === "server/discover" ? discovered(heard) : answer(heard));
 }
 
-// This pattern has exponential backtracking.
+// A pattern with exponential backtracking.
 const EVIL = "^(([a-z])+.)+[A-Z]([a-z])+$";
 const long = "a".repeat(60);
 

@@ -1,5 +1,5 @@
-// Options and return values of the server's author that are missing, copied or of the wrong type. They must not grant
-// access. Rejected promises must not end the process, which would fail the test run.
+// Options and return values of the server's author that are missing, copied or of the wrong type. Such values must not
+// grant access. Rejected promises must not end the process, which would fail the test run.
 import { assert, assertEquals, assertRejects, assertStringIncludes, assertThrows } from "@std/assert";
 import {
   createServer,

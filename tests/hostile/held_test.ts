@@ -38,7 +38,7 @@ Deno.test("a message with too many integer keys is refused before it is parsed",
   const message = parseMessage(toCall({ sparse }), BOUNDS.request);
   assert(message.kind === "broken");
   assertStringIncludes(message.message, "small numbers");
-  // The same JSON inside of a string is accepted, because a string has no keys.
+  // The same JSON inside a string is accepted, because a string has no keys.
   weigh(toCall({ text: JSON.stringify(sparse) }));
 });
 

@@ -63,7 +63,7 @@ for (
     { title: "only one revision", create: createNewest, version: undefined },
   ]
 ) {
-  Deno.test(`web pages of other origins are served only if the option cors allows the origin, ${title}`, async (t) => {
+  Deno.test(`web pages of other origins are served only if the cors option allows the origin, ${title}`, async (t) => {
     for (const { name, cors, credentials = false } of kinds) {
       await using fixture = await startFixture({ version, create, server: { cors } });
       const granted = {
@@ -332,7 +332,7 @@ cases("only paths that a URL parser maps to the endpoint are served", {}, () => 
   { name: "a byte that is not ASCII", target: "/mcp\xff", status: 404, code: -32600, dropped: { deno: 400 } },
 ]);
 
-Deno.test("hosts in the option hosts are allowed, with any port or with the listed port", async (t) => {
+Deno.test("hosts in the hosts option are allowed, with any port or with the listed port", async (t) => {
   await using fixture = await startFixture({ server: { hosts: ["box.local", "other.example:8080"] } });
   const each: readonly Case[] = [
     ...["box.local", "BOX.local:9", "other.example:8080"].map((host) => ({
@@ -364,7 +364,7 @@ Deno.test("an allowed origin must match exactly, apart from its spelling", async
   }
 });
 
-Deno.test("createServer() throws if the option cors allows credentials for every origin", () => {
+Deno.test("createServer() throws if the cors option allows credentials for every origin", () => {
   for (const create of [createServer, createNewest]) {
     assertThrows(
       () => create({ name: "x", version: "1", cors: { origins: "*", credentials: true } }),

@@ -109,7 +109,7 @@ Deno.test("an error while a tenant's handlers are created is reported to the obs
   assertEquals(faults.length, 4);
 });
 
-Deno.test("an invalid principal in the info of fetch is reported as a fault", async () => {
+Deno.test("an invalid principal that is passed to fetch is reported as a fault", async () => {
   const faults: unknown[] = [];
   const server = createServer({
     name: "old",

@@ -111,7 +111,7 @@ function toGiven({ content, structuredContent, isError }: Result): Result {
   return JSON.parse(JSON.stringify({ content, structuredContent, isError }));
 }
 
-/** Calls the tool `seen`, which returns the counts that the server has recorded. */
+/** Calls the `seen` tool, which returns the counts that the server has recorded. */
 async function readSeen(peer: Peer): Promise<{ made: number; aborted: number; waiting: number }> {
   const { content } = await peer.callTool("seen");
   return JSON.parse((content as readonly { text: string }[])[0].text);

@@ -16,7 +16,7 @@ import { testLimits } from "../support/limits.ts";
 
 const PIXEL = Uint8Array.of(137, 80, 78, 71);
 
-/** What the tool `give` can return, by the value of its argument. */
+/** What the `give` tool can return, by the value of its argument. */
 const gifts: Readonly<Record<string, () => string | number | boolean | null | object>> = {
   text: () => "a text",
   number: () => 42,

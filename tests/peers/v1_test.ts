@@ -199,7 +199,7 @@ function wordsOf({ heard }: Peer): unknown[] {
   return heard.filter(({ method }) => method === "notifications/message").map(({ params }) => params?.data);
 }
 
-/** Calls the tool `story`, and waits until the client has received a first log message. */
+/** Calls the `story` tool, and waits until the client has received a first log message. */
 async function beginStory(stack: AsyncDisposableStack) {
   const { peer, wire, server } = await connectHttp(stack);
   const { begun, end } = createStory(server);

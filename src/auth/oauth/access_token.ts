@@ -32,8 +32,8 @@ export interface TokenParams {
 }
 
 /**
- * Loads the module that sends token and introspection requests. It is loaded on first use, because most servers never
- * send such a request.
+ * Loads the module that sends token and introspection requests. The module is loaded on first use, because most servers
+ * never send such a request.
  */
 export async function loadTokenRequests(): Promise<typeof import("./token_requests.ts")> {
   return await import("./token_requests.ts");
@@ -49,7 +49,7 @@ export async function requestToken(
 ): Promise<AccessToken> {
   const { tokenEndpoint: endpoint } = await issuer.metadata.get(Date.now());
   const state = `Cannot get a token from ${issuer.name}`;
-  if (endpoint === undefined) throw new Error(`${state}: its metadata has no usable token_endpoint`);
+  if (endpoint === undefined) throw new Error(`${state}: the issuer's metadata contains no token_endpoint over https`);
   const { requestTokenAt, UnusableResponseError } = await loadTokenRequests();
   const response = await requestTokenAt({ issuer: issuer.name, endpoint, client, params, send }).catch((error) => {
     throw error instanceof UnusableResponseError ? new Error(`${state}: ${error.message}`) : error;

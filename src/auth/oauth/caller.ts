@@ -15,10 +15,10 @@ export type Claims = Readonly<Record<string, unknown>>;
  * `oauth({ claims })`.
  */
 export interface OAuthPrincipal<C = Claims> extends Principal {
-  /** Issuer of the token: the value of the claim `iss`. */
+  /** Issuer of the token: the value of the `iss` claim. */
   readonly issuer: string;
   /**
-   * Id of the user at the issuer: the value of the claim `sub`. `undefined` if the token was issued to a client that
+   * Id of the user at the issuer: the value of the `sub` claim. `undefined` if the token was issued to a client that
    * does not act for a user.
    */
   readonly subject?: string;

@@ -25,7 +25,7 @@ export class InvalidToken extends Error {
 
 /** Rules by which `checkClaims` accepts or refuses a token. */
 export interface ClaimRules {
-  /** Audiences that this server accepts. The claim `aud` must contain at least one of them. */
+  /** Audiences that this server accepts. The `aud` claim must contain at least one of these audiences. */
   readonly audiences: ReadonlySet<string>;
   /** Tolerated difference between this server's clock and an issuer's clock, in milliseconds. */
   readonly skewMs: number;
@@ -74,7 +74,7 @@ export function isIdToken({ nonce, at_hash: atHash, c_hash: codeHash, typ }: Cla
 }
 
 /**
- * Reads the scopes of a token from the claim `scope` or `scp`. A token with neither claim grants no scopes.
+ * Reads the scopes of a token from the `scope` or `scp` claim. A token with neither claim grants no scopes.
  *
  * @throws {InvalidToken} if the claim is not a list of valid scopes.
  */

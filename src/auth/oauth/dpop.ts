@@ -1,6 +1,5 @@
 /**
- * Checks DPoP proofs (RFC 9449). With a proof, a caller shows that it possesses the private key to which its token is
- * bound.
+ * Checks DPoP proofs (RFC 9449). With a proof, a client shows that it has the private key to which its token is bound.
  *
  * @see specification/2026-07-28/basic/authorization
  * @module

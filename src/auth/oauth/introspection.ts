@@ -35,7 +35,11 @@ export function createIntrospection(
   return async (token, now) => {
     const url = endpoint ?? (await issuer.metadata.get(now)).introspectionEndpoint;
     const state = `Cannot introspect a token at ${issuer.name}`;
-    if (url === undefined) throw toUnavailable(`${state}: its metadata has no usable introspection_endpoint`);
+    if (url === undefined) {
+      throw toUnavailable(
+        `${state}: the issuer's metadata contains no introspection_endpoint over https; set introspection.endpoint`,
+      );
+    }
     const params = { token, token_type_hint: "access_token" };
     const { introspectAt } = await loadTokenRequests();
     const request = { issuer: issuer.name, endpoint: url, client, params, send: place.send };

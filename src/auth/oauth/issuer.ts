@@ -9,7 +9,8 @@ import { isLoopback, readSecureUrl, type Send, sendJson, TIMEOUT_MS } from "./ht
 import { Loaded } from "./loaded.ts";
 
 /**
- * The endpoints from an issuer's metadata. An endpoint is `undefined` if the metadata contains no secure URL for it.
+ * The endpoints from an issuer's metadata. An endpoint is `undefined` if the metadata contains no secure URL for the
+ * endpoint.
  */
 export interface IssuerMetadata {
   readonly jwksUri?: string;
@@ -79,7 +80,7 @@ export class Issuer {
 
   async #loadKeys(now: number): Promise<IssuerKeys> {
     const { jwksUri } = await this.metadata.get(now);
-    if (jwksUri === undefined) throw new Error("its metadata has no usable jwks_uri");
+    if (jwksUri === undefined) throw new Error("the issuer's metadata contains no jwks_uri over https");
     const { status, json } = await sendJson(this.#send, jwksUri, {});
     if (status !== 200 || !isKeySet(json)) {
       throw new Error(`${jwksUri} responds with status ${status} and without a key set`);

@@ -10,7 +10,7 @@ import type { Issuer, IssuerKeys } from "./issuer.ts";
 
 /** Rules by which `verifyJwt` accepts or refuses a token. */
 export interface JwtRules extends ClaimRules {
-  /** The trusted issuers. The keys are the issuers' names, as in the claim `iss`. */
+  /** The trusted issuers. The keys are the issuers' names, as in the `iss` claim. */
   readonly issuers: ReadonlyMap<string, Issuer>;
   /** Signature algorithms that are allowed. */
   readonly algorithms: readonly string[];

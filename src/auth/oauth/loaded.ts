@@ -46,7 +46,7 @@ export class Loaded<T> {
   }
 
   /**
-   * Returns the value. Loads it if necessary. Throws {@linkcode Unavailable} if the value cannot be loaded, and no
+   * Returns the value, and loads the value if necessary. Throws {@linkcode Unavailable} if the value cannot be loaded, and no
    * value from the last hour is available.
    */
   async get(now: number): Promise<T> {

@@ -71,7 +71,7 @@ export class Resource {
     return toName(this.#text, this.url);
   }
 
-  /** Accepted values of the claim `aud`: the URL of the resource, and the option `audience`. */
+  /** Accepted values of the `aud` claim: the URL of the resource, and the `audience` option. */
   get audiences(): ReadonlySet<string> {
     return this.#audiences ??= new Set([this.name, ...this.#audience].map(toAudience));
   }

@@ -43,7 +43,7 @@ import { PREFIX, QUERY, readToken, type TokenProblem, type TokenScheme } from ".
 import { type ExchangeOptions, shareExchange, TokenExchange } from "./token_exchange.ts";
 import { TypedClaims } from "./typed_claims.ts";
 
-/** Options of {@linkcode oauth}. Only `resource` and `issuers` are required. `S` is the type of the option `claims`. */
+/** Options of {@linkcode oauth}. Only `resource` and `issuers` are required. `S` is the type of the `claims` option. */
 export interface OAuthOptions<S extends Schema = StandardSchema<Claims>> {
   /**
    * Public URL of the server's endpoint, such as `https://mcp.example.com/mcp`. Tokens must be issued for this URL.
@@ -55,13 +55,13 @@ export interface OAuthOptions<S extends Schema = StandardSchema<Claims>> {
    */
   readonly resource: string | ByPath<string>;
   /**
-   * URLs of the authorization servers whose tokens are accepted, exactly as in the claim `iss` of the tokens. The
+   * URLs of the authorization servers whose tokens are accepted, exactly as in the `iss` claim of the tokens. The
    * server loads the metadata and the keys of an issuer when the first token of the issuer arrives. Plain http is
    * allowed only on loopback.
    */
   readonly issuers: readonly string[];
   /**
-   * Audiences that are accepted in addition to `resource`, for issuers that put a different name into the claim `aud`,
+   * Audiences that are accepted in addition to `resource`, for issuers that put a different name into the `aud` claim,
    * such as `api://notes`. If `resource` is a function, this option must be a function too. By default, only `resource`
    * is accepted.
    */
@@ -78,7 +78,7 @@ export interface OAuthOptions<S extends Schema = StandardSchema<Claims>> {
   readonly satisfies?: (granted: readonly string[], needed: readonly string[]) => boolean;
   /**
    * Returns the scopes that a token grants. If the function returns `undefined`, the token grants no scopes. The
-   * function must not return `allScopes`. By default, the scopes are read from the claim `scope`, or from `scp` if
+   * function must not return `allScopes`. By default, the scopes are read from the `scope` claim, or from `scp` if
    * `scope` is missing.
    */
   readonly readScopes?: (claims: Claims) => readonly string[] | undefined;
@@ -299,7 +299,9 @@ class ResourceServer implements Authentication<OAuthPrincipal> {
     checkAlgorithms(algorithms);
     checkScopes(scopes, "the challenge of oauth()");
     if (scopes.includes("offline_access")) {
-      throw new TypeError("Cannot use oauth(): offline_access is for clients and issuers; remove it from scopes");
+      throw new TypeError(
+        "Cannot use oauth(): scopes contains offline_access, which is a scope for clients; remove offline_access from scopes",
+      );
     }
     // Check the type. If `skewMs` were a string, adding it to a time would append digits, and expired tokens would be
     // accepted.
@@ -548,14 +550,14 @@ function toIntrospect(
   };
 }
 
-// If there are several issuers, require the option `issuer`, because an issuer must not receive the tokens or the
+// If there are several issuers, require the `issuer` option, because an issuer must not receive the tokens or the
 // secrets of another issuer.
 function findIssuer(issuers: ReadonlyMap<string, Issuer>, name: string | undefined, place: string): Issuer {
   const [only] = issuers.values();
   const found = name !== undefined ? issuers.get(name) : issuers.size === 1 ? only : undefined;
   if (found) return found;
   throw new TypeError(
-    `Cannot use oauth({ ${place} }): the option issuer is missing or is not in issuers; set issuer to one of issuers`,
+    `Cannot use oauth({ ${place} }): the issuer option is missing or is not in issuers; set issuer to one of issuers`,
   );
 }
 

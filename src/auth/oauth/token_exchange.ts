@@ -32,13 +32,13 @@ const REQUEST: KnownOptions<keyof ExchangeRequest> = {
   hints: { scope: "scopes", aud: "audience" },
 };
 
-// A map of this module connects principals with tokens, because objects that handlers can reach must not contain a
-// token.
+// Maps principals to functions that exchange their tokens. The principals themselves must not contain a token, because
+// handlers can reach them.
 const exchanges = new WeakMap<Principal, (request: ExchangeRequest) => Promise<AccessToken>>();
 
 /**
  * Exchanges the caller's token for an access token that another server accepts, on behalf of the same user. Requires
- * the option `exchange` of `oauth`. Further calls return the same token until shortly before the token expires.
+ * the `exchange` option of `oauth`. Further calls return the same token until shortly before the token expires.
  *
  * ```ts
  * import { tool } from "@x/mcp";

@@ -27,7 +27,7 @@ import type { OAuthClient, PrivateJwk } from "./oauth_client.ts";
 
 /** What a request to an authorization server needs. */
 export interface TokenRequest {
-  /** Name of the authorization server: its URL, as in the claim `iss`. */
+  /** Name of the authorization server: its URL, as in the `iss` claim. */
   readonly issuer: string;
   /** URL of the token endpoint or of the introspection endpoint. */
   readonly endpoint: string;

@@ -34,7 +34,7 @@ export interface Seen {
   readonly body: string;
 }
 
-/** The protected server and the authorization server. `fetch` passes each request to one of them. */
+/** The protected server and the authorization server. `fetch` passes each request to one of these servers. */
 export class Bed implements AsyncDisposable {
   readonly seen: Seen[] = [];
   /** Secrets that must not appear in an error, or in a request to another origin. */

@@ -90,7 +90,7 @@ Deno.test("the loopback server stops listening if the sign-in is aborted or its 
   assertEquals(await isClosed(blind), true);
 });
 
-Deno.test("the option port sets the port, and a sign-in fails if the port is in use", async () => {
+Deno.test("the port option sets the port, and a sign-in fails if the port is in use", async () => {
   const trip = await start();
   const port = Number(new URL(trip.redirectUri).port);
   await assertRejects(

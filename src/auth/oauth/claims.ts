@@ -52,8 +52,8 @@ export function checkClaims(claims: Claims, { audiences, skewMs }: ClaimRules, n
 /**
  * Returns the thumbprint of the key that a token is bound to, or `undefined` if the token is not bound to a key.
  *
- * @throws {InvalidToken} if this server cannot check the binding, such as a binding to a certificate. Without a check,
- * a thief could use the token.
+ * @throws {InvalidToken} if the token is bound in a way that this server cannot check, such as to a certificate.
+ * Without a check, a thief could use the token.
  */
 export function readThumbprint({ cnf, token_type: type }: Claims): string | undefined {
   const isBound = typeof type === "string" && /^dpop$/i.test(type);

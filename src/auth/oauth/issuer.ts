@@ -18,7 +18,7 @@ export interface IssuerMetadata {
   readonly introspectionEndpoint?: string;
 }
 
-/** The keys of an issuer at the time of a load. */
+/** A key set of an issuer, as loaded from `jwks_uri`. */
 export interface IssuerKeys {
   readonly find: ReturnType<typeof createLocalJWKSet>;
   /** The key set as JSON text, to detect whether the issuer's keys have changed. */

@@ -1,7 +1,7 @@
 /**
- * Functions for tools that run servers, such as the CLI. They give access to more than the public members of a server.
+ * Functions for tools that run servers, such as the CLI. The functions give access to internal members of a server.
  *
- * Unstable: this file may change in any release, and no entry of the package exports it.
+ * The functions are not exported by an entry of the package, and may change in any release.
  *
  * @module
  */
@@ -43,15 +43,15 @@ export interface Endpoint {
    */
   toPath(params: Readonly<Record<string, string>>): string;
   /**
-   * Returns the server at the concrete path with these parameters. Pass it to `connect`.
+   * Returns the server at the concrete path with these parameters. Pass the server to `connect`.
    *
    * @throws {TypeError} if a parameter is missing, unknown or invalid.
    */
   enter(params?: Readonly<Record<string, string>>): Promise<PipeServer>;
   /**
-   * Turns `development` on, unless the server's options set it to `false`. Its code loads in the background; await
-   * {@linkcode Endpoint.load} to be sure that `listener` receives all reports. Returns a function that removes the
-   * listener.
+   * Turns `development` on, unless the server's options set it to `false`. The code for development loads in the
+   * background; await {@linkcode Endpoint.load} to be sure that `listener` receives all reports. Returns a function
+   * that removes the listener.
    */
   develop(listener?: DevelopmentListener): () => void;
   /** Adds an observer. Call this method before the first request. */

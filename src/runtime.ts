@@ -1,5 +1,5 @@
 /**
- * The globals of Deno, Bun and Node, and their types. All other files import them from here.
+ * The globals of Deno, Bun and Node, and their types. All other files import these globals from this file.
  *
  * The types cover only what the library uses. This file imports nothing from a runtime, because it must also load on
  * other platforms, such as workerd. Node's modules come from `process.getBuiltinModule`, so that bundles for other
@@ -119,14 +119,14 @@ export interface DenoServer {
   unref(): void;
 }
 
-/** What kind of file system entry a path is. */
+/** The kind of a file system entry. */
 export interface DenoFileKinds {
   readonly isFile: boolean;
   readonly isDirectory: boolean;
   readonly isSymlink: boolean;
 }
 
-/** Metadata of a file. A field is `null` if the operating system does not support it. */
+/** Metadata of a file. A field is `null` if the operating system does not support the field. */
 export interface DenoFileInfo extends DenoFileKinds {
   readonly size: number;
   readonly mtime: Date | null;
@@ -165,7 +165,7 @@ export interface BunGlobal {
   readonly argv: readonly string[];
   readonly env: Readonly<Record<string, string>>;
   readonly stdin: { stream(): Bytes };
-  /** Not readonly, because the stdout guard replaces it. */
+  /** Not readonly, because the stdout guard replaces this property. */
   stdout: unknown;
   readonly stderr: unknown;
   write(to: unknown, bytes: Uint8Array): Promise<number>;
@@ -237,7 +237,7 @@ export interface ProcessGlobal {
   readonly env: Readonly<Record<string, string | undefined>>;
   readonly platform: string;
   readonly execPath: string;
-  /** Not readonly, because the stdout guard replaces it on Bun. */
+  /** Not readonly, because the stdout guard replaces this property on Bun. */
   stdout: { readonly columns?: number };
   readonly stderr: { readonly columns?: number; write(text: string): unknown };
   exit(code: number): never;
@@ -474,7 +474,7 @@ export function startBackgroundTimer(job: () => void, ms: number): () => void {
   const timer: unknown = setTimeout(job, ms);
   if (deno?.unrefTimer) deno.unrefTimer(timer);
   else if (isUnrefable(timer)) timer.unref();
-  return () => clearTimeout(timer as number); // The cast is safe, because `clearTimeout` accepts what `setTimeout` returned.
+  return () => clearTimeout(timer as number); // The cast is safe, because `clearTimeout` accepts every value that `setTimeout` returns.
 }
 
 function isUnrefable(timer: unknown): timer is { unref(): void } {

@@ -1,5 +1,5 @@
 /**
- * Types that occur in the signatures of the other entries. Server authors rarely need to name these types.
+ * Types that occur in the signatures of the package's other entries. Server authors rarely need to name these types.
  *
  * ```ts
  * import type { TemplateVariables } from "@x/mcp/types";

@@ -14,7 +14,7 @@ import type { SessionOptions } from "./call/session_data.ts";
 import type { SharedState } from "./store.ts";
 import type { FeatureParts } from "./visibility/feature_parts.ts";
 
-/** A request whose handler was not looked up yet. */
+/** A request whose handler has not been looked up yet. */
 export interface Entering {
   readonly method: string;
   readonly link: Link;

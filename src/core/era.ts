@@ -1,5 +1,5 @@
 /**
- * The interface of an era. An era implements several protocol revisions that work alike.
+ * The interface of an era. An era is the code that serves several similar protocol revisions.
  *
  * @module
  */

@@ -57,7 +57,7 @@ export interface AttributeInternals {
 }
 
 /**
- * The facts about a handler that combining its attributes requires.
+ * The facts about a handler that are needed to combine the handler's attributes.
  *
  * @internal
  */
@@ -161,11 +161,11 @@ export interface WrappedCall {
   readonly isAsking: boolean;
   /**
    * Lets the handler continue after the response. The handler then has its own timeout and signal, and its memory is
-   * charged separately. Only `cancel`, the timeout and the closing of the server abort this signal. The handler's
-   * messages are dropped unless `next` redirects them. `next` still settles with the outcome.
+   * charged separately. Only `cancel`, the timeout and server shutdown abort this signal. The handler's messages are
+   * dropped unless `next` redirects them. `next` still settles with the outcome.
    *
-   * `limits.calls.detached` limits the number of detached handlers. Detached handlers use no slots, so a client can
-   * still make calls that answer or cancel them.
+   * A detached handler counts towards `limits.calls.detached` instead of `limits.calls.running`, so the client can
+   * still send the requests that answer the handler's questions or cancel the handler.
    *
    * @throws {TypeError} if `isAsking` is `true`.
    * @throws {McpError} with code -31503 if the limit is reached, or if the server is closing.
@@ -173,7 +173,7 @@ export interface WrappedCall {
   detach(options?: DetachOptions): void;
   /**
    * The reason why the handler was cancelled. `undefined` if the handler was not cancelled. After a timeout or a
-   * cancellation, `next` rejects with the reason of `ctx.signal`, which has the same `why`.
+   * cancellation, `next` rejects with `ctx.signal.reason`, whose `why` is the same reason.
    */
   readonly why: CancelReason | undefined;
   /** Cancels the handler: aborts `ctx.signal` with this message. `next` rejects immediately with the reason. */
@@ -308,8 +308,8 @@ export interface DetachOptions {
 
 /**
  * Functions that receive a handler's messages instead of the client. The last parameter of each function performs the
- * default behavior: it sends the message, asks the client, or stores the value. A message whose function is omitted is
- * sent to the client. After the response, such a message is dropped, and such a question fails.
+ * default behavior: it sends the message, asks the client, or stores the value. If a function is omitted, the server
+ * performs the default behavior. After the response, the default behavior drops messages and rejects questions.
  *
  * Errors thrown by `progress` and `log` are reported to the observer, and do not reach the handler.
  */
@@ -328,8 +328,8 @@ export interface Redirect {
    */
   readonly ask?: (question: RedirectedQuestion, direct: () => Promise<unknown>) => Promise<unknown>;
   /**
-   * Computes a JSON value once per key, for `ctx.once`. Without this function, the values are in memory until the
-   * handler ends.
+   * Computes a JSON value once per key, for `ctx.once`. Without this function, the server keeps the values in memory
+   * until the handler ends.
    */
   readonly once?: (key: string, make: () => unknown, direct: () => Promise<unknown>) => Promise<unknown>;
 }

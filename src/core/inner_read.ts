@@ -23,13 +23,13 @@ export interface ReadParts {
   readonly method: Method | undefined;
 }
 
-// Resources may read each other up to this depth. Without the limit, resources that read each other in a cycle would
-// never return.
+// Maximum depth of nested reads. Without this limit, resource handlers that read each other's resources would never
+// return.
 const MAX_DEPTH = 8;
 
 /**
- * Reads a resource for the caller of `outer`. The read takes no slot. If the resource's quota has a `timeoutMs`, this
- * timeout applies to the read in addition to the timeout of `outer`.
+ * Reads a resource for the caller of `outer`. The read does not count towards `calls.running`. If the resource's quota
+ * has a `timeoutMs`, this timeout applies to the read in addition to the timeout of `outer`.
  */
 export async function readInner(
   outer: Call,
@@ -74,7 +74,7 @@ export async function readInner(
     return contents;
   } catch (error) {
     // Do not report the error here. The handler of the outer call receives the error, and the server reports the error
-    // if this handler throws it.
+    // if the handler rethrows the error.
     call.observed?.fail(isMcpError(error) ? error : new McpError(INTERNAL_ERROR, "Internal error"));
     throw error;
   } finally {

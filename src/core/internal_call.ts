@@ -113,7 +113,7 @@ class InternalCall extends Call {
     const text = JSON.stringify(params);
     const weight = toWeight(text, { max: 0, indexes: countIndexes(text) });
     const link = new InternalLink(engine, principal === undefined ? undefined : readPrincipal(principal, "call()"));
-    // NaN equals no other id, so no client can cancel the call.
+    // NaN is not equal to any id, so no client can cancel the call.
     super(toHome(engine), link, { kind: "request", id: NaN, method, params: JSON.parse(text), weight }, client);
     this.markInternal(data);
     this.#made = new OnceValues({ limits: engine.core.limits.calls });

@@ -15,8 +15,8 @@ export interface Mark {
 }
 
 /**
- * Why an id counts as marked: the id itself was marked (`marked`), or the id was created at or before the cut-off (`cut
- * off`).
+ * The reason why an id counts as marked. Either the id itself was marked (`marked`), or the id was created at or before
+ * the cut-off (`cut off`).
  */
 export type Found = "marked" | "cut off";
 

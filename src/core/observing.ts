@@ -1,5 +1,5 @@
 /**
- * Builds the events for a server's observers. Loaded on the first request, because most servers have no observer.
+ * Builds the events for a server's observers. Only servers with an observer load this file, on the first request.
  *
  * @module
  */
@@ -126,7 +126,7 @@ class ServerObserving implements Observing {
   }
 }
 
-/** Matches the names of limits that are reported when they are reached. */
+/** Matches the names of limits that the server reports before it creates the error. */
 const REPORTED = /^(?:calls\.answerMs|handler\.(?!timeoutMs$).*)$/;
 
 /** Returns the fields of an event that the source of its message determines. */
@@ -268,8 +268,8 @@ class ObservedCall implements RequestReport {
     };
   }
 
-  // Read the header only if an observer has `around`. Only tracing uses the header, and reading it takes as long as
-  // building the rest of the event.
+  // Read the header only if an observer has `around`. Only tracing uses the header, and reading the header takes as
+  // long as building the rest of the event.
   #readHeader(): string | undefined {
     return this.#observing.core.observer.around && toTrace(this.#origin.headers?.get("traceparent"), 100);
   }
@@ -354,7 +354,7 @@ function toMessage(error: unknown): string {
   try {
     return error instanceof Error ? `${error.message}` : "";
   } catch {
-    // A handler may throw any value, such as a proxy whose properties cannot be read.
+    // Use an empty message, because a handler may throw any value, such as a proxy whose properties cannot be read.
     return "";
   }
 }

@@ -95,8 +95,8 @@ export class Pipeline {
     return this.#check(dialect, found);
   }
 
-  // A separate method, because a closure in `answer` would keep all variables of `answer` in memory. The message of a
-  // subscription would then stay in memory until the subscription ends.
+  // This is a separate method, because a closure in `answer` would keep all variables of `answer` in memory, such as
+  // the message of a subscription until the subscription ends.
   #guard(dialect: Dialect, call: Call, reply: Promise<Reply>): Promise<Reply> {
     return reply.catch((error) => this.#fail(dialect, call, error));
   }
@@ -116,8 +116,8 @@ export class Pipeline {
       throw toUnknownMethod(call.method);
     }
     const { scheduler } = this.#engine;
-    // Fast path: while no asynchronous lookup is in progress, this lookup is probably synchronous too, and takes no
-    // slot.
+    // Fast path: while no asynchronous lookup is in progress, start this lookup without a slot, because it is probably
+    // synchronous too.
     const isSlow = scheduler.preparing > 0;
     const runner = isSlow ? scheduler.find(call, method) : method.find(call);
     if (!(runner instanceof Promise)) return this.run(dialect, { call, method, runner });

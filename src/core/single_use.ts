@@ -9,7 +9,7 @@ import type { Clock } from "./capacity/timers.ts";
 
 /** An id that a client can use once. Clients receive the id only in sealed form. */
 export interface SingleUse extends Mark {
-  /** Where the use is recorded: `store`, or the id of the process that records the use in memory. */
+  /** The place where the use is recorded: `store`, or the id of the process that records the use in memory. */
   readonly by: string;
 }
 
@@ -45,7 +45,7 @@ export class SpentIds {
 
   /** Marks an id as used. Pass `shared` if the server has a store. */
   async spend(use: SingleUse, shared?: SpendShared): Promise<Spending> {
-    // Refuse the id. Another process may have recorded a use that this process cannot see.
+    // Refuse the id, because another process may have recorded a use that this process cannot see.
     if (use.by !== (shared ? STORE : this.#process)) return "elsewhere";
     const known = shared ? await shared(use) : this.#known.find(use);
     if (!known) return "lost";

@@ -58,7 +58,8 @@ export interface DeleteOptions {
 /** Options of `append`. */
 export interface AppendOptions {
   /**
-   * Milliseconds after which the whole log expires, unless another entry is appended before. Fractions are rounded up.
+   * Milliseconds after this `append` at which the whole log expires, unless another entry is appended in the meantime.
+   * Fractions are rounded up.
    */
   readonly ttlMs: number;
   /** Maximum number of entries in the log. The oldest entries are dropped. */
@@ -101,7 +102,8 @@ export interface LogHead {
   readonly last: number;
   /**
    * Random text that is created together with the log, or an empty string if the log does not exist. If the text has
-   * changed, the log was lost or has expired, and a new log has been created, so earlier ids refer to other entries.
+   * changed, the old log was lost or has expired, and a new log has been created. Ids from the old log then refer to
+   * different entries.
    */
   readonly epoch: string;
 }
@@ -173,7 +175,7 @@ export interface StoreEngine {
    */
   heads?(logs: readonly string[], options: EngineOptions): Awaitable<readonly LogHead[]>;
   /**
-   * Calls `onRing` with a log's name when any process has appended an entry to the log. Single notifications may be
+   * Calls `onRing` with a log's name when any process has appended an entry to the log. Individual notifications may be
    * late, repeated or lost. Calls `onLost` when no more notifications can arrive. The store then calls `listen` again.
    * Returns a function that stops listening. Without this method, the store polls its topics.
    */
@@ -281,8 +283,8 @@ export interface StoreInternals {
   /** Maximum size of one value in UTF-8, in bytes. The engine may have a lower limit. */
   readonly valueBytes: number;
   /**
-   * Creates another store with its own connection to the same data, as if it belonged to another process. The new store
-   * polls its topics every `pollMs` milliseconds.
+   * Creates another store with its own connection to the same data, as if the new store belonged to another process.
+   * The new store polls its topics every `pollMs` milliseconds.
    */
   reopen(options?: { readonly pollMs?: number }): Store;
   /**
@@ -329,8 +331,8 @@ export interface SharedState extends SharedLogs {
   /** The rules that `enable` and `disable` have set for all instances. Set after `shareRules` was called. */
   readonly rules?: SharedRules;
   /**
-   * Shares the rules that `enable` and `disable` set. `trunk` contains the rules of the server for all paths, which
-   * also apply.
+   * Shares the rules that `enable` and `disable` set. `trunk` contains the rules for all paths of the server, which
+   * apply in addition to the rules for this path.
    */
   shareRules(ruled: Ruled, trunk?: SharedRules): void;
   /** Writes pending changes, and closes the store unless another server in this process uses the store. */

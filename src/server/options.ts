@@ -85,7 +85,7 @@ export interface ServerOptions {
    */
   readonly admit?: Admit;
   /**
-   * The capabilities that the server declares and supports. The switches `listChanged`, `subscribe`, `completions` and
+   * The capabilities that the server declares and supports. The options `listChanged`, `subscribe`, `completions` and
    * `logging` default to `true`. `tools: true`, `resources: true` and `prompts: true` declare a list even if it is
    * empty, for servers that add their first handler while they run.
    */
@@ -146,11 +146,12 @@ export interface ServerOptions {
   readonly sharedDisable?: boolean;
   /**
    * Whether a tool argument can be JSON text where the input schema expects an object, an array, a number or a boolean.
-   * A tool can override this with its own `lenientArguments`. Defaults to `false`.
+   * A tool can override this option with its own `lenientArguments`. Defaults to `false`.
    */
   readonly lenientArguments?: boolean;
   /**
-   * How a tool result repeats its structured content as text. Defaults to `"full"`. See the option `text` of `tool()`.
+   * The format of the text copy of a tool result's structured content. Defaults to `"full"`. See the option `text` of
+   * `tool()`.
    */
   readonly text?: "full" | "summary" | "none";
   /**
@@ -185,8 +186,8 @@ export interface ServerOptions {
   /**
    * Describes an unexpected error in a handler to the client. For a tool, the returned text becomes the error result,
    * which the model reads. For other handlers, the text becomes the message of error -32603. The server sends a
-   * returned `McpError` unchanged. If the function returns `undefined`, the client receives "Internal error" and an id.
-   * In all cases, `observer.fault` receives the error.
+   * returned `McpError` unchanged. If the function returns `undefined`, the client receives "Internal error" and an
+   * error id. In all cases, `observer.fault` receives the error.
    */
   readonly mapError?: MapError;
   /**
@@ -205,11 +206,11 @@ export interface ServerOptions {
    */
   readonly publishSchema?: PublishSchema;
   /**
-   * Whether to print warnings about likely mistakes with `console.warn`: questions that are not awaited, work before a
-   * question (which runs again in revisions without sessions), and handlers that block all other calls. Defaults to
-   * `false`, but `mcp --watch`, `mcp --inspect` and `connectTest` of `@x/mcp/testing` turn the warnings on.
+   * Whether to print warnings about likely mistakes with `console.warn`: questions that are not awaited, work that a
+   * handler repeats when it runs again after a question, and handlers that block all other calls. Defaults to `false`,
+   * but `mcp --watch`, `mcp --inspect` and `connectTest` of `@x/mcp/testing` turn the warnings on.
    */
   readonly development?: boolean;
-  /** The clock that the server uses. Replace it in tests. Defaults to the system clock. */
+  /** The clock that the server uses. Pass a fake clock in tests. Defaults to the system clock. */
   readonly clock?: Clock;
 }

@@ -10,7 +10,7 @@ import type { ServerStats } from "./stats.ts";
 
 /**
  * An endpoint next to the MCP endpoint, such as `/health`. The endpoint is public: the server checks neither the Host
- * header nor the caller. It still responds while the server is closing.
+ * header nor the caller. The endpoint still responds while the server is closing.
  */
 export interface Route {
   /** Path of the endpoint, without parameters. */

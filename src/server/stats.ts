@@ -23,7 +23,7 @@ export interface ServerStats {
   readonly detached: number;
   /** Number of open event streams for sessions, subscriptions and WebSockets. */
   readonly streams: number;
-  /** Number of HTTP sessions in memory. The server can evict an idle session from memory without ending it. */
+  /** Number of HTTP sessions in memory. The server can evict an idle session from memory without ending the session. */
   readonly sessions: number;
   /** Number of concrete paths in memory. 0 if the server's path has no parameters. */
   readonly paths: number;

@@ -24,12 +24,13 @@ export type Write = (text: string) => Promise<void> | undefined;
 export interface Pipe {
   /**
    * Receives a message. For backpressure, returns a promise if the caller should wait before it reads the next message.
-   * Set `principal` if each message has its own credentials. Its id must be the id of the channel's principal, but its
-   * scopes can differ.
+   * Set `principal` if each message has its own credentials. The id of `principal` must equal the id of the channel's
+   * principal, but the scopes can differ.
    */
   receive(text: string, principal?: Principal): Promise<void> | undefined;
   /**
-   * Sends the error for input that is not a message: `"long"` if a line is too long, `"encoding"` if it is not UTF-8.
+   * Sends the error for input that is not a message: `"long"` if a line is too long, or `"encoding"` if a line is not
+   * UTF-8.
    */
   reject(problem: "long" | "encoding"): Promise<void> | undefined;
   /** Maximum size of a message, in bytes. */
@@ -142,7 +143,7 @@ interface Waiting {
   readonly resolve: () => void;
 }
 
-/** An open channel. It is the link of all messages that have no credentials of their own. */
+/** An open channel, which is also the link of all messages that have no credentials of their own. */
 class Channel implements Pipe, Link {
   readonly transport: TransportName;
   readonly inFlight: InFlight = new InFlight();

@@ -47,7 +47,7 @@ export class Outbox {
   }
 
   /**
-   * Adds a text. `texts` is the number of texts that were joined into it. Returns `false` if the client exceeds its
+   * Adds a text. `texts` is the number of texts that were joined into `text`. Returns `false` if the client exceeds its
    * memory limit.
    */
   push(text: string, texts = 1): boolean {
@@ -153,7 +153,8 @@ const FREE = 16_384;
 /** Size in bytes of the steps in which the charge grows and shrinks. */
 const STEP = 65_536;
 
-// Moves the end of a piece if it would split a surrogate pair, because the client would receive two invalid characters.
+// Moves the end of a piece if the end would split a surrogate pair. Otherwise the client would receive two invalid
+// characters.
 function toEnd(text: string, end: number): number {
   const code = text.charCodeAt(end - 1);
   return end < text.length && code >= 0xd800 && code < 0xdc00 ? end + 1 : end;

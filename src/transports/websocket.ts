@@ -122,7 +122,7 @@ class SocketEndpoint {
   readonly #way: WayIn<Spot>;
   readonly #connections = new Map<Socket, SocketConnection>();
   readonly #owners = new Map<Socket, Owner>();
-  /** The objects that `fetch` passed to Bun's upgrade. Identifies the sockets whose request was checked. */
+  /** The objects that `fetch` passed to Bun's upgrade. These objects identify the sockets whose request was checked. */
   readonly #admitted = new WeakSet<object>();
 
   constructor(server: SocketServer, path: string) {
@@ -152,8 +152,8 @@ class SocketEndpoint {
       ({ principal } = caller);
       const served = caller.place && await caller.place.open(caller);
       if (caller.place && !served) return this.#refuse(NOT_HERE, principal);
-      // Check whether the server has started to close since the caller was identified, because it would never close
-      // this socket.
+      // Check whether the server has started to close since the caller was identified, because a closing server would
+      // never close this socket.
       const late = parts.callers.refuseIfClosing(this.#way);
       if (late) return late;
       const account = parts.account(caller);
@@ -388,8 +388,8 @@ class SocketConnection {
     const { account } = this.#pipe;
     account.free(this.#held + queued);
     this.#held = 0;
-    // End the charge for the buffer only after a while: a closed socket keeps its buffer until the client closes the
-    // connection, which no event reports.
+    // End the charge for the buffer only after a delay, because a closed socket keeps its buffer until the client
+    // closes the connection. No event reports when the client does so.
     const buffer = this.#buffer;
     this.#buffer = 0;
     if (buffer) startBackgroundTimer(() => account.free(buffer), STALLED_MS);
@@ -409,7 +409,7 @@ class SocketConnection {
       try {
         this.#socket.send(text);
       } catch {
-        // The client has disconnected. The close event will follow.
+        // Drop the unsent messages, because the client has disconnected. The close event will follow.
         return this.#outbox.clear();
       }
     }

@@ -85,8 +85,8 @@ export interface FixedLimits {
      */
     readonly rounds: number;
     /**
-     * Size of the sealed `requestState` that the client sends back with its answers, in bytes. In every revision, all
-     * `ctx.once` values of one call may together use half of these bytes as JSON.
+     * Size of the sealed `requestState` that the client sends back with its answers, in bytes. In every revision, the
+     * JSON of all `ctx.once` values of one call may have half of this size.
      *
      * Reason: the client must store the state, and send the state with every answer.
      *

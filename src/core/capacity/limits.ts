@@ -242,7 +242,7 @@ export const LIMITS: Limits = {
 /** Key under which a test passes other values for fixed bounds. */
 export const OTHER_BOUNDS: unique symbol = Symbol("mcp.bounds");
 
-/** The limits that a test can set. They include the bounds that no option changes. */
+/** The limits that a test can set, including the bounds that no option changes. */
 export interface TestLimits extends LimitOptions {
   readonly [OTHER_BOUNDS]?: BoundOptions;
 }

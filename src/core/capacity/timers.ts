@@ -47,8 +47,8 @@ export interface Timeout {
  * One timer for all timeouts of a server. A timer per request would take a third of the request's time, and thousands
  * of idle streams with a timer each would keep the process awake.
  *
- * The timer keeps the process alive only while a timeout or an awaited sweep is scheduled, because a promise may depend
- * on them, such as the result of a call with a timeout. All other sweeps only free memory.
+ * The timer keeps the process alive only while a timeout or an awaited sweep is scheduled, because a promise may wait
+ * for this timeout or sweep, such as the promise for the result of a call. All other sweeps only free memory.
  */
 export class Ticker {
   readonly clock: Clock;
@@ -159,8 +159,8 @@ export class Ticker {
 const DROPPED_MS = 100;
 
 /**
- * Finds items that stay in the set for more than one to two periods. Adding or deleting an item does not read the clock
- * or set a timer. Short-lived items cause little garbage collection.
+ * A set that finds items that are still in the set after one period, or up to one period later. Adding or deleting an
+ * item does not read the clock or set a timer. Short-lived items cause little garbage collection.
  */
 export class Aging<T> {
   readonly #ticker: Ticker;
@@ -171,14 +171,17 @@ export class Aging<T> {
   #older = new Set<T>();
   #isWatching = false;
 
-  /** Creates an empty set. Calls `onOld` once for each item that stays in the set for more than one to two periods. */
+  /** Creates an empty set. Calls `onOld` once for each item that is still in the set after one to two periods. */
   constructor(ticker: Ticker, periodMs: number, onOld: (item: T, now: number) => void) {
     this.#ticker = ticker;
     this.#periodMs = periodMs;
     this.#onOld = onOld;
   }
 
-  /** Adds an item. The item keeps the process alive until it is deleted or old, because a caller awaits `onOld`. */
+  /**
+   * Adds an item. The item keeps the process alive until the item is deleted or passed to `onOld`, because a promise
+   * may depend on `onOld`.
+   */
   add(item: T): void {
     this.#young.add(item);
     if (this.#isWatching) return;

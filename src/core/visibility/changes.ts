@@ -10,7 +10,10 @@ import type { LogFilter } from "../call/log.ts";
 import type { Published } from "../call/lives.ts";
 import type { Ticker } from "../capacity/timers.ts";
 
-/** A change that subscriptions are notified of, a log message, or the end of the server. */
+/**
+ * An event that is passed to subscriptions: a change of a list or a resource, a log message, or the closing of the
+ * server.
+ */
 export type Change =
   | {
     readonly kind: "list";
@@ -100,7 +103,7 @@ export class Changes {
     for (const change of changes) this.#announce(change);
   }
 
-  /** Announces all pending changes, and then the end of the server. */
+  /** Announces all pending changes, and then the closing of the server. */
   close(): void {
     this.flush();
     this.#announce({ kind: "close" });

@@ -1,5 +1,5 @@
 /**
- * Serves lists that a server declares although the server has no handlers in them yet.
+ * Serves the empty lists of a server that declares a list before the server has handlers for the list.
  *
  * @module
  */

@@ -22,7 +22,7 @@ import { readVerdict } from "../call/verdict.ts";
 export interface Handler {
   /** Name of the handler. */
   readonly name: string;
-  /** Returns whether a caller may see and use the handler. By default, every caller may. */
+  /** Returns whether a caller may see and use the handler. By default, every caller may see and use the handler. */
   readonly allow?: Allow;
   /** Tags, by which `server.handlers.disable` and similar methods select handlers. */
   readonly tags?: readonly string[];
@@ -62,7 +62,7 @@ export interface HandlerInternals<Definition = unknown> {
   readonly services?: Binding;
   /** Scopes that every caller must have to use the handler. */
   readonly scopes?: readonly string[];
-  /** What the handler's attributes add to the handler. */
+  /** The handler's combined attributes. */
   readonly extensions?: HandlerExtensions;
   /** The extension's `Life`. Set if the handler is an extension that starts and stops with the server. */
   readonly life?: object;
@@ -111,7 +111,7 @@ export function bindAllow(
   return bound as BoundAllow | undefined; // See above.
 }
 
-/** What extensions add to one handler, combined from the handler's attributes. */
+/** The requirements, metadata and behavior that a handler's attributes add to the handler. */
 export interface HandlerExtensions {
   /** Dotted names of capabilities that the client must have declared, including the handler's own `requires`. */
   readonly requires: readonly string[];
@@ -146,7 +146,7 @@ export interface Executor {
   run(call: Call, runner: Runner): Outcome | Promise<Outcome>;
   /**
    * Waits for the result of a call that continues after its response. The call counts towards `calls.detached` instead
-   * of a slot. Throws if the limit is reached.
+   * of `calls.running`. Throws if the limit is reached.
    */
   detach(call: Call, result: Promise<Result>, timeoutMs?: number): Promise<Outcome>;
   /** Converts any error to the error that the client receives. Reports an unexpected error to the observer. */
@@ -229,7 +229,7 @@ export interface Runner {
   readonly scopes?: readonly string[];
   /** Dotted names of capabilities that the client must have declared. Checked before the response starts. */
   readonly requires?: readonly string[];
-  /** How long, and for which callers, the result may be cached. */
+  /** The cache lifetime of the result, and the callers that may share the cached result. */
   readonly cache?: Cache;
   /** Wraps the handler's calls in the attributes. */
   readonly extensions?: { readonly run?: RunWithin };
@@ -240,7 +240,10 @@ export interface Runner {
   check?(call: Call): void;
 }
 
-/** Which callers may share a cached result: all callers, no other caller, or only anonymous callers. */
+/**
+ * The callers that may share a cached result: all callers (`public`), a single caller (`private`), or all anonymous
+ * callers (`anonymous`).
+ */
 export type CacheScope = "public" | "private" | "anonymous";
 
 /** The scope of a cached result, and its lifetime in milliseconds. */

@@ -20,7 +20,8 @@ import type { Filters } from "./guards.ts";
 
 /**
  * Converts an unexpected error to a string, `ToolError` or `McpError` for the client. In a tool call, the model reads
- * the string or the `ToolError`. If the function returns `undefined`, the client receives "Internal error" and an id.
+ * the string or the `ToolError`. If the function returns `undefined`, the client receives "Internal error" and an error
+ * id.
  */
 export type MapError<S = NoServices> = (
   error: unknown,
@@ -28,8 +29,8 @@ export type MapError<S = NoServices> = (
 ) => string | ToolError | McpError | undefined;
 
 /**
- * Returns the JSON Schema of a tool that clients receive. The function may change the schema that it is passed, because
- * the schema is a copy.
+ * Returns the JSON Schema that clients receive for a tool. The function may change and return `schema`, which is a
+ * copy.
  */
 export type PublishSchema = (schema: { [key: string]: unknown }, about: PublishedTool) => JsonSchema;
 
@@ -62,7 +63,7 @@ export interface FeatureParts extends Reporter, ScopeRules {
   readonly publishSchema?: PublishSchema;
   /** Whether an argument may be JSON text if the schema expects a type other than a string. */
   readonly lenientArguments?: boolean;
-  /** The form of the text that copies structured content. */
+  /** The format of the text copy of structured content. */
   readonly text?: TextCopy;
   /** The server's optional capabilities. */
   readonly can: ReadCapabilities;

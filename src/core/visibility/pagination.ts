@@ -65,8 +65,8 @@ export function createList(
       }),
     );
     const visible = shown.filter((entry) => entry !== undefined);
-    // Do not share the page if the page has a cursor, because a cursor belongs to one caller, if entries vary per call,
-    // or if middleware may change the page.
+    // Do not share a page that has a cursor, because a cursor belongs to one caller. Do not share a page whose entries
+    // vary per call, or that middleware may change.
     const isSingle = from > 0 || visible.length > core.limits.calls.pageItems || core.hasMiddleware;
     if (isSingle || entries.some(({ vary }) => vary)) return toPage(0, visible, call);
     const key = shown.map((entry) => entry ? "1" : "0").join("");

@@ -25,7 +25,7 @@ export interface Quota {
 }
 
 /**
- * The facts about a handler that binding a quota requires.
+ * The facts about a handler that are needed to bind a quota.
  *
  * @internal
  */

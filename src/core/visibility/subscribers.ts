@@ -31,7 +31,7 @@ export class Subscribers {
   readonly #server: ChangeNotifier;
   readonly #entries = new Map<string, Entry>();
 
-  /** `server` is passed to the hooks, which can announce changes with it. */
+  /** The hooks receive `server`, so that they can announce changes. */
   constructor(core: Reporter, server: ChangeNotifier) {
     this.#core = core;
     this.#server = server;

@@ -23,7 +23,7 @@ interface Rule extends SharedRule {
   readonly callers?: Allow;
 }
 
-/** A shared rule with the time that determines its order. */
+/** A shared rule, with the time that determines its position among the rules. */
 export interface PlacedRule extends SharedRule {
   /** Time at which the rule was added, in milliseconds since 1970. Each later rule has a greater value. */
   readonly at: number;
@@ -36,8 +36,8 @@ export interface SharedRules {
   /** Calls `onChange` whenever the rules have changed. Returns a function that stops these calls. */
   watch(onChange: () => void): () => void;
   /**
-   * Called on the rules for all paths with the rules for one path, so that a later rule for all paths takes precedence
-   * over the rules for the path.
+   * Called on the rules for all paths. `rules` are the rules for one path. A rule for all paths that is added later
+   * takes precedence over these rules.
    */
   noticed(rules: readonly PlacedRule[]): void;
   /**
@@ -63,8 +63,8 @@ export class Visibility {
   #rules: readonly Rule[];
 
   /**
-   * Must be created before the registry has handlers. `trunk` contains the rules of the server for all paths, which
-   * precede the new rules.
+   * Must be created before the registry has handlers. `trunk` contains the rules for all paths of the server, which are
+   * older than all rules in this object.
    */
   constructor(registry: Registry, changes: Changes, trunk?: Visibility) {
     this.#registry = registry;

@@ -190,7 +190,7 @@ export class Sessions {
     try {
       return this.#add(id, opened, { link, shared, isEnding });
     } finally {
-      // Disconnect the record if its session was not added, because the record then needs no notifications from the
+      // Disconnect the record if its session was not added, because such a record needs no notifications from the
       // store.
       if (shared && this.#table.known.get(id)?.shared !== shared) shared.leave();
     }

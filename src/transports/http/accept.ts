@@ -18,7 +18,7 @@ export interface Accepts {
 export function isJsonType(type: string | null): boolean {
   if (type === "application/json") return true;
   const [name = "", ...parameters] = (type ?? "").toLowerCase().split(";").map((part) => part.trim());
-  // Reject a comma, because it means that several headers were joined and that the type is ambiguous.
+  // Reject a comma, because a comma means that several headers were joined, and that the type is ambiguous.
   return name === "application/json" &&
     parameters.every((part) => part.startsWith("charset=") ? /^charset="?utf-8"?$/.test(part) : !part.includes(","));
 }

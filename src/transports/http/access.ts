@@ -18,8 +18,8 @@ export interface ConnectionInfo {
   /** Node's request, with the client's address. Set by `@hono/node-server`. */
   readonly incoming?: unknown;
   /**
-   * The unchanged object from the runtime. Use it to add a `principal`, because a copy of Bun's object would lack its
-   * methods.
+   * The unchanged object from the runtime. To add a `principal`, set this field instead of copying the object's fields,
+   * because a copy of Bun's object would lack the object's methods.
    */
   readonly info?: ConnectionInfo;
   /** The caller, which the code that calls `fetch` has authenticated. */
@@ -48,7 +48,7 @@ export interface CallerOptions {
   readonly isUpgrade?: boolean;
 }
 
-/** Why a check rejects a request. */
+/** The reason why a check rejects a request, and the HTTP status. */
 export interface Refusal {
   readonly status: number;
   /** The end of the message "Cannot serve the request: …". */
@@ -165,7 +165,8 @@ function findAddress(request: Request, given: unknown): string | undefined {
   return typeof address === "string" ? address : undefined;
 }
 
-// Do not parse the URL, because a runtime builds it from the Host header, so that parsing may throw.
+// Do not parse the URL. A runtime builds the URL from the Host header, which may be malformed, and parsing would then
+// throw.
 function hostOf(url: string): string | undefined {
   return /^[^:/?#]+:\/\/([^/?#]*)/.exec(url)?.[1];
 }

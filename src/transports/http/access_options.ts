@@ -1,6 +1,6 @@
 /**
  * Reads the options that decide who may use the server over HTTP. `access.ts`, which loads with the first request,
- * applies them.
+ * applies the options.
  *
  * @module
  */
@@ -10,7 +10,7 @@ import { parseAuthority, toAddress, toOrigin } from "./address.ts";
 /** Normalizes the option `hosts`. Throws if the list is empty or an item is not a host. */
 export function readHosts(hosts?: readonly string[]): readonly string[] {
   if (!hosts) return [];
-  // Throw for an empty list, because it would allow every host, as if the option were not set.
+  // Throw for an empty list. Otherwise an empty list would allow every host, as if the option were not set.
   if (!hosts.length) throw new TypeError("Cannot create a server: hosts is empty; list a host, or omit hosts");
   return hosts.map((each) =>
     parseAuthority(each)?.host ?? rejectOption("host", each, "a host such as mcp.example.com")

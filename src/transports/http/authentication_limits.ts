@@ -1,5 +1,5 @@
 /**
- * Limits how many requests are authenticated concurrently, and how long an authentication may take.
+ * Limits the number of concurrent authentications, and the duration of each authentication.
  *
  * @module
  */
@@ -36,14 +36,14 @@ export class AuthenticationLimits {
     this.#pot = accounts.pot(pot);
   }
 
-  /** Tests whether a limit does not allow work for this request. Fast while no work is in progress. */
+  /** Tests whether a limit is reached, so that work for this request must not start. */
   isFull(entry: Entering): boolean {
     return this.#pot.used > 0 && !this.#pot.makeRoom(this.#toAccount(entry), 1);
   }
 
   /**
-   * Waits for `work`, at most `auth.timeoutMs` milliseconds, because work that never settles would take its place
-   * forever.
+   * Waits for `work`, at most `auth.timeoutMs` milliseconds, because work that never settles would count towards the
+   * limits forever.
    *
    * @throws {Error} `TOO_SLOW`, or `CLOSED`.
    */
@@ -70,7 +70,7 @@ export class AuthenticationLimits {
     for (const stop of this.#stops) stop(CLOSED);
   }
 
-  // Without a known address, a client has no share of its own.
+  // A client without a known address has no share of its own.
   #toAccount({ account, peer }: Entering): Account {
     return account ?? this.#accounts.find(peer === undefined ? undefined : `peer ${peer}`);
   }

@@ -36,7 +36,7 @@ export interface Authenticator {
 /** Validates and converts path parameters. Resolves to `undefined` if the parameters are invalid. */
 export type OpenRoute = (values: PathValues) => Promise<ReadRoute | undefined>;
 
-/** Through which endpoint a request reached the authenticator. */
+/** The endpoint through which a request reached the authenticator. */
 export interface EnterOptions<P extends Place = Place> {
   readonly transport: TransportName;
   /** The concrete path, if the server's path has parameters. */

@@ -31,7 +31,7 @@ const NOTHING = {};
 /** The caller of a request that passed all checks. Created once per request. */
 export class Caller<P extends Place = Place> implements Known<P> {
   readonly request: Request;
-  /** The second argument of the call of `fetch`. */
+  /** The second argument that was passed to `fetch`. */
   readonly info: ConnectionInfo | undefined;
   readonly headers: Headers;
   readonly principal?: Principal;

@@ -57,7 +57,7 @@ export class Callers {
 
   /**
    * Identifies the caller of a request. Returns a response if the request is rejected, or if the request is for an
-   * authentication route. Synchronous if all checks are synchronous.
+   * authentication route. Returns synchronously if all checks are synchronous.
    *
    * @throws {McpError} (as a rejection) if the parameters of too many paths are being checked.
    */
@@ -157,7 +157,7 @@ export class Callers {
 }
 
 // Tests whether a URL has the host and path in `target`, optionally followed by a query. Compares the texts, because
-// parsing is slower. Compares the host too, because an absolute request target can name another host than the Host
+// parsing is slower. Compares the host too, because the host in an absolute request target can differ from the Host
 // header.
 function isTarget(url: string, target: string): boolean {
   const at = url.indexOf("//") + 2;

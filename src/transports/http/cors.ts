@@ -1,5 +1,5 @@
 /**
- * CORS rules: which web pages from other origins may call the server from a browser.
+ * CORS rules for web pages from other origins that call the server from a browser.
  *
  * @see specification/2026-07-28/basic/transports/streamable-http (Security & Endpoint)
  * @module
@@ -19,7 +19,7 @@ export interface CorsOptions {
 
 /**
  * Cross-origin access from browsers. `"none"` allows no other origin. A function receives an origin, and returns
- * whether to allow it.
+ * whether the origin is allowed.
  */
 export type Cors = "none" | CorsOptions | ((origin: string) => boolean | { readonly credentials: boolean });
 

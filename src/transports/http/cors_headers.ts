@@ -9,7 +9,9 @@ import type { Grant } from "./cors.ts";
 const ALLOWED = "accept, authorization, content-type, last-event-id, mcp-method, mcp-name, mcp-protocol-version, " +
   "mcp-session-id";
 const EXPOSED = "mcp-session-id, www-authenticate, retry-after";
-/** Seconds for which browsers may cache a preflight response. Chromium caches at most two hours. */
+/**
+ * Seconds for which browsers may cache a preflight response. Chromium caches preflight responses for at most two hours.
+ */
 const MAX_AGE = "7200";
 
 /** Wraps `fetch` to add CORS headers and to respond to preflight requests. */

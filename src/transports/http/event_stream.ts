@@ -34,7 +34,7 @@ export interface EventStreamOptions {
   readonly transport?: TransportName;
 }
 
-/** Why a stream ended. */
+/** The reason why a stream ended. */
 type Why = StreamEvent["why"];
 
 /** All open streams of a server. A single timer sends heartbeats and closes stalled streams. */
@@ -175,7 +175,8 @@ export class EventStream {
     return this.#outbox.untilRoom();
   }
 
-  // Pass only one chunk to the reader per request. The other texts stay in the outbox, whose size is limited.
+  // Pass only one chunk to the runtime for each call of pull(). All further texts stay in the outbox, whose size is
+  // limited.
   #pull(): Promise<void> | undefined {
     if (this.#outbox.length || this.#isEnded) return void this.#hand();
     return new Promise((resolve) => {
@@ -211,7 +212,7 @@ export class EventStream {
   }
 
   // Close the body without an error, because an error would not close the socket sooner, and Deno and Bun would print
-  // it.
+  // the error.
   #abort(why: Why): undefined {
     this.#onDisconnect(why);
     this.#close();

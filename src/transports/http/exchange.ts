@@ -121,8 +121,8 @@ export class Exchange implements Link {
     if (this.#buffered === undefined && !this.#stream && !this.#isOver) this.#parts.waiting.add(this);
   }
 
-  // Starts the response. If the client does not accept event streams, the response is JSON, with white space as
-  // heartbeats before it.
+  // Starts the response. If the client does not accept event streams, the response is JSON, and white space before the
+  // JSON serves as heartbeats.
   open(): void {
     if (this.#stream || this.#isOver) return;
     this.#parts.waiting.delete(this);

@@ -112,7 +112,7 @@ export class Endpoint {
 
   /** Serves the request of an identified caller. For concrete paths, the router has identified the caller. */
   serve(caller: Caller): Promise<Response> {
-    // The server may have started to close while the caller was being identified.
+    // Check again, because the server may have started to close while the caller was being identified.
     const late = this.#callers.refuseIfClosing(this.#way);
     if (late) return Promise.resolve(late);
     const { headers, request: { method } } = caller;
@@ -167,8 +167,8 @@ export class Endpoint {
     return body.byteLength > HEAVY ? this.#acceptLater(message, exchange) : this.#era.accept(message, exchange);
   }
 
-  // Yield to the event loop between parsing and running a large message, because each step may take a while, and small
-  // requests must be served in between.
+  // Yield to the event loop between parsing and running a large message, because each of these two steps may take
+  // several milliseconds, and small requests must be served between the steps.
   async #acceptLater(message: Incoming, exchange: Exchange): Promise<Reply> {
     const { turns } = this.#bodies;
     await turns.pause();

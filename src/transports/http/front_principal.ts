@@ -11,7 +11,7 @@ import { readPrincipal } from "../../core/call/principal.ts";
 import type { ConnectionInfo } from "./access.ts";
 import { refuse, toFault, toMessage } from "./refusals.ts";
 
-/** How error messages name the argument that contains the principal. */
+/** The text by which error messages refer to the argument with the principal. */
 export const FRONT = "fetch(request, { principal })";
 
 /** The type of {@linkcode readFront}. */

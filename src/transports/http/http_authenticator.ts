@@ -175,7 +175,7 @@ export class HttpAuthenticator implements Authenticator {
     if ((principal.expiresAt ?? Infinity) <= entry.now) return this.#refuse(entry, LATE);
     const { request, info, transport, place } = entry;
     this.#core.observer.auth?.({ state: "accepted", transport, principal: principal.id });
-    // If your own code passed the principal to `fetch`, the server cannot check the principal again.
+    // The server cannot recheck a principal that your own code passed to `fetch`.
     const source = origin === FRONT ? undefined : { entry, toChecks: this.#toChecks };
     const seen = new VisibleRequest(request, this.#hidden, source);
     return new Caller(request, info, { principal, seen, place });
@@ -403,7 +403,7 @@ interface CheckSource {
 
 /** A request without its credentials. The copy without credentials is created only when a handler reads it. */
 class VisibleRequest implements SeenRequest {
-  // Private, so that a printed context shows no credentials.
+  // The fields are private, so that a printed context shows no credentials.
   readonly #raw: Request;
   readonly #hidden: Hidden;
   readonly #source?: CheckSource;

@@ -14,7 +14,7 @@ import { type Refusal, TOO_LARGE, TOO_MUCH_ARRIVING, TOO_SMALL_PIECES, tooSlow }
 export const SMALL = 65_536;
 
 /**
- * Milliseconds from the start of a body after which it counts as slow. The client is then also charged for the
+ * Milliseconds after which a body that is still arriving counts as slow. The client is then also charged for the
  * runtime's memory.
  */
 export const SLOW_MS = 25;
@@ -28,7 +28,7 @@ interface IncomingBody {
   charge?: Holding;
   /** The charge in the pot of all bodies over {@linkcode SMALL} bytes. */
   place?: Holding;
-  /** Why reading was stopped. */
+  /** The refusal with which the request is rejected. Set when reading was stopped. */
   refusal?: Refusal;
   /** The turn of a body over {@linkcode HEAVY} bytes. Set when the body has arrived. */
   turn?: Turn;
@@ -63,7 +63,7 @@ export class LargeBodies {
   async read(request: Request, account: Account): Promise<ArrayBuffer | Refusal> {
     const { bodyBytes, bodyMs } = this.#limits;
     const length = request.headers.get("content-length");
-    // Reject a length that is not a number too.
+    // Also reject a length that is not a number.
     if (!(Number(length) <= bodyBytes)) return TOO_LARGE;
     const reader = request.body?.getReader();
     if (!reader) return new ArrayBuffer(0);
@@ -187,8 +187,8 @@ class BodyBuffer {
   }
 
   /**
-   * Returns the buffer. A large buffer is detached in the next turn of the event loop, so the caller must use it in the
-   * current turn.
+   * Returns the buffer. A large buffer is detached in the next turn of the event loop, so the caller must use the
+   * buffer in the current turn.
    */
   lend(): ArrayBuffer {
     this.#isLent = true;

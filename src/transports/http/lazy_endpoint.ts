@@ -1,6 +1,6 @@
 /**
  * The HTTP endpoint of a server. The first request loads the code of the transport, so that a stdio server never loads
- * it.
+ * this code.
  *
  * @module
  */

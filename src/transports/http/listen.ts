@@ -11,7 +11,7 @@ import { bun, type BunServer, deno, node, type RuntimeFetch } from "../../runtim
 export interface ListenOptions {
   readonly hostname: string;
   readonly port: number;
-  /** Handles a request. `info` is what the runtime passes about the connection. */
+  /** Handles a request. `info` contains the facts about the connection that the runtime provides. */
   readonly fetch: RuntimeFetch;
 }
 

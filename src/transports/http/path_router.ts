@@ -30,7 +30,7 @@ import type { HttpEntry } from "./lazy_endpoint.ts";
 /** Path parameters by name. If the server has a `params` schema, the values have the output types of the schema. */
 export type RouteParams = Readonly<Record<string, unknown>>;
 
-/** What the server of a concrete path receives from the server whose path has parameters (the trunk). */
+/** The parts that the server of a concrete path receives from the server whose path has parameters (the trunk). */
 export interface Branch {
   readonly trunk: Engine;
   /** Reads the request bodies for all concrete paths. */
@@ -107,8 +107,8 @@ export class PathRouter {
   readonly #way: WayIn<FullPlace>;
   readonly #limits: AuthenticationLimits;
   /**
-   * Limits the calls of the author's `handlers` function. Separate from `#limits`, so that slow calls do not block the
-   * checks of other paths.
+   * Limits the calls of the author's `handlers` function. These limits are separate from `#limits`, so that slow calls
+   * do not block the checks of other paths.
    */
   readonly #makingLimits: AuthenticationLimits;
   readonly #secret: string | readonly string[];
@@ -360,8 +360,8 @@ export class PathRouter {
     return entry;
   }
 
-  // Sets a timeout for `grow`, because a `handlers` function that never returns would block its place and its requests
-  // forever.
+  // Sets a timeout for `grow`, because a `handlers` function that never returns would count towards the limits and
+  // block its path forever.
   async #limit(grow: () => Promise<BranchServer | undefined>, account: Account): Promise<BranchServer | undefined> {
     // Call `grow` in a microtask, because `#grow` needs the entry, which contains this promise.
     const growing = Promise.resolve().then(grow);
@@ -377,7 +377,7 @@ export class PathRouter {
     entry: Entry,
     account: Account,
   ): Promise<BranchServer | undefined> {
-    // Wait for the connection to other instances. Otherwise a client could subscribe before it, and miss changes on
+    // Wait for the connection to other instances. Otherwise a client could subscribe too early, and miss changes on
     // other instances.
     await this.#connected;
     const { engine, endpoint, makeHandlers, grow } = this.#options;
@@ -454,7 +454,7 @@ function toRelease(entry: Entry): () => void {
   };
 }
 
-/** Work for a path that took too long, for error messages. */
+/** The parts of the error messages about work that took too long. */
 interface Slow {
   readonly verb: string;
   readonly part: string;

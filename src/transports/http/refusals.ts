@@ -10,7 +10,7 @@ import type { Core } from "../../core/core.ts";
 import { type Reply, RETRY_AFTER } from "../../core/call/link.ts";
 import type { RefusalReason, TransportName } from "../../core/call/observer.ts";
 
-/** Why a request is rejected, and the parts of the response. */
+/** The reason why a request is rejected, and the parts of the response. */
 export interface Refusal {
   readonly status: number;
   readonly message: string;
@@ -85,7 +85,7 @@ export const CLOSING: Refusal = {
   reason: "closing",
 };
 
-/** The refusal of a body whose client disconnected before its end. */
+/** The refusal of a body that is incomplete, because the client has disconnected. */
 export const INCOMPLETE: Refusal = {
   status: 400,
   message: "Cannot read the body: the body is incomplete",

@@ -1,5 +1,5 @@
 /**
- * Reads request bodies. Applies the limits on their size and time.
+ * Reads request bodies. Limits the size of each body, and the time within which a body must arrive.
  *
  * @module
  */
@@ -43,7 +43,7 @@ export class RequestBodies {
    */
   readonly turns: Turns = new Turns();
   readonly #large: LargeBodies;
-  /** Why no further bodies are read. Set by `close`. */
+  /** The refusal of all further bodies. Set by `close`. */
   #closed?: Refusal;
 
   constructor(core: Core) {
@@ -57,7 +57,7 @@ export class RequestBodies {
 
   /**
    * Reads a body. Calls `take` once, with the bytes or with a refusal. Uses a callback, because a promise would take
-   * more CPU time than everything else here.
+   * more CPU time than the rest of this method.
    */
   read(request: Request, sender: Sender, take: TakeBody): void {
     if (this.#closed) return take(this.#closed);

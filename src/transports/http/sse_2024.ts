@@ -96,8 +96,8 @@ export interface HttpSseOptions {
 const OPTIONS: KnownOptions<keyof HttpSseOptions> = { names: { path: true, messages: true } };
 
 /**
- * Serves the HTTP+SSE transport next to the server's MCP endpoint. Both check Host and Origin according to the server's
- * options.
+ * Serves the HTTP+SSE transport next to the server's MCP endpoint. Both endpoints check Host and Origin according to
+ * the server's options.
  */
 export function httpSse(
   server: SseServer,
@@ -151,8 +151,8 @@ class SseStreams {
       if (posts) return await this.#take(caller, parts);
       const served = caller.place ? await caller.place.open(caller) : this.#server;
       if (!served) return this.#refuse(NOT_FOUND, principal);
-      // Check whether the server has started to close since the caller was identified, because it would never end this
-      // stream.
+      // Check whether the server has started to close since the caller was identified, because a closing server would
+      // never end this stream.
       return parts.callers.refuseIfClosing(this.#opening) ?? this.#start(caller, { parts, served });
     } catch (error) {
       const refusal = findRefusal(error);
@@ -236,7 +236,7 @@ class SseStreams {
     } catch {
       return this.#refuse(NOT_UTF8, principal);
     }
-    // The stream may have ended while the server was reading the body.
+    // Look up the stream again, because it may have ended while the server was reading the body.
     if (this.#open.get(id) !== open) return this.#refuse(NOT_OPEN, principal);
     // Backpressure: respond only when the server can accept another message.
     await open.pipe.receive(text, principal);

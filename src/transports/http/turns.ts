@@ -34,12 +34,15 @@ export class Turns {
   /** The timer that starts the next step. Set during a turn, and while the event loop serves small requests. */
   #timer?: ReturnType<typeof setTimeout>;
   /**
-   * Whether a step is running. `pause` and `end` do nothing otherwise: a message that is larger than its declared
+   * Whether a step is running. Otherwise `pause` and `end` do nothing. A message that is larger than its declared
    * length has no turn, and must not pause or end the turn of another message.
    */
   #isRunning = false;
   #hasRested = false;
-  /** Time in milliseconds at which the current step started, or the first step in a series of short steps. */
+  /**
+   * Time in milliseconds at which the current step started. In a series of short steps, the time at which the first
+   * step started.
+   */
   #since = 0;
   #restUntil = 0;
   /** Starts the second step of a paused turn. */
@@ -76,7 +79,7 @@ export class Turns {
     });
   }
 
-  /** Ends the turn. If not called, the turn ends together with the current turn of the event loop. */
+  /** Ends the turn. If `end` is not called, the turn ends with the current iteration of the event loop. */
   end(): void {
     if (!this.#isRunning) return;
     this.#isRunning = false;
@@ -110,7 +113,7 @@ export class Turns {
     this.#restUntil = this.#isShort() ? 0 : performance.now() + this.#toRest();
   }
 
-  /** Returns for how many milliseconds the event loop serves other requests after the current step. */
+  /** Returns the number of milliseconds for which the event loop serves other requests after the current step. */
   #toRest(): number {
     return Math.min((performance.now() - this.#since) / 2, MAX_REST_MS);
   }

@@ -24,7 +24,7 @@ export interface HttpParts {
   readonly streams: EventStreams;
 }
 
-/** A request whose path follows another template than the server's path, such as a WebSocket request. */
+/** A request whose path has a different template from the server's path, such as a WebSocket request. */
 export interface Wanted {
   readonly template: string;
   readonly request: Request;

@@ -5,12 +5,12 @@
  * @module
  */
 
-/** A line of input, or why the line is invalid. */
+/** A line of input, or the reason why the line is invalid. */
 export type Line = { readonly text: string } | { readonly problem: "long" | "encoding" };
 
 /**
- * Splits bytes into lines before decoding them. This is safe, because in UTF-8 the byte of a line feed is never part of
- * another character.
+ * Splits bytes into lines before decoding them. Splitting bytes is safe, because in UTF-8 the byte of a line feed is
+ * never part of another character.
  */
 export class LineSplitter {
   readonly #limit: number;

@@ -47,8 +47,8 @@ export function writeNodeStream(write: NodeOutput["write"], bytes: Uint8Array): 
 let write: NodeOutput["write"] | undefined;
 
 /**
- * Returns the original `write` method of standard output, which still writes there while output is redirected. The
- * first call must come before the redirection.
+ * Returns the original `write` method of standard output, which ignores the redirection to standard error. The first
+ * call must come before the redirection.
  */
 export function findNodeWrite({ stdout }: NodeGlobal): NodeOutput["write"] {
   if (!write) {

@@ -197,7 +197,7 @@ class LineWriter {
   }
 }
 
-// Read these properties before the guard starts, because the guard redirects them to standard error.
+// Read these properties before the guard replaces them.
 const write = deno?.stdout.write.bind(deno.stdout);
 const stdout = bun?.stdout;
 

@@ -57,8 +57,8 @@ export function guardConsole(): () => void {
  * that future runtimes add.
  */
 function listPrinting(): readonly (readonly [name: string, property: PropertyDescriptor])[] {
-  // Skip harmless and non-enumerable properties such as `_stdout`, because reading them makes Bun load its Node.js
-  // streams, which takes a quarter of the startup time.
+  // Skip harmless and non-enumerable properties such as `_stdout`, because reading such a property makes Bun load its
+  // Node.js streams, which takes a quarter of the startup time.
   return Object.keys(console).filter((name) => !HARMLESS.has(name)).flatMap((name) => {
     const property = Object.getOwnPropertyDescriptor(console, name);
     return typeof property?.value === "function" ? [[name, property] as const] : [];
@@ -83,7 +83,7 @@ function redirectConsole(print: Print): Readonly<Record<string, Print>> {
   return {
     clear() {},
     dir: (item) => print(item),
-    // Accept byte arrays too, because Bun's `console.write` accepts them.
+    // Accept byte arrays too, as Bun's `console.write` does.
     write(...data) {
       const texts = data.map((each) => typeof each === "string" ? each : new TextDecoder().decode(toBytes(each)));
       print(texts.join("").replace(/\n$/, ""));

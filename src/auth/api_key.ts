@@ -94,7 +94,7 @@ const OPTIONS: KnownOptions<keyof ApiKeyOptions> = {
 export function apiKey(options: ApiKeyOptions): Authentication {
   checkOptions("use apiKey()", options, OPTIONS);
   const { keys, header = "authorization", cookie, query, realm, prefix = PREFIX } = options;
-  checkSecrets(keys, 'Cannot use the API keys: keys is not an object such as { ada: "…" } or a function');
+  checkSecrets(keys, 'Cannot use the API keys: keys must be a function or an object such as { ada: "…" }');
   checkPrefix(prefix, "apiKey()");
   const isBearer = header.toLowerCase() === "authorization";
   // Use the spelling that most clients send, because Deno finds a header faster if the letter case matches.
@@ -145,7 +145,7 @@ function toLookup(secrets: KnownSecrets<Principal>, places: Places, challenge: C
 function toOwner(owner: KeyOwner, prefix: string): Principal {
   if (typeof owner.id === "string" && owner.id) return toPrincipal(prefix, owner.id, owner);
   throw new TypeError(
-    "Cannot authenticate a caller: the keys function returned an owner without an id; return an object such as { id }",
+    "Cannot authenticate a caller: the id of the owner that the keys function returned is not a non-empty string; return an object such as { id }",
   );
 }
 

@@ -65,7 +65,7 @@ const OPTIONS: KnownOptions<keyof BasicAuthOptions> = {
 export function basicAuth(options: BasicAuthOptions): Authentication {
   checkOptions("use basicAuth()", options, OPTIONS);
   const { users, realm = "mcp" } = options;
-  checkSecrets(users, 'Cannot use the passwords: users is not an object such as { ada: "…" } or a function');
+  checkSecrets(users, 'Cannot use the passwords: users must be a function or an object such as { ada: "…" }');
   const challenge: Challenge = { scheme: "Basic", params: { realm, charset: "UTF-8" } };
   const secrets = typeof users === "function" ? undefined : toSecrets(users);
   const verify: Verify = typeof users === "function"
@@ -97,7 +97,9 @@ function toSecrets(users: Readonly<Record<string, string | undefined | BasicUser
       throw new TypeError(`${state}: the name is empty, or contains a colon or a control character`);
     }
     if (typeof password !== "string" || !password) {
-      throw new TypeError(`${state}: the password is empty; check that its environment variable is set`);
+      throw new TypeError(
+        `${state}: the password is not a non-empty string; check that its environment variable is set`,
+      );
     }
     return { secret: toBytes(`${name}:${password}`), value: toPrincipal(PREFIX, name, facts) };
   });

@@ -83,7 +83,7 @@ export function toCaller<T extends object>(
     if (found === undefined || found === null) return toUnknown(challenge);
     if (typeof found === "object") return make(found);
     throw new TypeError(
-      `Cannot authenticate a caller: the function returned a ${typeof found}; return an object with facts, or undefined`,
+      `Cannot authenticate a caller: the function that checks credentials returned a ${typeof found}; return an object with facts, or undefined`,
     );
   };
   return isPromiseLike(found) ? Promise.resolve(found).then(toOne) : toOne(found);

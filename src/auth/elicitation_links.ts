@@ -15,6 +15,7 @@ import { systemClock } from "../core/capacity/timers.ts";
 import { openVersioned, sealVersioned } from "../core/call/versioned_seal.ts";
 import { toBase64Url } from "../kit/base64.ts";
 import { requirePrincipal } from "./principal.ts";
+import { showValue } from "../kit/shown_value.ts";
 
 /** Options of {@linkcode elicitationLinks}. */
 export interface ElicitationLinksOptions {
@@ -130,7 +131,9 @@ export function elicitationLinks(options: ElicitationLinksOptions = {}): Elicita
   // Reject `NaN` and `Infinity`, because JSON would seal them as `null`, and the link could never be opened.
   if (!(Number.isFinite(ttlMs) && ttlMs >= 0)) {
     throw new TypeError(
-      `Cannot create elicitation links: ttlMs is ${ttlMs}; it must be a number of milliseconds, 0 or more`,
+      `Cannot create elicitation links: ttlMs is ${
+        showValue(ttlMs)
+      }; it must be a finite number of milliseconds, 0 or more`,
     );
   }
   if (
@@ -141,7 +144,7 @@ export function elicitationLinks(options: ElicitationLinksOptions = {}): Elicita
     );
   }
   if (store !== undefined && typeof store?.get !== "function") {
-    throw new TypeError("Cannot create elicitation links: store is not a store; use memoryStore() or customStore()");
+    throw new TypeError("Cannot create elicitation links: the store has no get(); use a store such as memoryStore()");
   }
   const sealer = new Sealer({ secret, realm: JSON.stringify(["mcp user links", server ?? null]) });
   const spent = new SpentIds(systemClock, toMarkTtl(ttlMs));

@@ -71,7 +71,7 @@ for (const alg of ALGORITHMS) {
     }
     // The first call has cached the token, and a cached token needs a proof too.
     const { status, challenge } = await callBound(server, token);
-    const reason = "it has no proof; send one in the DPoP header";
+    const reason = "it has no proof; send a proof in the DPoP header";
     assertEquals([status, challenge], [401, toChallenge("DPoP", "invalid_dpop_proof", reason)]);
   });
 }
@@ -198,7 +198,7 @@ Deno.test("MUST accept a proof only once, even if two concurrent requests contai
   const both = await Promise.all([callBound(server, token, proof), callBound(server, token, proof)]);
   assertEquals(both.map(({ status }) => status).sort(), [200, 401]);
   const { challenge } = await callBound(server, token, proof);
-  assertEquals(challenge, toChallenge("DPoP", "invalid_dpop_proof", "the proof was used before"));
+  assertEquals(challenge, toChallenge("DPoP", "invalid_dpop_proof", "the proof was already used"));
 });
 
 Deno.test("MUST accept a proof at only one of several instances that share a store", async () => {

@@ -109,7 +109,7 @@ Deno.test("a failed introspection request is reported as a fault, and the caller
     const { status, message } = await callWith(server, `opaque${index}`);
     assertEquals([status, message], [503, "Cannot serve the request: its token cannot be checked now"]);
     assertEquals(faults.length, 1);
-    assertMatch(faults[0], /Cannot introspect a token at http:\S+: the issuer responds with status \d+/);
+    assertMatch(faults[0], /Cannot introspect a token at http:\S+: the issuer responded with status \d+/);
     assert(!faults[0].includes("opaque"), faults[0]);
     issuer.overrides.delete("/introspect");
     await server.close();

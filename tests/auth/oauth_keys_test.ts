@@ -188,7 +188,7 @@ Deno.test("hostile: a failing JWKS endpoint is requested at most once every 30 s
     assertEquals((await callWith(server, await signLong(other))).status, 200);
     await clock.advance(30_000);
   }
-  assertMatch(faults[0], /Cannot load the keys of the issuer .*: .*\/jwks responds with status 500/);
+  assertMatch(faults[0], /Cannot load the keys of the issuer .*: .*\/jwks responded with status 500/);
   issuer.overrides.clear();
   assertEquals((await callWith(server, token)).status, 200);
   // While the JWKS endpoint fails, the server uses the loaded keys for up to an hour.
@@ -239,10 +239,10 @@ Deno.test("oauth() throws if an option has an invalid value", () => {
       // Adding a string to a time would append digits, so expired tokens would be accepted.
       [{ skewMs: "5000" }, "skewMs must be a number"],
       [{ skewMs: null }, "skewMs must be a number"],
-      [{ audience: "" }, "it is an empty text"],
-      [{ audience: ["api://notes", ""] }, "it is an empty text"],
-      [{ audience: [undefined] }, "it is a value of type undefined"],
-      [{ audience: null }, "it is a value of type object"],
+      [{ audience: "" }, "the value is an empty text"],
+      [{ audience: ["api://notes", ""] }, "the value is an empty text"],
+      [{ audience: [undefined] }, "the value is of type undefined"],
+      [{ audience: null }, "the value is of type object"],
       [{ introspection: { clientId: "a" } }, "clientSecret or privateKey is missing"],
       [{ exchange: { clientId: "a", clientSecret: undefined } }, "clientSecret or privateKey is missing"],
       [{ exchange: { ...client, issuer: "https://other.example.com" } }, "set issuer to one of issuers"],

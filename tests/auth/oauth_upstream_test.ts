@@ -154,7 +154,7 @@ Deno.test("clientCredentials gets tokens for the server itself, and requests new
   await assertRejects(
     short,
     Error,
-    `Cannot get a token from ${issuer.name}: the issuer responds with status 401 (invalid_client)`,
+    `Cannot get a token from ${issuer.name}: the issuer responded with status 401 (invalid_client)`,
   );
   assertThrows(() => clientCredentials({ issuer: issuer.name, clientId: "x" }), TypeError, "clientSecret");
   assertThrows(() => clientCredentials({ ...options, issuer: "http://example.com" }), TypeError, "loopback");

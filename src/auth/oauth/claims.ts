@@ -44,7 +44,7 @@ export function checkClaims(claims: Claims, { audiences, skewMs }: ClaimRules, n
   if (nbf !== undefined && nbf * 1000 - skewMs > now) throw new InvalidToken("the token is not yet valid");
   const list = Array.isArray(aud) ? aud : [aud];
   if (!list.some((each) => typeof each === "string" && audiences.has(toAudience(each)))) {
-    throw new InvalidToken("the token was not issued for this server");
+    throw new InvalidToken("the token was not issued for this server (aud)");
   }
   return exp === undefined ? undefined : exp * 1000;
 }
@@ -60,7 +60,7 @@ export function readThumbprint({ cnf, token_type: type }: Claims): string | unde
   if (cnf === undefined && !isBound) return;
   const { jkt, ...others } = isObject(cnf) ? cnf : {};
   if (typeof jkt === "string" && /^[\w-]{43}$/.test(jkt) && !Object.keys(others).length) return jkt;
-  throw new InvalidToken("the token is bound to a key in a way that is not supported");
+  throw new InvalidToken("the token is bound to a key in a way that is not supported (cnf)");
 }
 
 /**

@@ -65,13 +65,13 @@ export class Proofs {
     const client = `d${(await toClientHash(`principal ${proven.principal}`)).slice(1)}`;
     const mark = { client, at: iat, id };
     const { found } = await (facts[USED] ? facts[USED].spend(mark, TTL_MS) : this.#spend(mark)) ?? { found: "unknown" };
-    if (found === "marked") throw new InvalidProof("the proof was used before");
+    if (found === "marked") throw new InvalidProof("the proof was already used");
     if (found === "cut off") {
       return refuseRequest(429, { reason: "the caller has used too many newer proofs; create a new proof" });
     }
     if (found) {
       return refuseRequest(503, {
-        reason: "the store does not report whether the proof was used before; try again later",
+        reason: "the store does not report whether the proof was already used; try again later",
       });
     }
   }
@@ -89,7 +89,7 @@ async function verify(
   now: number,
 ): Promise<{ readonly iat: number; readonly jti: string }> {
   const proof = request.headers.get(PROOF) ?? "";
-  if (!proof) throw new InvalidProof("it has no proof; send one in the DPoP header");
+  if (!proof) throw new InvalidProof("it has no proof; send a proof in the DPoP header");
   if (proof.length > MAX_PROOF) throw new InvalidProof("the proof is longer than 4096 characters");
   // `Headers` joins repeated headers with commas, and a proof contains no comma.
   if (proof.includes(",")) throw new InvalidProof("it has more than one proof");
@@ -123,7 +123,7 @@ async function readClaims(proof: string, thumbprint: string, now: number): Promi
     const { jwk } = decodeProtectedHeader(proof);
     if (!jwk || "d" in jwk || "k" in jwk) throw new InvalidProof("the proof has no public key");
     if (await calculateJwkThumbprint(jwk) !== thumbprint) {
-      throw new InvalidProof("the proof contains a key other than the key of the token");
+      throw new InvalidProof("the key in the proof is not the key that the token is bound to");
     }
     const options = { typ: "dpop+jwt", algorithms: [...PROOF_ALGORITHMS], currentDate: new Date(now) };
     return (await jwtVerify(proof, EmbeddedJWK, options)).payload;

@@ -59,7 +59,7 @@ export class Issuer {
     let state = "";
     for (const url of toMetadataUrls(this.#url)) {
       const { status, json } = await sendJson(this.#send, url, { signal });
-      if (status !== 200) state ||= `${url} responds with status ${status}`;
+      if (status !== 200) state ||= `${url} responded with status ${status}`;
       // Check the issuer in the metadata, because the metadata of another issuer must not provide keys for this issuer.
       else if (json.issuer !== this.name) state = `${url} names another issuer, ${JSON.stringify(json.issuer)}`;
       else {
@@ -83,7 +83,7 @@ export class Issuer {
     if (jwksUri === undefined) throw new Error("the issuer's metadata contains no jwks_uri over https");
     const { status, json } = await sendJson(this.#send, jwksUri, {});
     if (status !== 200 || !isKeySet(json)) {
-      throw new Error(`${jwksUri} responds with status ${status} and without a key set`);
+      throw new Error(`${jwksUri} responded with status ${status} and without a valid key set`);
     }
     const text = JSON.stringify(json);
     // Return the same object if the keys have not changed, because the token cache ignores tokens that were verified

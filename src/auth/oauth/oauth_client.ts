@@ -40,7 +40,9 @@ export interface PrivateJwk extends JsonWebKey {
 
 /** Throws if `clientId` is missing, or if both `clientSecret` and `privateKey` are missing. */
 export function checkClient({ clientId, clientSecret, privateKey }: OAuthClient, place: string): void {
-  if (typeof clientId !== "string" || !clientId) throw new TypeError(`Cannot use ${place}: clientId is missing`);
+  if (typeof clientId !== "string" || !clientId) {
+    throw new TypeError(`Cannot use ${place}: clientId is not a non-empty string`);
+  }
   if (clientSecret || privateKey && clientSecret === undefined) return;
   throw new TypeError(
     `Cannot use ${place}: clientSecret or privateKey is missing; check that its environment variable is set`,

@@ -127,7 +127,7 @@ export function readResources(options: ResourceOptions): Resources {
   if (typeof resource !== "function") {
     if (typeof audience === "function") {
       throw new TypeError(
-        "Cannot use oauth(): audience is a function, and resource is not; make resource a function too",
+        "Cannot use oauth(): audience is a function, but resource is not; make resource a function too",
       );
     }
     const only = new Resource(resource, [audience].flat().map(toText), options);
@@ -142,7 +142,7 @@ export function readResources(options: ResourceOptions): Resources {
   // With a fixed audience, a token for one path would be accepted at all paths.
   if (typeof audience !== "function" && audience.length) {
     throw new TypeError(
-      "Cannot use oauth(): resource is a function, and audience is not; make audience a function too",
+      "Cannot use oauth(): resource is a function, but audience is not; make audience a function too",
     );
   }
   const toAudiences = typeof audience === "function" ? audience : () => [];
@@ -152,7 +152,7 @@ export function readResources(options: ResourceOptions): Resources {
   };
   const routes = (path: string) => {
     if (path.includes("/:")) return pathRoutes(path, (facts) => at(facts).metadata);
-    const state = `resource is a function, and the path ${path} of the server has no parameters`;
+    const state = `resource is a function, but the server's path ${path} has no parameters`;
     throw new TypeError(`Cannot use oauth(): ${state}; write the resource as a URL`);
   };
   return { at, challenge: (facts) => at(facts).challenge, routes };
@@ -166,7 +166,7 @@ export function readResources(options: ResourceOptions): Resources {
  */
 export function checkPath({ resource }: Pick<ResourceOptions, "resource">, path: string): void {
   if (typeof resource === "function" || !path.includes("/:")) return;
-  const state = `resource is one URL, and the path ${path} of the server has parameters`;
+  const state = `resource is one URL, but the server's path ${path} has parameters`;
   throw new TypeError(`Cannot use oauth(): ${state}; make resource (and audience) a function of the parameters`);
 }
 
@@ -188,10 +188,6 @@ function encode(params: Readonly<Record<string, unknown>>): Readonly<Record<stri
 
 function toText(value: unknown): string {
   if (typeof value === "string" && value) return value;
-  const state = isStrayPromise(value)
-    ? "a promise"
-    : value === ""
-    ? "an empty text"
-    : `a value of type ${typeof value}`;
+  const state = isStrayPromise(value) ? "a promise" : value === "" ? "an empty text" : `of type ${typeof value}`;
   throw new TypeError(`Cannot use the resource or the audience of oauth(): the value is ${state}; use a string`);
 }

@@ -42,6 +42,7 @@ import { TokenCache } from "./token_cache.ts";
 import { PREFIX, QUERY, readToken, type TokenProblem, type TokenScheme } from "./token_header.ts";
 import { type ExchangeOptions, shareExchange, TokenExchange } from "./token_exchange.ts";
 import { TypedClaims } from "./typed_claims.ts";
+import { showValue } from "../../kit/shown_value.ts";
 
 /** Options of {@linkcode oauth}. Only `resource` and `issuers` are required. `S` is the type of the `claims` option. */
 export interface OAuthOptions<S extends Schema = StandardSchema<Claims>> {
@@ -50,8 +51,8 @@ export interface OAuthOptions<S extends Schema = StandardSchema<Claims>> {
    * Plain http is allowed only on loopback.
    *
    * If the path has parameters, pass a function that returns the URL for a concrete path. The function receives the
-   * parameters after `params` has converted them, with strings URL-encoded. It runs for every request, so it must be
-   * fast.
+   * parameters after `params` has converted them, with strings URL-encoded. The function runs for every
+   * request, so it must be fast.
    */
   readonly resource: string | ByPath<string>;
   /**
@@ -294,7 +295,9 @@ class ResourceServer implements Authentication<OAuthPrincipal> {
     const { scopes = [], skewMs = 5000, algorithms = ALGORITHMS, type } = options;
     const send: Send = options.fetch ?? ((url, init) => fetch(url, init));
     if (!Array.isArray(options.issuers) || !options.issuers.length) {
-      throw new TypeError("Cannot use oauth(): issuers is empty; name at least one authorization server");
+      throw new TypeError(
+        "Cannot use oauth(): issuers must be a list with at least one authorization server; write it in brackets",
+      );
     }
     checkAlgorithms(algorithms);
     checkScopes(scopes, "the challenge of oauth()");
@@ -306,7 +309,9 @@ class ResourceServer implements Authentication<OAuthPrincipal> {
     // Check the type. If `skewMs` were a string, adding it to a time would append digits, and expired tokens would be
     // accepted.
     if (!(typeof skewMs === "number" && skewMs >= 0 && skewMs <= MAX_SKEW_MS)) {
-      throw new TypeError(`Cannot use oauth(): skewMs must be a number from 0 to ${MAX_SKEW_MS}`);
+      throw new TypeError(
+        `Cannot use oauth(): skewMs is ${showValue(skewMs)}; it must be a number from 0 to ${MAX_SKEW_MS}`,
+      );
     }
     this.#rules = {
       issuers: new Map(options.issuers.map((issuer) => [issuer, new Issuer(issuer, send)])),
@@ -408,7 +413,10 @@ class ResourceServer implements Authentication<OAuthPrincipal> {
         return refuseToken({ scheme: presented.scheme, error: "invalid_token", reason, detail }, presented.resource);
       }
       if (!(error instanceof Unavailable)) throw error;
-      return refuseRequest(503, { reason: "its token cannot be checked now", cause: error.takeCause() });
+      return refuseRequest(503, {
+        reason: "the token cannot be checked now; try again later",
+        cause: error.takeCause(),
+      });
     }
   }
 
@@ -424,7 +432,7 @@ class ResourceServer implements Authentication<OAuthPrincipal> {
   async #verifyOpaque(presented: Presented, facts: AuthFacts): Promise<Verdict | AuthRefusal> {
     const { now } = facts;
     const { token, resource } = presented;
-    if (!this.#introspect) throw new InvalidToken("the token is malformed");
+    if (!this.#introspect) throw new InvalidToken("the token is not a JWT");
     const refused = this.#refused.get(resource.key + token, now);
     if (refused) throw refused;
     const retryAfterMs = this.#budget.toWait(facts.peer, now);
@@ -573,9 +581,6 @@ const MAX_SKEW_MS = 300_000;
 function checkAlgorithms(algorithms: readonly string[]): void {
   const wrong = algorithms.find((name) => !ALGORITHMS.includes(name));
   if (wrong === undefined && algorithms.length) return;
-  throw new TypeError(
-    `Cannot use oauth(): algorithms is empty or contains an unknown algorithm (${
-      JSON.stringify(wrong)
-    }); use one or more of ${ALGORITHMS.join(", ")}`,
-  );
+  const state = wrong === undefined ? "is empty" : `contains the unknown algorithm ${showValue(wrong)}`;
+  throw new TypeError(`Cannot use oauth(): algorithms ${state}; use one or more of ${ALGORITHMS.join(", ")}`);
 }

@@ -111,7 +111,7 @@ async function exchange<T>(
     if (status === undefined) throw error;
     // Replace the error, because it contains the whole response, and the responses of some authorization servers repeat
     // the tokens from the request.
-    throw new UnusableResponseError(`the issuer responds with status ${status}${toCode(error, required)}`);
+    throw new UnusableResponseError(`the issuer responded with status ${status}${toCode(error, required)}`);
   }
 }
 

@@ -258,7 +258,7 @@ Deno.test({
       await Deno.writeTextFile(`${folder}/mine.txt`, "");
       const { code, stderr } = await run(["deno", "run", "-A", "tests/release/npm_package.ts", folder], { cwd: root });
       assertEquals(code, 1);
-      assertStringIncludes(stderr, `Cannot write into ${folder}: it has mine.txt`);
+      assertStringIncludes(stderr, `Cannot write into ${folder}: it contains mine.txt`);
     } finally {
       await Deno.remove(folder, { recursive: true });
     }

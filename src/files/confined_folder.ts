@@ -15,8 +15,8 @@ export const MAX_LISTED_FILES = 5000;
 /** The folder, and the rules that select the readable files. */
 export interface FolderOptions {
   /**
-   * The path of the folder without symbolic links, or a function that returns this path, or `undefined` if the folder
-   * does not exist. The function is called until it returns a path.
+   * The path of the folder without symbolic links, or a function that returns this path. The function returns
+   * `undefined` if the folder does not exist, and is called until it returns a path.
    */
   readonly root: string | (() => Promise<string | undefined>);
   /** Whether to include names that begin with a dot. Defaults to `false`. */
@@ -53,13 +53,16 @@ export interface Folder {
   read(path: string): Promise<Uint8Array | Unavailable>;
   /** Lists the items of a folder, sorted by name. */
   list(path: string): Promise<readonly FolderItem[] | Unavailable>;
-  /** Lists at most `limit` files in the folder and its subfolders, sorted by path. Does not follow links to folders. */
+  /**
+   * Lists at most `limit` files in the folder and its subfolders, sorted by path. Does not follow symbolic links to
+   * folders.
+   */
   walk(limit: number): Promise<readonly FolderItem[]>;
   /** Whether a path in the folder is served. `false` if a pattern excludes the path, or if the path is hidden. */
   includes(path: string): boolean;
 }
 
-/** Whether a result is the reason for which a file or folder is unavailable. */
+/** Whether a result is the reason why a file or folder is unavailable. */
 export function isUnavailable(value: object): value is Unavailable {
   return "state" in value;
 }
@@ -92,7 +95,7 @@ class ConfinedFolder implements Folder {
   }
 
   async findRoot(): Promise<string | undefined> {
-    // Keep the first path, because another program may replace the folder by a link to another folder.
+    // Keep the first path, because another program may replace the folder with a symbolic link to another folder.
     return this.#root ??= await this.#findRoot();
   }
 
@@ -173,7 +176,7 @@ class ConfinedFolder implements Folder {
     return files.sort(byPath);
   }
 
-  /** Finds a file at a path without symbolic links. */
+  /** Returns the file at a path that contains no symbolic links. */
   async #statFile(root: string, path: string): Promise<FolderItem | undefined> {
     const real = joinPath(root, path);
     const facts = await localFiles.lstat(real).catch(() => undefined);
@@ -182,8 +185,8 @@ class ConfinedFolder implements Folder {
 }
 
 /**
- * Converts system errors to reasons. If the runtime lacks a permission, throws its error, so that the user learns which
- * permission to grant.
+ * Converts system errors to the reasons why a file or folder is unavailable. Throws the error of a missing permission,
+ * so that the user learns which permission to grant.
  */
 async function orUnavailable<T>(result: Promise<T>): Promise<T | Unavailable> {
   try {
@@ -214,7 +217,7 @@ const DENO_RESOLUTION_MS = 1000;
 /** Maximum milliseconds to wait until a folder stops changing. */
 const TIMEOUT_MS = 5000;
 
-/** The reason for which a path cannot be read, as text for users and models. */
+/** The reason why a path cannot be read, as text for users and models. */
 export interface Unavailable {
   readonly state: string;
   readonly isMissing?: boolean;
@@ -242,8 +245,8 @@ async function readConfined(root: string, real: string, maxBytes: number): Promi
     const before = await statFolders(folders);
     if (!before) return MISSING;
     const end = Date.now();
-    // Do not wait for change times in the future, because they come from the clock of another machine. These times are
-    // only compared for equality.
+    // Do not wait for change times in the future, which come from the clock of another machine. Such times are only
+    // compared for equality.
     const changes = before.map(({ changed }) => changed).filter((changed) => changed <= end);
     const waitMs = Math.max(0, ...changes) + settleMs - start;
     if (waitMs > 0) {
@@ -254,7 +257,8 @@ async function readConfined(root: string, real: string, maxBytes: number): Promi
     // Node 22 does not support `await using`.
     try {
       const facts = await localFiles.lstat(real);
-      // Read the facts from the innermost folder outwards, so that each folder is checked after the folders inside it.
+      // Read the facts from the innermost folder outwards, because the facts of a folder must be read after the facts
+      // of its subfolder.
       const after = await statFolders([...folders].reverse());
       const isUnchanged = after?.reverse().every((facts, i) => isSameNode(facts, before[i]));
       if (!isUnchanged) continue;

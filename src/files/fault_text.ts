@@ -8,14 +8,14 @@ import { toPrintable } from "../kit/printable.ts";
 import { isOfUser, readPlace, readStack } from "../kit/stack.ts";
 import { deno, findProcess } from "../runtime.ts";
 
-/** Maximum number of stack frames in the author's files that are shown per error. */
+/** Maximum number of stack frames that are shown per error, counting only frames in the author's files. */
 const MAX_FRAMES = 10;
 /**
- * Maximum number of stack frames in the library and in packages. These frames are shown only if no frame is in a file
- * of the author.
+ * Maximum number of stack frames in the library and in packages that are shown per error. These frames are shown only
+ * if no frame is in one of the author's files.
  */
 const MAX_FOREIGN = 3;
-/** Maximum number of `cause` errors that are shown. */
+/** Maximum number of causes (`error.cause`) that are shown. */
 const MAX_CAUSES = 4;
 /** Maximum length of a message, in characters. */
 const MAX_MESSAGE = 2000;

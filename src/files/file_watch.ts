@@ -13,7 +13,8 @@ const POLL_MS = 500;
  * Calls `onChange` when a file has been written, replaced, deleted or created. Returns a function that stops watching.
  * The watcher does not keep the process alive.
  *
- * Polls the file, because the file watchers of operating systems lose track of a file that an editor replaces.
+ * Polls the file, because a file watcher of the operating system does not notice changes after an editor has replaced
+ * the file.
  */
 export function watchFile(path: string, onChange: () => void): () => void {
   const readVersion = () => localFiles.stat(path).then((facts) => facts?.version, () => undefined);

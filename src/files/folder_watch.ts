@@ -8,7 +8,10 @@ import { type Folder, MAX_LISTED_FILES } from "./confined_folder.ts";
 import { localFiles } from "./local_files.ts";
 import { toRelativePath } from "./path.ts";
 
-/** Milliseconds from the first event until the folder is compared, because saving a file causes several events. */
+/**
+ * Milliseconds from the first event until the lists of files are compared. The delay combines the several events that
+ * saving a file causes.
+ */
 const SETTLE_MS = 50;
 
 /** Callbacks for changes in a folder. */
@@ -26,8 +29,8 @@ export function watchFolder(folder: Folder, listener: FolderListener): () => voi
 }
 
 /**
- * Compares lists of files to determine whether a file was written, added or removed, because the operating system
- * reports only paths.
+ * Compares the current list of files with the previous list, to determine which files were written, added or removed.
+ * The operating system reports only the paths of changed files.
  */
 class FolderWatcher {
   readonly #folder: Folder;

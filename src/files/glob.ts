@@ -60,8 +60,8 @@ function expandBraces(pattern: string): string[] {
 }
 
 // Tests whether the segments of a path match. `matchPath` and `matchName` backtrack only to the last star, because
-// backtracking to an earlier star cannot find another match. The time therefore grows only with the product of the
-// lengths.
+// backtracking to an earlier star cannot find a match that the last star does not find. The time therefore grows only
+// with the length of the path times the length of the pattern.
 function matchPath(parts: readonly string[], names: readonly string[], matchDots: boolean): boolean {
   const isVisible = (name: string) => matchDots || !name.startsWith(".");
   let [i, j, star, mark] = [0, 0, -1, 0];

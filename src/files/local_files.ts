@@ -10,7 +10,7 @@
 import { hasErrorCode } from "../kit/error_code.ts";
 import { deno, findProcess, type FsEntry, type FsFacts, type FsFile } from "../runtime.ts";
 
-/** The kind of file that a path leads to. */
+/** The kind of file at a path. */
 export type FileKind = "file" | "folder" | "link" | "other";
 
 /** The facts of a file or folder. */
@@ -39,7 +39,7 @@ export interface OpenFile extends AsyncDisposable {
   read(maxBytes: number): Promise<Uint8Array>;
 }
 
-/** An entry of a folder. For a link, describes the link, not its target. */
+/** An entry of a folder. The entry of a symbolic link describes the link, not its target. */
 export interface FolderEntry {
   readonly name: string;
   readonly kind: FileKind;
@@ -50,7 +50,7 @@ export interface FolderEntry {
  * names that are too long.
  */
 const NOT_FOUND_CODES = ["ENOENT", "ENOTDIR", "ELOOP", "ENAMETOOLONG"];
-/** Mask of the permission bits in a mode. */
+/** Mask of the permission bits in a file mode. */
 export const PERMISSION_BITS = 0o7777;
 const CHUNK_BYTES = 65_536;
 
@@ -73,7 +73,7 @@ export const localFiles = {
     return await fs().promises.lstat(path).then(toFacts, ignoreNotFound);
   },
 
-  /** Resolves the links in a path. Returns `undefined` if the path does not exist. */
+  /** Returns the path after resolving all symbolic links in it. Returns `undefined` if the path does not exist. */
   async resolve(path: string): Promise<string | undefined> {
     return await fs().promises.realpath(path).then(toSlashes, ignoreNotFound);
   },
@@ -152,7 +152,9 @@ function toSlashes(path: string): string {
   return /^[a-z]:[\\/]/i.test(path) ? path.replaceAll("\\", "/") : path;
 }
 
-/** Reads a file in chunks, because the file may grow or shrink after its size was read. */
+/**
+ * Reads chunks until the end of the file or `maxBytes`, because the file may grow or shrink after its size was read.
+ */
 async function readBytes(file: FsFile, maxBytes: number): Promise<Uint8Array> {
   const chunks: Uint8Array<ArrayBuffer>[] = [];
   for (let size = 0; size < maxBytes;) {

@@ -14,7 +14,7 @@ export function toBaseName(path: string): string {
   return path.split("/").findLast((segment) => segment) ?? "";
 }
 
-/** Joins a folder and a relative path. */
+/** Joins the path of a folder and a relative path. */
 export function joinPath(folder: string, path: string): string {
   return folder === "/" ? `/${path}` : path ? `${folder}/${path}` : folder;
 }

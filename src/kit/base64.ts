@@ -1,9 +1,8 @@
 /**
  * Converts bytes to Base64 and back, in the standard and in the URL-safe alphabet.
  *
- * The functions that read Base64 reject text that the functions that write it would not produce, such as text with
- * spaces, wrong padding, or extra bits in the last character. Otherwise a client could change a sealed token without
- * invalidating it.
+ * The reading functions reject text that the writing functions would not produce, such as text with spaces, wrong
+ * padding, or extra bits in the last character. Otherwise a client could change a sealed token without invalidating it.
  *
  * @module
  */
@@ -49,7 +48,7 @@ function readCanonical(
   }
 }
 
-/** Reads text in either alphabet, including text that no writer would produce. */
+/** Reads text in either alphabet, including text that is not canonical. */
 function decode(text: string): Uint8Array<ArrayBuffer> {
   return Uint8Array.from(atob(text.replace(/-/g, "+").replace(/_/g, "/")), (character) => character.charCodeAt(0));
 }

@@ -75,7 +75,7 @@ function findListMisfit({ items, minItems, maxItems }: Params, values: readonly 
 }
 
 /**
- * Returns the values that `enum`, `const`, `oneOf` or `anyOf` lists. Returns `undefined` if the schema has no such
+ * Returns the values that `enum`, `const`, `oneOf` or `anyOf` allows. Returns `undefined` if the schema has no such
  * list.
  */
 function listChoices(schema: Params): ReadonlySet<unknown> | undefined {

@@ -34,16 +34,16 @@ export function toPrintableJson(json: string): string {
 }
 
 /**
- * Prints an unexpected error to standard error after `about`, which says where the error occurred. Escapes the text of
- * the error, because control characters could control the terminal.
+ * Prints an unexpected error to standard error. `about` is printed first, and says where the error occurred. Escapes
+ * the text of the error, because it could otherwise control the terminal.
  */
 export function printFault(about: string, error: unknown): void {
   console.error(`Error ${toPrintableLine(about)}:\n${formatError(error)}`);
 }
 
 /**
- * Formats an unexpected error for a log. The first line contains the error's name and message. Its stack frames follow,
- * one per line, and then its causes.
+ * Formats an unexpected error for a log: a line with the error's name and message, then its stack frames, one per line,
+ * and then its causes.
  */
 export function formatError(error: unknown): string {
   const lines: string[] = [];
@@ -62,7 +62,7 @@ const MAX_ERRORS = 10;
 function describeOne(error: unknown): string {
   if (!(error instanceof Error)) return toPrintableLine(toText(error));
   const { name, message, stack = "" } = error;
-  // Skip the message, which usually starts the stack, because a line of the message could look like a frame.
+  // Skip the error message at the beginning of the stack, because a line of the message could look like a frame.
   const at = message ? stack.indexOf(message) : -1;
   const rest = at < 0 ? stack : stack.slice(at + message.length);
   const frames = rest.split("\n").filter((line) => /^\s+at |^[^\s@]*@\S+:\d+/.test(line));

@@ -14,7 +14,7 @@ export interface Stack {
 
 /** Parses the stack of an error, in the format of V8 or JavaScriptCore. */
 export function readStack({ name, message, stack = "" }: Error): Stack {
-  // Skip the message, which usually starts the stack, because a line of the message could look like a frame.
+  // Skip the error message at the beginning of the stack, because a line of the message could look like a frame.
   const at = message ? stack.indexOf(message) : -1;
   const end = at < 0 ? 0 : at + message.length;
   const frames = stack.slice(end).split("\n").filter((line) => /^\s+at |^[^\s@]*@\S+:\d+/.test(line));

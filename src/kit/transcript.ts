@@ -11,7 +11,8 @@ const NAMED = new Map([["authorization", "token"], ["last-event-id", "event"]]);
 
 /**
  * Records what a connection sends (`→`) and receives (`←`). Names such as `<session 1>` replace values that are secret
- * or differ between runs: session ids, request states, error ids and event ids. Each value keeps its name.
+ * or differ between runs: session ids, request states, error ids and event ids. A value has the same name each time it
+ * occurs.
  */
 export class Transcript {
   /** The lines that were recorded so far. */
@@ -50,7 +51,7 @@ export class Transcript {
     this.lines.push(`← ${this.toText(message)}`);
   }
 
-  /** Records a body that is not a message. */
+  /** Records a received body that is not a JSON-RPC message. */
   other(text: string): void {
     if (text) this.lines.push(`← ${text}`);
   }

@@ -10,9 +10,9 @@ import { isQuestion } from "../core/call/question.ts";
 import { printFault } from "../kit/printable.ts";
 import { isObject } from "../protocol/jsonrpc.ts";
 
-/** Fields that both records of a call have. */
+/** Fields that the intent and the outcome of a call have in common. */
 export interface AuditSubject {
-  /** Id of the call, which is the same in both records. */
+  /** Id of the call, which is the same in its intent and its outcome. */
   readonly id: string;
   /** Time of the record, as an ISO 8601 date in UTC. */
   readonly time: string;
@@ -28,7 +28,7 @@ export interface AuditSubject {
 export interface AuditIntent extends AuditSubject {
   /** Distinguishes the intent from the outcome. */
   readonly phase: "intent";
-  /** Name and version of the client, if the client sent them. The server cannot verify them. */
+  /** Name and version that the client sent, if any. The server cannot verify the name and version. */
   readonly client?: { readonly name: string; readonly version: string };
   /** Parameters of the server's path, such as the tenant, if the path has parameters. */
   readonly route?: unknown;
@@ -42,8 +42,8 @@ export interface AuditOutcome extends AuditSubject {
   readonly phase: "outcome";
   /**
    * How the call ended: with a result, with a result whose `isError` is `true`, with questions to the client, with an
-   * error, or by cancellation. After `input_required`, the client sends the request again, and that request has its own
-   * records.
+   * error, or by cancellation. After `input_required`, the client sends the request again with its answers. The new
+   * request has its own records.
    */
   readonly outcome: "result" | "tool_error" | "input_required" | "error" | "cancelled";
   /** Code of the JSON-RPC error, if the call ended with an error. */
@@ -60,8 +60,8 @@ export interface AuditOptions {
   /** Writes a record. The call waits until the returned promise has settled. */
   readonly write: (record: AuditRecord) => unknown;
   /**
-   * Returns the intent to write, for example without some arguments. The `subject` and `principal` of the returned
-   * intent are also used in the outcome.
+   * Returns the intent to write, for example without some arguments. The outcome gets the `subject` and `principal` of
+   * the returned intent.
    */
   readonly redact?: (intent: AuditIntent) => AuditIntent;
   /**
@@ -77,12 +77,13 @@ const OPTIONS: KnownOptions<keyof AuditOptions> = {
 };
 
 /**
- * Creates middleware that records which callers call tools, read resources and get prompts: an intent before the
- * handler runs, and an outcome after the call has ended. The middleware does not run for list requests, because
- * middleware for a list gives the list the cache scope `"private"`.
+ * Creates middleware that records which callers call tools, read resources and get prompts. For each call, it writes an
+ * intent before the handler runs, and an outcome after the call has ended. The middleware does not run for list
+ * requests, because clients could then no longer share a cached list: middleware for a list gives the list the cache
+ * scope `"private"`.
  *
- * If the intent of a call cannot be written, the call fails. If the outcome cannot be written, the error is only
- * printed, because the handler has already run.
+ * If the intent of a call cannot be written, the call fails, unless `onError` is `"continue"`. If the outcome cannot be
+ * written, the error is only printed, because the handler has already run.
  *
  * ```ts
  * import { createServer, tool } from "@x/mcp";
@@ -132,16 +133,14 @@ export function audit(options: AuditOptions): Middleware {
 
 class AuditLog {
   readonly #options: AuditOptions;
-  /**
-   * Whether the last record could not be written. Of several consecutive failures, only the first failure is printed.
-   */
+  /** Whether writing the last record failed. Of several consecutive failures, only the first is printed. */
   #isFailing = false;
 
   constructor(options: AuditOptions) {
     this.#options = options;
   }
 
-  /** Writes the intent of a call. Returns the subject for its outcome. */
+  /** Writes the intent of a call. Returns the fields for the outcome of the call. */
   async begin(call: Context): Promise<AuditSubject> {
     const { id, time, method, principal } = toSubject(call);
     try {

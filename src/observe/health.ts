@@ -18,7 +18,7 @@ export interface HealthOptions {
   /** Path of the readiness check, which shows whether the server is ready for requests. Defaults to `/ready`. */
   readonly readyPath?: string;
   /**
-   * Whether the server can be ready while its store does not answer. With `"optional"`, the details contain the state
+   * Whether the server can be ready while its store does not respond. With `"optional"`, the details contain the state
    * of the store, but the status does not depend on the store. Defaults to `"required"`.
    */
   readonly store?: "required" | "optional";
@@ -72,7 +72,7 @@ const UNUSED_KEY = "health";
  * Creates the routes of health checks, for `routes` of `createServer` or `mount`:
  *
  * - `/health`: status 200 as long as the process responds. This route checks nothing else.
- * - `/ready`: status 200 if the services of the server are created and its store answers. Otherwise, and while the
+ * - `/ready`: status 200 if the services of the server are created and its store responds. Otherwise, and while the
  *   server is closing, status 503. The result is cached for one second.
  *
  * Both routes respond to GET and HEAD requests from any caller with `{}`. A request to `/ready` with credentials that
@@ -104,7 +104,8 @@ export function health(options: HealthOptions = {}): readonly Route[] {
       path: readyPath,
       async fetch(request, facts) {
         if (!isRead(request)) return respond(request, 405, {});
-        // Safe, because only the servers of `createServer` and `mount` call routes, and each server passes itself.
+        // The cast is safe, because only servers that `createServer` or `mount` created call routes, and each server
+        // passes itself as `facts.server`.
         const whole = facts.server as Server;
         const servers = whole[INTERNALS].servers ?? [whole];
         const states = await Promise.all(servers.map((server) => open(server).read()));
@@ -128,7 +129,7 @@ class Probe {
   readonly #server: Server;
   readonly #options: ProbeOptions;
   #parts?: Promise<Parts>;
-  /** Functions that stop waiting for a part of the server. */
+  /** Functions that end the wait for a part of the server. */
   readonly #waits = new Set<() => void>();
   /** Time until which the cached state is used, in milliseconds of the monotonic clock. */
   #until = 0;
@@ -136,7 +137,8 @@ class Probe {
   constructor(server: Server, options: ProbeOptions) {
     this.#server = server;
     this.#options = options;
-    // Stop all waits when the server ends, because the timeouts of the waits stop together with the server's ticker.
+    // Stop waiting when the server has closed, because the timeouts for waiting no longer fire after the server's
+    // ticker has stopped.
     server[INTERNALS].http.ended.then(() => this.#waits.forEach((giveUp) => giveUp()));
   }
 
@@ -150,7 +152,7 @@ class Probe {
     return { name, ready, services, store, stats: this.#server.stats() };
   }
 
-  // Requests that arrive during a check share the result of that check.
+  // Returns the result of the running check, if any, or the cached result. Otherwise starts a check.
   #ask(): Promise<Parts> {
     const { clock } = this.#server[INTERNALS].engine.core.ticker;
     if (this.#parts && clock.now() < this.#until) return this.#parts;
@@ -184,8 +186,8 @@ class Probe {
 
 /**
  * Whether a request has credentials that the server accepts. Does not call the authenticator for a request without
- * credentials. Checks Host and Origin as for a call, because otherwise a web page could read the details through DNS
- * rebinding.
+ * credentials. Checks the Host and Origin headers in the same way as for MCP requests, because otherwise a web page
+ * could read the details through DNS rebinding.
  */
 async function isKnownCaller(server: Server, request: Request, { info }: RouteFacts): Promise<boolean> {
   const { options } = server[INTERNALS].http.endpoint;
@@ -195,7 +197,7 @@ async function isKnownCaller(server: Server, request: Request, { info }: RouteFa
     if (!authenticator.hasCredentials(request)) return false;
     return await authenticator.authenticate(request, info, { transport: "http" }) instanceof Caller;
   } catch {
-    // The authenticator could not be loaded. `server.ready()` reports the error.
+    // The authenticator could not be loaded. `server.ready()` rejects with the error.
     return false;
   }
 }

@@ -35,8 +35,8 @@ export interface LogRecord {
 /** Options of {@linkcode jsonLog}. */
 export interface JsonLogOptions {
   /**
-   * Returns the record to write, for example without secrets, or with more fields. Return `undefined` to omit the line.
-   * If `redact` throws, the line is not written.
+   * Returns the record to write, for example without secrets, or with additional fields. Return `undefined` to omit the
+   * line. If `redact` throws, the line is not written.
    */
   readonly redact?: (record: LogRecord) => LogRecord | undefined;
   /** Writes a line, without a line feed at its end. Defaults to `console.error`. */
@@ -185,7 +185,7 @@ class JsonLog implements Observer {
         .filter(isFrame).slice(0, MAX_FRAMES);
       return { error: `${name}`, message: this.#details ? `${message}` : undefined, stack: frames };
     } catch {
-      // Reading the error failed, because the author's code may throw any value, such as a proxy.
+      // The error cannot be read, because the author's code may throw any value, such as a proxy that throws.
       return { error: "an error that cannot be read" };
     }
   }
@@ -211,8 +211,8 @@ function mapValues(
 }
 
 /**
- * Whether a line of a stack is a frame in the format of V8 or JavaScriptCore. A frame must end with a position. If the
- * message was changed later, one of its lines may also begin with "at".
+ * Whether a line of a stack is a frame in the format of V8 or JavaScriptCore. The line must end with a position,
+ * because a line of the error message may also begin with "at".
  */
 function isFrame(line: string): boolean {
   return /^at (?:.*:\d{1,9}:\d{1,9}\)?|.*\((?:native(?: code)?|<anonymous>|index \d{1,9})\)|<anonymous>)$/.test(line) ||

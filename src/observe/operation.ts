@@ -13,8 +13,8 @@ export type Attributes = Record<string, string>;
 export const BUCKETS: readonly number[] = [0.01, 0.02, 0.05, 0.1, 0.2, 0.5, 1, 2, 5, 10, 30, 60, 120, 300];
 
 /**
- * Values of `network.transport` and `network.protocol.name`, keyed by transport. A client in the same process has no
- * such values.
+ * Values of `network.transport` and `network.protocol.name`, keyed by transport. A client in the same process uses no
+ * network.
  */
 const NETWORK: Readonly<Record<TransportName, readonly [transport?: string, protocol?: string]>> = {
   http: ["tcp", "http"],
@@ -38,7 +38,7 @@ export const CLIENT_DURATION = {
   description: "Duration of MCP requests from sending them to their response",
 };
 
-/** Adds the attributes of the network. */
+/** Adds the attributes that describe the transport. */
 export function addNetwork(attributes: Attributes, { transport }: Pick<EventSource, "transport">): Attributes {
   const [network, protocol] = NETWORK[transport];
   if (network) attributes["network.transport"] = network;
@@ -87,8 +87,8 @@ export function addOutcome(
 export const MAX_TEXT = 1000;
 
 /**
- * Returns the URI of a resource for a span: without the password, the values of the query and the fragment, because
- * these parts may contain secrets. As the conventions for URLs require, `REDACTED` replaces the values.
+ * Returns the URI of a resource for a span, without the parts that may contain secrets: the password, the values of the
+ * query, and the fragment. `REDACTED` replaces the values, as OpenTelemetry's conventions for URLs require.
  */
 export function toSpanUri(uri: string): string {
   const [address, query] = uri.slice(0, MAX_TEXT).replace(/#.*$/s, "").split(/\?(.*)/s);

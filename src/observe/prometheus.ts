@@ -65,8 +65,8 @@ const MIN_TOKEN = 16;
 /** Maximum number of values per label. Further values count as `other`. */
 const MAX_VALUES = 500;
 /**
- * Maximum number of time series per metric. The labels of further series count as `other`. Each series takes 17 numbers
- * of memory and 17 lines of the response.
+ * Maximum number of time series per metric. Further label combinations count as `other`. Each series takes 17 numbers
+ * in memory and 17 lines in the response.
  */
 const MAX_SERIES = 2000;
 
@@ -223,7 +223,10 @@ function respond(status: number, body: string, headers: Readonly<Record<string, 
   return new Response(body, { status, headers: { "content-type": type, "cache-control": "no-store", ...headers } });
 }
 
-/** Compares texts in constant time, so that the duration does not reveal how many characters of a token are correct. */
+/**
+ * Compares texts in constant time, so that the response time does not reveal how many characters of a token are
+ * correct.
+ */
 function isSame(given: string, expected: string): boolean {
   let difference = given.length ^ expected.length;
   for (let at = 0; at < expected.length; at++) difference |= given.charCodeAt(at) ^ expected.charCodeAt(at);

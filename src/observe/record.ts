@@ -31,8 +31,8 @@ const CREDENTIAL =
   /\b(?:bearer|basic|dpop)\s+[\w.~+/=-]{8,}|\beyJ[\w-]+\.[\w-]+\.[\w-]*|(?<=(?:token|secret|password|passwd|api[-_]?key)=)[^\s&"']+/gi;
 
 /**
- * Maximum number of names in a transcript. After this number, the transcript discards all names and starts again,
- * because each name keeps its value in memory.
+ * Maximum number of names in a transcript. When this number is reached, the transcript discards all names and starts
+ * again, because each name keeps its value in memory.
  */
 const MAX_NAMES = 10_000;
 
@@ -94,7 +94,7 @@ class Recorder implements Observer {
     const transcript = this.#transcript;
     const text = JSON.stringify(message, (key, value) => {
       if (SECRET.test(key) && value !== null && typeof value !== "boolean") {
-        // Do not replace an object, because the schema of a tool may have a property with this name.
+        // Do not replace an object, because in a tool's schema, a property with this name is described by an object.
         return typeof value === "object" && !Array.isArray(value)
           ? value
           : transcript.name("token", JSON.stringify(value));

@@ -65,7 +65,7 @@ const OPTIONS: KnownOptions<keyof OpenTelemetryOptions> = {
 /** Name of the default tracer and meter. */
 export const NAME = "@x/mcp";
 
-/** Key that is set in the context of each handler, to detect code that runs within a call. */
+/** Context key that is set while a handler runs, to detect code that runs within a call. */
 const IN_CALL = createContextKey("@x/mcp call");
 
 /**
@@ -73,11 +73,12 @@ const IN_CALL = createContextKey("@x/mcp call");
  * Spans that start within a handler, such as the span of a `fetch` or a database query, become children of the call's
  * span.
  *
- * The parent of a span is the span in the request's `_meta`. The active span, such as the span of the HTTP request, is
- * then a link. Without `_meta`, the parent is the active span, or else the span in the header `traceparent`.
+ * The parent of a call's span is the span in the request's `_meta`. The call's span then links to the active span, such
+ * as the span of the HTTP request. Without a span in `_meta`, the parent is the active span, or otherwise the span in
+ * the header `traceparent`.
  *
- * Spans contain the URIs of resources, without the values of a query. They contain no arguments, results, tokens or
- * messages of errors.
+ * Spans contain the URIs of resources, without the values of a query. Spans contain no arguments, results or tokens,
+ * and no error messages unless `details` is `true`.
  *
  * ```ts
  * import { createServer, tool } from "@x/mcp";
@@ -110,15 +111,15 @@ export function readParts(
     throw new TypeError("Cannot create the telemetry: meter is not a meter; use provider.getMeter(name)");
   }
   return {
-    // Safe, because the checks above found a tracer and a meter. The public option types list only the used methods,
-    // because documentation cannot refer to types of another package.
+    // The cast is safe, because the checks above found a tracer and a meter. The public option types list only the used
+    // methods, because documentation cannot refer to types of another package.
     tracer: tracer as Tracer | undefined ?? trace.getTracer(NAME),
     meter: meter as Meter | undefined, // The cast is needed for the same reason.
   };
 }
 
 /**
- * A histogram of durations in seconds. The histogram is created when a duration is first recorded after the program has
+ * A histogram of durations in seconds. It is created when the first duration is recorded after the program has
  * registered a meter provider.
  */
 export class Durations {
@@ -137,8 +138,8 @@ export class Durations {
     this.#histogram?.record(ms / 1000, build(), from);
   }
 
-  // Until there is a meter provider, get the meter again for each record. A provider that is registered later does not
-  // change existing meters.
+  // Until there is a meter provider, get the meter again for each duration, because existing meters do not use a
+  // provider that is registered later.
   #create(): Histogram | undefined {
     const meter = this.#meter ?? metrics.getMeter(NAME);
     if (meter === NO_METER) return;
@@ -188,7 +189,7 @@ class ServerSpans implements Observer {
     const kind = parent === undefined ? SpanKind.SERVER : SpanKind.INTERNAL;
     const span = this.#tracer.startSpan(name, { kind, links }, base);
     if (span.isRecording()) span.setAttributes(addRequest(describeOperation(event), event));
-    // Without an SDK, the trace id is invalid, so there is no trace to which spans within the handler could belong.
+    // Without an SDK, the trace id is invalid, so spans within the handler cannot become children of this span.
     else if (span.spanContext().traceId === INVALID_TRACEID) return;
     this.#running.set(id, { span, context: trace.setSpan(base, span).setValue(IN_CALL, true) });
   }
@@ -223,7 +224,8 @@ class ServerSpans implements Observer {
     const { parent, method, outcome, durationMs } = event;
     const attributes = addNetwork(addTarget({}, method, undefined), event);
     if (outcome === "failed") attributes["error.type"] = "_OTHER";
-    // An open question was sent in the response and not in a request, so there is no duration to record.
+    // An open question was sent in the response instead of a request, so the server does not know when the client
+    // answers.
     if (outcome !== "open") this.#questions.record(durationMs, () => attributes);
     const running = this.#running.get(parent);
     if (!running?.span.isRecording()) return;
@@ -251,8 +253,8 @@ class ServerSpans implements Observer {
 }
 
 /**
- * Whether the active context belongs to the request of the call. When a queued call starts, the active context is the
- * context of the call whose end has freed the slot. On Deno, a request may also arrive in the context of an earlier
+ * Whether the active context belongs to the request of the call. The active context of a queued call belongs to the
+ * earlier call whose end let the queued call start. On Deno, a request may also arrive in the context of an earlier
  * call.
  */
 function isAmbient({ waitedMs, transport }: StartEvent): boolean {

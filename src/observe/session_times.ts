@@ -17,7 +17,7 @@ export class SessionTimes {
    * time is unknown.
    */
   end({ state, transport, id }: SessionEvent): number | undefined {
-    // Without an id, a session can be identified only over stdio, which has a single session.
+    // Without an id, only a stdio session can be identified, because stdio has a single session.
     const key = id ?? (transport === "stdio" ? transport : undefined);
     if (key === undefined) return;
     if (state === "created" && this.#created.size < MAX_SESSIONS) this.#created.set(key, performance.now());

@@ -15,13 +15,17 @@ export interface TraceMeta {
 
 const PARENT = /^(?!ff)[\da-f]{2}-([\da-f]{32})-([\da-f]{16})-([\da-f]{2})(?:$|-)/;
 
-/** Returns `base` with the span that `meta` contains. Returns `undefined` if `meta` contains no valid span. */
+/**
+ * Returns the context `base` with the span from `meta` as its active span. Returns `undefined` if `meta` contains no
+ * valid span.
+ */
 export function extractContext(base: Context, meta: TraceMeta): Context | undefined {
   const { traceparent, tracestate } = meta;
   if (traceparent === undefined) return;
   const extracted = propagation.extract(trace.deleteSpan(base), meta);
   if (trace.getSpanContext(extracted)) return extracted;
-  // Parse the format that the protocol requires here, because the program's propagator may use another format.
+  // Parse the format that MCP requires, without the program's propagator, because the propagator may use another
+  // format.
   const [, traceId, spanId, flags] = PARENT.exec(traceparent) ?? [];
   const read: SpanContext | undefined = traceId === undefined ? undefined : {
     traceId,

@@ -1,5 +1,5 @@
 /**
- * Limits the number of calls of a handler that run at the same time.
+ * Limits the number of calls that run at the same time in a handler.
  *
  * @module
  */
@@ -13,7 +13,7 @@ import type { Runner } from "../core/visibility/feature.ts";
 import type { Timeout } from "../core/capacity/timers.ts";
 import { untilAborted } from "../core/call/until_aborted.ts";
 
-/** Limits on the running calls and on the waiting calls of a handler. */
+/** Limits on the running and the waiting calls of a handler. */
 export interface Concurrency {
   /** Maximum number of calls that run at the same time. */
   readonly calls: number;
@@ -34,7 +34,9 @@ export class Places {
   readonly #calls: number;
   readonly #waiting: number;
   readonly #key: string;
-  /** Waiting calls, in round-robin order of their clients. All addresses of a network count as one client. */
+  /**
+   * Waiting calls. The queue takes one call from each client in turn. All addresses of a network count as one client.
+   */
   readonly #queue = new FairQueue<Start>();
   /** Calls that hold a slot. */
   readonly #placed = new WeakSet<Call>();
@@ -54,16 +56,16 @@ export class Places {
     this.#requireRoom(call);
   }
 
-  // A nested read shares the slot of its outer call. If the read waited for another slot, the outer call could wait for
-  // its own slot.
+  // A nested read shares the slot of its outer call. If the read needed another slot, it could wait forever, because
+  // the outer call keeps its slot until the read has ended.
   #isWithin({ host: { outer } }: Call): boolean {
     return !!outer && (this.#placed.has(outer) || this.#isWithin(outer));
   }
 
   #requireRoom({ link: { account, http } }: Call): void {
     const pot = this.#toPot(account);
-    // Each HTTP request of an unknown client has a separate account. Limit these requests to one share of the queue for
-    // all of them. Otherwise unknown clients could fill the queue.
+    // Limit all HTTP requests from unknown clients to the share of one client. Otherwise these requests could fill the
+    // queue, because each of them has a separate account.
     const isUnknown = http && account.key === undefined;
     const hasShare = isUnknown ? account.root.amount(pot) < pot.share : pot.hasShare(account);
     if (hasShare && pot.hasRoom(account)) return;
@@ -72,13 +74,13 @@ export class Places {
 
   #toPot(account: Account): Pot {
     const total = this.#waiting;
-    // The name contains the limit, because the handler may be removed and added again with a different limit.
+    // Include the limit in the name, because the handler may be removed and added again with a different limit.
     const of = `${this.#key} ${total}`;
     return account.pot({ name: "handler.waiting", of, total, share: Math.ceil(total / 4) });
   }
 
   /**
-   * Runs a call in a slot, and first waits for a free slot if necessary. `run` receives a runner that reports when the
+   * Waits until a slot is free, and runs a call in the slot. `run` receives a runner that frees the slot when the
    * handler has ended.
    */
   async run(call: Call, runner: Runner, run: (runner: Runner) => Result | Promise<Result>): Promise<Result> {

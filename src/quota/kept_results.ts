@@ -46,7 +46,7 @@ interface Page {
 interface Shelf {
   /** The results, keyed by id. The oldest result is the first. */
   readonly results: Map<string, Kept>;
-  /** Removes expired results. The timer of the sweep does not keep the process alive. */
+  /** Removes expired results. The timer that calls this function does not keep the process alive. */
   readonly sweep: Sweep;
   /** The store through which other instances find the results, if the server has a store. */
   readonly shared?: SharedValues;
@@ -98,8 +98,8 @@ export class Keeper {
   }
 
   /**
-   * Keeps content blocks, and returns a result that links to the kept blocks. Returns `undefined` if a limit is
-   * reached. With a store, the link works on all instances once the result is returned.
+   * Keeps content blocks, and returns a result that links to the kept blocks. Returns `undefined` if the blocks exceed
+   * a limit. With a store, the link works on all instances when this method returns.
    */
   keep(
     blocks: readonly Content[],
@@ -110,12 +110,12 @@ export class Keeper {
     // A character takes two bytes in memory.
     const bytes = pages.reduce((sum, { text = "", blob = "" }) => sum + 2 * (text.length + blob.length) + 100, 200);
     const { account, principal } = call.link;
-    // The id contains the number of pages per stored value, because instances with another version may use a different
+    // The id contains the number of pages per stored value, because another version of the library may use a different
     // number.
     const id = `${crypto.randomUUID()}-${this.#perValue}`;
     const drop = () => this.#drop(shelf, id);
     // Charge the memory limit of the client first. Charging the limit of the tool may evict results of other clients,
-    // which would be pointless if the client exceeds its own limit.
+    // and must not do so for a result that exceeds the limit of its own client.
     const charge = account.keep(bytes, drop);
     const place = charge && this.#toPot(account).keep(account, bytes, drop);
     if (!place) return void charge?.end();
@@ -139,7 +139,7 @@ export class Keeper {
       : result;
   }
 
-  // If the store fails, the link works only on this instance.
+  // Writes the pages to the store. If the store fails, the link works only on this instance.
   async #share(
     shared: SharedValues,
     id: string,
@@ -156,7 +156,7 @@ export class Keeper {
       ));
   }
 
-  /** Returns the numbers of the values that contain a result in the store, starting at 0. */
+  /** Returns the numbers of the stored values that contain a result with `pages` pages, starting at 0. */
   #toPlaces(pages: number): readonly number[] {
     return Array.from({ length: Math.ceil(pages / this.#perValue) }, (_, place) => place);
   }
@@ -182,7 +182,7 @@ export class Keeper {
     return shelf;
   }
 
-  // All tenants share this limit.
+  // The limit on the bytes of the tool's kept results, which all tenants share.
   #toPot(account: Account): Pot {
     return account.pot({ name: "handler.keepBytes", of: this.#start, total: this.#keepBytes, isCache: true });
   }
@@ -205,7 +205,7 @@ export class Keeper {
     return kept;
   }
 
-  // For callers other than its owner, a result does not exist.
+  // Returns a page. Only the owner of a result can read its pages. For any other caller, the result does not exist.
   #read(uri: string, call: Call, core: FeatureParts): Result | Promise<Result> {
     const [id, number = "1"] = uri.slice(this.#start.length).split("/");
     const at = Number(number);
@@ -227,7 +227,7 @@ export class Keeper {
     return { contents: [{ uri, ...known.page }, ...rest] };
   }
 
-  /** Finds a page of a result that another instance keeps. */
+  /** Finds a page in the store, for a result that another instance keeps. */
   async #find(shared: SharedValues, id: string, at: number): Promise<Found | undefined> {
     const perValue = Number(id.slice(id.lastIndexOf("-") + 1));
     if (!(perValue >= 1 && at >= 1) || id.length > MAX_ID) return;
@@ -253,7 +253,7 @@ export class Keeper {
 function toPieces(text: string, max: number): string[] {
   const pieces: string[] = [];
   for (let at = 0; at < text.length;) {
-    // Each character takes at least one byte, so a piece has at most `max` characters.
+    // Each character takes at least one byte, so more than `max` characters cannot fit into a piece.
     let piece = cutText(text.slice(at, at + max), max);
     const line = piece.lastIndexOf("\n") + 1;
     if (at + piece.length < text.length && line > piece.length / 2) piece = piece.slice(0, line);
@@ -278,5 +278,5 @@ const MAX_ID = 48;
 
 function toSharedPages(value: unknown): SharedPages | undefined {
   if (!isObject(value) || value.v !== 1 || typeof value.count !== "number" || !Array.isArray(value.pages)) return;
-  return value as unknown as SharedPages; // Safe, because only this server can seal values.
+  return value as unknown as SharedPages; // The cast is safe, because only servers with the secret can seal values.
 }

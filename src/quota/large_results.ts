@@ -1,5 +1,5 @@
 /**
- * Limits the size of results: refuses large results, truncates them, or replaces them with links to resources.
+ * Limits the size of results: refuses or truncates large results, or replaces large results with links to resources.
  *
  * @module
  */
@@ -79,7 +79,7 @@ export function readLargeResults(options: LargeResultsOptions, handler: LimitedH
 /** Bytes that are reserved for the note, and for the JSON around a truncated text. */
 const NOTE_BYTES = 512;
 
-/** Minimum for `resultBytes`. A lower limit would leave no space for text in addition to the note. */
+/** Minimum of `resultBytes`. A lower limit would leave too little space for text next to the note. */
 const MIN_BYTES = 1024;
 
 /** Truncates the text of content blocks, and adds a note. Omits media that exceed the limit. */

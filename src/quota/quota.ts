@@ -31,7 +31,7 @@ export type { Quota } from "../core/visibility/quota.ts";
 export type { Concurrency } from "./concurrency.ts";
 export type { Rate } from "./rate.ts";
 
-/** Options of {@linkcode quota}. All options are optional. */
+/** Options of {@linkcode quota}, each of which is optional. */
 export interface QuotaOptions {
   /**
    * Timeout of the handler and its middleware, in milliseconds. Time in a queue and time that the handler waits for the
@@ -46,14 +46,15 @@ export interface QuotaOptions {
   readonly concurrency?: number | Concurrency;
   /**
    * Maximum rate of calls per client. Calls that exceed the rate fail with code -31429 and `data.retryAfterMs`, and
-   * over HTTP with status 429 and `Retry-After`. A client is identified by its principal. Without a principal, it is
-   * identified by its IP address, or else by its connection. Defaults to no limit.
+   * over HTTP with status 429 and `Retry-After`. A client is identified by its principal, otherwise by its IP address,
+   * otherwise by its connection. Defaults to no limit.
    */
   readonly rate?: Rate;
   /**
-   * Whether `rate` applies to all instances together, if the server has a store. The server then counts calls in fixed
-   * periods of `perMs`, which begin at the same time on all instances. Each call requires one store operation. While
-   * the store does not respond, the rate applies to each instance separately. Defaults to `false`.
+   * Whether `rate` applies to all instances together instead of each instance separately. This option needs a store.
+   * The server then counts calls in fixed periods of `perMs`, which begin at the same time on all instances. Each call
+   * requires one store operation. While the store does not respond, the rate applies to each instance separately.
+   * Defaults to `false`.
    */
   readonly shared?: boolean;
   /** Maximum size of a result as JSON, in bytes. Defaults to the server's `limits.calls.resultBytes`. */
@@ -101,12 +102,12 @@ const OPTIONS: KnownOptions<keyof QuotaOptions> = {
  */
 export function quota(options: QuotaOptions): Quota {
   check(options);
-  // Each server has a state for calls, and a separate state for completion, because completion runs for each key that a
-  // user types. The key is the ticker, because all paths of a server share one ticker. With a state per path, a client
-  // could exceed the rate by using several paths.
+  // The states of each server: a state for calls, and a separate state for completion, because completion runs for each
+  // character that a user types. The key is the server's ticker, because all paths of a server share one ticker. With a
+  // state per path, a client could exceed the rate by using several paths.
   const states = new WeakMap<Ticker, Map<string, State>>();
-  // The quota gets the name of its first handler. The name is the same on all instances, because all instances create
-  // the same handlers in the same order.
+  // The quota is named after its first handler. All instances use the same name, because they create the same handlers
+  // in the same order.
   let name: string | undefined;
   const find = (core: FeatureParts, group: string, key: string): State => {
     const known = states.get(core.ticker) ?? new Map<string, State>();
@@ -160,7 +161,7 @@ interface Parts {
   readonly large?: LargeResults;
 }
 
-/** Returns the methods of a runner with which the limits are enforced. */
+/** Returns the runner's methods that enforce the limits, which replace the methods of the given runner. */
 function limited(runner: Runner, { options, handler: { place }, state, core, large }: Parts): Partial<Runner> {
   const { buckets, sharedRate, places } = state;
   const { shared } = core;
@@ -183,8 +184,8 @@ function limited(runner: Runner, { options, handler: { place }, state, core, lar
         : runner.run(call);
     const start = () => places ? places.run(call, runner, begin) : begin(runner);
     const client = shared && sharedRate && toClientKey(call);
-    // Do not count calls in the store for a client that is identified only by its connection, because such a client
-    // uses a single instance.
+    // Do not use the store for a client that is identified only by its connection, because all calls on a connection go
+    // to the same instance.
     if (!shared || !sharedRate || typeof client !== "string") return start();
     return sharedRate.take(shared, client, core.ticker.clock.date()).then((retryAfterMs) => {
       if (retryAfterMs) throw refuseRate(retryAfterMs, call, core, place);

@@ -13,10 +13,7 @@ export interface Rate {
   readonly calls: number;
   /** The period, in milliseconds. */
   readonly perMs: number;
-  /**
-   * Burst size: maximum number of calls that a client can make at the same time after a period without calls. Defaults
-   * to `calls`.
-   */
+  /** Maximum number of calls that a client can make at once after a pause. Defaults to `calls`. */
   readonly burst?: number;
 }
 
@@ -31,18 +28,18 @@ interface Bucket {
 type ClientKey = string | object;
 
 /**
- * The buckets of all clients. A bucket is removed when it has not been used for as long as an empty bucket takes to
- * fill, because it then equals a new bucket. There is one map for buckets used in the current period, and one map for
- * buckets last used in the previous period.
+ * The buckets of all clients. A bucket is removed after it has not been used for `#fillMs`, because it is then as full
+ * as a new bucket. There is one map for buckets that were used in the current period of `#fillMs`, and one map for
+ * buckets that were last used in the previous period.
  */
 export class Buckets {
   readonly #rate: Rate;
   readonly #burst: number;
-  /** Milliseconds until an empty bucket is full. */
+  /** Milliseconds in which an empty bucket becomes full. Also the length of a period. */
   readonly #fillMs: number;
-  /** Buckets used in the current period, which begins at `#since`. */
+  /** Buckets that were used in the current period, which began at `#since`. */
   #young = new Map<ClientKey, Bucket>();
-  /** Buckets used in the previous period. */
+  /** Buckets that were used in the previous period. */
   #older = new Map<ClientKey, Bucket>();
   #since = -Infinity;
 
@@ -57,14 +54,14 @@ export class Buckets {
     return new Set([...this.#young.keys(), ...this.#older.keys()]).size;
   }
 
-  /** Takes a token and returns 0, or returns the milliseconds until the next token if the bucket is empty. */
+  /** Takes a token and returns 0. If the bucket is empty, returns the milliseconds until the next token. */
   take(client: ClientKey, now: number): number {
     this.#age(now);
     const bucket = this.#find(client, now);
     const { calls, perMs } = this.#rate;
     bucket.tokens = Math.min(this.#burst, bucket.tokens + (now - bucket.at) * calls / perMs);
     bucket.at = now;
-    // Allow for rounding errors, so that a client that has waited as long as it was told is not rejected.
+    // Allow for rounding errors, so that a client is not rejected after it has waited for `retryAfterMs`.
     if (bucket.tokens < 1 - 1e-9) return Math.max(1, Math.ceil((1 - bucket.tokens) * perMs / calls));
     bucket.tokens--;
     return 0;
@@ -82,8 +79,8 @@ export class Buckets {
     const current = young.get(client);
     if (current) return current;
     const older = this.#older.get(client);
-    // If the period already has `MAX_CLIENTS` buckets, new clients share one bucket. Clients that have a bucket from
-    // the previous period can keep up to the same number of additional buckets.
+    // After `MAX_CLIENTS` clients in a period, all further new clients share one bucket. Clients with a bucket from the
+    // previous period keep this bucket until the period has twice as many buckets.
     const isOwn = young.size < (older ? 2 : 1) * MAX_CLIENTS;
     const key = isOwn ? client : OTHERS;
     const known = isOwn ? older : young.get(key) ?? this.#older.get(key);
@@ -99,8 +96,8 @@ const MAX_CLIENTS = 10_000;
 const OTHERS = {};
 
 /**
- * Key for all HTTP requests from unknown clients. The account cannot be the key, because each of these requests has a
- * separate account.
+ * Key for all HTTP requests from unknown clients. An account cannot be the key, because each request from an unknown
+ * client has a separate account.
  */
 const UNKNOWN = {};
 

@@ -1,8 +1,8 @@
 /**
  * Counts the calls of each client across all instances.
  *
- * Each call appends to the log of the current period in the store. The store returns the number of the entry as its id,
- * so each call requires only one store operation.
+ * For each call, the server appends an entry to a log in the store, which exists for each client and period. The store
+ * returns the number of the entry as its id, so each call requires only one store operation.
  *
  * @module
  */
@@ -41,7 +41,7 @@ export class SharedRate {
     if (this.#spent.has(client)) return waitMs;
     const number = await shared.attempt("append", async () => {
       const log = await shared.hash("rate", JSON.stringify([this.#name, client, period]));
-      // Keep the log for two periods, because the clock of another instance may be late by up to one period.
+      // Keep the log for two periods, because the clock of another instance may be slow by up to one period.
       return await shared.append(log, "", { ttlMs: 2 * perMs, max: 1 });
     });
     if (number === undefined || number <= calls) return 0;

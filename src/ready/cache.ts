@@ -17,11 +17,11 @@ import { makeStep, type SteppedRun } from "./step.ts";
 export interface CacheOptions {
   /** Milliseconds for which a result is kept. */
   readonly ttlMs: number;
-  /** Maximum number of kept results, for all tools with this cache. Defaults to 1000. */
+  /** Maximum number of results that the cache keeps for all its tools. Defaults to 1000. */
   readonly entries?: number;
   /**
-   * Maximum bytes of all kept results, including their inputs. A single client can use at most a quarter of the bytes.
-   * If the limit is reached, the cache evicts the least recently used results. These bytes also count towards
+   * Maximum total bytes of all kept results, including their inputs. A single client can use at most a quarter of the
+   * bytes. If the limit is reached, the cache evicts the least recently used results. These bytes also count towards
    * `limits.memory`. Defaults to 16 MiB.
    */
   readonly bytes?: number;
@@ -32,7 +32,7 @@ export interface CacheOptions {
  * limits.
  */
 export interface ToolCache extends Step<"cache"> {
-  /** Removes all kept results. Results of calls that are still running will not be kept. */
+  /** Removes all kept results. The cache does not keep the results of calls that are running at this time. */
   clear(): void;
 }
 
@@ -71,7 +71,8 @@ export function cache(options: CacheOptions): ToolCache {
   const { ttlMs, entries = 1000, bytes = 16 * 1024 * 1024 } = options;
   checkNumbers("make a cache", { ttlMs, entries, bytes });
   const bounds = { ttlMs, bytes, least: Math.ceil(bytes / entries) };
-  // The first tool gives the cache's limit its name, so that the cache shares one limit on all paths.
+  // The limit is named after the first tool of the cache, so that the cache has the same limit on all paths of a
+  // server.
   let pot: string | undefined;
   // The kept results, keyed by the ticker of the server, because all paths of a server share one ticker.
   const shelves = new WeakMap<Ticker, Shelf>();
@@ -117,7 +118,7 @@ function serve({ call, core, input, next, usesRounds }: SteppedRun, name: string
   return typeof Object(returned).then === "function" ? Promise.resolve(returned).then(keep) : keep(returned);
 }
 
-/** Returns the kept results of a server. */
+/** Returns the results that are kept for a server. Removes results from before the last clear(). */
 type Open = (core: FeatureParts) => Shelf;
 
 /** A kept result. */
@@ -125,7 +126,7 @@ interface Kept {
   readonly value: unknown;
   /** Time until which the result is kept, in milliseconds of the monotonic clock. */
   readonly ends: number;
-  /** The bytes that the result takes from the limits for the memory and for the cache. */
+  /** The bytes that the result takes from the memory limit of the client, and from the limit of the cache. */
   readonly held: readonly Holding[];
 }
 
@@ -133,9 +134,9 @@ interface Kept {
 interface CacheBounds {
   readonly ttlMs: number;
   readonly bytes: number;
-  /** Minimum number of bytes that each result counts as. Limits the number of results. */
+  /** Minimum number of bytes that are counted for a result, which limits the number of results. */
   readonly least: number;
-  /** Name of the limit, which distinguishes this cache from other caches. */
+  /** Name of the limit for `bytes`, which distinguishes the limit of this cache from the limits of other caches. */
   readonly pot: string;
 }
 

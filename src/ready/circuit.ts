@@ -16,7 +16,7 @@ import { makeStep, type SteppedRun } from "./step.ts";
 export interface CircuitOptions {
   /** Number of consecutive failures that open the circuit. Defaults to 5. */
   readonly failures?: number;
-  /** Milliseconds between attempts while the circuit is open. Defaults to 10,000. */
+  /** Milliseconds between test calls while the circuit is open. Defaults to 10,000. */
   readonly retryMs?: number;
   /**
    * Selects the errors that count as failures. `errors` is not called for a `ToolError` or an `McpError`, because these
@@ -33,8 +33,8 @@ const OPTIONS: KnownOptions<keyof CircuitOptions> = {
 /**
  * Creates a circuit breaker for the `circuit` option of a tool. Tools with the same circuit breaker object share its
  * state. After `failures` consecutive failures, the circuit is open: calls fail immediately with an error that tells
- * the model when to try again. One call per `retryMs` runs the tool as a test. If that call succeeds, the circuit
- * closes.
+ * the model when to try again. Every `retryMs`, one call runs the tool as a test. If the test call succeeds, the
+ * circuit closes.
  *
  * If all failures come from one client, the circuit opens only for this client. At most half of the failures that open
  * the circuit for all clients can come from the same client.
@@ -109,7 +109,7 @@ async function guard({ call, core, next }: SteppedRun, { name, errors, failures,
  */
 const MAX_CLIENTS = 1000;
 
-/** Counts the failures of one server since the last success. */
+/** Counts the failures on one server since the last success. */
 class Streak {
   readonly #failures: number;
   readonly #retryMs: number;
@@ -126,8 +126,8 @@ class Streak {
   }
 
   /**
-   * Returns 0 if the call may run, or the milliseconds until the next test call. If the circuit is open and the result
-   * is 0, this call is the test call.
+   * Returns 0 if the call may run, otherwise the milliseconds until the next test call. If the circuit is open, a call
+   * that may run is the test call.
    */
   check(call: Call): number {
     if (!this.#isOpen(toClient(call))) return 0;
@@ -144,7 +144,7 @@ class Streak {
     this.#nextAt = this.#ticker.clock.now() + this.#retryMs;
   }
 
-  /** Closes the circuit. */
+  /** Closes the circuit, and sets all failure counts to 0. */
   clear(): void {
     this.#counts.clear();
   }

@@ -1,5 +1,5 @@
 /**
- * Decides which errors of a handler count as failures of the systems that the handler uses.
+ * Decides which errors count as failures of the systems that a handler uses.
  *
  * @module
  */
@@ -10,8 +10,8 @@ import { isStrayPromise } from "../protocol/promises.ts";
 export type SelectErrors = (error: unknown) => boolean;
 
 /**
- * Whether an error is a failure. A `ToolError` or `McpError` is not a failure, because the handler chose it as its
- * response. A question to the client is also thrown as an `McpError`.
+ * Whether an error is a failure. A `ToolError` or `McpError` is not a failure, because the handler chose this error as
+ * its response, or asked the client a question: an open question is thrown as an `McpError`.
  *
  * @throws {TypeError} if `select` does not return a boolean.
  */

@@ -1,5 +1,5 @@
 /**
- * Resources for a file or a folder, which both the factories and config files use.
+ * Creates the resources for `file()`, `folder()` and the files and folders in config files.
  *
  * @module
  */
@@ -35,12 +35,12 @@ export interface FilesOptions extends FileResourceOptions {
   readonly toUri: (path: string) => string;
 }
 
-/** Handlers of a server, and a function that watches the files of these handlers. */
+/** Handlers for a server, and a function that watches the files behind these handlers. */
 export interface ServerPart {
   readonly handlers: readonly Handler[];
   /** The common prefix of the URIs of all files in a folder. */
   readonly baseUri?: string;
-  /** Starts notifying the clients of a server about changes. Returns a function that stops the notifications. */
+  /** Starts notifying the clients of a server about changed files. Returns a function that stops the notifications. */
   readonly watch?: (server: ChangeNotifier) => () => void;
 }
 

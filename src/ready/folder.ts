@@ -67,7 +67,7 @@ const OPTIONS: KnownOptions<keyof FolderOptions> = {
  * removed.
  *
  * Files outside of the folder cannot be read, neither with `..` nor through symbolic links, even if another program
- * changes the folder at the same time. Symbolic links within the folder are followed.
+ * changes the folder during the read. Symbolic links to targets in the folder are followed.
  *
  * ```ts
  * import { createServer } from "@x/mcp";

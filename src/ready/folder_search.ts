@@ -28,7 +28,7 @@ export interface SearchQuery {
   readonly matches: (path: string) => boolean;
 }
 
-/** Searches the files of a folder. Returns the matching lines, or a sentence if no line matches. */
+/** Searches the files of a folder. Returns the matching lines, or a sentence that says that no line matches. */
 export async function searchFiles(
   folder: Folder,
   { phrase, matches }: SearchQuery,
@@ -60,7 +60,7 @@ export async function searchFiles(
     .join("\n");
 }
 
-/** Returns the lines that contain a phrase in lower case, with their numbers. */
+/** Returns the lines that contain a phrase, with their line numbers. `phrase` must be in lower case. */
 function findLines(text: string, phrase: string): string[] {
   return text.split("\n").flatMap((line, i) => {
     const at = line.toLowerCase().indexOf(phrase);
@@ -70,7 +70,7 @@ function findLines(text: string, phrase: string): string[] {
   });
 }
 
-/** Maximum number of searches that one client can queue behind its running search. */
+/** Maximum number of searches per client that can wait while another search of the client is running. */
 const MAX_WAITING = 8;
 
 /** Runs the searches of each client one after the other. */

@@ -30,11 +30,11 @@ interface ToolParts extends Pick<FolderToolsOptions, "toUri"> {
 }
 
 /**
- * Maximum number of listed entries. A longer list would only fill the context of the model. The model can list a
+ * Maximum number of entries in a list. More entries would only fill the context of the model, which can list a
  * subfolder instead.
  */
 const MAX_ENTRIES = 1000;
-/** The queue key that all clients without a principal share. */
+/** The key in the search queue for all clients without a principal. */
 const ANONYMOUS = {};
 
 const annotations = { readOnlyHint: true, openWorldHint: false };

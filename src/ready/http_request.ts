@@ -55,7 +55,7 @@ export async function sendRequest(url: URL, options: RequestOptions): Promise<Ht
   }
 }
 
-/** The parts of a request that can change with each redirect. */
+/** The parts of a request that a redirect can change. */
 interface Hop {
   readonly url: URL;
   readonly method: string;
@@ -152,13 +152,13 @@ async function readBody(response: Response, maxBytes: number): Promise<Uint8Arra
   let size = 0;
   for await (const chunk of response.body ?? []) {
     size += chunk.length;
-    // The throw ends the loop, and thereby cancels the body stream.
+    // Throwing ends the loop, which cancels the body stream.
     if (size > maxBytes) {
       throw new ToolError(`Cannot read the response: it is larger than ${maxBytes} bytes (maxBytes)`);
     }
     chunks.push(chunk);
   }
-  // Safe, because the bytes of a stream are never in shared memory.
+  // The cast is safe, because the bytes of a stream are never in shared memory.
   return new Uint8Array(await new Blob(chunks as BlobPart[]).arrayBuffer());
 }
 

@@ -16,7 +16,10 @@ export interface HttpOptions {
   readonly toProblem: ToProblem;
 }
 
-/** Parses the template at `path` in the request. `optional` lists the arguments that may be missing. */
+/**
+ * Parses a template, which is at `path` in the definition of the request. `optional` lists the arguments that may be
+ * missing.
+ */
 export type ParseTemplate = (text: string, path: KeyPath, optional?: readonly string[]) => Template;
 
 /** A URL with arguments. */
@@ -34,10 +37,8 @@ interface TemplateOptions extends HttpOptions {
 }
 
 /**
- * Parses a template in a request.
- *
- * @throws an error of `toProblem` if the template is malformed, or if the template requires an argument that may be
- *   missing.
+ * Parses a template in a request. @throws the error that `toProblem` returns, if the template is malformed or requires
+ * an argument that may be missing.
  */
 export function parseHttpTemplate(
   text: string,
@@ -52,7 +53,7 @@ export function parseHttpTemplate(
 /**
  * Reads the origin of a URL that contains arguments.
  *
- * @throws an error of `toProblem` if an argument is part of the host, or if the URL is invalid.
+ * @throws the error that `toProblem` returns, if an argument is part of the host or the URL is invalid.
  */
 export function readOrigin(
   text: string,
@@ -107,7 +108,8 @@ export function buildUrl({ template, origin, query }: UrlTemplate, args: Argumen
 function checkSegments(template: Template, text: string): void {
   const toSegments = (url: string) => url.split(/[?#]/, 1)[0].split("/");
   const filled = toSegments(text);
-  // The arguments do not change the number of segments, because encoded values contain no slash.
+  // Compare the segments by index. The arguments do not change the number of segments, because encoded values contain
+  // no slash.
   const isEmpty = toSegments(template.fill(() => "\0")).some((segment, i) => segment.includes("\0") && !filled[i]);
   if (isEmpty) {
     throw new ToolError("Cannot send the request: an argument is empty, but a path segment must not be empty");

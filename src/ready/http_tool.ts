@@ -31,8 +31,8 @@ import { decodeText } from "./media_type.ts";
 /** Limits of a request. */
 export interface HttpLimits {
   /**
-   * Request headers, such as `{ authorization: "Bearer …" }`. The headers are not sent to another origin after a
-   * redirect.
+   * Request headers, such as `{ authorization: "Bearer …" }`. After a redirect to another origin, the headers are not
+   * sent.
    */
   readonly headers?: Readonly<Record<string, string>>;
   /** Timeout of the whole request with its redirects, in milliseconds. Defaults to 30,000. */
@@ -60,8 +60,8 @@ export interface HttpToolRequest extends HttpLimits {
   /** Query parameters. A parameter whose argument is missing is omitted. */
   readonly query?: Readonly<Record<string, string>>;
   /**
-   * Body of the request: text or JSON. A string that consists only of `{{name}}` is replaced with the value of the
-   * argument, which keeps its type.
+   * Body of the request: text or JSON. A string that consists only of `{{name}}` is replaced with the argument itself,
+   * such as a number or an object.
    */
   readonly body?: unknown;
 }

@@ -58,7 +58,7 @@ export function readPath(path: unknown, place: string): string {
   }
 }
 
-/** The check and the watcher of a folder or file. */
+/** The functions that check and watch a folder or file. */
 export interface LifeParts {
   /** Identifies the folder or file in a server. */
   readonly id: string;

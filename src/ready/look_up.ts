@@ -16,8 +16,8 @@ export async function lookUp(hostname: string, port: number): Promise<readonly s
     return (await promises.lookup(hostname, { all: true })).map(({ address }) => address);
   } catch (error) {
     if (!deno) throw error;
-    // On Deno, a permission for a single port does not allow lookups. Connect instead, and read the address of the
-    // connection.
+    // On Deno, a network permission for a single port does not allow DNS lookups. Connect to the host instead, and read
+    // the address from the connection.
     const connection = await deno.connect({ hostname, port }).catch((reason) => {
       throw hasErrorCode(reason) ? reason : error;
     });

@@ -1,5 +1,5 @@
 /**
- * Values without behavior, which can be copied and compared: JSON values, dates, maps, sets, bigints and bytes.
+ * Measures and compares plain values, which can be copied exactly: JSON values, dates, maps, sets, bigints and bytes.
  *
  * @module
  */
@@ -43,8 +43,9 @@ function weighOne(value: unknown): number {
 }
 
 /**
- * Returns a text that is the same only for equal values. The order of keys does not matter. Returns `undefined` for a
- * value that cannot be compared, such as a class instance.
+ * Returns a text that is the same for two values only if they are equal, regardless of the order of keys. Returns
+ * `undefined` for a value that cannot be compared, such as a class instance, or that takes more than `max` bytes in
+ * memory.
  */
 export function toKey(value: unknown, max: number): string | undefined {
   return weighPlain(value, max) === undefined ? undefined : JSON.stringify(toParts(value));

@@ -6,8 +6,8 @@
 import { type AddressList, findProcess, type NetModule } from "../runtime.ts";
 
 /**
- * IPv4 networks that are not public. The IPv6 networks in which they are embedded are not public either: mapped
- * addresses, translated addresses (64:ff9b::/96) and tunneled addresses (2002::/16).
+ * IPv4 networks that are not public. IPv6 addresses that contain an address of these networks are not public either:
+ * mapped addresses, translated addresses (64:ff9b::/96) and tunneled addresses (2002::/16).
  */
 const PRIVATE = [
   "0.0.0.0/8", // this network
@@ -69,7 +69,7 @@ function toList(subnets: readonly string[]): AddressList {
   return list;
 }
 
-/** Returns the IPv6 networks in which an IPv4 network is embedded. */
+/** Returns the IPv6 networks whose addresses contain an address of an IPv4 network. */
 function toEmbedded(subnet: string): readonly string[] {
   const [address, bits] = subnet.split("/");
   const [a, b, c, d] = address.split(".").map((byte) => Number(byte).toString(16).padStart(2, "0"));

@@ -1,5 +1,5 @@
 /**
- * Errors about a value in the definition of a handler, which is in a config file or in a program.
+ * Errors about a value in the definition of a handler. The definition may be in a config file or in a program.
  *
  * @module
  */
@@ -7,7 +7,7 @@
 /** Path of a value in the definition, as keys and indexes. */
 export type KeyPath = readonly (string | number)[];
 
-/** Creates an error about a value of a tool or resource. */
+/** Creates an error about the value at `path` in the definition of a tool or resource. */
 export type ToProblem = (path: KeyPath, state: string) => Error;
 
 /** Runs a function, and converts its errors to errors about a value. */

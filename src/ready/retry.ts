@@ -58,7 +58,8 @@ const OPTIONS: KnownOptions<keyof RetryOptions> = {
  * export default createServer({ name: "status", version: "1.0.0", handlers: [status] });
  * ```
  *
- * @throws {TypeError} if an option is unknown or invalid. `tool()` throws if the tool must not run twice.
+ * @throws {TypeError} if an option is unknown or invalid. `tool()` throws if the tool has neither annotation, unless
+ * `unsafe` is `true`.
  */
 export function retry(options: RetryOptions = {}): Step<"retry"> {
   checkOptions("make retries", options, OPTIONS);

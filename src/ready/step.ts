@@ -1,5 +1,5 @@
 /**
- * Creates the steps around the `run` function of a tool.
+ * Creates the steps around a tool's `run` function: the cache, retries and the circuit breaker.
  *
  * @module
  */
@@ -9,7 +9,7 @@ import { CALL, INTERNALS } from "../core/call/internals.ts";
 import type { Step, StepName, SteppedTool, WrapRun } from "../core/visibility/run_steps.ts";
 import type { FeatureParts } from "../core/visibility/feature_parts.ts";
 
-/** One run of a tool's `run` function. */
+/** One run of a tool's `run` function within a step. */
 export interface SteppedRun {
   readonly call: Call;
   readonly core: FeatureParts;
@@ -30,22 +30,22 @@ export function makeStep<Name extends StepName>(
     const step = bind(tool);
     return (input, ctx) => {
       const call = toCall(ctx);
-      // Safe, because the host of a server's call always has the parts of the server's core.
+      // The cast is safe, because the host of a server's call always has the parts of the server's core.
       const core = call.host.parts as FeatureParts;
       const { watched, usesRounds } = watchRounds(ctx, call);
       return step({ call, core, input, next: () => run(input, watched), usesRounds });
     };
   };
-  // Safe, because the only key is the name of the step.
+  // The cast is safe, because the only key is the name of the step.
   return { [INTERNALS]: { [name]: wrap } } as unknown as Step<Name>;
 }
 
-// Returns the call of a context. A context with services is a separate object that refers to the call.
+// Returns the call to which a context belongs. A context with services is a separate object that refers to the call.
 function toCall(ctx: Context<never>): Call {
   return Reflect.get(ctx, CALL) ?? ctx;
 }
 
-/** The methods that send a request to the client, or store a value for the next run. */
+/** The context methods that send a request to the client, or store a value for the next run of the handler. */
 const ROUNDS: readonly unknown[] = ["elicit", "elicitUrl", "sample", "roots", "forward", "once"];
 
 /** Returns a context that records whether the handler sends a request to the client or uses `ctx.once`. */
@@ -55,7 +55,7 @@ function watchRounds(ctx: Context<never>, call: Call): { watched: Context<never>
     used = true;
     return method(...args);
   };
-  // The resource that is read may also send a request to the client.
+  // The handler of the resource may also send a request to the client.
   const read: Context["readResource"] = async (uri) => {
     try {
       return await call.readResource(uri);

@@ -4,7 +4,7 @@
  * @module
  */
 
-/** A template whose environment variables have been replaced. */
+/** A template in which environment variables have already been replaced. */
 export interface Template {
   /** Names of the arguments in the template, without duplicates. */
   readonly names: readonly string[];

@@ -56,7 +56,8 @@ export function readToolInput(declared: JsonSchema | undefined): ToolInput {
 }
 
 /**
- * Returns the kinds of values that a schema allows. If the schema does not determine them, the result allows any text.
+ * Returns the kinds of values that a schema allows. If the schema does not determine the kinds, the result allows any
+ * text.
  */
 function readKind(schema: unknown): ArgumentKind {
   // Ignore the keywords next to a reference, as draft-07 requires.
@@ -78,8 +79,8 @@ function readKind(schema: unknown): ArgumentKind {
 const LIMITED_TYPES = new Set<unknown>(["number", "integer", "boolean", "null"]);
 
 /**
- * Returns the reason why a template cannot always be filled from the input. Returns `undefined` if the template can
- * always be filled.
+ * Returns the reason why some arguments cannot fill a template, such as an argument that may be missing. Returns
+ * `undefined` if all valid arguments fill the template.
  *
  * @param present Names of arguments that are present in addition to `alwaysPresent`.
  */

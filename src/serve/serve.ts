@@ -35,7 +35,7 @@ export interface ServeOptions {
    * Defaults to `127.0.0.1`, which only this machine can reach.
    */
   readonly hostname?: string;
-  /** Calls `close()` when the signal aborts. */
+  /** Closes the server, like `close()`, when this signal aborts. */
   readonly signal?: AbortSignal;
   /**
    * Whether SIGINT (Ctrl-C) and SIGTERM close the server. If `true`, a second signal ends the process immediately.
@@ -88,9 +88,9 @@ const REMEDIES: ListenRemedies = {
 const STOP_MS = 1000;
 
 /**
- * Milliseconds after which the process exits once a signal has closed the server. With the default of `calls.closeMs`,
- * the process ends within the 10 seconds that container runtimes allow. This limit is needed, because Deno cannot
- * disconnect a client that does not read.
+ * Milliseconds from the time at which a signal has closed the server until the process exits. With the default of
+ * `calls.closeMs`, the process ends within the 10 seconds that container runtimes allow. This limit is needed, because
+ * Deno cannot disconnect a client that does not read.
  */
 const LINGER_MS = 3000;
 

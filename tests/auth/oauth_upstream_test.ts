@@ -342,7 +342,7 @@ Deno.test("a link opens in any process with the same secret until the link expir
   };
   assertEquals(await elicitationLinks({ secret, server }).open(await elicit(), "ada"), { data: null });
   assertEquals(await elicitationLinks({ secret, server }).open(await elicit(0), "ada"), undefined);
-  assertThrows(() => elicitationLinks({ ttlMs: Infinity }), TypeError, "ttlMs is Infinity; it must be a number");
+  assertThrows(() => elicitationLinks({ ttlMs: Infinity }), TypeError, "ttlMs is Infinity; it must be a finite number");
   await assertRejects(
     () => elicitationLinks().elicit(fakeContext(), "k", { message: "m", url: "https://a.example.com/" }),
     Error,

@@ -1,10 +1,10 @@
-// Enforces the structure of src/: allowed imports, and names that no file may use.
+// Enforces the structure of src/: which imports are allowed, and which names files must not use.
 import { assert, assertEquals } from "@std/assert";
 import { listSources } from "../support/sources.ts";
 import { findViolations } from "./rules.ts";
 
 const root = new URL("../../", import.meta.url);
-const ignore = typeof Deno === "undefined"; // The syntax tree comes from Deno's linter.
+const ignore = typeof Deno === "undefined"; // Deno's linter provides the syntax tree.
 
 Deno.test({
   name: "every file of the library follows the rules of its folder, and the core imports no package",
@@ -13,7 +13,7 @@ Deno.test({
     const paths = [...await listSources("src/"), "mod.ts"];
     assert(
       paths.includes("src/core/call/call.ts") && paths.includes("src/server/server.ts"),
-      "the library was not found",
+      "the test did not find the library",
     );
     const violations: string[] = [];
     for (const path of paths) violations.push(...findViolations(path, await Deno.readTextFile(new URL(path, root))));
@@ -24,7 +24,9 @@ Deno.test({
 interface Sample {
   readonly path: string;
   readonly source: string;
-  /** The rule that must report an error, on line 1 by default; `undefined` if the code must pass all rules. */
+  /**
+   * The rule that must report an error, on line 1 unless `line` is set; `undefined` if the code must pass all rules.
+   */
   readonly rule?: string;
   readonly line?: number;
 }
@@ -38,7 +40,7 @@ const samples: readonly Sample[] = [
   { path: "src/kit/a.ts", source: `import "../runtime.ts";`, rule: "import-direction" },
   { path: "src/protocol/a.ts", source: `import { b } from "../kit/printable.ts";` },
   { path: "src/core/capacity/a.ts", source: `import { b } from "../../kit/printable.ts";` },
-  // the command line
+  // the CLI
   { path: "src/cli/a.ts", source: `import { b } from "../kit/printable.ts";\nimport "../host.ts";\nimport "./b.ts";` },
   { path: "src/cli/a.ts", source: `import "../library.ts";\nimport type { C } from "../client/client.ts";` },
   { path: "src/cli/doctor/a.ts", source: `export * from "../../transports/stdio/stdio.ts";` },

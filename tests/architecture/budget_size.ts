@@ -1,19 +1,19 @@
-// Measures the bytes that a server loads at its start. `deno task bench -- --only=size` prints the sizes.
+// Measures the bytes that a server loads at startup. `deno task bench -- --only=size` prints them.
 const root = new URL("../../", import.meta.url);
 
-/** The maximum size of a server with one tool, in KiB, minified. */
+/** Maximum size of a server with one tool, minified, in KiB. */
 export const BUNDLE_KIB = 107;
 
-/** The size of a bundle, in bytes. */
+/** The size of a bundle. */
 export interface Weight {
   readonly bytes: number;
-  /** The size in bytes, with each file compressed. */
+  /** The size in bytes if each file is compressed. */
   readonly gzip: number;
 }
 
 /**
- * The number of minified bytes that a server with one tool loads at its start, without zod. `library` is the path of
- * the main entry, relative to the root of the project.
+ * Measures the minified code that a server with one tool loads at startup, without zod. `library` is the path of the
+ * main entry, relative to the project.
  */
 export async function weighServer(library: string): Promise<Weight> {
   const folder = await Deno.makeTempDir();
@@ -26,7 +26,7 @@ const add = tool({ name: "add", input: z.object({ a: z.number(), b: z.number() }
 export default createServer({ name: "calc", version: "1.0.0", handlers: [add] });
 `,
     );
-    // Splitting puts code that is loaded on demand into separate files.
+    // Code splitting puts code that is loaded on demand into separate files.
     const args = [
       "build",
       "--minify",
@@ -44,7 +44,7 @@ export default createServer({ name: "calc", version: "1.0.0", handlers: [add] })
   }
 }
 
-/** The size of a bundled file and of all its static imports. */
+/** Returns the size of a bundled file and of all files that it imports statically. */
 async function weighFiles(folder: string, entry: string): Promise<Weight> {
   const files = new Map<string, Weight>();
   const waiting = [entry];

@@ -1,4 +1,4 @@
-// The bytes of a server's bundle, and the packages that a server loads.
+// The size of a server's bundle, and the packages that a server loads.
 import { assert, assertEquals, assertGreater } from "@std/assert";
 import { BUNDLE_KIB, weighServer } from "./budget_size.ts";
 import { listModules } from "./loaded_modules.ts";
@@ -11,7 +11,7 @@ Deno.test({
   async fn() {
     const { bytes } = await weighServer("mod.ts");
     assertGreater(bytes, 1024, "the bundle contains no server");
-    assert(bytes <= BUNDLE_KIB * 1024, `${bytes} bytes, ${bytes - BUNDLE_KIB * 1024} too many`);
+    assert(bytes <= BUNDLE_KIB * 1024, `${bytes} bytes exceed the limit by ${bytes - BUNDLE_KIB * 1024}`);
   },
 });
 

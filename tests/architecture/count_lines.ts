@@ -1,5 +1,5 @@
-// Counts the lines of code of the library: src/ without the command line, the client and the test kit. Comments and blank
-// lines do not count.
+// Counts the lines of the library's code: src/ without the CLI, the client and the test kit. Comments and blank lines
+// do not count.
 //
 //   deno task lines              prints the counts of this tree, by folder
 //   deno task lines REV          adds the counts of a git revision
@@ -7,7 +7,7 @@
 const LEFT_OUT = /^src\/(cli|client|testing)\//;
 const root = new URL("../../", import.meta.url).pathname;
 
-/** Counts the lines of a source that contain code. The formatter puts each comment on separate lines. */
+/** Counts the lines that contain code. The formatter puts each comment on its own lines. */
 function countLines(source: string): number {
   let count = 0;
   let isComment = false;
@@ -26,8 +26,8 @@ async function git(...args: readonly string[]): Promise<string> {
 }
 
 /**
- * Counts the lines of each folder of src/, and of the files beside the folders. `revision` is `undefined` for the
- * working tree.
+ * Counts the lines in each folder of src/, and in the files directly in src/. `revision` is `undefined` for the working
+ * tree.
  */
 async function countFolders(revision?: string): Promise<ReadonlyMap<string, number>> {
   const listed = revision === undefined ? git("ls-files", "src") : git("ls-tree", "-r", "--name-only", revision, "src");

@@ -1,11 +1,11 @@
 // Finds cycles in a graph of imports.
 
-/** The files that each file imports. A file that is not a key is outside of the graph. */
+/** The imports of each file. A file that is not a key is not part of the graph. */
 export type ImportGraph = ReadonlyMap<string, readonly string[]>;
 
 /**
- * Finds the groups of files in which each file imports every other file of the group, directly or through other files.
- * Each import within a group is listed as `<file> imports <file>`, in the order of the graph.
+ * Finds the groups of files in which each file imports every other file, directly or through other files. For each
+ * group, returns the imports within the group as `<file> imports <file>`, in the order of the graph.
  */
 export function findCircles(graph: ImportGraph): readonly (readonly string[])[] {
   const reached = new Map([...graph.keys()].map((path) => [path, findReached(graph, path)]));
@@ -28,8 +28,8 @@ export function findCircles(graph: ImportGraph): readonly (readonly string[])[] 
 }
 
 /**
- * The files that a file imports, directly or through other files. Contains the file itself only if it is part of a
- * cycle.
+ * Returns the files that a file imports, directly or through other files. The file itself is included only if it is
+ * part of a cycle.
  */
 function findReached(graph: ImportGraph, path: string): ReadonlySet<string> {
   const reached = new Set(graph.get(path));

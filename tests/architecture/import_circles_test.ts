@@ -1,11 +1,12 @@
-// No file of the library imports itself through other files, by a value, a type or a literal `import()`.
+// No file of the library imports itself through other files: circular imports by a value, a type or a literal
+// `import()` are not allowed.
 import { assert, assertEquals } from "@std/assert";
 import { listSources } from "../support/sources.ts";
 import { findCircles } from "./import_circles.ts";
 import { findImports } from "./rules.ts";
 
 const root = new URL("../../", import.meta.url);
-const ignore = typeof Deno === "undefined"; // The syntax tree comes from Deno's linter.
+const ignore = typeof Deno === "undefined"; // Deno's linter provides the syntax tree.
 
 Deno.test({
   name: "the imports of the library have no cycle: values, types and literal import()",
@@ -15,10 +16,10 @@ Deno.test({
     for (const path of [...await listSources("src/"), "mod.ts"]) {
       graph.set(path, findImports(path, await Deno.readTextFile(new URL(path, root))));
     }
-    assert(graph.get("mod.ts")?.includes("src/library.ts") && graph.size > 300, "the library was not found");
-    // The search would not follow an import whose path is not a file.
+    assert(graph.get("mod.ts")?.includes("src/library.ts") && graph.size > 300, "the test did not find the library");
+    // All imported paths must be files of the graph, because the search would not follow any other path.
     assertEquals([...graph.values()].flat().filter((path) => path.endsWith(".ts") && !graph.has(path)), []);
-    assertEquals(findCircles(graph), [], "move what both files need into a file that both import");
+    assertEquals(findCircles(graph), [], "move the code that both files need to a third file that both import");
   },
 });
 
@@ -47,7 +48,7 @@ for (const [source, found] of imports) {
   });
 }
 
-/** Graphs such as `a>b b>c`, and the imports of each cycle. */
+/** Graphs such as `a>b b>c`, each with the imports in each cycle. */
 const graphs: readonly (readonly [graph: string, circles: readonly string[]])[] = [
   ["a>b a>c b>c", []],
   ["a>a", ["a>a"]],
@@ -60,7 +61,7 @@ const graphs: readonly (readonly [graph: string, circles: readonly string[]])[] 
 ];
 
 for (const [text, circles] of graphs) {
-  Deno.test(`cycles of the graph ${text}: ${circles.join(", ") || "none"}`, () => {
+  Deno.test(`the cycles in the graph ${text} are ${circles.join(", ") || "none"}`, () => {
     const graph = new Map<string, string[]>();
     for (const [from, to] of text.split(" ").map((edge) => edge.split(">"))) {
       graph.set(from, [...graph.get(from) ?? [], to]);

@@ -1,4 +1,4 @@
-// The modules of the project that an entry loads.
+// Lists the modules of the project that an entry loads.
 const root = new URL("../../", import.meta.url);
 
 interface Module {
@@ -6,7 +6,7 @@ interface Module {
   readonly dependencies?: readonly { readonly isDynamic?: boolean; readonly code?: { readonly specifier: string } }[];
 }
 
-/** The paths of an entry, such as `mod.ts`, and of all modules that it loads. Runs on Deno only. */
+/** Returns the paths of an entry, such as `mod.ts`, and of all modules that it loads. Deno only. */
 export async function listModules(entry: string): Promise<readonly string[]> {
   const args = ["info", "--json", new URL(entry, root).pathname];
   const { stdout } = await new Deno.Command(Deno.execPath(), { args }).output();
@@ -14,7 +14,7 @@ export async function listModules(entry: string): Promise<readonly string[]> {
   const found = new Set<string>([new URL(entry, root).href]);
   for (const url of found) {
     const { dependencies = [] } = modules.find(({ specifier }) => specifier === url) ?? {};
-    // Type-only imports are erased, and dynamic imports load later.
+    // Type-only imports have no `code`, and dynamic imports are not loaded with the module.
     for (const { code, isDynamic } of dependencies) if (code && !isDynamic) found.add(code.specifier);
   }
   return [...found].map((url) => url.replace(root.href, ""));

@@ -1,15 +1,15 @@
-// The library loads few parts on demand; each part is a whole room.
+// The library loads only a few parts on demand. Each such part, a "room", is loaded as a whole.
 import { assertEquals } from "@std/assert";
 import { listSources } from "../support/sources.ts";
 import { findLoads } from "./rules.ts";
 
 const root = new URL("../../", import.meta.url);
-const ignore = typeof Deno === "undefined"; // The syntax tree comes from Deno's linter.
+const ignore = typeof Deno === "undefined"; // Deno's linter provides the syntax tree.
 
 /**
- * The rooms that are loaded on demand, by the file that loads them. Each room costs at least 3 ms of the start, or
- * brings a package. Routes and the reports of development are exceptions: few servers use them, and the bundle of other
- * servers must not grow.
+ * By file, the rooms that the file loads on demand. Loading each room at startup would take at least 3 ms, or would
+ * require a package. Routes and development reports are exceptions: few servers use them, and they must not enlarge the
+ * bundles of other servers.
  */
 const rooms: Readonly<Record<string, readonly string[]>> = {
   "src/auth/oauth/access_token.ts": ["src/auth/oauth/token_requests.ts"],

@@ -1,11 +1,8 @@
-// The import rules between the folders of src/, as a lint plugin over the syntax tree. A test runs the plugin instead
-// of `deno lint`, so that no ignore directive can disable a rule.
+// The rules for imports between the folders of src/, as a lint plugin. A test runs the plugin instead of `deno lint`,
+// so that ignore directives cannot disable a rule.
 import config from "../../deno.json" with { type: "json" };
 
-/**
- * Folders of src/, and the folders that each folder may import besides itself. A key may also be the path of a single
- * file.
- */
+/** Folders of src/, each with the other folders that it can import. A key can also be the path of a single file. */
 const core = ["src/core/capacity", "src/core/call", "src/core/services", "src/core/visibility", "src/core"];
 const below = ["src/kit", "src/protocol", "src/schema", ...core];
 const outer = [...below, "src/runtime.ts", "src/transports", "src/server", "src/library.ts"];
@@ -14,7 +11,7 @@ const rooms: Readonly<Record<string, readonly string[]>> = {
   "src/kit": [],
   "src/protocol": ["src/kit"],
   "src/schema": ["src/kit", "src/protocol"],
-  // A row may import only the rows above it.
+  // Each folder of the core can import only the folders listed before it.
   ...Object.fromEntries(
     core.map((row, at) => [row, ["src/kit", "src/protocol", "src/schema", "src/runtime.ts", ...core.slice(0, at)]]),
   ),
@@ -63,18 +60,16 @@ const rooms: Readonly<Record<string, readonly string[]>> = {
 };
 
 /**
- * The modules that the command line may import besides itself: published entries, and modules that were made for it.
- * `src/library.ts` is the entry `.` without the start of a program, and `src/client/bridge_lines.ts` forwards messages
- * below the public client.
+ * The modules that the CLI can import in addition to its own: published entries, and modules made for the CLI.
+ * `src/library.ts` is the entry `.` without starting a program. `src/client/bridge_lines.ts` forwards messages below
+ * the level of the public client.
  */
 export const OPEN: readonly string[] = [
   ...Object.values(config.exports).map((path) => path.slice("./".length)),
   ...["src/library.ts", "src/host.ts", "src/client/bridge_lines.ts", "src/kit/", "src/files/", "src/ready/"],
 ];
 
-/**
- * The modules of the inspector's page, which run in a browser, and the modules that they may import besides each other.
- */
+/** The folder of the inspector page, whose modules run in a browser, and the other modules that it can import. */
 const PAGE = "src/cli/inspector/browser/";
 const OPEN_TO_PAGE = [
   PAGE,
@@ -85,7 +80,7 @@ const OPEN_TO_PAGE = [
 ];
 const PACKAGES_OF_PAGE = ["marked"];
 
-/** The packages that a folder may import; every other folder imports no package. */
+/** By folder, the packages that the folder can import. All other folders import no packages. */
 const packages: Readonly<Record<string, readonly string[]>> = {
   "src/auth/oauth": ["jose", "oauth4webapi"],
   "src/client/oauth": ["jose", "oauth4webapi"],
@@ -94,7 +89,7 @@ const packages: Readonly<Record<string, readonly string[]>> = {
   "src/cli": ["zod", "acorn", "yaml", "jsonc-parser", "smol-toml"],
 };
 
-// Apps have their own protocol revisions.
+// Words for eras are allowed in these folders. Apps are included, because they have their own protocol revisions.
 const eraRooms = ["src/apps/", "src/eras/", "src/testing/", "src/client/", "src/cli/", "src/library.ts"];
 const eraWord = /legacy|modern|\b20\d\d-\d\d-\d\d\b/gi;
 const specPage = /\bspecification\/20\d\d-\d\d-\d\d\b/g;
@@ -103,13 +98,13 @@ const runtimeFiles = ["src/runtime.ts", "src/cli/", "src/transports/stdio/stdout
 const runtimeGlobals = ["Deno", "Bun"];
 const globalFiles = ["src/runtime.ts", "src/cli/runtime_globals.ts"];
 
-/** The longest folder name that contains the path. */
+/** Returns the longest folder name that contains the path. */
 function findRoom(path: string): string | undefined {
   return Object.keys(rooms).filter((room) => path === room || path.startsWith(room + "/"))
     .sort((a, b) => b.length - a.length)[0];
 }
 
-/** The reason why the file must not import the specifier. `undefined` if the import is allowed. */
+/** Returns the reason why a file must not import a specifier, or `undefined` if the import is allowed. */
 function refuseImport(path: string, specifier: string): string | undefined {
   const room = findRoom(path);
   if (!room) return "lies in no room of src/";
@@ -131,7 +126,7 @@ function refuseImport(path: string, specifier: string): string | undefined {
   return `${room} imports ${targetRoom ?? target}`;
 }
 
-/** The path of a file that another file imports. */
+/** Returns the path of the imported file. */
 function toTarget(path: string, specifier: string): string {
   return new URL(specifier, `file:///${path}`).pathname.slice(1);
 }
@@ -142,7 +137,10 @@ function rule(create: (context: Context) => Deno.lint.LintVisitor): Deno.lint.Ru
   return { create };
 }
 
-/** Visits the specifiers that a file imports or re-exports: values, types, and literal `import()`. */
+/**
+ * Creates visitors that call `visit` for each specifier that a file imports or re-exports: values, types, and literal
+ * `import()`.
+ */
 function visitImports(visit: (specifier: string, node: Deno.lint.Node) => void): Deno.lint.LintVisitor {
   return {
     "ImportDeclaration > Literal, ExportNamedDeclaration > Literal, ExportAllDeclaration > Literal, TSImportType Literal"(
@@ -165,8 +163,8 @@ const importDirection = rule((context) =>
 );
 
 /**
- * Reports an `import()` of a computed name, which would bypass the rule above. Only the command line loads files by
- * name.
+ * Reports an `import()` with a computed specifier, because the other rules cannot check it. Only the CLI can load files
+ * by such a specifier.
  */
 const computedImport = rule((context) => ({
   ImportExpression(node) {
@@ -211,7 +209,10 @@ const runtimeNames = rule((context) => {
   };
 });
 
-/** `Deno` and `Bun` are typed in one file of the library and one file of the command line, which look them up. */
+/**
+ * Allows the types of `Deno` and `Bun` only in one file of the library and one file of the CLI, which look up these
+ * globals.
+ */
 const runtimeGlobal = rule((context) => {
   if (globalFiles.includes(context.filename)) return {};
   return {
@@ -221,7 +222,7 @@ const runtimeGlobal = rule((context) => {
     Literal(node) {
       if (runtimeGlobals.includes(String(node.value))) context.report({ node, message: `names ${node.value}` });
     },
-    // A cast declares the type of a global that may be missing on the platform.
+    // The cast declares the type of a global that some platforms lack.
     "TSAsExpression > Identifier[name='globalThis']"(node: Deno.lint.Identifier) {
       context.report({ node, message: "types globalThis" });
     },
@@ -255,13 +256,13 @@ const castReason = rule((context) => {
 });
 
 /**
- * The files of the call's core. Only these files write fields of a call. A class of an era writes its own fields
- * through `this`.
+ * The files of the core for calls. Only they can write the fields of a call. A class of an era can also write its own
+ * fields through `this`.
  */
 const callFiles = ["src/core/call/", "src/core/pipeline.ts", "src/core/scheduler.ts"];
 
 /**
- * Other files use the methods of a call, whose names state the reason of a change. The rule recognises a call by the
+ * Other files must use the methods of a call, whose names state why the call changes. The rule recognizes a call by the
  * name of its variable.
  */
 const callField = rule((context) => {
@@ -282,7 +283,7 @@ const callField = rule((context) => {
   };
 });
 
-/** Only the library reads the internal state of its objects. */
+/** Only the library can read the internal state of its objects. */
 const internalKey = rule((context) => {
   if (!context.filename.startsWith("src/cli/")) return {};
   return {
@@ -310,7 +311,7 @@ const plugin: Deno.lint.Plugin = {
   },
 };
 
-/** The violations in one file, as `rooms/<rule> <path>:<line> <what>`. `path` is relative to the project. */
+/** Returns the violations in one file, as `rooms/<rule> <path>:<line> <what>`. `path` is relative to the project. */
 export function findViolations(path: string, source: string): string[] {
   return Deno.lint.runPlugin(plugin, path, source).map(({ id, message, range }) => {
     const line = source.slice(0, range[0]).split("\n").length;
@@ -318,12 +319,12 @@ export function findViolations(path: string, source: string): string[] {
   });
 }
 
-/** Runs visitors over the syntax tree of one file. */
+/** Runs visitors on the syntax tree of one file. */
 function visitFile(path: string, source: string, visitor: Deno.lint.LintVisitor): void {
   Deno.lint.runPlugin({ name: "visit", rules: { visit: rule(() => visitor) } }, path, source);
 }
 
-/** Finds the files of the project that one file imports: values, types, and literal `import()`. */
+/** Returns the project files that a file imports: values, types, and literal `import()`. */
 export function findImports(path: string, source: string): readonly string[] {
   const imports = new Set<string>();
   visitFile(
@@ -336,7 +337,7 @@ export function findImports(path: string, source: string): readonly string[] {
   return [...imports];
 }
 
-/** Finds the files of the project that one file loads on demand, by a literal `import()`. */
+/** Returns the project files that a file loads on demand, with a literal `import()`. */
 export function findLoads(path: string, source: string): readonly string[] {
   const loads: string[] = [];
   visitFile(path, source, {

@@ -1,5 +1,5 @@
-// The library works without the older revisions. A copy of the project without their folder, and without its single
-// import, still compiles and passes its tests.
+// The library works without the older revisions: a copy of the project without their folder, and without the only
+// import of it, still compiles and passes its tests.
 import { assert, assertEquals, assertMatch } from "@std/assert";
 
 const root = new URL("../../", import.meta.url);
@@ -40,7 +40,7 @@ Deno.test({
       await copyFolder(new URL("tests/", root), `${folder}/tests`);
       await Deno.copyFile(new URL("deno.lock", root), `${folder}/deno.lock`);
       const config = JSON.parse(await Deno.readTextFile(new URL("deno.json", root)));
-      // Packages come from Deno's cache, so a copy needs no node_modules.
+      // The copy gets its packages from Deno's cache, so it needs no node_modules.
       await Deno.writeTextFile(`${folder}/deno.json`, JSON.stringify({ ...config, nodeModulesDir: "none" }));
       await Deno.remove(`${folder}/${FOLDER}`, { recursive: true });
       const library = await Deno.readTextFile(new URL("src/library.ts", root));
@@ -50,7 +50,7 @@ Deno.test({
       assertEquals(
         library.length - cut.length > 0 && !cut.includes("legacy"),
         true,
-        "src/library.ts combines the eras in another way",
+        "src/library.ts does not combine the eras as expected",
       );
       const fail = `async function fail(): Promise<never> { throw new Error("There are no older revisions"); }`;
       await Deno.writeTextFile(`${folder}/src/library.ts`, `${cut}\n${fail}\n`);

@@ -6,18 +6,18 @@ import { runStep, type Step } from "../support/steps.ts";
 import { readCases } from "../support/test_report.ts";
 import { listTests, SLOW, toTier } from "../support/tiers.ts";
 
-const ignore = typeof Deno === "undefined"; // Deno runs the steps.
+const ignore = typeof Deno === "undefined"; // Only Deno runs the steps.
 
 Deno.test({
   name: "every test file is in exactly one tier, and runs on both runtimes in that tier",
   ignore,
   async fn() {
     const tests = await listTests();
-    assert(tests.length > 150, "the tests were not found");
+    assert(tests.length > 150, "the test did not find the test files");
     for (const entry of Object.keys(SLOW)) {
       assert(
         tests.some((path) => entry.endsWith("/") ? path.startsWith(entry) : path === entry),
-        `${entry} has no test`,
+        `${entry} matches no test file`,
       );
     }
     const steps = await listSteps();

@@ -1,9 +1,9 @@
-// Tests wait for states, not for fixed times: a fixed time is too short on a loaded machine and too long on any other
-// machine.
+// Tests wait for a state and not for a fixed time, because a fixed time is too short on a loaded machine and too long
+// on any other machine.
 import { readdir, readFile } from "node:fs/promises";
 import { assertEquals } from "@std/assert";
 
-/** The files with fixed waits, and the reason for each wait. */
+/** The files that wait for a fixed time, each with the reason. */
 const REASONS: Readonly<Record<string, string>> = {
   "cli/cli_test.ts":
     "a program prints nothing between its start and its signal, and another program keeps running after its signal",
@@ -47,8 +47,8 @@ const REASONS: Readonly<Record<string, string>> = {
 const OTHERS = /^(?:load|fuzz|conformance|workerd)\//;
 
 /**
- * A wait for a fixed time. A timer that is assigned to a variable, to be cleared later, is the timeout of a wait for a
- * state.
+ * Matches a wait for a fixed time. A timer that is assigned to a variable is not a match, because such a timer is a
+ * timeout that is cleared later.
  */
 const WAIT = /(?<!= )setTimeout\((?:\(\) => )?(?:resolve|done|stop\.abort)\b(?:\([^()]*\))?,(?!\s*0\b)/;
 
@@ -62,7 +62,7 @@ async function listWaits(): Promise<string[]> {
   return files.filter((_path, at) => waits[at]).sort();
 }
 
-Deno.test("a wait for a fixed time is found; a turn of the event loop and a timeout are accepted", () => {
+Deno.test("the search finds a wait for a fixed time, and ignores a turn of the event loop and a timeout", () => {
   const wait = "await new Promise((resolve) => setTimeout(resolve, 30));";
   assertEquals([wait, wait.replace("30", "MS"), wait.replaceAll("resolve", "done")].map((text) => WAIT.test(text)), [
     true,
@@ -77,8 +77,8 @@ Deno.test("a wait for a fixed time is found; a turn of the event loop and a time
   assertEquals(others.map((text) => WAIT.test(text)), [false, false, false]);
 });
 
-Deno.test("only the listed tests wait for a fixed time", async () => {
-  // This helper polls for a state.
+Deno.test("only the listed test files wait for a fixed time", async () => {
+  // This file is excluded, because its helper `until` polls for a state.
   const waits = (await listWaits()).filter((path) => path !== "support/behaviour.ts");
   assertEquals(waits, Object.keys(REASONS).sort());
 });

@@ -1,18 +1,18 @@
-// The separation of the library and the command line. Without src/cli/, the library and its tests still compile;
-// src/cli/ compiles with nothing but the published entries, src/host.ts and src/kit/.
+// The library and the CLI are separate. Without src/cli/, the library and its tests still compile. src/cli/ compiles
+// with only the published entries, src/host.ts and src/kit/.
 import { assert, assertEquals } from "@std/assert";
 import { listSources } from "../support/sources.ts";
 import { findImports, OPEN } from "./rules.ts";
 
 const root = new URL("../../", import.meta.url);
-const ignore = typeof Deno === "undefined"; // The syntax tree and the type check come from Deno.
+const ignore = typeof Deno === "undefined"; // Deno provides the syntax tree and the type check.
 
 const isOfTool = (path: string) => path.startsWith("src/cli/") || path.startsWith("tests/cli/");
 
-/** Tests of how the whole project, including the command line, is built and laid out. */
+/** Tests of the whole project, including the CLI. */
 const OF_PROJECT = ["tests/architecture/", "tests/release/"];
 
-/** The files that each file imports, by path. */
+/** Returns the imports of each file, by path. */
 async function readGraph(folders: readonly string[]): Promise<ReadonlyMap<string, readonly string[]>> {
   const paths = ["mod.ts", ...(await Promise.all(folders.map(listSources))).flat()];
   const toEntry = async (path: string) =>
@@ -20,7 +20,7 @@ async function readGraph(folders: readonly string[]): Promise<ReadonlyMap<string
   return new Map(await Promise.all(paths.map(toEntry)));
 }
 
-/** Type-checks a copy of some files of the project, and runs some of its tests. */
+/** Type-checks a copy of the given project files, and runs some of their tests. */
 async function checkCopy(paths: readonly string[], tests: readonly string[] = []): Promise<void> {
   const config = JSON.parse(await Deno.readTextFile(new URL("deno.json", root)));
   const members: readonly string[] = config.workspace;
@@ -32,7 +32,7 @@ async function checkCopy(paths: readonly string[], tests: readonly string[] = []
       await Deno.mkdir(`${folder}/${path}`.replace(/\/[^/]*$/, ""), { recursive: true });
       await Deno.copyFile(new URL(path, root), `${folder}/${path}`);
     }
-    // Packages come from Deno's cache, so a copy needs no node_modules.
+    // The copy gets its packages from Deno's cache, so it needs no node_modules.
     await Deno.writeTextFile(`${folder}/deno.json`, JSON.stringify({ ...config, workspace, nodeModulesDir: "none" }));
     const runs = [["check", "--quiet", ...paths.filter((path) => path.endsWith(".ts"))]];
     if (tests.length) runs.push(["test", "-A", "--no-check", ...tests]);
@@ -51,7 +51,10 @@ Deno.test({
   ignore,
   async fn() {
     const graph = await readGraph(["src/", "tests/", "examples/"]);
-    assert(graph.has("src/cli/main.ts") && graph.has("tests/client/calls_test.ts"), "the sources were not found");
+    assert(
+      graph.has("src/cli/main.ts") && graph.has("tests/client/calls_test.ts"),
+      "the test did not find the sources",
+    );
     const users = [...graph].flatMap(([path, imports]) => {
       if (isOfTool(path) || OF_PROJECT.some((folder) => path.startsWith(folder))) return [];
       return imports.filter(isOfTool).map((target) => `${path} imports ${target}`);
@@ -67,13 +70,13 @@ Deno.test({
     const graph = await readGraph(["src/", "tests/", "examples/", "bench/"]);
     const isLeftOut = (path: string) => isOfTool(path) || OF_PROJECT.some((folder) => path.startsWith(folder));
     const leftOut = new Set([...graph.keys()].filter(isLeftOut));
-    // A file that imports a left-out file is left out too.
+    // Leave out a file that imports a left-out file.
     for (const each of leftOut) {
       for (const [path, imports] of graph) if (imports.includes(each)) leftOut.add(path);
     }
     const paths = [...graph.keys()].filter((path) => !leftOut.has(path));
     assert(paths.length > 500, `${paths.length} files`);
-    // These tests load entries by name, start a process, and load a folder.
+    // Together, these tests load entries by name, start a process, and load a folder.
     await checkCopy(
       paths,
       ["server/options", "client/fixture", "discovery/discovery"].map((name) => `tests/${name}_test.ts`),

@@ -1,4 +1,4 @@
-// Lists the files of src/ whose functions one call runs, by the coverage of two runs of way_program.ts.
+// Lists the files in src/ whose functions run in a call, from the coverage of two runs of way_program.ts.
 
 /** A path that a request can take through the library. */
 export type Way = "modern" | "session" | "replay" | "tenant" | "stdio";
@@ -17,7 +17,7 @@ interface Range {
   readonly count: number;
 }
 
-/** The number of runs of each function of the project, by file and position in the file. */
+/** By file and position in the file, the number of times that each function ran. */
 type Counts = ReadonlyMap<string, ReadonlyMap<string, number>>;
 
 async function count(way: Way, calls: number): Promise<Counts> {
@@ -44,13 +44,13 @@ async function count(way: Way, calls: number): Promise<Counts> {
   }
 }
 
-/** Returns the files of src/ with functions that run in each further call on a way, together with these functions. */
+/** Returns the files in src/ with functions that run in each further call of a way, and these functions. */
 export async function listWayFiles(way: Way): Promise<ReadonlyMap<string, readonly string[]>> {
   const [few, many] = await Promise.all([count(way, 3), count(way, 9)]);
   const files = new Map<string, readonly string[]>();
   for (const [path, counts] of many) {
     const before = few.get(path);
-    // Functions that a garbage collection or a timer runs are not part of a call.
+    // A function that runs less often than the calls, such as a timer's callback, is not part of a call.
     const run = [...counts].filter(([name, count]) => count - (before?.get(name) ?? 0) >= 6);
     if (run.length) files.set(path, run.map(([name]) => name.replace(/:\d+-\d+$/, "")));
   }

@@ -1,5 +1,5 @@
-// Serves a number of calls on one way: `way_program.ts WAY COUNT`. The functions that each further call runs are the
-// difference between the coverage of two runs.
+// Serves `COUNT` calls on one way: `way_program.ts WAY COUNT`. Comparing the coverage of two runs shows which functions
+// run in each further call.
 import { z } from "zod";
 import { allScopes, apiKey } from "../../src/auth/auth.ts";
 import { createServer, tool } from "../../src/library.ts";
@@ -64,7 +64,7 @@ async function read(response: Promise<Response>, status = 200): Promise<string> 
   return body;
 }
 
-/** Sends modern calls. */
+/** Sends calls of revision 2026-07-28. */
 async function callModern(fetch: Fetch, path: string, credentials: Record<string, string> = {}): Promise<void> {
   const headers = {
     "mcp-protocol-version": "2026-07-28",

@@ -1,12 +1,12 @@
-// The lists of files in docs/project/architecture.md match the calls: every file that runs is listed as a step or a
-// helper.
+// The file lists in docs/project/architecture.md match real calls: every file that runs in a call is listed as a step
+// or a helper.
 import { assert, assertEquals } from "@std/assert";
 import { listWayFiles, type Way } from "./way_files.ts";
 
 const root = new URL("../../", import.meta.url);
 const ignore = typeof Deno === "undefined"; // Deno runs the calls with coverage.
 
-/** The heading of each way, and its maximum number of steps. */
+/** For each way, the heading of its list, and the maximum number of steps. */
 const ways: readonly (readonly [way: Way, heading: string, most: number])[] = [
   ["modern", "A call of 2026-07-28", 12],
   ["session", "A call in a session", 15],
@@ -16,7 +16,7 @@ const ways: readonly (readonly [way: Way, heading: string, most: number])[] = [
 ];
 const MOST_HELPERS = 15;
 
-/** Returns the files of the list below a heading. */
+/** Returns the files that are listed below a heading. */
 async function readList(heading: string): Promise<readonly string[]> {
   const page = await Deno.readTextFile(new URL("docs/project/architecture.md", root));
   const [, section] = page.split(`\n### ${heading}\n`);
@@ -34,7 +34,7 @@ for (const [way, heading, most] of ways) {
       const helpers = new Set(await readList("Shared helpers"));
       const found = await listWayFiles(way);
       const run = [...found.keys()].filter((path) => !helpers.has(path) && !path.startsWith("src/kit/"));
-      assert(run.length > 5, "no coverage was found");
+      assert(run.length > 5, "there is no coverage");
       assertEquals(run.toSorted(), steps.toSorted(), `in docs/project/architecture.md, "${heading}"`);
       assertEquals(new Set(steps).size, steps.length, "a file is listed twice");
       assert(steps.length <= most, `${steps.length} steps; at most ${most}`);
@@ -51,10 +51,10 @@ Deno.test({
     const steps = new Set((await Promise.all(ways.map(([, heading]) => readList(heading)))).flat());
     for (const helper of helpers) {
       const source = await Deno.readTextFile(new URL(helper, root));
-      // A type import does not lead a reader to another file.
+      // A type-only import does not count, because it does not lead a reader to another file.
       for (const [, path] of source.matchAll(/^(?:import|export) (?!type )[^;]*? from "(\.[^"]+)";/gms)) {
         const target = new URL(path, new URL(helper, root)).href.slice(root.href.length);
-        assert(!steps.has(target), `${helper} imports the step ${target}`);
+        assert(!steps.has(target), `${helper} is a helper, but imports the step ${target}`);
       }
     }
   },

@@ -1,4 +1,4 @@
-// An extension, its attributes and a server may come from different copies of the library.
+// An extension, its attributes and its server can come from different copies of the library.
 import * as ours from "../../mod.ts";
 import { connectTest } from "../../src/testing/testing.ts";
 import { clientExtension } from "../../src/client/client.ts";
@@ -24,7 +24,7 @@ function createAudit({ extension }: Library) {
 for (
   const [name, of, tools] of [["extension", ours, ours], ["tool", theirs, ours], ["server", theirs, theirs]] as const
 ) {
-  Deno.test(`copies: an extension works with its ${name} from another copy`, async () => {
+  Deno.test(`two copies of the library: extensions work if the ${name} comes from the other copy`, async () => {
     const audit = createAudit(name === "extension" ? theirs : ours);
     const ended: unknown[] = [];
     const attribute = audit.attribute({
@@ -50,7 +50,7 @@ for (
   });
 }
 
-Deno.test("copies: the same extension id from two copies is registered once", () => {
+Deno.test("two copies of the library: an extension id that both copies use is registered once", () => {
   const handlers = [createAudit(ours), createAudit(theirs)];
   assertThrows(() => ours.createServer({ name: "t", version: "1", handlers }), TypeError, "is already registered");
 });

@@ -1,4 +1,5 @@
-// The contract of extensions: invalid definitions, the view of servers and clients, and the order of attributes.
+// The contract of extensions: invalid definitions, what servers and clients see of extensions, and the order of
+// attributes.
 import { assert, assertEquals, assertRejects, assertStringIncludes, assertThrows } from "@std/assert";
 import { createServer, extension, type Handler, McpError, prompt, resource, type Result, tool } from "../../mod.ts";
 import type { Wrap, WrappedCall } from "../../src/extension.ts";
@@ -70,11 +71,11 @@ for (const [name, options, message] of mistakes) {
   });
 }
 
-Deno.test("an id may have a reserved prefix, several labels and capital letters", () => {
+Deno.test("an extension id can have a reserved prefix, several labels and capital letters", () => {
   for (const id of ["io.modelcontextprotocol/tasks", "a/b", "Com.Exa-mple.x1/My_thing.v2"]) extension({ id });
 });
 
-Deno.test("an extension can be registered once, and so can a method", () => {
+Deno.test("registering an extension twice throws, and so does registering a method twice", () => {
   const one = extension({ id: ID, methods: { "audit/get": { run } } });
   const two = extension({ id: "com.example/other", methods: { "audit/get": { run } } });
   assertThrows(
@@ -106,7 +107,7 @@ Deno.test("a handler with an attribute of an unregistered extension is refused, 
   assertEquals(server.handlers.list(), []);
 });
 
-Deno.test("an attribute can register its extension, if the extension has only settings", () => {
+Deno.test("an attribute can register its extension if the extension has only settings", () => {
   const ui = extension({ id: ID, settings: { a: 1 } });
   const register = ui.attribute({ registers: true });
   const one = tool({ name: "same", extensions: [register, ui.attribute({ registers: true })], run: () => {} });
@@ -145,9 +146,9 @@ Deno.test("an attribute can check the other handlers", () => {
   serve(ui, chart, resource({ uri: "ui://chart", name: "chart", read: () => "" }));
 });
 
-Deno.test("a value that is not an attribute in extensions, and wrong options of an attribute, are refused", () => {
+Deno.test("a value in `extensions` that is not an attribute, and wrong options for an attribute, are refused", () => {
   const audit = extension({ id: ID });
-  // The value has the wrong type on purpose.
+  // The cast passes a value of the wrong type on purpose.
   const make = (wrong: unknown) => () => tool({ name: "work", extensions: wrong as [], run: () => {} });
   const message =
     'Cannot make tool "work": extensions is not a list of attributes; create each attribute with extension.attribute()';
@@ -156,7 +157,7 @@ Deno.test("a value that is not an attribute in extensions, and wrong options of 
   }
   const wrongs = [{ wrap: 1 }, { check: 1 }, { list: { a: run } }, { required: 1 }, { registers: 1 }];
   for (const wrong of wrongs) {
-    // The value has the wrong type on purpose.
+    // The cast passes a value of the wrong type on purpose.
     assertThrows(() => audit.attribute(wrong as never), TypeError, "Cannot make an attribute");
   }
   const set = audit.attribute({ list: { "com.example/a": 1 } });
@@ -164,7 +165,7 @@ Deno.test("a value that is not an attribute in extensions, and wrong options of 
 });
 
 behaviour(
-  "settings are sent to clients and deeply merged; in sessions, only settings of extensions without methods are sent",
+  "settings are deeply merged and sent to clients; in sessions, only the settings of extensions without methods are sent",
   async (connect, { era }) => {
     const { client, server } = await connect({
       handlers: [
@@ -187,7 +188,7 @@ behaviour(
 );
 
 behaviour(
-  "methods validate their parameters, and their errors are treated like errors of handlers",
+  "methods validate their parameters, and their errors are treated like a handler's errors",
   async (connect) => {
     const audit = extension({
       id: ID,
@@ -241,7 +242,7 @@ behaviour("only an extension can set the resultType of a result", async (connect
   assertEquals((await client.readResource("a://b")).resultType, "complete");
 }, modern);
 
-behaviour("middleware preserves the resultType of a result that it copies", async (connect) => {
+behaviour("middleware that copies a result preserves its resultType", async (connect) => {
   const audit = extension({ id: ID });
   const work = tool({
     name: "work",
@@ -264,7 +265,7 @@ behaviour("middleware preserves the resultType of a result that it copies", asyn
   assert(String(takeFaults()[0].error).includes(`the client did not declare ${ID}; return the result of next()`));
 }, modern);
 
-behaviour("the first attribute is the outermost, around middleware and validation", async (connect, { era }) => {
+behaviour("the first attribute is the outermost, outside of middleware and validation", async (connect, { era }) => {
   const order: string[] = [];
   const audit = extension({ id: ID });
   const ui = extension({ id: "com.example/ui" });
@@ -322,7 +323,7 @@ behaviour("the first attribute is the outermost, around middleware and validatio
   assert(era);
 });
 
-behaviour("an attribute may redirect without detaching the call", async (connect) => {
+behaviour("an attribute can redirect a call's messages without detaching the call", async (connect) => {
   const audit = extension({ id: ID });
   const said: unknown[] = [];
   const work = tool({
@@ -360,7 +361,7 @@ behaviour("an attribute may redirect without detaching the call", async (connect
   assertEquals(takeFaults().length, 1);
 });
 
-behaviour("a wrap that returns too early or returns nothing affects no other call", async (connect) => {
+behaviour("a wrap function that returns too early or returns nothing does not affect other calls", async (connect) => {
   const audit = extension({ id: ID });
   let reason: unknown;
   const early = tool({
@@ -406,7 +407,7 @@ behaviour("a wrap that returns too early or returns nothing affects no other cal
   assertEquals(takeFaults().length, 2);
 });
 
-behaviour("cancelling the request aborts the handler within an attribute", async (connect) => {
+behaviour("cancelling the request aborts a handler that an attribute wraps", async (connect) => {
   const audit = extension({ id: ID });
   let reason: unknown;
   const work = tool({
@@ -425,7 +426,7 @@ behaviour("cancelling the request aborts the handler within an attribute", async
   const { client } = await connect({ handlers: [audit, work] });
   const stop = new AbortController();
   const calling = client.callTool("work", {}, { signal: stop.signal });
-  until(() => isRunning, "the handler to run").finally(() => stop.abort(new Error("enough")));
+  until(() => isRunning, "the handler runs").finally(() => stop.abort(new Error("enough")));
   await assertRejects(() => calling, Error, "enough");
   await until(() => reason !== undefined, "the abort");
 });
@@ -442,7 +443,7 @@ behaviour("detach refuses a timeout that is not a number, because the handler mi
   }
 }, modern);
 
-behaviour("a detached handler sends only redirected messages, and cannot ask the client", async (connect) => {
+behaviour("a detached handler can only send redirected messages, and cannot ask the client", async (connect) => {
   const audit = extension({ id: ID });
   const outcomes: unknown[] = [];
   const work = tool({
@@ -470,7 +471,7 @@ behaviour("a detached handler sends only redirected messages, and cannot ask the
   assertEquals(client.received, []);
 });
 
-behaviour("notifications of a client reach the extension that declares them", async (connect, { era }) => {
+behaviour("notifications from a client reach the extension that declares them", async (connect, { era }) => {
   const seen: unknown[] = [];
   const audit = extension({
     id: ID,
@@ -520,27 +521,31 @@ const watched = () => {
   return { audit, asked };
 };
 
-behaviour("a subscription is granted per caller, and gets only publications that match its grant", async (connect) => {
-  const { audit } = watched();
-  const { client, join } = await connect({ handlers: [audit] }, { ...declares, principal: { id: "ada" } });
-  const mine = await client.subscribe({ extensions: { auditIds: ["ada1", "bo1"], auditChanged: true, other: 1 } });
-  assertEquals(mine.granted, { extensions: { auditIds: ["ada1"], auditChanged: true } });
-  const anonymous = await join({ ...declares, principal: undefined });
-  const nothing = await anonymous.subscribe({ extensions: { auditIds: ["ada1"] } });
-  assertEquals(nothing.granted, {});
-  const method = "notifications/audit";
-  audit.publish("auditIds", { topic: "bo1", method, params: { n: 0 } });
-  audit.publish("auditIds", { topic: "ada1", method, params: { n: 1, gone: undefined, _meta: { a: 1 } } });
-  audit.publish("auditChanged", { method });
-  const news = await mine.take(2);
-  assertEquals(news.map(({ params: { _meta, ...params } }) => params), [{ n: 1 }, {}]);
-  const ids = news.map(({ params }) => Object(params._meta)["io.modelcontextprotocol/subscriptionId"]);
-  assert(ids[0] !== undefined && ids[0] === ids[1]);
-  assertEquals(Object(news[0].params._meta).a, 1);
-  await mine.close();
-  audit.publish("auditIds", { topic: "ada1", method });
-  assertEquals([mine.received.length, nothing.received.length], [2, 0]);
-}, modern);
+behaviour(
+  "a subscription is granted per caller, and gets only the publications that its grant includes",
+  async (connect) => {
+    const { audit } = watched();
+    const { client, join } = await connect({ handlers: [audit] }, { ...declares, principal: { id: "ada" } });
+    const mine = await client.subscribe({ extensions: { auditIds: ["ada1", "bo1"], auditChanged: true, other: 1 } });
+    assertEquals(mine.granted, { extensions: { auditIds: ["ada1"], auditChanged: true } });
+    const anonymous = await join({ ...declares, principal: undefined });
+    const nothing = await anonymous.subscribe({ extensions: { auditIds: ["ada1"] } });
+    assertEquals(nothing.granted, {});
+    const method = "notifications/audit";
+    audit.publish("auditIds", { topic: "bo1", method, params: { n: 0 } });
+    audit.publish("auditIds", { topic: "ada1", method, params: { n: 1, gone: undefined, _meta: { a: 1 } } });
+    audit.publish("auditChanged", { method });
+    const news = await mine.take(2);
+    assertEquals(news.map(({ params: { _meta, ...params } }) => params), [{ n: 1 }, {}]);
+    const ids = news.map(({ params }) => Object(params._meta)["io.modelcontextprotocol/subscriptionId"]);
+    assert(ids[0] !== undefined && ids[0] === ids[1]);
+    assertEquals(Object(news[0].params._meta).a, 1);
+    await mine.close();
+    audit.publish("auditIds", { topic: "ada1", method });
+    assertEquals([mine.received.length, nothing.received.length], [2, 0]);
+  },
+  modern,
+);
 
 behaviour("a grant of undefined, null or false subscribes to nothing", async (connect) => {
   for (const grant of [undefined, null, false, Promise.resolve(false)]) {
@@ -574,7 +579,7 @@ behaviour(
   modern,
 );
 
-Deno.test("a client warns about a notification whose asynchronous handler fails", async () => {
+Deno.test("a client prints a warning about a notification whose asynchronous handler fails", async () => {
   const { audit } = watched();
   const method = "notifications/audit";
   const warnings: string[] = [];
@@ -596,35 +601,39 @@ Deno.test("a client warns about a notification whose asynchronous handler fails"
   await server.close();
 });
 
-behaviour("a filter that is invalid, huge or not declared is refused as a whole", async (connect, { transport }) => {
-  const { audit, asked } = watched();
-  const limits = testLimits({ streams: { watchedUris: 3 } });
-  const { client, join, takeFaults } = await connect({ handlers: [audit], limits }, {
-    ...declares,
-    principal: { id: "a" },
-  });
-  const code = async (auditIds: unknown, from = client) => {
-    const open = () => from.subscribe({ toolsListChanged: true, extensions: { auditIds } });
-    const { code, status } = await assertRejects(open, McpError);
-    assertEquals(status, transport === "pipe" ? undefined : code === -32603 ? 200 : 400);
-    return code;
-  };
-  const other = await join({ principal: { id: "a" } });
-  assertEquals(await code(["a1"], other), -32021);
-  assertEquals(asked, []);
-  for (const wrong of [true, null, [1], { __proto__: [] }, ["x".repeat(21)]]) assertEquals(await code(wrong), -32602);
-  assertEquals(await code(["a1", "a2", "a3", "a4"]), -32602);
-  assertEquals(await code(["refuse"]), -31001);
-  assertEquals(await code(["fail"]), -32603);
-  assertEquals(takeFaults().length, 1);
-  // Keys that every object inherits are not keys of an extension.
-  const extensions = JSON.parse('{"__proto__": {"auditIds": [1]}, "constructor": 1, "auditIds": ["a1"]}');
-  const open = await client.subscribe({ extensions });
-  assertEquals(open.granted, { extensions: { auditIds: ["a1"] } });
-  await open.close();
-}, modern);
+behaviour(
+  "a filter that is invalid, too large or not declared is refused as a whole",
+  async (connect, { transport }) => {
+    const { audit, asked } = watched();
+    const limits = testLimits({ streams: { watchedUris: 3 } });
+    const { client, join, takeFaults } = await connect({ handlers: [audit], limits }, {
+      ...declares,
+      principal: { id: "a" },
+    });
+    const code = async (auditIds: unknown, from = client) => {
+      const open = () => from.subscribe({ toolsListChanged: true, extensions: { auditIds } });
+      const { code, status } = await assertRejects(open, McpError);
+      assertEquals(status, transport === "pipe" ? undefined : code === -32603 ? 200 : 400);
+      return code;
+    };
+    const other = await join({ principal: { id: "a" } });
+    assertEquals(await code(["a1"], other), -32021);
+    assertEquals(asked, []);
+    for (const wrong of [true, null, [1], { __proto__: [] }, ["x".repeat(21)]]) assertEquals(await code(wrong), -32602);
+    assertEquals(await code(["a1", "a2", "a3", "a4"]), -32602);
+    assertEquals(await code(["refuse"]), -31001);
+    assertEquals(await code(["fail"]), -32603);
+    assertEquals(takeFaults().length, 1);
+    // Keys that every object inherits do not count as keys of an extension.
+    const extensions = JSON.parse('{"__proto__": {"auditIds": [1]}, "constructor": 1, "auditIds": ["a1"]}');
+    const open = await client.subscribe({ extensions });
+    assertEquals(open.granted, { extensions: { auditIds: ["a1"] } });
+    await open.close();
+  },
+  modern,
+);
 
-Deno.test("publish refuses unknown keys, other methods, and parameters that are not JSON", () => {
+Deno.test("publish refuses unknown keys, undeclared methods, and parameters that are not JSON", () => {
   const { audit } = watched();
   const method = "notifications/audit";
   const refused: readonly (readonly [key: string, event: unknown, message: string])[] = [
@@ -634,13 +643,13 @@ Deno.test("publish refuses unknown keys, other methods, and parameters that are 
     ["auditIds", { method, params: [] }, "the parameters are not an object"],
   ];
   for (const [key, event, message] of refused) {
-    // The value has the wrong type on purpose.
+    // The casts pass values of the wrong type on purpose.
     assertThrows(() => audit.publish(key as never, event as never), TypeError, message);
   }
   audit.publish("auditIds", { method });
 });
 
-Deno.test("a client that reads slowly gets the newest notification of each topic", async () => {
+Deno.test("a client that reads slowly gets the newest notification for each topic", async () => {
   const { audit } = watched();
   const server = serve(audit);
   await using client = await connectTest(server, { ...declares, transport: "http", principal: { id: "a" } });
@@ -655,11 +664,11 @@ Deno.test("a client that reads slowly gets the newest notification of each topic
     () => subscription.received.filter(({ params }) => params.n === 199).length === 2,
     "the newest notifications",
   );
-  assert(subscription.received.length < 400, "some notifications were left out");
+  assert(subscription.received.length < 400, "no notification was left out");
   await server.close();
 });
 
-Deno.test("a detached handler that ignores the shutdown of the server ends without an effect", async () => {
+Deno.test("a detached handler that ignores the server's shutdown ends without an effect", async () => {
   const audit = extension({ id: ID, listen: { auditChanged: { filter: z.boolean() } } });
   const { promise: pass, resolve: open } = Promise.withResolvers<void>();
   const outcomes: unknown[] = [];
@@ -699,7 +708,7 @@ Deno.test("a detached handler that ignores the shutdown of the server ends witho
   assertEquals(faults.length, 1);
 });
 
-Deno.test("no handler continues after its response while the server is closing", async () => {
+Deno.test("while the server is closing, no handler continues after its response", async () => {
   const audit = extension({ id: ID });
   const { promise: pass, resolve: open } = Promise.withResolvers<void>();
   const work = tool({
@@ -766,7 +775,7 @@ behaviour("an extension and a handler get the reason of a cancellation", async (
   assertEquals([stopped.code, stopped.message], [-32603, "enough"]);
   await assertRejects(() => client.callTool("slow"), McpError);
   await client.callTool("detached");
-  await until(() => seen.length === 3, "the timeout of the detached handler");
+  await until(() => seen.length === 3, "the detached handler has timed out");
   const { client: other, server } = await connect({ handlers, limits: { calls: { closeMs: 10 } } }, declares);
   const closing = other.callTool("closing").catch(() => {});
   await until(() => running.includes("closing"), "the last call");
@@ -789,83 +798,89 @@ behaviour("an extension and a handler get the reason of a cancellation", async (
 
 const nobody = { type: "object", properties: {} } as const;
 
-behaviour("synchronous questions and messages of a handler reach the redirection", async (connect) => {
-  const audit = extension({ id: ID });
-  const seen: string[] = [];
-  const work = tool({
-    name: "work",
-    extensions: [audit.attribute({
-      async wrap(call, next) {
-        const ending = next({
-          progress: (progress) => void seen.push(`progress ${progress}`),
-          log: (level) => void seen.push(level),
-          ask: ({ key }) => {
-            seen.push(key);
-            return Promise.resolve({ action: "decline" });
-          },
-        });
-        // A slow attribute does not miss any message.
-        await turn(3);
-        assertEquals(call.isAsking, false);
-        return await ending;
-      },
-    })],
-    async run(_input, ctx) {
-      ctx.progress(1);
-      ctx.log.error("bad");
-      const asked = ctx.elicit("first", { message: "?", schema: nobody });
-      return `${(await asked).action}`;
-    },
-  });
-  const { client } = await connect({ handlers: [audit, work] }, {
-    capabilities: { elicitation: {} },
-    logLevel: "error",
-  });
-  assertEquals(textOf(await client.callTool("work")), "decline");
-  assertEquals(seen, ["progress 1", "error", "first"]);
-  assertEquals(client.received, []);
-});
-
-behaviour("messages without a redirecting function, or passed on by it, are sent to the client", async (connect) => {
-  const audit = extension({ id: ID });
-  const made: string[] = [];
-  const toTool = (name: string, redirect: Parameters<Parameters<Wrap>[1]>[0]) =>
-    tool({
-      name,
-      extensions: [audit.attribute({ wrap: (_call, next) => next(redirect) })],
+behaviour(
+  "questions and messages that a handler sends synchronously reach the redirecting function",
+  async (connect) => {
+    const audit = extension({ id: ID });
+    const seen: string[] = [];
+    const work = tool({
+      name: "work",
+      extensions: [audit.attribute({
+        async wrap(call, next) {
+          const ending = next({
+            progress: (progress) => void seen.push(`progress ${progress}`),
+            log: (level) => void seen.push(level),
+            ask: ({ key }) => {
+              seen.push(key);
+              return Promise.resolve({ action: "decline" });
+            },
+          });
+          // The attribute redirects late, but misses no message.
+          await turn(3);
+          assertEquals(call.isAsking, false);
+          return await ending;
+        },
+      })],
       async run(_input, ctx) {
-        await ctx.progress(1);
-        await ctx.log.error("bad");
-        const { action } = await ctx.elicit("ok", { message: "?", schema: nobody });
-        // The value is preserved while the client is asked again.
-        const value = await ctx.once("key", () => made.push(name));
-        const second = await ctx.elicit("more", { message: "?", schema: nobody });
-        return `${action} ${second.action} ${value}`;
+        ctx.progress(1);
+        ctx.log.error("bad");
+        const asked = ctx.elicit("first", { message: "?", schema: nobody });
+        return `${(await asked).action}`;
       },
     });
-  const handlers = [
-    audit,
-    toTool("partly", {}),
-    toTool("through", {
-      progress: (_progress, _options, direct) => void direct(),
-      log: (_level, _data, _logger, direct) => void direct(),
-      ask: (_question, direct) => direct(),
-      once: (_key, _make, direct) => direct(),
-    }),
-  ];
-  const onElicit = () => ({ action: "accept" as const, content: {} });
-  const { client } = await connect({ handlers }, { onElicit, logLevel: "error" });
-  for (const [index, name] of ["partly", "through"].entries()) {
-    const reports: number[] = [];
-    const result = await client.callTool(name, {}, { onProgress: ({ progress }) => void reports.push(progress) });
-    assertEquals(textOf(result), `accept accept ${index + 1}`);
-    assert(reports.length > 0 && reports.every((progress) => progress === 1));
-    assert(client.received.some(({ method }) => method === "notifications/message"));
-  }
-  assertEquals(made, ["partly", "through"]);
-});
+    const { client } = await connect({ handlers: [audit, work] }, {
+      capabilities: { elicitation: {} },
+      logLevel: "error",
+    });
+    assertEquals(textOf(await client.callTool("work")), "decline");
+    assertEquals(seen, ["progress 1", "error", "first"]);
+    assertEquals(client.received, []);
+  },
+);
 
-behaviour("a handler that asks its client cannot be detached", async (connect, { era }) => {
+behaviour(
+  "messages are sent to the client if there is no redirecting function, or if the function passes them on",
+  async (connect) => {
+    const audit = extension({ id: ID });
+    const made: string[] = [];
+    const toTool = (name: string, redirect: Parameters<Parameters<Wrap>[1]>[0]) =>
+      tool({
+        name,
+        extensions: [audit.attribute({ wrap: (_call, next) => next(redirect) })],
+        async run(_input, ctx) {
+          await ctx.progress(1);
+          await ctx.log.error("bad");
+          const { action } = await ctx.elicit("ok", { message: "?", schema: nobody });
+          // The value is kept across the rounds in which the client is asked.
+          const value = await ctx.once("key", () => made.push(name));
+          const second = await ctx.elicit("more", { message: "?", schema: nobody });
+          return `${action} ${second.action} ${value}`;
+        },
+      });
+    const handlers = [
+      audit,
+      toTool("partly", {}),
+      toTool("through", {
+        progress: (_progress, _options, direct) => void direct(),
+        log: (_level, _data, _logger, direct) => void direct(),
+        ask: (_question, direct) => direct(),
+        once: (_key, _make, direct) => direct(),
+      }),
+    ];
+    const onElicit = () => ({ action: "accept" as const, content: {} });
+    const { client } = await connect({ handlers }, { onElicit, logLevel: "error" });
+    for (const [index, name] of ["partly", "through"].entries()) {
+      const reports: number[] = [];
+      const result = await client.callTool(name, {}, { onProgress: ({ progress }) => void reports.push(progress) });
+      assertEquals(textOf(result), `accept accept ${index + 1}`);
+      assert(reports.length > 0 && reports.every((progress) => progress === 1));
+      assert(client.received.some(({ method }) => method === "notifications/message"));
+    }
+    assertEquals(made, ["partly", "through"]);
+  },
+);
+
+behaviour("a handler that is asking its client cannot be detached", async (connect, { era }) => {
   const audit = extension({ id: ID });
   const seen: unknown[] = [];
   const work = tool({
@@ -900,47 +915,54 @@ behaviour("a handler that asks its client cannot be detached", async (connect, {
     return { action: "accept" as const, content: {} };
   };
   const { client } = await connect({ handlers: [audit, work] }, { onElicit });
-  // Without sessions, the handler runs again with the answer, and is detached in the second run.
+  // Without sessions, the handler runs again with the answer, and is detached in its second run.
   assertEquals(textOf(await client.callTool("work")), era === "modern" ? "ticket" : "accept");
   assertEquals([seen, asked], [era === "modern" ? [true, false] : [true], [1]]);
   open();
 });
 
-behaviour("a question that a handler repeats under one key reaches a redirection once", async (connect) => {
-  const audit = extension({ id: ID });
-  const asked: string[] = [];
-  let fails = true;
-  const work = tool({
-    name: "work",
-    extensions: [audit.attribute({
-      wrap: (_call, next) =>
-        next({
-          async ask({ key }) {
-            asked.push(key);
-            await turn();
-            if (key === "fails" && fails) {
-              fails = false;
-              throw McpError.invalidRequest("not now");
-            }
-            return { action: "accept", content: {} };
-          },
-        }),
-    })],
-    async run(_input, ctx) {
-      const ask = (key: string) => ctx.elicit(key, { message: key, schema: nobody });
-      await Promise.all([ask("a"), ask("b"), ask("a")]);
-      await ask("a");
-      await assertRejects(() => ask("fails"), McpError, "not now");
-      await ask("fails");
-      await assertRejects(() => ctx.elicit("a", { message: "another", schema: nobody }), TypeError, "questions differ");
-      return asked.join();
-    },
-  });
-  const { client } = await connect({ handlers: [audit, work] }, { capabilities: { elicitation: {} } });
-  assertEquals(textOf(await client.callTool("work")), "a,b,fails,fails");
-});
+behaviour(
+  "if a handler repeats a question with the same key, the question reaches the redirecting function once",
+  async (connect) => {
+    const audit = extension({ id: ID });
+    const asked: string[] = [];
+    let fails = true;
+    const work = tool({
+      name: "work",
+      extensions: [audit.attribute({
+        wrap: (_call, next) =>
+          next({
+            async ask({ key }) {
+              asked.push(key);
+              await turn();
+              if (key === "fails" && fails) {
+                fails = false;
+                throw McpError.invalidRequest("not now");
+              }
+              return { action: "accept", content: {} };
+            },
+          }),
+      })],
+      async run(_input, ctx) {
+        const ask = (key: string) => ctx.elicit(key, { message: key, schema: nobody });
+        await Promise.all([ask("a"), ask("b"), ask("a")]);
+        await ask("a");
+        await assertRejects(() => ask("fails"), McpError, "not now");
+        await ask("fails");
+        await assertRejects(
+          () => ctx.elicit("a", { message: "another", schema: nobody }),
+          TypeError,
+          "questions differ",
+        );
+        return asked.join();
+      },
+    });
+    const { client } = await connect({ handlers: [audit, work] }, { capabilities: { elicitation: {} } });
+    assertEquals(textOf(await client.callTool("work")), "a,b,fails,fails");
+  },
+);
 
-behaviour("handlers that continue after their response occupy no slots of calls", async (connect) => {
+behaviour("handlers that continue after their response do not occupy the slots of calls", async (connect) => {
   const audit = extension({ id: ID });
   const { pass, open } = gate();
   const work = tool({
@@ -965,7 +987,7 @@ behaviour("handlers that continue after their response occupy no slots of calls"
 }, { transports: ["memory", "pipe"] });
 
 behaviour(
-  "an extension that supports sessions has its methods, notifications and attributes in sessions",
+  "an extension that supports sessions also has its methods, notifications and attributes in sessions",
   async (connect, { era }) => {
     const noted: unknown[] = [];
     const seen: unknown[] = [];
@@ -1020,7 +1042,7 @@ behaviour(
     await undeclared.callTool("work");
     assertEquals(seen, [false]);
     await client.notify("notifications/audit/seen", { day: "monday" });
-    // Without sessions, a notification need not describe its client.
+    // Without sessions, a notification need not contain the client's capabilities.
     if (era === "legacy") await undeclared.notify("notifications/audit/seen", { day: "monday" });
     await client.notify("notifications/audit/seen", { day: 7 });
     await client.notify("notifications/other");
@@ -1031,7 +1053,7 @@ behaviour(
   },
 );
 
-behaviour("in sessions an extension can wrap calls, but cannot set a resultType", async (connect) => {
+behaviour("in sessions, an extension can wrap calls, but cannot set a resultType", async (connect) => {
   const seen: unknown[] = [];
   const audit = extension({ id: ID, sessions: true, methods: { "audit/get": { run } } });
   const work = tool({

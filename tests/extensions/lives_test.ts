@@ -14,44 +14,48 @@ const ID = "com.example/audit";
 const modern = { eras: ["modern"] } as const;
 const declares = { extensions: [clientExtension({ id: ID })] };
 
-behaviour("an extension starts with the first request, and stops with the server", async (connect, { transport }) => {
-  const seen: string[] = [];
-  const { pass, open } = gate();
-  const audit = extension({
-    id: ID,
-    methods: { "audit/get": { run: () => (seen.push("run"), {}) } },
-    async start({ signal, store }) {
-      seen.push(`start ${store}`);
-      signal.addEventListener("abort", () => seen.push(`aborted ${signal.reason.why}`));
-      await pass;
-      seen.push("started");
-      return () => seen.push("stopped");
-    },
-  });
-  const options = { name: "t", version: "1", handlers: [audit] };
-  const server = createServer(options);
-  await turn(3);
-  // A client in this process is not served before it connects.
-  assertEquals(seen, []);
-  const client = await connectTo(server, transport);
-  const calling = client.request("audit/get");
-  await until(() => seen.length === 1, "the start");
-  await turn(3);
-  assertEquals(seen, ["start undefined"], "calls wait");
-  open();
-  await calling;
-  await client.request("audit/get");
-  await client.close();
-  await server.close();
-  assertEquals(seen, ["start undefined", "started", "run", "run", "aborted closing", "stopped"]);
-  void connect;
-}, modern);
+behaviour(
+  "an extension starts with the first request, and stops when the server closes",
+  async (connect, { transport }) => {
+    const seen: string[] = [];
+    const { pass, open } = gate();
+    const audit = extension({
+      id: ID,
+      methods: { "audit/get": { run: () => (seen.push("run"), {}) } },
+      async start({ signal, store }) {
+        seen.push(`start ${store}`);
+        signal.addEventListener("abort", () => seen.push(`aborted ${signal.reason.why}`));
+        await pass;
+        seen.push("started");
+        return () => seen.push("stopped");
+      },
+    });
+    const options = { name: "t", version: "1", handlers: [audit] };
+    const server = createServer(options);
+    await turn(3);
+    // An in-process client sends nothing before it connects.
+    assertEquals(seen, []);
+    const client = await connectTo(server, transport);
+    const calling = client.request("audit/get");
+    await until(() => seen.length === 1, "the start");
+    await turn(3);
+    assertEquals(seen, ["start undefined"], "calls wait");
+    open();
+    await calling;
+    await client.request("audit/get");
+    await client.close();
+    await server.close();
+    assertEquals(seen, ["start undefined", "started", "run", "run", "aborted closing", "stopped"]);
+    void connect;
+  },
+  modern,
+);
 
 async function connectTo(server: Server, transport: "memory" | "http" | "pipe"): Promise<Connection> {
   return await connectTest(server, { ...declares, transport });
 }
 
-Deno.test("over stdio, an extension starts immediately and stops at the end of the input", async () => {
+Deno.test("over stdio, an extension starts immediately, and stops when the input ends", async () => {
   const seen: string[] = [];
   const audit = extension({
     id: ID,
@@ -70,7 +74,7 @@ Deno.test("over stdio, an extension starts immediately and stops at the end of t
   await server.close();
 });
 
-Deno.test("the calls of an extension fail if it fails to start, and it is started again", async () => {
+Deno.test("an extension that fails to start makes its calls fail, and is started again", async () => {
   const faults: unknown[] = [];
   let result: () => unknown = () => {
     throw new Error("no database");
@@ -78,7 +82,7 @@ Deno.test("the calls of an extension fail if it fails to start, and it is starte
   const audit = extension({
     id: ID,
     methods: { "audit/get": { run: () => ({}) } },
-    // Some results have the wrong type on purpose.
+    // The cast is needed, because some results have the wrong type on purpose.
     start: () => result() as undefined,
   });
   const hello = tool({ name: "hello", run: () => "hello" });
@@ -97,7 +101,7 @@ Deno.test("the calls of an extension fail if it fails to start, and it is starte
   await server.close();
 });
 
-Deno.test("an extension that is added to or removed from a running server starts and stops", async () => {
+Deno.test("an extension starts when it is added to a running server, and stops when it is removed", async () => {
   const seen: string[] = [];
   const toExtension = (name: string) =>
     extension({
@@ -118,7 +122,7 @@ Deno.test("an extension that is added to or removed from a running server starts
   assertEquals(seen, ["start a", "start b", "stop a", "stop b"]);
 });
 
-Deno.test("each path of a tenant starts and stops its own extension", async () => {
+Deno.test("each tenant's path starts and stops its own extension", async () => {
   const seen: string[] = [];
   const server = createServer({
     name: "t",
@@ -145,7 +149,7 @@ Deno.test("each path of a tenant starts and stops its own extension", async () =
   assertEquals(seen.toSorted(), ["start a", "start b", "stop a", "stop b"]);
 });
 
-Deno.test("an extension seals values, and has a separate part of the store", async () => {
+Deno.test("an extension can seal values, and has a separate part of the store", async () => {
   const store = memoryStore();
   const shared: ServerOptions["secret"] = "s".repeat(32);
   const starts: Record<string, ExtensionServer> = {};
@@ -167,7 +171,7 @@ Deno.test("an extension seals values, and has a separate part of the store", asy
     undefined,
     undefined,
   ]);
-  const ofX = x.store as ExtensionStore; // The servers have a store.
+  const ofX = x.store as ExtensionStore; // The cast is safe, because these servers have a store.
   await ofX.set("key", "value", { ttlMs: 10_000 });
   assertEquals((await ofX.get("key"))?.value, "value");
   assertEquals([await y.store?.get("key"), await other.store?.get("key")], [undefined, undefined]);
@@ -193,7 +197,7 @@ Deno.test("an extension seals values, and has a separate part of the store", asy
   for (const server of servers) await server.close();
 });
 
-/** Serves a tool that extensions call. */
+/** Creates a server with a tool that extensions call. */
 function serveCalls(options: Partial<ServerOptions> = {}) {
   let host: ExtensionServer | undefined;
   const audit = extension({
@@ -236,12 +240,12 @@ function serveCalls(options: Partial<ServerOptions> = {}) {
   const call = async (name: string, more: Partial<Parameters<ExtensionServer["call"]>[0]> = {}) => {
     await server.ready();
     const result = await host!.call({ method: "tools/call", params: { name, ...more.params }, ...more });
-    return textOf(result as Parameters<typeof textOf>[0]); // The result of a tool.
+    return textOf(result as Parameters<typeof textOf>[0]); // The cast is safe, because the result is a tool's result.
   };
   return { server, call, host: () => host!, internals };
 }
 
-Deno.test("an extension calls a handler for a caller without admission and rate limits, and observers get the events", async () => {
+Deno.test("an extension can call a handler for a caller without admission and rate limits, and observers get the events of the call", async () => {
   const events: Partial<CallEvent>[] = [];
   const admitted: string[] = [];
   const { server, call, internals, host } = serveCalls({
@@ -286,7 +290,7 @@ Deno.test("an extension calls a handler for a caller without admission and rate 
   await server.close();
 });
 
-Deno.test("a call of an extension has a timeout, a signal and its own slot, and ends with the server", async () => {
+Deno.test("an extension's call has a timeout, a signal and its own slot, and ends when the server closes", async () => {
   const { server, call } = serveCalls({ limits: { calls: { detached: 4, closeMs: 10 } } });
   const slow = (more: Parameters<typeof call>[1] = {}) =>
     call("slow", { principal: { id: "ada" }, ...more }).catch((error) => [error.code, error.why]);
@@ -295,7 +299,7 @@ Deno.test("a call of an extension has a timeout, a signal and its own slot, and 
   const stop = new AbortController();
   const stopped = slow({ signal: stop.signal });
   await turn(3);
-  assertEquals(await slow(), [-31503, undefined], "one slot, a quarter of four, is occupied");
+  assertEquals(await slow(), [-31503, undefined], "the call did not occupy one slot");
   stop.abort();
   assertEquals(await stopped, [-32603, "extension"]);
   const last = slow();
@@ -314,12 +318,12 @@ Deno.test("a client cannot impersonate an extension", async () => {
 
 const published = () => ({ method: "notifications/audit", params: { at: 1 } });
 
-Deno.test("a publication of an extension reaches the subscribers of all instances once", async () => {
+Deno.test("a publication reaches the subscribers on all instances once", async () => {
   const store = memoryStore();
   const secret = "s".repeat(32);
   const listen = { days: { filter: z.array(z.string()) } };
   const toAudit = () => extension({ id: ID, listen });
-  // Two servers of one instance share an extension, and the other instance has its own extension.
+  // Two servers in one process share an extension, and the other instance has its own extension.
   const [own, others] = [toAudit(), toAudit()];
   const toServer = (handlers: ServerOptions["handlers"], name: string) =>
     createServer({ name, version: "1", store, secret, handlers });
@@ -343,7 +347,7 @@ Deno.test("a publication of an extension reaches the subscribers of all instance
   own.publish("days", { topic: "8", ...published() });
   await until(() => counts.every((count) => count > 0), `all subscribers (${counts})`);
   others.publish("days", { topic: "7", ...published() });
-  await until(() => counts.every((count) => count > 1), `all subscribers again (${counts})`);
+  await until(() => counts.every((count) => count > 1), `all subscribers have received the publication (${counts})`);
   await turn(5);
   assertEquals(counts, [2, 2, 2, 2]);
   for (const client of clients) await client.close();
@@ -375,15 +379,15 @@ behaviour("an extension is notified which topics have subscribers", async (conne
   await until(() => seen.length === 3 && takeFaults().length === 1, "the topics");
   assertEquals(seen.toSorted(), ["all ", "watch 1", "watch 2"]);
   await first.close();
-  await until(() => seen.length === 4, "the end of one topic");
+  await until(() => seen.length === 4, "one topic is no longer watched");
   assertEquals(seen.at(-1), "stop 1");
   await second.close();
-  await until(() => seen.length === 5, "the end of the other topic");
+  await until(() => seen.length === 5, "the other topic is no longer watched");
   assertEquals(seen.at(-1), "stop 2");
-  // The subscriber unsubscribes before the topic is watched.
+  // This client unsubscribes before its topic is watched.
   const third = await client.subscribe({ extensions: { days: ["slow"] } });
   await third.close();
   open();
-  await until(() => seen.length === 7, "the end of the last topic");
+  await until(() => seen.length === 7, "the last topic is no longer watched");
   assertEquals(seen.slice(5), ["watch slow", "stop slow"]);
 }, { ...modern, perInstance: "hooks" });

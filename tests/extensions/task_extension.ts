@@ -1,5 +1,5 @@
-// A task extension that uses only the public contract: a tool returns a handle, continues in the background, asks
-// questions, can be cancelled, and has subscribers. A test checks that it imports only published entry points.
+// A task extension that uses only the public contract. A tool returns a handle, continues in the background, asks
+// questions, can be cancelled, and has subscribers. A test checks that this file imports only published entries.
 import { type Context, extension, McpError, type Params, type Result } from "@x/mcp";
 import type { Attribute, Extension, RedirectedQuestion, WrappedCall } from "@x/mcp/extension";
 import { type ClientExtension, clientExtension } from "@x/mcp/client";
@@ -7,7 +7,7 @@ import { z } from "zod";
 
 export const ID = "com.example/tasks";
 
-/** A question that waits for its answer. */
+/** A question that is waiting for its answer. */
 interface Open extends RedirectedQuestion {
   readonly answer: (value: unknown) => void;
 }
@@ -25,7 +25,7 @@ interface Task {
 
 export interface TaskOptions {
   readonly required?: boolean;
-  /** The time in milliseconds that a call runs inline before it becomes a task. */
+  /** Time in milliseconds after which a running call becomes a task. */
   readonly after?: number;
   readonly timeoutMs?: number;
 }
@@ -33,7 +33,7 @@ export interface TaskOptions {
 export interface Tasks {
   readonly extension: Extension<"taskIds">;
   readonly attribute: (options?: TaskOptions) => Attribute;
-  /** The number of tasks. */
+  /** Returns the number of tasks. */
   readonly count: () => number;
 }
 
@@ -41,7 +41,7 @@ export interface Tasks {
 export function createTasks(): Tasks {
   const tasks = new Map<string, Task>();
 
-  // For this caller, a task of another caller does not exist.
+  // Another caller's task does not exist for this caller.
   function find(taskId: string, { principal }: Context): Task {
     const task = tasks.get(taskId);
     if (task && task.owner === principal?.id) return task;
@@ -119,8 +119,8 @@ export function createTasks(): Tasks {
             void (state.task ? change(state.task, { statusMessage: message }) : direct()),
           ask: (question, direct) => state.task ? wait(state.task, question) : direct(),
         });
-        // Invalid input, and a result that is available soon, do not need a task. Questions before the task are rounds
-        // of the call.
+        // A call with invalid input, or with a quick result, does not need a task. Questions that the handler asks
+        // before the task exists are rounds of the call.
         if (!await isLong(call, ending, after) || call.isAsking) return await ending;
         const { principal } = call.ctx;
         const cancel = () => {
@@ -146,7 +146,7 @@ export function createTasks(): Tasks {
   return { extension: own, attribute, count: () => tasks.size };
 }
 
-/** Whether the handler is still running after the inline time. */
+/** Returns whether the handler is still running after `ms` milliseconds. */
 async function isLong(call: WrappedCall, ending: Promise<Result>, ms: number): Promise<boolean> {
   const { promise, resolve } = Promise.withResolvers<boolean>();
   let timer;

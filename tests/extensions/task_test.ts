@@ -1,5 +1,5 @@
-// A task extension on published entry points: over every transport, with clients that declare the extension and clients
-// that do not.
+// A task extension that imports only published entries: over every transport, with clients that declare the extension
+// and clients that do not.
 import { assert, assertEquals, assertRejects } from "@std/assert";
 import {
   type Context,
@@ -17,7 +17,7 @@ import { createTaskClient, createTasks, ID, type TaskOptions } from "./task_exte
 
 const modern = { eras: ["modern"] } as const;
 
-/** Handlers of a server with one tool that becomes a task. */
+/** Creates handlers with one tool whose calls become tasks. */
 function setUp(run: Parameters<typeof tool>[0]["run"], options?: TaskOptions) {
   const tasks = createTasks();
   const work = tool({
@@ -29,7 +29,7 @@ function setUp(run: Parameters<typeof tool>[0]["run"], options?: TaskOptions) {
   return { tasks, handlers: [tasks.extension, work] };
 }
 
-/** The same handlers, but the tool starts its work when its call has become a task. */
+/** Creates the same handlers, but the tool starts its work only after its call has become a task. */
 function setUpTask(run: (input: unknown, ctx: Context) => unknown) {
   let begun = 0;
   const all = setUp(async (input, ctx) => {
@@ -40,14 +40,14 @@ function setUpTask(run: (input: unknown, ctx: Context) => unknown) {
   return all;
 }
 
-/** Polls a task until it is in the given state. */
+/** Polls a task until it has reached a state. */
 async function reach(client: Connection, taskId: unknown, isReached: (task: Result) => boolean): Promise<void> {
-  await until(async () => isReached(await client.request("tasks/get", { taskId })), "the state of the task");
+  await until(async () => isReached(await client.request("tasks/get", { taskId })), "the task has reached the state");
 }
 
 const declared = { extensions: [createTaskClient()] };
 
-behaviour("a tool returns a handle and continues, and the client resolves with the final result", async (connect) => {
+behaviour("a tool returns a handle and continues, and the client resolves to the final result", async (connect) => {
   const { pass, open } = gate();
   const { handlers, tasks } = setUp(async (_input, ctx) => {
     await ctx.progress(1, { message: "half" });
@@ -72,7 +72,7 @@ behaviour("a tool returns a handle and continues, and the client resolves with t
   assertEquals(client.received, []);
 }, modern);
 
-behaviour("progress of a task becomes its status, even without a progress token", async (connect) => {
+behaviour("progress of a task becomes the task's status, even without a progress token", async (connect) => {
   const { pass, open } = gate();
   const { handlers } = setUpTask(async (_input, ctx) => {
     await ctx.progress(1, { message: "half" });
@@ -107,7 +107,7 @@ behaviour("a task asks a question, and continues after an answer of the right sh
 }, modern);
 
 behaviour(
-  "a question before the task is a round of the call, and the last round returns the handle",
+  "a question before the task exists is a round of the call, and the last round returns the handle",
   async (connect) => {
     let count = () => 0;
     let rounds = 0;
@@ -127,7 +127,7 @@ behaviour(
   modern,
 );
 
-behaviour("cancelling a task aborts the signal of its handler", async (connect) => {
+behaviour("cancelling a task aborts its handler's signal", async (connect) => {
   let reason: unknown;
   const { handlers } = setUp((_input, { signal }) =>
     new Promise((_, reject) =>
@@ -144,7 +144,7 @@ behaviour("cancelling a task aborts the signal of its handler", async (connect) 
   assertEquals(Object(reason).message, "The task was cancelled");
 }, modern);
 
-behaviour("a client that cancels its call cancels the task through the hook", async (connect) => {
+behaviour("if a client cancels its call, the extension cancels the task", async (connect) => {
   const { handlers, tasks } = setUp((_input, { signal }) =>
     new Promise((_, reject) => signal.addEventListener("abort", () => reject(signal.reason)))
   );
@@ -159,7 +159,7 @@ behaviour("a client that cancels its call cancels the task through the hook", as
   await assertRejects(() => calling, Error, "enough");
 }, modern);
 
-behaviour("subscribers of a task get its states, and only states of their own tasks", async (connect) => {
+behaviour("subscribers get the states of their own tasks, and of no other tasks", async (connect) => {
   const { pass, open } = gate();
   const { handlers } = setUp(async () => {
     await pass;
@@ -183,7 +183,7 @@ behaviour("subscribers of a task get its states, and only states of their own ta
   await subscription.close();
 }, modern);
 
-behaviour("without the extension, the tool runs inline in every era", async (connect, { era }) => {
+behaviour("without the extension, the tool runs as part of the call in every era", async (connect, { era }) => {
   const { handlers, tasks } = setUp(async (_input, ctx) => {
     await ctx.progress(1);
     return "inline";
@@ -198,11 +198,11 @@ behaviour("without the extension, the tool runs inline in every era", async (con
 });
 
 behaviour(
-  "a tool that requires the extension does not run for clients without it",
+  "a tool that requires the extension does not run for clients without the extension",
   async (connect, { era, transport }) => {
     let runs = 0;
     const { handlers } = setUp(() => ++runs, { required: true });
-    // A session has no extension methods, so declaring the extension has no effect.
+    // In a session, declaring the extension has no effect, because sessions have no extension methods.
     const { client } = await connect({ handlers }, era === "legacy" ? declared : {});
     const error = await assertRejects(() => client.callTool("work"), McpError);
     assertEquals([error.code, runs], [era === "legacy" ? -32600 : -32021, 0]);
@@ -232,7 +232,7 @@ behaviour("a task is visible only to its caller", async (connect, { transport })
   assert(transport);
 }, modern);
 
-behaviour("errors and timeouts of a task are in its state", async (connect) => {
+behaviour("errors and timeouts appear in the state of their task", async (connect) => {
   const tasks = createTasks();
   const fail = tool({
     name: "fail",
@@ -255,7 +255,7 @@ behaviour("errors and timeouts of a task are in its state", async (connect) => {
   await assertRejects(() => client.callTool("slow"), Error, "it took longer than 30 ms");
 }, modern);
 
-Deno.test("a missing Mcp-Name is refused before a missing capability", async () => {
+Deno.test("a missing Mcp-Name header is refused before a missing capability", async () => {
   const { handlers } = setUp(() => "x");
   await using client = await connectTest(createServer({ name: "t", version: "1", handlers }), { transport: "http" });
   const error = await assertRejects(() => client.request("tasks/get", { taskId: "1" }), McpError);
@@ -268,7 +268,7 @@ Deno.test("a missing Mcp-Name is refused before a missing capability", async () 
   assertEquals(other.code, -32020);
 });
 
-/** A server whose tools run until they are aborted. */
+/** Creates a server whose tools run until they are aborted. */
 function serveEndless(options: Partial<ServerOptions> = {}) {
   const reasons: unknown[] = [];
   const { handlers, tasks } = setUp((_input, { signal }) =>
@@ -285,21 +285,21 @@ function serveEndless(options: Partial<ServerOptions> = {}) {
 }
 
 for (const transport of ["memory", "http", "pipe"] as const) {
-  Deno.test(`the shutdown of the server ends its tasks, over ${transport}`, async () => {
+  Deno.test(`shutting down the server ends its tasks (${transport})`, async () => {
     const { server, reasons } = serveEndless({ limits: { calls: { closeMs: 20 } } });
     const client = await connectTest(server, { ...declared, transport });
     const { resultType } = await client.request("tools/call", { name: "work" }, { finish: false });
     assertEquals(resultType, "task");
     await client.close();
     await turn(10);
-    assertEquals(reasons, [], "the end of the connection does not end a task");
+    assertEquals(reasons, [], "closing the connection ended a task");
     await server.close();
     assertEquals(reasons.map((reason) => Object(reason).message), [
       "Cannot finish the call: the server is closing; try again if that is safe",
     ]);
   });
 
-  Deno.test(`a client may use at most a quarter of the handlers that continue after their response, over ${transport}`, async () => {
+  Deno.test(`one client can use at most a quarter of the places for handlers that continue after their response (${transport})`, async () => {
     const { server } = serveEndless({ limits: { calls: { detached: 8, runningPerClient: 1, closeMs: 10 } } });
     await using client = await connectTest(server, { ...declared, transport, principal: { id: "ada" } });
     await using other = await connectTest(server, { ...declared, transport, principal: { id: "bo" } });

@@ -1,4 +1,4 @@
-// Compiler errors for the most frequent mistakes with extensions: one line names the missing or incorrect part.
+// The compiler's errors for the most frequent mistakes with extensions. One line names the missing or incorrect part.
 import { assertEquals, assertStringIncludes } from "@std/assert";
 
 const isDeno = navigator.userAgent.startsWith("Deno");
@@ -7,7 +7,7 @@ const root = new URL("../../", import.meta.url);
 const method = (rest: string) =>
   `extension({ id: "a/b", methods: { "a/get": { params: z.object({ a: z.string() }), ${rest} } } })`;
 
-/** A mistake, and a line of the compiler's error. */
+/** Mistakes, each with a line of the compiler's error. */
 const mistakes: readonly (readonly [code: string, line: string])[] = [
   [`extension({ settings: {} })`, "Property 'id' is missing in type '{ settings: {}; }' but required"],
   [method(`subject: "b", run: ({ a }) => ({ a })`), `Type '"b"' is not assignable to type '"a"'.`],
@@ -32,7 +32,7 @@ const mistakes: readonly (readonly [code: string, line: string])[] = [
 
 Deno.test({
   name: "the compiler names each mistake with an extension in one line",
-  // Deno type-checks the code.
+  // Only Deno can type-check the code here.
   ignore: !isDeno,
   async fn() {
     const folder = await Deno.makeTempDir();

@@ -1,4 +1,4 @@
-// Sends inputs to a server over three transports, and checks its responses.
+// Sends inputs to a server over three transports, and checks the responses.
 import type { Server } from "../../mod.ts";
 import { startHttpServer } from "../../src/testing/http_server.ts";
 import { serveStdio } from "../../src/transports/stdio/stdio.ts";
@@ -13,20 +13,20 @@ import { createTarget, LINE_BYTES, type Target } from "./target.ts";
 /** An input with an unexpected response. */
 export interface Failure {
   readonly reason: string;
-  /** The options that produce the same input again. */
+  /** The seed that creates the input again. */
   readonly seed: number;
-  /** The input, as a line of a corpus. */
+  /** The input, as a line of a corpus file. */
   readonly input: string;
 }
 
 /** The result of a run. */
 export interface Tally {
-  /** The number of responses of each kind. */
+  /** The number of responses, by kind. */
   readonly answers: ReadonlyMap<string, number>;
   readonly failures: readonly Failure[];
 }
 
-/** The number of inputs, and the first seed. */
+/** The first seed, and the number of inputs. */
 export interface Run {
   readonly seed: number;
   readonly count: number;
@@ -34,7 +34,10 @@ export interface Run {
 
 const HANG_TICKS = 10;
 const TICK_MS = 250;
-/** Milliseconds that exceed the time for which a busy machine suspends a process. */
+/**
+ * A longer time between two ticks, in milliseconds, means that this process was blocked. A busy machine suspends a
+ * process for a shorter time.
+ */
 const STANDSTILL_MS = 4000;
 
 /** Sends inputs directly to `fetch`. */
@@ -51,7 +54,7 @@ export function fuzzFetch(run: Run): Promise<Tally> {
   }));
 }
 
-/** Sends inputs over connections that stay open as long as the server allows; some inputs have a damaged head. */
+/** Sends inputs over connections that stay open for as long as the server allows. Some requests have a damaged head. */
 export function fuzzSockets(run: Run): Promise<Tally> {
   return drive(run, 8, ({ server }) => {
     const host = startHttpServer(server.fetch);
@@ -77,7 +80,7 @@ export function fuzzSockets(run: Run): Promise<Tally> {
   });
 }
 
-/** Sends lines through pipes, 200 lines to each pipe, split at random positions. */
+/** Sends lines through pipes, 200 lines per pipe, split at random positions. */
 export async function fuzzLines({ seed, count }: Run): Promise<Tally> {
   const target = createTarget();
   const { handed } = await createVisitor(target.server);
@@ -98,7 +101,7 @@ export async function fuzzLines({ seed, count }: Run): Promise<Tally> {
   return { answers, failures };
 }
 
-/** Sends one input of a corpus over every transport. Returns the faults of the responses. */
+/** Sends one corpus input over every transport. Returns what is wrong with the responses. */
 export async function replay(text: string): Promise<string[]> {
   const input: Input | { readonly lines: readonly string[] } = JSON.parse(text);
   const target = createTarget();
@@ -129,22 +132,25 @@ export async function replay(text: string): Promise<string[]> {
   return [...reasons, ...target.faults.map(toReason)].filter(Boolean);
 }
 
-/** The result of one attempt. */
+/** The outcome of one attempt. */
 interface Verdict {
   readonly name: string;
   readonly reason?: string;
 }
 
-/** Makes the input of a seed, and sends it. */
+/** Creates the input for a seed, and sends the input. */
 type Attempt = (seed: number) => Promise<Verdict & { readonly input?: Input }>;
 
 interface Driver {
-  /** Opens a lane with its own sessions, because a session ended by another lane would end its calls. */
+  /**
+   * Opens a lane with its own sessions. If lanes shared a session, a lane that ends the session would end the other
+   * lanes' calls.
+   */
   open(): Promise<Attempt>;
   end(): Promise<void>;
 }
 
-// Several attempts run concurrently, because the input of one client must not affect another client.
+// Runs several attempts concurrently, to detect input of one client that affects another client.
 async function drive({ seed, count }: Run, lanes: number, start: (target: Target) => Driver): Promise<Tally> {
   const target = createTarget();
   const driver = start(target);
@@ -152,7 +158,8 @@ async function drive({ seed, count }: Run, lanes: number, start: (target: Target
   const failures: Failure[] = [];
   const running = new Map<number, { ticks: number; readonly giveUp: () => void }>();
   let last = performance.now();
-  // Ticks of this process are counted instead of time, because a suspended machine does not mean that the server hangs.
+  // Count ticks of this process instead of elapsed time, so that the time in which the machine is suspended does not
+  // count.
   const watch = setInterval(() => {
     const stood = performance.now() - last - TICK_MS;
     last += stood + TICK_MS;
@@ -188,10 +195,10 @@ function toReason(fault: unknown): string {
   return `observer.fault got: ${fault instanceof Error ? fault.stack ?? fault.message : String(fault)}`;
 }
 
-/** A client that keeps its sessions alive. */
+/** A client that opens its sessions again when they end. */
 export interface Visitor {
   readonly handed: Handed;
-  /** An input whose placeholders are replaced by a live session and a live state. */
+  /** Replaces the placeholders in an input with a live session and a live state. */
   complete(input: Input): Input;
   check(input: Input, send: () => Promise<Outcome | undefined>): Promise<Verdict>;
 }
@@ -303,7 +310,7 @@ export async function fetchOutcome({ fetch }: Server, input: Input): Promise<Out
   return { status, type, body: new TextDecoder().decode(value), isOpen: true };
 }
 
-/** Whether a response is a stream that stays open. */
+/** Returns whether a response is a stream that stays open. */
 function isEndless({ method, body }: Input, type: string): boolean {
   if (!type.startsWith("text/event-stream")) return false;
   const kind = readKind(fromLatin1(body));
@@ -316,7 +323,7 @@ function toHead({ method, target, headers, body, ...rest }: Input, port: number)
   return `${method} ${target} HTTP/1.1\r\nhost: 127.0.0.1:${port}\r\n${lines}${length}\r\n`;
 }
 
-/** Sends the inputs over one connection after another. */
+/** Sends inputs over one connection at a time. */
 interface Line {
   readonly port: number;
   exchange(input: Input): Promise<Outcome | undefined>;
@@ -334,7 +341,8 @@ function createLine(port: number): Line {
       const type = head.headers.get("content-type") ?? "";
       const isOpen = isEndless(input, type);
       const body = isOpen ? "" : await connection.readBody(head, { ms: 2500, isHead: input.method === "HEAD" });
-      // The rest of a request that got an early response would be read as the next request.
+      // Close the connection. After an early response, the server would read the rest of the request as the next
+      // request.
       if (isOpen || head.status === 413 || head.headers.get("connection") === "close") close();
       else await sent;
       return { status: head.status, type, body, isOpen };
@@ -353,7 +361,7 @@ function createLine(port: number): Line {
     async exchange(input) {
       const isOld = connection !== undefined;
       try {
-        // The server may close an idle connection at any time.
+        // Retry on a new connection, because the server may close an idle connection at any time.
         return await attempt(input) ?? (isOld ? await attempt(input) : undefined);
       } catch (error) {
         close();
@@ -363,7 +371,10 @@ function createLine(port: number): Line {
   };
 }
 
-/** Sends bytes that may not be HTTP. Only a hang, a fault or leaked internals count as failures. */
+/**
+ * Sends bytes that may not be valid HTTP. A failure is only a hang, an unexpected error, or a response that shows
+ * internals.
+ */
 async function checkRaw(raw: string, port: number): Promise<Verdict> {
   const connection = await connectRaw(port);
   try {
@@ -411,7 +422,7 @@ const HELLO = {
   },
 };
 
-/** Serves one pipe, after a handshake, and counts the responses to each id. */
+/** Serves one pipe after a handshake, and checks the number of responses to each id. */
 async function checkLines(
   { server, faults }: Target,
   chunks: readonly Uint8Array[],
@@ -455,7 +466,7 @@ function toKey(id: unknown): string {
   return id === undefined || id === null ? "nobody" : JSON.stringify(id);
 }
 
-/** The minimum and the maximum number of responses to each id. */
+/** Returns the minimum and the maximum number of responses for each id. */
 function expectAnswers(bytes: Uint8Array): Map<string, readonly [least: number, most: number]> {
   const wanted = new Map<string, readonly [number, number]>([[toKey("hello"), [1, 1]]]);
   const cancelled = new Set<string>();
@@ -471,7 +482,7 @@ function expectAnswers(bytes: Uint8Array): Map<string, readonly [least: number, 
     if (!new TextDecoder().decode(line).trim()) continue;
     if (kind.kind === "request") add(toKey(kind.id), kind.method === "subscriptions/listen" ? 0 : 1);
     if (kind.kind === "broken") add(toKey(kind.id), 1);
-    // A pipe of this revision accepts only one message at a time.
+    // A pipe in this revision accepts no batches, so a batch gets one error.
     if (kind.kind === "batch") add(toKey(null), 1);
     if (kind.kind === "note" && kind.method === "notifications/cancelled") cancelled.add(toKey(kind.requestId));
   }

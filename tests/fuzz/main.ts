@@ -1,5 +1,5 @@
-// Sends damaged messages to a server, and reports wrong responses. The same seed sends the same inputs; a failure names
-// the seed that makes its input again.
+// Sends damaged messages to a server, and reports wrong responses. The same seed sends the same inputs. A failure is
+// printed with the seed that creates its input again.
 //
 //   deno task fuzz [--seed N] [--in-process N] [--sockets N] [--lines N]
 //   bun tests/fuzz/main.ts …
@@ -8,7 +8,7 @@
 import { fuzzFetch, fuzzLines, fuzzSockets, type Run, type Tally } from "./drive.ts";
 import { readNumber, readOptions } from "../support/options.ts";
 
-// This package has no types for Deno.
+// Deno type-checks this file, but has no types for Bun.
 const { Bun: bun } = globalThis as unknown as { readonly Bun?: { readonly argv: readonly string[] } };
 const options = readOptions(bun ? bun.argv.slice(2) : Deno.args, {
   values: ["--seed", "--in-process", "--sockets", "--lines"],

@@ -12,17 +12,17 @@ import { random } from "../support/random.ts";
 const root = new URL("../../", import.meta.url).pathname;
 const LANES = 2;
 /**
- * The time in milliseconds that the tests of a file may take without a mutation, including the load of other programs.
+ * Maximum time in milliseconds for the tests of a file without a mutation, on a machine that also runs other programs.
  */
 const LATE_MS = 180_000;
-/** The factor by which the tests may take longer with a mutation. */
+/** Factor by which the tests can take longer with a mutation. */
 const LATE_FACTOR = 3;
-/** The percentage of mutations that the tests must detect. */
+/** Percentage of mutations that the tests must detect. */
 const LEAST_SCORE = 80;
-/** The same percentage for a run that tries few mutations, whose score varies. */
+/** Percentage for a run with few mutations, whose score varies. */
 const LEAST_OF_FEW = 50;
 
-/** A file that is mutated, and its tests. */
+/** A file to mutate, with its tests. */
 interface Subject {
   readonly path: string;
   readonly tests: readonly string[];
@@ -76,18 +76,18 @@ const subjects: readonly Subject[] = [
   { path: "src/transports/http/canonical_params.ts", tests: ["hostile/tenant_spellings_test.ts"] },
 ];
 
-/** One mutation. */
+/** A mutation of a file. */
 interface Mutant {
   readonly subject: Subject;
   readonly at: number;
   readonly size: number;
   readonly by: string;
   readonly line: number;
-  /** The line before the mutation, and the change within the line. */
+  /** The original line, and the change within the line. */
   readonly title: string;
 }
 
-/** Mutations without an observable effect, with the reason. */
+/** Mutations that have no observable effect, each with the reason. */
 const equivalent: Readonly<Record<string, string>> = {
   "if (!bytes || bytes.length < 28) return; : < → <=":
     "28 bytes are a nonce and a tag around nothing, which is not JSON",
@@ -128,7 +128,7 @@ const swaps: readonly (readonly [pattern: RegExp, by: string])[] = [
   [/(?<![\w)\]!])!(?=[\w([])/g, ""],
 ];
 
-/** The source with comments, strings and patterns blanked, so that only code is mutated. */
+/** Returns the source with comments, strings and regular expressions blanked, so that only other code is mutated. */
 function mask(source: string): string {
   const blank = (text: string) => text.replace(/[^\n]/g, " ");
   const token =
@@ -183,7 +183,7 @@ function shuffle<T>(list: T[], seed: number): void {
   }
 }
 
-/** Whether the tests pass. A run that hangs counts as failed. */
+/** Returns whether the tests pass. A run that exceeds `lateMs` counts as failed. */
 async function passes(folder: string, tests: readonly string[], lateMs: number): Promise<boolean> {
   const child = new Deno.Command("bun", {
     args: ["test", "--bail", ...tests.map((test) => `./tests/${test}`)],
@@ -201,17 +201,17 @@ async function passes(folder: string, tests: readonly string[], lateMs: number):
 async function findLimit(folder: string, { path, tests }: Subject): Promise<number> {
   const begun = performance.now();
   if (await passes(folder, tests, LATE_MS)) return LATE_FACTOR * (performance.now() - begun);
-  throw new Error(`Cannot judge ${path}: its tests fail without any change`);
+  throw new Error(`Cannot test mutations of ${path}: its tests fail without a mutation; fix them first`);
 }
 
-/** Returns the stored value of a key, or computes and stores it. */
+/** Returns the stored value for a key. If there is none, creates and stores a value. */
 function find<K, V>(known: Map<K, V>, key: K, make: () => V): V {
   const found = known.get(key) ?? make();
   known.set(key, found);
   return found;
 }
 
-/** The files that have changed since a revision. */
+/** Returns the files that have changed since a revision. */
 async function listChanged(since: string): Promise<readonly string[]> {
   const git = async (...args: readonly string[]) => {
     const { success, stdout, stderr } = await new Deno.Command("git", { args: [...args], cwd: root }).output();
@@ -220,7 +220,8 @@ async function listChanged(since: string): Promise<readonly string[]> {
   };
   const time = Number(await git("log", "-1", "--format=%ct")) - 24 * 60 * 60;
   const day = since === "day" ? await git("rev-list", "-1", `--before=${time}`, "HEAD") : since;
-  // A history of less than a day, or a clone without history, has no such revision.
+  // There is no such revision if the history is younger than a day, or if the clone has no history. In that case, all
+  // files are mutated.
   return day ? (await git("diff", "--name-only", day)).split("\n") : subjects.map(({ path }) => path);
 }
 
@@ -237,7 +238,7 @@ for (const { path } of chosen) sources.set(path, await Deno.readTextFile(root + 
 const waiting = chosen.flatMap((subject) => listMutants(subject, sources.get(subject.path) ?? ""));
 const seed = Date.now() % 2 ** 31;
 if (isBounded) shuffle(waiting, seed);
-/** The time in milliseconds that the tests of each file may take. */
+/** Time limits for the tests of each file, in milliseconds. */
 const limits = new Map<string, Promise<number>>();
 const copies = await Promise.all(Array.from({ length: LANES }, createCopy));
 let total = 0;
@@ -270,8 +271,8 @@ const killed = total - survivors.length;
 const score = 100 * killed / (total - (survivors.length - unexplained.length));
 const seconds = ((performance.now() - started) / 1000).toFixed(0);
 console.log(
-  `${total} changes, ${killed} noticed, ${survivors.length - unexplained.length} make no difference, ` +
-    `${unexplained.length} unnoticed: ${total ? score.toFixed(1) : "no"} % (${seconds} s, seed ${seed})`,
+  `${total} mutations, ${killed} detected, ${survivors.length - unexplained.length} without an effect, ` +
+    `${unexplained.length} not detected: ${total ? score.toFixed(1) : "no"} % (${seconds} s, seed ${seed})`,
 );
 const isGood = !total || score >= (isBounded ? LEAST_OF_FEW : LEAST_SCORE);
 console.log(isGood ? "1 passed, 0 failed" : "0 passed, 1 failed");

@@ -1,10 +1,10 @@
-// Makes invalid messages from valid messages. The same seed makes the same messages on every runtime.
+// Turns valid messages into invalid messages. The same seed gives the same messages on every runtime.
 import type { Random } from "../support/random.ts";
 import { type Handed, type Input, type Json, MODERN, pickLegacy, pickModern, toMirror } from "./samples.ts";
 
 const encoder = new TextEncoder();
 
-/** Values that code seldom handles, as JSON text. */
+/** Unusual values, as JSON text. */
 const ODD = [
   ...["null", "true", "false", "0", "-0", "-1", "1.5", "1e400", "-1e400", "1e-400", "9007199254740993", "4294967296"],
   ...['""', '" "', '"\\u0000"', '"\\ud800"', '"\\uffff"', '"__proto__"', '"constructor"', '"toString"', '"2.0"', '"1"'],
@@ -91,7 +91,7 @@ const ACCEPTED = [
   ...["text/event-stream", "application/json", "*/*"],
 ];
 
-/** A valid request with up to four changes. */
+/** Creates a request from a valid request, with up to four changes. */
 export function makeInput(random: Random, handed: Handed, id: Json): Input {
   const isModern = random.below(2) === 0;
   const method = random.below(40) ? "POST" : random.pick(["GET", "DELETE", "OPTIONS", "PUT", "HEAD", "PATCH"]);
@@ -105,7 +105,7 @@ export function makeInput(random: Random, handed: Handed, id: Json): Input {
     ["content-type", "application/json"],
     ["accept", random.pick(ACCEPTED)],
     ...isModern
-      // Headers that match the changed body reach deeper code than headers that match the original body.
+      // Sometimes the headers match the changed body, because such a request reaches deeper code.
       ? [
         ["mcp-protocol-version", MODERN] as [string, string],
         ...toMirror(random.below(2) ? tryParse(bytes, message) : message),
@@ -119,16 +119,16 @@ export function makeInput(random: Random, handed: Handed, id: Json): Input {
   return { method, target, headers, body: toLatin1(bytes) };
 }
 
-/** The lines of one pipe, as bytes. */
+/** Returns lines for one pipe, as bytes. */
 export function makeLine(random: Random, handed: Handed, id: Json): Uint8Array {
   const message = random.below(2) ? pickModern(random, id, handed) : pickLegacy(random, id, handed);
   const text = JSON.stringify(random.below(20) ? message : [message, pickLegacy(random, "second", handed)]);
   if (random.below(3) === 0) return encoder.encode(text);
-  // A line break would split the line.
+  // Replace line breaks, which would split the line.
   return mutateBody(random, text, handed).map((byte) => byte === 10 ? 32 : byte);
 }
 
-/** Damages the head of a request as sent over a socket. */
+/** Damages the head of a request that is sent over a connection. */
 export function damageHead(random: Random, head: string): string {
   let text = head;
   for (let i = random.below(3); i >= 0; i--) {
@@ -146,7 +146,7 @@ export function damageHead(random: Random, head: string): string {
 function mutateBody(random: Random, text: string, handed: Handed): Uint8Array {
   let bytes: Uint8Array | undefined;
   let json = text;
-  // A single change causes its own error; of several changes, only the first error is found.
+  // Half of the inputs get one change, because of several changes only the first error is found.
   for (let i = random.below(2) ? 0 : random.below(4); i >= 0; i--) {
     if (random.below(6)) json = mutateJson(random, json);
     else bytes = mutateBytes(random, bytes ?? encoder.encode(json), handed);
@@ -154,7 +154,7 @@ function mutateBody(random: Random, text: string, handed: Handed): Uint8Array {
   return bytes ?? encoder.encode(json);
 }
 
-/** Changes JSON text into other text that is valid JSON, or almost valid. */
+/** Changes JSON text into text that is valid or almost valid JSON. */
 function mutateJson(random: Random, text: string): string {
   const keys = [...text.matchAll(/"((?:[^"\\]|\\.)*)":/g)];
   const values = [...text.matchAll(/(?<=[:[,])(?:"(?:[^"\\]|\\.)*"(?!:)|-?\d[\d.eE+-]*|true|false|null|\{\}|\[\])/g)];
@@ -170,10 +170,10 @@ function mutateJson(random: Random, text: string): string {
       ),
     () => replace(keys, () => `${JSON.stringify(random.pick(KEYS))}:`),
     () => replace(keys, ([, key]) => `"${random.below(2) ? key.toUpperCase() : key.slice(1)}":`),
-    // Two keys with one name: the last key counts.
+    // Adds a duplicate key. The last value of a key counts.
     () => replace(keys, ([key]) => `${key}${random.pick(ODD)},${key}`),
     () => replace(keys, ([key]) => `${JSON.stringify(random.pick(KEYS))}:${random.pick(ODD)},${key}`),
-    // The key swaps places with another key.
+    // Replaces a key with another key of the text.
     () => replace(keys, () => random.pick(keys)?.[0] ?? '"a":'),
     () => {
       const close = text.lastIndexOf("}");
@@ -245,14 +245,14 @@ function tryParse(bytes: Uint8Array, otherwise: Json): Json {
   }
 }
 
-/** Bytes as text with one character for each byte. */
+/** Converts bytes to a text with one character per byte. */
 export function toLatin1(bytes: Uint8Array): string {
   let text = "";
   for (let at = 0; at < bytes.length; at += 8192) text += String.fromCharCode(...bytes.subarray(at, at + 8192));
   return text;
 }
 
-/** The bytes of a text from {@linkcode toLatin1}. */
+/** Converts a text from {@linkcode toLatin1} back to bytes. */
 export function fromLatin1(text: string): Uint8Array<ArrayBuffer> {
   const bytes = new Uint8Array(text.length);
   for (let i = 0; i < text.length; i++) bytes[i] = text.charCodeAt(i);

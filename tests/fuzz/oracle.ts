@@ -1,8 +1,8 @@
-// The expected response to an input, computed without the library's code.
+// Computes the expected response to an input, without the library's code.
 import { findSecret } from "../hostile/secrecy.ts";
 import { toObject } from "./samples.ts";
 
-/** The JSON-RPC kind of a text. */
+/** What a text is in JSON-RPC. */
 export type Kind =
   | { readonly kind: "request"; readonly id: unknown; readonly method: string }
   | { readonly kind: "note"; readonly method: string; readonly requestId?: unknown }
@@ -10,16 +10,16 @@ export type Kind =
   | { readonly kind: "broken"; readonly id?: unknown }
   | { readonly kind: "batch"; readonly items: readonly Kind[] };
 
-/** A server's response to one HTTP request. */
+/** The server's response to one HTTP request. */
 export interface Outcome {
   readonly status: number;
   readonly type: string;
   readonly body: string;
-  /** Whether the response is a stream that was cancelled before its end. */
+  /** Whether the response is a stream that the test cancelled before its end. */
   readonly isOpen?: boolean;
 }
 
-/** The JSON-RPC kind of some bytes. */
+/** Determines what the bytes are in JSON-RPC. */
 export function readKind(bytes: Uint8Array): Kind {
   let text;
   let value: unknown;
@@ -59,7 +59,7 @@ function measureDepth(text: string): number {
   return deepest;
 }
 
-/** Returns what is wrong with a response. `undefined` if the response is correct. */
+/** Returns what is wrong with a response, or `undefined` if the response is correct. */
 export function judge(method: string, kind: Kind, { status, type, body, isOpen }: Outcome): string | undefined {
   if (status >= 500 && status !== 503) return `status ${status}`;
   const secret = findSecret(body);
@@ -85,7 +85,7 @@ export function judge(method: string, kind: Kind, { status, type, body, isOpen }
   if (kind.kind === "request" && ids[0] !== kind.id) return `the response has the id ${JSON.stringify(ids[0])}`;
 }
 
-/** The number of responses that a message must get. */
+/** Returns the number of responses that a message must get. */
 export function count(kind: Kind): number {
   if (kind.kind === "batch") return kind.items.reduce((sum, item) => sum + count(item), 0);
   return kind.kind === "request" || kind.kind === "broken" ? 1 : 0;
@@ -108,7 +108,7 @@ function judgeError(kind: Kind, body: string): string | undefined {
   return `the error has the id ${JSON.stringify(id)}`;
 }
 
-// Only a line feed ends a line: U+2028, which a regular expression also treats as a line break, may be part of JSON.
+// Split only at line feeds. U+2028, which a regular expression treats as a line break, can be part of JSON.
 function readEvents(body: string): unknown[] {
   return body.split("\n").flatMap((line) =>
     line.startsWith("data: {") || line.startsWith("data: [") ? JSON.parse(line.slice(6)) : []

@@ -1,4 +1,4 @@
-// Valid messages of both eras, from which the fuzzer makes invalid messages.
+// Valid messages of both eras, which the fuzzer turns into invalid messages.
 import type { Random } from "../support/random.ts";
 import { valueNames } from "./shapes.ts";
 
@@ -7,24 +7,24 @@ export type Json = null | boolean | number | string | readonly Json[] | { readon
 /** A JSON object. */
 export type JsonObject = { readonly [key: string]: Json };
 
-/** An HTTP request. Its body has one character for each byte, so that any body is a line of text. */
+/** An HTTP request. The body has one character per byte, so that any body can be written as a line of text. */
 export interface Input {
   readonly method: string;
   readonly target: string;
   readonly headers: readonly (readonly [name: string, value: string])[];
   readonly body: string;
-  /** The bytes of the whole request over a socket, if its head is no longer valid HTTP. */
+  /** The bytes of the whole request on a connection, if its head is no longer valid HTTP. */
   readonly raw?: string;
 }
 
-/** Values that a server issued, for use in valid messages. */
+/** Values that the server issued, for use in valid messages. */
 export interface Handed {
-  /** The ids of sessions by version. */
+  /** Session ids, each with its protocol version. */
   readonly sessions: readonly (readonly [version: string, id: string])[];
-  /** The state of a call with a question, and the state of a call with a form. */
+  /** The request states of a call with a question and of a call with a form. */
   readonly state: string;
   readonly formState: string;
-  /** The cursor of the second page of tools. */
+  /** The cursor for the second page of tools. */
   readonly cursor: string;
 }
 
@@ -38,13 +38,13 @@ const form = {
   content: { mail: "a@b.c", size: "s", colours: ["r", "g"], age: 3, sure: true },
 } as const;
 
-/** URIs of every kind. Their number exceeds the number that a client may watch. */
+/** URIs of every kind, more than a client is allowed to watch. */
 const manyUris: readonly string[] = Array.from(
   { length: 30 },
   (_, i) => ["note://one", `repo://o/${i}`, `dir://a/${i}`, `value://${i}`, `nowhere://${i}`][i % 5],
 );
 
-/** Methods and their parameters, the same in every revision. */
+/** Methods with their parameters that are the same in every revision. */
 const calls: readonly (readonly [method: string, params: JsonObject])[] = [
   ["tools/list", {}],
   ["tools/list", { cursor: "dG9vbHM6dHlwZWQ" }],
@@ -98,7 +98,7 @@ const calls: readonly (readonly [method: string, params: JsonObject])[] = [
   ],
 ];
 
-/** Methods of 2026-07-28 and their parameters. */
+/** Methods with their parameters in revision 2026-07-28. */
 export const modern: typeof calls = [
   ...calls,
   ["server/discover", {}],
@@ -157,7 +157,7 @@ export const capabilities: readonly JsonObject[] = [
   {},
 ];
 
-/** A request of 2026-07-28. */
+/** Returns a random request of revision 2026-07-28. */
 export function pickModern(random: Random, id: Json, handed: Handed): JsonObject {
   const [method, params] = random.pick(modern);
   const _meta: JsonObject = {
@@ -170,14 +170,17 @@ export function pickModern(random: Random, id: Json, handed: Handed): JsonObject
   return { jsonrpc: "2.0", id, method, params: { ...fillIn(params, handed), _meta } };
 }
 
-/** A message of a session. */
+/** Returns a random message for a session. */
 export function pickLegacy(random: Random, id: Json, handed: Handed): JsonObject {
   if (!random.below(8)) return random.pick(notes);
   const [method, params] = random.pick(legacy);
   return { jsonrpc: "2.0", id, method, ...random.below(4) ? { params: fillIn(params, handed) } : {} };
 }
 
-/** The headers that a request of 2026-07-28 needs for its body. Parts that cannot be read get no header. */
+/**
+ * Returns the headers that revision 2026-07-28 requires for a body. Parts of the body that cannot be read get no
+ * header.
+ */
 export function toMirror(message: Json): [name: string, value: string][] {
   const { method, params } = toObject(message);
   const { name, uri, arguments: args } = toObject(params);
@@ -190,7 +193,7 @@ export function toMirror(message: Json): [name: string, value: string][] {
       ? [["mcp-param-region", region], ["mcp-param-count", count]] as [string, Json | undefined][]
       : [],
   ];
-  // The runtimes themselves refuse a head of more than 16 KB.
+  // Runtimes refuse a request head of more than 16 KB, so leave out longer values.
   return said.flatMap(([header, value]): [string, string][] =>
     typeof value === "string" || typeof value === "number" ? [[header, encode(String(value).slice(0, 2000))]] : []
   );
@@ -201,8 +204,8 @@ function encode(value: string): string {
   return `=?base64?${new TextEncoder().encode(value).toBase64()}?=`;
 }
 
-/** The fields of an object; an empty object for any other value. */
+/** Returns the value if it is an object, and an empty object for any other value. */
 export function toObject(value: unknown): { readonly [key: string]: Json } {
-  // The fields are only read, in sequence.
+  // The cast is safe, because callers only read single fields.
   return typeof value === "object" && value !== null && !Array.isArray(value) ? value as JsonObject : {};
 }

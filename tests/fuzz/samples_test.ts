@@ -1,12 +1,10 @@
-// The messages that the fuzzer damages. Without damage, each message reaches its handler and gets a result.
+// Tests the messages that the fuzzer damages: without damage, each message reaches its handler and gets a result.
 import { assert, assertEquals } from "@std/assert";
 import { createVisitor, fetchOutcome, toInput } from "./drive.ts";
 import { capabilities, fillIn, MODERN, modern, toMirror } from "./samples.ts";
 import { createTarget } from "./target.ts";
 
-/**
- * The samples that are invalid on purpose, by a part of their text, and their error: a code, or the error of a tool.
- */
+/** Samples that are invalid on purpose: a part of their text, with the expected error code or tool error. */
 const wrong: readonly (readonly [part: string, problem: unknown])[] = [
   ['"cursor":"dG9', -32602],
   ['prompts/list {"cursor"', -32602],
@@ -14,7 +12,7 @@ const wrong: readonly (readonly [part: string, problem: unknown])[] = [
   ['{"name":"broken"', true],
 ];
 
-Deno.test("fuzz: undamaged samples get a result", async () => {
+Deno.test("undamaged fuzzer samples get a result", async () => {
   const { server, faults } = createTarget();
   const { handed } = await createVisitor(server);
   for (const [method, params] of modern) {

@@ -1,5 +1,5 @@
-// Handlers with constructs that authors may use beside plain schemas and texts: values that JSON cannot represent,
-// plain shapes, lenient arguments, required capabilities, forms with choices.
+// Handlers that use more than plain schemas and texts: values that JSON cannot represent, shapes, lenient arguments,
+// required capabilities, and forms with choices.
 import { z } from "zod";
 import { type Handler, prompt, resource, tool } from "../../mod.ts";
 import { toStandardSchema } from "../../src/schema/standard_schema.ts";
@@ -19,7 +19,7 @@ async function* steps() {
   for (const step of ["one", new Map([["two", 2n]]), Uint8Array.of(3)]) yield await Promise.resolve(step);
 }
 
-/** Values that a handler may return, by name. */
+/** By name, values that a handler can return. */
 export const values: Readonly<Record<string, () => unknown>> = {
   nothing: () => undefined,
   map: () => new Map<string, unknown>([["a", new Set([1n, new Date(0)])], ["__proto__", new URL("a:b")]]),
@@ -34,7 +34,7 @@ export const values: Readonly<Record<string, () => unknown>> = {
 };
 export const valueNames: readonly string[] = Object.keys(values);
 
-/** The requested value, or an object that contains it and a copy of the input. */
+/** Returns the requested value, or an object that contains the value and a copy of the input. */
 function toValue({ kind, deep }: { readonly kind: string; readonly deep?: boolean }, input: unknown): unknown {
   const make = Object.hasOwn(values, kind) ? values[kind] : values.nothing;
   return deep ? { of: make() ?? null, list: [make() ?? null], input } : make();
@@ -44,7 +44,7 @@ export const shapes: readonly Handler[] = [
   tool({
     name: "value",
     input: { kind: z.enum(valueNames), deep: z.boolean().default(false) },
-    // The names of the table are values that clients can send.
+    // The cast is safe for the names in the table, because clients can send these values.
     run: (input) => toValue(input, input) as string,
   }),
   tool({

@@ -1,16 +1,16 @@
-// The fuzzed server: one handler of each kind, and limits low enough to be reached.
+// The server that is fuzzed. It has a handler of each kind, and limits low enough to be reached.
 import { createServer, prompt, resource, resourceProvider, type Server, tool } from "../../mod.ts";
 import { shapes } from "./shapes.ts";
 import { testLimits } from "../support/limits.ts";
 
-/** A server, and its unexpected errors. */
+/** A server with its unexpected errors. */
 export interface Target {
   readonly server: Server;
-  /** The errors of `observer.fault`. Each of them is a bug. */
+  /** The errors that were reported to `observer.fault`. Each error is a bug. */
   readonly faults: unknown[];
 }
 
-/** The longest accepted line in bytes. */
+/** Maximum length of an accepted line in bytes. */
 export const LINE_BYTES = 16_384;
 
 const HIDDEN = "hidden in /home/someone/server.ts:12";
@@ -34,7 +34,7 @@ const handlers = [
       $defs: { tree: { type: "object", additionalProperties: { $ref: "#/$defs/tree" } } },
     },
     output: { type: "object", properties: { name: { type: "string" } }, required: ["name"] },
-    // The input schema guarantees a name.
+    // The cast is safe, because the input schema requires a name.
     run: (input) => ({ name: (input as { readonly name: string }).name }),
   }),
   tool({

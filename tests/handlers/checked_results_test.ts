@@ -1,4 +1,4 @@
-// Results and errors of authors, checked before a client gets them.
+// Results and errors that handlers return are checked before a client gets them.
 import { type Content, createServer, McpError, prompt, tool, ToolError } from "../../mod.ts";
 import { connectTest } from "../../src/testing/testing.ts";
 import { assertEquals, assertStringIncludes } from "../support/std.ts";
@@ -96,19 +96,22 @@ for (
     -32768,
   ]
 ) {
-  Deno.test(`checked results: an McpError of code ${code} is an internal error, and its author gets the reason`, async () => {
+  Deno.test(`checked results: an McpError with the code ${code} becomes an internal error, and the observer gets the reason`, async () => {
     const { told, answers } = await run(() => {
       throw new McpError(code as number, "x");
     });
     assertEquals(answers, [-32603, -32603]);
     for (const one of told) {
-      assertStringIncludes(one, `Cannot send code ${code}: it is reserved or not an integer; use an integer outside -32768 to -32000`);
+      assertStringIncludes(
+        one,
+        `Cannot send code ${code}: it is reserved or not an integer; use an integer outside -32768 to -32000`,
+      );
     }
   });
 }
 
 for (const code of [0, 1, 4711, -1, -31999, -32769, -32602, -32603, -32002, -32000, -32019, -32042]) {
-  Deno.test(`checked results: an McpError of code ${code} is sent unchanged`, async () => {
+  Deno.test(`checked results: an McpError with the code ${code} is sent unchanged`, async () => {
     const { told, answers } = await run(() => {
       throw new McpError(code, "x");
     });

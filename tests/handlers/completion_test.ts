@@ -34,7 +34,7 @@ const repo = resource({
   read: () => "",
 });
 
-Deno.test("arguments of a prompt are completed from the typed value and the known arguments", async () => {
+Deno.test("a prompt's arguments are completed from the typed value and the known arguments", async () => {
   const server = serve(review);
   assertEquals((await call(server, "server/discover")).capabilities.completions, {});
   assertEquals(await complete(server, ofPrompt("review"), "language", "p"), {
@@ -46,7 +46,7 @@ Deno.test("arguments of a prompt are completed from the typed value and the know
   assertEquals(values, ["python/fla/completion/complete"]);
 });
 
-Deno.test("variables of a template are completed, for the template's text or for a URI that matches it", async () => {
+Deno.test("a template's variables are completed, for the template itself or for a URI that matches it", async () => {
   const server = serve(repo, review);
   for (const uri of ["repo://{owner}/{name}{?ref}", "repo://ada/x", "repo://ada/x?ref=1"]) {
     assertEquals((await complete(server, ofResource(uri), "owner")).values, ["ada"]);
@@ -55,7 +55,7 @@ Deno.test("variables of a template are completed, for the template's text or for
   assertEquals((await complete(server, ofResource("repo://ada/x"), "ref")).values, ["main"]);
 });
 
-Deno.test("a known argument without a completer has no values", async () => {
+Deno.test("a known argument without a completer gets no values", async () => {
   const server = serve(
     review,
     prompt({ name: "bare", run: () => "" }),
@@ -98,7 +98,7 @@ const shapes = [
 
 for (const { given, ...sent } of shapes) {
   const said = Array.isArray(given) ? "" : ` and ${JSON.stringify({ ...given, values: undefined })}`;
-  Deno.test(`${sent.values} of ${Array.isArray(given) ? given.length : given.values.length} values${said} are sent`, async () => {
+  Deno.test(`of ${Array.isArray(given) ? given.length : given.values.length} values${said}, ${sent.values} are sent`, async () => {
     const server = serve(resource({ uri: "a://{x}", name: "a", complete: { x: () => given }, read: () => "" }));
     const { values, total, hasMore } = await complete(server, ofResource("a://{x}"), "x");
     assertEquals({ values: values.length, total, hasMore }, sent);
@@ -106,7 +106,7 @@ for (const { given, ...sent } of shapes) {
   });
 }
 
-Deno.test("values are not filtered by the typed text", async () => {
+Deno.test("the server does not filter the values by the typed text", async () => {
   const server = serve(repo);
   assertEquals((await complete(server, ofResource("repo://ada/x"), "owner", "zzz")).values, ["ada"]);
 });
@@ -157,7 +157,7 @@ Deno.test("a caller gets no values for a hidden prompt or a hidden resource", as
     const error = await fail(server, "completion/complete", { ref, argument });
     assertEquals(error.code, -32602);
     assertMatch(error.message, /^Unknown /);
-    // The other checks must not reveal whether the handler exists either.
+    // Other checks must not reveal either whether the handler exists.
     assertEquals((await fail(server, "completion/complete", { ref })).message, error.message);
     const { completion } = await call(server, "completion/complete", {
       ref,
@@ -168,7 +168,7 @@ Deno.test("a caller gets no values for a hidden prompt or a hidden resource", as
   }
 });
 
-Deno.test("an McpError of a completer is sent unchanged, and for any other error only an id is sent", async () => {
+Deno.test("a completer's McpError is sent unchanged, and for any other error only an id is sent", async () => {
   const reported: unknown[] = [];
   const server = createServer({
     name: "test",

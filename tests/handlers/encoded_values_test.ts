@@ -1,4 +1,5 @@
-// Values that JSON cannot represent, as tools, resources and prompts send them: encoded, read to their end, or refused.
+// Values that JSON cannot represent, returned from tools, resources and prompts. They are encoded, read to their end,
+// or refused.
 import { createServer, media, prompt, resource, tool, ToolError } from "../../mod.ts";
 import { connectTest } from "../../src/testing/testing.ts";
 import { random } from "../support/random.ts";
@@ -14,11 +15,11 @@ interface Sent {
   readonly tool: { readonly content?: unknown; readonly structuredContent?: unknown; readonly isError?: unknown };
   readonly resource: unknown;
   readonly prompt: unknown;
-  /** The errors reported to the author, one for each failure. */
+  /** The errors that were reported to the author, one for each failure. */
   readonly told: readonly string[];
 }
 
-/** Sends a value from a tool, a resource and a prompt. `make` is called once for each handler. */
+/** Returns a value from a tool, a resource and a prompt. `make` is called once for each of these handlers. */
 async function send(
   make: () => unknown,
   { limits = {}, mimeType }: { limits?: Record<string, number>; mimeType?: string } = {},
@@ -139,7 +140,7 @@ for (const [name, make] of Object.entries(TEXTS)) {
   });
 }
 
-Deno.test("encoded values: bytes of streams and responses are media by their type", async () => {
+Deno.test("encoded values: bytes in streams and responses become media of their content type", async () => {
   const image = await send(() => new Response(bytes, { headers: { "content-type": "image/png" } }));
   assertEquals(image.tool, { content: [png] });
   assertEquals(image.resource, [{ uri: "test://x", mimeType: "image/png", blob: base64 }]);
@@ -149,14 +150,14 @@ Deno.test("encoded values: bytes of streams and responses are media by their typ
   assertEquals(cut.tool.content, [{ type: "resource", resource: { uri: "result:bytes", mimeType, blob: base64 } }]);
   assertEquals(cut.resource, [{ uri: "test://x", mimeType, blob: base64 }]);
   const lie = await send(() => new Response(bytes, { headers: { "content-type": "text/plain" } }));
-  assertEquals(lie.resource, [{ uri: "test://x", mimeType: "text/plain", blob: base64 }], "no text, whatever it says");
+  assertEquals(lie.resource, [{ uri: "test://x", mimeType: "text/plain", blob: base64 }], "bytes became text");
   const file = await send(() => new File(["a,b"], "a b.csv", { type: "text/csv" }));
   const csv = { uri: "result:a%20b.csv", mimeType: "text/csv", text: "a,b" };
   assertEquals(file.tool.content, [{ type: "resource", resource: csv }]);
   assertEquals(file.resource, [{ ...csv, uri: "test://x" }]);
 });
 
-Deno.test("encoded values: media among texts and blocks become content blocks in their order", async () => {
+Deno.test("encoded values: media between texts and blocks become content blocks, in the same order", async () => {
   const values: readonly (() => unknown)[] = [
     () => ["before", new Blob([bytes], { type: "image/png" }), media(bytes, "image/png")],
     () => new Set(["before", new Blob([bytes], { type: "image/png" }), media(bytes, "image/png")]),
@@ -187,7 +188,7 @@ Deno.test("encoded values: media within objects follow the JSON that refers to t
   ]);
 });
 
-Deno.test("encoded values: a response that is not ok is an error", async () => {
+Deno.test("encoded values: a response whose status is not ok is an error", async () => {
   const make = () => new Response("no such page", { status: 404, statusText: "Not Found" });
   const { tool, resource, prompt, told } = await send(make);
   assertEquals(tool, { content: [text("HTTP 404 Not Found\nno such page")], isError: true });
@@ -223,14 +224,14 @@ Deno.test("encoded values: a body or a stream that was already read is refused, 
   assertStringIncludes((await send(() => stream("x", 1))).told[0], "a stream of text and of values; send one kind");
 });
 
-Deno.test("encoded values: the messages of a prompt may be an async iterable", async () => {
+Deno.test("encoded values: the messages of a prompt can be an async iterable", async () => {
   const message = { role: "assistant", content: text("x") };
   assertEquals((await send(() => yields(message, message))).prompt, [message, message]);
   const contents = { uri: "test://y", text: "x" };
   assertEquals((await send(() => yields(contents))).resource, [{ ...contents, mimeType: "text/plain" }]);
 });
 
-Deno.test("encoded values: structured content is encoded, and raw output schemas validate the encoded value", async () => {
+Deno.test("encoded values: structured content is encoded, and a raw output schema validates the encoded value", async () => {
   const told: string[] = [];
   const output = { type: "object", properties: { a: { type: "number" }, at: { type: "string" } }, required: ["a"] };
   const server = createServer({
@@ -259,7 +260,7 @@ Deno.test("encoded values: structured content is encoded, and raw output schemas
   await server.close();
 });
 
-/** A source that never ends, in one of many ways, and whether it was cancelled. */
+/** Creates a source of the given kind that never ends. `cancelled` tells whether the source was cancelled. */
 function endless(kind: string): { value: () => unknown; cancelled: () => boolean } {
   let cancelled = false;
   const cancel = () => void (cancelled = true);
@@ -319,7 +320,7 @@ for (const kind of [...ENDLESS, ...FLOODS]) {
   }
 }
 
-// Parsed, each of these values takes 25 to 70 times the memory of its text.
+// When parsed, these texts take 25 to 70 times as much memory.
 for (const value of [[], {}, 1]) {
   const text = JSON.stringify(Array(2000).fill(value));
   for (const wrap of [(value: unknown) => value, (value: unknown) => ({ a: [value] })]) {
@@ -346,7 +347,7 @@ for (const value of [[], {}, 1]) {
 }
 
 for (const kind of [...ENDLESS, "a stream of empty pieces", "an iterable that never waits"]) {
-  Deno.test(`encoded values: cancelling the call stops the reading of ${kind}, and cancels the source`, async () => {
+  Deno.test(`encoded values: cancelling the call stops reading ${kind}, and cancels the source`, async () => {
     const source = endless(kind);
     const later = endless("a silent stream");
     const { promise: begun, resolve } = Promise.withResolvers<void>();
@@ -369,13 +370,13 @@ for (const kind of [...ENDLESS, "a stream of empty pieces", "an iterable that ne
     assert(!source.cancelled());
     stop.abort();
     assertEquals(await failed, "failed");
-    await until(() => source.cancelled(), "the end of the source");
-    await until(() => later.cancelled(), "the end of the source after it");
+    await until(() => source.cancelled(), "the source was cancelled");
+    await until(() => later.cancelled(), "the next source was cancelled too");
     await server.close();
   });
 }
 
-Deno.test("encoded values: an error of a source is treated as an error of the handler", async () => {
+Deno.test("encoded values: an error in a source is treated like an error in the handler", async () => {
   const broken = () => new ReadableStream({ start: (to) => to.error(new Error("cable")) });
   assertStringIncludes((await send(() => [1, broken()])).told[0], "cable");
   async function* refuses() {
@@ -393,7 +394,10 @@ Deno.test("encoded values: a value that is nested too deeply is refused, and the
   assert((await send(() => value)).told.length);
 });
 
-/** A random value, its expected encoding, and whether it can be sent; the encoding of media begins with "result:". */
+/**
+ * Creates a random value, its expected encoding, and whether the value can be sent. The expected encoding of media
+ * begins with "result:".
+ */
 function makeValue(pick: <T>(items: readonly T[]) => T, below: (end: number) => number, depth: number): Made {
   const leaves: readonly (() => Made)[] = [
     () => ({ value: 1, means: 1 }),
@@ -446,7 +450,7 @@ interface Made {
 }
 const toPairs = (list: readonly unknown[]) => list.length ? list.map((item, i) => [i, item]) : {};
 
-Deno.test("encoded values: any value is sent in its expected encoding, or refused with its path and a remedy", async () => {
+Deno.test("encoded values: any value is sent in its expected encoding, or is refused with its path and a remedy", async () => {
   const { below, pick } = random(11);
   let refused = 0;
   let sent = 0;
@@ -486,6 +490,6 @@ Deno.test("encoded values: any value is sent in its expected encoding, or refuse
     const media = found.split('"result:"').length - 1;
     assertEquals(json.content.length, 1 + media, `run ${i}`);
   }
-  assert(sent > 500 && refused > 50, `${sent} sent, ${refused} refused`);
+  assert(sent > 500 && refused > 50, `${sent} values were sent, ${refused} were refused`);
   await server.close();
 });

@@ -1,4 +1,4 @@
-// Return values of handlers: bytes become media, and a value that JSON would lose is refused with the name of its type.
+// Return values of handlers. Bytes become media, and a value that JSON would lose is refused with the name of its type.
 import { createServer, prompt, resource, tool } from "../../mod.ts";
 import { connectTest } from "../../src/testing/testing.ts";
 import { assert, assertEquals, assertStringIncludes } from "../support/std.ts";
@@ -11,13 +11,13 @@ interface Answer {
   readonly tool: unknown;
   readonly resource: unknown;
   readonly prompt: unknown;
-  /** The errors reported to the author, one for each failure. */
+  /** The errors that were reported to the author, one for each failure. */
   readonly reported: readonly string[];
-  /** The errors that the clients get. */
+  /** The error codes that clients get. */
   readonly codes: readonly unknown[];
 }
 
-/** The outcome of returning a value from a tool, a resource and a prompt. */
+/** Returns a value from a tool, a resource and a prompt, and collects the outcomes. */
 async function send(make: () => unknown, mimeType?: string): Promise<Answer> {
   const reported: string[] = [];
   const codes: unknown[] = [];
@@ -81,7 +81,7 @@ for (
   });
 }
 
-Deno.test("encoders: a blob is an image, audio or a resource by its type", async () => {
+Deno.test("encoders: the type of a blob decides whether it becomes an image, audio or a resource", async () => {
   for (
     const [type, block] of [
       ["image/png", { type: "image", data: base64, mimeType: "image/png" }],
@@ -92,7 +92,11 @@ Deno.test("encoders: a blob is an image, audio or a resource by its type", async
     const answer = await send(() => new Blob([bytes], { type }), "text/x-other");
     assertEquals(answer.tool, { content: [block] });
     assertEquals(answer.prompt, [{ role: "user", content: block }]);
-    assertEquals(answer.resource, [{ uri: "test://x", mimeType: type, blob: base64 }], "the blob's own type is used");
+    assertEquals(
+      answer.resource,
+      [{ uri: "test://x", mimeType: type, blob: base64 }],
+      "the blob's own type was not used",
+    );
   }
   const file = await send(() => new File([bytes], "my report #1.pdf", { type: "application/pdf" }));
   const uri = "result:my%20report%20%231.pdf";
@@ -135,7 +139,7 @@ function loop(): unknown {
   return value;
 }
 
-// The name of the value, and a word of the remedy.
+// By case, the value, its name in the error, and a word of the remedy.
 const REFUSED: Record<string, readonly [make: () => unknown, name: string, remedy: string]> = {
   WeakMap: [() => new WeakMap(), "a WeakMap", "plain object"],
   WeakSet: [() => new WeakSet(), "a WeakSet", "plain object"],
@@ -165,7 +169,7 @@ for (const [name, [make, what, remedy]] of Object.entries(REFUSED)) {
   Deno.test(`encoders: ${name} is refused with the name of its type and a remedy`, async () => {
     const { reported, codes, ...answer } = await send(make);
     assertEquals(answer, { tool: undefined, resource: undefined, prompt: undefined });
-    assertEquals(codes, [internal, internal, internal], "the client gets only an error id");
+    assertEquals(codes, [internal, internal, internal], "the client got more than an error id");
     for (const [i, place] of ['tool "x"', 'resource "test://x"', 'prompt "x"'].entries()) {
       assertStringIncludes(reported[i], `Cannot send the result of ${place}: it returned ${what}`);
       assertStringIncludes(reported[i], remedy);
@@ -207,7 +211,7 @@ Deno.test("encoders: a circular value is refused with its path", async () => {
   assertEquals(
     (await send(() => ({ a: shared, b: [shared, {}] }))).reported.length,
     1,
-    "all handlers but the prompt send it",
+    "only the prompt refuses the value",
   );
 });
 

@@ -1,5 +1,4 @@
-// Idempotency keys together with other features of a tool: batches, services, threads, other transports, and any value
-// of the key.
+// Idempotency keys with other features: batches, services, threads, other transports, and keys of any text.
 import { assert, assertEquals, assertNotEquals, assertRejects } from "@std/assert";
 import { z } from "zod";
 import { createServer, service, tool, ToolError } from "../../mod.ts";
@@ -17,7 +16,7 @@ const idempotencyKey = ({ key }: { readonly key: string }) => key;
 
 for (const era of ["modern", "legacy"] as const) {
   for (const way of listWaysIn(era)) {
-    Deno.test(`the keys of a caller are valid on all its connections (${era} over ${way})`, async () => {
+    Deno.test(`a caller's keys are valid on all of the caller's connections (${era} over ${way})`, async () => {
       let runs = 0;
       const pay = tool({ name: "pay", input, idempotencyKey, run: () => `${++runs}` });
       const server = createServer({ name: "s", version: "1.0.0", handlers: [pay], auth: byKey });
@@ -32,7 +31,7 @@ for (const era of ["modern", "legacy"] as const) {
   }
 }
 
-Deno.test("two calls of one batch with the same key run the handler once", async () => {
+Deno.test("two calls in one batch with the same key run the handler once", async () => {
   let runs = 0;
   const pay = tool({ name: "pay", input, idempotencyKey, run: () => ({ run: ++runs }) });
   const server = createServer({ name: "s", version: "1.0.0", handlers: [pay] });
@@ -65,7 +64,7 @@ Deno.test("two calls of one batch with the same key run the handler once", async
   await server.close();
 });
 
-Deno.test("the result of a cancelled call is not stored if a service may have rolled it back", async () => {
+Deno.test("the result of a cancelled call is not stored if a service may have rolled back its effect", async () => {
   const ends: string[] = [];
   const tx = service("tx", () => ({}), { per: "call", dispose: (_tx, end) => void ends.push(end) });
   const db = service("db", () => ({}));
@@ -92,7 +91,7 @@ Deno.test("the result of a cancelled call is not stored if a service may have ro
     await until(() => runs === 1, "the first call runs");
     controller.abort();
     await assertRejects(() => first);
-    await until(() => cancelled === 1, "the server has cancelled it");
+    await until(() => cancelled === 1, "the server has cancelled the call");
     const second = started(client.callTool("pay", { key: "a" }));
     open();
     assertEquals((await second).structuredContent, { run: again });
@@ -102,7 +101,7 @@ Deno.test("the result of a cancelled call is not stored if a service may have ro
   assertEquals(ends, ["cancelled", "result"]);
 });
 
-Deno.test("the function for the key gets the services that do not live for one call", async () => {
+Deno.test("the idempotencyKey function gets the services whose lifetime is longer than a call", async () => {
   let made = 0;
   const shop = service("shop", () => ({ prefix: "shop" }));
   const tx = service("tx", () => ++made, { per: "call" });
@@ -138,7 +137,7 @@ Deno.test("a handler in a worker thread runs once per key, and gets the idempote
   await server.close();
 });
 
-Deno.test("any text of up to 256 characters is a valid key, and only an identical text is the same key", async () => {
+Deno.test("any text of up to 256 characters is a valid key, and keys are equal only if their texts are identical", async () => {
   const { text, below, pick } = random(27);
   const alphabet = ["a", "A", "b", " ", '"', "\\", "\0", "\n", "é", "e\u0301", "\ud800", "\udc00", "😀", "-", "_", ","];
   const keys = new Set(Array.from({ length: 150 }, () => text(alphabet, pick([1, 3, 8, 128])).slice(0, 256)));

@@ -24,7 +24,7 @@ const review = prompt({
   run: ({ code, language, style }) => `${code} ${language} ${style}`,
 });
 
-behaviour("a plain shape with z.coerce is a valid input of a prompt", async (connect) => {
+behaviour("a prompt's input can be a shape with z.coerce", async (connect) => {
   const count = prompt({
     name: "count",
     input: { n: z.coerce.number().min(5), yes: z.coerce.boolean().optional(), text: z.string() },
@@ -57,7 +57,7 @@ Deno.test("a prompt is listed with its arguments, and without unset fields", asy
   assertEquals(capabilities.prompts, { listChanged: true });
 });
 
-Deno.test("raw JSON Schema describes arguments too, and refuses invalid arguments", async () => {
+Deno.test("raw JSON Schema also describes a prompt's arguments, and refuses invalid arguments", async () => {
   const server = serve(prompt({
     name: "raw",
     input: {
@@ -78,7 +78,7 @@ Deno.test("raw JSON Schema describes arguments too, and refuses invalid argument
   assertStringIncludes(error.message, "b: ");
 });
 
-Deno.test("arguments pass through the schema: options, defaults and conversions work", async () => {
+Deno.test("a prompt gets parsed arguments: optional arguments, defaults and conversions work", async () => {
   const server = serve(
     review,
     prompt({
@@ -97,7 +97,7 @@ Deno.test("arguments pass through the schema: options, defaults and conversions 
   assertStringIncludes(error.message, 'Cannot get "convert": n');
 });
 
-Deno.test("z.coerce turns arguments into numbers and booleans, and every name is listed", async () => {
+Deno.test("z.coerce turns arguments into numbers and booleans, and every argument is listed", async () => {
   const coerced = prompt({
     name: "coerced",
     input: z.object({
@@ -108,7 +108,7 @@ Deno.test("z.coerce turns arguments into numbers and booleans, and every name is
       text: z.coerce.string(),
     }),
     run({ count, ratio, step, loud, text }) {
-      // The types of the arguments match their values.
+      // The assignments check the static types of the arguments.
       const sum: number = count + (ratio ?? 0) + step;
       const isLoud: boolean = loud;
       return `${sum} ${isLoud} ${text.length}`;
@@ -205,14 +205,14 @@ const returns = [
 ];
 
 for (const { what, value, result } of returns) {
-  Deno.test(`a prompt may return ${what}`, async () => {
+  Deno.test(`a prompt can return ${what}`, async () => {
     const server = serve(prompt({ name: "it", run: () => Promise.resolve(value) }));
     const { description, messages } = await call(server, "prompts/get", { name: "it" });
     assertEquals({ messages, ...description === undefined ? {} : { description } }, result);
   });
 }
 
-Deno.test("an McpError is sent unchanged, a ToolError as its text, and for any other error only an id", async () => {
+Deno.test("an McpError is sent unchanged, a ToolError is sent as its text, and for any other error only an id is sent", async () => {
   const reported: unknown[] = [];
   const secret = new Error("the password is 1234");
   const errors: Record<string, unknown> = {
@@ -250,7 +250,7 @@ Deno.test("an McpError is sent unchanged, a ToolError as its text, and for any o
   assertStringIncludes(String(reported[0]), 'prompt "odd"');
 });
 
-Deno.test("a prompt that a caller may not use is not listed, and is unknown when the caller requests it", async () => {
+Deno.test("a prompt that is hidden from a caller is not listed, and is unknown when the caller requests it", async () => {
   const server = serve(
     prompt({ name: "open", run: () => "" }),
     prompt({
@@ -273,7 +273,7 @@ Deno.test("a prompt that a caller may not use is not listed, and is unknown when
   assertEquals((await call(server, "prompts/get", { name: "shut", _meta })).messages.length, 1);
 });
 
-Deno.test("middleware runs around a prompt, after its arguments were validated", async () => {
+Deno.test("middleware runs around a prompt, after the prompt's arguments were validated", async () => {
   let runs = 0;
   const count: Middleware = async (_call, next) => {
     runs++;
@@ -298,7 +298,7 @@ Deno.test("lists of prompts are paginated", async () => {
   assertEquals((await fail(server, "prompts/list", { cursor: "x" })).code, -32602);
 });
 
-Deno.test("an unusable prompt is refused when it is created, and the error names it", () => {
+Deno.test("an unusable prompt is refused when it is created, and the error names the prompt", () => {
   const run = () => "";
   const make: readonly [() => unknown, string][] = [
     [() => prompt({ name: "", run }), 'prompt ""'],
@@ -333,7 +333,7 @@ Deno.test("a test can run a prompt without a server", () => {
   assertEquals(review.run({ code: "x", language: "go", style: "kind" }, undefined as never), "x go kind");
 });
 
-Deno.test("a prompt may ask the client, and uses the answer", async () => {
+Deno.test("a prompt can ask the client, and use the answer", async () => {
   const reported: unknown[] = [];
   const server = createServer({
     name: "test",
@@ -351,6 +351,6 @@ Deno.test("a prompt may ask the client, and uses the answer", async () => {
     inputResponses: { roots: { roots: [{ uri: "file:///home" }] } },
   });
   assertEquals(messages[0].content.text, "file:///home");
-  // A question does not count as an error.
+  // The open question is not reported as an error.
   assertEquals(reported, []);
 });

@@ -22,7 +22,7 @@ function read(server: ReturnType<typeof serve>, uri: string) {
   return call(server, "resources/read", { uri });
 }
 
-/** The URIs on every page of resources/list, page by page. */
+/** Returns the URIs on each page of resources/list. */
 async function listPages(server: ReturnType<typeof serve>, method = "resources/list"): Promise<string[][]> {
   const pages: string[][] = [];
   let cursor: string | undefined;
@@ -66,7 +66,7 @@ Deno.test("a fixed resource is listed with its fields, and without unset fields"
   assertEquals([ttlMs, cacheScope, nextCursor], [0, "public", undefined]);
 });
 
-Deno.test("a server with a resource declares the capability, and has both lists even if a list is empty", async () => {
+Deno.test("a server with a resource declares the capability, and has both lists, even if one of the lists is empty", async () => {
   const server = serve(resource({ uri: "config://app", name: "config", read: () => "" }));
   const { capabilities } = await call(server, "server/discover");
   assertEquals(capabilities.resources, { listChanged: true, subscribe: true });
@@ -123,7 +123,7 @@ const returns: readonly {
 ];
 
 for (const { what, value, mimeType, contents } of returns) {
-  Deno.test(`a resource may return ${what}`, async () => {
+  Deno.test(`a resource can return ${what}`, async () => {
     const server = serve(resource({ uri, name: "it", mimeType, read: () => Promise.resolve(value) }));
     assertEquals((await read(server, uri)).contents, contents);
   });
@@ -150,7 +150,7 @@ Deno.test("an unknown resource is not found, and a uri that is not a string is r
   assertEquals((await fail(server, "resources/read")).code, -32602);
 });
 
-Deno.test("the variables of a template are decoded for read, and only the list of templates contains the template", async () => {
+Deno.test("read gets a template's decoded variables, and only the list of templates contains the template", async () => {
   const server = serve(resource({
     uri: "repo://{owner}/{name}{?ref}",
     name: "repo",
@@ -189,7 +189,7 @@ Deno.test("a fixed URI is matched before a template, an earlier template before 
   ) assertEquals((await read(server, uri)).contents[0].text, text);
 });
 
-Deno.test("the first handler that matches a URI decides, even if it returns nothing", async () => {
+Deno.test("the first handler that matches a URI decides, even if the handler returns nothing", async () => {
   const server = serve(
     resourceProvider({ scheme: "a", name: "provider", read: () => "provider" }),
     resource({ uri: "a://x", name: "hidden", allow: () => false, read: () => "fixed" }),
@@ -219,7 +219,7 @@ Deno.test("a provider reads all URIs of its scheme, but refuses path traversal",
   ) assertEquals((await fail(server, "resources/read", { uri })).message, "Resource not found", uri);
 });
 
-Deno.test("a template lists its own resources after the fixed resources, with the type of the template unless they have a type", async () => {
+Deno.test("a template lists its own resources after the fixed resources, with the template's type unless they have a type", async () => {
   const server = serve(
     resource({
       uri: "user://{id}",
@@ -246,7 +246,7 @@ function entries(prefix: string, count: number) {
   return Array.from({ length: count }, (_, i) => ({ uri: `${prefix}${i}`, name: `${i}` }));
 }
 
-Deno.test("pages contain fixed resources first, then the resources of each source by its own cursor, and no item twice", async () => {
+Deno.test("pages contain fixed resources first, then the resources of each source with the source's own cursor, and no resource twice", async () => {
   const cursors: (string | undefined)[] = [];
   const server = createServer({
     name: "test",
@@ -281,7 +281,7 @@ Deno.test("pages contain fixed resources first, then the resources of each sourc
   assertEquals(await listPages(server, "resources/templates/list"), [["t://{id}", "empty://{id}"]]);
 });
 
-Deno.test("every page of a list with a source is private", async () => {
+Deno.test("every page of a list that contains a source is private", async () => {
   const server = createServer({
     name: "test",
     version: "1.0.0",
@@ -300,7 +300,7 @@ Deno.test("every page of a list with a source is private", async () => {
   }
 });
 
-Deno.test("a cursor is valid for its own list only", async () => {
+Deno.test("a cursor is valid only for its own list", async () => {
   const server = createServer({
     name: "test",
     version: "1.0.0",
@@ -333,7 +333,7 @@ Deno.test("a cursor is valid for its own list only", async () => {
   }
 });
 
-Deno.test("a resource that a caller may not see is in no list and cannot be read", async () => {
+Deno.test("a resource that is hidden from a caller is in no list, and cannot be read", async () => {
   const allow = (ctx: { readonly meta: { readonly [key: string]: unknown } }) => ctx.meta["example.com/who"] === "ada";
   const server = createServer({
     name: "test",
@@ -359,7 +359,7 @@ Deno.test("a resource that a caller may not see is in no list and cannot be read
   assertEquals(page.resources.length, 2);
   const { resources } = await call(server, "resources/list", { _meta, cursor: page.nextCursor });
   assertEquals(resources.map((item: { uri: string }) => item.uri), ["t://0", "p:0"]);
-  // The same cursor from another caller reveals nothing.
+  // Another caller that uses the same cursor does not see the hidden resources.
   assertEquals((await call(server, "resources/list", { cursor: page.nextCursor })).resources, []);
   for (const uri of ["f:shut", "t://0", "p:0"]) {
     assertEquals(await fail(server, "resources/read", { uri }), {
@@ -373,7 +373,7 @@ Deno.test("a resource that a caller may not see is in no list and cannot be read
   assertEquals((await read(server, "f:open")).cacheScope, "public");
 });
 
-Deno.test("a result has the ttl of the resource, or else of the server, and is private by default", async () => {
+Deno.test("a result has the ttl of the resource or else of the server, and is private by default", async () => {
   const server = createServer({
     name: "test",
     version: "1.0.0",
@@ -389,7 +389,7 @@ Deno.test("a result has the ttl of the resource, or else of the server, and is p
   assertEquals([second.ttlMs, second.cacheScope], [0, "public"]);
 });
 
-Deno.test("an McpError is sent unchanged, a ToolError as its text, and for any other error only an id", async () => {
+Deno.test("an McpError is sent unchanged, a ToolError is sent as its text, and for any other error only an id is sent", async () => {
   const reported: unknown[] = [];
   const secret = new Error("the password is 1234");
   const errors: Record<string, Error> = {
@@ -440,7 +440,7 @@ Deno.test("an McpError is sent unchanged, a ToolError as its text, and for any o
   assertStringIncludes(String(reported[0]), "it returned a Function; call it");
 });
 
-Deno.test("middleware runs around reads, can change them, and gets the error of an unknown resource", async () => {
+Deno.test("middleware runs around reads, can change their results, and gets the error for an unknown resource", async () => {
   const seen: string[] = [];
   const note: Middleware = async (call, next) => {
     try {
@@ -469,7 +469,7 @@ Deno.test("resources can be added and removed while the server runs", async () =
   assertEquals(await listPages(server, "resources/templates/list"), [["a://{id}"]]);
 });
 
-Deno.test("an unusable resource is refused when it is created, and the error names it", () => {
+Deno.test("an unusable resource is refused when it is created, and the error names the resource", () => {
   const read = () => "";
   const make: readonly [() => unknown, string][] = [
     [() => resource({ uri: "no scheme", name: "a", read }), 'resource "no scheme"'],
@@ -501,7 +501,7 @@ Deno.test("an unusable resource is refused when it is created, and the error nam
   for (const [run, text] of make) assertThrows(run, TypeError, text);
 });
 
-Deno.test("a test can read a resource without a server, with the input that its kind requires", () => {
+Deno.test("a test can read a resource without a server, with the input that the kind of resource requires", () => {
   const ctx = undefined as never;
   const readme = resource({ uri: "repo://{owner}{?ref}", name: "a", read: ({ owner, ref }) => `${owner} ${ref}` });
   assertEquals(readme.read({ owner: "ada" }, ctx), "ada undefined");
@@ -514,7 +514,7 @@ Deno.test("a test can read a resource without a server, with the input that its 
   assertEquals(computed.read({ id: "c" }, ctx), "C");
 });
 
-Deno.test("a resource may ask the client, and its result uses the answer", async () => {
+Deno.test("a resource can ask the client, and use the answer in its result", async () => {
   const reported: unknown[] = [];
   const server = createServer({
     name: "test",
@@ -538,11 +538,11 @@ Deno.test("a resource may ask the client, and its result uses the answer", async
     inputResponses: { roots: { roots: [{ uri: "file:///home" }] } },
   });
   assertEquals([contents[0].text, ttlMs], ["file:///home", 0]);
-  // A question does not count as an error.
+  // The open question is not reported as an error.
   assertEquals(reported, []);
 });
 
-Deno.test("a template converts and validates its variables, and a URI that its schema rejects is not found", async () => {
+Deno.test("a template converts and validates its variables, and a URI that the schema rejects is not found", async () => {
   const note = resource({
     uri: "note://{id}{?all}",
     name: "note",
@@ -569,7 +569,7 @@ Deno.test("a template converts and validates its variables, and a URI that its s
   }
 });
 
-Deno.test("params require a template", () => {
+Deno.test("`params` of a resource require a URI template", () => {
   const params = z.object({ id: z.string() });
   assertThrows(
     () => resource({ uri: "note://1", name: "note", params, read: () => "" }),

@@ -1,4 +1,4 @@
-// A handler in a thread that returns the token of its call, and a value that differs between runs.
+// A worker handler that returns the idempotency token of its call, and a value that differs between runs.
 import { exposeWorker } from "../../src/worker/worker.ts";
 
 export default exposeWorker((_input: unknown, { idempotencyToken }) => ({

@@ -18,7 +18,7 @@ async function callFailing(mapError?: (error: unknown) => string | ToolError | u
   return { content, isError };
 }
 
-Deno.test("mapError gives the model a text for an unexpected error of a tool", async () => {
+Deno.test("mapError can give the model a text for a tool's unexpected error", async () => {
   assertEquals(await callFailing((error) => error instanceof RangeError ? "Storage is full; try later." : undefined), {
     content: [{ type: "text", text: "Storage is full; try later." }],
     isError: true,
@@ -27,14 +27,14 @@ Deno.test("mapError gives the model a text for an unexpected error of a tool", a
   assertEquals(await callFailing(() => new ToolError(blocks)), { content: blocks, isError: true });
 });
 
-Deno.test("an error for which mapError returns undefined is not shown to the client", async () => {
+Deno.test("if mapError returns undefined, the client does not see the error", async () => {
   for (const mapError of [undefined, () => undefined]) {
     const json = JSON.stringify(await callFailing(mapError));
     assertMatch(json, /^\{"content":\[\{"type":"text","text":"Internal error \([0-9a-f]{8}\)"\}\],"isError":true\}$/);
   }
 });
 
-Deno.test("an error in mapError is reported to the observer only", async () => {
+Deno.test("an error in mapError is reported only to the observer", async () => {
   const reported: unknown[] = [];
   const server = createServer({
     name: "t",
@@ -53,7 +53,7 @@ Deno.test("an error in mapError is reported to the observer only", async () => {
 });
 
 for (const cacheScope of ["public", "private", undefined] as const) {
-  Deno.test(`lists have cacheScope ${cacheScope ?? "public by default"}`, async () => {
+  Deno.test(`lists have the cacheScope ${cacheScope ?? "public by default"}`, async () => {
     const server = createServer({ name: "t", version: "1", handlers: [fail], cacheScope, ttlMs: 500 });
     await using client = await connectTest(server, { era: "modern", transport: "memory" });
     const result = await client.request("tools/list");

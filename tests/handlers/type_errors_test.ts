@@ -1,9 +1,9 @@
-// Compiler errors for the most frequent mistakes: one line names the missing or incorrect part.
+// The compiler's errors for the most frequent mistakes. One line names the missing or incorrect part.
 import { type Mistake, testTypeErrors } from "../support/type_errors.ts";
 
 const library = new URL("../../mod.ts", import.meta.url).href;
 
-/** A program with a mistake, and a line of the compiler's error. */
+/** Programs with a mistake, each with a line of the compiler's error. */
 const mistakes: readonly Mistake[] = [
   {
     name: "a resource without a name",

@@ -1,12 +1,12 @@
-// Values that the server replaces instead of sending: their open streams are closed, and the replacement is sent
-// completely.
+// Values that the server does not send, but replaces with an error. Their open streams are closed, and the replacement
+// is sent completely.
 import { z } from "zod";
 import { createServer, tool } from "../../mod.ts";
 import type { Schema } from "../../src/schema/schema.ts";
 import { assertEquals } from "../support/std.ts";
 import { toRequest } from "../support/requests.ts";
 
-/** The response of a tool to a value, and the cancelled streams of the value. */
+/** Returns a value from a tool. Returns the response, and the names of the streams that were cancelled. */
 async function send(make: (open: (name: string) => ReadableStream) => unknown, output?: Schema) {
   const cancelled: string[] = [];
   const open = (name: string) =>
@@ -31,7 +31,7 @@ Deno.test("streams deep in a value that cannot be sent are cancelled", async () 
   assertEquals(cancelled, ["deep"]);
 });
 
-Deno.test("the search for streams in a circular value that cannot be sent ends", async () => {
+Deno.test("the search for streams ends for a circular value that cannot be sent", async () => {
   const { cancelled } = await send((open) => {
     const value: unknown[] = [() => {}, open("one")];
     value.push(value, Array.from({ length: 50_000 }, () => ({})));
@@ -40,7 +40,7 @@ Deno.test("the search for streams in a circular value that cannot be sent ends",
   assertEquals(cancelled, ["one"]);
 });
 
-Deno.test("the structured content of an error is sent completely, with an output schema too", async () => {
+Deno.test("the structured content of an error is sent completely, also with an output schema", async () => {
   const full = () => ({ content: [], isError: true, structuredContent: new Map([["a", 1]]) });
   for (const output of [undefined, z.object({ b: z.string() })]) {
     const { text } = await send(full, output);

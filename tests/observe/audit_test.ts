@@ -1,4 +1,5 @@
-// The audit log: an intent before each handler and an outcome after it, or the call fails.
+// The audit log has an intent before each handler and an outcome after it. If an entry cannot be written, the call
+// fails.
 import { assert, assertEquals, assertRejects, assertThrows } from "@std/assert";
 import { createServer, McpError, prompt, resource, tool, ToolError } from "../../mod.ts";
 import { audit, type AuditOptions, type AuditRecord } from "../../src/observe/observe.ts";
@@ -69,7 +70,7 @@ behaviour("a call has an intent with its unmodified arguments, and an outcome", 
   assertEquals(records.map(({ phase }) => phase), intents.flatMap(() => ["intent", "outcome"] as const));
 });
 
-behaviour("a call whose intent cannot be written fails, and its handler does not run", async (connect) => {
+behaviour("if the intent of a call cannot be written, the call fails and its handler does not run", async (connect) => {
   let isDown = true;
   const write = async () => {
     await Promise.resolve();
@@ -87,7 +88,7 @@ behaviour("a call whose intent cannot be written fails, and its handler does not
   assertEquals(ran.length, before + 1);
 });
 
-behaviour("an intent that redact makes invalid is not written, and the call fails", async (connect) => {
+behaviour("if redact makes an intent invalid, the intent is not written and the call fails", async (connect) => {
   for (const spoilt of [undefined, null, "text", Promise.resolve({})]) {
     const { use, records } = auditor({ redact: () => spoilt as never });
     const { client, takeFaults } = await connect({ handlers, use });
@@ -97,7 +98,7 @@ behaviour("an intent that redact makes invalid is not written, and the call fail
   }
 });
 
-behaviour("with continue, calls run and only the first error is printed", async (connect) => {
+behaviour("with continue, calls run despite failed writes, and only the first error is printed", async (connect) => {
   const printed: string[] = [];
   const { error } = console;
   console.error = (text) => printed.push(text);
@@ -116,7 +117,7 @@ behaviour("with continue, calls run and only the first error is printed", async 
   assert(/Error in the audit log: the intent of .* is not written:\n.*The disk is full/.test(printed[0]), printed[0]);
 });
 
-behaviour("redact changes the written entry, and not the arguments of the handler", async (connect) => {
+behaviour("redact changes the written entry, but not the handler's arguments", async (connect) => {
   const { use, records } = auditor({
     redact(intent) {
       const given = intent.arguments as { to?: string };
@@ -131,7 +132,7 @@ behaviour("redact changes the written entry, and not the arguments of the handle
   assert(!JSON.stringify(records).includes("Ada") && !JSON.stringify(records).includes("mine"));
 });
 
-Deno.test("lists of a server with an audit log stay public", async () => {
+Deno.test("lists stay public on a server with an audit log", async () => {
   const { use } = auditor();
   const server = createServer({ name: "s", version: "1.0.0", handlers, use });
   const response = await ask(server, "tools/list", {});

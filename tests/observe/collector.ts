@@ -1,23 +1,23 @@
-// An OpenTelemetry collector for tests: it accepts traces and metrics as OTLP over HTTP, in JSON.
+// An OpenTelemetry collector for tests, which accepts traces and metrics as OTLP in JSON over HTTP.
 import { startHttpServer } from "../../src/testing/http_server.ts";
 
-/** A span as it arrived. */
+/** A span that the collector has received. */
 export interface CollectedSpan {
   readonly traceId: string;
   readonly spanId: string;
   readonly parentSpanId?: string;
   readonly name: string;
-  /** The attribute `service.name` of the process. */
+  /** The attribute `service.name` of the sending process. */
   readonly service?: string;
-  /** The kind of the span: 1 is internal, 2 is server, 3 is client. */
+  /** 1 for an internal span, 2 for a server span, 3 for a client span. */
   readonly kind: number;
   readonly attributes: Readonly<Record<string, string | number | boolean>>;
   readonly links: readonly { readonly traceId: string; readonly spanId: string }[];
-  /** The status of the span: 2 is an error. */
+  /** The status code 2 means an error. */
   readonly status: { readonly code?: number; readonly message?: string };
 }
 
-/** A histogram as it arrived. */
+/** A histogram that the collector has received. */
 export interface CollectedMetric {
   readonly name: string;
   readonly unit: string;
@@ -28,7 +28,7 @@ export interface CollectedMetric {
   }[];
 }
 
-/** The data that has arrived. */
+/** A running collector, with the data that it has received. */
 export interface Collector extends AsyncDisposable {
   readonly origin: string;
   readonly spans: readonly CollectedSpan[];

@@ -1,7 +1,7 @@
-// Names of OpenTelemetry's conventions for MCP, as in the repository open-telemetry/semantic-conventions-genai at revision
-// 0393513c908bf895e7b3ec480a2c1eb073c584af, docs/gen-ai/mcp.md.
+// Names in OpenTelemetry's conventions for MCP, from docs/gen-ai/mcp.md in the repository
+// open-telemetry/semantic-conventions-genai, at revision 0393513c908bf895e7b3ec480a2c1eb073c584af.
 
-/** Attributes of both kinds of spans that need no opt-in. */
+/** Attributes of both kinds of spans, except attributes that need opt-in. */
 const COMMON = [
   ...["mcp.method.name", "error.type", "gen_ai.prompt.name", "gen_ai.tool.name", "jsonrpc.request.id"],
   ...["mcp.resource.uri", "rpc.response.status_code", "gen_ai.operation.name", "jsonrpc.protocol.version"],
@@ -21,7 +21,7 @@ const SESSION = [
   ...["network.protocol.version", "network.transport"],
 ];
 
-/** The attributes of each metric that need no opt-in. All are histograms in seconds. */
+/** The attributes of each metric, except attributes that need opt-in. All metrics are histograms in seconds. */
 export const METRICS: Readonly<Record<string, ReadonlySet<string>>> = {
   "mcp.server.operation.duration": new Set(OPERATION),
   "mcp.client.operation.duration": new Set([...OPERATION, "server.address", "server.port"]),

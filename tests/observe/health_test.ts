@@ -31,7 +31,7 @@ async function readDetails(server: Pick<Server, "fetch">): Promise<readonly Heal
   return JSON.parse(body).servers;
 }
 
-/** A store whose `get` can be replaced, and whose calls are counted. */
+/** Creates a store whose `get` can be replaced, and counts the calls of `get`. */
 function storeOf(get: () => undefined | Promise<undefined>) {
   let count = 0;
   const unused = (): never => {
@@ -71,7 +71,7 @@ Deno.test("an unauthenticated request gets the status and an empty object", asyn
   }
 });
 
-Deno.test("a probe may use any Host header, because an orchestrator knows only the address", async () => {
+Deno.test("a probe can use any Host header, because an orchestrator knows only the address", async () => {
   await using server = make({ auth, hosts: ["mcp.example.com"] });
   const host = "10.1.2.3:8000";
   const ask = async (headers: Readonly<Record<string, string>>) => {
@@ -79,11 +79,11 @@ Deno.test("a probe may use any Host header, because an orchestrator knows only t
     return [response.status, await response.text()];
   };
   assertEquals(await ask({}), [200, "{}"]);
-  // The details are for callers that could call the server.
+  // Only callers that could call the server get the details.
   assertEquals(await ask(SIGNED), [200, "{}"]);
 });
 
-Deno.test("a request with credentials that auth accepts gets the details, and no other request is authenticated", async () => {
+Deno.test("a request whose credentials `auth` accepts gets the details, and a request without credentials is not authenticated", async () => {
   const states: string[] = [];
   await using server = make({ auth, observer: { auth: ({ state }) => void states.push(state) } });
   await ask(server, "/ready");
@@ -102,7 +102,7 @@ Deno.test("a server without auth shows no details", async () => {
   assertEquals((await ask(server, "/ready", SIGNED)).body, "{}");
 });
 
-Deno.test("a request with credentials in a header that auth declares gets the details", async () => {
+Deno.test("a request with credentials in a header that `auth` declares gets the details", async () => {
   const authenticate = (request: Request) => request.headers.get("x-key") === KEY ? { id: "a", scopes: [] } : undefined;
   await using server = make({ auth: { authenticate, credentials: { headers: ["X-Key"] } } });
   assertEquals((await ask(server, "/ready")).body, "{}");
@@ -110,7 +110,7 @@ Deno.test("a request with credentials in a header that auth declares gets the de
   assertEquals((await ask(server, "/ready", { "x-key": "wrong" })).body, "{}");
 });
 
-Deno.test("an authentication that throws shows no details, and the status is unchanged", async () => {
+Deno.test("if an authentication throws, no details are shown and the status is unchanged", async () => {
   const faults: unknown[] = [];
   const authenticate = () => {
     throw new Error("no database");
@@ -120,7 +120,7 @@ Deno.test("an authentication that throws shows no details, and the status is unc
   assertEquals([status, body, faults.length], [200, "{}", 1]);
 });
 
-Deno.test("a service that fails makes the server not ready until it is made successfully", async () => {
+Deno.test("a service that fails makes the server not ready until the service is created successfully", async () => {
   const clock = fakeClock();
   let isBroken = true;
   const db = service("db", () => {
@@ -139,7 +139,7 @@ Deno.test("a service that fails makes the server not ready until it is made succ
   assertEquals((await ask(server, "/ready")).status, 200);
 });
 
-Deno.test("a service that takes too long makes the server not ready, and all probes share one wait for it", async () => {
+Deno.test("a service that takes too long makes the server not ready, and all probes share one wait for the service", async () => {
   const clock = fakeClock();
   const { pass, open } = gate();
   let made = 0;
@@ -151,7 +151,7 @@ Deno.test("a service that takes too long makes the server not ready, and all pro
   const read = tool({ name: "read", services: { slow }, run: () => "" });
   await using server = make({ auth, handlers: [read], clock, routes: [health({ timeoutMs: 50 })] });
   const probes = Array.from({ length: 20 }, () => ask(server, "/ready", SIGNED));
-  await until(() => made > 0, "the service is being made");
+  await until(() => made > 0, "the service is being created");
   await clock.advance(50);
   for (const { status, body } of await Promise.all(probes)) {
     assertEquals([status, JSON.parse(body).servers[0].services], [503, "pending"]);
@@ -162,7 +162,7 @@ Deno.test("a service that takes too long makes the server not ready, and all pro
   assertEquals((await ask(server, "/ready")).status, 200);
 });
 
-Deno.test("the store is read once per second, however many probes arrive", async () => {
+Deno.test("the store is read at most once per second, however many probes arrive", async () => {
   const clock = fakeClock();
   let isLost = false;
   const { store, count } = storeOf(() => {
@@ -184,7 +184,7 @@ Deno.test("the store is read once per second, however many probes arrive", async
   assertEquals((await ask(server, "/ready")).status, 200);
 });
 
-Deno.test("an optional store is in the details, and does not change the status", async () => {
+Deno.test("an optional store appears in the details, but does not change the status", async () => {
   const { store } = storeOf(() => {
     throw new RangeError("lost");
   });
@@ -195,7 +195,7 @@ Deno.test("an optional store is in the details, and does not change the status",
   assertEquals([status, JSON.parse(body).servers[0].store], [200, "failed"]);
 });
 
-Deno.test("a closing server is alive and not ready, also for probes that are waiting", async () => {
+Deno.test("a server that is closing is alive but not ready, also for probes that are waiting", async () => {
   const never = service("never", () => new Promise<object>(() => {}));
   const read = tool({ name: "read", services: { never }, run: () => "" });
   const server = make({ handlers: [read], limits: { calls: { closeMs: 10 } } });
@@ -208,7 +208,7 @@ Deno.test("a closing server is alive and not ready, also for probes that are wai
   assertEquals([(await ask(server, "/ready")).status, (await ask(server, "/health")).status], [503, 200]);
 });
 
-Deno.test("mount is ready if all its servers are ready, and each server shows its details to its own callers", async () => {
+Deno.test("a mount is ready if all its servers are ready, and each server shows its details to its own callers", async () => {
   const other = apiKey({ keys: { probe: "o".repeat(32) } });
   const one = createServer({ ...about, name: "one", path: "/one", auth });
   const two = createServer({ ...about, name: "two", path: "/two", auth: other });
@@ -221,7 +221,7 @@ Deno.test("mount is ready if all its servers are ready, and each server shows it
   assertEquals((await ask(both, "/readyz")).status, 503);
 });
 
-Deno.test("a server of mount keeps its own routes", async () => {
+Deno.test("a server in a mount keeps its own routes", async () => {
   await using both = mount([make({ path: "/one" }), createServer({ ...about, name: "two", path: "/two" })]);
   assertEquals((await ask(both, "/ready")).status, 200);
 });
@@ -233,7 +233,7 @@ Deno.test("a server whose path has parameters has health checks too", async () =
   assertEquals(details.ready, true);
 });
 
-Deno.test("a route may be any function, and the responses to its errors show no details", async () => {
+Deno.test("a route can be any function, and the responses to its errors contain no details", async () => {
   const faults: unknown[] = [];
   const broken = () => {
     throw new Error("secret");
@@ -255,7 +255,7 @@ Deno.test("a route may be any function, and the responses to its errors show no 
   assertEquals((await ask(server, "/versions")).status, 404);
 });
 
-Deno.test("routes that cannot be served throw at the start", async () => {
+Deno.test("creating a server throws for routes that cannot be served", async () => {
   for (
     const [routes, state] of [
       [[health(), health()], "the path is already used"],
@@ -273,7 +273,7 @@ Deno.test("routes that cannot be served throw at the start", async () => {
   }
 });
 
-Deno.test("invalid options of health checks throw", () => {
+Deno.test("invalid options for health checks throw", () => {
   assertThrows(() => health({ readyPath: "ready" }), TypeError, "is not a path");
   assertThrows(() => health({ timeoutMs: 0 }), TypeError, "from 1 to 60000");
 });

@@ -1,4 +1,4 @@
-// Lines of the log: their fields, and the values that are never logged.
+// The lines of the JSON log: their fields, and values that are never logged.
 import { assert, assertEquals, assertRejects, assertStringIncludes } from "@std/assert";
 import { McpError, resource, tool } from "../../mod.ts";
 import { apiKey } from "../../src/auth/auth.ts";
@@ -40,7 +40,7 @@ function logger(options: Partial<JsonLogOptions> = {}) {
   return { observer: jsonLog({ write: (line) => lines.push(line), ...options }), lines, records };
 }
 
-behaviour("each call is one line, without arguments, results and messages", async (connect, { version }) => {
+behaviour("each call is logged in one line, without arguments, results and messages", async (connect, { version }) => {
   const { observer, lines, records } = logger();
   const { client, takeFaults } = await connect({ handlers, observer }, {
     onElicit: () => ({ action: "accept", content: { name: SECRET } }),
@@ -68,7 +68,7 @@ behaviour("each call is one line, without arguments, results and messages", asyn
   assert(records().some(({ event, reason }) => event === "refused" && reason === "params"));
 });
 
-behaviour("details add messages and URIs", async (connect) => {
+behaviour("`details` adds messages and URIs", async (connect) => {
   const { observer, lines } = logger({ details: true });
   const { client, takeFaults } = await connect({ handlers, observer });
   await client.callTool("broken", { note: "a" });
@@ -79,7 +79,7 @@ behaviour("details add messages and URIs", async (connect) => {
   for (const part of ["Cannot use", "closed: ", "note://7"]) assertStringIncludes(text, part);
 });
 
-behaviour("redact changes a record, or leaves the line out", async (connect) => {
+behaviour("redact can change a record, or leave the line out", async (connect) => {
   const { observer, records } = logger({
     redact: (record) => record.event === "call" ? { ...record, principal: undefined, team: "red" } : undefined,
   });
@@ -90,7 +90,7 @@ behaviour("redact changes a record, or leaves the line out", async (connect) => 
   assert(records().every(({ team }) => team === "red"));
 });
 
-Deno.test("no line contains a token, whether it was rejected or accepted", async () => {
+Deno.test("no line contains a token, whether the token was rejected or accepted", async () => {
   const { observer, lines, records } = logger({ details: true });
   const auth = apiKey({ keys: { ada: `key-${SECRET}-${SECRET}` } });
   const server = createServer({ name: "s", version: "1.0.0", handlers, observer, auth });
@@ -104,7 +104,7 @@ Deno.test("no line contains a token, whether it was rejected or accepted", async
   assert(!lines.join("\n").includes(SECRET), lines.join("\n"));
 });
 
-Deno.test("control characters of clients cannot forge a line", async () => {
+Deno.test("control characters from clients cannot forge a line", async () => {
   const { observer, lines } = logger();
   const server = createServer({ name: "s", version: "1.0.0", handlers, observer });
   await ask(server, "gone/\u2028\u202e\n{}", {}).catch(() => {});

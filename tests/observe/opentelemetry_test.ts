@@ -36,7 +36,7 @@ const handlers = [
   resource({ uri: "note:1", name: "note", read: () => "1" }),
 ];
 
-/** An SDK in this process. */
+/** Installs the OpenTelemetry SDK in this process. */
 function install(hasPropagator = true) {
   const exporter = new InMemorySpanExporter();
   const provider = new TracerProvider({ spanProcessors: [new SimpleSpanProcessor({ exporter } as never)] });
@@ -55,35 +55,41 @@ function install(hasPropagator = true) {
 
 const named = (spans: readonly ReadableSpan[], name: string) => spans.filter((span) => span.name === name);
 
-behaviour("spans have the names and errors of the conventions, and no arguments", async (connect, { version }) => {
-  using sdk = install();
-  const { client } = await connect({ handlers, observer: openTelemetry({ tracer: sdk.tracer }) }, {
-    onElicit: () => ({ action: "accept", content: { name: SECRET } }),
-  });
-  const text = textOf(await client.callTool("fine", { note: SECRET }));
-  await client.callTool("wrong", { note: SECRET });
-  await client.callTool("closed", { note: SECRET }).catch(() => {});
-  await client.callTool("asks");
-  await client.getPrompt("greet");
-  await client.readResource("note:1");
-  const [fine] = named(sdk.spans(), "tools/call fine");
-  assertEquals([fine.kind, fine.spanContext().spanId, fine.status.code], [SpanKind.SERVER, text, 0]);
-  assertEquals([fine.attributes["mcp.protocol.version"], fine.attributes["gen_ai.tool.name"]], [version, "fine"]);
-  const [wrong] = named(sdk.spans(), "tools/call wrong");
-  assertEquals([wrong.attributes["error.type"], wrong.status], ["tool_error", { code: 2 }]);
-  const [closed] = named(sdk.spans(), "tools/call closed");
-  assertEquals([closed.attributes["error.type"], closed.attributes["rpc.response.status_code"]], ["-31001", "-31001"]);
-  assertEquals(named(sdk.spans(), "prompts/get greet")[0].attributes["gen_ai.prompt.name"], "greet");
-  assertEquals(named(sdk.spans(), "resources/read")[0].attributes["mcp.resource.uri"], "note:1");
-  const asks = named(sdk.spans(), "tools/call asks");
-  assert(asks.every(({ status }) => status.code === 0));
-  const [question] = named(sdk.spans(), "elicitation/create");
-  assertEquals([question.kind, question.parentSpanContext?.spanId], [SpanKind.CLIENT, asks[0].spanContext().spanId]);
-  const all = sdk.spans().map(({ name, attributes, status, events }) => ({ name, attributes, status, events }));
-  assert(!JSON.stringify(all).includes(SECRET));
-});
+behaviour(
+  "spans have the names and errors that the conventions define, and no arguments",
+  async (connect, { version }) => {
+    using sdk = install();
+    const { client } = await connect({ handlers, observer: openTelemetry({ tracer: sdk.tracer }) }, {
+      onElicit: () => ({ action: "accept", content: { name: SECRET } }),
+    });
+    const text = textOf(await client.callTool("fine", { note: SECRET }));
+    await client.callTool("wrong", { note: SECRET });
+    await client.callTool("closed", { note: SECRET }).catch(() => {});
+    await client.callTool("asks");
+    await client.getPrompt("greet");
+    await client.readResource("note:1");
+    const [fine] = named(sdk.spans(), "tools/call fine");
+    assertEquals([fine.kind, fine.spanContext().spanId, fine.status.code], [SpanKind.SERVER, text, 0]);
+    assertEquals([fine.attributes["mcp.protocol.version"], fine.attributes["gen_ai.tool.name"]], [version, "fine"]);
+    const [wrong] = named(sdk.spans(), "tools/call wrong");
+    assertEquals([wrong.attributes["error.type"], wrong.status], ["tool_error", { code: 2 }]);
+    const [closed] = named(sdk.spans(), "tools/call closed");
+    assertEquals([closed.attributes["error.type"], closed.attributes["rpc.response.status_code"]], [
+      "-31001",
+      "-31001",
+    ]);
+    assertEquals(named(sdk.spans(), "prompts/get greet")[0].attributes["gen_ai.prompt.name"], "greet");
+    assertEquals(named(sdk.spans(), "resources/read")[0].attributes["mcp.resource.uri"], "note:1");
+    const asks = named(sdk.spans(), "tools/call asks");
+    assert(asks.every(({ status }) => status.code === 0));
+    const [question] = named(sdk.spans(), "elicitation/create");
+    assertEquals([question.kind, question.parentSpanContext?.spanId], [SpanKind.CLIENT, asks[0].spanContext().spanId]);
+    const all = sdk.spans().map(({ name, attributes, status, events }) => ({ name, attributes, status, events }));
+    assert(!JSON.stringify(all).includes(SECRET));
+  },
+);
 
-behaviour("a nested read and detached work of a handler have child spans of its span", async (connect) => {
+behaviour("a nested read and a handler's detached work have child spans of the handler's span", async (connect) => {
   using sdk = install();
   const later = extension({ id: "com.example/later", undeclared: true, sessions: true });
   const { promise: mayEnd, resolve: end } = Promise.withResolvers<void>();
@@ -105,7 +111,7 @@ behaviour("a nested read and detached work of a handler have child spans of its 
   await client.callTool("reads");
   await client.callTool("detached");
   end();
-  await until(() => named(sdk.spans(), "tools/call detached").length === 2, "the detached run to end");
+  await until(() => named(sdk.spans(), "tools/call detached").length === 2, "the detached run has ended");
   const [reads] = named(sdk.spans(), "tools/call reads");
   const [read] = named(sdk.spans(), "resources/read");
   assertEquals([read.parentSpanContext?.spanId, read.kind], [reads.spanContext().spanId, SpanKind.INTERNAL]);
@@ -171,7 +177,7 @@ behaviour("a client sends its span, which becomes the parent of the server's spa
   assertEquals([gone.attributes["error.type"], gone.status.code], ["-32602", 2]);
 }, { transports: ["memory"] });
 
-behaviour("details add the message of an error to the status", async (connect) => {
+behaviour("`details` adds an error's message to the span's status", async (connect) => {
   using sdk = install();
   const { client } = await connect({ handlers, observer: openTelemetry({ tracer: sdk.tracer, details: true }) });
   await client.callTool("closed", { note: 1 }).catch(() => {});
@@ -179,7 +185,7 @@ behaviour("details add the message of an error to the status", async (connect) =
   assertEquals(closed.status.message, 'closed {"note":1}');
 });
 
-Deno.test("a provider instead of a tracer or a meter is refused", () => {
+Deno.test("a provider that is passed instead of a tracer or a meter is refused", () => {
   assertThrows(() => openTelemetry({ tracer: {} as never }), TypeError, "use provider.getTracer(name)");
   assertThrows(() => openTelemetryClient({ meter: {} as never }), TypeError, "use provider.getMeter(name)");
 });

@@ -32,12 +32,12 @@ interface Sample {
   readonly value: number;
 }
 
-/** Reads the text format. Throws for a line that a scraper would reject. */
+/** Parses the Prometheus text format. Throws for a line that a scraper would reject. */
 function readSamples(text: string): readonly Sample[] {
   return text.split("\n").filter((line) => line && !line.startsWith("# ")).map((line) => {
     const [, name, inner, value] = /^([a-z_]+)\{((?:[a-z_]+="(?:[^"\\\n]|\\[\\"n])*",?)*)\} ([\d.e+-]+)$/.exec(line) ??
       [];
-    if (!name) throw new Error(`not a sample: ${line}`);
+    if (!name) throw new Error(`this line is not a sample: ${line}`);
     const labels = [...inner.matchAll(/([a-z_]+)="((?:[^"\\]|\\.)*)"/g)].map(([, key, value]) => [key, value]);
     return { name, labels: Object.fromEntries(labels), value: Number(value) };
   });
@@ -103,7 +103,7 @@ behaviour("without a token, the labels contain no names of handlers", async (con
   readSamples(named.text());
 });
 
-behaviour("the number of values of a label is bounded", async (connect) => {
+behaviour("the number of values of a label is limited", async (connect) => {
   const metrics = prometheus({ token: TOKEN });
   const { client, server } = await connect({ handlers: [], observer: metrics });
   for (let at = 0; at < 520; at++) {
@@ -113,11 +113,11 @@ behaviour("the number of values of a label is bounded", async (connect) => {
     server.handlers.remove(passing);
   }
   const names = new Set(readSamples(metrics.text()).map(({ labels }) => labels.gen_ai_tool_name));
-  names.delete(undefined as never); // The series of other methods.
+  names.delete(undefined as never); // The series for other methods have no tool name.
   assertEquals([names.size, names.has("other")], [501, true]);
 }, { transports: ["memory"] });
 
-behaviour("the duration of a session is recorded when it ends", async (connect) => {
+behaviour("the duration of a session is recorded when the session ends", async (connect) => {
   const metrics = prometheus();
   const { client } = await connect({ handlers, observer: metrics });
   await client.callTool("fine", {});
@@ -129,7 +129,7 @@ behaviour("the duration of a session is recorded when it ends", async (connect) 
   assertEquals([count?.value, count?.labels.mcp_protocol_version], [1, "2025-11-25"]);
 }, { eras: ["legacy"], transports: ["http"], perInstance: "observer" });
 
-Deno.test("the endpoint responds only to GET with the right token", async () => {
+Deno.test("the endpoint responds only to GET requests with the right token", async () => {
   const metrics = prometheus({ token: TOKEN, path: "/internal/metrics" });
   const ask = (authorization?: string, method = "GET") =>
     metrics.fetch(
@@ -148,7 +148,7 @@ Deno.test("the endpoint responds only to GET with the right token", async () => 
   assertEquals(prometheus().fetch(new Request("http://localhost/metrics")).status, 200);
 });
 
-Deno.test("a short token and a path without a slash are refused", () => {
+Deno.test("a token that is too short, and a path without a slash, are refused", () => {
   assertThrows(() => prometheus({ token: "short" }), TypeError, "token is not a valid token");
   assertThrows(() => prometheus({ path: "metrics" }), TypeError, "path must start with a slash");
 });

@@ -1,4 +1,4 @@
-// Recorded traffic, and its replay.
+// Recording traffic, and replaying the recorded traffic.
 import { assert, assertEquals, assertRejects } from "@std/assert";
 import { z } from "zod";
 import { createServer, type Observer, tool } from "../../mod.ts";
@@ -28,7 +28,7 @@ function recorder(options: Partial<RecordOptions> = {}): { readonly observer: Ob
   return { observer: record({ write: (line) => lines.push(line), ...options }), lines };
 }
 
-behaviour("recorded traffic can be replayed, until the server changes", async (connect) => {
+behaviour("recorded traffic can be replayed until the server changes", async (connect) => {
   const { observer, lines } = recorder();
   const handlers = [hello, ask, broken];
   const { client, takeFaults } = await connect({ observer, handlers, ttlMs: 0 }, {
@@ -94,7 +94,7 @@ behaviour(
   },
 );
 
-behaviour("an error of redact omits the message and does not fail the call", async (connect) => {
+behaviour("if redact throws, the message is left out and the call does not fail", async (connect) => {
   const { observer, lines } = recorder({
     redact() {
       throw new Error("no");

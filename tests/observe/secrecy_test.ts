@@ -1,4 +1,4 @@
-// Secrets in spans, metrics, labels, logs, audit records, transcripts and counts: each place where a caller, a handler
+// Secrets in spans, metrics, labels, logs, audit records, transcripts and counts. Each place where a caller, a handler
 // or a configuration can put a secret contains a different secret.
 import { context, propagation } from "@opentelemetry/api";
 import { AsyncLocalStorageContextManager } from "@opentelemetry/context-async-hooks";
@@ -15,10 +15,10 @@ import { behaviour } from "../support/behaviour.ts";
 const TRACE = "4bf92f3577b34da6a3ce929d0e0e4736";
 const SCRAPE = "scrape-7d41f2a09c3be856";
 
-/** A secret that names its place. */
+/** Returns a secret that names its place. */
 const s = (place: string) => `s3cr3t-${place}-5f0c9b2e71`;
 
-/** The places whose secrets appear in a text. */
+/** Returns the places whose secrets appear in a text. */
 function findPlaces(text: string): readonly string[] {
   return [...new Set([...text.matchAll(/s3cr3t-(\w+)-5f0c9b2e71/gi)].map(([, place]) => place))].sort();
 }
@@ -52,7 +52,7 @@ const handlers = [
     name: "fault",
     run() {
       const error = new Error(`a\n    at ${s("faultMessage")}`, { cause: new Error(s("faultCause")) });
-      // The stack contains the message before it was changed.
+      // The stack was created with the original message, which must not leak either.
       error.message = `b: ${error.message} ${s("changedMessage")}`;
       throw Object.assign(error, { field: s("faultField") });
     },
@@ -74,7 +74,7 @@ const handlers = [
   }),
 ];
 
-/** All observers and the audit log, with the events that each of them has received. */
+/** Creates all observers and the audit log, and collects what each of them outputs. */
 function watch() {
   const exporter = new InMemorySpanExporter();
   const provider = new TracerProvider({ spanProcessors: [new SimpleSpanProcessor({ exporter } as never)] });
@@ -124,12 +124,12 @@ function watch() {
   };
 }
 
-/** Runs requests that the server answers or refuses. */
+/** Runs requests, whether the server accepts or refuses them. */
 async function settle(...requests: readonly (() => Promise<unknown>)[]): Promise<void> {
   for (const request of requests) await request().catch(() => {});
 }
 
-/** The parts of messages that a transcript contains by its purpose. */
+/** The parts of messages that a transcript is meant to contain. */
 const MESSAGES = [
   ...[
     "argument",
@@ -147,13 +147,14 @@ const MESSAGES = [
   "unknownTool",
 ];
 
-/** The places whose secrets each part may contain. Any other secret is a leak. */
+/** By output, the places whose secrets it is allowed to contain. Any other secret is a leak. */
 const ALLOWED: Readonly<Record<string, readonly string[]>> = {
-  // The path of the URI of a resource, by the conventions.
+  // By the conventions, a span contains the path in a resource's URI.
   spans: ["path"],
   metrics: [],
   prometheus: [],
-  // An unknown method is neither an argument nor a credential, and shows which method a client tried.
+  // The name of an unknown method is neither an argument nor a credential, and shows which method a client tried to
+  // call.
   log: ["unknownMethod"],
   record: MESSAGES,
   // The called handler, with its unmodified arguments.

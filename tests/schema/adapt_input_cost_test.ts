@@ -1,4 +1,4 @@
-// The number of steps to adapt arguments is proportional to the required changes, and a parsed text is never copied.
+// Adapting arguments takes steps in proportion to the required changes, and never copies a parsed text.
 import { BOUNDS } from "../support/limits.ts";
 import { adaptInput as readAdapted } from "../../src/schema/adapt_input.ts";
 import type { JsonSchema } from "../../src/schema/json_schema.ts";
@@ -14,7 +14,7 @@ const list = <T>(length: number, make: (i: number) => T) => Array.from({ length 
 const large = (value: unknown) => Object.fromEntries(list(KEYS, (i) => [`key${i}`, value]));
 const jsonText = BOUNDS.request;
 
-/** Runs a function, and returns the values that `JSON.parse` returned during the run. */
+/** Runs a function, and returns the values that `JSON.parse` returned in the meantime. */
 function parsedBy(run: () => void): unknown[] {
   const parsed: unknown[] = [];
   const { parse } = JSON;
@@ -31,7 +31,7 @@ function parsedBy(run: () => void): unknown[] {
   return parsed;
 }
 
-/** Counts the reads of the keywords in a schema and its subschemas. */
+/** Wraps a schema and its subschemas, so that `count` is called when a keyword is read. */
 function counted<T extends object>(schema: T, count: () => void, made = new WeakMap<object, object>()): T {
   return new Proxy(schema, {
     get(target, key, self) {
@@ -67,7 +67,7 @@ for (
       adapted = Object(adaptInput(given, { type: "object", properties: { x } }, { jsonText }))
     );
     assert(adapted.x === parsed[0], "the result is a copy");
-    // The texts inside this text are also JSON texts, until the limit on values is reached.
+    // The texts inside this text are JSON texts too, which are parsed until the limit on values is reached.
     const texts = { "numbers as text": jsonText.values - KEYS - 1, "a known name": 1 }[String(name)] ?? 0;
     assert(parsed.length <= 1 + texts + 1, `${parsed.length} texts were parsed`);
     assertEquals(adapted.x?.key7, name === "a known name" ? 1 : expected ?? value);
@@ -75,7 +75,7 @@ for (
   });
 }
 
-Deno.test("the reads of a schema do not increase with names that it does not define", () => {
+Deno.test("names that a schema does not define cause no further reads of the schema", () => {
   const measure = (value: object, schema: JsonSchema): number => {
     let reads = 0;
     adaptInput(value, counted(schema, () => reads++), { jsonText, defaults: true });
@@ -85,7 +85,7 @@ Deno.test("the reads of a schema do not increase with names that it does not def
   assertEquals(measure({ a: "1", ...large(1) }, schema), measure({ a: "1" }, schema));
 });
 
-Deno.test("the reads of a schema do not increase with the number of alternatives that differ by a constant", () => {
+Deno.test("the number of reads of a schema does not grow with the number of alternatives that differ by a constant", () => {
   const measure = (forms: number): number => {
     let reads = 0;
     const anyOf = list(forms, (i) => ({ type: "object", properties: { kind: { const: i }, n: { type: "number" } } }));
@@ -96,7 +96,7 @@ Deno.test("the reads of a schema do not increase with the number of alternatives
       assertEquals(Object(made)[length - 1], { kind: (length - 1) % forms, n: 5 });
       return reads;
     };
-    // The reads for the first item of each alternative are not counted.
+    // The difference leaves out the reads for the first item of each alternative.
     return adapt(2000) - adapt(1000);
   };
   const [few, many] = [measure(2), measure(200)];
@@ -125,7 +125,7 @@ Deno.test("the input value is not changed, and names such as __proto__ stay prop
   assertEquals(JSON.stringify(given), before);
 });
 
-Deno.test("the number of schema reads is bounded, however many alternatives there are", () => {
+Deno.test("the number of schema reads is limited, however many alternatives there are", () => {
   let reads = 0;
   const anyOf = list(1000, () => ({ type: "object", properties: { kind: { type: "number" } }, required: ["kind"] }));
   const schema = counted({ type: "array", items: { anyOf } }, () => reads++);
@@ -134,7 +134,7 @@ Deno.test("the number of schema reads is bounded, however many alternatives ther
   assert(reads < 15_000_000, `${reads} reads`);
 });
 
-Deno.test("a short value that several schemas apply to is adapted in few steps", () => {
+Deno.test("adapting a short value that several schemas apply to takes few steps", () => {
   const node = { $ref: "#/$defs/node" };
   const part = { properties: { next: node, n: { type: "number", default: 1 } } };
   const ladder = Object.fromEntries(
@@ -155,12 +155,12 @@ Deno.test("a short value that several schemas apply to is adapted in few steps",
     assertEquals(adaptInput(value, counted(schema, () => reads++), { jsonText, defaults: true }), adapted);
     assert(reads < 500_000, `${reads} reads`);
   }
-  // The result for a text is not cached, and the text is refused instead.
+  // The outcome for a text is not cached, so the text exceeds the limit on steps and is refused.
   const given = readAdapted("5", { ...node, $defs: ladder }, { jsonText, defaults: true });
   assert(given.problem?.startsWith("cannot be checked: it takes too many steps"), JSON.stringify(given));
 });
 
-Deno.test("the steps to test alternatives are proportional to their properties", () => {
+Deno.test("the steps for testing alternatives are proportional to the number of their properties", () => {
   const strings = Object.fromEntries(list(1000, (i) => [`key${i}`, { type: "string" }]));
   const form = () => ({ properties: { ...strings, z: { type: "string" } } });
   let looks = 0;
@@ -174,7 +174,7 @@ Deno.test("the steps to test alternatives are proportional to their properties",
   assert(looks < 10_000_000, `${looks} looks`);
 });
 
-Deno.test("copies of large defaults count towards the steps", () => {
+Deno.test("copying large defaults counts towards the steps", () => {
   const large = Object.fromEntries(list(100, (i) => [`key${i}`, i]));
   const schema = (given: unknown) => ({ items: { properties: { x: { default: given } } } });
   const given = list(9000, () => ({ y: 1 }));

@@ -1,4 +1,4 @@
-// Unions whose alternatives differ by a constant: a value is checked against a single alternative, in as many steps as
+// Unions whose alternatives differ by a constant. A value is checked against a single alternative, in as many steps as
 // without the union.
 import { compileJsonSchema } from "../../src/schema/json_check.ts";
 import type { JsonSchema } from "../../src/schema/json_schema.ts";
@@ -12,7 +12,7 @@ const form = (kind: unknown, rest: JsonSchema = {}): JsonSchema => ({
   ...rest,
 });
 
-/** Counts the reads of the keywords in a schema and its subschemas. */
+/** Wraps a schema and its subschemas, so that `count` is called when a keyword is read. */
 function counted<T extends object>(schema: T, count: () => void): T {
   return new Proxy(schema, {
     get(target, key, self) {
@@ -30,7 +30,7 @@ function keep(value: object, count: () => void): object {
 }
 
 for (const keyword of ["anyOf", "oneOf"] as const) {
-  Deno.test(`${keyword}: the steps for a value do not increase with the number of alternatives`, () => {
+  Deno.test(`${keyword}: the number of steps for a value does not grow with the number of alternatives`, () => {
     const measure = (forms: number): number => {
       let reads = 0;
       const alternatives = list(forms, (i) => counted(form(`k${i}`), () => reads++));
@@ -45,12 +45,12 @@ for (const keyword of ["anyOf", "oneOf"] as const) {
     assert(few > 0 && many === few, `${few} reads for 2 alternatives, ${many} for 200`);
   });
 
-  Deno.test(`${keyword}: 60,000 items are within the limit on steps, with 20 alternatives`, () => {
+  Deno.test(`${keyword}: 60,000 items with 20 alternatives are within the limit on steps`, () => {
     const check = compileJsonSchema({ items: { [keyword]: list(20, (i) => form(`k${i}`)) } });
     assertEquals(check(list(60_000, () => ({ kind: "k19", v: "x" }))), []);
   });
 
-  Deno.test(`${keyword}: the chosen alternative is the same as if all alternatives had been tried`, () => {
+  Deno.test(`${keyword}: the chosen alternative is the alternative that trying all of them would choose`, () => {
     const unions: Record<string, readonly JsonSchema[]> = {
       constants: [form("a"), form("b", { additionalProperties: false }), form(1), form(null), form(true)],
       enums: [
@@ -100,7 +100,7 @@ Deno.test("an issue names the path in the alternative, or the known values", () 
   ]);
 });
 
-Deno.test("draft-07 ignores keywords beside a $ref", () => {
+Deno.test("draft-07 ignores keywords next to a $ref", () => {
   const check = compileJsonSchema({
     $schema: "http://json-schema.org/draft-07/schema#",
     anyOf: [

@@ -17,7 +17,7 @@ function field(schema: JsonSchema): unknown {
   return Object(all).x;
 }
 
-Deno.test("form: defaults of all kinds, raw and with zod", () => {
+Deno.test("form: defaults of all types are kept, from raw JSON Schema and from zod", () => {
   const expected = {
     name: { type: "string", default: "John Doe" },
     age: { type: "integer", default: 30 },
@@ -37,7 +37,7 @@ Deno.test("form: defaults of all kinds, raw and with zod", () => {
   assertEquals(toForm(zod, place).requestedSchema, { type: "object", properties: expected });
 });
 
-Deno.test("form: choices of all kinds, raw and with zod", () => {
+Deno.test("form: choices of all kinds are kept, from raw JSON Schema and from zod", () => {
   const titled = [
     { const: "value1", title: "First Option" },
     { const: "value2", title: "Second Option" },
@@ -71,7 +71,7 @@ Deno.test("form: choices of all kinds, raw and with zod", () => {
   assertEquals(toForm(zod, place).requestedSchema, { type: "object", properties: expected });
 });
 
-Deno.test("form: the other fields of the fixtures are unchanged", () => {
+Deno.test("form: all other fields in the fixtures are unchanged", () => {
   const raw = {
     type: "object",
     properties: {
@@ -203,7 +203,7 @@ Deno.test("form: a schema that a form cannot express is refused with the field a
   for (const [schema, reason] of cases) {
     const start = `Cannot ask for "address" in an elicitation form: ${reason}`;
     const { message } = assertThrows(() => toForm(z.object({ address: schema }), place), TypeError);
-    assert(message.startsWith(start), `${message} is not ${start}`);
+    assert(message.startsWith(start), `${message} does not start with ${start}`);
     assert(message.includes("; ") && message.endsWith(`(${place})`), message);
   }
   const raw: [schema: unknown, reason: string][] = [
@@ -227,7 +227,7 @@ Deno.test("form: a schema that a form cannot express is refused with the field a
   assertThrows(() => toForm(z.string(), place), TypeError, place);
 });
 
-Deno.test("form: the answer is validated by the schema itself", async () => {
+Deno.test("form: the schema itself validates the answer", async () => {
   const form = toForm(z.object({ n: z.int().positive(), on: z.boolean().default(true), mail: z.email() }), place);
   assertEquals(form.check({ n: 5, mail: "a@b.co" }), { value: { n: 5, on: true, mail: "a@b.co" } });
   const checked = form.check({ n: 0, mail: "nonsense" });
@@ -238,7 +238,7 @@ Deno.test("form: the answer is validated by the schema itself", async () => {
   assertEquals(await raw.check(undefined), { problem: "expected object, got undefined" });
 });
 
-Deno.test("form: fields may have the names of properties that every object inherits", () => {
+Deno.test("form: fields can have the names of properties that every object inherits", () => {
   const schema = JSON.parse(
     '{"type":"object","properties":{"__proto__":{"type":"string"},"constructor":{"type":"number"}}}',
   );

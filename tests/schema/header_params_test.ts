@@ -1,7 +1,7 @@
 import { findHeaderParams } from "../../src/schema/header_params.ts";
 import { assert, assertEquals, assertThrows } from "../support/std.ts";
 
-Deno.test("header params: annotations are found along properties, in order", () => {
+Deno.test("header params: annotations are found in nested properties, in order", () => {
   const schema = {
     type: "object",
     properties: {
@@ -25,13 +25,13 @@ Deno.test("header params: annotations are found along properties, in order", () 
   assertEquals(findHeaderParams({ type: "object" }), []);
 });
 
-Deno.test("header params: a name or a value is not an annotation", () => {
+Deno.test("header params: a property named like the annotation, or a value that contains it, is not an annotation", () => {
   const schema = {
     type: "object",
     properties: {
       "x-mcp-header": { type: "object" },
       a: { default: { "x-mcp-header": "no" }, enum: [{ "x-mcp-header": "" }] },
-      // The value was computed and is undefined, so clients do not see it.
+      // Clients do not see this annotation, because its computed value is undefined.
       b: { type: "string", "x-mcp-header": undefined },
     },
     required: ["x-mcp-header"],

@@ -1,5 +1,5 @@
-// Inputs in the forms that users write: shapes, dates, other libraries, raw schemas with defaults, and arguments as
-// JSON text.
+// Input schemas as users write them: shapes, dates, several libraries, raw schemas with defaults, and arguments as JSON
+// text.
 import { type } from "arktype";
 import * as v from "valibot";
 import { toStandardJsonSchema } from "@valibot/to-json-schema";
@@ -20,7 +20,7 @@ interface Given {
   readonly server?: boolean;
 }
 
-/** The input that a tool receives for arguments, or its error. */
+/** Returns the input that a tool gets for the arguments, or the error. */
 async function give(input: Schema, args: unknown, { lenientArguments, server: all }: Given = {}): Promise<unknown> {
   let got: unknown;
   const server = createServer({
@@ -46,7 +46,7 @@ async function show(input: Schema): Promise<Record<string, unknown>> {
 const day = new Date("2026-01-02T03:04:05Z");
 const iso = "2026-01-02T03:04:05Z";
 
-Deno.test("input: a shape is an object of schemas, of one library or several libraries", async () => {
+Deno.test("input: a shape is an object of schemas from one or several libraries", async () => {
   const shape = {
     a: z.string().describe("A"),
     n: z.coerce.number().default(5),
@@ -71,14 +71,14 @@ Deno.test("input: a shape is an object of schemas, of one library or several lib
   assertStringIncludes(String(await give({ toString: z.string() }, {})), "toString: ");
 });
 
-Deno.test("input: an empty shape accepts an object, and asynchronous parts of a shape are awaited", async () => {
+Deno.test("input: an empty shape accepts any object, and asynchronous parts of a shape are awaited", async () => {
   assertEquals(await give({}, { a: 1 }), {});
   const late = z.string().refine(async (text) => await Promise.resolve(text !== "no"));
   assertEquals(await give({ a: late, b: z.number() }, { a: "yes", b: 1 }), { a: "yes", b: 1 });
   assertStringIncludes(String(await give({ a: late, b: z.number() }, { a: "no", b: "x" })), "a: ");
 });
 
-Deno.test("input: a reference within a part of a shape resolves within that part", async () => {
+Deno.test("input: a reference in a part of a shape resolves within that part", async () => {
   const tree = z.object({
     name: z.string(),
     get children() {
@@ -94,7 +94,7 @@ Deno.test("input: a reference within a part of a shape resolves within that part
   );
 });
 
-Deno.test("input: a part of a shape without a JSON Schema is refused with the remedy", () => {
+Deno.test("input: a part of a shape that has no JSON Schema is refused with the remedy", () => {
   const run = () => "";
   for (const part of [mini.string(), z3.string(), v.string(), z.date(), z.map(z.string(), z.number())]) {
     const { message } = assertThrows(() => tool({ name: "x", input: { a: part }, run }), TypeError);
@@ -106,7 +106,7 @@ Deno.test("input: a part of a shape without a JSON Schema is refused with the re
   }
 });
 
-Deno.test("zod: the error names the field without a JSON Schema, at any depth", () => {
+Deno.test("zod: the error names the field that has no JSON Schema, at any depth", () => {
   const tree: z.ZodType = z.object({
     name: z.string(),
     get children() {
@@ -138,7 +138,7 @@ Deno.test("zod: the error names the field without a JSON Schema, at any depth", 
   }
 });
 
-Deno.test("output: a schema that cannot be converted to JSON Schema is refused with the remedy, before the tools are listed", () => {
+Deno.test("output: a schema that cannot be converted to JSON Schema is refused with the remedy before the tools are listed", () => {
   const outputs = [
     [z.object({ d: z.date() }), "its field d"],
     [z.object({ n: z.bigint() }), "its field n"],
@@ -158,7 +158,7 @@ function fail(): never {
   throw new Error("not to be called");
 }
 
-Deno.test("input: a shape of a prompt may coerce its parts, and a part that does not accept a string is refused", async () => {
+Deno.test("input: a prompt's shape can coerce its parts, and a part that does not accept a string is refused", async () => {
   const input = {
     count: z.coerce.number().int().max(99),
     sure: z.coerce.boolean().optional(),
@@ -176,7 +176,7 @@ Deno.test("input: a shape of a prompt may coerce its parts, and a part that does
   await server.close();
 });
 
-Deno.test("input: a prompt may have a shape", async () => {
+Deno.test("input: a prompt can have a shape", async () => {
   const hello = prompt({
     name: "hello",
     input: { name: z.string(), tone: z.string().optional() },
@@ -192,7 +192,7 @@ Deno.test("input: a prompt may have a shape", async () => {
   await server.close();
 });
 
-/** The same parts in every library: a date, a bigint, a set of dates, a map by name. */
+/** For each library, the same parts: a date, a bigint, a set of dates, and a map with string keys. */
 const ODD: Record<string, Schema> = {
   zod: z.object({
     at: z.date(),
@@ -233,7 +233,7 @@ const ODD: Record<string, Schema> = {
 };
 
 for (const [name, schema] of Object.entries(ODD)) {
-  Deno.test(`input: a tool gets dates, bigints, sets and maps of ${name} as instances of these types`, async () => {
+  Deno.test(`input: with ${name}, a tool gets dates, bigints, sets and maps as instances of these types`, async () => {
     const input = toStandardSchema(schema as Parameters<typeof toStandardSchema>[0]);
     const shown = await show(input);
     assertEquals(shown, {
@@ -261,7 +261,7 @@ for (const [name, schema] of Object.entries(ODD)) {
   });
 }
 
-Deno.test("input: a tool gets dates and similar types of arktype as instances of these types", async () => {
+Deno.test("input: with arktype, a tool gets dates and similar types as instances of these types", async () => {
   const input = toStandardSchema(type({ at: "Date", n: "bigint", "days?": "Date[]", "set?": "Set" }));
   assertEquals(await give(input, { at: iso, n: "5", days: [iso], set: [1] }), {
     at: day,
@@ -272,10 +272,10 @@ Deno.test("input: a tool gets dates and similar types of arktype as instances of
   assertThrows(() => toStandardSchema(type({ a: "symbol" })), TypeError, "JSON cannot represent symbol");
 });
 
-Deno.test("arktype: a date, a bigint, a set or a map is refused with its remedy, instead of being listed as {}", () => {
+Deno.test("arktype: a date, a bigint, a set or a map is refused with a remedy, instead of being listed as {}", () => {
   const odd = { Date: "date", "Date > d'2020-01-01'": "date", bigint: "bigint", Set: "Set", Map: "Map" } as const;
   for (const [text, name] of Object.entries(odd)) {
-    const schema = type({ "a?": text as "Date" }); // A type that includes one of these types.
+    const schema = type({ "a?": text as "Date" }); // This type includes one of the refused types.
     for (const use of ["input", "output"] as const) {
       assertThrows(
         () => tool({ name: "t", [use]: schema, run: () => ({}) }),
@@ -285,7 +285,7 @@ Deno.test("arktype: a date, a bigint, a set or a map is refused with its remedy,
       );
     }
   }
-  // A predicate and an optional property have a JSON Schema.
+  // A predicate and an optional property can be expressed in JSON Schema.
   const fine = type({ "a?": "string | undefined", n: type("number").narrow((n) => n % 2 === 0) });
   tool({ name: "t", input: fine, run: () => "" });
 });
@@ -320,7 +320,7 @@ behaviour("a result matches the output schema that toStandardSchema declares", a
     tool({ name: "arktype", output: toStandardSchema(ark), run: () => ({ n: 7n, at: day }) }),
   ];
   const { client } = await connect({ handlers });
-  // The client validates the results by the schemas in the list.
+  // After listing the tools, the client validates results with the listed schemas.
   await client.listTools();
   const get = async (name: string) => (await client.callTool(name)).structuredContent;
   assertEquals(await get("parts"), {
@@ -334,7 +334,7 @@ behaviour("a result matches the output schema that toStandardSchema declares", a
   assertEquals(await get("arktype"), { n: 7, at: sent });
 });
 
-Deno.test("input: parts that JSON cannot represent are found at any position", async () => {
+Deno.test("input: parts that JSON cannot represent are found at any depth", async () => {
   const input = toStandardSchema({
     either: z.union([z.object({ k: z.literal("at"), v: z.date() }), z.object({ k: z.literal("text"), v: z.string() })]),
     maybe: z.date().nullable().optional(),
@@ -431,7 +431,7 @@ Deno.test("input: bounds and formats of other libraries are listed", async () =>
   assertEquals([s.minLength, s.maxLength], [1, 5]);
 });
 
-Deno.test("input: a type that JSON cannot represent is refused when the schema is created, with its path", () => {
+Deno.test("input: a type that JSON cannot represent is refused with its path when the schema is created", () => {
   const wrong: readonly (readonly [() => unknown, string])[] = [
     [() => toStandardSchema({ a: z.symbol() }), "JSON cannot represent symbol at a; use a string and transform it"],
     [() => toStandardSchema(z.object({ a: z.array(z.object({ b: z.instanceof(URL) })) })), "custom at a.[].b"],
@@ -456,7 +456,7 @@ const raw = {
   $defs: { deep: { type: "object", properties: { d: { type: "string", default: "e" } } } },
 } as const;
 
-Deno.test("input: defaults of raw JSON Schema are applied to missing properties before the validation", async () => {
+Deno.test("input: the defaults in raw JSON Schema are applied to missing properties before the validation", async () => {
   assertEquals(await give(raw, {}), { all: true, a: 5, named: "x" });
   const given = { a: 0, list: [{}, { b: null }], deep: {}, named: "", all: false };
   const made = { ...given, list: [{ b: { c: [] } }, { b: null }], deep: { d: "e" } };
@@ -464,7 +464,7 @@ Deno.test("input: defaults of raw JSON Schema are applied to missing properties 
   assertStringIncludes(String(await give(raw, { a: "x" })), "a: expected number");
   const [one, two] = [Object(await give(raw, { list: [{}] })), Object(await give(raw, { list: [{}] }))];
   one.list[0].b.c.push(1);
-  assertEquals(two.list[0].b.c, [], "each call has its own default");
+  assertEquals(two.list[0].b.c, [], "calls share a default value");
   assertStringIncludes(
     String(await give(raw, { list: Array(20_000).fill({}) })),
     "more than 10000 values with a default are missing; send these values",
@@ -497,17 +497,17 @@ const LENIENT: readonly (readonly [name: string, schema: Schema, args: unknown, 
   ["a set of dates", toStandardSchema({ a: z.set(z.date()) }), { a: `["${iso}"]` }, { a: new Set([day]) }],
 ];
 for (const [name, schema, args, made] of LENIENT) {
-  Deno.test(`input: lenient arguments: ${name}`, async () => {
+  Deno.test(`input: lenient arguments accept ${name}`, async () => {
     assertEquals(await give(schema, args, { lenientArguments: true }), made);
     assertEquals(await give(schema, args, { server: true }), made);
     if (JSON.stringify(args) !== JSON.stringify(made)) {
-      assert(typeof await give(schema, args) === "string", "without the option the input is refused");
+      assert(typeof await give(schema, args) === "string", "the input was accepted without the option");
       assert(typeof await give(schema, args, { server: true, lenientArguments: false }) === "string");
     }
   });
 }
 
-Deno.test("input: lenient arguments refuse text that is invalid JSON, of another type, inexact or too large", async () => {
+Deno.test("input: lenient arguments refuse text that is invalid JSON, has another type, is inexact or is too large", async () => {
   const array = z.object({
     a: z.array(z.unknown()).optional(),
     n: z.number().optional(),
@@ -604,8 +604,8 @@ behaviour("output: a shape is listed, validated and converted like an object sch
 });
 
 behaviour("output: the structured content of a full result matches the listed schema", async (connect) => {
-  // Without the changes to the schema, the client would reject both results: by zod's schema, n is always present, and
-  // no other property is allowed.
+  // By zod's own JSON Schema, n is always present and no other property is allowed. If the schema were listed without
+  // changes, the client would reject both results.
   const output = z.object({ n: z.number().default(3) });
   const rows: Record<string, Record<string, unknown>> = { missing: {}, more: { n: 1, password: "x" } };
   const row = tool({
@@ -645,7 +645,7 @@ Deno.test("output: a shape determines the types of run and of a typed client", a
   structuredContent?.n satisfies string | undefined;
   const input = { text: z.string() };
   const output = z.object({ n: z.number() });
-  // Content blocks keep literal types such as "text".
+  // Literal types such as "text" are kept in content blocks.
   const full = [
     tool({ name: "a", output, run: () => ({ content: [{ type: "text", text: "" }], structuredContent: { n: 1 } }) }),
     tool({ name: "b", input, output, run: ({ text }) => ({ content: [{ type: "text", text }], isError: true }) }),

@@ -1,15 +1,17 @@
-// The cost of validation in steps: each keyword takes steps in proportion to the message, and a short message takes few
-// steps. tests/load measures the duration of steps.
+// The cost of validation in steps. Each keyword takes steps in proportion to the size of the message, and a short
+// message takes few steps. tests/load measures how long the steps take.
 import { LIMITS } from "../../src/core/capacity/limits.ts";
 import { compileJsonSchema, countLatestSteps } from "../../src/schema/json_check.ts";
 import type { JsonSchema } from "../../src/schema/json_schema.ts";
 import { assert, assertEquals, assertLess } from "../support/std.ts";
 
-// A tenth of the size that a message may have. The number of steps depends only on the size, and not on the machine.
+// A tenth of the maximum size of a message. The number of steps depends only on the size, not on the machine.
 const values = 20_000;
 const bytes = LIMITS.request.bodyBytes / 10;
 
-/** A schema, and its worst value of a size: 1 is the largest size that the limits allow. */
+/**
+ * A schema, with a function that creates its most expensive value. The size 1 is the largest size within the limits.
+ */
 interface Worst {
   readonly schema: JsonSchema;
   readonly make: (size: number) => unknown;
@@ -28,7 +30,7 @@ const nested = (size: number) => {
   for (let i = 0; i < 100; i++) value = { next: value };
   return value;
 };
-/** Numbers that one engine, which hashes them without a secret, puts into one bucket of a set. */
+/** Numbers that have the same hash in an engine that hashes numbers without a secret, so that they collide in a set. */
 const colliding = (size: number) => {
   const found: number[] = [];
   for (let i = 0; found.length < size * 1600; i++) if ((hash(i) & 0x1fff) === 5) found.push(i);
@@ -162,17 +164,14 @@ const WORST: Record<string, Worst> = {
   "failures at depth": { schema: { ...tree, contains: { type: "string" } }, make: nested },
 };
 
-/** The maximum number of steps for any message, and for a message below 1 KiB. A step takes about 10 nanoseconds. */
+/** Maximum number of steps for any message, and for a message of less than 1 KiB. A step takes about 10 nanoseconds. */
 const MOST = 12_000_000;
 const MOST_OF_SHORT = 650_000;
-/**
- * The maximum number of steps beyond the limit that one keyword takes at once. These steps are counted before they are
- * taken.
- */
+/** Factor by which one keyword can exceed the limit on steps. Its steps are counted before they are taken. */
 const EXCESS = 1.2;
 
 for (const [name, { schema, make }] of Object.entries(WORST)) {
-  Deno.test(`schema cost: ${name}`, () => {
+  Deno.test(`schema cost: the steps for ${name} are limited`, () => {
     const check = compileJsonSchema(schema);
     const count = (size: number) => {
       const issues = check(make(size));
@@ -182,10 +181,11 @@ for (const [name, { schema, make }] of Object.entries(WORST)) {
     };
     const [quarter, half, whole] = [count(0.25), count(0.5), count(1)];
     assertLess(whole, MOST * EXCESS);
-    // The first steps are allowed for each message, and a step of the schema is taken once.
+    // The tolerance covers the first steps, which are allowed for each message, and the steps for reading the schema,
+    // which are taken once.
     if (whole < MOST) assertLess(whole - half, 2.2 * (half - quarter) + 1000, `${quarter}, ${half}, ${whole}`);
     check(0);
-    // The schema was read before, and the steps of a message do not depend on earlier messages.
+    // The schema was read before, so this message takes the same steps as before. Earlier messages have no effect.
     assertEquals(count(0.5), half);
   });
 }
@@ -199,7 +199,7 @@ const nest = (levels: number, leaf: unknown, wrap: (inner: unknown) => unknown) 
   return value;
 };
 const folder = (inner: unknown) => ({ name: "a", children: [inner] });
-/** A schema in which each of the steps down to `last` can be reached in two ways. */
+/** Creates a schema with many levels. Each level can be reached from the previous level in two ways. */
 const ladder = (last: JsonSchema, keyword: "allOf" | "anyOf" | "oneOf"): JsonSchema => ({
   ...node,
   $defs: Object.fromEntries(
@@ -211,7 +211,7 @@ const ladder = (last: JsonSchema, keyword: "allOf" | "anyOf" | "oneOf"): JsonSch
 });
 const recursive = (definition: JsonSchema): JsonSchema => ({ ...node, $defs: { node: definition } });
 
-/** A schema, a message of less than 1 KiB, and whether the message is valid. */
+/** Schemas with a message of less than 1 KiB, and whether the message is valid. */
 const SHORT: Record<string, readonly [JsonSchema, unknown, boolean | "too many steps"]> = {
   "files or folders, with a wrong leaf": [
     recursive({
@@ -323,7 +323,7 @@ const SHORT: Record<string, readonly [JsonSchema, unknown, boolean | "too many s
 };
 
 for (const [name, [schema, value, expected]] of Object.entries(SHORT)) {
-  Deno.test(`schema cost of a short message: ${name}`, () => {
+  Deno.test(`schema cost: the steps for a short message are limited: ${name}`, () => {
     assertLess(JSON.stringify(value).length, 1024);
     const [first, ...more] = compileJsonSchema(schema)(value);
     assertLess(countLatestSteps(), MOST_OF_SHORT);
@@ -335,14 +335,14 @@ for (const [name, [schema, value, expected]] of Object.entries(SHORT)) {
       assertEquals(more, []);
       assertEquals(expected, "too many steps");
     } else assertEquals(!first, expected, first?.message);
-    // A part of a longer message takes no more steps.
+    // As a part of a longer message, the value takes no more steps.
     const whole = compileJsonSchema({ properties: { x: schema.$defs ? node : schema }, $defs: schema.$defs ?? {} });
     if (schema.$defs) whole({ x: value, y: list(1000, (i) => i) });
     assertLess(countLatestSteps(), 3 * MOST_OF_SHORT);
   });
 }
 
-Deno.test("the error message about many alternatives takes only the steps for the alternatives that it shows", () => {
+Deno.test("an error message about many alternatives takes steps only for the alternatives that it shows", () => {
   const check = compileJsonSchema({ items: { oneOf: list(250, (i) => ({ const: `c${i}`, title: `Country ${i}` })) } });
   const issues = check(list(50, () => "nowhere"));
   assertEquals(issues.length, 20);
@@ -351,7 +351,7 @@ Deno.test("the error message about many alternatives takes only the steps for th
   assertLess(countLatestSteps(), 60_000);
 });
 
-Deno.test("a longer message may take more steps, and a message for a larger schema too", () => {
+Deno.test("a longer message can take more steps, and so can a message for a larger schema", () => {
   const forms = (count: number) => ({ items: { anyOf: list(count, (i) => ({ required: [`a${i}`] })) } });
   const refused = (schema: JsonSchema, value: unknown) =>
     compileJsonSchema(schema)(value).some(({ message }) => message.startsWith("cannot be checked"));
@@ -370,13 +370,13 @@ for (
     ["contains", { contains: true }, numbers(0.5)],
   ] as const
 ) {
-  Deno.test(`each visit of a part of a value takes a step, even without a schema for it: ${name}`, () => {
+  Deno.test(`each visit to a part of a value takes a step, even if no schema applies to the part: ${name}`, () => {
     compileJsonSchema({ allOf: list(20, () => ({ ...form })) })(value);
     assertLess(20 * values * 0.5, countLatestSteps());
   });
 }
 
-Deno.test("a long list is accepted by a schema that visits its items twice", () => {
+Deno.test("a schema that visits each item twice accepts a long list", () => {
   const schema = { allOf: [{ items: true }, { uniqueItems: true }], unevaluatedItems: false };
   assertEquals(compileJsonSchema(schema)(numbers(1)), []);
 });

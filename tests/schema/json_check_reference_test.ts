@@ -1,4 +1,4 @@
-// Verdicts on random schemas and values, compared with an evaluator that caches no outcome and takes every step.
+// Compares verdicts on random schemas and values with an evaluator that caches nothing and takes every step.
 import { compileJsonSchema, countLatestSteps } from "../../src/schema/json_check.ts";
 import type { JsonSchema } from "../../src/schema/json_schema.ts";
 import { type Random, random } from "../support/random.ts";
@@ -13,7 +13,7 @@ const isObject = (value: unknown): value is Json =>
   typeof value === "object" && value !== null && !Array.isArray(value);
 const record = (entries: readonly (readonly [string, unknown])[]): Json => {
   const made: Json = {};
-  // Assigning `__proto__` would not add a property.
+  // Assigning to `__proto__` would not add a property.
   for (const [name, value] of entries) {
     Object.defineProperty(made, name, { value, enumerable: true, configurable: true, writable: true });
   }
@@ -73,10 +73,12 @@ const isType = (value: unknown, type: unknown) =>
     ? Number.isInteger(value)
     : type === (value === null ? "null" : Array.isArray(value) ? "array" : typeof value);
 
-/** Returns the names and positions that a valid value has evaluated, or `undefined` if the value is not valid. */
+/**
+ * Returns the property names and positions that a valid value has evaluated, or `undefined` if the value is not valid.
+ */
 function evaluate(schema: unknown, value: unknown, root: JsonSchema): Set<unknown> | undefined {
   if (typeof schema === "boolean") return schema ? new Set() : undefined;
-  const keywords = schema as JsonSchema; // The value was created above.
+  const keywords = schema as JsonSchema; // The cast is safe, because this test has created the schema.
   const seen = new Set<unknown>();
   const fits = (part: unknown, of: unknown) => evaluate(part, of, root) !== undefined;
   const applies = (part: unknown) => {
@@ -135,7 +137,7 @@ function evaluate(schema: unknown, value: unknown, root: JsonSchema): Set<unknow
   return isValid ? seen : undefined;
 }
 
-/** A value that takes enough steps for the validator to start caching outcomes. */
+/** A value that takes so many steps that the validator caches outcomes. */
 const LONG = times(2500, () => 0);
 
 Deno.test("verdicts equal the verdicts of an evaluator that takes every step, with and without cached outcomes", () => {
@@ -149,7 +151,7 @@ Deno.test("verdicts equal the verdicts of an evaluator that takes every step, wi
     try {
       checks = wholes.map((whole) => compileJsonSchema(whole));
     } catch {
-      continue; // A circular reference.
+      continue; // The reference is circular.
     }
     for (const value of times(6, () => makeValue(source, 4))) {
       const isValid = evaluate(z, value, wholes[0]) !== undefined;

@@ -14,7 +14,7 @@ function issues(schema: JsonSchema, value: unknown): string[] {
   return compileJsonSchema(schema)(value).map(({ path, message }) => `${path}: ${message}`);
 }
 
-/** Values parsed by JSON.parse, so that `__proto__` is an ordinary property. */
+/** Values are parsed with JSON.parse, so that `__proto__` is an ordinary property. */
 const json = JSON.parse;
 
 type Case = readonly [schema: JsonSchema, valid: readonly unknown[], invalid: readonly unknown[]];
@@ -380,17 +380,18 @@ for (const [name, cases] of Object.entries(CASES)) {
       }
       for (const value of invalid) {
         assert(check(value).length > 0, `${JSON.stringify(schema)} takes ${JSON.stringify(value)}`);
-        // One validator serves all calls: a failed validation leaves no state behind.
+        // The same validator must accept a valid value after a failure, which shows that a failure leaves no state
+        // behind.
         if (valid.length) assertEquals(check(valid[0]), []);
       }
     }
   });
 }
 
-Deno.test("json schema: the schema of a tool with all kinds of keywords", async () => {
+Deno.test("json schema: a tool's schema can use all kinds of keywords", async () => {
   await using client = await connectTest(everything);
   const tool = (await client.listTools()).find(({ description }) => description?.includes("only raw JSON Schema"));
-  const schema = tool?.inputSchema as JsonSchema; // The example uses raw JSON Schema.
+  const schema = tool?.inputSchema as JsonSchema; // The cast is safe, because the example uses raw JSON Schema.
   assert(fits(schema, { name: "x", contactMethod: "phone", phone: "1", address: { city: "y" } }));
   assert(fits(schema, { email: "x" }));
   assertEquals(issues(schema, { name: 1, address: { city: 2 }, phone: "1", fax: "2" }), [
@@ -454,7 +455,7 @@ Deno.test("json schema: there are at most twenty issues, each of limited length"
   assertEquals(compileJsonSchema({ items: { anyOf: [{ const: 1 }, { const: 2 }] } })(Array(100).fill(3)).length, 20);
 });
 
-Deno.test("json schema: an unusable schema is refused at its definition, with a remedy", () => {
+Deno.test("json schema: an unusable schema is refused with a remedy when it is defined", () => {
   let deep: JsonSchema = {};
   for (let i = 0; i < 10_000; i++) deep = { allOf: [deep] };
   let nested: JsonSchema = {};
@@ -513,7 +514,7 @@ Deno.test("json schema: an unusable schema is refused at its definition, with a 
   for (const [schema, reason] of cases) {
     const { message } = assertThrows(() => compileJsonSchema(schema), TypeError, reason);
     assert(message.startsWith("Cannot use JSON Schema: "), message);
-    assert(message.includes(";"), `${message} states no remedy`);
+    assert(message.includes(";"), `the message states no remedy: ${message}`);
     assertLess(message.length, 250);
   }
 });
@@ -535,9 +536,9 @@ Deno.test("json schema: a reference that looks circular but descends into the va
   assert(fits({ anyOf: Array.from({ length: 9999 }, () => ({})) }, []));
 });
 
-Deno.test("json schema: hostile values cost bounded time and memory", () => {
-  // Each level doubles the number of paths to the last level: 2^28 steps without a limit, and the outcome for a text is
-  // not cached.
+Deno.test("json schema: the time and memory for hostile values are limited", () => {
+  // Each level doubles the number of paths to the last level. Without a limit, this takes 2^28 steps, because the
+  // outcome for a text is not cached.
   const $defs: Record<string, JsonSchema> = { x28: { type: "string" } };
   for (let i = 0; i < 28; i++) {
     $defs[`x${i}`] = { allOf: [{ $ref: `#/$defs/x${i + 1}` }, { $ref: `#/$defs/x${i + 1}` }] };
@@ -545,10 +546,10 @@ Deno.test("json schema: hostile values cost bounded time and memory", () => {
   const exploding = { $ref: "#/$defs/x0" };
   const refusal = "cannot be checked: it takes too many steps; send a smaller value, or a value with fewer levels";
   assertEquals(issues({ ...exploding, $defs }, "x"), [`: ${refusal}`]);
-  // Exceeding the limit must not count as a success where `not` expects a failure.
+  // Exceeding the limit must not count as the failure that `not` expects.
   assertEquals(issues({ not: exploding, $defs }, "x"), [`: ${refusal}`]);
 
-  // Exceeding the limit must not affect the next check either.
+  // Exceeding the limit must not affect the next check.
   const check = compileJsonSchema({ properties: { a: { not: exploding }, b: { type: "number" } }, $defs });
   assertEquals(check({ a: "x" }).length, 1);
   assertEquals(check({ b: "" }), [{ path: "b", message: "expected number, got string" }]);
@@ -563,7 +564,7 @@ Deno.test("json schema: hostile values cost bounded time and memory", () => {
   assert(fits({ items: { required: ["i"] }, uniqueItems: true }, numbers));
 });
 
-Deno.test("json schema: a schema with very many anchors compiles in bounded time", () => {
+Deno.test("json schema: the time for compiling a schema with very many anchors is limited", () => {
   const names = Array.from({ length: 4000 }, (_, i) => `a${i}`);
   const schema = {
     properties: Object.fromEntries(names.map((name) => [name, { $ref: `#${name}` }])),
@@ -652,7 +653,7 @@ Deno.test("json schema: invariants hold for random schemas and values", () => {
   }
 });
 
-Deno.test("uniqueItems compares values as JSON does", () => {
+Deno.test("uniqueItems compares values as JSON values", () => {
   const all = ["1", 1, "01", "=1", "==1", "1e0", "1.0", "", "a", true, null, {}, [], [1], ["1"], ["1,2"], [1, 2], 0];
   const more = [
     { a: 1, b: 2 },
@@ -682,7 +683,7 @@ Deno.test("uniqueItems compares values as JSON does", () => {
   assertEquals(issues(unique, texts.slice(1)), []);
 });
 
-Deno.test("an object with very many keys is checked by every keyword, and again after a change", () => {
+Deno.test("every keyword checks an object with very many keys, and checks the object again after a change", () => {
   const many: Record<string, unknown> = Object.fromEntries(Array.from({ length: 200 }, (_, i) => [`k${i}`, i]));
   const schema = {
     allOf: [{ properties: { k0: {} } }, { minProperties: 200, maxProperties: 200 }],

@@ -18,7 +18,7 @@ import {
 const input = { use: "input", place: 'tool "add"' } as const;
 const output = { use: "output", place: 'tool "add"' } as const;
 
-/** The same schema, `{ a: number, b?: string }`, in every supported library. */
+/** By library, the schema `{ a: number, b?: string }`. */
 const SCHEMAS: Record<string, Schema> = {
   zod: z.object({ a: z.number(), b: z.string().optional() }),
   "zod/mini": mini.toJSONSchema(mini.object({ a: mini.number(), b: mini.optional(mini.string()) })),
@@ -33,11 +33,11 @@ function checkNow(schema: Schema, value: unknown): Checked {
   return checked;
 }
 
-// The validator of raw JSON Schema is loaded with the first value.
+// Load the validator for raw JSON Schema, which is loaded with the first value.
 for (const schema of Object.values(SCHEMAS)) await compileSchema(schema, input).validate({});
 
 for (const [name, schema] of Object.entries(SCHEMAS)) {
-  Deno.test(`schema: ${name} converts to JSON Schema and validates synchronously`, () => {
+  Deno.test(`schema: ${name} is converted to JSON Schema, and validates synchronously`, () => {
     const json = compileSchema(schema, input).json();
     assertEquals(json, {
       type: "object",
@@ -56,7 +56,7 @@ for (const [name, schema] of Object.entries(SCHEMAS)) {
   });
 }
 
-Deno.test("schema: the problem names each field", () => {
+Deno.test("schema: the error names each invalid field", () => {
   assertEquals(checkNow(SCHEMAS["JSON Schema"], { b: 1 }).problem, "b: expected string, got number; a: required");
   assertEquals(
     checkNow(z.object({ list: z.array(z.object({ n: z.number() })) }), { list: [{ n: 1 }, { n: "x" }] }).problem,
@@ -66,7 +66,7 @@ Deno.test("schema: the problem names each field", () => {
   assertEquals(problem, 'list[0]: Invalid type: Expected number but received "x"');
 });
 
-Deno.test("schema: a problem has at most two kilobytes, however many issues there are", async () => {
+Deno.test("schema: the error has at most two kilobytes, however many issues there are", async () => {
   const many = { a: Array.from({ length: 10_000 }, () => "世".repeat(50)) };
   const schemas: Schema[] = [
     z.object({ a: z.array(z.number()) }),
@@ -87,7 +87,7 @@ Deno.test("schema: a problem has at most two kilobytes, however many issues ther
   assert(twenty?.endsWith("a[19]: Invalid input: expected number, received string"), twenty);
 });
 
-Deno.test("schema: the parsed value is the output of the schema", () => {
+Deno.test("schema: the parsed value is the schema's output", () => {
   const schema = z.object({
     n: z.coerce.number(),
     on: z.boolean().default(true),
@@ -107,7 +107,7 @@ Deno.test("schema: an asynchronous schema returns a promise", async () => {
   assertEquals(await validate({ a: "no" }), { problem: "a: Invalid input" });
 });
 
-Deno.test("schema: an error thrown by the schema's own code is not swallowed", async () => {
+Deno.test("schema: an error that the schema's own code throws is passed on", async () => {
   const boom = z.string().refine(() => {
     throw new RangeError("mine");
   });
@@ -115,7 +115,7 @@ Deno.test("schema: an error thrown by the schema's own code is not swallowed", a
   await assertRejects(async () => await validate({ a: "x" }), RangeError, "mine");
 });
 
-Deno.test("schema: the JSON Schema is created on demand, and once", () => {
+Deno.test("schema: the JSON Schema is created once, when it is first needed", () => {
   let made = 0;
   const schema: StandardSchema = {
     "~standard": {
@@ -143,7 +143,7 @@ Deno.test("schema: a raw JSON Schema is listed unchanged", () => {
   assertStrictEquals<JsonSchema>(compileSchema(schema, input).json(), schema);
 });
 
-Deno.test("schema: an input schema must accept objects, and a union of objects is declared as an object", () => {
+Deno.test("schema: an input schema must accept objects, and a union of objects is listed with the type object", () => {
   const union = z.discriminatedUnion("kind", [
     z.object({ kind: z.literal("a"), n: z.number() }),
     z.object({ kind: z.literal("b"), s: z.string() }),
@@ -170,7 +170,7 @@ Deno.test("schema: an input schema must accept objects, and a union of objects i
   assertEquals(compileSchema(z.array(z.string()), output).json(), { type: "array", items: { type: "string" } });
 });
 
-Deno.test("schema: a schema that JSON Schema cannot express is refused with the path and the library's remedy", () => {
+Deno.test("schema: a schema that JSON Schema cannot express is refused with the path and a remedy for the library", () => {
   const cases: [schema: unknown, remedy: string][] = [
     [v.object({ a: v.number() }), "toStandardSchema() from @x/mcp/schema"],
     [mini.object({ a: mini.number() }), "toStandardSchema() from @x/mcp/schema"],
@@ -181,7 +181,7 @@ Deno.test("schema: a schema that JSON Schema cannot express is refused with the 
     [{ type: "object", properties: { a: { pattern: "(" } } }, "correct it"],
   ];
   for (const [schema, remedy] of cases) {
-    // The cast simulates a caller without types.
+    // The cast simulates a caller in plain JavaScript.
     const { message } = assertThrows(
       () => compileSchema(schema as Schema, input),
       TypeError,
@@ -198,7 +198,7 @@ Deno.test("schema: a schema that JSON Schema cannot express is refused with the 
   assertInstanceOf(cause, Error);
 });
 
-Deno.test("schema: types follow the schema", () => {
+Deno.test("schema: TypeScript types follow the schema", () => {
   const schema = z.object({ n: z.string().transform(Number), on: z.boolean().default(true) });
   const made: Infer<typeof schema> = { n: 5, on: false };
   const taken: InferInput<typeof schema> = { n: "5" };

@@ -1,4 +1,4 @@
-// Shapes whose parts fail in several ways at once.
+// Shapes in which several parts fail at the same time.
 import { validateShape } from "../../src/schema/shape.ts";
 import type { StandardSchema } from "../../src/schema/schema.ts";
 import { assertThrows } from "../support/std.ts";
@@ -8,7 +8,7 @@ function part(validate: StandardSchema["~standard"]["validate"]): StandardSchema
   return { "~standard": { version: 1, vendor: "test", validate } };
 }
 
-Deno.test("a part of a shape that throws does not leave an unhandled rejection of another part", async () => {
+Deno.test("a part of a shape that throws causes no unhandled rejection of another part", async () => {
   const shape = {
     a: part(() => Promise.reject(new Error("late"))),
     b: part(() => {
@@ -16,6 +16,6 @@ Deno.test("a part of a shape that throws does not leave an unhandled rejection o
     }),
   };
   assertThrows(() => validateShape(shape, {}), Error, "at once");
-  // An unhandled rejection would fail this test.
+  // An unhandled rejection in these turns would fail the test.
   await turn(10);
 });

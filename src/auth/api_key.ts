@@ -44,8 +44,8 @@ export interface KeyOwner extends CallerFacts {
 /** Options of {@linkcode apiKey}. Only `keys` is required. */
 export interface ApiKeyOptions {
   /**
-   * An object that maps the id of each caller to the caller's key, or a function that finds the owner of a key. If the
-   * object contains only the key of a caller, the caller has no scopes.
+   * An object that maps the id of each caller to the caller's key or to an {@linkcode ApiKeyCaller}, or a function that
+   * finds the owner of a key. A caller for whom the object contains only a key has no scopes.
    *
    * `apiKey` throws if a key is `undefined`, for example because an environment variable is not set.
    */
@@ -65,8 +65,8 @@ export interface ApiKeyOptions {
   /** The `realm` parameter of the challenge. By default, the challenge has no `realm`. */
   readonly realm?: string;
   /**
-   * Text before the colon in the ids of principals. If `auth` is a list with several `apiKey()` schemes, each needs a
-   * different prefix. Defaults to `apikey`.
+   * Text before the colon in the ids of principals. If `auth` is a list with several `apiKey()` schemes, each scheme
+   * needs a different prefix. Defaults to `apikey`.
    */
   readonly prefix?: string;
 }
@@ -77,8 +77,8 @@ const OPTIONS: KnownOptions<keyof ApiKeyOptions> = {
 };
 
 /**
- * Authenticates callers by API keys. The id of a principal is `apikey:` followed by the caller's id. Set `prefix` to
- * replace `apikey`.
+ * Authenticates callers by API keys. The id of a principal is `apikey:` followed by the caller's id. The option
+ * `prefix` replaces `apikey`.
  *
  * ```ts
  * import { createServer } from "@x/mcp";
@@ -97,7 +97,7 @@ export function apiKey(options: ApiKeyOptions): Authentication {
   checkSecrets(keys, 'Cannot use the API keys: keys must be a function or an object such as { ada: "…" }');
   checkPrefix(prefix, "apiKey()");
   const isBearer = header.toLowerCase() === "authorization";
-  // Use the spelling that most clients send, because Deno finds a header faster if the letter case matches.
+  // Use the letter case that most clients send, because Deno finds a header faster if the letter case matches.
   const places: Places = {
     header: isBearer ? "Authorization" : header,
     scheme: isBearer ? "Bearer" : undefined,
@@ -121,7 +121,7 @@ export function apiKey(options: ApiKeyOptions): Authentication {
   };
 }
 
-/** Where requests contain the key, and what `authenticate` needs to create a principal or a refusal. */
+/** The places that may contain the key, and the values from which principals and refusals are created. */
 interface Finding {
   readonly places: Places;
   readonly challenge: Challenge;

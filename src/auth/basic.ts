@@ -33,8 +33,8 @@ export type VerifyUser = (
 /** Options of {@linkcode basicAuth}. Only `users` is required. */
 export interface BasicAuthOptions {
   /**
-   * An object that maps the name of each user to the user's password, or a function that verifies a name and a
-   * password. If the object contains only the password of a user, the user has no scopes.
+   * An object that maps the name of each user to the user's password or to a {@linkcode BasicUser}, or a function that
+   * verifies a name and a password. A user for whom the object contains only a password has no scopes.
    *
    * `basicAuth` throws if a password is `undefined`, for example because an environment variable is not set.
    */
@@ -115,8 +115,8 @@ function toVerifier(verify: VerifyUser, challenge: Challenge): Verify {
   };
 }
 
-// Reject lists and class instances. All facts are optional, so any object would otherwise authenticate the user, even
-// an empty list of rows from a database.
+// Reject lists and class instances. All facts are optional, so any object would otherwise authenticate the user,
+// including an empty list of database rows.
 function toUser(name: string, found: object): Principal {
   if (isObject(found) && isPlain(found)) return toPrincipal(PREFIX, name, found);
   throw new TypeError(
@@ -126,8 +126,8 @@ function toUser(name: string, found: object): Principal {
 }
 
 /**
- * Decodes Base64 to text with one character per byte. Returns an empty text if the Base64 is invalid. An empty text
- * never matches a user, because the text lacks the colon between name and password.
+ * Decodes Base64 to text with one character per byte. Returns an empty text for invalid Base64. The empty text matches
+ * no user, because it lacks the colon between name and password.
  */
 function decode(credential: string): string {
   try {

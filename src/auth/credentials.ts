@@ -7,7 +7,7 @@ import { isPromiseLike } from "../protocol/promises.ts";
 import { type AuthRefusal, type Challenge, isRefusal, refuseRequest } from "../core/auth.ts";
 import type { Principal } from "../core/call/context.ts";
 
-/** Where a request may contain a credential. */
+/** The places where a request may contain a credential. */
 export interface Places {
   /** Name of the header that may contain the credential. */
   readonly header: string;
@@ -89,7 +89,7 @@ export function toCaller<T extends object>(
   return isPromiseLike(found) ? Promise.resolve(found).then(toOne) : toOne(found);
 }
 
-/** Creates the refusal for an unknown credential. */
+/** Creates the refusal of a request with an unknown credential. */
 export function toUnknown(challenge: Challenge): AuthRefusal {
   return refuseRequest(401, {
     challenge: toError(challenge, "invalid_token"),
@@ -97,7 +97,7 @@ export function toUnknown(challenge: Challenge): AuthRefusal {
   });
 }
 
-// Compares the exact spelling first, because nearly all clients spell the scheme as in the standard.
+// Compares the scheme case-sensitively first, because nearly all clients spell the scheme as in the standard.
 function withoutScheme(value: string, scheme: string): string | undefined {
   const { length } = scheme;
   if (value[length] !== " ") return;

@@ -30,8 +30,8 @@ export interface CustomAuthOptions extends Credentials {
    */
   readonly form?: "bearer" | "dpop" | "basic" | { readonly header: string };
   /**
-   * Text before the colon in the ids of principals. If `auth` is a list, at most one `customAuth` may omit the prefix;
-   * otherwise, two schemes could return the same id. By default, ids have no prefix.
+   * Text before the colon in the ids of principals. If `auth` is a list, at most one `customAuth` scheme may omit the
+   * prefix, because two schemes without a prefix could return the same id. By default, ids have no prefix.
    */
   readonly prefix?: string;
   /**
@@ -87,7 +87,7 @@ const CHALLENGES: Readonly<Record<"bearer" | "dpop" | "basic", Challenge>> = {
  * export default createServer({ name: "notes", version: "1.0.0", auth });
  * ```
  *
- * @throws {TypeError} if an option is unknown. If a misspelled option were ignored, handlers could see the credentials.
+ * @throws {TypeError} if an option is unknown. Ignoring a misspelled option could reveal the credentials to handlers.
  */
 export function customAuth(verify: Authenticate, options: CustomAuthOptions = {}): Authentication {
   checkOptions("use customAuth()", options, OPTIONS);
@@ -108,7 +108,7 @@ export function customAuth(verify: Authenticate, options: CustomAuthOptions = {}
   };
 }
 
-/** What the `form` option determines. */
+/** The values that the `form` option determines. */
 interface Form {
   /** Names of the headers with credentials, without `Authorization`. */
   readonly names: readonly string[];

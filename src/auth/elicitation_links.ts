@@ -25,13 +25,13 @@ export interface ElicitationLinksOptions {
    */
   readonly secret?: string | readonly string[];
   /**
-   * Name of the server that creates the links. Required with `secret`. The name prevents servers that share a secret
-   * from opening each other's links.
+   * Name of the server that creates the links. Required with `secret`. Because of the name, servers that share a secret
+   * cannot open each other's links.
    */
   readonly server?: string;
   /**
    * Store that records which single-use links were opened. Required for single-use links if the pages and the server
-   * run in different processes. By default, the record is kept in memory.
+   * run in different processes. By default, this record is kept in memory.
    */
   readonly store?: Store;
   /** Lifetime of a link in milliseconds. Defaults to 600,000 (10 minutes). */
@@ -62,10 +62,10 @@ const LINK: KnownOptions<keyof ElicitationLinkOptions> = {
   names: { message: true, url: true, data: true, singleUse: "boolean" },
 };
 
-/** Creates links that are bound to a user, and opens the links at the page. */
+/** Creates links that are bound to a user, and opens such links in the code of the page. */
 export interface ElicitationLinks {
   /**
-   * Asks the user to open a page, like `ctx.elicitUrl`. Only the caller of `ctx` can use the link.
+   * Asks the user to open a page, like `ctx.elicitUrl`. Only the caller to whom `ctx` belongs can use the link.
    *
    * @throws {McpError} with code -31401 if the caller is not authenticated.
    */
@@ -154,8 +154,8 @@ export function elicitationLinks(options: ElicitationLinksOptions = {}): Elicita
       checkOptions(`ask the user to open a page`, options, LINK);
       const { message, url, data = null, singleUse = false } = options;
       const { id: principal } = requirePrincipal(ctx);
-      // Store the link with `ctx.once`: when a handler runs again, it must send the same elicitation, but each sealing
-      // returns a different text.
+      // Keep the link with `ctx.once`, because sealing the data again would return a different link. When the handler
+      // runs again, it must send the same elicitation.
       const link = await ctx.once(`link of ${key}`, async () => {
         const page = new URL(url);
         const use = singleUse ? await spent.make(`principal ${principal}`, !!store) : undefined;

@@ -40,8 +40,8 @@ export function toPrincipal(prefix: string, id: string, facts: CallerFacts = {})
 }
 
 /**
- * Returns a function that throws if no caller has the scopes that a handler requires. Only an authentication scheme
- * that knows all callers at startup can use this check.
+ * Returns a function that throws if no caller has the scopes that a handler requires. Only authentication schemes that
+ * know all their callers at startup can use this function.
  */
 export function checkFor(callers: readonly Principal[]): NonNullable<Authentication[typeof CHECK_HANDLER]> {
   // Do not use an arrow function, because `this` may be a copy of the authentication with its own `satisfies`.

@@ -1,6 +1,6 @@
 /**
  * Combines several authentication schemes into one. The form of a credential decides which scheme checks the
- * credential. If this scheme refuses the credential, no other scheme tries it.
+ * credential. If this scheme refuses the credential, no other scheme checks it.
  *
  * @module
  */
@@ -100,8 +100,8 @@ function checkForms(one: Listed, other: Listed): void {
   throw new TypeError(`Cannot create a server: ${one.label} and ${other.label} both accept ${shared}; ${OTHER_FORM}`);
 }
 
-// Two schemes may share the `cookie` header if each scheme names its cookies, because the cookies are compared
-// separately.
+// Two schemes may share the `cookie` header if each scheme names its cookies, because the names of the cookies are
+// compared separately.
 function isOfBoth(form: string, ...both: readonly Listed[]): boolean {
   return form === "the header cookie" && both.every(({ headers }) => !headers.includes("cookie"));
 }
@@ -137,8 +137,8 @@ class SchemeList implements Authentication {
       cookies: list.flatMap(({ cookies }) => cookies),
       query: list.flatMap(({ query }) => query),
     };
-    // A handler is unusable only if no scheme has a caller with the handler's scopes. If a scheme does not know all its
-    // callers, this cannot be checked.
+    // No caller can use a handler if no scheme has a caller with the handler's scopes. Check this only if every scheme
+    // knows all its callers.
     if (list.every(({ auth }) => auth[CHECK_HANDLER])) this[CHECK_HANDLER] = this.#checkHandler;
     if (list.some(({ auth }) => auth.renew)) {
       this.renew = (principal) => this.#ownerOf(principal)?.auth.renew?.(principal);
@@ -178,7 +178,7 @@ class SchemeList implements Authentication {
     return this.#refuse(one, refuseRequest(401, { challenge, reason: EXPIRED }), facts);
   }
 
-  /** Adds the challenges of the other schemes to a refusal by `one`. */
+  /** Adds the challenges of the other schemes to a refusal by the scheme `one`. */
   #refuse(one: Listed, refusal: AuthRefusal, facts: AuthFacts): AuthRefusal {
     const own = refusal.challenges ?? readChallenges(one.auth, facts);
     const challenges = this.#list.flatMap((each) => each === one ? own : readChallenges(each.auth, facts));
@@ -240,7 +240,7 @@ class SchemeList implements Authentication {
 
 const NOTHING = "it has no credentials that the server accepts";
 
-/** Tests whether a request has a credential for a scheme, even if the credential is empty. */
+/** Tests whether a request has a credential for a scheme. An empty credential counts too. */
 function isFor({ schemes, headers, cookies, query }: Listed, request: Request, authorization: string | null): boolean {
   const { headers: given, url } = request;
   if (authorization !== null && takes(schemes, authorization)) return true;

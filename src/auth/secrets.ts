@@ -1,6 +1,6 @@
 /**
- * Finds callers by their secrets. Compares digests instead of secrets, so that the duration of a lookup reveals nothing
- * about a secret.
+ * Finds callers by their secrets. Compares digests instead of secrets, so that the response time reveals nothing about
+ * a secret.
  *
  * @module
  */
@@ -17,7 +17,7 @@ export class KnownSecrets<T> {
   readonly #known: ReadonlyMap<string, T>;
 
   /**
-   * `state` is the beginning of error messages.
+   * Error messages begin with `state`.
    *
    * @throws {TypeError} if there are no secrets, or if two secrets are the same.
    */
@@ -38,14 +38,14 @@ export class KnownSecrets<T> {
     return this.#known.get(digest(given));
   }
 
-  /** The distinct values of all secrets. */
+  /** The values of all secrets, without duplicates. */
   get values(): readonly T[] {
     return [...new Set(this.#known.values())];
   }
 }
 
-// The constants of SHA-256: the first 32 bits of the fractional parts of the roots of the first 64 primes. The
-// constants are computed, because a wrong digit in a table is easy to overlook.
+// The constants of SHA-256: the first 32 bits of the fractional parts of the cube roots of the first 64 primes. The
+// constants are computed, because a wrong digit in a table would be easy to overlook.
 const ROUNDS = new Int32Array(64);
 const INITIAL = new Int32Array(8);
 for (let n = 2, count = 0; count < 64; n++) {

@@ -1,8 +1,8 @@
 /**
  * Counts the calls of each client across all instances.
  *
- * For each call, the server appends an entry to a log in the store, which exists for each client and period. The store
- * returns the number of the entry as its id, so each call requires only one store operation.
+ * The store has one log per client and period. For each call, the server appends an entry to the log. The store returns
+ * the number of the entry as its id, so each call requires only one store operation.
  *
  * @module
  */

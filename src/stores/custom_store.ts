@@ -1,6 +1,6 @@
 /**
- * Creates a store from an engine. The store connects on first use, checks limits, sets a deadline for each operation,
- * and reads topics.
+ * Creates a store from an engine. The store connects to the engine on first use, checks limits, sets a timeout for each
+ * operation, and reads topics.
  *
  * @module
  */
@@ -39,7 +39,7 @@ import { ProcessLease } from "./process_lease.ts";
 import { Subscription } from "./subscription.ts";
 import { Topics } from "./topics.ts";
 
-/** Options of a store. All options are optional. */
+/** Options of a store, each of which is optional. */
 export interface StoreOptions {
   /**
    * Timeout of an operation, in milliseconds. The timeout of an attempt to connect is five times as long. Defaults to
@@ -47,8 +47,8 @@ export interface StoreOptions {
    */
   readonly timeoutMs?: number;
   /**
-   * Milliseconds between two reads of a topic. The store reads topics regularly, because `listen` of the engine may
-   * miss an entry. Defaults to 1000, or to 50 for an engine without `listen`.
+   * Milliseconds between two reads of a topic. The store reads topics regularly, because the engine's `listen` may not
+   * report an entry. Defaults to 1000, or to 50 for an engine without `listen`.
    */
   readonly pollMs?: number;
   /** Maximum size of a value or entry, in bytes of UTF-8. Defaults to 1 MiB. An engine can set a lower limit. */
@@ -60,9 +60,9 @@ export interface StoreOptions {
   /** Maximum number of subscriptions to topics. Defaults to 10,000. */
   readonly subscriptions?: number;
   /**
-   * Milliseconds after which other processes consider this process ended if it stops renewing its lease in the store.
-   * The process renews the lease three times per `leaseMs` while it runs calls for which other processes wait. Defaults
-   * to 5000.
+   * Milliseconds after which other processes assume that this process has ended if it stops renewing its lease in the
+   * store. The process renews the lease three times per `leaseMs` while it runs calls for which other processes may
+   * wait. Defaults to 5000.
    */
   readonly leaseMs?: number;
 }
@@ -123,7 +123,7 @@ const MAX_TTL_MS = 31_536_000_000;
 /** Maximum number of entries in a topic, and the time to live of an entry in milliseconds. */
 const TOPIC = { max: 1000, ttlMs: 3_600_000 };
 
-/** Average milliseconds before each retry of a failed operation. */
+/** Average milliseconds before the first, second, third and fourth retry of a failed operation. */
 const REPEAT_MS = [5, 10, 20, 40];
 
 /** Timeout of an attempt to connect, as a multiple of `timeoutMs`. */
@@ -142,7 +142,7 @@ export interface EngineFacts {
 
 type Operation<T> = (engine: StoreEngine, options: EngineOptions) => Awaitable<T>;
 
-/** A store that uses an engine. Operations return synchronously if the engine's method does. */
+/** A store that uses an engine. An operation returns synchronously if the engine's method returns synchronously. */
 export class CustomStore implements Store {
   readonly [INTERNALS]: StoreInternals;
   readonly lease: ProcessLease;
@@ -382,15 +382,15 @@ export class CustomStore implements Store {
     const listening = this.#run("listen", (engine) => started = engine.listen?.(onRing, onLost));
     if (!(listening instanceof Promise)) return listening;
     return listening.catch((error) => {
-      // Stop a listener that starts only after the deadline, because nothing else would stop it.
+      // Stop a listener that starts only after the timeout, because no other code would stop it.
       Promise.resolve(started).then((stop) => stop?.()).catch(() => {});
       throw error;
     });
   }
 
   /**
-   * Runs an operation. Returns its result synchronously if the engine does. Otherwise the operation fails after
-   * `timeoutMs`.
+   * Runs an operation. If the engine returns synchronously, returns the result synchronously. Otherwise the operation
+   * has a timeout of `timeoutMs`.
    */
   #run<T>(operation: string, run: Operation<T>, { isCounted }: Count = COUNTED): Awaitable<T> {
     if (this.#isClosed) throw new Error(`Cannot ${operation}: the store is closed`);
@@ -457,8 +457,8 @@ export class CustomStore implements Store {
       (cause) => {
         if (!isPending) return;
         settle();
-        // Do not count this as a failure of the connection: the engine has responded that the operation can never
-        // succeed.
+        // Do not count a final error as a failure of the connection, because the engine has responded: the operation
+        // can never succeed.
         if (isFinal(cause)) return reject(cause);
         this.#connection.fail(engine);
         reject(new Error(`Cannot ${operation}: the store's engine has failed; see the cause`, { cause }));
@@ -469,7 +469,7 @@ export class CustomStore implements Store {
 
   #checkValue(operation: string, value: string): void {
     const { valueBytes } = this.#options;
-    // Some engines cut off a text at this character.
+    // Some engines truncate a text at U+0000.
     if (value.includes("\0")) throw new RangeError(`Cannot ${operation}: the value contains U+0000`);
     // UTF-8 cannot represent a lone surrogate, so most engines would change the value.
     if (!value.isWellFormed()) throw new RangeError(`Cannot ${operation}: the value contains a lone surrogate`);
@@ -484,7 +484,7 @@ interface Count {
 }
 
 const COUNTED: Count = { isCounted: true };
-/** Reads of topics are not counted, because the number of subscriptions limits them. */
+/** Reads of topics are not counted, because the limit `subscriptions` already limits the number of reads. */
 const UNCOUNTED: Count = { isCounted: false };
 
 /** An operation whose result is not available synchronously. */
@@ -495,8 +495,7 @@ interface Run<T> extends Count {
   readonly first?: Promise<T>;
 }
 
-// Retries an operation, but not after its caller has received an error: a retry could then undo the caller's next
-// write.
+// Retries an operation until its caller has received an error. A later retry could undo the caller's next write.
 async function repeat<T>(
   attempt: () => Promise<T>,
   { first, isWanted }: { readonly first?: Promise<T>; readonly isWanted: (error?: unknown) => boolean },
@@ -515,7 +514,7 @@ async function repeat<T>(
   return await result;
 }
 
-// Tests whether an error comes from a working engine, so that a retry would fail too.
+// Tests whether a working engine has rejected the operation, so that a retry would fail too.
 function isFinal(error: unknown): boolean {
   return error instanceof RangeError || error instanceof TypeError;
 }
@@ -599,8 +598,8 @@ function checkSize(operation: string, value: string, { valueBytes = Infinity }: 
 }
 
 /**
- * Rounds a time to live up to whole milliseconds, because some engines reject or misread fractions. Throws if it is out
- * of range.
+ * Rounds a time to live up to whole milliseconds, because some engines reject or misread fractions. Throws if the time
+ * to live is out of range.
  */
 function toWholeTtl(operation: string, ttlMs: number): number {
   if (ttlMs > 0 && ttlMs <= MAX_TTL_MS) return Math.ceil(ttlMs);

@@ -44,7 +44,7 @@ export interface DenoKvEntry {
   readonly versionstamp: string | null;
 }
 
-/** A transaction: changes that all take effect, or none of them. */
+/** An atomic transaction: either all of its changes take effect, or no change does. */
 export interface DenoKvAtomic {
   /** Adds a condition: the keys must have these versions. */
   check(...checks: { key: DenoKvKey; versionstamp: string | null }[]): this;
@@ -102,20 +102,21 @@ const READ_KEYS = 10;
 const DROPPED = 20;
 /** Maximum number of keys that one commit of `#clear` deletes. */
 const CLEARED = 500;
-/** Milliseconds between two checks for new entries while the store listens. */
+/** Milliseconds between two checks for new log entries while the store listens. */
 const LOOK_MS = 50;
 /**
- * Time to live of the record of a new entry, in milliseconds. Other processes must read the record within this time.
+ * Time to live, in milliseconds, of the record that announces a new entry to other processes. The processes must read
+ * the record within this time.
  */
 const RING_MS = 10_000;
 /**
- * Maximum milliseconds between the timestamp of a record and the time at which other processes can read it. Each check
- * reads this much of the past again.
+ * Maximum milliseconds between the timestamp of such a record and the time at which other processes can read the
+ * record. Each check therefore reads the records of these last milliseconds again.
  */
 const LATE_MS = 500;
 /**
- * Minimum milliseconds between two removals of expired logs. Also the milliseconds after which an expired log is
- * removed, because a process may still be reading it.
+ * Minimum milliseconds between two removals of expired logs. Also the minimum milliseconds between the expiry of a log
+ * and its removal, because a process may still be reading the log.
  */
 const SWEEP_MS = 60_000;
 /**
@@ -327,8 +328,8 @@ class DenoKvEngine implements StoreEngine {
       const { versionstamp } = await this.#kv.get(RUNG);
       if (versionstamp === rung) return;
       rung = versionstamp;
-      // Keep the tokens of recent records, because each check reads recent records again: other processes may write a
-      // record late, or with a clock that is behind.
+      // Keep the tokens of recent records. Each check reads recent records again, because another process may write a
+      // record late, or with a slow clock.
       for (const [token, time] of heard) if (time < from - LATE_MS) heard.delete(token);
       const start: DenoKvKey = ["mcp", "ring", from - LATE_MS];
       for await (const { key, value: log } of this.#kv.list({ start, end: ["mcp", "ring", Infinity] })) {
@@ -384,7 +385,7 @@ class DenoKvEngine implements StoreEngine {
     return (await Promise.all(toBatches(keys, READ_KEYS).map((batch) => this.#kv.getMany(batch)))).flat();
   }
 
-  // Writes the parts of a text. Must be called before the record that refers to the parts is written.
+  // Writes the parts of a text. Call this method before writing the record that refers to the parts.
   async #writeParts(text: string, to: DenoKvKey, { signal, expireIn }: PartOptions): Promise<Stored> {
     if (text.length <= INLINE) return { text };
     const bytes = new TextEncoder().encode(text);
@@ -510,7 +511,7 @@ async function repeat<T>(signal: AbortSignal, attempt: () => Promise<{ readonly 
     } catch (error) {
       if (!isLocked(error)) throw toFinal(error);
     }
-    // Wait for a random time. Otherwise the same processes would conflict again and again.
+    // Wait for a random time. Otherwise the same processes could conflict in every attempt.
     await new Promise<void>((resolve) => systemClock.start(resolve, Math.random() * Math.min(2 ** i, 50)));
   }
   throw new Error(

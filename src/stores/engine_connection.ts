@@ -23,7 +23,7 @@ export interface EngineConnectionOptions {
 
 /** Number of consecutive failures after which the engine is replaced. */
 export const LOST_AFTER = 3;
-/** Milliseconds between two operations that test whether the engine responds again. */
+/** While the engine does not respond, milliseconds between two operations that test whether it responds again. */
 const RETRY_MS = 1000;
 
 export class EngineConnection {
@@ -33,7 +33,7 @@ export class EngineConnection {
   #engine?: StoreEngine;
   #connecting?: Promise<StoreEngine>;
   #giveUp?: (error: Error) => void;
-  /** Settles when the latest attempt to connect has ended, even if the attempt has timed out before. */
+  /** Settles when the latest attempt to connect has ended. An attempt that has timed out may end later. */
   #attempt?: Promise<void>;
   #failures = 0;
   /**
@@ -135,7 +135,7 @@ export class EngineConnection {
 
   #close(engine: StoreEngine): void {
     const close = async () => await engine.close?.();
-    // Ignore the error, because nothing uses the engine any more.
+    // Ignore an error of close(), because no operation uses the engine any more.
     const closing: Promise<void> = close().catch(() => {}).finally(() => this.#closing.delete(closing));
     this.#closing.add(closing);
   }

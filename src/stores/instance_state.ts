@@ -32,13 +32,13 @@ import { PendingEnds } from "./pending_ends.ts";
 import { TenantSums } from "./tenant_sums.ts";
 import { WrittenBytes } from "./written_bytes.ts";
 
-/** A JSON value from the store, and its version. */
+/** An unsealed JSON value from the store, and its version. */
 export interface OpenedValue {
   readonly value: unknown;
   readonly version: string;
 }
 
-/** A page of a log. Its entries are opened, which means that they are no longer sealed. */
+/** A page of a log, with unsealed entries. */
 export interface OpenedPage {
   readonly entries: readonly { readonly id: number; readonly value: unknown }[];
   readonly first: number;
@@ -51,7 +51,7 @@ type News =
   | { readonly changes: readonly SharedChange[] }
   /**
    * A notification about a session. `isEnded`: the session has ended. `claim`: another instance now writes to the
-   * client. `relay`: the client has sent a message for another instance. If none of them is set, the state of the
+   * client. `relay`: the client has sent a message for another instance. Without these three fields: the state of the
    * session has changed.
    */
   | {
@@ -65,13 +65,16 @@ type News =
 
 /** The pots that limit how much each client can use the store. */
 interface Pots {
-  /** Operations on sessions in progress. Each of them runs at most three store operations at a time. */
+  /**
+   * Operations on sessions that are in progress. Each operation on a session runs at most three store operations at a
+   * time.
+   */
   readonly operations: Pot;
   /** Messages that were forwarded to other instances within the last {@linkcode RELAY_MS}. */
   readonly relays: Pot;
   /** Ends of sessions that the store has not confirmed yet. */
   readonly ends: Pot;
-  /** All other data in the store that was written for clients. */
+  /** All data that was written to the store for clients. */
   readonly written: WrittenBytes;
 }
 
@@ -86,14 +89,14 @@ function findPots(accounts: Accounts, limits: Bounds): Pots {
 
 const RELAY_MS = 10_000;
 
-/** What is needed to create a session's record. */
+/** The facts with which a session's record is created. */
 export interface SessionFacts {
   /** Hash of the session id. */
   readonly key: string;
   readonly id: string;
   /** Milliseconds until the session expires. */
   readonly ms: number;
-  /** The mark to store when the session ends. */
+  /** The mark that is stored when the session ends, so that other instances recognize the ended session. */
   readonly mark: Mark;
   /** The account of the client. */
   readonly account: Account;
@@ -121,7 +124,7 @@ export interface InformedRules extends SharedRules {
   /** Reads the rules again, because another instance may have changed them. */
   refresh(): void;
   /**
-   * Tries once more to write the changes that this process has made. Returns the number of changes that could not be
+   * Tries once more to write the pending changes of this process. Returns the number of changes that could not be
    * written.
    */
   close(): Promise<number>;
@@ -153,11 +156,11 @@ export class InstanceState implements SharedState {
   readonly ends: PendingEnds = new PendingEnds();
   /** The pots. Created with the first session. */
   #pots?: Pots;
-  /** Counts what each tenant uses on all instances. Set if the instances share `limits.perTenant`. */
+  /** Counts the resources that each tenant uses on all instances. Set if the instances share `limits.perTenant`. */
   #tenants?: TenantSums;
   /** The forwarded messages that are counted, oldest first. */
   readonly #relayed: { readonly account: Account; readonly until: number }[] = [];
-  /** Changes of which other instances have not been notified yet. Equal changes are sent only once. */
+  /** Changes about which other instances have not been notified yet. Equal changes are sent only once. */
   readonly #changes = new Map<string, SharedChange>();
   /** Changes by this instance whose notifications the store has not returned yet. */
   readonly #own = new OwnChanges();
@@ -206,7 +209,7 @@ export class InstanceState implements SharedState {
     return this.#host.limits;
   }
 
-  /** Opens the record of a session. Waits first for pending operations on the session. */
+  /** Waits for pending operations on the session, and then opens its record. */
   async openSession({ id, ms, mark, account, accounts }: SharedSessionFacts): Promise<SharedSession | undefined> {
     this.#pots ??= findPots(accounts, this.limits);
     return await this.share(account, async () => {
@@ -246,7 +249,7 @@ export class InstanceState implements SharedState {
     return await this.queue(place.key, () => this.attempt("set", () => markStored(mark, place)));
   }
 
-  /** Returns the place in the store for the marks of a client's ended sessions. */
+  /** Returns the location in the store for the marks of a client's ended sessions. */
   toEndPlace(mark: Mark): Promise<MarkPlace> {
     return this.#toPlace("ended", mark, toMarkTtl(this.limits.sessions.lifeMs));
   }
@@ -275,7 +278,7 @@ export class InstanceState implements SharedState {
     }
   }
 
-  /** Reserves a place for the end of a session. Returns `false` if too many ends are pending. */
+  /** Reserves a place among the pending ends for the end of a session. Returns `false` if too many ends are pending. */
   reserveEnd(key: string, account: Account, write: () => Promise<boolean>): boolean {
     return !!this.#pots && this.ends.reserve(key, { account, pot: this.#pots.ends, write });
   }
@@ -290,7 +293,7 @@ export class InstanceState implements SharedState {
 
   /**
    * Counts a value that is about to be written for a client, until the value expires. Returns a function to call when
-   * the value is replaced, or `undefined` if too much was already written for the client.
+   * the value is replaced. Returns `undefined` if the client's limit would be exceeded.
    */
   mayWrite(account: Account, value: unknown, ttlMs: number): (() => void) | undefined {
     return this.#pots?.written.take(account, value, ttlMs);
@@ -413,7 +416,10 @@ export class InstanceState implements SharedState {
     };
   }
 
-  /** Runs store operations. If an operation fails, reports the error to the observer and returns `undefined`. */
+  /**
+   * Runs store operations, which `operation` names in reports. If one of them fails, reports the error to the observer
+   * and returns `undefined`.
+   */
   async attempt<T>(operation: string, run: () => Promise<T>): Promise<T | undefined> {
     try {
       const result = await run();
@@ -433,8 +439,8 @@ export class InstanceState implements SharedState {
   }
 
   /**
-   * Reports to the observer that the engine's listener was lost or works again. While the listener is lost, the store
-   * reads topics more often.
+   * Reports to the observer that the engine's listener was lost, or works again. Without a listener, the store reads
+   * topics more often.
    */
   reportListening(state: "lost" | "back", error?: unknown): void {
     if (this.#isClosed) return;
@@ -526,7 +532,7 @@ export class InstanceState implements SharedState {
     for (const record of [...this.#sessions.values(), ...this.#opening]) this.refreshSession(record);
   }
 
-  /** Reads a session's record again. Change notifications from other instances wait for this read. */
+  /** Reads a session's record again. Later change notifications from other instances wait for this read. */
   refreshSession(record: InformedSession): void {
     const done = record.refreshLocal().finally(() => this.#refreshes.delete(done));
     this.#refreshes.add(done);
@@ -541,8 +547,8 @@ export class InstanceState implements SharedState {
     if (Array.isArray(news.changes)) {
       const changes = news.changes.filter(isChange);
       const take = () => isOwn ? this.#own.remove(changes) : changes.forEach((change) => this.#announce(change));
-      // Wait for these reads, because they may add a subscription from before the change, whose client must be
-      // notified.
+      // Wait for the reads of session records, because they may add a subscription that is older than the change, so
+      // that its client must be notified.
       return this.#refreshes.size ? Promise.all(this.#refreshes).then(take) : take();
     }
     if (isOwn) return;

@@ -155,9 +155,9 @@ export class MemoryEngine {
     this.#logs.delete(log);
   }
 
-  // Expired values are removed when they are read, and all of them after every `SWEEP_WRITES` writes, so that no timer
-  // is needed. `now` is the same for the whole operation. Otherwise the old value could expire during the operation,
-  // and its bytes would be subtracted twice.
+  // Removes all expired values after every `SWEEP_WRITES` writes. Reads also remove the expired values that they find,
+  // so no timer is needed. `now` must be the same for the whole operation. Otherwise the old value could expire during
+  // the operation, and its bytes would be subtracted twice.
   #charge(operation: string, bytes: number, now: number): void {
     if (++this.#writes % SWEEP_WRITES === 0 || this.#bytes + bytes > this.#maxBytes) this.#sweep(now);
     if (this.#bytes + bytes > this.#maxBytes) {

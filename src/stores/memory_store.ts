@@ -15,7 +15,8 @@ export interface MemoryStoreOptions {
   /** Maximum total size of all values and entries, in bytes. Each character counts as two bytes. Defaults to 64 MiB. */
   readonly bytes?: number;
   /**
-   * Milliseconds after which other servers consider a server ended if it stops renewing its lease. Defaults to 5000.
+   * Milliseconds after which other servers assume that a server has ended if it stops renewing its lease. Defaults to
+   * 5000.
    */
   readonly leaseMs?: number;
   /** The clock that the store uses. Replace it in tests. Defaults to the system clock. */

@@ -1,10 +1,11 @@
 /**
- * The resource changes that this instance has announced and whose notifications the store has not returned yet.
+ * The resource changes that this instance has announced, but whose notifications it has not read back from the store
+ * yet.
  *
  * A client may subscribe on one instance, and then cause a change on a second instance that does not know of the
  * subscription yet. The second instance announces the change only to the subscribers that it knows. The store then
- * returns the notification of the subscription before the notification of the change. While the change is listed here,
- * the second instance can announce the change again to the new subscriber.
+ * returns the notification of the subscription before the notification of the change. While this list contains the
+ * change, the second instance can announce the change again to the new subscriber.
  *
  * @module
  */

@@ -14,7 +14,7 @@ interface PendingEnd {
   readonly write: () => Promise<boolean>;
   /** The attempt in progress. */
   writing?: Promise<boolean>;
-  /** Whether the client has received a response that the end is still pending. */
+  /** Whether the client was already told that the end is pending. */
   isLate?: boolean;
   /** Time at which the store confirmed the end, in milliseconds on the monotonic clock. */
   written?: number;
@@ -34,7 +34,7 @@ export class PendingEnds {
   #isClosed = false;
 
   /**
-   * Returns `"waiting"` if the end of the session is pending, and `"written"` if the store confirmed the end only after
+   * Returns `"waiting"` if the end of the session is pending, or `"written"` if the store confirmed the end only after
    * the client's request. Returns `undefined` for all other sessions.
    */
   find(key: string): "written" | "waiting" | undefined {
@@ -46,7 +46,8 @@ export class PendingEnds {
   reserve(key: string, { account, pot, write }: Pick<PendingEnd, "account" | "pot" | "write">): boolean {
     if (this.#ends.has(key)) return true;
     this.#tidy();
-    // Make room by dropping the client's written ends, which are kept only for a retry that may never come.
+    // Make room by dropping the client's ends that the store has confirmed. They are kept only for a retry by the
+    // client, which may never come.
     if (!pot.hasShare(account)) this.#dropWritten(account);
     if (!pot.take(account)) return false;
     this.#ends.set(key, { account, pot, write });
@@ -77,7 +78,7 @@ export class PendingEnds {
     const isWritten = await (end.writing ??= end.write());
     end.writing = undefined;
     if (!isWritten) end.isLate = true;
-    // Drop an end that was confirmed during the client's request, because the client will not retry the request.
+    // Keep a late end for the client's retry. Drop any other end, because its request succeeds and needs no retry.
     else if (end.isLate) end.written ??= systemClock.now();
     else this.#drop(key, end);
     return isWritten;

@@ -11,7 +11,7 @@ import { toBase64Url } from "../kit/base64.ts";
 /** Number of renewals per time to live of a lease. */
 export const RENEWALS = 3;
 
-/** The lease of this process in a store. Renewed only while a caller of `hold` needs the lease. */
+/** The lease of this process in a store. The lease is renewed only while a caller of `hold` needs it. */
 export class ProcessLease implements Lease {
   readonly ms: number;
   readonly #store: Pick<Store, "get" | "set">;
@@ -36,8 +36,8 @@ export class ProcessLease implements Lease {
     this.#holders.add(holder);
     const release = () => void this.#holders.delete(holder);
     try {
-      // Write the lease before the caller writes data that depends on the lease: other processes that find the data
-      // must also find the lease.
+      // Write the lease before the caller writes data that depends on the lease, because other processes that find the
+      // data must also find the lease.
       if (!this.#stop) await (this.#starting ??= this.#start());
     } catch (error) {
       release();

@@ -19,7 +19,7 @@ interface StoredRules {
    * rules is newer.
    */
   readonly at: number;
-  /** The rules, oldest first. Each key has at most one rule. */
+  /** The rules, oldest first, with at most one rule per key. */
   readonly rules: readonly PlacedRule[];
 }
 
@@ -34,16 +34,19 @@ export class RuleRecord implements InformedRules {
   readonly #watchers = new Set<() => void>();
   #handlers: readonly Handler[] = [];
   #list?: readonly PlacedRule[];
-  /** The rules that this process last read or wrote. Another instance may have changed the rules in the store since. */
+  /**
+   * The rules that this process last read or wrote. Another instance may have changed the rules in the store since
+   * then.
+   */
   #known?: StoredRules;
   /** Changes that this process has not written yet, oldest first. Each key has at most one change. */
   #pending: readonly SharedRule[] = [];
   /**
-   * Among the rules for single paths, the time of the newest rule that shows a handler, and of the newest rule that
-   * hides a handler.
+   * The times of the newest rule that shows a handler, and of the newest rule that hides a handler, among the rules for
+   * single paths.
    */
   readonly #noticed = { shown: 0, hidden: 0 };
-  /** Whether the rules were written and the other instances were not notified yet. */
+  /** Whether the rules were written, but the other instances were not notified yet. */
   #isUntold = false;
   /** Whether the rules must be written again although they have not changed. */
   #isDue = true;
@@ -125,7 +128,8 @@ export class RuleRecord implements InformedRules {
   }
 
   load(): Promise<void> | undefined {
-    // After a failure, do not exchange rules here, because the caller would wait. The timer tries again.
+    // After a failure, do not exchange rules here, because the caller would wait for the store again. The timer starts
+    // the next attempt.
     if (!this.#known && !this.#stop) return this.#run();
   }
 
@@ -184,8 +188,8 @@ export class RuleRecord implements InformedRules {
 
   async #write(key: string): Promise<void> {
     await this.#trunk?.load();
-    // Fail until the rules for all paths (the trunk's rules) are known. Otherwise a rule that shows a handler which the
-    // trunk hides would seem to have no effect, and would be dropped.
+    // Fail until the rules for all paths (the trunk's rules) are known. Otherwise a rule of this path could be dropped
+    // as if it had no effect, although it shows a handler that the trunk's rules hide.
     if (this.#trunk && !this.#trunk.list) throw new Error(NO_TRUNK);
     for (let left = ATTEMPTS; left; left--) {
       const found = await this.#instances.get(key);
@@ -229,11 +233,12 @@ export class RuleRecord implements InformedRules {
     let at = Math.max(stored.at, last.shown, last.hidden);
     for (const { key, isShown } of changes) {
       const known = rules.get(key);
-      // Skip a change without effect, because its new timestamp would override a newer change by another instance.
+      // Skip a change that has no effect. With a new timestamp, it could override a newer change by another instance.
       if (known?.isShown === isShown && known.at > (isShown ? last.hidden : last.shown)) continue;
       at = Math.max(at + 1, systemClock.date());
       last[isShown ? "shown" : "hidden"] = at;
-      // Delete the rule first, so that the newest rule is the last rule in the map.
+      // Delete the old rule first, because set() would otherwise keep its position. The newest rule must be the last
+      // rule in the map.
       rules.delete(key);
       rules.set(key, { key, isShown, at });
     }
@@ -296,8 +301,8 @@ export class RuleRecord implements InformedRules {
 }
 
 /**
- * Maximum size of all rules as JSON, in bytes, and also of the pending changes. After sealing, rules of this size still
- * fit into one value in Deno KV (64 KiB).
+ * Maximum size in bytes, as JSON, of all rules, and also of all pending changes. After sealing, rules of this size
+ * still fit into one value in Deno KV (64 KiB).
  */
 const MAX_BYTES = 32_768;
 
@@ -358,9 +363,8 @@ function groupByKey(handlers: readonly Handler[]): ReadonlyMap<string, readonly 
 }
 
 /**
- * Drops rules that show handlers, unless an older rule may hide the same handlers, because handlers without a rule are
- * shown anyway. An older rule with another key can hide the same handler only if one of the two keys is a group or a
- * tag.
+ * Drops rules that show handlers, because handlers without a rule are shown anyway. Keeps such a rule if an older rule
+ * may hide the same handlers. An older rule with another key can do so only if one of the two keys is a group or a tag.
  */
 function dropIdle(rules: readonly PlacedRule[], ofTrunk: readonly PlacedRule[]): readonly PlacedRule[] {
   const hiding = [...rules, ...ofTrunk].filter((rule) => !rule.isShown);

@@ -25,11 +25,15 @@ export class SessionRecord implements InformedSession {
   #isEnded?: boolean;
   #cutoff = 0;
   #state: SessionState = {};
-  /** The state that this process last read or wrote. Another instance may have changed the state in the store since. */
+  /**
+   * The state that this process last read or wrote. Another instance may have changed the state in the store since
+   * then.
+   */
   #stored?: StoredState;
   #local?: LocalSession;
   /**
-   * Whether another instance changed the session before `join` was called. The first read may have missed the change.
+   * Whether another instance changed the session before `join` was called, so that the first read may not contain the
+   * change.
    */
   #isOutdated = false;
   /** Ends the charge for the state that was last written. */
@@ -106,7 +110,7 @@ export class SessionRecord implements InformedSession {
       if (used !== undefined && used !== this.#instances.instance) return;
       const options = { ttlMs: RETIRED_MS, version: this.#usedVersion };
       // After this write, other instances find the session retired. The write fails if another instance has just used
-      // the session. That instance then retires the session later.
+      // the session, and this other instance then retires the session later.
       if (await this.#instances.set(await this.#toUsedKey(), RETIRED, options) === undefined) return;
       await this.#markEnd();
       await this.#instances.publish({ session: this.key, isEnded: true });
@@ -128,7 +132,8 @@ export class SessionRecord implements InformedSession {
   async #update(change: (state: SessionState) => SessionState): Promise<void> {
     const ttlMs = this.#ttlMs;
     const expected = change(this.#state);
-    // Charge the new state before the charge for the old state ends, because the write may fail.
+    // Charge the bytes of the new state before the charge for the old state ends, because the old state stays stored if
+    // the limit is exceeded.
     const replace = this.#instances.mayWrite(this.#account, expected, ttlMs);
     if (!replace) throw toBusy("change the session: too much data is stored for the client (replay.bytes)");
     this.#replaceState?.();
@@ -146,7 +151,7 @@ export class SessionRecord implements InformedSession {
           try {
             next = change(state);
           } catch (error) {
-            // The known state may be outdated, so read the stored state before rejecting the change.
+            // The known state may be outdated. Read the stored state and try again before rejecting the change.
             if (known) continue;
             this.#stored = { state, version };
             return void (refused = { error });
@@ -155,7 +160,8 @@ export class SessionRecord implements InformedSession {
           if (!written) continue;
           this.#state = next;
           this.#stored = { state: next, version: written };
-          // The state that was read may contain changes by other instances. Apply them in this process too.
+          // If the state was read from the store, it may contain changes by other instances. Apply these changes in
+          // this process too.
           if (!known) this.#apply(expected);
           return void await this.#instances.publish({ session: this.key });
         }
@@ -182,7 +188,7 @@ export class SessionRecord implements InformedSession {
   async refreshLocal(): Promise<void> {
     if (!this.#local) return void (this.#isOutdated = true);
     // Read only after this process has written its pending changes. Otherwise the older state from the store would undo
-    // them in this process.
+    // these changes in this process.
     const before = this.#state;
     await this.#instances.queue(this.#id, () => this.refresh());
     if (this.#isEnded) this.endLocal();
@@ -210,7 +216,7 @@ export class SessionRecord implements InformedSession {
       this.#readUse(),
       marking,
     ]);
-    // A cut-off ends only sessions that no instance has used recently.
+    // Below the cut-off, only sessions that no instance has used recently count as ended.
     const isMarked = found === "marked" || used === RETIRED || found === "cut off" && typeof used !== "string";
     return { state, isMarked, cutoff };
   }
@@ -255,7 +261,7 @@ export class SessionRecord implements InformedSession {
   }
 
   // Tests whether another instance has sealed this id and waits for the response. Returns `true` only once per id, so
-  // that each response is forwarded once.
+  // that each response is forwarded only once.
   async #isAwaited({ id }: Response): Promise<boolean> {
     if (typeof id !== "string" || !id.startsWith(QUESTION) || this.#relayed.has(id)) return false;
     const opened = await this.#instances.open(this.key, id.slice(QUESTION.length));
@@ -270,7 +276,8 @@ export class SessionRecord implements InformedSession {
 
   readonly #relayed = new Set<string>();
 
-  // Use only the start of the instance's id, because clients repeat the sealed id in their responses.
+  // Use only the start of the instance's id, to keep the sealed ids of requests short. Clients repeat these ids in
+  // their responses.
   #toAsker(): string {
     return this.#instances.instance.slice(0, 8);
   }
@@ -349,8 +356,8 @@ interface StoredState {
 const ATTEMPTS = 20;
 
 /**
- * Milliseconds added to the time to live of a mark of use, because the server renews the mark only when it checks its
- * sessions, every minute.
+ * Milliseconds that are added to the time to live of a mark of use. The server renews the mark only when it checks its
+ * sessions, which happens every minute.
  */
 const TOUCH_MS = 120_000;
 

@@ -56,8 +56,8 @@ export interface SqliteStatement {
  * if three consecutive operations fail. The store creates its tables, whose names start with `mcp_`, switches to the
  * write-ahead log, and closes the database.
  *
- * Operations are synchronous. While another process writes, an operation waits at most 20 ms, which blocks the event
- * loop, and is retried at most four times. The expiry of values depends on the system clock.
+ * Operations are synchronous. While another process writes, an operation waits at most 20 ms and is then retried at
+ * most four times. Each wait blocks the event loop. The expiry of values depends on the system clock.
  *
  * @throws {TypeError} if an option is not a number above 0.
  */
@@ -78,7 +78,7 @@ create unique index if not exists mcp_tokens on mcp_entries (log, token);
 create table if not exists mcp_rings (id integer primary key autoincrement, log text);
 create table if not exists mcp_files (id text);`;
 
-/** Milliseconds between two checks for entries by other processes while the store listens. */
+/** Milliseconds between two checks for log entries by other processes while the store listens. */
 const LOOK_MS = 20;
 /** Maximum number of notifications of new entries that the file keeps for other processes. */
 const RINGS = 1000;
@@ -253,7 +253,7 @@ class SqliteEngine implements StoreEngine {
     }
   }
 
-  // Deletes only some of the expired rows, because deleting all of them could block the event loop.
+  // Deletes a limited number of expired rows, because deleting many rows at once could block the event loop.
   #sweep(): void {
     const now = Date.now();
     if (now < this.#sweepAt) return;

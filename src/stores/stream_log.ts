@@ -30,7 +30,7 @@ export class StreamLog {
   readonly #written = new WeakMap<WrittenStream, number>();
   readonly #writing = new Set<WrittenStream>();
   readonly #followed = new Set<() => void>();
-  /** For each stream whose writer waits for further events, a function that ends this wait. */
+  /** For each stream whose next write waits for further events, a function that ends this wait. */
   readonly #wakers = new Map<WrittenStream, () => void>();
   /** For each stream that has not ended, the function that releases the lease. */
   readonly #leases = new Map<WrittenStream, () => void>();
@@ -49,7 +49,7 @@ export class StreamLog {
     this.#instances.queue(`stream ${stream.name}`, () => this.#writeAll(stream));
   }
 
-  /** Writes an empty entry, so that the log does not expire. */
+  /** Writes an empty entry, so that the log of the stream does not expire. */
   renew(stream: WrittenStream): void {
     if (this.#writing.has(stream) || !this.#written.has(stream)) return;
     const { name, isOwn, last } = stream;
@@ -87,8 +87,8 @@ export class StreamLog {
     if (stream.isOver) this.#release(stream);
   }
 
-  // Waits for further events, so that events in quick succession are written together. Few events are ever read from
-  // the store, so a delay does no harm.
+  // Waits for further events, so that events in quick succession are written together. The delay does little harm,
+  // because clients rarely need events from the store.
   async #linger(stream: WrittenStream): Promise<void> {
     if (stream.isOver) return;
     const { promise, resolve } = Promise.withResolvers<void>();
@@ -99,7 +99,7 @@ export class StreamLog {
     this.#wakers.delete(stream);
   }
 
-  // Take the lease before writing the stream, because an instance that finds the stream must also find this process's
+  // Hold the lease before writing the stream, because an instance that finds the stream must also find this process's
   // lease.
   async #hold(stream: WrittenStream): Promise<void> {
     if (this.#leases.has(stream) || stream.isOver) return;
@@ -178,10 +178,10 @@ export class StreamLog {
       if (!entries.length || cursor >= last) break;
     }
     const { isOwn = false, isDead = false, writer } = newest ?? {};
-    // If the stream has ended, all of its events are in the log, so the client cannot have received a later event.
-    // While the call runs, the client may have received events that are not in the log yet.
+    // If the stream has ended, the log contains all of its events, so no client can have received a later event. Before
+    // the end, the client may have received events that are not in the log yet.
     if (isOver && after > written) return;
-    // Nothing follows, because the process that wrote the stream has ended before the stream.
+    // No events will follow, because the process that wrote the stream ended before the stream did.
     if (isDead && !isOver && !texts.length) return;
     const place = { cursor, epoch: known, last: after + texts.length, isOwn, writer };
     const follow: FoundStream["follow"] = (onEvent, onEnd) => this.#follow(log, place, onEvent, onEnd);
@@ -219,8 +219,8 @@ export class StreamLog {
     const stopWatching = this.#watch(place.writer, () => {
       const { isOwn, writer } = place;
       const batch = { first: last + 1, texts: [], isOwn, isOver: false, writer, isDead: true };
-      // Mark the stream as dead, so that the server rejects the next request to resume it, and the client does not
-      // retry forever.
+      // Mark the stream as dead, so that every instance rejects the next request to resume the stream. Otherwise the
+      // client would retry forever.
       this.#instances.attempt("append", () => this.#appendTo(log, batch));
       end();
     });
@@ -258,7 +258,8 @@ export class StreamLog {
     const start = () => {
       stop = systemClock.start(() => void check(), lease.ms * CHECKS_PER_LEASE, { background: true });
     };
-    // Check immediately, because an instance that followed the stream before may have ended during its checks.
+    // Check immediately, because another instance may have followed the stream before, and may have ended before it
+    // found the writer's lease expired.
     void check();
     return () => {
       isOver = true;
@@ -281,13 +282,13 @@ const LINGER_MS = 250;
  * in stores.
  */
 const BATCH_BYTES = 131_072;
-/** Maximum number of entries per read. The number is low, because entries can be large. */
+/** Maximum number of entries per read, which is low because entries can be large. */
 const PAGE_ENTRIES = 10;
 const MAX_ENTRIES = 10_000;
 
 /**
- * Interval between two checks of a lease, as a fraction of its time to live. By default, the end of a process is
- * noticed within 10 seconds: the time to live, and two checks.
+ * Interval between two checks of a lease, as a fraction of its time to live. By default, other instances notice the end
+ * of a process within 10 seconds: the time to live of 5 seconds, and two intervals of 2 seconds.
  */
 const CHECKS_PER_LEASE = 0.4;
 

@@ -59,7 +59,7 @@ export class Subscription {
       while (this.#isRung && !this.#isOver) {
         this.#isRung = false;
         const page = this.#read(this.#last);
-        // The catch also handles an invalid page from the engine.
+        // catch() also handles the error that an invalid page from the engine causes.
         if (page instanceof Promise) return page.then((page) => this.#continue(page)).catch(() => this.#finish());
         this.#take(page);
       }
@@ -82,8 +82,8 @@ export class Subscription {
     if (this.#isOver) return;
     const { entries, first, last, epoch } = page;
     if (this.#isLost(page)) {
-      // The log was replaced by a new log, so read it from its start. Read immediately only once, because an engine may
-      // return another epoch on each read. After that, the next poll reads the topic again.
+      // The log was lost or replaced, so read the log from its start. Do so immediately only once, because a faulty
+      // engine may return another epoch on each read. After that, the next poll reads the topic again.
       this.#isRung = last > 0 && !this.#wasLost;
       this.#wasLost = true;
       this.#last = 0;

@@ -1,10 +1,10 @@
 /**
- * Counts what each tenant uses on all instances.
+ * Counts the resources that each tenant uses on all instances.
  *
  * An instance with running calls or charged bytes of tenants appends its sums per tenant to a log: every second if the
- * sums have changed, otherwise at the interval at which a lease is renewed. The other instances count the last sums of
- * each instance until these sums expire, so the sums of an instance that has ended stop counting. While the store does
- * not respond, each instance applies the limits separately.
+ * sums have changed, otherwise at the interval at which a lease is renewed. The other instances use the last sums of
+ * each instance until these sums expire, so an instance that has ended is no longer counted. While the store does not
+ * respond, each instance applies the limits separately.
  *
  * @module
  */
@@ -29,8 +29,8 @@ export interface SumsHost extends Pick<SharedLogs, "append" | "attempt" | "hash"
 }
 
 /**
- * What a tenant holds of one pot on one instance: the amount, and 1 if the instance has rejected a request for more,
- * otherwise 0.
+ * The amount that a tenant holds of one pot on one instance. `isShort` is 1 if the instance has rejected a request for
+ * more, otherwise 0.
  */
 type Share = readonly [held: number, isShort: number];
 
@@ -73,7 +73,7 @@ export class TenantSums {
     this.#accounts = accounts;
   }
 
-  /** Returns the amount of a pot that a tenant may hold on this instance. */
+  /** Returns the maximum amount of a pot that a tenant may hold on this instance. */
   readonly limit: Limit = (pot, account, amount) => {
     this.#start();
     if (pot.perTenant === Infinity) return Infinity;
@@ -91,9 +91,9 @@ export class TenantSums {
     if (this.#published !== NOTHING) await this.#append([]);
   }
 
-  // If several instances reject requests of a tenant at the same time, all of them see the same free room a second
-  // later, and together would admit too much. Therefore, while another instance reports a rejected request, each
-  // instance takes at most an equal part. Two cases are exempt:
+  // If several instances reject requests of a tenant at the same time, each of them sees the same free amount a second
+  // later, and together they would admit too much. Therefore, while another instance reports a rejected request, each
+  // instance admits at most an equal part of the limit. Two cases are exempt:
   // - An instance that holds nothing may take any amount for which there is room. Otherwise a large body might fit on
   //   no instance.
   // - Small amounts are taken as long as there is room. Otherwise a client whose large bodies are rejected on one
@@ -225,8 +225,8 @@ export class TenantSums {
 }
 
 /**
- * Milliseconds between two publications, during which a tenant's calls can exceed its limit. docs/guides/tenants.md
- * states the same value.
+ * Milliseconds between two publications. Within this time, a tenant can exceed its limit by using several instances.
+ * docs/guides/tenants.md states the same value.
  */
 const PUBLISH_MS = 1000;
 /**

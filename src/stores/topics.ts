@@ -1,5 +1,6 @@
 /**
- * Reads the topics of a store when the engine reports new entries. Also polls the topics, because a report may be lost.
+ * Reads the topics of a store when the engine reports new entries. Also polls the topics, because the engine may not
+ * report an entry.
  *
  * @module
  */
@@ -32,7 +33,7 @@ const POLL_MS = 50;
 const LISTEN_AGAIN_MS = 1000;
 /** Maximum number of concurrent reads of topics. */
 const MAX_READS = 32;
-/** Maximum number of topics that are read before yielding to the event loop. */
+/** Maximum number of topics that are read in a row before other work of the event loop can run. */
 const MAX_IN_ROW = 200;
 /** Maximum number of topics whose states one operation reads. */
 const MAX_HEADS = 1000;
@@ -50,8 +51,8 @@ export class Topics {
   #stopPolling?: () => void;
   #isComparing = false;
   /**
-   * The current listener, which may still be starting. After an asynchronous step, another object here means that the
-   * listener was replaced.
+   * The current listener, which may still be starting. If this field contains another object after an asynchronous
+   * step, the listener was replaced.
    */
   #listener?: Listener;
   #listenAt = 0;
@@ -167,8 +168,8 @@ export class Topics {
     const ms = this.#chosenMs || (this.#listener?.pollMs ?? POLL_MS);
     const poll = () => {
       this.#stopPolling = undefined;
-      // The check also tests whether a lost engine responds again. Such tests happen at most once per second, because
-      // `isLost` returns `true` in between.
+      // The check also tests whether a lost engine responds again. This happens at most once per second, because
+      // `isLost` returns `true` between two tests.
       if (!this.#source.isLost()) this.#check();
       this.#poll();
     };
@@ -186,7 +187,7 @@ export class Topics {
     listen().then(() => this.#pullAll(), () => {});
   }
 
-  // Compares topics in slices, so that other store operations are not delayed by thousands of topics.
+  // Compares the topics in slices, so that thousands of topics do not delay other store operations.
   async #compare(): Promise<void> {
     this.#isComparing = true;
     try {

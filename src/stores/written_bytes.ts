@@ -27,8 +27,8 @@ export class WrittenBytes {
   }
 
   /**
-   * Counts a value that is about to be written. Returns a function to call when the value is replaced, or `undefined`
-   * if too much was already written for the client.
+   * Counts a value that is about to be written. Returns a function to call when the value is replaced. Returns
+   * `undefined` if the client's limit would be exceeded.
    */
   take(account: Account, value: unknown, ttlMs: number): (() => void) | undefined {
     this.#forget();
@@ -50,7 +50,7 @@ export class WrittenBytes {
       this.#expiring.delete(minute);
       for (const written of expired) {
         this.#pot.give(written.account, written.bytes);
-        // Delete the charge, so that a replacement of the value does not subtract its bytes again.
+        // Delete the charge, so that replacing the value later does not subtract its bytes again.
         expired.delete(written);
       }
     }
@@ -65,7 +65,7 @@ const SMALL = 65_536;
 /** Estimated number of bytes that the store keeps in addition to a value, for its key, version and seal. */
 const OVERHEAD = 256;
 
-// Sealing converts three bytes to four characters. The factor 2 allows two bytes per character.
+// Sealing converts three bytes to four characters. The factor 2 is for characters that take two bytes.
 function toSealedBytes(value: unknown): number {
   return OVERHEAD + Math.ceil(new TextEncoder().encode(JSON.stringify(value)).length / 3) * 4 * 2;
 }

@@ -41,7 +41,7 @@ export async function loadTokenRequests(): Promise<typeof import("./token_reques
 
 /**
  * Requests a token from the issuer's token endpoint. Errors contain only the error code from the issuer's response,
- * because the responses of some issuers repeat the tokens that were sent to the issuer.
+ * because some issuers repeat the tokens from the request in their response.
  */
 export async function requestToken(
   { issuer, send }: { readonly issuer: Issuer; readonly send: Send },
@@ -68,7 +68,10 @@ export async function requestToken(
   });
 }
 
-/** How long before its expiry a token is replaced, in milliseconds. At most half of the token's lifetime. */
+/**
+ * Milliseconds before its expiry at which a token is replaced. For a short-lived token, half of its lifetime if that is
+ * less.
+ */
 const MARGIN_MS = 30_000;
 /**
  * Assumed lifetime of a token whose issuer did not state an expiry time, in milliseconds. `MARGIN_MS` applies to this

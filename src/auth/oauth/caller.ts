@@ -11,7 +11,7 @@ import { isAllScopes } from "../../core/call/scopes.ts";
 export type Claims = Readonly<Record<string, unknown>>;
 
 /**
- * A caller that `oauth()` authenticated. `C` is the type of the claims, which is the output type of the schema in
+ * A caller whom `oauth()` authenticated. `C` is the type of the claims, which is the output type of the schema in
  * `oauth({ claims })`.
  */
 export interface OAuthPrincipal<C = Claims> extends Principal {
@@ -83,7 +83,8 @@ export function toOAuthPrincipal(
     : undefined;
   if (id === undefined) return;
   const subject = isName(sub) && !isClient(claims, clientId) ? sub : undefined;
-  // Do not throw if `readScopes` returned `undefined`: the first call that needs a scope reports the missing scopes.
+  // Do not throw if `readScopes` returned `undefined`, because the first call that needs a scope reports the missing
+  // scopes.
   const facts = { id, issuer, subject, clientId, scopes: readScopes(claims), expiresAt, claims: checked };
   const principal = readPrincipal(facts, "oauth({ readScopes })");
   if (!isAllScopes(principal.scopes ?? [])) return principal as OAuthPrincipal; // The cast is safe, because `facts` has these fields.
@@ -96,8 +97,8 @@ function isName(value: unknown): value is string {
   return typeof value === "string" && value !== "";
 }
 
-// Tests whether the subject of a token is a client instead of a user. Each condition matches how some issuer marks such
-// tokens.
+// Tests whether the subject of a token is a client instead of a user. Issuers mark such tokens in different ways, and
+// each condition recognizes one of these ways.
 function isClient({ sub, gty, idtyp }: Claims, clientId: string | undefined): boolean {
   return sub === clientId || gty === "client-credentials" || gty === "client_credentials" || idtyp === "app";
 }

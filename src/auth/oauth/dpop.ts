@@ -41,13 +41,13 @@ const MAX_PROOF = 4096;
 /** Maximum length of a proof's `jti` in characters. */
 const MAX_ID = 256;
 /**
- * Maximum difference between the `iat` of a proof and the server's time, in milliseconds. If the client's clock is
- * fast, a proof is acceptable for up to twice this time.
+ * Maximum difference between the `iat` of a proof and the server's time, in milliseconds. A proof from a client with a
+ * fast clock is accepted for up to twice this time.
  */
 const WINDOW_MS = 60_000;
 const TTL_MS = toMarkTtl(2 * WINDOW_MS);
 
-/** Checks proofs, and remembers the used proofs so that none is accepted twice. */
+/** Checks proofs, and remembers used proofs, so that no proof is accepted twice. */
 export class Proofs {
   readonly #used = new KnownMarks(systemClock, TTL_MS);
 
@@ -60,8 +60,8 @@ export class Proofs {
   async check(proven: ProvenRequest, facts: AuthFacts): Promise<AuthRefusal | undefined> {
     const { iat, jti } = await verify(proven, facts.now);
     const id = await hash(JSON.stringify([proven.thumbprint, jti]));
-    // Keep proofs apart from the principal's other marks. Otherwise, many proofs would advance the cut-off time of the
-    // other marks.
+    // Keep the marks of proofs apart from the principal's other marks. Otherwise, many proofs would advance the time
+    // before which all of the principal's marks count as used.
     const client = `d${(await toClientHash(`principal ${proven.principal}`)).slice(1)}`;
     const mark = { client, at: iat, id };
     const { found } = await (facts[USED] ? facts[USED].spend(mark, TTL_MS) : this.#spend(mark)) ?? { found: "unknown" };
@@ -76,7 +76,7 @@ export class Proofs {
     }
   }
 
-  // Synchronous, so that no other check can run between `find` and `add`.
+  // This method is synchronous, so that no other check can run between `find` and `add`.
   #spend(mark: Mark): Marking {
     const known = this.#used.find(mark);
     if (!known.found) this.#used.add(mark);
@@ -97,9 +97,9 @@ async function verify(
   if (htm !== request.method) throw new InvalidProof("the proof is for another HTTP method");
   const { pathname } = new URL(request.url);
   const target = typeof htu === "string" ? URL.parse(htu) : null;
-  // Accept the path of the resource and the path of the request. The paths differ if several endpoints share a
-  // resource, or if a proxy rewrites the path. Compare only the origin of the resource, because a proxy may change the
-  // host.
+  // Accept the path of the resource and the path of the request. These paths differ if several endpoints share a
+  // resource, or if a proxy rewrites the path. Compare the origin only with the origin of the resource, because a proxy
+  // may change the host of the request.
   const isHere = target?.origin === resource.origin && [resource.pathname, pathname].includes(target.pathname);
   if (!isHere) throw new InvalidProof("the proof is for another URL");
   if (ath !== await hash(token)) throw new InvalidProof("the proof is for another token");

@@ -7,13 +7,13 @@
 import { TokenCache } from "./token_cache.ts";
 
 /**
- * Maximum number of invalid tokens from one address per minute. For each invalid token, the issuer has to answer a
- * request.
+ * Maximum number of invalid tokens per address and minute. Each invalid token causes an introspection request to the
+ * issuer.
  */
 const MAX_FAILURES = 60;
 const WINDOW_MS = 60_000;
 
-/** Counts the invalid tokens from each address, in windows of one minute that begin with the first invalid token. */
+/** Counts the invalid tokens from each address, for one minute from the first invalid token. */
 export class FailureBudget {
   readonly #failures = new TokenCache<{ count: number; readonly ends: number }>({
     entries: 10_000,

@@ -39,8 +39,8 @@ export async function sendText(send: Send, url: string, init: RequestInit): Prom
     const { status, headers } = response;
     return { status, headers, text: await readText(response) };
   };
-  // Stop waiting when the signal aborts, because a custom `send` may ignore the signal, and other requests wait for the
-  // result.
+  // Stop waiting when the signal aborts, because a custom `send` may ignore the signal, and other requests to this
+  // server may wait for the response.
   return await untilAborted(exchange(), signal);
 }
 

@@ -46,7 +46,8 @@ export function createIntrospection(
     const claims = await introspectAt(request).catch((error) => {
       throw toUnavailable(`${state}: ${error instanceof Error ? error.message : error}`, error);
     });
-    // Some issuers also return `active: false` if the token was issued for another server.
+    // `active` is `false` for expired and unknown tokens, and at some issuers also for tokens that were issued for
+    // another server.
     return claims.active === true ? claims : undefined;
   };
 }
@@ -63,7 +64,7 @@ export function checkKind(claims: Claims): void {
   if (isIdToken(claims)) throw new InvalidToken("the token is an ID token");
 }
 
-/** Minimum length in characters of a token that does not occur in a claim by chance. */
+/** Length in characters from which a token does not occur in a claim by chance. */
 const MIN_UNIQUE = 10;
 
 /**

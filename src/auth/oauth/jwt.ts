@@ -8,7 +8,7 @@ import { checkClaims, type ClaimRules, InvalidToken, isIdToken } from "./claims.
 import type { Claims } from "./caller.ts";
 import type { Issuer, IssuerKeys } from "./issuer.ts";
 
-/** Rules by which `verifyJwt` accepts or refuses a token. */
+/** The rules with which `verifyJwt` accepts or refuses a token. */
 export interface JwtRules extends ClaimRules {
   /** The trusted issuers. The keys are the issuers' names, as in the `iss` claim. */
   readonly issuers: ReadonlyMap<string, Issuer>;
@@ -29,8 +29,8 @@ export interface VerifiedJwt {
 }
 
 /**
- * Accepted signature algorithms. All use a public key: with a shared key, anyone who can verify a token could also
- * create a token.
+ * Accepted signature algorithms, all of which use a public key. With a shared key, anyone who can verify a token could
+ * also create tokens.
  */
 export const ALGORITHMS: readonly string[] = [
   "RS256",
@@ -79,8 +79,8 @@ export async function verifyJwt(
   if (!issuer) throw new InvalidToken("the issuer of the token is not trusted");
   const expiresAt = checkClaims(claims, rules, now);
   if (expiresAt === undefined) throw new InvalidToken("the token has no expiry time (exp)");
-  // Add one second to the tolerance, because jose compares whole seconds. `checkClaims` has already compared the exact
-  // times.
+  // Add one second to the tolerance, because jose compares whole seconds, and must not refuse a token whose exact times
+  // `checkClaims` has accepted.
   const options = { algorithms: [...algorithms], currentDate: new Date(now), clockTolerance: skewMs / 1000 + 1 };
   const keys = await issuer.keys.get(now);
   try {
@@ -143,7 +143,7 @@ async function tryKeys(token: string, keys: AsyncIterable<CryptoKey>, options: V
 
 function isKeyMissing(error: unknown, { kid }: JWTHeaderParameters): boolean {
   return error instanceof errors.JWKSNoMatchingKey ||
-    // If the token has no key id, jose reports a signature with an unknown new key as an invalid signature.
+    // If the token has no key id, jose cannot tell that the signing key is missing, and reports an invalid signature.
     kid === undefined && error instanceof errors.JWSSignatureVerificationFailed;
 }
 

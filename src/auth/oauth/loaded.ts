@@ -16,7 +16,7 @@ export class Unavailable extends Error {
   #isTaken = false;
 
   /**
-   * Returns this error if it has a cause and this is the first call. Otherwise returns `undefined`, so that only one of
+   * Returns this error on the first call, if the error has a cause. Otherwise returns `undefined`, so that only one of
    * the waiting requests reports the error.
    */
   takeCause(): unknown {
@@ -28,8 +28,8 @@ export class Unavailable extends Error {
 
 /**
  * A value that is loaded when a request first needs it. Concurrent requests share one load. A load starts at most once
- * every 30 seconds, even if the load fails. Otherwise, callers whose tokens name unknown keys could make the server
- * flood an authorization server.
+ * every 30 seconds, even after a failed load. Otherwise, callers whose tokens name unknown keys could make the server
+ * flood an authorization server with requests.
  */
 export class Loaded<T> {
   readonly #name: string;
@@ -46,8 +46,8 @@ export class Loaded<T> {
   }
 
   /**
-   * Returns the value, and loads the value if necessary. Throws {@linkcode Unavailable} if the value cannot be loaded, and no
-   * value from the last hour is available.
+   * Returns the value, and loads it if necessary. Throws {@linkcode Unavailable} if the value cannot be loaded and
+   * there is no value from the last hour.
    */
   async get(now: number): Promise<T> {
     const age = Math.abs(now - this.#loadedAt);

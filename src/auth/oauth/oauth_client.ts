@@ -11,7 +11,7 @@ export interface OAuthClient {
   readonly clientId: string;
   /** Client secret. Required unless `privateKey` is set. */
   readonly clientSecret?: string;
-  /** Whether to send the secret in the `Authorization` header or in the body. Defaults to `"header"`. */
+  /** Whether the secret is sent in the `Authorization` header or in the request body. Defaults to `"header"`. */
   readonly secretIn?: "header" | "body";
   /** Private key that replaces the client secret. For each request, the server signs a short-lived JWT with the key. */
   readonly privateKey?: CryptoKey | PrivateJwk;

@@ -64,8 +64,8 @@ export class Resource {
   }
 
   /**
-   * The identifier that clients see: the URL with scheme and host in lower case, and without a slash that the author
-   * did not write.
+   * The identifier that clients see: the URL with scheme and host in lower case. If the author wrote no slash after the
+   * host, the identifier has no slash there either.
    */
   get name(): string {
     return toName(this.#text, this.url);

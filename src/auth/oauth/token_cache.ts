@@ -25,8 +25,8 @@ const SWEEP_MS = 60_000;
  * Maps tokens to values that expire. If the number or the total length of the values exceeds its limit, the oldest
  * values are removed.
  *
- * The map key is the token instead of a hash. Computing a hash would take longer than the rest of the lookup, and would
- * not protect the token, because the request contains the token too.
+ * The map key is the token instead of its hash. Computing a hash would take longer than the rest of the lookup, and
+ * would not protect the token, because each request contains the token anyway.
  */
 export class TokenCache<T> {
   readonly #limits: CacheLimits;

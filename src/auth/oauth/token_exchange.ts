@@ -32,8 +32,8 @@ const REQUEST: KnownOptions<keyof ExchangeRequest> = {
   hints: { scope: "scopes", aud: "audience" },
 };
 
-// Maps principals to functions that exchange their tokens. The principals themselves must not contain a token, because
-// handlers can reach them.
+// Maps principals to functions that exchange the tokens of these principals. A principal must not contain its token,
+// because handlers can read all of its properties.
 const exchanges = new WeakMap<Principal, (request: ExchangeRequest) => Promise<AccessToken>>();
 
 /**
@@ -67,7 +67,7 @@ export async function exchangeToken(
   );
 }
 
-/** Lets handlers exchange the caller's token with a copy of the principal too. */
+/** Lets handlers exchange the caller's token with `to`, a copy of the principal `from`. */
 export function shareExchange(from: Principal, to: Principal): void {
   const exchange = exchanges.get(from);
   if (exchange) exchanges.set(to, exchange);
@@ -77,8 +77,8 @@ const LIMITS = { entries: 10_000, characters: 16 * 1024 * 1024 };
 /** Maximum number of exchanged tokens that are kept for one token of a caller. */
 const MAX_KEPT = 32;
 /**
- * Time for which exchanged tokens are kept after the last exchange, if the expiry of the caller's token is unknown, in
- * milliseconds.
+ * If the expiry of the caller's token is unknown, milliseconds after the last exchange for which exchanged tokens are
+ * kept.
  */
 const UNKNOWN_MS = 600_000;
 

@@ -12,7 +12,7 @@ export type ReadToken =
   | { readonly scheme: TokenScheme; readonly token: string }
   | TokenProblem;
 
-/** Why a request is refused. `error` is `undefined` if the request has no token. */
+/** The reason why a request is refused. `error` is `undefined` if the request has no token. */
 export interface TokenProblem {
   readonly scheme?: TokenScheme;
   readonly error?: "invalid_request" | "invalid_token" | "invalid_dpop_proof";

@@ -25,7 +25,7 @@ import type { Claims } from "./caller.ts";
 import { readSecureUrl, type Send, sendText } from "./http.ts";
 import type { OAuthClient, PrivateJwk } from "./oauth_client.ts";
 
-/** What a request to an authorization server needs. */
+/** A request to an authorization server, with the credentials of this server. */
 export interface TokenRequest {
   /** Name of the authorization server: its URL, as in the `iss` claim. */
   readonly issuer: string;
@@ -37,7 +37,7 @@ export interface TokenRequest {
   readonly send: Send;
 }
 
-/** The error for an unusable response. From the body of the response, the message contains only the error code. */
+/** The error for an unusable response. The message contains no part of the response body except an error code. */
 export class UnusableResponseError extends Error {}
 
 /**
@@ -109,14 +109,14 @@ async function exchange<T>(
     return await run(options, authentication);
   } catch (error) {
     if (status === undefined) throw error;
-    // Replace the error, because it contains the whole response, and the responses of some authorization servers repeat
-    // the tokens from the request.
+    // Replace the error, because it contains the whole response. Some authorization servers repeat the tokens from the
+    // request in their response.
     throw new UnusableResponseError(`the issuer responded with status ${status}${toCode(error, required)}`);
   }
 }
 
 /**
- * Returns the end of the error message: the error code from an error response, what is wrong with the body of another
+ * Returns the end of the error message: the error code from an error response, the problem with the body of any other
  * response, or an empty text.
  */
 function toCode(error: unknown, required: readonly string[]): string {

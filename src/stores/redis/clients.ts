@@ -10,7 +10,9 @@
  * ioredis and iovalkey, or `new RedisClient()` of Bun. The store recognizes the kind of client by its methods.
  */
 export interface RedisClient {
-  /** A method that all of these clients have. The store does not call it. */
+  /**
+   * A method that all these clients have, and that the store does not call. It lets TypeScript reject other objects.
+   */
   duplicate: unknown;
 }
 
@@ -155,8 +157,8 @@ interface Opening {
 }
 
 /**
- * Waits until the client emits `ready`. Some clients retry forever, so `signal` sets a timeout, whose error contains
- * the client's last error.
+ * Waits until the client emits `ready`, or `signal` aborts, because some clients retry forever. The timeout error
+ * contains the client's last error.
  */
 function connected(
   client: { on(event: string, listener: Listener): unknown },

@@ -52,10 +52,10 @@ const OPTIONS: KnownOptions<keyof RedisStoreOptions> = { names: { ...STORE_OPTIO
  * Creates a store in Redis 6.2 or newer, in Valkey, or in a cluster of either.
  *
  * `connect` must return a new client on each call, because the store uses one client for commands and another client
- * for messages, and replaces a client whose connection is lost. `connect` can return a promise. The store connects the
- * clients, unless they are already connected, and closes them. Turn off the client's offline queue, so that no command runs after its
- * operation has failed: use `disableOfflineQueue: true` with node-redis, and `enableOfflineQueue: false` with ioredis,
- * iovalkey and Bun.
+ * for messages, and replaces a client whose connection is lost. `connect` can return a promise. The store connects each
+ * client, unless it is already connected, and closes it. Turn off the client's offline queue, so that no command runs
+ * after its operation has failed: use `disableOfflineQueue: true` with node-redis, and `enableOfflineQueue: false` with
+ * ioredis, iovalkey and Bun.
  *
  * On Deno, node-redis and ioredis need `--allow-net` and `--allow-env`.
  *
@@ -189,8 +189,8 @@ class RedisEngine implements StoreEngine {
     this.#link.close();
   }
 
-  // Runs a script on many keys. Outside of a cluster, one command covers up to `BATCH` keys. In a cluster, each key
-  // needs its own command, and all commands run concurrently.
+  // Runs a script on many keys. Without a cluster, one command processes up to `BATCH` keys. In a cluster, each key
+  // needs a separate command, and all commands run concurrently.
   async #each(script: string, keys: readonly (readonly string[])[]): Promise<readonly unknown[]> {
     const size = this.#link.isCluster ? 1 : BATCH;
     const parts = Array.from({ length: Math.ceil(keys.length / size) }, (_, i) => keys.slice(i * size, (i + 1) * size));

@@ -9,7 +9,6 @@
  */
 import type { HttpModule } from "./kit/node_server.ts";
 
-/** A readable stream of bytes. */
 type Bytes = ReadableStream<Uint8Array>;
 
 /** Handles an HTTP request. `info` describes the connection. */
@@ -68,7 +67,6 @@ export interface DenoGlobal {
   };
 }
 
-/** A permission whose state can be queried. */
 export type DenoPermission =
   | { readonly name: "read"; readonly path: string }
   | { readonly name: "env"; readonly variable: string };
@@ -81,7 +79,6 @@ export interface DenoOutput {
   readonly writable: WritableStream<Uint8Array>;
 }
 
-/** Options to start a child process. */
 export interface DenoCommandOptions {
   readonly args: readonly string[];
   readonly cwd?: string;
@@ -102,7 +99,6 @@ export interface DenoChild {
   kill(signal: string): void;
 }
 
-/** Options of an HTTP server. */
 export interface DenoServeOptions {
   readonly hostname: string;
   readonly port: number;
@@ -110,7 +106,6 @@ export interface DenoServeOptions {
   readonly onListen: () => void;
 }
 
-/** A running HTTP server. */
 export interface DenoServer {
   readonly addr: { readonly port: number };
   readonly finished: Promise<void>;
@@ -119,7 +114,6 @@ export interface DenoServer {
   unref(): void;
 }
 
-/** The kind of a file system entry. */
 export interface DenoFileKinds {
   readonly isFile: boolean;
   readonly isDirectory: boolean;
@@ -139,7 +133,6 @@ export interface DenoFileInfo extends DenoFileKinds {
   readonly gid: number | null;
 }
 
-/** Options for opening a file. */
 export interface DenoOpenOptions {
   readonly read?: boolean;
   readonly write?: boolean;
@@ -147,7 +140,6 @@ export interface DenoOpenOptions {
   readonly mode?: number;
 }
 
-/** An open file. */
 export interface DenoFile {
   read(into: Uint8Array): Promise<number | null>;
   write(bytes: Uint8Array): Promise<number>;
@@ -187,13 +179,11 @@ export interface BunSpawnOptions {
   readonly stderr: "pipe";
 }
 
-/** Options of a child process with piped input. */
 export interface BunPipedOptions extends Omit<BunSpawnOptions, "stdin" | "stderr"> {
   readonly stdin: "pipe";
   readonly stderr: "pipe" | "inherit";
 }
 
-/** A child process. */
 export interface BunChild {
   readonly stdout: Bytes;
   readonly stderr: Bytes;
@@ -201,14 +191,12 @@ export interface BunChild {
   kill(signal: string): void;
 }
 
-/** A child process with piped input. */
 export interface BunPipedChild extends Omit<BunChild, "stderr"> {
   /** `undefined` if the child process inherits standard error. */
   readonly stderr?: Bytes;
   readonly stdin: { write(bytes: Uint8Array): unknown; flush(): unknown; end(): unknown };
 }
 
-/** Options of an HTTP server. */
 export interface BunServeOptions {
   readonly hostname: string;
   readonly port: number;
@@ -225,7 +213,6 @@ export interface BunPluginBuild {
   ): void;
 }
 
-/** A running HTTP server. */
 export interface BunServer {
   readonly port: number;
   /** Stops the server. If `now` is `true`, closes all connections; otherwise waits for pending responses. */
@@ -249,21 +236,18 @@ export interface ProcessGlobal {
   getBuiltinModule(name: "net"): NetModule;
 }
 
-/** The parts of `node:dns` that the library uses. */
 export interface DnsModule {
   readonly promises: {
     lookup(hostname: string, options: { readonly all: true }): Promise<readonly { readonly address: string }[]>;
   };
 }
 
-/** The parts of `node:net` that the library uses. */
 export interface NetModule {
   readonly BlockList: new () => AddressList;
   /** Returns the version of an IP address, 4 or 6, or 0 for any other text. */
   isIP(text: string): number;
 }
 
-/** A list of IP subnets. */
 export interface AddressList {
   addSubnet(address: string, bits: number, family: "ipv4" | "ipv6"): void;
   check(address: string, family: "ipv4" | "ipv6"): boolean;
@@ -283,7 +267,6 @@ export interface NodeGlobal extends Omit<ProcessGlobal, "getBuiltinModule"> {
   getBuiltinModule(name: "worker_threads"): NodeThreads;
 }
 
-/** A Node readable stream. */
 export interface NodeReadable {
   on(event: "data", listener: (bytes: Uint8Array) => void): unknown;
   on(event: "end" | "close", listener: () => void): unknown;
@@ -300,14 +283,12 @@ export interface NodeOutput {
   on(event: "error", listener: (error: Error) => void): unknown;
 }
 
-/** Options to start a child process on Node. */
 export interface NodeSpawnOptions {
   readonly cwd?: string;
   readonly env: Readonly<Record<string, string>>;
   readonly stdio: readonly ["pipe", "pipe", "pipe" | "inherit"];
 }
 
-/** A child process on Node. */
 export interface NodeChild {
   /** `undefined` if the process could not be started. */
   readonly pid?: number;
@@ -320,14 +301,12 @@ export interface NodeChild {
   kill(signal: string): boolean;
 }
 
-/** The parts of `node:worker_threads` that the library uses. */
 export interface NodeThreads {
   readonly isMainThread: boolean;
   readonly parentPort: ThreadGlobal | null;
   readonly Worker: new (url: URL, options: { readonly name: string }) => NodeWorker;
 }
 
-/** A Node worker thread. */
 export interface NodeWorker {
   on(event: "message", listener: (message: unknown) => void): unknown;
   on(event: "error" | "messageerror", listener: (error: unknown) => void): unknown;
@@ -338,7 +317,6 @@ export interface NodeWorker {
   unref(): void;
 }
 
-/** The parts of `node:fs` that the library uses. */
 export interface FsModule {
   existsSync(path: URL): boolean;
   readFileSync(path: URL | string): Uint8Array;
@@ -356,7 +334,6 @@ export interface FsModule {
   };
 }
 
-/** A directory entry from `node:fs`. */
 export interface FsEntry {
   readonly name: string;
   isFile(): boolean;
@@ -364,7 +341,6 @@ export interface FsEntry {
   isSymbolicLink(): boolean;
 }
 
-/** The metadata of a file, from `node:fs`. */
 export interface FsFacts extends Omit<FsEntry, "name"> {
   readonly dev: number;
   readonly ino: number;
@@ -374,7 +350,6 @@ export interface FsFacts extends Omit<FsEntry, "name"> {
   readonly ctimeMs: number;
 }
 
-/** An open file from `node:fs`. */
 export interface FsFile {
   stat(): Promise<FsFacts>;
   read(buffer: Uint8Array, offset: number, length: number): Promise<{ readonly bytesRead: number }>;

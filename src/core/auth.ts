@@ -170,7 +170,6 @@ export const SCHEME: unique symbol = Symbol.for("mcp.scheme");
 /** Key of the function that reads principals. */
 export const READ_PRINCIPAL: unique symbol = Symbol.for("mcp.readPrincipal");
 
-/** The fields that an authentication may have. */
 export const AUTHENTICATION: KnownOptions<Extract<keyof Authentication, string>> = {
   names: {
     authenticate: "function",
@@ -354,7 +353,6 @@ export function readChallenges(
 /** The facts of a path without parameters. */
 export const NO_ROUTE: PathFacts = { route: refuseRoute };
 
-/** The default challenge. */
 const BEARER: Challenge = { scheme: "Bearer" };
 
 /** Returns the `WWW-Authenticate` header for `challenges`, or no header if the list is empty. */

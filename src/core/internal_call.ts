@@ -72,7 +72,6 @@ export async function callInternally(engine: Engine, request: InternalRequest): 
   }
 }
 
-/** The lookup and the timeout of an internal call. */
 interface Run {
   readonly find: () => Runner | Promise<Runner>;
   readonly timeoutMs?: number;

@@ -20,7 +20,6 @@ export interface Mark {
  */
 export type Found = "marked" | "cut off";
 
-/** The state of an id. */
 export interface Marking {
   /** The reason why the id counts as marked. `undefined` if the id does not count as marked. */
   readonly found?: Found;
@@ -28,7 +27,6 @@ export interface Marking {
   readonly cutoff: number;
 }
 
-/** The marks of one client. */
 interface Marks {
   /** All of the client's ids that were created at or before this time count as marked. */
   cutoff: number;
@@ -88,7 +86,6 @@ export class MarkedIds {
     return { cutoff, found: isMarked ? "marked" : at <= cutoff ? "cut off" : undefined };
   }
 
-  /** Returns the client's cut-off. */
   toCutoff(client: string): number {
     return Math.max(this.#cutoff, this.#clients.get(client)?.cutoff ?? 0);
   }

@@ -41,7 +41,6 @@ type Trace = Pick<StartEvent, "traceparent" | "tracestate" | "baggage">;
 
 const NO_TRACE: Trace = { traceparent: undefined, tracestate: undefined, baggage: undefined };
 
-/** Creates the object that builds events for a server. */
 export function createObserving(core: Core): Observing {
   return new ServerObserving(core);
 }

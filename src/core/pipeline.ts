@@ -42,7 +42,6 @@ export interface Dialect {
   find(name: string): Method | undefined;
   /** Reads the facts about the client. Throws the error that the client receives if a fact is missing or invalid. */
   read(message: Request, link: Link, method: Method | undefined): ClientFacts;
-  /** Creates the call for a request. */
   open(message: Request, link: Link, client: ClientFacts): Call;
   /** Serves a method without handlers, such as `ping`. Returns `undefined` if the method does not exist in the era. */
   serve(call: Call): Reply | Promise<Reply> | undefined;
@@ -61,7 +60,6 @@ export interface Dialect {
   writeError(request: Answered, error: McpError): Reply;
 }
 
-/** Serves the requests of one era. */
 export class Pipeline {
   readonly #engine: Engine;
   /** Cached JSON text of results, by the cache key that the dialect returns. */

@@ -38,7 +38,6 @@ export type RouteList = readonly (Route | readonly Route[])[];
 /** The parts of a server that {@linkcode Routes} needs. */
 export interface RoutedParts {
   readonly core: Pick<Core, "report">;
-  /** The server that has the routes. */
   readonly server: RouteFacts["server"];
   /** Paths of the MCP endpoints, which routes cannot use. */
   readonly paths: readonly string[];

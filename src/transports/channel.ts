@@ -158,7 +158,6 @@ class Channel implements Pipe, Link {
   /** The account of the channel. An account without a key is used only by this channel. */
   readonly #own: Account;
   #owner?: string;
-  /** Pending `untilAnswered` calls. */
   #waiting: Waiting[] = [];
   readonly #losers: (() => void)[] = [];
   unanswered = 0;

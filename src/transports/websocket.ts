@@ -116,7 +116,6 @@ export function webSocket(server: SocketServer, options: WebSocketOptions = {}):
   };
 }
 
-/** The WebSocket endpoint, and its open sockets. */
 class SocketEndpoint {
   readonly #server: SocketServer;
   readonly #way: WayIn<Spot>;
@@ -307,7 +306,6 @@ const POLICY_VIOLATION = 1008;
 const TRY_LATER = 1013;
 const UNSUPPORTED_DATA = 1003;
 
-/** A socket and its channel. */
 class SocketConnection {
   readonly #socket: Socket;
   readonly #pipe: Pipe;

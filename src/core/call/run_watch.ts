@@ -121,7 +121,6 @@ export class WatchedRun {
   readonly time: <T>(run: () => T) => T;
   readonly questions: Asked[] = [];
 
-  /** Creates a record without questions. */
   constructor(time: <T>(run: () => T) => T, place: string) {
     this.time = time;
     this.place = place;

@@ -55,7 +55,6 @@ export type PotName =
   | "store.operations"
   | "store.relays";
 
-/** Options of a pot. */
 export interface PotOptions {
   readonly name: PotName;
   /** Distinguishes several pots with the same name, such as a pot per tool. */
@@ -153,7 +152,6 @@ export class Pot {
     account.change(this, amount);
   }
 
-  /** Releases an amount. */
   give(account: Account, amount = 1): void {
     this.used -= amount;
     account.change(this, -amount);
@@ -268,7 +266,6 @@ export class Holding {
     pot.insert(this);
   }
 
-  /** The amount that is currently charged. */
   get amount(): number {
     return this.#amount;
   }
@@ -358,7 +355,6 @@ export class Account {
     this.#limit = limit;
   }
 
-  /** Whether this is a tenant's account. */
   get isTenant(): boolean {
     return this.#limit === this.#all.tenantLimit;
   }
@@ -594,7 +590,6 @@ export class Accounts {
   readonly tenantLimit: Limit;
   readonly #unknown: Account;
 
-  /** Creates the pots for memory, streams and calls. */
   constructor(server: AccountHost) {
     const { memory, connections, calls, perTenant } = server.limits;
     this.server = server;

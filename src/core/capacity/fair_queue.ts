@@ -8,7 +8,6 @@
 export class FairQueue<T> {
   readonly #items = new Map<unknown, Set<T>>();
 
-  /** Whether the queue has no items. */
   get isEmpty(): boolean {
     return !this.#items.size;
   }

@@ -304,7 +304,6 @@ export interface FixedLimits {
   };
 }
 
-/** The values of the bounds. */
 export const FIXED_LIMITS: FixedLimits = {
   request: {
     allBodiesBytes: 32 * 1024 * 1024,

@@ -18,7 +18,6 @@ export interface Clock {
   start(job: () => void, ms: number, options?: { readonly background?: boolean }): () => void;
 }
 
-/** The system's clock. */
 export const systemClock: Clock = {
   now: () => performance.now(),
   date: () => Date.now(),
@@ -111,7 +110,6 @@ export class Ticker {
     return () => this.cancel(timeout);
   }
 
-  /** Cancels a timeout. */
   cancel(timeout: Timeout): void {
     this.#timeouts.delete(timeout);
     // Let the timer fire soon, because a timer for cancelled timeouts would keep an idle process alive. Do not stop the

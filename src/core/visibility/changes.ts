@@ -45,7 +45,6 @@ export interface ExtensionNews {
   readonly published: Published;
 }
 
-/** A handler's `allow` before and after a change. */
 export type Toggled = readonly [before: Allow | undefined, after: Allow | undefined];
 
 /**
@@ -60,7 +59,6 @@ export function checkUri(uri: unknown): asserts uri is string {
   );
 }
 
-/** Called for each change. */
 export type Listener = (change: Change) => void;
 
 /** Announces changes to listeners. Equal changes within {@linkcode BURST_MS} are announced once. */

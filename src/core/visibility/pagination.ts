@@ -11,7 +11,6 @@ import type { FeatureParts } from "./feature_parts.ts";
 import { isAllowed, type Runner } from "./feature.ts";
 import type { Allow } from "../call/context.ts";
 
-/** An entry in a list. */
 export interface Entry {
   /** Key of the entry, unique within the list. */
   readonly key: string;

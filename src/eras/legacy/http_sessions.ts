@@ -28,7 +28,6 @@ type FoundSession =
   | { readonly session: HttpSession; readonly refusal?: undefined }
   | { readonly session?: undefined; readonly refusal: Reply };
 
-/** The sessions over HTTP. */
 export class HttpSessions {
   readonly #parts: DialectParts;
   readonly #server: MessageServer;

@@ -30,7 +30,6 @@ interface Early {
 /** Maximum number of messages that wait for the response to `initialize`. */
 const MAX_EARLY = 8;
 
-/** The sessions on stdio and sockets. */
 export class PipedSessions {
   readonly #parts: DialectParts;
   readonly #server: MessageServer;

@@ -20,7 +20,6 @@ export class RecentIds {
   readonly #clients = new Map<string, Map<string, number>>();
   #size = 0;
 
-  /** Number of ids of all clients. */
   get size(): number {
     return this.#size;
   }

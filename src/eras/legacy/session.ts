@@ -53,7 +53,6 @@ export type End = "ended" | "waiting" | "full" | "unknown";
 
 export interface SessionsParts extends Pick<Engine, "core" | "accounts"> {
   readonly count: CountSubscriber;
-  /** The revisions that the server serves. */
   readonly versions: readonly Version[];
 }
 
@@ -74,7 +73,6 @@ class SessionTable {
   readonly known: Map<string, HttpSession> = new Map();
   /** Counts the sessions in memory, per client. */
   readonly places: Pot;
-  /** The marks of ended sessions. */
   readonly ended: KnownMarks;
   /** Ids of sessions that a request is ending. Other requests cannot open these sessions. */
   readonly ending: Set<string> = new Set();

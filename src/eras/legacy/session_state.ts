@@ -54,7 +54,6 @@ export interface Session {
   readonly watched: Map<string, () => void>;
   /** Sends the client a notification outside of any request. */
   notify(text: string, key?: string): void;
-  /** The account of the client. */
   readonly account: Account;
   /** Number of bytes charged to `account` for the session. */
   held: number;

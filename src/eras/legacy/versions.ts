@@ -8,7 +8,6 @@
 /** The revisions that start with `initialize`, newest first. */
 export const VERSIONS = ["2025-11-25", "2025-06-18", "2025-03-26", "2024-11-05"] as const;
 
-/** A revision with a handshake. */
 export type Version = typeof VERSIONS[number];
 
 /** The revision that the server assumes for a request that states no revision. */

@@ -11,13 +11,9 @@ export const VERSION = "2026-07-28";
 /** Prefix of the metadata keys that the protocol defines. */
 export const META = "io.modelcontextprotocol/";
 
-/** Key of the request's protocol revision. */
 export const META_VERSION = `${META}protocolVersion`;
-/** Key of the client's capabilities. */
 export const META_CAPABILITIES = `${META}clientCapabilities`;
-/** Key of the client's name and version. */
 export const META_CLIENT = `${META}clientInfo`;
 /** Key of the least severe log level that the client wants. */
 export const META_LEVEL = `${META}logLevel`;
-/** Key of the server's name and version. */
 export const META_SERVER = `${META}serverInfo`;

@@ -5,7 +5,6 @@
  * @module
  */
 
-/** Response types that a client accepts. */
 export interface Accepts {
   readonly json: boolean;
   readonly stream: boolean;

@@ -4,7 +4,6 @@
  * @module
  */
 
-/** A host and its parts. */
 export interface Authority {
   /** The host name, or the IPv6 address in brackets. */
   readonly name: string;

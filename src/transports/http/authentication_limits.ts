@@ -8,9 +8,7 @@ import type { Core } from "../../core/core.ts";
 
 /** The client of a request whose caller is not known yet. */
 export interface Entering {
-  /** The client's address, if known. */
   readonly peer?: string;
-  /** The client's account, if known. */
   readonly account?: Account;
 }
 

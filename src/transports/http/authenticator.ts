@@ -47,7 +47,6 @@ export interface EnterOptions<P extends Place = Place> {
 export interface AuthenticatorParts {
   readonly core: Core;
   readonly accounts: Accounts;
-  /** The server's path. */
   readonly path: string;
   /** Addresses of trusted proxies. */
   readonly proxies: readonly string[];

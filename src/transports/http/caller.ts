@@ -18,7 +18,6 @@ export interface Place {
   readonly route: ReadRoute;
 }
 
-/** The known facts about a caller. */
 export interface Known<P extends Place = Place> {
   readonly principal?: Principal;
   /** The request without its credentials. Set if the server has authenticated the request. */

@@ -25,7 +25,6 @@ export interface WayIn<P extends Place = Place> extends CallerOptions {
   readonly refusePath: () => Response;
 }
 
-/** Options of {@linkcode Callers}. */
 export interface CallersOptions extends AccessOptions {
   /** The authenticator, if the server has `auth`. */
   readonly authenticator?: Room<Authenticator>;

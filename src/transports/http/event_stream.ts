@@ -12,7 +12,6 @@ import type { StreamEvent, TransportName } from "../../core/call/observer.ts";
 import type { Sweep, Ticker } from "../../core/capacity/timers.ts";
 import { Outbox } from "../outbox.ts";
 
-/** Headers of a response that is an event stream. */
 export const STREAM_HEADERS = {
   "content-type": "text/event-stream",
   "cache-control": "no-cache, no-transform",
@@ -24,7 +23,6 @@ const encoder = new TextEncoder();
 export const COMMENT = ":\n\n";
 
 export interface EventStreamOptions {
-  /** Returns the account of the client. */
   readonly account: () => Account;
   /** Called once if the client disconnects or stops reading. */
   readonly onLost: () => void;
@@ -34,7 +32,6 @@ export interface EventStreamOptions {
   readonly transport?: TransportName;
 }
 
-/** The reason why a stream ended. */
 type Why = StreamEvent["why"];
 
 /** All open streams of a server. A single timer sends heartbeats and closes stalled streams. */
@@ -58,7 +55,6 @@ export class EventStreams {
     this.checkIntervalMs = Math.min(1000, streams.heartbeatMs / 4, streams.writeMs / 4);
   }
 
-  /** Number of open streams. */
   get size(): number {
     return this.#open.size;
   }

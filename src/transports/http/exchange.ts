@@ -29,9 +29,7 @@ export interface ExchangeParts {
   readonly streams: EventStreams;
   /** Exchanges whose call is running and whose response has not started. */
   readonly waiting: Aging<Exchange>;
-  /** Returns the account of the client. */
   account(caller: Caller): Account;
-  /** Returns the client's address, if known. */
   peer(caller: Caller): string | undefined;
 }
 
@@ -45,7 +43,6 @@ export interface Rest {
   readonly reply: Reply;
 }
 
-/** The link of a message in an HTTP request. */
 export class Exchange implements Link {
   // Keeps the hidden class of exchanges in memory. Without this object, engines collect the class with the last
   // exchange, and compile the code again. In a measurement on Deno, `fetch` then took 7 % more CPU time.

@@ -22,7 +22,6 @@ import { type Outlet, respondTo } from "./responses.ts";
 import { HEAVY } from "./turns.ts";
 import type { HttpParts } from "./upgrades.ts";
 
-/** Options of the HTTP transport. */
 export interface HttpOptions extends CallersOptions {
   /** The endpoint's path, such as `/mcp`, which can have parameters. */
   readonly path: string;
@@ -41,7 +40,6 @@ const BOTH: Accepts = { json: true, stream: true };
 const lenient = new TextDecoder("utf-8", { ignoreBOM: true });
 const strict = new TextDecoder("utf-8", { fatal: true, ignoreBOM: true });
 
-/** The HTTP endpoint of a server. */
 export class Endpoint {
   readonly #engine: Engine;
   readonly #era: Era;

@@ -14,7 +14,6 @@ import { refuse, toFault, toMessage } from "./refusals.ts";
 /** The text by which error messages refer to the argument with the principal. */
 export const FRONT = "fetch(request, { principal })";
 
-/** The type of {@linkcode readFront}. */
 export type ReadFront = typeof readFront;
 
 /**

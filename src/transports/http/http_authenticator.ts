@@ -276,7 +276,6 @@ const TOO_MANY = refuseRequest(503, {
   reason: `too many callers are being authenticated (auth.running, auth.runningPerPeer); try again later`,
 });
 
-/** Options of {@linkcode Entry}. */
 interface EntryOptions<P extends Place> extends EnterOptions<P>, Omit<AuthenticatorParts, "path" | "accounts"> {
   readonly limits: AuthenticationLimits;
 }

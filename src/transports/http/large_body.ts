@@ -19,7 +19,6 @@ export const SMALL = 65_536;
  */
 export const SLOW_MS = 25;
 
-/** A body that is arriving. */
 interface IncomingBody {
   readonly reader: ReadableStreamDefaultReader<Uint8Array<ArrayBuffer>>;
   readonly buffer: BodyBuffer;
@@ -41,7 +40,6 @@ export class LargeBodies {
   readonly #limits: Bounds["request"];
   readonly #ticker: Ticker;
   readonly #turns: Turns;
-  /** The bodies that are being read. */
   readonly #reading = new Set<IncomingBody>();
   readonly #arriving: Aging<IncomingBody>;
 

@@ -15,7 +15,6 @@ export interface HttpEntry {
   readonly core: Core;
   /** The endpoint's path, which can have parameters. */
   readonly path: string;
-  /** The endpoint, whose code is loaded on demand. */
   readonly endpoint: LazyEndpoint;
   /** Settles when the server has closed. */
   readonly ended: Promise<void>;
@@ -23,7 +22,6 @@ export interface HttpEntry {
 
 /** Loads an {@linkcode Endpoint} with the first request. */
 export class LazyEndpoint {
-  /** The options with which the endpoint is created. */
   readonly options: HttpOptions;
   readonly #engine: Engine;
   readonly #era: Era;

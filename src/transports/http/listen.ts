@@ -15,7 +15,6 @@ export interface ListenOptions {
   readonly fetch: RuntimeFetch;
 }
 
-/** A running HTTP server. */
 export interface Listener {
   readonly port: number;
   /** Stops accepting connections. Resolves when all responses have been sent. */

@@ -43,7 +43,6 @@ export interface Branch {
   readonly watch: (handlers: HandlerSet<Handler>) => HandlerSet<Handler>;
 }
 
-/** The server of a concrete path. */
 export interface BranchServer extends PipeServer {
   readonly handlers: HandlerSet<Handler>;
   readonly [INTERNALS]: PipeServer[typeof INTERNALS] & {
@@ -259,7 +258,6 @@ export class PathRouter {
     for (const { [INTERNALS]: { engine } } of this.list()) engine.registry.remove(handlers);
   }
 
-  /** Stops accepting calls. */
   stop(): void {
     this.#isClosed = true;
     this.#limits.close();
@@ -267,7 +265,6 @@ export class PathRouter {
     for (const server of this.list()) server[INTERNALS].stop();
   }
 
-  /** Ends all streams. */
   async end(): Promise<void> {
     await Promise.all(this.list().map((server) => server[INTERNALS].end()));
     for (const { place } of this.#entries.values()) place?.end();

@@ -29,7 +29,6 @@ export interface Source {
 
 const HTTP: Source = { transport: "http" };
 
-/** The headers of a response with a JSON body. */
 export const JSON_HEADERS = { "content-type": "application/json" };
 
 /** Creates the response to a rejected request, with a JSON-RPC error. Reports the refusal to the observer. */

@@ -21,7 +21,6 @@ type Sender = Pick<Link, "account">;
 /** Receives the bytes of a body, or a refusal if the body was not read. */
 type TakeBody = (body: ArrayBuffer | Refusal) => void;
 
-/** A small body that is arriving. */
 interface SmallBody {
   readonly sender: Sender;
   readonly take: TakeBody;

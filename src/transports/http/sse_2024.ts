@@ -30,14 +30,12 @@ import { openPipe, type Pipe, type PipeServer } from "../channel.ts";
 
 export type { PipeServer };
 
-/** The parts that are needed to open a stream. */
 interface Opening {
   readonly parts: HttpParts;
   /** The server to which the stream connects the client. */
   readonly served: PipeServer;
 }
 
-/** A stream and its channel. */
 interface OpenStream {
   readonly pipe: Pipe;
   /** Closes the channel and the stream. */
@@ -160,7 +158,6 @@ class SseStreams {
     }
   }
 
-  /** Closes all channels and streams. */
   close(): void {
     this.#open.forEach(({ close }) => close());
   }

@@ -15,9 +15,7 @@ import type { PipeServer } from "../channel.ts";
 export interface HttpParts {
   /** Identifies callers. */
   readonly callers: Callers;
-  /** Returns the account of the client. */
   account(caller: Caller): Account;
-  /** Returns the client's address, if known. */
   peer(caller: Caller): string | undefined;
   /** Reads request bodies, with the limits of the server. */
   readonly bodies: RequestBodies;

@@ -148,9 +148,9 @@ export function app(options: AppOptions): App {
   const refuse = (state: string) => new TypeError(`Cannot make ${place}: ${state}`);
   const problem = findUriProblem(uri);
   if (problem !== undefined) throw refuse(`its uri ${problem}`);
-  if ((html === undefined) === (file === undefined)) throw refuse("use either html or file");
+  if ((html === undefined) === (file === undefined)) throw refuse("it has both html and file, or neither; use one of the two options");
   const source = file === undefined ? html : readFile(file, refuse);
-  if (typeof source !== "string" || !source.trim()) throw refuse("the document is empty; give HTML as text");
+  if (typeof source !== "string" || !source.trim()) throw refuse("the document is not a string, or is empty; pass HTML as a string");
   const loaded = findLoaded(source);
   if (loaded !== undefined) {
     throw refuse(
@@ -225,6 +225,6 @@ function readFile(file: URL | string, refuse: (state: string) => TypeError): str
     const path = typeof file === "string" && file.startsWith("file:") ? new URL(file) : file;
     return new TextDecoder("utf-8", { fatal: true }).decode(findProcess().getBuiltinModule("fs").readFileSync(path));
   } catch (error) {
-    throw refuse(`cannot read ${shown}: ${error instanceof Error ? error.message : error}`);
+    throw refuse(`its file ${shown} could not be read: ${error instanceof Error ? error.message : error}`);
   }
 }

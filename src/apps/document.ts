@@ -97,7 +97,7 @@ export function findLoaded(html: string): string | undefined {
     if (!found || problem !== undefined) continue;
     const line = html.slice(0, tag.start).split("\n").length;
     const [key, url] = found;
-    problem = `line ${line}: <${tag.name} ${key}=${JSON.stringify(url.slice(0, 200))}> is relative`;
+    problem = `line ${line}: <${tag.name} ${key}=${JSON.stringify(url.slice(0, 200))}> refers to a relative URL`;
   }
   return problem;
 }

@@ -50,7 +50,7 @@ export interface AppMetadata {
 
 /** Describes why a value is not a list of origins. Returns `undefined` if the list is valid. */
 export function findOriginProblem(value: unknown): string | undefined {
-  if (!Array.isArray(value)) return "is not a list; write an array of origins";
+  if (!Array.isArray(value)) return "must be a list; write it in brackets";
   const odd: unknown = value.find((each) => !isOriginSource(each));
   if (odd === undefined && !value.includes(undefined)) return;
   const shown = JSON.stringify(odd)?.slice(0, 200) ?? String(odd);

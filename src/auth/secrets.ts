@@ -44,8 +44,9 @@ export class KnownSecrets<T> {
   }
 }
 
-// The constants of SHA-256: the first 32 bits of the fractional parts of the cube roots of the first 64 primes. The
-// constants are computed, because a wrong digit in a table would be easy to overlook.
+// The constants of SHA-256: the first 32 bits of the fractional parts of the cube roots of the first 64 primes
+// (`ROUNDS`), and of the square roots of the first 8 primes (`INITIAL`). The constants are computed, because a wrong
+// digit in a table would be easy to overlook.
 const ROUNDS = new Int32Array(64);
 const INITIAL = new Int32Array(8);
 for (let n = 2, count = 0; count < 64; n++) {

@@ -70,8 +70,7 @@ async function listFiles(folder: URL, options: DiscoverOptions): Promise<readonl
 }
 
 /** Cause and remedy to append to an error if a compiled executable cannot load a file by its path. */
-const COMPILED =
-  "; this program is a compiled executable, which contains only the files that were listed at compile time: " +
+const COMPILED = "; this compiled executable contains only the files that were listed at compile time; " +
   "compile with `deno compile --include handlers` or `bun build --compile server.ts handlers/*.ts`, or import the files";
 
 interface Entry {

@@ -131,7 +131,7 @@ export class Catalog {
     if (files.length > MOST_FILES || bytes > MOST_BYTES) {
       const state = files.length > MOST_FILES ? `${files.length} files` : `${bytes} bytes`;
       return this.#warnOnce(
-        `Cannot serve ${place}: the skill has ${state}; reduce them to at most 512 files and 16 MiB, which all clients accept`,
+        `Cannot serve ${place}: the skill has ${state}; reduce the skill to at most 512 files and 16 MiB, which all clients accept`,
       );
     }
     const key = `${file.path}\n${file.stamp}`;

@@ -25,7 +25,7 @@ export function readFrontMatter(text: string, folder: string): FrontMatter {
   const { name, description } = parsed;
   if (typeof name !== "string" || !NAME.test(name) || name.length > 64) {
     throw new SyntaxError(
-      `its name is ${JSON.stringify(name)}; use 1 to 64 lower-case letters, digits and single hyphens`,
+      `its name is ${JSON.stringify(name)}; use 1 to 64 lowercase letters, digits and single hyphens`,
     );
   }
   if (name !== folder) {

@@ -19,6 +19,7 @@ import { toText } from "./bytes.ts";
 import { Catalog, type Child, type Snapshot } from "./catalog.ts";
 import { SkillFolder } from "./skill_folder.ts";
 import { toMediaType } from "./media_types.ts";
+import { showValue } from "../kit/shown_value.ts";
 
 /** Options of {@linkcode skills}. Only `dir` is required. */
 export interface SkillsOptions {
@@ -40,7 +41,7 @@ const OPTIONS: KnownOptions<keyof SkillsOptions> = {
       findProblem: (ms) =>
         Number.isSafeInteger(ms) && Number(ms) >= 0
           ? undefined
-          : `is ${String(ms)}; use a whole number of milliseconds from 0`,
+          : `is ${showValue(ms)}; use a whole number of milliseconds, 0 or more`,
     },
     cacheScope: ["public", "private"],
   },

@@ -246,7 +246,9 @@ export class Jobs implements TakeoverHost {
       }
       return true;
     }
-    throw McpError.busy(`Cannot change the task: other changes came first in ${ATTEMPTS} attempts; try again`);
+    throw McpError.busy(
+      `Cannot change the task: in all ${ATTEMPTS} attempts, another process changed the task first; try again`,
+    );
   }
 
   /** Handles a message from another process about a task that runs in this process. */

@@ -355,7 +355,7 @@ export class RunningTask {
     const { store, server: { clock } } = this.#host;
     while (true) {
       if (isEnded(this.record)) return;
-      if (this.#isLost) throw new Error("Cannot change the task: another process runs it");
+      if (this.#isLost) throw new Error("Cannot change the task: this process no longer runs the task");
       const next = { ...change(this.record), updatedAt: clock.date() };
       const version = await this.#repeat(() => store.set(next, this.#version));
       if (version !== undefined) {

@@ -4,6 +4,7 @@
  * @module
  */
 import { checkOptions, type KnownOptions } from "../core/call/known_options.ts";
+import { showValue } from "../kit/shown_value.ts";
 
 /** Options of `task()`. */
 export interface TaskOptions {
@@ -71,7 +72,7 @@ const OPTIONS: KnownOptions<keyof TaskOptions> = {
       findProblem: (resume) =>
         typeof resume === "boolean" || typeof resume === "object" && resume !== null ? undefined : RESUME_PROBLEM,
     },
-    version: { findProblem: (version) => typeof version === "string" ? undefined : "is not a text" },
+    version: { findProblem: (version) => typeof version === "string" ? undefined : "is not a string" },
     required: "boolean",
   },
   hints: { ttl: "ttlMs", pollInterval: "pollIntervalMs", resumable: "resume" },
@@ -100,7 +101,7 @@ function readResume(resume: boolean | ResumeOptions): Required<ResumeOptions> | 
 
 function findProblem(ms: unknown, min: number): string | undefined {
   if (Number.isSafeInteger(ms) && Number(ms) >= min && Number(ms) <= MAX_MS) return;
-  return `is ${String(ms)}; it must be a whole number of milliseconds from ${min} to ${MAX_MS}`;
+  return `is ${showValue(ms)}; it must be a whole number of milliseconds from ${min} to ${MAX_MS}`;
 }
 
 /**

@@ -103,7 +103,7 @@ export class TaskStore {
       const { entries, first, last } = await this.#store.read(`j-${id}`, { after, limit: 100 });
       if (after === 0 && first > 1) {
         throw new RangeError(
-          "Cannot resume the task: the store has dropped its first ctx.once values; use fewer values",
+          "Cannot resume the task: the store has dropped the task's first ctx.once values; store fewer values",
         );
       }
       for (const { value } of entries) {

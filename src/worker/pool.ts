@@ -160,7 +160,7 @@ export class Pool {
 /** Passes the thread that `find` returns to a waiting call. If `find` throws, the call fails. */
 type Waiter = (find: () => Thread) => void;
 
-const LOST = "run the call: all threads still run cancelled calls (size of the worker)";
+const LOST = "run the call: all threads are still running cancelled calls (size of the worker)";
 /**
  * Milliseconds that a terminated thread may take to end. A thread that runs longer does not return to its event loop,
  * and counts as lost.
@@ -213,7 +213,7 @@ class Thread {
       const { startMs } = this.#options;
       this.#startTimer(startMs, () => {
         this.#crash(
-          `the file has not called exposeWorker() within ${startMs} ms; call exposeWorker() at the top level of ${this.#url}`,
+          `the file did not call exposeWorker() within ${startMs} ms (startMs); call exposeWorker() at the top level of ${this.#url}`,
         );
       });
     }

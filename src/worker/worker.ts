@@ -24,6 +24,7 @@ import { Pool, type WorkerPoolOptions } from "./pool.ts";
 
 export { exposeWorker, type WorkerContext, type WorkerHandler } from "./expose.ts";
 export type { WorkerPoolOptions } from "./pool.ts";
+import { showValue } from "../kit/shown_value.ts";
 
 /** A `run` function for a tool, prompt or resource that runs its handler in a worker thread. */
 export type WorkerRun<Handler extends WorkerHandler<never, unknown>> = (
@@ -89,7 +90,9 @@ function readOptions(
     const least = name === "size" ? 1 : 0;
     if (Number.isSafeInteger(value) && value >= least && value <= 0x7fffffff) continue;
     throw new TypeError(
-      `Cannot make a pool of worker threads: ${name} is ${value}; use a whole number from ${least} to 2147483647`,
+      `Cannot make a pool of worker threads: ${name} is ${
+        showValue(value)
+      }; use a whole number from ${least} to 2147483647`,
     );
   }
   return options;

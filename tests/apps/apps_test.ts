@@ -1,4 +1,4 @@
-// Apps on the server: metadata, mistakes that are refused at the start, and the clients that can show an app.
+// Apps on the server: their metadata, the mistakes that are refused, and the clients that can show apps.
 import { assert, assertEquals, assertStringIncludes, assertThrows } from "@std/assert";
 import { createServer, group, type Handler, tool } from "../../mod.ts";
 import { app, type AppOptions, canShow, ui } from "../../src/apps/apps.ts";
@@ -18,7 +18,7 @@ const make = (options: Partial<AppOptions> = {}) => app({ uri: "ui://chart", htm
 const serve = (...handlers: readonly Handler[]) => createServer({ name: "t", version: "1", handlers });
 
 behaviour(
-  "a tool names its app in both metadata forms, and the resource carries the metadata for the host",
+  "a tool names its app in both forms of metadata, and the resource carries the metadata for the host",
   async (connect, { era }) => {
     const csp = { connectDomains: ["https://api.example.com"], resourceDomains: ["https://*.example.com:8443"] };
     const chart = make({
@@ -77,7 +77,7 @@ const declared: readonly [name: string, settings: Record<string, unknown> | unde
   ["null", { mimeTypes: null }, false],
 ];
 
-behaviour("canShow is true only for clients that declare the media type of apps", async (connect) => {
+behaviour("canShow returns true only for clients that declare the media type of apps", async (connect) => {
   const chart = make();
   const draw = tool({ name: "draw", extensions: [ui(chart)], run: (_, ctx) => `${canShow(ctx, chart)}` });
   const { join } = await connect({ handlers: [chart, draw] });
@@ -87,7 +87,7 @@ behaviour("canShow is true only for clients that declare the media type of apps"
   }
 });
 
-Deno.test("a tool whose app is not served is refused at the start, and so is the removal of its app", () => {
+Deno.test("a tool whose app is not served is refused when the server is created, and removing the app is refused too", () => {
   const chart = make();
   const draw = tool({ name: "draw", extensions: [ui(chart)], run: () => "" });
   const message = `Cannot use tool "draw": ${ID}: no resource "ui://chart"; add the app to handlers`;
@@ -99,7 +99,7 @@ Deno.test("a tool whose app is not served is refused at the start, and so is the
 });
 
 behaviour(
-  "several apps share one extension, in groups and while apps are added and removed",
+  "several apps share one extension, also in groups, and also while apps are added and removed",
   async (connect, { era }) => {
     const [first, second] = [make(), make({ uri: "ui://other" })];
     const draw = tool({ name: "draw", extensions: [ui(first)], run: () => "Drawn." });
@@ -128,11 +128,27 @@ behaviour(
 );
 
 const wrong: readonly [name: string, options: unknown, message: string][] = [
-  ["no document", { uri: "ui://a" }, 'Cannot make app "ui://a": use either html or file'],
-  ["two documents", { uri: "ui://a", html, file: "a.html" }, "use either html or file"],
-  ["an empty document", { uri: "ui://a", html: " \n" }, "the document is empty; give HTML as text"],
-  ["null instead of a document", { uri: "ui://a", html: null }, "the document is empty"],
-  ["a function instead of a document", { uri: "ui://a", html: () => html }, "the document is empty"],
+  [
+    "no document",
+    { uri: "ui://a" },
+    'Cannot make app "ui://a": it has both html and file, or neither; use one of the two options',
+  ],
+  [
+    "two documents",
+    { uri: "ui://a", html, file: "a.html" },
+    "it has both html and file, or neither; use one of the two options",
+  ],
+  [
+    "an empty document",
+    { uri: "ui://a", html: " \n" },
+    "the document is not a string, or is empty; pass HTML as a string",
+  ],
+  ["null instead of a document", { uri: "ui://a", html: null }, "the document is not a string, or is empty"],
+  [
+    "a function instead of a document",
+    { uri: "ui://a", html: () => html },
+    "the document is not a string, or is empty",
+  ],
   ["a promise instead of a file", { uri: "ui://a", file: Promise.resolve("a.html") }, "its file is not a path"],
   ["another scheme", { uri: "https://a", html }, "uri is not a URI such as ui://chart"],
   ["no URI", { html }, "its uri is not a URI such as ui://chart"],
@@ -159,8 +175,8 @@ for (const [name, options, message] of wrong) {
   });
 }
 
-Deno.test("an origin is a scheme and a host, and contains no character that could end a directive", () => {
-  const csp = (origin: unknown) => () => make({ csp: { connectDomains: [origin as string] } }); // Wrong on purpose.
+Deno.test("an origin consists of a scheme and a host, and contains no character that could end a directive", () => {
+  const csp = (origin: unknown) => () => make({ csp: { connectDomains: [origin as string] } }); // The cast passes an invalid origin on purpose.
   const odd = [
     ..."example.com|https://|https://a.example/path|https://a.example/|https://a.example;script-src *".split("|"),
     ...[
@@ -195,27 +211,30 @@ Deno.test("an origin is a scheme and a host, and contains no character that coul
   ) {
     csp(origin)();
   }
-  // The type is wrong on purpose.
-  assertThrows(() => make({ csp: { frameDomains: "https://a.example" as never } }), TypeError, "is not a list");
+  // The cast passes a value of the wrong type on purpose.
+  assertThrows(() => make({ csp: { frameDomains: "https://a.example" as never } }), TypeError, "must be a list");
 });
 
 const relative: readonly [html: string, found: string | undefined][] = [
-  [`<script src="app.js"></script>`, `line 1: <script src="app.js"> is relative`],
-  [`<title>A</title>\n\n<link rel=stylesheet href=/style.css>`, `line 3: <link href="/style.css"> is relative`],
-  [`<img alt='a > b' SRC='//cdn.example/a.png'>`, `<img src="//cdn.example/a.png"> is relative`],
-  [`<a href="page.html">`, `<a href="page.html"> is relative`],
-  [`<a href="?a=b">`, `<a href="?a=b"> is relative`],
-  [`<img/src=a.png>`, `<img src="a.png"> is relative`],
-  [`<IMG\nSRC = "a.png" src="https://a.example/b.png">`, `<img src="a.png"> is relative`],
-  [`<img srcset="https://a.example/a.png 1x, b.png 2x">`, `<img srcset="b.png 2x"> is relative`],
-  [`<svg><use xlink:href="icons.svg#a"/></svg>`, `<use xlink:href="icons.svg#a"> is relative`],
-  [`<video poster=a.jpg>`, `<video poster="a.jpg"> is relative`],
-  [`<object data=a.svg>`, `<object data="a.svg"> is relative`],
-  [`<form action="/send">`, `<form action="/send"> is relative`],
-  [`<script>1 < 2</script ><img src=a>`, `<img src="a"> is relative`],
-  [`<!-- <img> --!><img src=a>`, `<img src="a"> is relative`],
-  [`<!--><img src=a>`, `<img src="a"> is relative`],
-  [`<base href="sub/"><img src=a>`, `<base href="sub/"> is relative`],
+  [`<script src="app.js"></script>`, `line 1: <script src="app.js"> refers to a relative URL`],
+  [
+    `<title>A</title>\n\n<link rel=stylesheet href=/style.css>`,
+    `line 3: <link href="/style.css"> refers to a relative URL`,
+  ],
+  [`<img alt='a > b' SRC='//cdn.example/a.png'>`, `<img src="//cdn.example/a.png"> refers to a relative URL`],
+  [`<a href="page.html">`, `<a href="page.html"> refers to a relative URL`],
+  [`<a href="?a=b">`, `<a href="?a=b"> refers to a relative URL`],
+  [`<img/src=a.png>`, `<img src="a.png"> refers to a relative URL`],
+  [`<IMG\nSRC = "a.png" src="https://a.example/b.png">`, `<img src="a.png"> refers to a relative URL`],
+  [`<img srcset="https://a.example/a.png 1x, b.png 2x">`, `<img srcset="b.png 2x"> refers to a relative URL`],
+  [`<svg><use xlink:href="icons.svg#a"/></svg>`, `<use xlink:href="icons.svg#a"> refers to a relative URL`],
+  [`<video poster=a.jpg>`, `<video poster="a.jpg"> refers to a relative URL`],
+  [`<object data=a.svg>`, `<object data="a.svg"> refers to a relative URL`],
+  [`<form action="/send">`, `<form action="/send"> refers to a relative URL`],
+  [`<script>1 < 2</script ><img src=a>`, `<img src="a"> refers to a relative URL`],
+  [`<!-- <img> --!><img src=a>`, `<img src="a"> refers to a relative URL`],
+  [`<!--><img src=a>`, `<img src="a"> refers to a relative URL`],
+  [`<base href="sub/"><img src=a>`, `<base href="sub/"> refers to a relative URL`],
   [`<base href="https://a.example/"><img src=a>`, undefined],
   [
     `<img src="https://a.example/a.png"><img src=data:,><a href="#top"><a href="mailto:a@b.example"><img src="">`,
@@ -236,7 +255,7 @@ for (const [html, found] of relative) {
   });
 }
 
-Deno.test("the check of a long document with unclosed tags takes time proportional to its length", () => {
+Deno.test("checking a long document with unclosed tags takes time in proportion to its length", () => {
   const start = performance.now();
   for (const part of ["<", "<a ", "<!--", `<a b="`, "<script>", "</script ", "<a b = ", "<img srcset=', '"]) {
     make({ html: `<p>${part.repeat(100_000)}` });
@@ -246,7 +265,7 @@ Deno.test("the check of a long document with unclosed tags takes time proportion
 });
 
 const read = async (html: string) => {
-  const contents = await make({ html }).read("ui://chart", {} as never); // The function does not use its context.
+  const contents = await make({ html }).read("ui://chart", {} as never); // The cast is safe, because the function does not use its context.
   return String(Object(contents)[0].text).replace(script, "");
 };
 const put = `<meta charset="utf-8"><script></script>`;
@@ -270,22 +289,25 @@ Deno.test("the bridge script is placed before all other scripts, after the decla
   for (const [html, expected] of cases) assertEquals(await read(html), expected);
 });
 
-Deno.test("a file is read at the start, and refused if it is missing, is not text, or loads another file", () => {
+Deno.test("app() reads its file once, and throws if the file is missing, is not text, or refers to another file", () => {
   const folder = new URL("../../tests/apps/", import.meta.url);
   const file = new URL("chart.html", folder);
-  // The function does not use its context.
+  // The cast is safe, because the function does not use its context.
   const [contents] = Object(app({ uri: "ui://chart", file }).read("ui://chart", {} as never));
   assertStringIncludes(contents.text, "<title>Chart</title>");
   assertEquals(Object(app({ uri: "ui://chart", file: file.pathname }).read("", {} as never))[0].text, contents.text);
   assertEquals(Object(app({ uri: "ui://chart", file: file.href }).read("", {} as never))[0].text, contents.text);
   const refuse = (file: URL | string, state: string) =>
     assertThrows(() => app({ uri: "ui://chart", file }), TypeError, `Cannot make app "ui://chart": ${state}`);
-  refuse(new URL("missing.html", folder), `cannot read ${folder.href}missing.html: `);
-  refuse(folder, `cannot read ${folder.href}: `);
-  refuse(new URL("../../docs/guides/inspector.png", import.meta.url), "cannot read ");
+  refuse(new URL("missing.html", folder), `its file ${folder.href}missing.html could not be read: `);
+  refuse(folder, `its file ${folder.href} could not be read: `);
+  refuse(
+    new URL("../../docs/guides/inspector.png", import.meta.url),
+    `its file ${new URL("../../docs/guides/inspector.png", import.meta.url)} could not be read: `,
+  );
   refuse(
     new URL("relative.html", folder),
-    'line 5: <script src="./chart.js"> is relative; hosts receive only the document',
+    'line 5: <script src="./chart.js"> refers to a relative URL; hosts receive only the document',
   );
 });
 
@@ -295,11 +317,11 @@ Deno.test("ui and canShow refuse a value that is not an app, and ui refuses an u
       () => ui(odd as never),
       TypeError,
       "Cannot connect a tool to an app: the value is not an app; create the app with app()",
-    ); // Wrong on purpose.
-    assertThrows(() => canShow({} as never, odd as never), TypeError, "the value is not an app"); // Wrong on purpose.
+    ); // The cast passes an invalid `visibility` on purpose.
+    assertThrows(() => canShow({} as never, odd as never), TypeError, "the value is not an app"); // The casts pass a value that is not an app on purpose.
   }
   for (const visibility of [[], ["user"], "app", [undefined], null]) {
-    // Wrong on purpose.
+    // The cast passes a value that is not an app on purpose.
     assertThrows(() => ui(make(), { visibility: visibility as never }), TypeError, 'visibility must list "model"');
   }
 });

@@ -123,7 +123,7 @@ const refusals: readonly Refusal[] = [
   [
     "of another key",
     async (_, token) => await prove(await makeKey(), token),
-    "the proof contains a key other than the key of the token",
+    "the key in the proof is not the key that the token is bound to",
   ],
   [
     "that another key signs",

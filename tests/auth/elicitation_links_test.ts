@@ -50,7 +50,7 @@ Deno.test("a link that one server created does not open at another server with t
     assertThrows(() => elicitationLinks({ secret, server: server as never }), TypeError);
   }
   for (const store of [null, {}, "memory"]) {
-    assertThrows(() => elicitationLinks({ store: store as never }), TypeError, "store is not a store");
+    assertThrows(() => elicitationLinks({ store: store as never }), TypeError, "the store has no get()");
   }
   assertThrows(() => elicitationLinks({ secret }), TypeError, "the name of the server is missing; set `server`");
 });

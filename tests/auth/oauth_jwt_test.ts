@@ -40,7 +40,7 @@ Deno.test("tokens are accepted with every signature algorithm that uses a public
   }
 });
 
-const UNKNOWN_BINDING = "the token is bound to a key in a way that is not supported";
+const UNKNOWN_BINDING = "the token is bound to a key in a way that is not supported (cnf)";
 
 const refusals: readonly (readonly [name: string, parts: TokenParts, reason: string])[] = [
   [
@@ -170,14 +170,14 @@ Deno.test("hostile: a token is refused if it has no signature, or is signed with
   const [header, payload, signature] = signed.split(".");
   const stripped = `${btoa(JSON.stringify({ alg: "NONE", typ: "at+jwt" })).replace(/=/g, "")}.${payload}.`;
   const attempts: readonly (readonly [token: string, reason: string])[] = [
-    [unsigned, "the token is malformed"],
+    [unsigned, "the token is not a signed JWT"],
     [`${unsigned}${signature}`, "the signature algorithm of the token is not allowed"],
-    [stripped, "the token is malformed"],
+    [stripped, "the token is not a signed JWT"],
     [shared, "the signature algorithm of the token is not allowed"],
     [`${header}.${payload}.${signature.replace(/^../, "AA")}`, "the token has no valid signature"],
-    [`${header}.${payload}`, "the token is malformed"],
-    [`${signed}.x`, "the token is malformed"],
-    ["x.y.z", "the token is malformed"],
+    [`${header}.${payload}`, "the token is not a signed JWT"],
+    [`${signed}.x`, "the token is not a signed JWT"],
+    ["x.y.z", "the token is not a signed JWT"],
   ];
   for (const [token, reason] of attempts) {
     const { status, challenge } = await callWith(server, token);
@@ -319,7 +319,7 @@ Deno.test("if readScopes returns undefined, the token grants no scopes, and the 
   for (let i = 0; i < 2; i++) assertEquals((await callWith(server, token, { name: "write" })).status, 403);
   await until(() => faults.length > 0, "the fault");
   assertEquals(faults.length, 1);
-  assert(faults[0].includes("has no scopes, and needs notes:write"), faults[0]);
+  assert(faults[0].includes("has no scopes, but the call needs notes:write"), faults[0]);
   await server.close();
 });
 

@@ -49,7 +49,7 @@ Deno.test("MUST refuse metadata whose issuer is not exactly the same text", asyn
     const server = protect([issuer], { server: { observer } });
     const { status, message, challenge } = await callWith(server, await issuer.sign());
     assertEquals([status, challenge], [503, null]);
-    assertEquals(message, "Cannot serve the request: its token cannot be checked now");
+    assertEquals(message, "Cannot serve the request: the token cannot be checked now; try again later");
     assertMatch(faults.join(), /names another issuer, /);
     assertEquals(issuer.keyFetches, 0);
     await server.close();
@@ -224,21 +224,21 @@ Deno.test("oauth() throws if an option has an invalid value", () => {
       [{ resource: "mcp.example.com" }, "it must be the endpoint's https URL"],
       [{ resource: "https://mcp.example.com/mcp#x" }, "without a fragment"],
       [{ resource: "https://a:b@mcp.example.com/mcp" }, "Cannot use the resource"],
-      [{ issuers: [] }, "issuers is empty"],
-      [{ issuers: undefined }, "issuers is empty"],
+      [{ issuers: [] }, "issuers must be a list with at least one authorization server"],
+      [{ issuers: undefined }, "issuers must be a list with at least one authorization server"],
       [{ issuers: ["http://login.example.com"] }, "http is allowed only on loopback"],
       [{ issuers: ["https://login.example.com?x"] }, "Cannot use the issuer"],
       [{ issuers: ["login"] }, 'Cannot use the issuer "login"'],
       [{ scopes: ["offline_access"] }, "scopes contains offline_access"],
       [{ scopes: ["a b"] }, "scopes is not a list of names without spaces"],
       [{ scopes: ['"'] }, "scopes is not a list of names without spaces"],
-      [{ algorithms: [] }, "algorithms is empty or contains an unknown algorithm"],
-      [{ algorithms: ["ES256", "HS512"] }, 'contains an unknown algorithm ("HS512")'],
-      [{ skewMs: -1 }, "skewMs must be a number"],
-      [{ skewMs: NaN }, "skewMs must be a number"],
+      [{ algorithms: [] }, "algorithms is empty; use one or more of"],
+      [{ algorithms: ["ES256", "HS512"] }, 'contains the unknown algorithm "HS512"'],
+      [{ skewMs: -1 }, "skewMs is -1; it must be a number"],
+      [{ skewMs: NaN }, "skewMs is NaN; it must be a number"],
       // Adding a string to a time would append digits, so expired tokens would be accepted.
-      [{ skewMs: "5000" }, "skewMs must be a number"],
-      [{ skewMs: null }, "skewMs must be a number"],
+      [{ skewMs: "5000" }, 'skewMs is "5000"; it must be a number'],
+      [{ skewMs: null }, "skewMs is null; it must be a number"],
       [{ audience: "" }, "the value is an empty text"],
       [{ audience: ["api://notes", ""] }, "the value is an empty text"],
       [{ audience: [undefined] }, "the value is of type undefined"],

@@ -499,9 +499,9 @@ Deno.test("oauth() throws if options contradict each other, and server.ready() r
   const resource = () => "https://api.example.com/mcp";
   const cases: readonly (readonly [OAuthOptions, string])[] = [
     [{ resource, issuers, rootMetadata: true }, "rootMetadata requires a single resource"],
-    [{ resource, issuers, audience: "api://notes" }, "resource is a function, and audience is not"],
-    [{ resource, issuers, audience: ["api://notes"] }, "resource is a function, and audience is not"],
-    [{ resource: ORIGIN, issuers, audience: () => "x" }, "audience is a function, and resource is not"],
+    [{ resource, issuers, audience: "api://notes" }, "resource is a function, but audience is not"],
+    [{ resource, issuers, audience: ["api://notes"] }, "resource is a function, but audience is not"],
+    [{ resource: ORIGIN, issuers, audience: () => "x" }, "audience is a function, but resource is not"],
   ];
   for (const [options, state] of cases) assertThrows(() => oauth(options), TypeError, `Cannot use oauth(): ${state}`);
   const server = createServer({
@@ -510,7 +510,7 @@ Deno.test("oauth() throws if options contradict each other, and server.ready() r
     auth: oauth({ resource, issuers }),
     observer: { fault() {} },
   });
-  await assertRejects(() => server.ready(), TypeError, "and the path /mcp of the server has no parameters");
+  await assertRejects(() => server.ready(), TypeError, "but the server's path /mcp has no parameters");
   assertEquals((await server.fetch(toRequest("tools/list"))).status, 500);
   await server.close();
 });
@@ -553,7 +553,7 @@ Deno.test("createServer() throws if oauth() has a single resource and the path h
     assertThrows(
       () => createServer({ name: "x", version: "1.0.0", path, auth }),
       TypeError,
-      "Cannot use oauth(): resource is one URL, and the path /t/:tenant/mcp of the server has parameters; make resource",
+      "Cannot use oauth(): resource is one URL, but the server's path /t/:tenant/mcp has parameters; make resource",
     );
   }
   createServer({ name: "x", version: "1.0.0", path: "/t/acme/mcp", auth: oauth(options) });

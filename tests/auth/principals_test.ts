@@ -336,7 +336,11 @@ Deno.test("hasScopes throws for a value that is not a scope, and for a value tha
   for (const names of [[], [""], ["a b"], [...allScopes], [undefined], ["notes:read", null]]) {
     assertThrows(() => hasScopes(ctx, ...untyped(names) as string[]), TypeError, "Cannot test scopes");
   }
-  assertThrows(() => hasScopes({ ...ctx, principal: ctx.principal }, "notes:read"), TypeError, "not the context");
+  assertThrows(
+    () => hasScopes({ ...ctx, principal: ctx.principal }, "notes:read"),
+    TypeError,
+    "ctx is not a handler's context",
+  );
 });
 
 Deno.test("nested claims are copied only once, and a validated principal is not validated again", async () => {

@@ -248,7 +248,9 @@ Deno.test("createServer() throws if two schemes in a list match the same credent
     [apiKey({ keys }), { ...basicAuth({ users: { a: "b" } }), satisfy: verify }],
     "unknown option auth[1].satisfy",
   );
-  for (const auth of [[], [verify], [undefined], [null], [[apiKey({ keys })]]]) refuse(auth, "has no authenticate()");
+  for (const auth of [[], [verify], [undefined], [null], [[apiKey({ keys })]]]) {
+    refuse(auth, "auth is not an authentication");
+  }
 });
 
 Deno.test("customAuth throws for an unknown form", () => {

@@ -83,8 +83,8 @@ Deno.test("apiKey() and basicAuth() throw if keys or users is empty, or is neith
   assertThrows(() => apiKey({ keys: { ada: { key: [] } } }), TypeError, none);
   assertThrows(() => basicAuth({ users: {} }), TypeError, `Cannot use the passwords: ${none}`);
   for (const keys of [undefined, null, [key], key]) {
-    assertThrows(() => apiKey({ keys: untyped(keys) }), TypeError, "keys is not an object such as");
-    assertThrows(() => basicAuth({ users: untyped(keys) }), TypeError, "users is not an object such as");
+    assertThrows(() => apiKey({ keys: untyped(keys) }), TypeError, "keys must be a function or an object such as");
+    assertThrows(() => basicAuth({ users: untyped(keys) }), TypeError, "users must be a function or an object such as");
   }
   assertThrows(() => apiKey({ keys: { ada: untyped(null) } }), TypeError, "check that its environment variable is set");
   const scopes = untyped("notes:read");

@@ -112,7 +112,7 @@ behaviour("the client omits invalid entries from the list", async (connect) => {
     [{ ...good, uri: "skill://pdf/SKILL.md\n/SKILL.md" }, "does not end with /SKILL.md"],
     [{ ...good, uri: "skill://other/SKILL.md" }, "the name of its folder differs"],
     [{ ...good, frontmatter: undefined }, "no front matter"],
-    [{ ...good, frontmatter: { name: "Pdf", description: "x" } }, "a name has 1 to 64 lower-case letters"],
+    [{ ...good, frontmatter: { name: "Pdf", description: "x" } }, "a name has 1 to 64 lowercase letters"],
     [{ ...good, frontmatter: { name: "pdf" } }, "no description"],
     [{ ...good, resources: undefined }, "no resources"],
     [{ ...good, resources: "all" }, "no resources"],

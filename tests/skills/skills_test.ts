@@ -1,4 +1,4 @@
-// Skills of a folder, as clients of each era and transport get them.
+// The skills in a folder, as clients of each era get them over each transport.
 import { createHash } from "node:crypto";
 import fs from "node:fs";
 import { mkdir, mkdtemp, rename, rm, symlink, writeFile } from "node:fs/promises";
@@ -16,7 +16,7 @@ import { random } from "../support/random.ts";
 
 const declared = { extensions: [clientExtension({ id: "io.modelcontextprotocol/skills" })] };
 
-/** A folder with files, which is removed afterwards. */
+/** Creates a folder with files. Disposing removes the folder. */
 async function makeFolder(files: Readonly<Record<string, string | Uint8Array>>) {
   const path = await mkdtemp(`${tmpdir()}/mcp-skills-`);
   const write = async (name: string, content: string | Uint8Array) => {
@@ -29,7 +29,7 @@ async function makeFolder(files: Readonly<Record<string, string | Uint8Array>>) 
 
 const head = (name: string, more = "") => `---\nname: ${name}\ndescription: Does ${name}\n${more}---\n\n# ${name}\n`;
 
-/** A valid folder with two skills. One of them contains a folder, a binary file and a nested skill. */
+/** A valid folder with two skills, one of which contains a folder, a binary file and a nested skill. */
 const FILES = {
   "git-flow/SKILL.md": head("git-flow", "license: MIT\nmetadata:\n  version: 1.0\n  tags: [a, b]\n"),
   "acme/refunds/SKILL.md": head("refunds"),
@@ -48,7 +48,7 @@ async function list(client: Connection) {
   return skills as any[];
 }
 
-/** Collects the warnings of a test. */
+/** Runs a test, and collects the warnings in the meantime. */
 async function withWarnings(run: (warnings: readonly string[]) => Promise<void>): Promise<void> {
   const warnings: string[] = [];
   const { error } = console;
@@ -130,14 +130,17 @@ behaviour("a skill is an ordinary resource, and its folders can be listed", asyn
   }
 });
 
-behaviour("clients need not declare skills, and servers of every era list them", async (connect, { era }) => {
-  await using folder = await makeFolder({ "fine/SKILL.md": head("fine") });
-  const { client } = await connect({ handlers: [skills({ dir: folder.path })] });
-  assertEquals((await list(client)).length, 1);
-  const { capabilities } = era === "modern" ? await client.request("server/discover") : client.server;
-  assertEquals(Object(capabilities).extensions, { "io.modelcontextprotocol/skills": { directoryRead: true } });
-  assert("resources" in Object(capabilities));
-});
+behaviour(
+  "clients need not declare support for skills, and servers of every era list their skills",
+  async (connect, { era }) => {
+    await using folder = await makeFolder({ "fine/SKILL.md": head("fine") });
+    const { client } = await connect({ handlers: [skills({ dir: folder.path })] });
+    assertEquals((await list(client)).length, 1);
+    const { capabilities } = era === "modern" ? await client.request("server/discover") : client.server;
+    assertEquals(Object(capabilities).extensions, { "io.modelcontextprotocol/skills": { directoryRead: true } });
+    assert("resources" in Object(capabilities));
+  },
+);
 
 behaviour("no path outside of the folder can be read", async (connect) => {
   await using outside = await makeFolder({ "secret.txt": "secret", "evil/SKILL.md": head("evil") });
@@ -165,7 +168,7 @@ behaviour("no path outside of the folder can be read", async (connect) => {
   ) {
     await assertRejects(() => client.readResource(`skill://${path}`), McpError, undefined, path);
   }
-  // Replace a file by a symbolic link after the file was listed.
+  // Replace a file with a symbolic link after the file was listed.
   await rename(`${folder.path}/fine/a.txt`, `${folder.path}/fine/b.txt`);
   await symlink(`${outside.path}/secret.txt`, `${folder.path}/fine/a.txt`);
   await assertRejects(() => client.readResource("skill://fine/a.txt"), McpError);
@@ -200,14 +203,14 @@ behaviour("skills that are invalid or too large are omitted, each with a warning
         ["bare", "it does not begin with front matter"],
         ["open", "it does not begin with front matter"],
         ["odd-name", "its name is other-name; change the name to odd-name, the name of the skill's folder"],
-        ["Upper", 'its name is "Upper"; use 1 to 64 lower-case letters'],
+        ["Upper", 'its name is "Upper"; use 1 to 64 lowercase letters'],
         ["silent", "it has no description"],
         ["list", "its front matter is not a map"],
         ["broken", "its front matter is not YAML"],
         ["bomb", "its front matter is not YAML"],
         ["binary", "its SKILL.md cannot be read, or is not UTF-8"],
         ["large", "the skill has 16777"],
-        ["many", "the skill has 521 files; reduce them to at most 512 files and 16 MiB"],
+        ["many", "the skill has 521 files; reduce the skill to at most 512 files and 16 MiB"],
       ]
     ) {
       const found = warnings.filter((text) => text.startsWith(`Cannot serve skill skill://${name}/SKILL.md: `));
@@ -225,7 +228,10 @@ behaviour("clients are notified of changes, and read the current content", async
   const subscription = await client.subscribe({ resourcesListChanged: true, resourceSubscriptions: [uri] });
   const before = (await list(client))[0].resources[1];
   await folder.write("fine/a.txt", "changed");
-  await until(() => subscription.received.some(({ params }) => params.uri === uri), "the change of a file");
+  await until(
+    () => subscription.received.some(({ params }) => params.uri === uri),
+    "the client is notified of the changed file",
+  );
   await until(async () => (await list(client))[0].resources[1].digest === digest("changed"), "the new digest");
   assert(before.digest !== digest("changed"));
   assertEquals((await client.readResource(uri)).contents[0].text, "changed");
@@ -239,7 +245,7 @@ behaviour("clients are notified of changes, and read the current content", async
   await until(async () => (await list(client)).length === 1, "one skill");
 });
 
-behaviour("the folder itself may be a skill, and long lists are paginated", async (connect) => {
+behaviour("the folder itself can be a skill, and long lists are paginated", async (connect) => {
   await using root = await makeFolder({});
   const name = root.path.split("/").at(-1)?.toLowerCase().replaceAll(/[^a-z0-9]+/g, "-").replace(/-+$/, "") ?? "";
   await using parent = await makeFolder({
@@ -268,7 +274,7 @@ behaviour("the folder itself may be a skill, and long lists are paginated", asyn
   assertEquals(error.code, -32602);
 }, { transports: ["memory"] });
 
-behaviour("the folder itself has its name on disk if its path is a dot", async (connect) => {
+behaviour("if the folder's path is a dot, the skill has the folder's name on disk", async (connect) => {
   await using folder = await makeFolder({ "notes/SKILL.md": head("notes"), "notes/parts/a.txt": "a" });
   const before = process.cwd();
   for (const dir of [".", "./", "..", "parts/.."]) {
@@ -282,7 +288,7 @@ behaviour("the folder itself has its name on disk if its path is a dot", async (
   }
 }, { transports: ["memory"], eras: ["modern"] });
 
-behaviour("a file that cannot be opened once is served later", async (connect) => {
+behaviour("a file that once could not be opened is served later", async (connect) => {
   await using folder = await makeFolder({ "fine/SKILL.md": head("fine"), "fine/a.txt": "a" });
   for (const failing of ["SKILL.md", "a.txt"]) {
     const { open } = fs.promises;
@@ -304,7 +310,7 @@ behaviour("a file that cannot be opened once is served later", async (connect) =
   }
 }, { transports: ["memory"], eras: ["modern"] });
 
-Deno.test("parsing front matter prints nothing, and its size is bounded", () => {
+Deno.test("parsing front matter prints nothing, and the size of front matter is limited", () => {
   const { emitWarning } = process;
   const printed: unknown[] = [];
   process.emitWarning = (text: unknown) => void printed.push(text);
@@ -318,14 +324,14 @@ Deno.test("parsing front matter prints nothing, and its size is bounded", () => 
   assertThrows(() => parseFrontMatter(`---\n${keys}\n---\n`), SyntaxError, "characters; shorten it to at most");
 });
 
-behaviour("with a missing folder, only calls that need it fail", async (connect) => {
+behaviour("if the folder is missing, only calls that need the folder fail", async (connect) => {
   const { client, takeFaults } = await connect({ handlers: [skills({ dir: "/no/such/folder" })] }, declared);
   await assertRejects(() => client.request("skills/list", {}), McpError, "Internal error");
   assert(takeFaults().length > 0);
   assertEquals(await client.listTools().catch(() => []), []);
 }, { transports: ["memory"], eras: ["modern"] });
 
-Deno.test("10,000 files of skills are listed and read", async () => {
+Deno.test("10,000 files in skills can be listed and read", async () => {
   const { createServer } = await import("../../mod.ts");
   const { connectTest } = await import("../../src/testing/testing.ts");
   const { below } = random(1);

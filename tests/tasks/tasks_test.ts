@@ -1,4 +1,4 @@
-// Tasks over every transport, as clients get them.
+// Tasks as clients see them, over every transport.
 import { assert, assertEquals, assertRejects, assertStringIncludes } from "@std/assert";
 import { type Context, McpError, tool, type ToolReturn } from "../../mod.ts";
 import { task, type TaskOptions, tasks } from "../../src/tasks/tasks.ts";
@@ -33,7 +33,7 @@ async function reach(client: Connection, taskId: unknown, status: string) {
   return task;
 }
 
-/** The result without the name of the server. */
+/** Returns a result without its `_meta`, which names the server. */
 function bare({ _meta, ...result }: Record<string, unknown>): Record<string, unknown> {
   return result;
 }
@@ -60,7 +60,7 @@ behaviour("a call returns a task, whose result is available later", async (conne
 }, modern);
 
 behaviour(
-  "questions are asked in the task, each question once, and stay open after an answer of the wrong shape",
+  "a task asks each of its questions once, and a question stays open after an answer of the wrong shape",
   async (connect) => {
     const handlers = work(async (_input, ctx) => {
       const ask = async (key: string) => (await ctx.elicit(key, { message: key, schema: form })).content?.name;
@@ -75,7 +75,7 @@ behaviour(
     const update = (inputResponses: unknown) => client.request("tasks/update", { taskId, inputResponses });
     assertEquals(bare(await update({ a: answer(7), unknown: 1, ["__proto__"]: 2 })), { resultType: "complete" });
     const listOpen = async () => Object.keys(Object((await get(client, taskId)).inputRequests)).sort().join();
-    // An instance that does not run the task receives a change shortly afterwards.
+    // Poll, because an instance that does not run the task sees a change of the task only after a short delay.
     await until(async () => await listOpen() === "a,b", "both questions are still open");
     await update({ a: answer("Ada") });
     await until(async () => await listOpen() === "b", "one question is open");
@@ -135,30 +135,34 @@ behaviour(
   modern,
 );
 
-behaviour("only the caller of a task can cancel it, and tasks of other callers do not exist", async (connect) => {
-  const handlers = work(endless);
-  const { client, join } = await connect({ handlers }, { ...declared, principal: { id: "ada" } });
-  const { taskId } = await start(client);
-  const other = await join({ ...declared, principal: { id: "bob" } });
-  const errors: string[] = [];
-  for (const id of [taskId, "x".repeat(32), "", "__proto__"]) {
-    for (const method of ["tasks/get", "tasks/cancel", "tasks/update"]) {
-      const params = { taskId: id, ...method === "tasks/update" && { inputResponses: {} } };
-      const { code, message } = await assertRejects(() => other.request(method, params), McpError);
-      assertEquals(code, -32602);
-      errors.push(message);
+behaviour(
+  "only a task's caller can cancel the task, and for any other caller the task does not exist",
+  async (connect) => {
+    const handlers = work(endless);
+    const { client, join } = await connect({ handlers }, { ...declared, principal: { id: "ada" } });
+    const { taskId } = await start(client);
+    const other = await join({ ...declared, principal: { id: "bob" } });
+    const errors: string[] = [];
+    for (const id of [taskId, "x".repeat(32), "", "__proto__"]) {
+      for (const method of ["tasks/get", "tasks/cancel", "tasks/update"]) {
+        const params = { taskId: id, ...method === "tasks/update" && { inputResponses: {} } };
+        const { code, message } = await assertRejects(() => other.request(method, params), McpError);
+        assertEquals(code, -32602);
+        errors.push(message);
+      }
     }
-  }
-  assertEquals(new Set(errors).size, 1, errors.join("\n"));
-  assertEquals((await get(client, taskId)).status, "working");
-  for (let i = 0; i < 2; i++) {
-    assertEquals(bare(await client.request("tasks/cancel", { taskId })), { resultType: "complete" });
-  }
-  // The instance that runs the task receives the cancellation shortly afterwards.
-  await reach(client, taskId, "cancelled");
-}, modern);
+    assertEquals(new Set(errors).size, 1, errors.join("\n"));
+    assertEquals((await get(client, taskId)).status, "working");
+    for (let i = 0; i < 2; i++) {
+      assertEquals(bare(await client.request("tasks/cancel", { taskId })), { resultType: "complete" });
+    }
+    // Poll, because the instance that runs the task sees the cancellation only after a short delay.
+    await reach(client, taskId, "cancelled");
+  },
+  modern,
+);
 
-behaviour("progress messages of a handler become the status message", async (connect) => {
+behaviour("a handler's progress messages become the task's status message", async (connect) => {
   const { pass, open } = gate();
   const handlers = work(async (_input, ctx) => {
     ctx.progress(1, { message: "begun" });
@@ -175,7 +179,7 @@ behaviour("progress messages of a handler become the status message", async (con
   assertEquals(client.received, []);
 }, modern);
 
-behaviour("subscribers are notified of each state, and only of their own tasks", async (connect) => {
+behaviour("subscribers are notified of each state of their own tasks, and of no other tasks", async (connect) => {
   const { pass, open } = gate();
   const handlers = work(async (_input, ctx) => {
     await pass;
@@ -202,7 +206,7 @@ behaviour("subscribers are notified of each state, and only of their own tasks",
   assertEquals(bob.received, []);
 }, modern);
 
-behaviour("with `after`, quick calls return their result directly, and slow calls become tasks", async (connect) => {
+behaviour("with `after`, a quick call returns its result directly, and a slow call becomes a task", async (connect) => {
   const { pass, open } = gate();
   const handlers = work(async ({ n }) => {
     if (n > 1) await pass;
@@ -218,7 +222,7 @@ behaviour("with `after`, quick calls return their result directly, and slow call
 }, modern);
 
 behaviour(
-  "with `after`, an early question is a round of the call, and a later question belongs to the task",
+  "with `after`, an early question is a round of the call, and a later question is asked by the task",
   async (connect) => {
     const { pass, open } = gate();
     let made = 0;
@@ -259,7 +263,7 @@ behaviour("for clients without the extension, the tool runs as part of the call"
 });
 
 behaviour(
-  "`required` refuses clients without support for tasks, in a session with an error result",
+  "with `required`, clients without support for tasks are refused, in a session with an error result",
   async (connect, { era, transport }) => {
     let runs = 0;
     const handlers = work(() => ++runs, { required: true });
@@ -278,7 +282,7 @@ behaviour(
   },
 );
 
-behaviour("the server declares the extension only to clients of 2026-07-28", async (connect, { era }) => {
+behaviour("the server declares the extension only to clients of revision 2026-07-28", async (connect, { era }) => {
   const { client } = await connect({ handlers: work(() => "x") });
   const { capabilities } = era === "modern" ? await client.request("server/discover") : client.server;
   assertEquals(Object(capabilities).extensions, era === "modern" ? { [ID]: {} } : undefined);
@@ -309,7 +313,7 @@ behaviour("operators can list, read and cancel the tasks of all callers", async 
   assertEquals((await get(bob, ids[1])).status, "working");
 }, modern);
 
-behaviour("an attribute without its extension throws at the start", async (connect) => {
+behaviour("creating a server throws if an attribute's extension is missing", async (connect) => {
   const [, only] = work(() => "x");
   const error = await assertRejects(async () => await connect({ handlers: [only] }, declared), TypeError);
   assertStringIncludes(error.message, `extension "${ID}" is not registered; add it to handlers`);
@@ -321,7 +325,7 @@ for (
     [{ ttlMs: 0 }, "ttlMs is 0"],
     [{ ttlMs: NaN }, "ttlMs is NaN"],
     [{ pollIntervalMs: 1.5 }, "pollIntervalMs is 1.5"],
-    [{ version: 1 }, "version is not a text"],
+    [{ version: 1 }, "version is not a string"],
     [{ required: "yes" }, 'required is "yes"; it must be true or false'],
     [{ resume: { from: "1" } }, 'from is "1"; it must be a list of strings'],
     [{ resume: { form: [] } }, "unknown option form; did you mean from?"],

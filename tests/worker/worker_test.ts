@@ -1,4 +1,4 @@
-// Handlers in worker threads: every method of the context, cancellation of a blocked thread, and crashes.
+// Handlers in worker threads: every method of the context, cancelling a blocked thread, and crashes.
 import process from "node:process";
 import { assert, assertEquals, assertMatch, assertRejects, assertThrows } from "@std/assert";
 import { type Context, createServer, McpError, tool } from "../../mod.ts";
@@ -17,7 +17,7 @@ const input = {
   required: ["job"],
 } as const;
 
-/** A tool with a single thread, which ends soon after its last call. */
+/** Creates a tool with a single thread, which ends soon after its last call. */
 function makeHeavy(options = {}) {
   const run = worker<typeof heavy>(heavyFile, { size: 1, idleMs: 0, ...options });
   return tool({ name: "heavy", input, run: async (input, ctx) => await run(input, ctx) as string });
@@ -49,7 +49,7 @@ behaviour("a handler in a thread has the context of its call", async (join, { ve
   assertEquals(asked.toSorted(), ["How many?", "Which day?"]);
 });
 
-Deno.test("an answer with singleUse to a question of a thread is accepted once", async () => {
+Deno.test("an answer with singleUse to a question from a thread is accepted once", async () => {
   const server = createServer({ name: "threads", version: "1.0.0", handlers: [makeHeavy()] });
   const _meta = { "io.modelcontextprotocol/clientCapabilities": { elicitation: { form: {}, url: {} } } };
   for (const job of ["pay", "visit"]) {
@@ -66,7 +66,7 @@ Deno.test("an answer with singleUse to a question of a thread is accepted once",
   await server.close();
 });
 
-behaviour("errors of a thread are treated like errors of a handler", async (join) => {
+behaviour("errors in a thread are treated like errors in a handler", async (join) => {
   const { client, takeFaults } = await join({ handlers: [makeHeavy()] });
   const run = (job: string) => client.callTool("heavy", { job });
   assertEquals(textOf(await run("tool error")), "try tuesday");
@@ -123,15 +123,15 @@ Deno.test("a thread that fails before its first call fails the call", async () =
   }
 });
 
-behaviour("a cancelled call ends a thread that does not stop", async (join) => {
+behaviour("cancelling a call ends a thread that does not stop by itself", async (join) => {
   const { client } = await join({ handlers: [makeHeavy({ stopMs: 20 })] });
-  // Deno cannot end a thread that never waits, see below.
+  // Deno cannot end a thread that never yields.
   for (const job of "Bun" in globalThis ? ["spin", "wait"] : ["wait"]) {
     const abort = new AbortController();
     const call = client.callTool("heavy", { job }, { signal: abort.signal, onProgress: () => abort.abort() });
     const waiting = client.callTool("heavy", { job: "echo", value: "waited" });
     await assertRejects(() => call);
-    // The only thread was blocked, so another thread responds.
+    // The only thread was blocked, so a new thread responded.
     assertEquals(textOf(await waiting), "waited");
   }
 });
@@ -153,15 +153,15 @@ behaviour("a terminated thread counts until it has ended, and calls are refused 
   const answers = [await waiting];
   await until(async () => answers.at(-1) === "here" || answers.push(await echo()) < 0, "a thread");
   const refused = answers.filter((answer) => answer !== "here");
-  // Bun can end any thread.
+  // Bun can end any thread, so it may refuse no call.
   assert(refused.length > 0 || "Bun" in globalThis, answers.slice(0, 3).join());
   for (const message of new Set(refused)) {
-    assertMatch(message, /^Cannot run the call: all threads still run .*try again later/);
+    assertMatch(message, /^Cannot run the call: all threads are still running .*try again later/);
   }
 }, { eras: ["modern"], transports: ["memory", "http"] });
 
-behaviour("a handler that blocks its thread gets the cancellation through its signal", async (join) => {
-  // The server never ends the thread, so the next call gets the thread only when the handler stops.
+behaviour("a handler that blocks its thread detects the cancellation through its signal", async (join) => {
+  // The server never ends the thread, so the next call gets the thread only after the handler stops.
   const { client } = await join({ handlers: [makeHeavy({ stopMs: 60_000 })] });
   for (const job of ["poll", "check"]) {
     const abort = new AbortController();
@@ -211,8 +211,9 @@ Deno.test("other calls run while a thread is busy", async () => {
   await server.close();
 });
 
-Deno.test("a file that cannot run causes an error with the reason", async () => {
-  // The test starts a process, because Deno's test runner can hang after a thread whose file cannot be loaded.
+Deno.test("a file that cannot run in a thread causes an error with the reason", async () => {
+  // The test starts a process, because Deno's test runner can hang after it has started a thread whose file cannot be
+  // loaded.
   const { system } = await import("../support/folder.ts");
   const program = new URL("./unusable_files.ts", import.meta.url).pathname;
   const words = typeof Deno === "undefined" ? [program] : ["run", "-A", "--quiet", "--no-check", program];
@@ -223,14 +224,14 @@ Deno.test("a file that cannot run causes an error with the reason", async () => 
   assertMatch(lines[2], /broken at load/);
 });
 
-Deno.test("an input that cannot be copied causes an error with the reason", async () => {
+Deno.test("an input that cannot be cloned causes an error with the reason", async () => {
   const run = worker<typeof heavy>(heavyFile, { size: 1, idleMs: 0 });
   const secret = { job: "echo", value: () => {} };
   await assertRejects(() => run(secret, fakeContext()), TypeError, "the input cannot be copied");
   assertEquals(await run({ job: "echo", value: 1 }, fakeContext()), 1);
 });
 
-/** A context that answers `roots` after some time, and records progress. */
+/** Creates a context that answers `roots` after a delay, and records progress. */
 function slowContext(answer: string, ms: number, more: Partial<Context> = {}) {
   const progress: number[] = [];
   const own: Partial<Context> = {
@@ -242,16 +243,16 @@ function slowContext(answer: string, ms: number, more: Partial<Context> = {}) {
   return { progress, ctx: new Proxy(fakeContext(), { get: (context, name) => get(context, String(name)) }) };
 }
 
-Deno.test("work that a handler leaves running is not part of the next call of its thread", async () => {
+Deno.test("work that a handler leaves running does not affect the next call of its thread", async () => {
   const run = worker<typeof heavy>(heavyFile, { size: 1, idleMs: 0 });
   const [first, second] = [slowContext("file:///first", 50), slowContext("file:///second", 150)];
-  // An open call keeps the thread for the next call.
+  // A call in progress keeps the thread for the next call.
   const results = [run({ job: "leave" }, first.ctx), run({ job: "roots" }, second.ctx)];
   assertEquals(await Promise.all(results), ["left", [{ uri: "file:///second" }]]);
   assertEquals([first.progress, second.progress], [[], []]);
 });
 
-Deno.test("a late error of a handler does not fail a later call", async () => {
+Deno.test("an error that a handler causes after its call does not fail a later call", async () => {
   const run = worker<typeof heavy>(heavyFile, { size: 1, idleMs: 1000 });
   assertEquals(await run({ job: "leave an error" }, fakeContext()), "left");
   await new Promise((resolve) => setTimeout(resolve, 400));
@@ -261,9 +262,9 @@ Deno.test("a late error of a handler does not fail a later call", async () => {
   clearTimeout(timer);
 });
 
-Deno.test("a value of the context that cannot be copied is an error of the call", async () => {
+Deno.test("if a value of the context cannot be cloned, the call fails", async () => {
   const run = worker<typeof heavy>(heavyFile, { size: 1, idleMs: 0 });
-  const once = (() => Promise.resolve({ close() {} })) as Context["once"]; // Middleware may have created the value.
+  const once = (() => Promise.resolve({ close() {} })) as Context["once"]; // Middleware could have created such a value.
   const { ctx } = slowContext("", 0, { once });
   await assertRejects(() => run({ job: "once" }, ctx), Error, "Cannot use ctx.once in a worker thread");
   const fail = () => Promise.reject(new McpError(7, "seven", { at() {} }));
@@ -340,7 +341,7 @@ Deno.test("calls that are cancelled while their thread starts do not each start 
   }
 });
 
-Deno.test("outside of a thread the exposed handler is a function", async () => {
+Deno.test("outside of a thread, an exposed handler is an ordinary function", async () => {
   assertEquals(await heavyInside({ job: "echo", value: 5 }, fakeContext()), 5);
 });
 
@@ -351,7 +352,7 @@ Deno.test("invalid options are refused", () => {
   assertThrows(() => worker(heavyFile, { stopMs: Infinity }), TypeError, "stopMs is Infinity");
 });
 
-behaviour("scopes and allScopes are passed to a thread, whose context cannot test them", async (join) => {
+behaviour("scopes and allScopes are passed to a thread, but the thread's context cannot test scopes", async (join) => {
   const { client, join: joinAs } = await join({ handlers: [makeHeavy()] }, {
     principal: { id: "ada", scopes: ["notes:read"], open: () => {} },
   });
@@ -362,7 +363,7 @@ behaviour("scopes and allScopes are passed to a thread, whose context cannot tes
   assertEquals(await ask(await joinAs({ principal: { id: "eve" } })), { principal: { id: "eve" }, hasTest: false });
 });
 
-behaviour("facts about a caller that cannot be copied to a thread throw when they are read", async (join) => {
+behaviour("facts about a caller that cannot be cloned throw when a handler in a thread reads them", async (join) => {
   class Account {
     readonly name = "ada";
     get isBlocked() {

@@ -23,7 +23,7 @@ export class InvalidToken extends Error {
   }
 }
 
-/** Rules by which `checkClaims` accepts or refuses a token. */
+/** The rules with which `checkClaims` accepts or refuses a token. */
 export interface ClaimRules {
   /** Audiences that this server accepts. The `aud` claim must contain at least one of these audiences. */
   readonly audiences: ReadonlySet<string>;
@@ -44,7 +44,7 @@ export function checkClaims(claims: Claims, { audiences, skewMs }: ClaimRules, n
   if (nbf !== undefined && nbf * 1000 - skewMs > now) throw new InvalidToken("the token is not yet valid");
   const list = Array.isArray(aud) ? aud : [aud];
   if (!list.some((each) => typeof each === "string" && audiences.has(toAudience(each)))) {
-    throw new InvalidToken("the token was not issued for this server (aud)");
+    throw new InvalidToken("the token was not issued for this server");
   }
   return exp === undefined ? undefined : exp * 1000;
 }
@@ -52,8 +52,8 @@ export function checkClaims(claims: Claims, { audiences, skewMs }: ClaimRules, n
 /**
  * Returns the thumbprint of the key that a token is bound to, or `undefined` if the token is not bound to a key.
  *
- * @throws {InvalidToken} if the token is bound in a way that this server cannot check, such as to a certificate.
- * Without a check, a thief could use the token.
+ * @throws {InvalidToken} if the token is bound in a way that this server cannot check, such as to a certificate,
+ * because a thief could use the token without this check.
  */
 export function readThumbprint({ cnf, token_type: type }: Claims): string | undefined {
   const isBound = typeof type === "string" && /^dpop$/i.test(type);

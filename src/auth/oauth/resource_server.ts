@@ -51,8 +51,8 @@ export interface OAuthOptions<S extends Schema = StandardSchema<Claims>> {
    * Plain http is allowed only on loopback.
    *
    * If the path has parameters, pass a function that returns the URL for a concrete path. The function receives the
-   * parameters after `params` has converted them, with strings URL-encoded. The function runs for every
-   * request, so it must be fast.
+   * parameters that `params` has converted, with URL-encoded strings. The function runs for every request, so it must
+   * be fast.
    */
   readonly resource: string | ByPath<string>;
   /**
@@ -116,9 +116,9 @@ export interface OAuthOptions<S extends Schema = StandardSchema<Claims>> {
    */
   readonly rootMetadata?: boolean;
   /**
-   * How the server checks opaque tokens, which are tokens that are not JWTs: options for an introspection request to
-   * their issuer, or a function that returns the claims of a token. By default, opaque tokens are refused. Results are
-   * cached for at most 30 seconds, because tokens can be revoked.
+   * How the server checks opaque tokens, which are tokens that are not JWTs. Pass the options for introspection
+   * requests to the issuer, or a function that returns the claims of a token. By default, opaque tokens are refused.
+   * Results are cached for at most 30 seconds, because tokens can be revoked.
    */
   readonly introspection?:
     | IntrospectionOptions
@@ -185,8 +185,8 @@ export interface OAuthAuthentication<C = Claims> extends Authentication<OAuthPri
   /** The challenge for callers without a token. */
   readonly challenge: Challenge;
   /**
-   * Endpoints that serve the metadata. The server serves these endpoints. If a router serves the server below a path,
-   * you can also add the endpoints to the router.
+   * Endpoints that serve the metadata. The server serves these endpoints. If a router passes only requests below a
+   * certain path to the server, add the endpoints to the router too.
    */
   readonly routes: readonly MetadataRoute[];
 }
@@ -246,7 +246,7 @@ const REFUSED_LIMITS = { entries: 1000, characters: 1024 * 1024 };
 /** Maximum time for which the result of an introspection is cached, in milliseconds. */
 const INTROSPECTED_MS = 30_000;
 
-/** An accepted token's principal, and what later requests with the token need. */
+/** The principal of an accepted token, and the facts with which later requests with the token are checked. */
 interface Verdict {
   readonly principal: OAuthPrincipal;
   /** Copy of `principal` with a later `expiresAt`, for requests after the token's expiry but within `skewMs`. */
@@ -279,8 +279,8 @@ class ResourceServer implements Authentication<OAuthPrincipal> {
   readonly #introspect?: (token: string, facts: AuthFacts) => Promise<Introspected>;
   readonly #exchange?: TokenExchange;
   /**
-   * Accepted tokens. The cache key is the key of the resource, followed by the `Authorization` header as most clients
-   * spell it.
+   * Accepted tokens. The cache key is the key of the resource, followed by `Bearer`, a space and the token, which is
+   * the `Authorization` header of most clients.
    */
   readonly #accepted = new TokenCache<Verdict>(LIMITS);
   /** The errors with which opaque tokens were refused. */
@@ -339,7 +339,7 @@ class ResourceServer implements Authentication<OAuthPrincipal> {
   readonly [SCHEME] = toScheme({ name: "oauth()", schemes: ["bearer", "dpop"], prefix: "oauth" });
   readonly [CHECK_PATH]: (path: string) => void;
   readonly [READ_PRINCIPAL] = (principal: Principal): OAuthPrincipal | undefined => this.#claims.read(principal);
-  // An arrow function, because callers call `authenticate` without its object.
+  // This property is an arrow function, because the server calls `authenticate` without its object.
   readonly authenticate: Authentication["authenticate"] = (request, facts) => {
     const { now } = facts;
     // Fast path: look up the whole header in the cache before parsing the header, because most tokens are already in
@@ -366,7 +366,7 @@ class ResourceServer implements Authentication<OAuthPrincipal> {
     const forget = () => void (this.#running.get(key + token) === verifying && this.#running.delete(key + token));
     const verifying = this.#verify(presented, facts).finally(forget);
     this.#running.set(key + token, verifying);
-    // Later requests must not join a check that was aborted, because a check that ignores the signal may never end.
+    // Later requests must not wait for a check that was aborted, because a check that ignores the signal may never end.
     facts.signal.addEventListener("abort", forget, { once: true });
     return verifying.then(admit);
   };
@@ -432,7 +432,7 @@ class ResourceServer implements Authentication<OAuthPrincipal> {
   async #verifyOpaque(presented: Presented, facts: AuthFacts): Promise<Verdict | AuthRefusal> {
     const { now } = facts;
     const { token, resource } = presented;
-    if (!this.#introspect) throw new InvalidToken("the token is not a JWT");
+    if (!this.#introspect) throw new InvalidToken("the token is not a signed JWT");
     const refused = this.#refused.get(resource.key + token, now);
     if (refused) throw refused;
     const retryAfterMs = this.#budget.toWait(facts.peer, now);
@@ -488,7 +488,7 @@ class ResourceServer implements Authentication<OAuthPrincipal> {
 function toCurrent(verdict: Verdict, now: number): Principal {
   const { principal, until } = verdict;
   if (principal.expiresAt === undefined || now < principal.expiresAt) return principal;
-  // The token has expired according to this server's clock, but the issuer's clock may be slower.
+  // The token has expired according to this server's clock, but not yet if the issuer's clock is up to `skewMs` slower.
   if (!verdict.late) {
     verdict.late = withExpiry(principal, until);
     shareExchange(principal, verdict.late);
@@ -509,7 +509,8 @@ function admitUnbound(verdict: Verdict, { scheme, resource }: Presented, now: nu
 }
 
 function refuseToken({ scheme, error, reason, detail }: TokenProblem, resource: Resource): AuthRefusal {
-  // Send both challenges only to clients that use DPoP, because other clients may read only one challenge.
+  // Send the challenges of both schemes only to clients that use DPoP, because other clients may read only the first
+  // challenge.
   const all = scheme === "DPoP" || reason === UNPROVEN ? resource.challenges : [resource.challenge];
   const isProblem = (each: Challenge) => all.length === 1 || each.scheme === (scheme ?? "Bearer");
   const challenge = all.map((each) =>

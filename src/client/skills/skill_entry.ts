@@ -63,7 +63,7 @@ export function readEntry(entry: unknown, server: string): Skill {
   const { name, description } = frontmatter;
   if (typeof name !== "string" || !NAME.test(name) || name.length > 64) {
     throw refuse(
-      `its name is ${JSON.stringify(name)}; a name has 1 to 64 lower-case letters, digits and single hyphens`,
+      `its name is ${JSON.stringify(name)}; a name has 1 to 64 lowercase letters, digits and single hyphens`,
     );
   }
   if (typeof description !== "string" || !description) throw refuse("it has no description");

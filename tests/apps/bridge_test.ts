@@ -4,20 +4,20 @@ import { app } from "../../src/apps/apps.ts";
 import { launchBrowser, missing } from "../support/chromium.ts";
 import { needs, requireAll } from "../support/required.ts";
 
-const isDeno = typeof Deno !== "undefined"; // Deno starts the browser.
+const isDeno = typeof Deno !== "undefined"; // Only Deno starts the browser.
 
 const toHtml = (body: string): string => {
   const read = app({ uri: "ui://a", html: `<!doctype html><title>An app</title><body>${body}</body>` }).read(
     "",
     {} as never,
-  ); // The function does not use its context.
+  ); // The cast is safe, because the function does not use its context.
   return Object(read)[0].text;
 };
 
 /**
- * Runs an app in a page. `respond` is the source of a function of the host; its parameters are the message of the app
- * and `post`, which sends a message to the app. Returns the values that the app passed to `tell`, followed by the
- * messages of the app.
+ * Runs an app in a page. `respond` is the source code of a function that acts as the host. Its parameters are the app's
+ * message and `post`, which sends a message to the app. Returns the values that the app passed to `tell`, followed by
+ * the app's messages.
  */
 async function show(script: string, respond: string): Promise<{ told: unknown[]; sent: Record<string, unknown>[] }> {
   requireAll(missing);
@@ -53,7 +53,7 @@ function bridge(name: string, fn: () => Promise<void>): void {
   Deno.test({ ...isDeno ? needs(name, missing) : { name, ignore: true }, fn });
 }
 
-/** A host that completes the handshake, and then runs `respond`. */
+/** Returns the source of a host that completes the handshake, and then runs `then`. */
 const host = (then: string, context = "{}") =>
   `(message, post, frame) => {
     if (message.method === "ui/initialize") {
@@ -61,7 +61,7 @@ const host = (then: string, context = "{}") =>
     } else { ${then} }
   }`;
 
-/** The events of a host after the handshake. */
+/** Returns the source of a host that runs `then` once the handshake is complete. */
 const after = (then: string) => host(`if (message.method === "ui/notifications/initialized") { ${then} }`);
 
 bridge("an app starts the handshake after its scripts have run, and no request is sent before it", async () => {

@@ -1,4 +1,4 @@
-// Handlers of executables that Bun compiles, which contain only the files that the build command names.
+// Handlers in an executable that Bun has compiled, which contains only the files that the build command names.
 import { assertEquals, assertStringIncludes } from "@std/assert";
 import { testProcesses, withFiles } from "../support/command_line.ts";
 import { root, run } from "../support/processes.ts";
@@ -20,7 +20,7 @@ try {
 };
 
 testProcesses(
-  "bun: discover and worker work in an executable that contains the files, and their errors explain a missing file",
+  "bun: discover and worker work in an executable that contains their files, and their errors explain a missing file",
   async () => {
     await withFiles(files, async (cwd) => {
       const compile = async (...entries: string[]) => {

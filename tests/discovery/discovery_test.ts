@@ -1,4 +1,4 @@
-// The handlers that the files of a folder export.
+// Discovers the handlers that the files in a folder export.
 import { assertEquals, assertRejects } from "@std/assert";
 import { discover } from "../../src/discovery/discovery.ts";
 import { withFolder } from "../support/folder.ts";
@@ -17,7 +17,7 @@ const files = {
   "node_modules/d.ts": toTool("d"),
 };
 
-Deno.test("the handlers that files export are found in the order of their paths, each handler once", async () => {
+Deno.test("exported handlers are found in the order of their files' paths, each handler once", async () => {
   await withFolder(files, async (folder) => {
     const toNames = async (options = {}) =>
       (await discover(new URL(`file://${folder}`), options)).map(({ name }) => name);

@@ -1,11 +1,11 @@
-// The example of an app, for clients with and without support for apps.
+// The app example, for clients with and without support for apps.
 import { assertEquals, assertMatch, assertStringIncludes } from "@std/assert";
 import server from "../../examples/clock/server.ts";
 import { clientExtension } from "../../src/client/client.ts";
 import { connectTest } from "../../src/testing/testing.ts";
 import { textOf } from "../support/behaviour.ts";
 
-Deno.test("the clock is an app for clients that can show apps, and a text for other clients", async () => {
+Deno.test("the clock is an app for clients that can show apps, and text for other clients", async () => {
   await using stack = new AsyncDisposableStack();
   stack.defer(() => server.close());
   const settings = { mimeTypes: ["text/html;profile=mcp-app"] };

@@ -1,5 +1,5 @@
-// Three instances behind a proxy: changes of one instance apply to the others, a killed instance causes no error for
-// clients, and all instances end together.
+// Three instances behind a proxy. A change on one instance applies to the other instances, killing an instance causes
+// no error for clients, and all instances can be stopped together.
 import { assert, assertEquals, assertMatch } from "@std/assert";
 import process from "node:process";
 import { connect } from "../../src/client/client.ts";
@@ -59,6 +59,6 @@ for (const runtime of ["deno", "bun"]) {
     }
     running.kill("SIGINT");
     await running.finished;
-    await until(() => pids.every((pid) => !isAlive(pid)), "the other instances to end");
+    await until(() => pids.every((pid) => !isAlive(pid)), "the other instances have ended");
   }, { ignore });
 }

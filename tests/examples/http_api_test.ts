@@ -1,4 +1,4 @@
-// The example of a rate-limited HTTP API, against an API on this machine.
+// The example for a rate-limited HTTP API, with an API on this machine.
 import { assert, assertEquals, assertRejects, assertStringIncludes } from "@std/assert";
 import { createServer as createHttpServer, type IncomingMessage, type ServerResponse } from "node:http";
 import { createWeatherServer } from "../../examples/http_api.ts";
@@ -17,7 +17,7 @@ const busy = (status: number, retryAfter?: string): Answer => (response) => {
   response.end("busy");
 };
 
-/** Calls the tool while the API gives these responses in order. */
+/** Calls the tool while the API returns the given responses in order. */
 async function forecast(answers: readonly Answer[], options: Parameters<typeof createWeatherServer>[1] = {}) {
   const times: number[] = [];
   const left = [...answers];
@@ -43,7 +43,7 @@ async function forecast(answers: readonly Answer[], options: Parameters<typeof c
   }
 }
 
-const options = { sanitizeOps: false, sanitizeResources: false }; // A runtime keeps connections of fetch open.
+const options = { sanitizeOps: false, sanitizeResources: false }; // Runtimes keep the connections of fetch open.
 
 Deno.test({
   name: "requests to a busy API are retried with increasing delays",

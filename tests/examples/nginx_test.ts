@@ -1,4 +1,4 @@
-// nginx with the configuration of the production example, in front of two processes of the example.
+// nginx with the configuration from the production example, in front of two processes of the example.
 import { assert, assertEquals, assertRejects } from "@std/assert";
 import { type Client, connect, McpError } from "../../src/client/client.ts";
 import { textOf, until } from "../support/behaviour.ts";
@@ -17,7 +17,7 @@ const nginx = folders.map((folder) => `${folder}/nginx`).find((path) => {
   }
 });
 
-/** The configuration of the example, over HTTP on a free port of this machine. */
+/** Writes the example's configuration, changed to HTTP and to a free port of this machine. */
 async function writeConfig(folder: string, port: number, ports: readonly number[]): Promise<string> {
   let site = await Deno.readTextFile(`${root}examples/production/nginx.conf`);
   for (
@@ -74,7 +74,7 @@ Deno.test({
       const serve = async (port: number) => {
         const words = ["deno", "run", "-A", `${root}examples/production/main.ts`];
         const running = await start(words, { env: { ...env, PORT: `${port}` } });
-        await until(responds(`http://127.0.0.1:${port}/health`, 200), `the process at port ${port} listens`);
+        await until(responds(`http://127.0.0.1:${port}/health`, 200), `the process on port ${port} listens`);
         return running;
       };
       await using first = await serve(ports[0]);
@@ -97,7 +97,7 @@ Deno.test({
         await using client = await open(era);
         const { content: [link] } = await client.callTool("open_ticket", { title: `Ticket over ${era}` });
         const { uri } = link as { readonly uri: string };
-        // A change that one process announces reaches a stream of any process.
+        // A change that one process announces reaches streams on every process.
         const heard = Promise.withResolvers<string>();
         await using changes = await client.subscribe({ resourceSubscriptions: [uri] });
         (async () => {
@@ -108,7 +108,7 @@ Deno.test({
         assertEquals(await heard.promise, "notifications/resources/updated");
       }
 
-      // A process that has ended is skipped.
+      // nginx skips a process that has ended.
       await using client = await open("modern");
       first.kill("SIGTERM");
       await first.finished;

@@ -1,5 +1,4 @@
-// The example of a server with metrics, health and logs: the metrics, the health check, the log and the audit log of
-// one call.
+// The example of an observed server: metrics, health check, log and audit log for one call.
 import { assert, assertEquals, assertStringIncludes } from "@std/assert";
 import { connectTest } from "../../src/testing/testing.ts";
 import { withEnvironment } from "../support/environment.ts";

@@ -1,11 +1,11 @@
-// The example of a task, for clients with and without support for tasks.
+// The task example, for clients with and without support for tasks.
 import { assertEquals } from "@std/assert";
 import server from "../../examples/press.ts";
 import { clientExtension } from "../../src/client/client.ts";
 import { connectTest } from "../../src/testing/testing.ts";
 import { textOf, until } from "../support/behaviour.ts";
 
-Deno.test("the press returns a task to clients that support tasks, and its result to other clients", async () => {
+Deno.test("the press returns a task to clients that support tasks, and the result to other clients", async () => {
   await using stack = new AsyncDisposableStack();
   stack.defer(() => server.close());
   const onElicit = () => ({ action: "accept", content: {} }) as const;

@@ -1,5 +1,5 @@
-// The example of a production server: tenants, scopes, roles, limits, tasks, health and metrics, in both eras, and
-// served by a process on both runtimes.
+// The example of a production server: tenants, scopes, roles, limits, tasks, health checks and metrics, in both eras.
+// Processes on both runtimes serve it too.
 import { assert, assertEquals, assertMatch, assertRejects, assertStringIncludes } from "@std/assert";
 import { mkdtemp, rm } from "node:fs/promises";
 import config from "../../deno.json" with { type: "json" };
@@ -36,9 +36,9 @@ interface Person {
   readonly tenant?: string;
   readonly sub?: string;
   readonly scope?: string;
-  /** Roles at the tenant. */
+  /** The caller's roles for the tenant. */
   readonly roles?: readonly string[];
-  /** Other texts in the claim `roles`. */
+  /** Other values in the claim `roles`. */
   readonly others?: readonly string[];
 }
 
@@ -50,7 +50,7 @@ const toToken = (person: Person = {}, at = origin) => {
 };
 const toHeaders = async (person?: Person, at?: string) => ({ authorization: `Bearer ${await toToken(person, at)}` });
 
-/** The HTTP status of a refusal. Only session clients send a request when they connect. */
+/** Returns the HTTP status of a refusal. Only a legacy client sends a request when it connects. */
 async function statusOf(open: () => Promise<Connection>): Promise<unknown> {
   const list = async () => {
     await using client = await open();
@@ -80,7 +80,7 @@ for (const era of ["modern", "legacy"] as const) {
     assertEquals(await statusOf(() => open({ tenant: "acme" }, "globex")), 401);
   });
 
-  Deno.test(`production: tools need scopes, and are shown by role (${era})`, async () => {
+  Deno.test(`production: tools require scopes, and roles decide which tools are shown (${era})`, async () => {
     const names = async (person: Person) => {
       await using client = await open(person);
       return (await client.listTools()).map(({ name }) => name).sort();
@@ -104,7 +104,7 @@ for (const era of ["modern", "legacy"] as const) {
     assertEquals((await agent.callTool("close_ticket", { id: 1e9 })).isError, true);
   });
 
-  Deno.test(`production: only members of a tenant are admitted, and roles count only at their tenant (${era})`, async () => {
+  Deno.test(`production: only members of a tenant are admitted, and a role counts only for its tenant (${era})`, async () => {
     const others = ["offline_access", "globex:manager", "acme-2:manager"];
     await using member = await open({ others, sub: `member-${era}` });
     assertEquals((await member.listTools()).map(({ name }) => name).sort(), ["list_tickets", "open_ticket"]);
@@ -132,7 +132,7 @@ Deno.test("production: a report is a task for clients that support tasks", async
   assertEquals(resultType, "task");
 });
 
-Deno.test("production: health, metrics and refusals without a token", async () => {
+Deno.test("production: health checks need no token, metrics need their own token, and calls without a token are refused", async () => {
   const get = async (path: string, headers: HeadersInit = {}) => {
     const response = await server.fetch(new Request(origin + path, { headers }));
     return [response.status, await response.text()] as const;
@@ -146,8 +146,8 @@ Deno.test("production: health, metrics and refusals without a token", async () =
   assertEquals((await get(toPath("ACME")))[0], 404);
 });
 
-/** The lines that the server has printed about the calls of the other tests. */
-Deno.test("production: logs and audit contain caller and tool, and no token", async () => {
+/** The server has printed these lines about the calls of the other tests. */
+Deno.test("production: logs and the audit log contain the caller and the tool, but no token", async () => {
   const token = await toToken({ sub: "eve", tenant: "audits" });
   const headers = { host: "tickets.example.com", authorization: `Bearer ${token}` };
   await using client = await connectTest(server, { transport: "http", path: toPath("audits"), headers });
@@ -166,14 +166,14 @@ Deno.test("production: the server closes, and its files are deleted", async () =
   await rm(folder, { recursive: true });
 });
 
-/** The example as users copy it: with its own config, in an empty folder. */
+/** Copies the example into an empty folder with its own configuration, as users do. */
 async function copyExample(cwd: string): Promise<void> {
   for await (const { name } of Deno.readDir(`${root}examples/production`)) {
     await Deno.copyFile(`${root}examples/production/${name}`, `${cwd}/${name}`);
   }
 }
 
-/** The imports that `deno add` writes, with the files of this project. */
+/** Returns the imports that `deno add` would write, with this project's files as targets. */
 function toImports(): Record<string, string> {
   const own = [...targets].filter(([name]) => name.startsWith("@x/mcp"));
   const { zod, jose, oauth4webapi, "@opentelemetry/api": api } = config.imports;
@@ -187,7 +187,7 @@ const isHealthy = (port: number) => async () => {
 };
 
 for (const runtime of ["deno", "bun"]) {
-  testProcesses(`production: ${runtime} serves the example, and stops at SIGTERM`, async () => {
+  testProcesses(`production: ${runtime} serves the example, and stops on SIGTERM`, async () => {
     await using issuer = await TestIssuer.start();
     await withFiles({}, async (data) => {
       const port = findFreePort();
@@ -212,7 +212,7 @@ for (const runtime of ["deno", "bun"]) {
   });
 }
 
-testProcesses("production: the program does not start with a database that cannot be opened", async () => {
+testProcesses("production: the program does not start if its database cannot be opened", async () => {
   await withFiles({ "tickets.db/file": "" }, async (data) => {
     const env = { ...variables, DATA: data, PORT: `${findFreePort()}` };
     const { code, stdout, stderr } = await run(["deno", "run", "-A", `${root}examples/production/main.ts`], { env });
@@ -222,7 +222,7 @@ testProcesses("production: the program does not start with a database that canno
 });
 
 testProcesses(
-  "production: the commands of the Dockerfile run in an empty folder, and a trace arrives at the collector",
+  "production: the Dockerfile's commands run in an empty folder, and a trace reaches the collector",
   async () => {
     await using issuer = await TestIssuer.start();
     await using collector = startCollector();
@@ -235,7 +235,7 @@ testProcesses(
       await copyExample(cwd);
       await Deno.writeTextFile(`${cwd}/deno.json`, JSON.stringify({ imports: toImports() }));
       const home = { cwd, env: { DENO_DIR: `${cwd}/cache` }, timeoutMs: 120_000 };
-      // The steps that a developer has done before.
+      // A developer runs these steps before building the image.
       assertEquals((await run(["deno", "install", "--entrypoint", "main.ts"], home)).code, 0);
       for (const step of read("RUN")) {
         const { code, stderr } = await run(["sh", "-c", step], home);

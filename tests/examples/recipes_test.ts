@@ -1,4 +1,4 @@
-// The recipes in examples/: guarded files, one server in five files, valibot and arktype.
+// The recipes in examples/: guarded files, one server in five files, and the validators valibot and arktype.
 import { mkdtemp, rm, symlink, writeFile } from "node:fs/promises";
 import { assertEquals, assertRejects, assertStringIncludes } from "@std/assert";
 import { connectTest, type ConnectTestOptions } from "../../src/testing/testing.ts";
@@ -45,7 +45,7 @@ for (const options of WAYS) {
   });
 }
 
-Deno.test("files.ts reads only files below its folder, and redacts keys", async () => {
+Deno.test("files.ts reads only files inside its folder, and redacts keys", async () => {
   const outside = await mkdtemp("/tmp/mcp-outside-");
   const folder = await mkdtemp("/tmp/mcp-folder-");
   try {

@@ -1,4 +1,4 @@
-// The example of roles: each caller sees the tools of its role, in both eras, in this process and served.
+// The roles example: each caller sees the tools of its roles, in both eras, in this process and in other processes.
 import { assertEquals, assertRejects, assertStringIncludes } from "@std/assert";
 import { connect } from "../../src/client/client.ts";
 import { connectTest, McpError } from "../../src/testing/testing.ts";
@@ -8,7 +8,7 @@ import { withEnvironment } from "../support/environment.ts";
 import { TestIssuer } from "../support/issuer.ts";
 import { findFreePort, root, start } from "../support/processes.ts";
 
-// The example reads its environment when it is imported, so all tests share one issuer.
+// The example reads its environment during its import, so all tests share one issuer.
 const issuer = await TestIssuer.start();
 const resource = "https://orders.example.com/mcp";
 const key = "nightly-key-8d3f5a7c6e1b";
@@ -53,7 +53,7 @@ for (const era of ["modern", "legacy"] as const) {
   });
 }
 
-/** The command that serves the example on each runtime. */
+/** By runtime, the command that serves the example. */
 const commands = {
   deno: (
     port: number,

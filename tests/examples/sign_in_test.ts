@@ -1,4 +1,4 @@
-// The example of a client that signs in, as a process on both runtimes, at a real authorization server.
+// The example of a client that signs in at a real authorization server, as a process on both runtimes.
 import { assertEquals, assertMatch } from "@std/assert";
 import { signIn, startOidc } from "../auth/oidc.ts";
 import { serveNotes } from "../auth/serve_notes.ts";

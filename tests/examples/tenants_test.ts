@@ -1,4 +1,4 @@
-// The example of tenants, in every era and over every transport.
+// The tenants example, in every era and over every transport.
 import { assertEquals, assertRejects } from "@std/assert";
 import server from "../../examples/tenants.ts";
 import { connectTest, McpError } from "../../src/testing/testing.ts";
@@ -26,7 +26,7 @@ for (const era of ["modern", "legacy"] as const) {
   }
 }
 
-Deno.test("a name that is invalid for a tenant gets 404", async () => {
+Deno.test("a tenant name that is invalid gets 404", async () => {
   const response = await server.fetch(new Request("http://localhost/tenants/ACME/mcp", { method: "POST" }));
   assertEquals(response.status, 404);
 });

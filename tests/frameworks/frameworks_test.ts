@@ -1,4 +1,4 @@
-// The server in common frameworks: the programs of examples/frameworks, as processes on every runtime that each
+// The server in common frameworks. The programs in examples/frameworks run as processes, on every runtime that each
 // framework supports.
 import { assertEquals } from "@std/assert";
 import { connect } from "../../src/client/client.ts";
@@ -6,7 +6,7 @@ import { until } from "../support/behaviour.ts";
 import { findNode, NODE_VERSIONS } from "../support/node_versions.ts";
 import { findFreePort, root, start } from "../support/processes.ts";
 
-const ignore = typeof Deno === "undefined"; // Deno starts the processes of all runtimes.
+const ignore = typeof Deno === "undefined"; // Only Deno starts the processes of all runtimes.
 const ERAS = ["2026-07-28", "2025-11-25"] as const;
 
 type FindWords = (port: number) => Promise<readonly string[] | undefined>;
@@ -25,7 +25,7 @@ const runtimes: Readonly<Record<string, FindWords>> = {
 };
 const NODES = NODE_VERSIONS.map((version) => `node ${version}`);
 
-/** The programs, and the runtimes on which each program runs. */
+/** The programs, each with the runtimes on which it runs. */
 const programs: Readonly<Record<string, readonly string[]>> = {
   hono: ["deno serve", "bun"],
   hono_node: NODES,
@@ -67,7 +67,7 @@ for (const [program, names] of Object.entries(programs)) {
           const result = await client.callTool("add", { a: 2, b: 3 }, { onProgress });
           assertEquals([result.content, progress], [[{ type: "text", text: "5" }], [1]]);
         }
-        // A page of another origin is refused, because the server has the facts of the connection.
+        // The server refuses a page of another origin, which shows that the server gets the connection info.
         const headers = { "content-type": "application/json", origin: "https://evil.example" };
         const refused = await fetch(`${origin}/mcp`, { method: "POST", headers, body: "{}" });
         await refused.body?.cancel();
@@ -75,7 +75,7 @@ for (const [program, names] of Object.entries(programs)) {
         assertEquals(await isOpen(origin), true);
         running.kill("SIGTERM");
         const { code } = await running.finished;
-        // The programs without their own listener leave signals to the runtime.
+        // The programs without their own listener leave the handling of signals to the runtime.
         if (program !== "hono") assertEquals(code, 0);
       },
     });

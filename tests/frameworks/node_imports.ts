@@ -1,4 +1,4 @@
-// The import map of deno.json for a program on Node.
+// Provides the import map of deno.json to a program on Node.
 import { registerHooks } from "node:module";
 import { pathToFileURL } from "node:url";
 import { targets } from "../support/import_map.ts";

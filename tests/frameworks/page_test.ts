@@ -1,4 +1,4 @@
-// The programs on the frameworks page are the programs that the tests run.
+// The programs on the frameworks page are the same as the programs that the tests run.
 import { assert, assertEquals } from "@std/assert";
 import { readPages } from "../release/pages.ts";
 import { root } from "../support/processes.ts";

@@ -1,4 +1,4 @@
-// The server as a route of frameworks that have a build step: their handlers get a web-standard Request.
+// The server as a route in frameworks that have a build step. Their handlers get a web-standard Request.
 import { assertEquals } from "@std/assert";
 import { connect } from "../../src/client/client.ts";
 import * as next from "../../examples/frameworks/next_route.ts";
@@ -26,7 +26,7 @@ function isMethod(method: string, handlers: object): method is Method {
 
 for (const [name, handlers] of Object.entries(frameworks)) {
   for (const version of ["2026-07-28", "2025-11-25"]) {
-    Deno.test(`a client of ${version} calls a route of ${name}`, async () => {
+    Deno.test(`a client of ${version} can call a route of ${name}`, async () => {
       await using port = serve({
         fetch: async (request) =>
           isMethod(request.method, handlers)

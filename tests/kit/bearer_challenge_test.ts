@@ -1,4 +1,4 @@
-// Reads WWW-Authenticate headers of servers with several schemes.
+// Reading WWW-Authenticate headers from servers with several schemes.
 import { assertEquals } from "@std/assert";
 import { type Challenge, toChallengeHeaders } from "../../src/core/auth.ts";
 import { readChallenge, readChallenges } from "../../src/kit/bearer_challenge.ts";

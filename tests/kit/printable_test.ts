@@ -1,10 +1,10 @@
-// External text in the form that logs and terminals show.
+// External text as logs and terminals show it.
 import { assert, assertEquals } from "@std/assert";
 import { formatError, toPrintable, toPrintableJson, toPrintableLine } from "../../src/kit/printable.ts";
 
 const HIDDEN = /[\p{Cc}\p{Cf}\p{Cs}\p{Default_Ignorable_Code_Point}\u2028\u2029\u2800]/u;
 
-/** Every code point, lone surrogates included. */
+/** Yields every code point, including lone surrogates. */
 function* codePoints(): Generator<string> {
   for (let code = 0; code <= 0x10ffff; code++) yield String.fromCodePoint(code);
 }
@@ -47,7 +47,7 @@ Deno.test("printable JSON text parses to the same value", () => {
   }
 });
 
-Deno.test("an error is printed with its stack and its causes, and its message cannot imitate a line of the log", () => {
+Deno.test("an error is printed with its stack and its causes, and its message cannot imitate a log line", () => {
   const forged = "bad\n    at forged (file:///x.ts:1:1)\n[info] all is well\x1b[2J";
   const error = new TypeError(forged, { cause: new Error("why\nnot") });
   const lines = formatError(error).split("\n");

@@ -182,7 +182,7 @@ function check(parts: Readonly<Record<string, string>>): void {
 const principal = { id: "ada", scopes: [s("scope")], claim: s("claim"), nested: { token: s("nestedClaim") } };
 
 behaviour(
-  "no secret of a message, a handler or a caller is in the data that observers keep",
+  "no secret from a message, a handler or a caller is in the data that observers keep, except at the listed places",
   async (connect, { era }) => {
     using watched = watch();
     const { client, server, takeFaults } = await connect({
@@ -230,7 +230,7 @@ behaviour(
     );
     await own.close();
     const parts = watched.read();
-    // Otherwise the transcript would show nothing about the requests.
+    // The transcript must contain these values. If it did not, it would show nothing about the requests.
     for (const place of ["argument", "result", "promptArgument", "contents"]) {
       assert(findPlaces(parts.record).includes(place), place);
     }
@@ -269,7 +269,7 @@ for (const version of ["2026-07-28", "2025-11-25"]) {
     const url = `http://localhost/tenants/acme/mcp?access_token=${s("urlQuery")}`;
     const isModern = version === "2026-07-28";
     let sessionId = "";
-    /** Sends a message as clients of this revision do, except for the parts that `more` replaces. */
+    /** Sends a message as clients of this revision do. `more` replaces headers. */
     const post = async (more: Record<string, string>, text: string, target = url) => {
       const json = { "content-type": "application/json", accept: "application/json, text/event-stream" };
       const own = { "mcp-protocol-version": version, ...sessionId && { "mcp-session-id": sessionId } };
@@ -305,7 +305,8 @@ for (const version of ["2026-07-28", "2025-11-25"]) {
       await send("tools/call", { name, arguments: {} })
     );
     assertEquals(await Promise.all(statuses), isModern ? [200, 200, 400, 200] : [200, 200, 200, 200]);
-    // Refused values: a credential, a path, a host, an origin, a body, a version, and invalid messages.
+    // Send values that the server refuses: a credential, a path, a host, an origin, a body, a version, and invalid
+    // messages.
     const ping = async (more: Record<string, string>, target = url) => await send("tools/list", {}, more, target);
     await ping({ authorization: `Bearer ${s("wrongToken")}` });
     await ping({ authorization: `Basic ${btoa(s("basic"))}` });
@@ -329,7 +330,7 @@ for (const version of ["2026-07-28", "2025-11-25"]) {
     assertEquals(findPlaces(JSON.stringify(server.stats())), []);
     await server.close();
     const parts = watched.read();
-    // The response to an unknown revision names it.
+    // The response to a request of an unknown revision repeats the revision.
     const bodies = [
       "wrongVersion",
       "wrongArguments",
@@ -351,12 +352,12 @@ for (const version of ["2026-07-28", "2025-11-25"]) {
         [],
         `${part}: ${content.slice(0, 300)}`,
       );
-      assert(!sessionId || !content.includes(sessionId), `${part} has the session id`);
+      assert(!sessionId || !content.includes(sessionId), `${part} contains the session id`);
     }
   });
 }
 
-Deno.test("the URI of a span contains no password, no query value and no fragment", () => {
+Deno.test("the URI in a span contains no password, no query value and no fragment", () => {
   const cases = {
     "note://1": "note://1",
     "https://ada:b@c@a.example/x@y?a=1&b=2&c&=d#e":

@@ -1,6 +1,6 @@
-// A program of two servers with traces and metrics: each call goes through both servers, to a query in the second
-// server. It sends its telemetry to the collector in OTEL_EXPORTER_OTLP_ENDPOINT: through the SDK, or through Deno with
-// OTEL_DENO.
+// Two servers with traces and metrics. Each call goes through both servers, to a query in the second server. The
+// program sends its telemetry to the collector at OTEL_EXPORTER_OTLP_ENDPOINT, through the SDK or, with OTEL_DENO,
+// through Deno.
 import { context, metrics, propagation, SpanKind, trace } from "@opentelemetry/api";
 import { AsyncLocalStorageContextManager } from "@opentelemetry/context-async-hooks";
 import { W3CTraceContextPropagator } from "@opentelemetry/core";
@@ -17,7 +17,7 @@ import { openHttpServer } from "../../src/testing/http_server.ts";
 const count = Number(process.env.CALLS ?? 1000);
 const tracer = trace.getTracer("test");
 
-/** Installs the SDK. Returns the function that sends the remaining data. */
+/** Installs the SDK. Returns a function that sends the remaining data. */
 function install(): () => Promise<void> {
   if (process.env.OTEL_DENO === "true") return async () => {};
   context.setGlobalContextManager(new AsyncLocalStorageContextManager().enable());
@@ -34,7 +34,10 @@ function install(): () => Promise<void> {
   };
 }
 
-/** A database client that creates spans. Its queries take different times, so they end in a different order. */
+/**
+ * Simulates a database client that creates spans. Queries have different durations, so they end in another order than
+ * they start.
+ */
 async function query(n: number): Promise<number> {
   return await tracer.startActiveSpan("query", { kind: SpanKind.CLIENT, attributes: { n } }, async (span) => {
     await new Promise((resolve) => setTimeout(resolve, n % 7));

@@ -1,4 +1,4 @@
-// Traces of 1,000 concurrent calls through two servers, as a collector receives them from each runtime.
+// Traces of 1,000 concurrent calls through two servers on each runtime, as a collector receives them.
 import { assert, assertEquals } from "@std/assert";
 import { findNode, NODE_VERSIONS } from "../support/node_versions.ts";
 import { root, run } from "../support/processes.ts";
@@ -22,7 +22,8 @@ async function trace(words: readonly string[], collector: Collector, more: Recor
   const env = {
     OTEL_EXPORTER_OTLP_ENDPOINT: collector.origin,
     OTEL_EXPORTER_OTLP_PROTOCOL: "http/json",
-    // Calls in the outer server hold a connection while they wait for the inner server.
+    // Each call in the outer server holds a connection while it waits for the inner server, so Bun must allow more
+    // requests.
     BUN_CONFIG_MAX_HTTP_REQUESTS: "8192",
     CALLS: String(CALLS),
     ...more,
@@ -31,7 +32,7 @@ async function trace(words: readonly string[], collector: Collector, more: Recor
   assertEquals(code, 0, stderr);
 }
 
-/** The spans from the root to the query, each span followed by its child. */
+/** The spans from the root to the query, in order, each with its kind. */
 const PATH = [
   ["root", 1],
   ["tools/call order", 3],
@@ -41,7 +42,7 @@ const PATH = [
   ["query", 3],
 ] as const;
 
-/** Checks the path of each query up to its root, among the spans that are not spans of HTTP. */
+/** Checks the spans from each query up to its root, ignoring HTTP spans. Returns the number of complete paths. */
 function checkTrees(spans: readonly CollectedSpan[]): number {
   const byId = new Map(spans.map((span) => [span.spanId, span]));
   let complete = 0;
@@ -53,12 +54,12 @@ function checkTrees(spans: readonly CollectedSpan[]): number {
       path.unshift(parent);
       at = parent;
     }
-    // The parent may have been dropped before it reached the collector.
+    // The collector may not have received the parent, because the exporter may have dropped it.
     const names = path.map(({ name, kind }) => [name.replace(/^root .*/, "root"), kind]);
     assertEquals(names, PATH.slice(-names.length).map((each) => [...each]), "a span has a wrong parent");
-    assert(path.every(({ traceId }) => traceId === query.traceId), "a child is in another trace");
+    assert(path.every(({ traceId }) => traceId === query.traceId), "a child span is in another trace");
     if (path.length < PATH.length) continue;
-    assertEquals(path[0].attributes.n, query.attributes.n, "a query is in the trace of another call");
+    assertEquals(path[0].attributes.n, query.attributes.n, "a query is in another call's trace");
     complete++;
   }
   return complete;
@@ -71,7 +72,7 @@ const CALL = {
   "network.transport": "tcp",
   "network.protocol.name": "http",
 };
-/** The attributes of a call in the span of its server. A session adds its id. */
+/** The attributes of a call's server span. In a session, the span also has the session id. */
 const SERVER_CALL = {
   ...CALL,
   "mcp.protocol.version": "string",
@@ -79,8 +80,8 @@ const SERVER_CALL = {
   "client.address": "127.0.0.1",
 };
 /**
- * The attributes of a call in the span of its client. The attributes contain no request id, because the span covers all
- * requests of a call that asks the user.
+ * The attributes of a call's client span. A request id is missing, because the span covers all requests of a call that
+ * asks the user.
  */
 const CLIENT_CALL = { ...CALL, "server.address": "127.0.0.1", "server.port": "number" };
 
@@ -119,7 +120,7 @@ function checkNames(spans: readonly CollectedSpan[], metrics: readonly Collected
     }
   }
   assertEquals(new Set(durations.map(({ name }) => name)), new Set(Object.keys(METRICS)));
-  assert(!JSON.stringify([spans, metrics]).includes("argument-5512"), "a message of a tool is in a trace");
+  assert(!JSON.stringify([spans, metrics]).includes("argument-5512"), "a tool's message is in a trace");
 }
 
 for (const name of ["deno", "bun", "node"]) {
@@ -133,17 +134,17 @@ for (const name of ["deno", "bun", "node"]) {
   });
 }
 
-testProcesses("Deno's own telemetry creates the same traces, and links the spans of HTTP", async () => {
+testProcesses("Deno's own telemetry creates the same traces, and links the HTTP spans", async () => {
   const { deno: words } = await findCommands();
   await using collector = startCollector();
   await trace(words, collector, { OTEL_DENO: "true", OTEL_METRIC_EXPORT_INTERVAL: "500" });
   const { spans, metrics } = collector;
-  // Deno's exporter drops spans of a burst.
-  assert(checkTrees(spans) > 100, `${spans.length} spans have arrived`);
+  // In a burst, Deno's exporter drops spans.
+  assert(checkTrees(spans) > 100, `only ${spans.length} spans have arrived`);
   checkNames(spans, metrics);
   const posts = new Map(spans.filter(({ name }) => name === "POST").map((span) => [span.spanId, span]));
   const linked = spans.filter(({ name, kind, links }) => name === "tools/call find" && kind === 2 && links.length);
-  assert(linked.length > 100, `${linked.length} spans have links`);
+  assert(linked.length > 100, `only ${linked.length} spans have links`);
   for (const { links: [{ spanId }], traceId } of linked) {
     const post = posts.get(spanId);
     if (post) assertEquals(post.traceId, traceId);

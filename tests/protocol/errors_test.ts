@@ -1,9 +1,9 @@
-// The constructors of protocol errors with a code.
+// Constructors for protocol errors, one per error code.
 import { assert, assertEquals } from "@std/assert";
 import { McpError } from "../../mod.ts";
 import { isMcpError } from "../../src/protocol/errors.ts";
 
-Deno.test("McpError has a constructor for each JSON-RPC code that a handler may need", () => {
+Deno.test("McpError has a constructor for each JSON-RPC error code that a handler may need", () => {
   const made = [
     [McpError.invalidParams("a", { at: 1 }), -32602, "a", { at: 1 }],
     [McpError.invalidRequest("b"), -32600, "b", undefined],

@@ -2,7 +2,7 @@ import { decodeHeaderValue, encodeHeaderValue } from "../../src/protocol/header_
 import { random } from "../support/random.ts";
 import { assertEquals, assertMatch, assertStrictEquals } from "../support/std.ts";
 
-Deno.test("header value: the examples of the specification are encoded and decoded", () => {
+Deno.test("header value: the examples in the specification are encoded and decoded", () => {
   const examples = [
     ["us-west1", "us-west1"],
     ["Hello, 世界", "=?base64?SGVsbG8sIOS4lueVjA==?="],
@@ -16,7 +16,7 @@ Deno.test("header value: the examples of the specification are encoded and decod
   }
 });
 
-Deno.test("header value: a value that only resembles the encoded form is literal", () => {
+Deno.test("header value: a value that only resembles the encoded form is taken literally", () => {
   for (
     const text of ["SGVsbG8=", "=?base64?SGVsbG8=", "SGVsbG8=?=", "=?BASE64?SGVsbG8=?=", "=?Base64?x?=", "=?base64?="]
   ) {
@@ -48,7 +48,7 @@ Deno.test("header value: malformed values are refused", () => {
   for (const header of malformed) assertStrictEquals(decodeHeaderValue(header), undefined, JSON.stringify(header));
 });
 
-Deno.test("header value: surrounding spaces and tabs are removed, and inner spaces and tabs are kept", () => {
+Deno.test("header value: leading and trailing spaces and tabs are removed, and inner spaces and tabs are kept", () => {
   assertEquals(decodeHeaderValue(" \t name \t"), "name");
   assertEquals(decodeHeaderValue("two  words\tthree"), "two  words\tthree");
   assertEquals(decodeHeaderValue("  =?base64?SGVsbG8=?=  "), "Hello");
@@ -57,12 +57,12 @@ Deno.test("header value: surrounding spaces and tabs are removed, and inner spac
   assertEquals(encodeHeaderValue("two  words\tthree"), "two  words\tthree");
 });
 
-Deno.test("header value: a byte order mark is preserved, and a lone surrogate is not", () => {
+Deno.test("header value: a byte order mark is preserved, but a lone surrogate is not", () => {
   assertEquals(decodeHeaderValue(encodeHeaderValue("\ufeffx")), "\ufeffx");
   assertEquals(decodeHeaderValue(encodeHeaderValue("a\ud800b")), "a\ufffdb");
 });
 
-Deno.test("header value: decoding reverses encoding for every string, and the header contains only safe characters", () => {
+Deno.test("header value: decoding reverses encoding for every string, and the encoded value contains only safe characters", () => {
   const source = random(7);
   const alphabet = [..."aZ09 \t=?-_/+\n\r\u0000~", "=?base64?", "?=", "é", "世", "😀", "\u007f", "\u00a0"];
   for (let i = 0; i < 5000; i++) {

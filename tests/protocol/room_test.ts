@@ -1,4 +1,4 @@
-// A part of the library that is loaded when it is first needed.
+// A part of the library, a "room", that is loaded when it is first needed.
 import { assertEquals, assertRejects } from "@std/assert";
 import { Room } from "../../src/protocol/room.ts";
 
@@ -16,7 +16,7 @@ Deno.test("a room is loaded once, even for callers that arrive while it loads", 
   assertEquals([room.loaded, await room.open(), loads], ["loaded", "loaded", 1]);
 });
 
-Deno.test("a room that failed to load is loaded again for the next caller", async () => {
+Deno.test("if loading a room failed, the next caller loads the room again", async () => {
   let loads = 0;
   const room = new Room(() => ++loads < 3 ? Promise.reject(new Error("gone")) : Promise.resolve(loads));
   const [first, second] = [room.open(), room.open()];
@@ -28,7 +28,7 @@ Deno.test("a room that failed to load is loaded again for the next caller", asyn
   assertEquals(room.loaded, 3);
 });
 
-Deno.test("callers that arrive after a room has loaded do not overtake callers that waited for it", async () => {
+Deno.test("callers that arrive after a room has loaded do not overtake callers that waited for the room", async () => {
   const order: number[] = [];
   const loading = Promise.withResolvers<number>();
   const room = new Room(() => loading.promise);

@@ -1,4 +1,4 @@
-// URIs built from a template: either they parse back to the same values, or the values are refused.
+// Building URIs from a template. Either the URI parses back to the same values, or the values are refused.
 import { assert, assertEquals, assertThrows } from "@std/assert";
 import { resource } from "../../mod.ts";
 import { parseTemplate } from "../../src/protocol/uri_template.ts";
@@ -22,10 +22,12 @@ const TEMPLATES = [
   "x:{a}{;b}{?c}",
 ];
 
-/** Whether a template can represent any value of a variable. Only a percent-encoded variable in the query can. */
+/**
+ * Returns whether a template can represent any value of a variable. Only a percent-encoded variable in the query can.
+ */
 const carriesAll = (template: string, name: string) => new RegExp(`\\{[?&][^}]*${name}`).test(template);
 
-Deno.test("every URI that is built parses back to the same values, and every refusal names a variable", () => {
+Deno.test("every built URI parses back to the same values, and every refusal names a variable", () => {
   const source = random(11);
   const alphabet = [..."ab09 -_.~!*'()=&?#%;:@/\\,+[]{}|é世", "\0", "😀", "%41", "%", "..", "./", "\ud800"];
   let built = 0;
@@ -40,7 +42,7 @@ Deno.test("every URI that is built parses back to the same values, and every ref
       uri = template.build(values, "x");
     } catch (error) {
       assert(error instanceof TypeError && /^Cannot build a URI of "x": [abc] /.test(error.message), String(error));
-      // The expansion would not parse back to the value, or does not exist.
+      // The values were refused, so the expansion would not parse back to them, or does not exist.
       const isWhole = Object.values(values).every((value) => value.isWellFormed());
       if (isWhole) {
         const read = template.match(template.expand(values));
@@ -55,7 +57,7 @@ Deno.test("every URI that is built parses back to the same values, and every ref
   assert(built > 3000, `only ${built} URIs were built`);
 });
 
-Deno.test("a plain variable can represent every text without a slash, and a variable in the query every text", () => {
+Deno.test("a plain variable can represent every text without a slash, and a variable in the query can represent every text", () => {
   const source = random(12);
   for (let i = 0; i < 5000; i++) {
     const value = source.text([..."ab%?#&=+;,. é世", "😀", "%41", "{", "}", '"', "<", "\n", "!", "*", "'", "("], 8);
@@ -91,7 +93,7 @@ Deno.test("a value that a template cannot represent is refused with the variable
   }
 });
 
-Deno.test("a resource builds its URIs, with the types of its variables", () => {
+Deno.test("a resource builds its URIs, with typed variables", () => {
   const note = resource({ uri: "note://{title}{?rev}", name: "note", read: ({ title }) => title });
   const { uri } = note;
   assertEquals(uri({ title: "a b" }), "note://a%20b");

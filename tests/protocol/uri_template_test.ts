@@ -8,7 +8,7 @@ function read(template: string, uri: string): Record<string, string> | undefined
   return values && { ...values };
 }
 
-Deno.test("template: each operator reads its variables from their position in the URI", () => {
+Deno.test("template: each operator reads its variables from the right position in the URI", () => {
   const cases: [template: string, uri: string, values: Record<string, string>][] = [
     ["test://template/{id}/data", "test://template/123/data", { id: "123" }],
     ["repo://{owner}/{name}", "repo://x/y", { owner: "x", name: "y" }],
@@ -94,7 +94,7 @@ Deno.test("template: a URI that does not match has no variables", () => {
   for (const [template, uri] of cases) assertStrictEquals(read(template, uri), undefined, `${template} on ${uri}`);
 });
 
-Deno.test("template: no value traverses out of its folder, however it is encoded", () => {
+Deno.test("template: no value can traverse out of its folder, however the value is encoded", () => {
   for (const value of [".", "..", "%2e%2E", "%2E", "a%2fb", "a%2Fb", "%2e%2e%2f", "a%5cb", "a\\b", "a%00", "\u0000"]) {
     for (const template of ["x/{id}", "x{/id}", "x/{id}/y", "x/;id={id}"]) {
       assertStrictEquals(read(template, template.replace(/\{\/?id\}/, "/" + value)), undefined);
@@ -114,7 +114,7 @@ Deno.test("template: no value traverses out of its folder, however it is encoded
   assertEquals(read("x{?path}", "x?path=../..")?.path, "../..");
 });
 
-Deno.test("template: names that objects inherit are ordinary names", () => {
+Deno.test("template: names that every object inherits are ordinary variable names", () => {
   const { match, expand } = parseTemplate("x/{__proto__}/{constructor}{?toString}");
   const values = match("x/1/2");
   assert(values);
@@ -124,7 +124,7 @@ Deno.test("template: names that objects inherit are ordinary names", () => {
   assertEquals(expand({}), "x//");
 });
 
-Deno.test("template: expansion follows the tables of RFC 6570, levels 1 to 3", () => {
+Deno.test("template: expansion follows the tables in RFC 6570, levels 1 to 3", () => {
   const values = {
     var: "value",
     hello: "Hello World!",
@@ -222,7 +222,7 @@ Deno.test("template: an ambiguous template is refused with the reason", () => {
   for (const [template, reason] of cases) {
     const { message } = assertThrows(() => parseTemplate(template), TypeError, reason);
     assert(message.startsWith(`Cannot parse URI template "${template}": `), message);
-    assert(message.includes(";"), `${message} states no remedy`);
+    assert(message.includes(";"), `the message states no remedy: ${message}`);
   }
 });
 
@@ -233,7 +233,7 @@ Deno.test("template: fifty variables are read", () => {
   assertEquals(Object.keys(template.match("x/" + names.join("/")) ?? {}).length, 50);
 });
 
-Deno.test("template: values survive expand and match", () => {
+Deno.test("template: match returns the values from which expand made the URI", () => {
   const source = random(3);
   const templates = [
     "{a}",
@@ -251,7 +251,7 @@ Deno.test("template: values survive expand and match", () => {
   for (let i = 0; i < 4000; i++) {
     const text = source.pick(templates);
     const template = parseTemplate(text);
-    // A {+a} or {#b} preserves existing percent-encoding, so it cannot represent a literal "%".
+    // {+a} and {#b} preserve existing percent-encoding, so they cannot represent a literal "%".
     const values = Object.fromEntries(template.variables.map((name) => {
       const value = "v" + source.text(alphabet, 8);
       return [name, text.includes("+" + name) || text.includes("#" + name) ? value.replaceAll("%", "") : value];
@@ -292,7 +292,7 @@ Deno.test("template: match returns for any URI, and never throws", () => {
   }
 });
 
-Deno.test("template: matching time is proportional to the length of the URI", () => {
+Deno.test("template: the time for matching is proportional to the length of the URI", () => {
   const many = Array.from({ length: 50 }, (_, i) => `{v${i}}`);
   const templates = [
     "{a,b,c}",
@@ -312,7 +312,7 @@ Deno.test("template: matching time is proportional to the length of the URI", ()
       const large = "x" + unit.repeat(800_000 / unit.length);
       for (let tries = 0;; tries++) {
         const [short, long] = [leastCost(() => match(small), 5), leastCost(() => match(large), 3)];
-        // Sixteen times the length: a quadratic search would take 256 times as long, whatever the load of the machine.
+        // The URI is sixteen times as long. A quadratic search would take 256 times as long, even on a loaded machine.
         if (long < 80 * Math.max(short, 0.05)) break;
         assertLess(tries, 4, `${text} on ${unit}: ${short} ms, then ${long} ms`);
       }
@@ -320,7 +320,7 @@ Deno.test("template: matching time is proportional to the length of the URI", ()
   }
 });
 
-Deno.test("template: the variables of a literal have types", () => {
+Deno.test("template: the types of the variables follow from a literal template", () => {
   type Values = TemplateVariables<"repo://{owner}/{+path}{?ref,line}">;
   const values: Values = { owner: "x", path: "a/b", ref: "main" };
   // @ts-expect-error: a path variable is never undefined

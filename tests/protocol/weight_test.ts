@@ -1,4 +1,4 @@
-// The number of values in a message, counted exactly on the text before it is parsed.
+// The number of values in a message, which is counted exactly in the text before the text is parsed.
 import { createServer } from "../../mod.ts";
 import { BOUNDS, testLimits } from "../support/limits.ts";
 import { parseMessage } from "../../src/protocol/jsonrpc.ts";
@@ -9,19 +9,21 @@ import { assert, assertEquals, assertLess, assertStringIncludes } from "../suppo
 
 const big = { ...BOUNDS.request, depth: 1000 };
 
-/** The error for a text that is refused because of its number of values. */
+/** Returns the error for a text that has too many values; `undefined` if the text is accepted. */
 function refusal(text: string, values: number): string | undefined {
   const message = parseMessage(text, { ...big, values });
   return message.kind === "broken" && message.message.includes("request.values") ? message.message : undefined;
 }
 
-/** The number of values inside a value, including the value itself. */
+/** Returns the number of values inside a value, including the value itself. */
 function size(value: unknown): number {
   const parts: unknown[] = typeof value === "object" && value ? Object.values(value) : [];
   return parts.reduce<number>((sum, part) => sum + size(part), 1);
 }
 
-/** A JSON text with spaces anywhere, strings full of structural characters, and empty containers. */
+/**
+ * Writes random JSON text, with spaces at any position, strings full of structural characters, and empty containers.
+ */
 function write({ below, pick, text }: Random, depth: number): string {
   const space = () => pick(["", "", " ", "\n", "\t \r"]);
   const string = () =>
@@ -30,27 +32,27 @@ function write({ below, pick, text }: Random, depth: number): string {
   if (kind < 5) return space() + pick([string(), string(), "-1.5e9", "null", "true"]) + space();
   const items = Array.from({ length: below(4) }, (_, i) => {
     const item = write({ below, pick, text }, depth - 1);
-    // No name repeats, so that the parsed value has as many values as the text.
+    // Each name is unique, so that the parsed value has as many values as the text.
     return kind < 7 ? item : `${space()}${JSON.stringify(i + string())}${space()}:${item}`;
   });
   const inner = items.length ? items.join(",") : space();
   return `${space()}${kind < 7 ? `[${inner}]` : `{${inner}}`}${space()}`;
 }
 
-Deno.test("json values: a message is refused for one value too many, and for no other reason", () => {
+Deno.test("json values: a message with one value too many is refused, and a message is never refused for another reason", () => {
   const source = random(7);
   for (let i = 0; i < 3000; i++) {
     const text = write(source, 5);
     const values = size(JSON.parse(text));
     assertEquals(refusal(text, values), undefined, text);
     if (values > 1) {
-      const why = `Cannot read the message: more than ${values - 1} values (request.values)`;
+      const why = `Cannot read the message: it has more than ${values - 1} values (request.values)`;
       assertEquals(refusal(text, values - 1), why, text);
     }
   }
 });
 
-Deno.test("json values: strings of every length and escape end at their closing quote", () => {
+Deno.test("json values: strings of every length and with every escape end at their closing quote", () => {
   for (let length = 0; length < 120; length++) {
     for (const unit of ["a", "\\", '"', '\\"', ",", 'aaaaaaaaaaaaaaaaaaaaaaaaaaa"', "aaaaaaaaaaaaaaaaaaaaaaaaaaaa\\"]) {
       const text = JSON.stringify([unit.repeat(length), 1, { [unit.repeat(length)]: unit }]);
@@ -60,7 +62,7 @@ Deno.test("json values: strings of every length and escape end at their closing 
   }
 });
 
-Deno.test("json values: a message may have exactly as many values as the limit", () => {
+Deno.test("json values: a message can have exactly as many values as the limit", () => {
   const call = (count: number) => {
     const params = { name: "x", arguments: { list: Array.from({ length: count - 8 }, () => 0) } };
     return JSON.stringify({ jsonrpc: "2.0", id: 1, method: "tools/call", params });
@@ -78,7 +80,7 @@ Deno.test("json values: a message may have exactly as many values as the limit",
   );
 });
 
-Deno.test("json values: the number of keys that are small numbers is limited in a message, escaped or not", () => {
+Deno.test("json values: the number of keys in a message that are small numbers is limited, whether the keys are escaped or not", () => {
   for (const part of ['{"999":1},', '{"\\u0039\\u0039\\u0039":1},', '{"9\\u003999" :1},']) {
     const params = `{"name":"x","arguments":{"x":[${part.repeat(90_000)}0]}}`;
     const message = parseMessage(`{"jsonrpc":"2.0","id":1,"method":"tools/call","params":${params}}`, BOUNDS.request);
@@ -93,7 +95,7 @@ Deno.test("json values: a text that is not JSON is not read past its end", () =>
   }
 });
 
-/** Reads each character once. */
+/** Reads each character once, as a reference for the time of one scan. */
 function scan(text: string): number {
   let sum = 0;
   for (let at = 0; at < text.length; at++) sum = (sum + text.charCodeAt(at)) | 0;
@@ -114,10 +116,10 @@ Deno.test("json values: counting takes little time compared with parsing, whatev
   for (const [name, text] of Object.entries(texts)) {
     const limits = { ...BOUNDS.request, values: 199_999 };
     const best = { counted: Infinity, parsed: Infinity, scanned: Infinity };
-    // A linear count takes about as long as one scan, and a quadratic count thousands of times as long.
+    // A linear count takes about as long as one scan. A quadratic count would take thousands of times as long.
     const ratio = () => (best.counted - best.parsed) / best.scanned;
-    // The measurements are interleaved, so that other work on the machine affects all of them equally. A busy machine
-    // needs more rounds.
+    // The measurements alternate, so that other work on the machine affects all of them equally. A busy machine needs
+    // more rounds.
     for (let round = 0; round < 8 || round < 60 && ratio() >= 40; round++) {
       best.counted = Math.min(best.counted, leastCost(() => parseMessage(text, limits), 1));
       best.parsed = Math.min(best.parsed, leastCost(() => JSON.parse(text), 1));
@@ -127,14 +129,14 @@ Deno.test("json values: counting takes little time compared with parsing, whatev
   }
 });
 
-Deno.test("json values: the limit applies on a pipe too, and the pipe stays usable", async () => {
+Deno.test("json values: the limit also applies on a pipe, and the pipe stays usable", async () => {
   const server = createServer({
     name: "t",
     version: "1",
     handlers: [],
     limits: testLimits({ request: { values: 30 } }),
   });
-  const tooMany = "Cannot read the message: more than 30 values (request.values)";
+  const tooMany = "Cannot read the message: it has more than 30 values (request.values)";
   const lines: string[] = [];
   const pipe = openPipe(server, { write: (line) => void lines.push(line) });
   const ping = (extra: unknown) => JSON.stringify({ jsonrpc: "2.0", id: 1, method: "ping", params: { extra } });

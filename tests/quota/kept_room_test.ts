@@ -1,11 +1,11 @@
-// Kept results of several clients.
+// Stored large results of several clients.
 import { assert } from "@std/assert";
 import { z } from "zod";
 import { createServer, tool } from "../../mod.ts";
 import { quota } from "../../src/quota/quota.ts";
 import { connectTest } from "../../src/testing/testing.ts";
 
-Deno.test("a result that exceeds its client's room evicts no result of another client", async () => {
+Deno.test("a result that exceeds its client's share evicts no other client's result", async () => {
   const long = tool({
     name: "long",
     input: z.object({ n: z.number() }),

@@ -1,4 +1,4 @@
-// Large results: the pages that the server keeps, their time to live, and truncation.
+// Large results: the pages that the server stores, their time to live, and truncation.
 import { assert, assertEquals, assertRejects, assertStringIncludes, assertThrows } from "@std/assert";
 import { z } from "zod";
 import { createServer, media, prompt, resource, tool } from "../../mod.ts";
@@ -26,7 +26,7 @@ async function open(options: QuotaOptions, server: Parameters<typeof createServe
   };
 }
 
-Deno.test("a kept result is deleted after its lifetime", async () => {
+Deno.test("a stored result is deleted after its time to live", async () => {
   const clock = fakeClock();
   await using at = await open({ keepMs: 1000 }, { clock });
   const first = await at.link(5000);
@@ -39,7 +39,7 @@ Deno.test("a kept result is deleted after its lifetime", async () => {
   await assertRejects(() => at.client.readResource(second), Error, "not found");
 });
 
-Deno.test("the oldest result is evicted for a new result, and a result that is too large is refused", async () => {
+Deno.test("the oldest result is evicted when room is needed for a new result, and a result that is too large is refused", async () => {
   await using at = await open({ keepBytes: 50_000 });
   const first = await at.link(10_000);
   const second = await at.link(10_000);
@@ -52,14 +52,14 @@ Deno.test("the oldest result is evicted for a new result, and a result that is t
   assertStringIncludes(JSON.stringify(content), "Request less data");
 });
 
-Deno.test("kept results are charged to their client", async () => {
+Deno.test("stored results are charged to their client", async () => {
   await using at = await open({}, { limits: { memory: { bytesPerClient: 100_000 } } });
   await at.link(40_000);
   const { isError } = await at.client.callTool("long", { n: 20_000 });
   assert(isError);
 });
 
-Deno.test("media blocks get separate pages", async () => {
+Deno.test("media blocks are stored on separate pages", async () => {
   const image = media(new Uint8Array(3000), "image/png");
   const mixed = tool({
     name: "mixed",
@@ -77,7 +77,7 @@ Deno.test("media blocks get separate pages", async () => {
   await server.close();
 });
 
-Deno.test("a truncated text fits the limit, whatever its characters are", () => {
+Deno.test("a truncated text is within the limit, whatever its characters are", () => {
   const texts = ['a"b\\c', "\u0000\u001f\n", "äöü€", "😀😁", "x", "\ud800x", "\u2028"];
   for (const text of texts) {
     const long = text.repeat(50);
@@ -117,7 +117,7 @@ Deno.test("the whole truncated result is within its limit", async () => {
   }
 });
 
-Deno.test("limits that do not apply to a handler are refused", () => {
+Deno.test("limits that do not apply to a kind of handler are refused", () => {
   const link = quota({ resultBytes: 2000, onLarge: "link" });
   assertThrows(() => prompt({ name: "p", quota: link, run: () => "" }), TypeError, "for tools");
   assertThrows(() => resource({ uri: "x://r", name: "r", quota: link, read: () => "" }), TypeError, "for tools");
@@ -127,13 +127,13 @@ Deno.test("limits that do not apply to a handler are refused", () => {
   assertThrows(() => tool({ name: "t", quota: tiny, run: () => "" }), TypeError, "at least 1024");
 });
 
-Deno.test("tools that share limits can all keep results, and their results are deleted when the tools are removed", async () => {
+Deno.test("tools that share limits can all store results, and removing the tools deletes their results", async () => {
   const shared = quota({ resultBytes: 2000, onLarge: "link" });
   const [a, b] = ["a", "b"].map((name) => tool({ name, quota: shared, run: () => name.repeat(5000) }));
   const server = createServer({ name: "x", version: "1", handlers: [a, b] });
   assertEquals(server.handlers.list().length, 2);
   await using client = await connectTest(server);
-  // The URI is a string.
+  // The URI is always a string.
   const read = async (name: string) => Object((await client.callTool(name)).content[1]).uri as string;
   const [first, second] = [await read("a"), await read("b")];
   server.handlers.remove(a);

@@ -1,4 +1,4 @@
-// Token buckets: their refill, their limit, and their clients.
+// Token buckets for rate limits: refilling, limits, and clients.
 import { assert, assertEquals, assertThrows } from "@std/assert";
 import { createServer, tool } from "../../mod.ts";
 import { quota } from "../../src/quota/quota.ts";
@@ -16,7 +16,7 @@ Deno.test("a bucket refills with time, up to its burst", () => {
   assertEquals([1, 2, 3, 4].map(() => buckets.take("a", 60_000)), [0, 0, 0, 500]);
 });
 
-Deno.test("no client exceeds its rate, whenever it calls", () => {
+Deno.test("no client can exceed its rate, whenever it calls", () => {
   let seed = 7;
   const random = () => (seed = seed * 16_807 % 2_147_483_647) / 2_147_483_647;
   for (let round = 0; round < 50; round++) {
@@ -40,13 +40,13 @@ Deno.test("no client exceeds its rate, whenever it calls", () => {
       const last = taken.length - 1;
       for (const to of [i + 5, i + 20, last].filter((to) => to <= last)) {
         const most = rate.burst + (taken[to] - from) * rate.calls / rate.perMs;
-        assert(to - i + 1 <= most + 1e-6, `${to - i + 1} calls, at most ${most}`);
+        assert(to - i + 1 <= most + 1e-6, `${to - i + 1} calls; at most ${most} are allowed`);
       }
     }
   }
 });
 
-Deno.test("the number of buckets is bounded, and clients beyond the bound share one bucket", () => {
+Deno.test("the number of buckets is limited, and clients beyond the limit share one bucket", () => {
   const buckets = new Buckets({ calls: 1, perMs: 60_000 });
   for (let i = 0; i < 10_000; i++) assertEquals(buckets.take(`client ${i}`, 0), 0);
   assertEquals(buckets.take("late", 0), 0);
@@ -55,16 +55,16 @@ Deno.test("the number of buckets is bounded, and clients beyond the bound share 
   assertEquals(buckets.take("later", 120_001), 0);
 });
 
-Deno.test("clients that return in each period cannot make the number of buckets grow forever", () => {
+Deno.test("clients that return in each period do not make the number of buckets grow without limit", () => {
   const buckets = new Buckets({ calls: 1, perMs: 1000 });
   for (let period = 0; period < 6; period++) {
-    // New clients call first, and then all known clients.
+    // New clients call first, followed by all earlier clients.
     for (let i = 10_000 * (period + 1) - 1; i >= 0; i--) buckets.take(`client ${i}`, period * 1500);
   }
   assert(buckets.size <= 45_000, `${buckets.size} buckets`);
 });
 
-Deno.test("HTTP clients without an address share a rate, and a refused client gets a retry time", async () => {
+Deno.test("HTTP clients without an address share a rate, and a refused client is told when to retry", async () => {
   const clock = fakeClock();
   const handlers = [tool({ name: "t", quota: quota({ rate: { calls: 1, perMs: 3500 } }), run: () => "t" })];
   await using server = {
@@ -117,7 +117,7 @@ Deno.test("invalid limits are refused", () => {
       [{ resultBytes: -1 }, "resultBytes is -1"],
     ] as const
   ) assertThrows(() => quota(options), TypeError, words);
-  // The types do not allow these values.
+  // The casts pass values that the types do not allow.
   assertThrows(
     () => quota({ onLarge: "drop" as "cut" }),
     TypeError,

@@ -1,5 +1,4 @@
-// Files and folders as functions: the contents that clients read, list and are notified of, and the files that clients
-// cannot reach.
+// Tests of `file()` and `folder()`: reading, listing and change notifications, and files that clients must not reach.
 import { assert, assertEquals, assertMatch, assertRejects, assertStringIncludes, assertThrows } from "@std/assert";
 import { rename, rm, symlink } from "node:fs/promises";
 import process from "node:process";
@@ -30,7 +29,7 @@ async function readText(client: Connection, uri: string): Promise<unknown> {
   return content.text;
 }
 
-behaviour("a folder is listed, read, completed and searched", async (connect) => {
+behaviour("a folder can be listed, read, completed and searched", async (connect) => {
   await withFolder(FILES, async (root) => {
     const notes = folder({ path: `${root}/notes`, uri: "notes://", tools: "notes_", description: "My notes" });
     const { client } = await connect({ handlers: [notes] });
@@ -130,20 +129,20 @@ behaviour("no path leads out of a folder, or to an excluded file", async (connec
   });
 });
 
-behaviour("a file that becomes a link out of its folder is not read", async (connect) => {
+behaviour("a file that is replaced by a link out of its folder is not read", async (connect) => {
   await withFolder({ "in/a.md": "inside", "in/..data/b.md": "mounted", "secret.md": "OUTSIDE" }, async (root) => {
     await symlink("..data/b.md", `${root}/in/b.md`);
     const handlers = ["a.md", "b.md"].map((name) => file({ path: `${root}/in/${name}` }));
     const { client } = await connect({ handlers });
     assertEquals(await readText(client, "file:///a.md"), "inside");
-    // Mounted configurations are links within their folder.
+    // Links within the folder are followed, because mounted configuration files are such links.
     assertEquals(await readText(client, "file:///b.md"), "mounted");
     for (const name of ["a.md", "b.md"]) {
       await rm(`${root}/in/${name}`);
       await symlink("../secret.md", `${root}/in/${name}`);
       await assertRejects(() => client.readResource(`file:///${name}`), Error, "Resource not found");
     }
-    // If a folder is replaced by a link to another folder, the handler still reads the original path.
+    // If the folder is replaced by a link to another folder, the handler still reads the folder's original path.
     await rename(`${root}/in`, `${root}/moved`);
     await symlink(".", `${root}/in`);
     await writeFiles(root, { "a.md": "OUTSIDE" });
@@ -164,7 +163,7 @@ behaviour("subscribers are notified of files that are written, added and removed
       subscription.received.some((each) =>
         each.method === `notifications/resources/${method}` && (uri === undefined || each.params.uri === uri)
       );
-    // Changes before the first read of a file are not detected, so the test writes the file until a change is detected.
+    // A change before the first poll of a file is not detected, so write the file until a change is detected.
     let size = 1;
     for (const [path, uri] of [["n/a.md", "n:///a.md"], ["f.md", "f://f"]]) {
       await until(async () => {
@@ -174,12 +173,12 @@ behaviour("subscribers are notified of files that are written, added and removed
     }
     assert(!has("list_changed"));
     await writeFiles(root, { "n/sub/new.md": "1" });
-    await until(() => has("list_changed"), "a list with the new file");
+    await until(() => has("list_changed"), "the list contains the new file");
     assertEquals(await listUris(client), ["f://f", "n:///a.md", "n:///sub/new.md"]);
   });
 });
 
-Deno.test("a relative path is relative to the working directory, and a URL to its file", async () => {
+Deno.test("a relative path is relative to the working directory, and a URL is accepted too", async () => {
   await withFolder(FILES, async (root) => {
     const before = process.cwd();
     process.chdir(root);
@@ -220,14 +219,14 @@ Deno.test("a server with a missing folder or file does not start, and the error 
       await using server = createServer({ ...about, handlers: [handler], observer: { fault() {} } });
       const error = await assertRejects(() => server.ready(), Error);
       assertMatch(error.message, expected);
-      // The request still gets a response.
+      // The request still gets a response, although the folder is missing.
       await using client = await connectTest(server);
       await client.listResources();
     }
   });
 });
 
-Deno.test("options that restrict a folder restrict its tools too", async () => {
+Deno.test("options that restrict a folder restrict the folder's tools too", async () => {
   await withFolder(FILES, async (root) => {
     const path = `${root}/notes`;
     const options: FolderOptions = {
@@ -259,7 +258,7 @@ Deno.test("options that restrict a folder restrict its tools too", async () => {
   });
 });
 
-Deno.test("a folder in nested groups gets their prefix and their options", async () => {
+Deno.test("a folder in nested groups gets the groups' prefixes and options", async () => {
   await withFolder(FILES, async (root) => {
     const inner = group("docs", [folder({ path: `${root}/notes`, tools: true }), file({ path: `${root}/secret.md` })]);
     const outer = group("team", [inner], { allow: ({ principal }) => principal !== undefined });
@@ -293,7 +292,7 @@ Deno.test("files larger than maxBytes are errors, and pipes are not opened", asy
   });
 });
 
-Deno.test("hidden and exclude select the files", async () => {
+Deno.test("the options hidden and exclude decide which files are served", async () => {
   await withFolder(FILES, async (root) => {
     const handler = folder({ path: `${root}/notes`, hidden: true, exclude: ["*.md", "b/*.txt"] });
     await using server = createServer({ ...about, handlers: [handler] });

@@ -1,4 +1,4 @@
-// Tools and resources that send HTTP requests, as functions.
+// Tests of `httpTool()` and `httpResource()`, which send HTTP requests.
 import { assert, assertEquals, assertMatch, assertThrows } from "@std/assert";
 import { createServer } from "../../mod.ts";
 import { listen } from "../../src/host.ts";
@@ -71,14 +71,14 @@ Deno.test("a tool sends its arguments, and supports the other options of a tool"
     assertEquals("text" in content && content.text, '{"ok":true}');
   });
   assertEquals(seen, [
-    // A text with a dollar sign is not a variable, and an equal call is cached.
+    // A dollar sign does not start a variable. The second, equal call is answered from the cache.
     "GET /cities/a%2Fb?days=3 ${HOME} ",
     'POST /cities null {"name":"Oslo","days":5}',
     "GET /status null ",
   ]);
 });
 
-Deno.test("no request is sent to this machine, by its name, its address or a redirect", async () => {
+Deno.test("no request is sent to this machine, whether by name, by address or by a redirect", async () => {
   let requests = 0;
   await withApi((request, host) => {
     requests++;
@@ -113,7 +113,7 @@ Deno.test("no request is sent to this machine, by its name, its address or a red
   });
 });
 
-Deno.test("requests that no call could send safely are refused at the start", () => {
+Deno.test("creating a handler throws for a request that no call could send safely", () => {
   const make = (fetch: object) => () => httpTool({ name: "t", input, fetch: fetch as never });
   assertThrows(
     make({ url: "https://{{city}}.example.com/" }),
@@ -123,7 +123,11 @@ Deno.test("requests that no call could send safely are refused at the start", ()
   assertThrows(make({ url: "ftp://a.example/" }), TypeError, "does not begin with http");
   assertThrows(make({ url: "https://user:pass@a.example/" }), TypeError, "it contains credentials");
   assertThrows(make({ url: "https://a.example/{{days}}/{{none}}" }), TypeError, "{{none}} is not a property of input");
-  assertThrows(make({ url: "https://a.example/", body: {}, method: "GET" }), TypeError, "a GET request must not have a body");
+  assertThrows(
+    make({ url: "https://a.example/", body: {}, method: "GET" }),
+    TypeError,
+    "a GET request must not have a body",
+  );
   assertThrows(make({ url: "https://a.example/", header: {} }), TypeError, "did you mean fetch.headers?");
   assertThrows(() => httpResource({ url: "https://a.example/{{x}}", name: "r" }), TypeError, "Cannot make resource");
   assertThrows(() => httpTool({ name: "t", run: () => "", fetch: { url: "https://a.example/" } } as never), TypeError);

@@ -1,4 +1,4 @@
-// Values that a cache may copy and compare.
+// Values that a cache can copy and compare.
 import { assert, assertEquals, assertNotEquals } from "@std/assert";
 import { toKey, weighPlain } from "../../src/ready/plain_values.ts";
 
@@ -6,7 +6,7 @@ class Money {
   readonly cents = 5;
 }
 
-Deno.test("values that can be copied have a weight, and other values have no weight", () => {
+Deno.test("values that can be cloned have a weight, and other values have no weight", () => {
   const shared = { a: 1 };
   const plain: readonly unknown[] = [
     ...[undefined, null, true, 0, NaN, 10n ** 40n, "text", [], {}, [1, [2]], { a: { b: [null] } }],
@@ -39,7 +39,7 @@ Deno.test("values that can be copied have a weight, and other values have no wei
   for (const value of odd) assertEquals(weighPlain(value, 10_000), undefined, Object.prototype.toString.call(value));
 });
 
-Deno.test("the weight is at least the size in memory, and is bounded", () => {
+Deno.test("the weight is at least the size in memory, and is limited", () => {
   assert((weighPlain("x".repeat(1000), 1e6) ?? 0) >= 2000);
   // A view keeps its whole buffer in memory.
   assert((weighPlain(new Uint8Array(new ArrayBuffer(5000), 0, 1), 1e6) ?? 0) >= 5000);

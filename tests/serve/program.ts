@@ -1,4 +1,4 @@
-// A program that serves with `serve`. Its argument is the port. The route /release ends the calls of its tool.
+// A program that uses `serve`. Its argument is the port. A request to /release ends the calls of its tool.
 import process from "node:process";
 import { createServer, service, tool } from "../../mod.ts";
 import { health } from "../../src/observe/observe.ts";

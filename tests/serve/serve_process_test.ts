@@ -1,11 +1,11 @@
-// Programs that serve with `serve`, as processes on Deno, Bun and Node.
+// Programs that use `serve`, as processes on Deno, Bun and Node.
 import { assert, assertEquals, assertMatch, assertStringIncludes } from "@std/assert";
 import { connect } from "../../src/client/client.ts";
 import { until } from "../support/behaviour.ts";
 import { findNode, NODE_VERSIONS } from "../support/node_versions.ts";
 import { root, type Running, start } from "../support/processes.ts";
 
-const ignore = typeof Deno === "undefined"; // Deno starts the processes of all runtimes.
+const ignore = typeof Deno === "undefined"; // Only Deno starts the processes of all runtimes.
 const file = `${root}tests/serve/program.ts`;
 const ERAS = ["2026-07-28", "2025-11-25"] as const;
 

@@ -1,4 +1,4 @@
-// Serving from a program.
+// The function `serve`.
 import { assertEquals, assertRejects, assertStringIncludes } from "@std/assert";
 import { createServer, mount, type Server, service, tool } from "../../mod.ts";
 import { connect } from "../../src/client/client.ts";
@@ -32,7 +32,7 @@ Deno.test("a served server responds in both eras, and closes at the end of the b
   await assertRejects(() => fetch(new URL("/mcp", url)));
 });
 
-Deno.test("the signal closes the server, and a running call gets its result", async () => {
+Deno.test("aborting the signal closes the server, and a running call gets its result", async () => {
   const { pass, open } = gate();
   const wait = tool({
     name: "wait",
@@ -80,7 +80,7 @@ Deno.test("serve accepts the result of mount", async () => {
   assertEquals(await call(served.url.replace("/one", "/two"), "2026-07-28"), [{ type: "text", text: "pong" }]);
 });
 
-Deno.test("the error of a failed service has the failure as its cause, and the server stays open", async () => {
+Deno.test("if a service fails, serve throws an error with the failure as its cause, and the server stays open", async () => {
   let isBroken = true;
   const db = service("db", () => {
     if (isBroken) throw new Error("no database");
@@ -96,7 +96,7 @@ Deno.test("the error of a failed service has the failure as its cause, and the s
   assertEquals(served.port > 0, true);
 });
 
-Deno.test("an error names a port in use, and the server can listen on another port", async () => {
+Deno.test("if the port is in use, the error names the port, and the server can listen on another port", async () => {
   await using first = await serve(make(), { port: 0, signals: false });
   await using server = make();
   await assertRejects(

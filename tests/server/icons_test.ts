@@ -1,11 +1,11 @@
-// Icons and links to web pages, which clients show: the server sends only safe schemes.
+// Icons, and links to web pages, that clients show. The server sends only URLs with safe schemes.
 import { assertEquals, assertStringIncludes, assertThrows } from "@std/assert";
 import { createServer, prompt, resource, resourceLink, resourceProvider, tool } from "../../mod.ts";
 import { behaviour } from "../support/behaviour.ts";
 
-/** Passes a value of the wrong type. */
+/** Makes a value of the wrong type compile. */
 function untyped(value: unknown): never {
-  return value as never; // The cast lets the mistake compile.
+  return value as never; // The cast lets any value pass the type check.
 }
 
 const text = () => "";
@@ -53,14 +53,14 @@ const UNSAFE = [
   "",
 ];
 
-Deno.test("an icon whose source is neither https nor an image in data: throws", () => {
+Deno.test("an icon throws if its source is neither an https URL nor a data: URL of an image", () => {
   for (const [action, make] of Object.entries(FACTORIES)) {
     for (const src of SAFE) make(untyped([{ src, mimeType: "image/png", sizes: ["48x48", "any"], theme: "dark" }]));
     for (const src of UNSAFE) {
       const { message } = assertThrows(() => make(untyped([{ src: SAFE[0] }, { src }])), TypeError);
       assertStringIncludes(
         message,
-        `Cannot ${action}: icons contains the src ${JSON.stringify(src.slice(0, 60))}; use an https`,
+        `Cannot ${action}: icons contains an icon with the src ${JSON.stringify(src.slice(0, 60))}; use an https`,
       );
     }
   }
@@ -69,15 +69,21 @@ Deno.test("an icon whose source is neither https nor an image in data: throws", 
 Deno.test("an icon with another invalid field throws with a remedy", () => {
   const [src] = SAFE;
   const cases: readonly (readonly [icons: unknown, message: string])[] = [
-    [[{}], "icons contains the src undefined; use an https URL"],
+    [[{}], "icons contains an icon with the src undefined; use an https URL"],
     [[src], `icons contains ${JSON.stringify(src)}; each icon must be an object such as { src: "https://…" }`],
     [[null], 'each icon must be an object such as { src: "https://…" }'],
-    [[{ src: [src] }], "icons contains the src a list"],
-    [[{ src, mimeType: "text/html" }], 'icons contains the mimeType "text/html"; use an image type such as image/png'],
-    [[{ src, sizes: "48x48" }], 'icons contains the sizes "48x48"; use a list'],
-    [[{ src, sizes: ["big"] }], "icons contains the sizes a list; use a list such as"],
-    [[{ src, theme: "blue" }], 'icons contains the theme "blue"; use "light" or "dark"'],
-    [[{ src, onload: "x" }], "icons contains the unknown field onload; use only src, mimeType, sizes, theme"],
+    [[{ src: [src] }], "icons contains an icon with the src a list"],
+    [
+      [{ src, mimeType: "text/html" }],
+      'icons contains an icon with the mimeType "text/html"; use an image type such as image/png',
+    ],
+    [[{ src, sizes: "48x48" }], 'icons contains an icon with the sizes "48x48"; use a list'],
+    [[{ src, sizes: ["big"] }], "icons contains an icon with the sizes a list; use a list such as"],
+    [[{ src, theme: "blue" }], 'icons contains an icon with the theme "blue"; use "light" or "dark"'],
+    [
+      [{ src, onload: "x" }],
+      "icons contains an icon with the unknown field onload; use only src, mimeType, sizes, theme",
+    ],
   ];
   for (const [icons, message] of cases) {
     assertStringIncludes(
@@ -87,16 +93,20 @@ Deno.test("an icon with another invalid field throws with a remedy", () => {
   }
 });
 
-Deno.test("websiteUrl of a server is an http or https URL", () => {
+Deno.test("websiteUrl of a server must be an http or https URL", () => {
   const make = (websiteUrl: string) => createServer({ name: "s", version: "1.0.0", websiteUrl });
   for (const url of ["https://a.example", "http://localhost:3000/about"]) make(url);
   for (const url of ["javascript:alert(1)", "data:text/html,x", "a.example", "file:///x", "https://", ""]) {
-    assertThrows(() => make(url), TypeError, `websiteUrl is ${JSON.stringify(url)}; use an https or http URL`);
+    assertThrows(
+      () => make(url),
+      TypeError,
+      `websiteUrl is ${JSON.stringify(url)}; it must be a well-formed http or https URL`,
+    );
   }
 });
 
 behaviour(
-  "unsafe icons of listed resources are omitted and reported, and the list contains the other resources",
+  "unsafe icons of listed resources are omitted and reported, and the list still contains all resources",
   async (connect) => {
     const [src] = SAFE;
     const icons = [{ src: "javascript:alert(1)" }];
@@ -116,6 +126,6 @@ behaviour(
     ]]);
     const faults = takeFaults();
     assertEquals(faults.length, 2);
-    assertStringIncludes(`${faults[0].error}`, 'icons contains the src "javascript:alert(1)"');
+    assertStringIncludes(`${faults[0].error}`, 'icons contains an icon with the src "javascript:alert(1)"');
   },
 );

@@ -1,5 +1,5 @@
-// Options of wrong types, checked at run time because programs may not be type-checked. An option that restricts access
-// must not be ignored because of its value.
+// Options of the wrong type are refused at run time, because programs may not be type-checked. An option that restricts
+// access must not be ignored because its value has the wrong type.
 import { assertMatch, assertStringIncludes, assertThrows } from "@std/assert";
 import {
   createServer,
@@ -16,16 +16,16 @@ import {
 import { oauth } from "../../src/auth/oauth/oauth.ts";
 import { quota } from "../../src/quota/quota.ts";
 
-/** Passes a value of the wrong type. */
+/** Makes a value of the wrong type compile. */
 function untyped(value: unknown): never {
-  return value as never; // The cast lets the mistake compile.
+  return value as never; // The cast lets any value pass the type check.
 }
 
 const run = () => "";
 const audit: Middleware = (_call, next) => next();
 const about = { name: "x", version: "1.0.0" };
 
-/** A factory with the names of its options, by their type. */
+/** A factory with the names of its options, grouped by type. */
 interface Typed {
   readonly make: (wrong: object) => unknown;
   readonly lists: readonly string[];
@@ -105,11 +105,14 @@ const MISTAKES: readonly (readonly [make: () => unknown, message: string])[] = [
       'Cannot create a server: cors has no list of origins; set cors to { origins: ["https://app.example.com"] }, { origins: "*" }, a function or "none"',
     ] as const
   ),
-  [() => createServer({ ...about, use: [untyped("logging")] }), 'use holds "logging"; it must be a list of functions'],
-  [() => tool({ name: "t", use: [untyped(undefined)], run }), "use holds undefined; it must be a list of functions"],
+  [
+    () => createServer({ ...about, use: [untyped("logging")] }),
+    'use contains "logging"; it must be a list of functions',
+  ],
+  [() => tool({ name: "t", use: [untyped(undefined)], run }), "use contains undefined; it must be a list of functions"],
   [() => createServer({ ...about, hosts: [untyped(5)] }), "hosts holds 5; it must be a list of strings"],
   [() => createServer({ ...about, guards: { input: untyped(run) } }), "guards.input is a function; it must be a list"],
-  [() => tool({ name: "t", guards: { output: [untyped({})] }, run }), "guards.output holds an object; it must be a"],
+  [() => tool({ name: "t", guards: { output: [untyped({})] }, run }), "guards.output contains an object; it must be a"],
   [() => tool({ name: "t", scopes: [untyped(5)], run }), "scopes is not a list of names without spaces"],
   [() => tool({ name: "t", scopes: untyped([["a"]]), run }), "scopes is not a list of names without spaces"],
   [() => createServer({ ...about, sessions: untyped("require") }), '"require"; it must be "optional" or "required"'],
@@ -195,7 +198,7 @@ const MISTAKES: readonly (readonly [make: () => unknown, message: string])[] = [
   [() => createServer(about).log.info("x", { to: untyped("ada") }), 'to is "ada"; it must be a function'],
 ];
 
-Deno.test("an option of a wrong type is refused with a remedy", () => {
+Deno.test("an option of the wrong type is refused with a remedy", () => {
   for (const [make, message] of MISTAKES) assertStringIncludes(assertThrows(make, TypeError).message, message);
   createServer({ ...about, cors: "none" });
   createServer({ ...about, cors: { origins: "*" } });

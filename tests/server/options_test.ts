@@ -1,4 +1,4 @@
-// Unknown options, which a file without a type check may contain: every factory refuses them, in development and in
+// Unknown options, which code without a type check may contain. Every factory refuses them, in development and in
 // production.
 import { assert, assertEquals, assertMatch, assertStringIncludes, assertThrows } from "@std/assert";
 import config from "../../deno.json" with { type: "json" };
@@ -52,7 +52,7 @@ import { behaviour } from "../support/behaviour.ts";
 import { random } from "../support/random.ts";
 import { collectWarnings } from "../support/warnings.ts";
 
-/** Options without a type check, as from JavaScript. */
+/** Options without a type check, as in plain JavaScript. */
 // deno-lint-ignore no-explicit-any
 type Untyped = any;
 
@@ -126,7 +126,7 @@ const serverOptions = {
   development: false,
 };
 
-/** A factory with options that it accepts. */
+/** A factory with a set of options that it accepts. */
 type Sample = readonly [make: (options: Untyped) => unknown, options: Readonly<Record<string, unknown>>];
 
 const TOKENS = { scopes: ["a"], store: memoryTokens(), dpop: true, fetch: text };
@@ -140,7 +140,7 @@ const STORE = {
   leaseMs: 5,
 };
 
-/** Every exported factory with options, by its entry and name. A factory may have several forms. */
+/** By entry and name, every exported factory with options. A factory can have several samples. */
 const FACTORIES: Readonly<Record<string, readonly Sample[]>> = {
   ". createServer": [[createServer, serverOptions]],
   ". tool": [[tool, {
@@ -259,7 +259,7 @@ const FACTORIES: Readonly<Record<string, readonly Sample[]>> = {
     resource: "https://a.example",
     scopes: ["a"],
   }]],
-  // In this case no caller has a token. This mistake is detected only after the names are checked.
+  // Here no caller has a token. This error is thrown only after the option names were checked.
   "./oauth exchangeToken": [[async (options) => {
     try {
       await exchangeToken({}, options);
@@ -356,7 +356,7 @@ const FACTORIES: Readonly<Record<string, readonly Sample[]>> = {
       },
     ), { recursive: true }]],
   "./stdio serveStdio": [[(options) =>
-    // A stream can be read once.
+    // A stream can be read only once, so each call gets a new stream.
     serveStdio(server, options?.input ? Object.assign(options, { input: new Blob([]).stream() }) : options), {
     input: new Blob([]).stream(),
     output: async () => {},
@@ -444,7 +444,7 @@ const FACTORIES: Readonly<Record<string, readonly Sample[]>> = {
   "./testing/stores testStore": [[(options) => testStore(() => memoryStore(), options), { test: text }]],
 };
 
-/** Exported functions without an object of options, and their parameters. */
+/** By entry and name, the exported functions without an options object, and their parameters. */
 const WITHOUT_OPTIONS: Readonly<Record<string, string>> = {
   "./observer consoleObserver": "nothing",
   ". isQuestion": "any value",
@@ -470,7 +470,7 @@ const WITHOUT_OPTIONS: Readonly<Record<string, string>> = {
 Deno.test("every exported function is in the table of factories, or takes no options", async () => {
   const found = new Set<string>();
   for (const [entry, path] of Object.entries(config.exports)) {
-    // The command line is not a part of the library.
+    // The CLI is not part of the library.
     if (entry === "./cli") continue;
     const exported: Record<string, unknown> = await import(new URL(`../../${path}`, import.meta.url).href);
     for (const [name, value] of Object.entries(exported)) {
@@ -482,7 +482,7 @@ Deno.test("every exported function is in the table of factories, or takes no opt
 });
 
 behaviour(
-  "a handler that is added later is refused with the same message, with development on or off",
+  "a handler that is added later is refused with the same message, with and without development",
   async (join) => {
     const { server } = await join({ handlers: [] });
     assertThrows(
@@ -494,12 +494,12 @@ behaviour(
   },
 );
 
-behaviour("a question refuses misspelt options, which could disable singleUse", async (join) => {
+behaviour("a question refuses a misspelled option, which could be singleUse", async (join) => {
   const schema = { type: "object", properties: { ok: { type: "boolean" } } };
   const options: Readonly<Record<string, object>> = {
     elicit: { message: "Pay?", schema, singleuse: true },
     elicitUrl: { message: "Pay?", url: "https://a.example", singleUses: true },
-    // The question would be asked without its schema.
+    // With this mistake, the question would be asked without its schema.
     form: { message: "Pay?", schema, requestedSchema: schema },
   };
   const ask = tool({
@@ -520,7 +520,7 @@ behaviour("a question refuses misspelt options, which could disable singleUse", 
 });
 
 behaviour(
-  "the result of forCaller may contain only known names, and an undefined input changes nothing",
+  "the result of forCaller can contain only known names, and an undefined input changes nothing",
   async (join) => {
     const input = { type: "object", properties: { a: { type: "number" } }, required: ["a"] } as const;
     const { client, takeFaults } = await join({
@@ -542,7 +542,7 @@ behaviour(
   },
 );
 
-/** Calls a factory. Returns the message of its error, or throws if the call succeeds. */
+/** Calls a factory, and returns the message of its error. Throws if the factory accepts the options. */
 async function refusalOf(make: Sample[0], options: object): Promise<string> {
   try {
     await make(options);
@@ -555,7 +555,7 @@ async function refusalOf(make: Sample[0], options: object): Promise<string> {
 
 const { pick, below } = random(20260728);
 
-/** A name with one to three changed letters. */
+/** Changes one to three letters of a name. */
 function misspell(name: string): string {
   let text = name;
   for (let i = below(3); i >= 0; i--) {
@@ -570,7 +570,7 @@ function misspell(name: string): string {
   return text || "x";
 }
 
-/** All nested objects of options, with the path of their names. */
+/** Returns all nested objects of options, with their path and names. */
 function listPlaces(options: Readonly<Record<string, unknown>>, path = ""): readonly (readonly [string, string])[] {
   return Object.entries(options).flatMap(([name, value]) => {
     const isNested = [
@@ -590,7 +590,7 @@ function listPlaces(options: Readonly<Record<string, unknown>>, path = ""): read
   });
 }
 
-/** A copy of options in which one name is replaced by another name. */
+/** Copies options, and replaces one name with another. */
 function rename(options: Readonly<Record<string, unknown>>, path: string, from: string, to: string): object {
   const [outer] = path.split(".");
   if (outer) return { ...options, [outer]: rename(options[outer] as Sample[1], "", from, to) };
@@ -598,11 +598,12 @@ function rename(options: Readonly<Record<string, unknown>>, path: string, from: 
 }
 
 for (const [factory, samples] of Object.entries(FACTORIES)) {
-  Deno.test(`${factory} refuses misspelt names of all options, and accepts options that are undefined`, async () => {
+  Deno.test(`${factory} refuses misspelled names of all options, and accepts options that are undefined`, async () => {
     for (const [make, options] of samples) {
       await make(options);
       await make({ ...options, misspelt: undefined, [Symbol("any")]: 1 });
-      // Inherited properties are not checked, and copies of the options lack inherited properties.
+      // Options with inherited properties are refused, because these properties would not be checked, and copies would
+      // lack them.
       const inheriting = await refusalOf(make, Object.assign(Object.create({ misspelt: 1 }), options));
       assertStringIncludes(inheriting, "its options are not a plain object; write an object literal");
       for (const [path, name] of listPlaces(options)) {
@@ -611,7 +612,7 @@ for (const [factory, samples] of Object.entries(FACTORIES)) {
         for (let i = 0; i < 5; i++) {
           const wrong = misspell(name);
           const others = listPlaces(options).filter(([of]) => of === path).map(([, each]) => each);
-          // A misspelling may be another name of the same factory by chance.
+          // By chance, a misspelling may be the name of another option of the same factory.
           if (others.includes(wrong)) continue;
           const message = await refusalOf(make, rename(options, path, name, wrong)).catch((error) => `${error}`);
           if (/^Error: accepted/.test(message)) assert(isKnown(wrong), `${factory} accepted ${path}${wrong}`);
@@ -625,7 +626,10 @@ for (const [factory, samples] of Object.entries(FACTORIES)) {
   });
 }
 
-/** Short names of options without a sample, which a misspelling may equal by chance. */
+/**
+ * Returns whether a name is a short option name that no sample contains, because a misspelling may equal such a name by
+ * chance.
+ */
 function isKnown(name: string): boolean {
   return ["per", "uri", "id", "ids", "to", "run", "use", "key", "test", "path", "data", "url"].includes(name);
 }
@@ -633,7 +637,8 @@ function isKnown(name: string): boolean {
 const auth = apiKey({ keys: { ada: "ada-2f6c1e0b9d4a7853" } });
 
 /**
- * Mistakes that would leave access open that the author meant to restrict, and common mistakes, with their messages.
+ * Common mistakes, and mistakes that would leave access open although the author meant to restrict it, each with the
+ * error message.
  */
 const MISTAKES: readonly (readonly [make: () => unknown, message: string])[] = [
   ...["scope", "requiredScopes", "Scopes", "permissions"].map((name) =>
@@ -726,7 +731,7 @@ Deno.test("an unknown option is refused, and the error names the correct option"
   for (const [make, message] of MISTAKES) {
     assertStringIncludes(assertThrows(make, TypeError).message, message);
   }
-  // A class may have its own fields.
+  // An instance of a class can have its own fields.
   class Gate {
     users = new Map();
     authenticate() {

@@ -1,4 +1,4 @@
-// A client that declares the extension, and gets its messages unchanged.
+// A client that declares the tasks extension, and gets its messages unchanged.
 import { clientExtension } from "../../src/client/client.ts";
 import type { ConnectTestOptions } from "../../src/testing/testing.ts";
 import { z } from "zod";
@@ -7,7 +7,7 @@ export const ID = "io.modelcontextprotocol/tasks";
 
 const taskId = "taskId";
 
-/** The options of a client with tasks. */
+/** Options for a client that declares the tasks extension. */
 export const declared = {
   extensions: [clientExtension({
     id: ID,
@@ -16,5 +16,5 @@ export const declared = {
   })],
 } satisfies ConnectTestOptions;
 
-/** The options of a client with tasks that can also answer forms. */
+/** Options for a client that declares the tasks extension and can answer forms. */
 export const asking = { ...declared, capabilities: { elicitation: {} } } satisfies ConnectTestOptions;

@@ -1,4 +1,4 @@
-// Attacks by clients on tasks, and the expiry of tasks.
+// Attacks on tasks by clients, and the expiry of tasks.
 import { assert, assertEquals, assertMatch, assertRejects } from "@std/assert";
 import {
   type Context,
@@ -54,7 +54,7 @@ async function reach(client: Connection, taskId: string, status: string) {
 const endless: Run = (_input, { signal }) =>
   new Promise((_, reject) => signal.addEventListener("abort", () => reject(signal.reason)));
 
-Deno.test("a client that starts tasks without end is refused, and other clients are not", async () => {
+Deno.test("a client that keeps starting tasks is refused, and other clients are not", async () => {
   const server = serve(({ text }) => text, { limits: { memory: { bytesPerClient: 8_000_000 } } });
   await using mallory = await join(server, "mallory");
   await using ada = await join(server, "ada");
@@ -70,7 +70,7 @@ Deno.test("a client that starts tasks without end is refused, and other clients 
   await server.close();
 });
 
-Deno.test("expired tasks release their memory", async () => {
+Deno.test("expired tasks free their memory", async () => {
   const clock = fakeClock();
   const server = serve(({ text }) => text, {
     clock,
@@ -87,7 +87,7 @@ Deno.test("expired tasks release their memory", async () => {
   };
   const [first] = await fill();
   await reach(ada, first, "completed");
-  // After half of the time, the task has not expired.
+  // After half of its lifetime, the task has not expired yet.
   await clock.advance(30_000);
   await assertRejects(() => start(ada, "x".repeat(100_000)), McpError);
   await clock.advance(31_000);
@@ -111,7 +111,7 @@ Deno.test("a task that takes longer than its ttlMs fails", async () => {
   await server.close();
 });
 
-Deno.test("a result that the store cannot hold fails its task with a message", async () => {
+Deno.test("if a result is too large for the store, its task fails with a message", async () => {
   const { connect } = memoryStore()[INTERNALS];
   const store = customStore(connect, { valueBytes: 100_000 });
   const server = serve(() => "x".repeat(200_000), { store });
@@ -121,7 +121,7 @@ Deno.test("a result that the store cannot hold fails its task with a message", a
   await server.close();
 });
 
-Deno.test("values of ctx.once are bounded in number and size", async () => {
+Deno.test("values of ctx.once are limited in number and size", async () => {
   const faults: Error[] = [];
   const server = serve(async ({ text }, ctx) => {
     if (text === "large") return await ctx.once("a", () => "x".repeat(2_000_000));
@@ -142,7 +142,7 @@ Deno.test("values of ctx.once are bounded in number and size", async () => {
   await server.close();
 });
 
-Deno.test("concurrent values of ctx.once are bounded in number too", async () => {
+Deno.test("concurrent values of ctx.once are limited in number too", async () => {
   const server = serve(async (_input, ctx) => {
     const keys = Array.from({ length: 1010 }, (_, i) => `${i}`);
     const all = await Promise.allSettled(keys.map((key) => ctx.once(key, () => key)));
@@ -153,7 +153,7 @@ Deno.test("concurrent values of ctx.once are bounded in number too", async () =>
   await server.close();
 });
 
-Deno.test("after a progress message that the store cannot hold, later messages are stored", async () => {
+Deno.test("after a progress message that is too large for the store, later messages are stored", async () => {
   const { connect } = memoryStore()[INTERNALS];
   const store = customStore(connect, { valueBytes: 100_000 });
   const { pass, open } = gate();
@@ -169,7 +169,7 @@ Deno.test("after a progress message that the store cannot hold, later messages a
   await server.close();
 });
 
-Deno.test("answers to closed, foreign and unknown questions change nothing", async () => {
+Deno.test("answers to closed questions, to questions of other tasks, and to unknown questions change nothing", async () => {
   const form = z.object({ name: z.string() });
   const server = serve(async (_input, ctx) =>
     (await ctx.elicit("name", { message: "Who?", schema: form })).content?.name
@@ -203,7 +203,7 @@ Deno.test("answers to closed, foreign and unknown questions change nothing", asy
   await server.close();
 });
 
-Deno.test("a client with fewer capabilities gets only the questions that it can answer", async () => {
+Deno.test("a client with fewer capabilities gets only the questions that the client can answer", async () => {
   const form = z.object({ name: z.string() });
   const server = serve(async (_input, ctx) => (await ctx.elicit("name", { message: "Who?", schema: form })).action);
   await using ada = await join(server, "ada");
@@ -216,7 +216,7 @@ Deno.test("a client with fewer capabilities gets only the questions that it can 
   await server.close();
 });
 
-Deno.test("a clock that jumps neither loses a task nor keeps it forever", async () => {
+Deno.test("if the clock jumps, no task is lost, and no task is kept forever", async () => {
   const clock = fakeClock();
   const { pass, open } = gate();
   const server = serve(async () => {
@@ -235,7 +235,7 @@ Deno.test("a clock that jumps neither loses a task nor keeps it forever", async 
   await server.close();
 });
 
-Deno.test("a closing server hands over a thousand running tasks", async () => {
+Deno.test("a server that is closing hands over a thousand running tasks", async () => {
   const { connect } = memoryStore()[INTERNALS];
   const limits = testLimits({ calls: { closeMs: 20, detached: 8000 }, memory: { bytesPerClient: 64_000_000 } });
   const { pass, open } = gate();
@@ -260,7 +260,7 @@ Deno.test("a closing server hands over a thousand running tasks", async () => {
   await second.close();
 });
 
-Deno.test("the tasks of one concrete path do not exist at another path", async () => {
+Deno.test("tasks of one concrete path do not exist at another path", async () => {
   const server = createServer({
     name: "work",
     version: "1.0.0",

@@ -1,5 +1,5 @@
-// Tasks on several instances: any instance responds to requests about a task, and another instance continues the task
-// when its instance ends.
+// Tasks on several instances. Any instance responds to requests about a task, and if a task's instance ends, another
+// instance continues the task.
 import { assert, assertEquals, assertMatch, assertRejects } from "@std/assert";
 import { type Context, createServer, McpError, type Server, tool, type ToolReturn } from "../../mod.ts";
 import { INTERNALS } from "../../src/core/call/internals.ts";
@@ -22,11 +22,11 @@ interface Instance {
   readonly server: Server;
   readonly client: Connection;
   readonly jobs: Tasks;
-  /** The number of store operations, except operations for the lease and polls for tasks and changes. */
+  /** The store operations so far, except operations for the lease and polling for tasks and changes. */
   readonly operations: string[];
-  /** Whether the instance cannot reach the store. */
+  /** Whether the instance is cut off from the store. */
   isCut: boolean;
-  /** Runs each operation of the store, if a test sets this function. */
+  /** If set, runs each store operation. */
   around?: (operation: string, run: () => unknown) => unknown;
   close(): Promise<void>;
 }
@@ -35,10 +35,10 @@ interface Options {
   readonly options?: TaskOptions;
   readonly principal?: { readonly id: string; readonly scopes?: readonly string[]; readonly expiresAt?: number };
   readonly input?: z.ZodType;
-  /** The milliseconds after which an operation of the store is repeated. */
+  /** Milliseconds after which a store operation times out and is repeated. */
   readonly timeoutMs?: number;
   readonly leaseMs?: number;
-  /** The number of tasks that may run concurrently. */
+  /** The maximum number of tasks that run concurrently. */
   readonly detached?: number;
   readonly valueBytes?: number;
 }
@@ -102,7 +102,7 @@ const answer = (name: string) => ({ action: "accept", content: { name } });
 const untilAborted = ({ signal }: Context) =>
   new Promise((_, reject) => signal.addEventListener("abort", () => reject(signal.reason)));
 
-/** A handler of three steps with a question in the middle, and a record of its steps. */
+/** Creates a handler with three steps and a question between the steps, and a record of the steps. */
 function threeSteps() {
   const made: string[] = [];
   const { pass, open } = gate();
@@ -117,7 +117,7 @@ function threeSteps() {
   return { run, made, open };
 }
 
-Deno.test("any instance responds to requests about a task, whichever instance runs it", async () => {
+Deno.test("any instance responds to requests about a task, whichever instance runs the task", async () => {
   const { run, open } = threeSteps();
   const shared = memoryStore();
   const [a, b] = [await startInstance(shared, run), await startInstance(shared, run)];
@@ -125,7 +125,7 @@ Deno.test("any instance responds to requests about a task, whichever instance ru
   const { inputRequests } = await reach(b, id, "input_required");
   assertEquals(Object.keys(Object(inputRequests)), ["name"]);
   await update(b, id, { name: { action: "accept", content: { name: 7 } }, other: 1 });
-  // The answer is validated where the handler runs, and the question is opened again.
+  // The instance that runs the handler validates the answer, and opens the question again.
   await reach(b, id, "input_required");
   await update(b, id, { name: answer("Ada") });
   assertEquals((await get(b, id)).status, "working");
@@ -136,7 +136,7 @@ Deno.test("any instance responds to requests about a task, whichever instance ru
   await b.close();
 });
 
-Deno.test("a valid answer is accepted right after an invalid answer, in any order of instances", async () => {
+Deno.test("a valid answer is accepted right after an invalid answer, whichever instances get the answers", async () => {
   const wrong = { name: { action: "accept", content: { name: 7 } } };
   for (const places of [["b", "b"], ["a", "b"], ["b", "a"], ["b", "c"]]) {
     const { run, made, open } = threeSteps();
@@ -148,9 +148,10 @@ Deno.test("a valid answer is accepted right after an invalid answer, in any orde
     await reach(instances[0], id, "input_required");
     await update(first, id, wrong);
     await update(second, id, { name: answer("Ada") });
-    // The status shows "working" also while the wrong answer is checked.
-    await until(() => made.includes("second"), "the handler goes on");
-    // A late answer does not change anything.
+    // The status cannot show that the answer was accepted, because it is also "working" while the wrong answer is
+    // checked.
+    await until(() => made.includes("second"), "the handler continues");
+    // An answer that arrives later changes nothing.
     await update(first, id, { name: answer("Bo") });
     open();
     const { result } = await reach(instances[1], id, "completed");
@@ -174,7 +175,7 @@ Deno.test("of two concurrent answers, the handler gets the answer that is stored
     await Promise.all([update(first, id, { name: answer("Ada") }), update(second, id, { name: answer("Bo") })]);
     await until(() => got.length === 1, "the answer");
     await a.close();
-    await until(() => got.length === 2, "the handler runs again");
+    await until(() => got.length === 2, "the handler is running again");
     assertEquals(got[1], got[0], places.join());
     await b.close();
   }
@@ -202,7 +203,7 @@ Deno.test("a task is found after its process has ended, even if the store failed
   await b.close();
 });
 
-Deno.test("a handler whose task could not be created ends, and its slot is released", async () => {
+Deno.test("if a task cannot be created, its handler ends and its slot is free", async () => {
   const ended: string[] = [];
   const shared = memoryStore();
   const a = await startInstance(shared, async (ctx) => {
@@ -226,7 +227,7 @@ Deno.test("a handler whose task could not be created ends, and its slot is relea
   await a.close();
 });
 
-Deno.test("a task is not created twice if the store confirms its write too late", async () => {
+Deno.test("a task is not created twice if the store confirms the write too late", async () => {
   const begun: string[] = [];
   const shared = memoryStore();
   const run = (name: string): Run => async (ctx) => {
@@ -264,7 +265,7 @@ Deno.test("a task that is too large to be taken over fails, and does not block o
     const call = { name: "work", arguments: { text } };
     return String((await a.client.request("tools/call", call, { finish: false })).taskId);
   };
-  // The largest task that the store can hold.
+  // Find the largest task that the store can hold.
   let [fits, no] = [0, 20_000];
   let large = "";
   while (no - fits > 1) {
@@ -283,7 +284,7 @@ Deno.test("a task that is too large to be taken over fails, and does not block o
   await b.close();
 });
 
-Deno.test("a task for which the next process has no slot continues when a slot is free", async () => {
+Deno.test("if the next process has no free slot for a task, the task continues when a slot is free", async () => {
   const shared = memoryStore();
   const { pass, open } = gate();
   const run: Run = async (ctx) => {
@@ -301,7 +302,7 @@ Deno.test("a task for which the next process has no slot continues when a slot i
   await b.close();
 });
 
-Deno.test("a subscription survives a concurrent change by another instance", async () => {
+Deno.test("a subscription continues after a concurrent change by another instance", async () => {
   const shared = memoryStore();
   const { pass, open } = gate();
   const { pass: step, open: next } = gate();
@@ -316,7 +317,8 @@ Deno.test("a subscription survives a concurrent change by another instance", asy
   const id = await start(a);
   await reach(a, id, "input_required");
   const { received } = await a.client.subscribe({ extensions: { taskIds: [id] } });
-  // The notification of the answer is lost, so the next write of the task finds another version.
+  // The notification of the answer is lost, so this instance's next write of the task fails because the version has
+  // changed.
   b.around = (operation, run) => /^append .*-c-/.test(operation) ? Promise.reject(new Error("lost")) : run();
   await update(b, id, { name: answer("Ada") }).catch(() => {});
   b.around = undefined;
@@ -328,7 +330,7 @@ Deno.test("a subscription survives a concurrent change by another instance", asy
   await b.close();
 });
 
-Deno.test("a task is cancelled through any instance, and subscribers at each instance are notified", async () => {
+Deno.test("a task can be cancelled through any instance, and subscribers on each instance are notified", async () => {
   const reasons: unknown[] = [];
   const run: Run = async (ctx) => {
     ctx.signal.addEventListener("abort", () => reasons.push(Object(ctx.signal.reason).message));
@@ -342,7 +344,7 @@ Deno.test("a task is cancelled through any instance, and subscribers at each ins
   );
   await b.client.request("tasks/cancel", { taskId: id });
   await reach(b, id, "cancelled");
-  await until(() => reasons.length === 1, "the handler is cancelled");
+  await until(() => reasons.length === 1, "the handler was cancelled");
   for (const { received } of [near, far]) {
     await until(() => received.some(({ params }) => params.status === "cancelled"), "the notification");
   }
@@ -351,7 +353,7 @@ Deno.test("a task is cancelled through any instance, and subscribers at each ins
   await b.close();
 });
 
-Deno.test("subscribers of one instance are notified of each change at another instance", async () => {
+Deno.test("subscribers on one instance are notified of each change on another instance", async () => {
   const { run, open } = threeSteps();
   const shared = memoryStore();
   const [a, b] = [await startInstance(shared, run), await startInstance(shared, run)];
@@ -366,7 +368,7 @@ Deno.test("subscribers of one instance are notified of each change at another in
   await b.close();
 });
 
-Deno.test("a closing server hands over its tasks, and another server continues them with their values and answers", async () => {
+Deno.test("a server that is closing hands over its tasks, and another server continues them with their values and answers", async () => {
   const { run, made, open } = threeSteps();
   const shared = memoryStore();
   const [a, b] = [await startInstance(shared, run), await startInstance(shared, run)];
@@ -376,9 +378,12 @@ Deno.test("a closing server hands over its tasks, and another server continues t
   await until(() => made.includes("second"), "the second step");
   await a.close();
   assertEquals((await get(b, asking)).status, "input_required");
-  // The question is asked again under its key, and the earlier answer is used.
+  // The handler asks the question again with the same key, and gets the earlier answer.
   await update(b, asking, { name: answer("Bo") });
-  await until(() => made.filter((step) => step === "second").length === 2, "the second step of the other handler");
+  await until(
+    () => made.filter((step) => step === "second").length === 2,
+    "the other handler has reached its second step",
+  );
   open();
   const results = await Promise.all([asking, answered].map((id) => reach(b, id, "completed")));
   assertEquals(results.map(({ result }) => textOf(Object(result)).split(" ")[0]), ["Bo", "Ada"]);
@@ -393,7 +398,7 @@ Deno.test("a handler that continues after its server has closed no longer affect
   const shared = memoryStore();
   const run = (name: string): Run => async (ctx) => {
     await ctx.once("first", () => made.push(`${name} first`));
-    // The handler ignores its signal.
+    // On this instance, the handler ignores its signal.
     if (name === "a") await pass;
     try {
       await ctx.once("second", () => made.push(`${name} second`));
@@ -409,13 +414,13 @@ Deno.test("a handler that continues after its server has closed no longer affect
   await a.close();
   await reach(b, id, "completed");
   open();
-  await until(() => errors.length === 1, "the handler of the server that has closed");
+  await until(() => errors.length === 1, "the handler of the closed server has ended");
   assertEquals(made, ["a first", "b second"]);
   assertMatch(errors[0], /^Cannot continue the handler: the task has ended in this process/);
   await b.close();
 });
 
-Deno.test("a task continues after a restart of its only instance", async () => {
+Deno.test("a task continues after its only instance has restarted", async () => {
   const { run, made, open } = threeSteps();
   const shared = memoryStore();
   const a = await startInstance(shared, run);
@@ -430,7 +435,7 @@ Deno.test("a task continues after a restart of its only instance", async () => {
   await b.close();
 });
 
-Deno.test("an instance that was considered dead writes no further state, and its handler is cancelled", async () => {
+Deno.test("an instance that other instances consider dead writes no further state, and its handler is cancelled", async () => {
   const reasons: string[] = [];
   const { run, made, open } = threeSteps();
   const shared = memoryStore();
@@ -443,7 +448,7 @@ Deno.test("an instance that was considered dead writes no further state, and its
   await reach(a, id, "input_required");
   a.isCut = true;
   await update(b, id, { name: answer("Ada") });
-  await until(() => made.includes("second"), "the other instance continues");
+  await until(() => made.includes("second"), "the other instance continues the task");
   a.isCut = false;
   open();
   assertEquals(textOf(Object((await reach(b, id, "completed")).result)), "Ada 123 ada pay");
@@ -453,7 +458,7 @@ Deno.test("an instance that was considered dead writes no further state, and its
   assertEquals(reasons.length, 1, reasons.join());
 });
 
-Deno.test("without `resume`, a task fails within two leases of the end of its instance, even if no client polls", async () => {
+Deno.test("without `resume`, a task fails within two lease periods after its instance has ended, even if no client polls", async () => {
   const shared = memoryStore();
   const options = { options: {} };
   const [a, b] = [
@@ -469,17 +474,17 @@ Deno.test("without `resume`, a task fails within two leases of the end of its in
   const { error, statusMessage } = await get(b, id);
   assertMatch(String(statusMessage), /^The process that ran the task ended before the task was finished/);
   assertEquals(Object(error).code, -32603);
-  // A loaded machine takes longer than the leases themselves.
+  // The limit is higher, because a loaded machine takes longer.
   assert(leases < 10, `${leases} leases`);
   a.isCut = false;
   let closing = "";
-  await until(async () => (closing = await start(a).catch(() => "")) !== "", "the store is back");
+  await until(async () => (closing = await start(a).catch(() => "")) !== "", "the store is available again");
   await a.close();
   assertMatch(String((await get(b, closing)).statusMessage), /^The server closed before the task was finished/);
   await b.close();
 });
 
-Deno.test("a task is resumed by another version only if that version accepts it", async () => {
+Deno.test("a task is resumed by another version only if that version accepts the task", async () => {
   const versions = [
     [{ resume: true, version: "2" }, z.object({}), /has changed since the task began/],
     [{ resume: true, version: "1" }, z.object({ more: z.string().optional() }), /has changed since the task began/],
@@ -504,7 +509,7 @@ Deno.test("a task is resumed by another version only if that version accepts it"
   }
 });
 
-Deno.test("a task whose caller's credentials have expired is resumed only if its options allow it", async () => {
+Deno.test("if a caller's credentials have expired, the caller's task is resumed only if the task's options allow this", async () => {
   for (const afterExpiry of [false, true]) {
     const shared = memoryStore();
     const { pass, open } = gate();
@@ -529,7 +534,7 @@ Deno.test("a task whose caller's credentials have expired is resumed only if its
   }
 });
 
-Deno.test("values that tasks write to the store are sealed, and bound to their task", async () => {
+Deno.test("values that tasks write to the store are sealed and bound to their task", async () => {
   const { run } = threeSteps();
   const shared = memoryStore();
   const a = await startInstance(shared, run);
@@ -538,9 +543,10 @@ Deno.test("values that tasks write to the store are sealed, and bound to their t
   const values = await shared.list("", { limit: 1000 });
   const records = ids.map((id) => values.find(({ key }) => key.endsWith(`t-${id}`)));
   assert(records[0] && records[1]);
-  // Random text could contain the words by chance, but not their quotation marks.
+  // Compare the words with their quotation marks, because sealed text never contains quotation marks, but could contain
+  // the words by chance.
   for (const { value } of values) assertMatch(value, /^[\w-]+$/);
-  // A record that is copied to another task is not valid there.
+  // A record that is copied to another task's key is not valid there.
   await shared.set(records[1].key, records[0].value, { ttlMs: 60_000 });
   const b = await startInstance(shared, run);
   assertEquals((await get(b, ids[0])).status, "input_required");
@@ -549,13 +555,13 @@ Deno.test("values that tasks write to the store are sealed, and bound to their t
   await b.close();
 });
 
-Deno.test("a task takes a bounded number of store operations", async () => {
+Deno.test("a task takes a limited number of store operations", async () => {
   const { run, made, open } = threeSteps();
   const shared = memoryStore();
-  // No operation is repeated, and no instance is considered dead, however slow the machine is.
+  // With these times, no operation is repeated and no instance is considered dead, however slow the machine is.
   const slow = { timeoutMs: 10_000, leaseMs: 60_000 };
   const [a, b] = [await startInstance(shared, run, slow), await startInstance(shared, run, slow)];
-  // The first task of a process registers the process.
+  // A process registers with its first task, which therefore takes more operations.
   const first = await start(a);
   await reach(a, first, "input_required");
   await b.client.request("tasks/cancel", { taskId: first });
@@ -588,8 +594,8 @@ Deno.test("a task takes a bounded number of store operations", async () => {
     counts.cancel = a.operations.length + b.operations.length - before;
   });
   delete counts["cancel elsewhere"];
-  // A read, a write and a notification; then the journal twice, and the end, which is written again if the notification
-  // of the answer arrives late.
+  // The operations of the answer are a read, a write and a notification. Then the journal is written twice, and the end
+  // once, or twice if the answer's notification arrives late.
   const { "answer elsewhere, two values and complete": answered, ...exact } = counts;
   assert(answered <= 7, `${answered} operations`);
   assertEquals(exact, {

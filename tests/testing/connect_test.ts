@@ -1,4 +1,4 @@
-// The client of the test kit extends the library's client: the same methods and options, and additional members for
+// The test kit's client extends the library's client: it has the same methods and options, and further members for
 // tests.
 import { assert, assertEquals, assertRejects } from "@std/assert";
 import { z } from "zod";
@@ -49,7 +49,7 @@ Deno.test("the test kit's client has every member of the library's client", asyn
   assertEquals(extra.sort(), ["era", "faults", "path", "received", "transcript", "transport", "url", "warnings"]);
 });
 
-behaviour("every method works, with the options of the library's client", async (join, way) => {
+behaviour("every method works with the options of the library's client", async (join, way) => {
   const notified: string[] = [];
   const { client, server } = await join({ handlers }, {
     ...answers,
@@ -87,7 +87,7 @@ behaviour("every method works, with the options of the library's client", async 
   assertEquals(subscription.received.length, 1);
 }, { perInstance: "later" });
 
-Deno.test("both clients iterate subscriptions in the same way: each change is delivered once", async () => {
+Deno.test("both clients iterate subscriptions in the same way, and deliver each change once", async () => {
   for (const open of [connectTest, connectClient]) {
     const clock = fakeClock();
     const server = createServer({ name: "s", version: "1.0.0", handlers, clock });
@@ -107,7 +107,7 @@ Deno.test("both clients iterate subscriptions in the same way: each change is de
   }
 });
 
-Deno.test("headers are sent with every request over HTTP, and timeoutMs limits each request", async () => {
+Deno.test("headers are sent with every HTTP request, and timeoutMs limits each request", async () => {
   const seen: unknown[] = [];
   const server = createServer({
     name: "s",
@@ -124,7 +124,7 @@ Deno.test("headers are sent with every request over HTTP, and timeoutMs limits e
   await server.close();
 });
 
-Deno.test("a revision implies its era, and an old revision contradicts the modern era", async () => {
+Deno.test("a revision implies its era, and combining an old revision with the modern era throws", async () => {
   const server = createServer({ name: "s", version: "1.0.0" });
   for (const version of ["2026-07-28", "2025-11-25", "2025-06-18", "2025-03-26", "2024-11-05"]) {
     const own = version === "2026-07-28" ? "modern" : "legacy";
@@ -142,7 +142,7 @@ Deno.test("a revision implies its era, and an old revision contradicts the moder
   await server.close();
 });
 
-Deno.test("the error of an unanswered question names the options that answer it", async () => {
+Deno.test("the error for an unanswered question names the options that can answer the question", async () => {
   const server = createServer({ name: "s", version: "1.0.0", handlers });
   await using client = await connectTest(server, {
     era: "legacy",

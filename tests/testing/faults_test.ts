@@ -1,4 +1,4 @@
-// The test kit shows the cause of a failed handler, although the server sends no more than in production.
+// The test kit shows why a handler failed, although the server sends no more than in production.
 import { assert, assertEquals, assertRejects, assertStringIncludes } from "@std/assert";
 import { createServer, McpError, mount, prompt, resource, service, tool, ToolError } from "../../mod.ts";
 import { connect as connectClient } from "../../src/client/client.ts";
@@ -10,7 +10,7 @@ import { behaviour, textOf } from "../support/behaviour.ts";
 
 const secret = "the key is sk-abc";
 function breaks(): never {
-  throw new RangeError(secret); // The tests look for this line.
+  throw new RangeError(secret); // The tests search the stack for this line.
 }
 
 const db = service("db", () => ({ query: breaks }));
@@ -27,32 +27,35 @@ const handlers = [
   resource({ uri: "note://1", name: "note", read: () => breaks() }),
 ];
 
-/** Whether frames have the lines of compiled code: on Node, tests are compiled before they run. */
+/** Whether stack frames have line numbers of compiled code. On Node, the tests are compiled before they run. */
 const isCompiled = typeof Deno === "undefined" && !("Bun" in globalThis);
 
-behaviour("the text of a failed tool contains the error, and the author's frames with their lines", async (join) => {
-  const { client, takeFaults } = await join({ handlers });
-  for (const name of ["broken", "later", "service", "guarded"]) {
-    const { isError, content } = await client.callTool(name);
-    const [fault] = takeFaults().slice(-1);
-    const [first, second, frame, source] = textOf({ content }).split("\n");
-    assertEquals([isError, first, second], [true, `Internal error (${fault.id})`, `RangeError: ${secret}`], name);
-    // One runtime omits the frame of a function that only throws.
-    assert(frame.includes("/tests/testing/faults_test.ts:"), frame);
-    if (!isCompiled) assertStringIncludes(source, "throw new RangeError(secret);");
-    assert(!textOf({ content }).includes("/src/"), textOf({ content }));
-    // The response on the wire is the same as in production.
-    assert(!client.transcript.join("").includes(secret), name);
-  }
-  assertEquals(textOf(await client.callTool("told")), "No flight");
-  assertEquals(textOf(await client.callTool("words")), "The database is down");
-  takeFaults();
-});
+behaviour(
+  "the text of a failed tool contains the error, and the author's stack frames with their lines",
+  async (join) => {
+    const { client, takeFaults } = await join({ handlers });
+    for (const name of ["broken", "later", "service", "guarded"]) {
+      const { isError, content } = await client.callTool(name);
+      const [fault] = takeFaults().slice(-1);
+      const [first, second, frame, source] = textOf({ content }).split("\n");
+      assertEquals([isError, first, second], [true, `Internal error (${fault.id})`, `RangeError: ${secret}`], name);
+      // One runtime omits the frame of a function that only throws.
+      assert(frame.includes("/tests/testing/faults_test.ts:"), frame);
+      if (!isCompiled) assertStringIncludes(source, "throw new RangeError(secret);");
+      assert(!textOf({ content }).includes("/src/"), textOf({ content }));
+      // The response that is transmitted is the same as in production.
+      assert(!client.transcript.join("").includes(secret), name);
+    }
+    assertEquals(textOf(await client.callTool("told")), "No flight");
+    assertEquals(textOf(await client.callTool("words")), "The database is down");
+    takeFaults();
+  },
+);
 
 behaviour("a rejection has the thrown error as its cause", async (join) => {
   const { client, takeFaults } = await join({ handlers });
   const requests = {
-    // The tool rethrows the error of the resource.
+    // This tool rethrows the resource's error.
     reads: () => client.callTool("reads"),
     result: () => client.callTool("result"),
     prompt: () => client.getPrompt("prompt"),
@@ -69,7 +72,7 @@ behaviour("a rejection has the thrown error as its cause", async (join) => {
   }
 });
 
-behaviour("the client has all faults between its connection and its close, and the warnings", async (join) => {
+behaviour("the client has all faults and warnings that occurred between its connection and its close", async (join) => {
   const forgets = tool({
     name: "forgets",
     run(_input, ctx) {
@@ -106,7 +109,7 @@ Deno.test("a failed handshake has the original error as its cause", async () => 
   await server.close();
 });
 
-Deno.test("the results of a task, of a mounted server and of a concrete path are explained", async () => {
+Deno.test("the results of a task, of a mounted server and of a concrete path are explained too", async () => {
   const observer = { fault() {} };
   const base = { version: "1.0.0", observer };
   const slow = tool({ name: "broken", extensions: [task()], run: async () => await Promise.reject(new Error(secret)) });
@@ -125,7 +128,7 @@ Deno.test("the results of a task, of a mounted server and of a concrete path are
   }
 });
 
-Deno.test("other clients get no details: neither the client of the library, nor any client with development: false", async () => {
+Deno.test("the library's client gets no details, and with development: false, no client does", async () => {
   const options = { name: "s", version: "1.0.0", handlers, observer: { fault() {} } };
   const plain = createServer(options);
   const developed = createServer({ ...options, development: true });
@@ -141,7 +144,7 @@ Deno.test("other clients get no details: neither the client of the library, nor 
   await Promise.all([plain.close(), developed.close(), off.close()]);
 });
 
-Deno.test("any thrown value is explained, in a bounded text that cannot control a terminal", () => {
+Deno.test("any thrown value is explained, in a text of limited length that cannot control a terminal", () => {
   const deep = new Error("1", { cause: new TypeError("2", { cause: "three" }) });
   assertEquals(explainFault(deep).split("\n").filter((line) => !/^ /.test(line)), [
     "Error: 1",
@@ -151,7 +154,7 @@ Deno.test("any thrown value is explained, in a bounded text that cannot control 
   assertEquals(explainFault(undefined), "the value undefined, which is not an Error");
   assertEquals(explainFault(new Error("\u001b[31mred")).split("\n")[0], "Error: \\u{1b}[31mred");
   const endless = new Error("again");
-  endless.cause = endless; // This value contains itself.
+  endless.cause = endless; // The cause is the value itself.
   assertEquals(explainFault(endless).match(/Error: again/g)?.length, 5);
   assert(explainFault(new Error("x".repeat(100_000))).length < 20_000);
   const { proxy, revoke } = Proxy.revocable({}, {});

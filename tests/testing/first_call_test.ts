@@ -1,9 +1,9 @@
-// The first call of a process. This file must not contain other tests, because they would load code.
+// The first call in a process. This file must not contain other tests, because they would load the code beforehand.
 import { assertEquals } from "@std/assert";
 import { createServer, tool } from "../../mod.ts";
 import { connectTest, fakeClock } from "../../src/testing/testing.ts";
 
-Deno.test("advancing a clock finds the first call running", async () => {
+Deno.test("advancing a fake clock finds the first call running", async () => {
   const clock = fakeClock();
   let started = Promise.withResolvers<void>();
   const run = () => {
@@ -18,7 +18,7 @@ Deno.test("advancing a clock finds the first call running", async () => {
       await using client = await connectTest(server, { era, transport, timeoutMs: 3000 });
       started = Promise.withResolvers();
       const call = client.callTool("hang").catch((error) => error.message);
-      // Over a real connection, the request may arrive at any time.
+      // Over a real connection, wait until the request has arrived.
       if (transport === "http") await started.promise;
       await clock.advance(60_000);
       assertEquals(await call, "Cannot finish the call: it took longer than 60000 ms (calls.timeoutMs)");

@@ -1,4 +1,4 @@
-// Replay: running a handler again after each question.
+// Replaying a handler: running it again after each question.
 import { assertEquals, assertRejects, assertStringIncludes } from "@std/assert";
 import { z } from "zod";
 import { type Context, prompt, resource, tool, ToolError } from "../../mod.ts";
@@ -8,7 +8,7 @@ const yes = { action: "accept", content: { ok: true } };
 const ask = (ctx: Context, key: string, message = "?") =>
   ctx.elicit(key, { message, schema: z.object({ ok: z.boolean() }) });
 
-Deno.test("a handler runs once more after each round of questions, and its ctx.once work runs once", async () => {
+Deno.test("a handler runs once more after each round of questions, and its work in ctx.once runs once", async () => {
   const done: string[] = [];
   const order = tool({
     name: "order",
@@ -33,7 +33,7 @@ Deno.test("a handler runs once more after each round of questions, and its ctx.o
   assertEquals(runs.map(({ logged }) => logged.length), [0, 0, 1]);
 });
 
-Deno.test("repeated work is reported with the question that causes it", async () => {
+Deno.test("repeated work is reported with the question that causes the repetition", async () => {
   const noisy = tool({
     name: "noisy",
     async run(_input, ctx) {
@@ -72,7 +72,7 @@ Deno.test("a question that changes between runs is reported", async () => {
   );
 });
 
-Deno.test("a handler that asks no question, fails, or catches errors is replayed too", async () => {
+Deno.test("a handler that asks no question, fails or catches errors is replayed too", async () => {
   const plain = prompt({ name: "plain", run: () => "text" });
   assertEquals((await replay(plain, {})).runs.length, 1);
   const failing = resource({

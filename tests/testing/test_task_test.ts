@@ -1,4 +1,4 @@
-// Handlers that crash at every point at which a task can be resumed.
+// Handlers that crash at every point at which their task can be resumed.
 import { assertEquals, assertMatch, assertRejects } from "@std/assert";
 import { service, tool } from "../../mod.ts";
 import { task } from "../../src/tasks/tasks.ts";
@@ -16,7 +16,7 @@ function fakes() {
   return { paid, services: { bank: { pay, balance: () => 7 } } };
 }
 
-Deno.test("a handler that wraps its effects in ctx.once passes, and crashes at every point", async () => {
+Deno.test("a handler that wraps its effects in ctx.once passes, and is crashed at every point", async () => {
   const pay = tool({
     name: "pay",
     input: z.object({ euros: z.number() }),
@@ -31,13 +31,13 @@ Deno.test("a handler that wraps its effects in ctx.once passes, and crashes at e
   });
   const { paid, services } = fakes();
   const { value, crashes } = await testTask(pay, { euros: 5 }, { answers, services });
-  // After each value, at the question, and at the end.
+  // The handler crashed after each value, at the question, and at the end.
   assertEquals([value, crashes], [{ action: "accept", receipts: 2 }, 4]);
-  // Two calls without a crash, and two calls in each of the four tests with a crash.
+  // The run without a crash makes two calls, and so does each of the four runs with a crash.
   assertEquals(paid.length, 10);
 });
 
-Deno.test("a call outside of ctx.once fails with its line, at any position", async () => {
+Deno.test("a call outside of ctx.once fails the test with the line of the call, wherever the call is", async () => {
   for (const place of ["before", "between", "after"]) {
     const pay = tool({
       name: "pay",
@@ -62,7 +62,7 @@ Deno.test("a call outside of ctx.once fails with its line, at any position", asy
   }
 });
 
-Deno.test("a function that only reads may be called again", async () => {
+Deno.test("a function that only reads can be called again", async () => {
   const show = tool({
     name: "show",
     services: { bank },

@@ -1,4 +1,4 @@
-// Tests of the test kit itself. If the kit missed a fault, all tests that use it would be worthless.
+// Tests of the test kit itself. If the kit missed a fault, every test that uses it would be unreliable.
 import { assert, assertEquals, assertRejects } from "@std/assert";
 import { z } from "zod";
 import { createServer, tool, ToolError } from "../../mod.ts";
@@ -84,7 +84,7 @@ Deno.test("a fake context samples, lists roots, runs ctx.once, and can be cancel
   assertEquals(fakeContext({ signal: stop.signal }).signal.aborted, true);
 });
 
-/** A server that sends one response to every request. */
+/** Creates a server that sends the same response to every request. */
 function answering(
   answer: (request: Request, body: { readonly id: number }) => Response | Promise<Response>,
 ): TestServer {
@@ -117,7 +117,7 @@ Deno.test("the client refuses an invalid response to its request", async () => {
       new Response("<html>", { status: 502, headers: { "content-type": "text/html" } }),
     "Cannot read the response: got 202": () => new Response(null, { status: 202 }),
     "the stream ended before the response": () => sse({ jsonrpc: "2.0", method: "notifications/message", params: {} }),
-    "after the response came": (_, { id }) => sse(ok(id), ok(id)),
+    "after the response": (_, { id }) => sse(ok(id), ok(id)),
   };
   for (const [text, answer] of Object.entries(bad)) {
     await using client = await connectTest(answering(answer));
@@ -125,7 +125,7 @@ Deno.test("the client refuses an invalid response to its request", async () => {
   }
 });
 
-Deno.test("an error has its code, message, data and status", async () => {
+Deno.test("an error has a code, a message, data and a status", async () => {
   const error = { code: -32099, message: "No paper", data: { tray: 2 } };
   await using client = await connectTest(answering((_, { id }) => json({ jsonrpc: "2.0", id, error }, 400)));
   const thrown = await assertRejects(() => client.request("print"), McpError);
@@ -214,14 +214,14 @@ behaviour("a subscription can be iterated, read message by message, and closed",
   await client.close();
 });
 
-behaviour("a request that was cancelled before it was sent is not sent", async (connect) => {
+behaviour("a request that is cancelled before it is sent is not sent", async (connect) => {
   const { client } = await connect({ handlers: [wait] });
   const before = client.transcript.length;
   await assertRejects(() => client.callTool("wait", {}, { signal: AbortSignal.abort() }), DOMException);
   assertEquals(client.transcript.length, before);
 });
 
-behaviour("a call whose connection the server closes is resumed until its end", async (connect) => {
+behaviour("a call whose connection the server closes is resumed until the call ends", async (connect) => {
   const leave = tool({
     name: "leave",
     async run(_input, ctx) {
@@ -239,7 +239,7 @@ behaviour("a call whose connection the server closes is resumed until its end", 
   assert(client.transcript.some((line) => line.startsWith("→ GET") && line.includes("last-event-id: <event ")));
 }, { eras: ["legacy"], transports: ["memory", "http"] });
 
-Deno.test("a fake context returns the resources of the test", async () => {
+Deno.test("a fake context returns the resources that the test passes", async () => {
   const ctx = fakeContext({ resources: { "a:text": "text", "a:list": [{ uri: "a:1", text: "1" }] } });
   assertEquals(await ctx.readResource("a:text"), [{ uri: "a:text", text: "text" }]);
   assertEquals(await ctx.readResource("a:list"), [{ uri: "a:1", text: "1" }]);

@@ -100,7 +100,7 @@ export default exposeWorker(
   },
 );
 
-/** Tests whether hasScopes refuses the context of a thread, which does not have the scope rules of the server. */
+/** Returns whether hasScopes refuses a thread's context, which lacks the server's scope rules. */
 function tests(ctx: WorkerContext): boolean {
   try {
     return hasScopes(ctx, "notes:read") || true;

@@ -1,4 +1,4 @@
-// Prints the reasons why three files cannot run in a worker thread.
+// Prints why three files cannot run in a worker thread.
 import { fakeContext } from "../../src/testing/testing.ts";
 import { worker } from "../../src/worker/worker.ts";
 

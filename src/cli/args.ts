@@ -25,7 +25,7 @@ export interface Args {
 
 /**
  * Parses `--name`, `--name value` and `--name=value`. Options and operands may come in any order. Arguments after `--`
- * are not parsed, because they are for the served file or for the command that starts a server.
+ * are not parsed, because they belong to the served file, or form the command that starts a server.
  *
  * @throws {UsageError} if an option is unknown, lacks its value, or has a value that it does not take, or if an option
  * that is not repeatable has two values.

@@ -11,7 +11,7 @@ import { isInstalled, listEntries } from "./own_entries.ts";
 import { bun } from "./runtime_globals.ts";
 import { NAME } from "./version.ts";
 
-/** Whether a specifier names this package or a sub-path of it. */
+/** Whether a specifier names this package or one of its subpaths. */
 function isOwn(specifier: string): boolean {
   return specifier === NAME || specifier.startsWith(`${NAME}/`);
 }
@@ -38,7 +38,7 @@ async function resolveToSelf(): Promise<void> {
       const file = isOwn(specifier) ? files.get(specifier) : undefined;
       return file === undefined ? next(specifier, context) : { url: file, format: "module", shortCircuit: true };
     },
-    // Without a `load` hook, Deno resolves the imports of a file before it calls the `resolve` hook.
+    // This hook changes nothing. But without a `load` hook, Deno resolves a file's imports before it calls `resolve`.
     load: (url, context, next) => next(url, context),
   });
 }

@@ -39,7 +39,7 @@ export const call: Command = {
   options: {
     ...INTERACTIVE_OPTIONS,
     task: {
-      text: "If the server runs the call as a task, print the id of the task and do not wait; see the task command",
+      text: "If the server runs the call as a task, print the id of the task and do not wait for the result; see the task command",
     },
   },
   operands: "files",

@@ -20,7 +20,7 @@ import { CliError, UsageError } from "./cli_error.ts";
 
 export const check: Command = {
   name: "check",
-  summary: "Check a server's names, descriptions and schemas, and estimate its tokens",
+  summary: "Check a server's names, descriptions and schemas, and estimate the tokens that its tools use",
   usage: ["check [OPTIONS] [TARGET]"],
   description: [
     "TARGET is a file that exports a server, a config file or a folder. Defaults to ./mcp.jsonc, else ./server.ts, " +
@@ -36,7 +36,7 @@ export const check: Command = {
   },
   operands: "files",
   examples: ["check", "check server.ts --max-tokens 5000"],
-  exitCodes: { 1: "The check found errors, or warnings if --strict is set" },
+  exitCodes: { 1: "The check found errors or, with --strict, warnings" },
   run: checkTarget,
 };
 
@@ -45,7 +45,7 @@ async function checkTarget(args: Args): Promise<number> {
   const [named, extra] = operands;
   if (extra !== undefined) {
     throw new UsageError(
-      `Cannot check ${named} and ${extra}: check takes one target; remove the other target`,
+      `Cannot check ${named} and ${extra}: check takes one target; remove one of the two`,
     );
   }
   rejectRest(args, "check");
@@ -133,7 +133,7 @@ function toReport(target: string, listing: Listing, findings: readonly Finding[]
   ].join("\n");
 }
 
-/** Formats the headers in which clients repeat arguments so that proxies can read the arguments. */
+/** Lists the arguments of a tool that clients also send as headers, so that proxies can read the arguments. */
 function formatHeaders({ inputSchema }: ListedTool): string {
   const headers = listHeaders(inputSchema);
   return headers.length

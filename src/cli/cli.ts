@@ -1,5 +1,5 @@
 /**
- * The command line as one module graph. To use the command line offline, cache this module:
+ * The command line and all its commands in one module graph. To use the command line offline, cache this module:
  *
  * ```sh
  * deno cache jsr:@x/mcp/cli

@@ -8,14 +8,14 @@ import { type Args, rejectRest } from "./args.ts";
 import type { Command, Completion, Option } from "./command.ts";
 import { UsageError } from "./cli_error.ts";
 
-/** Creates the `completions` command. The command loads all other commands only when it runs. */
+/** Creates the `completions` command, which calls `loadCommands` only when the user runs it. */
 export function createCompletions(loadCommands: () => Promise<readonly Command[]>): Command {
   return {
     name: "completions",
     summary: "Print a completion script for a shell",
     usage: ["completions [OPTIONS] bash|zsh|fish"],
     description: [
-      "The shell then completes commands, options, values and files. A shell completes a program by name, so " +
+      "With the script, the shell completes commands, options, values and files. A shell completes a program by name, so " +
         "install the " +
       "program first: deno install -g -A -n mcp jsr:" + NAME,
     ],
@@ -36,7 +36,7 @@ function printScript(args: Args, commands: readonly Command[]): void {
   const names = Object.keys(shells).join(", ");
   if (shell === undefined) throw new UsageError(`Cannot print completions: no shell is named; write one of ${names}`);
   if (extra !== undefined) {
-    throw new UsageError(`Cannot print completions for ${shell} and ${extra}: name one shell`);
+    throw new UsageError(`Cannot print completions for ${shell} and ${extra}: the command takes one shell; remove one of the two`);
   }
   const toScript = Object.entries(shells).find(([each]) => each === shell)?.[1];
   if (!toScript) {
@@ -45,7 +45,7 @@ function printScript(args: Args, commands: readonly Command[]): void {
   // Reject other names, because the script contains the name without quotes.
   if (!/^[\w.-]+$/.test(name)) {
     throw new UsageError(
-      `Cannot complete ${name}: a name may contain letters, digits, _, - and .; choose another name`,
+      `Cannot print completions for ${name}: the name of a program may contain only letters, digits, _, - and .; choose another name`,
     );
   }
   console.log(toScript(name, commands));

@@ -51,8 +51,8 @@ const bake = tool({
   },
 });
 
-// A tool whose calls can become tasks. Clients that support tasks get a handle if a call takes longer than a second.
-// All other clients wait for the result, and receive progress notifications.
+// A tool whose calls can become tasks. Clients that support tasks get a task handle if a call takes longer than a
+// second. All other clients wait for the result, and receive progress notifications.
 const countdown = tool({
   name: "countdown",
   description: "Counts down to zero, in four steps per second, and reports progress",

@@ -21,7 +21,7 @@ import { CliError, UsageError } from "./cli_error.ts";
 
 export const doctor: Command = {
   name: "doctor",
-  summary: "Find problems of a server over HTTP or of a store, and suggest fixes",
+  summary: "Find problems in a server over HTTP or in a store, and suggest fixes",
   usage: ["doctor [OPTIONS] URL", "doctor --store [--json] FILE"],
   description: [
     "The command tests the address, protocol revisions, sessions, streams, access from web pages, tokens, and the " +
@@ -29,8 +29,8 @@ export const doctor: Command = {
     "A problem means that the server violates the protocol, admits clients that it should reject, or rejects clients " +
     "that it should admit. A note is a recommendation.",
     SIGN_IN_DESCRIPTION,
-    "With --store the command imports FILE, which exports a server, and examines the server's store through its client. " +
-    "The command's keys begin with doctor-. It removes the keys at the end, or they expire within a minute.",
+    "With --store, the command imports FILE, which exports a server, and tests the server's store with keys that begin with " +
+    "doctor-. The command removes these keys at the end. Keys that remain expire within a minute.",
   ],
   options: {
     header: {
@@ -58,7 +58,7 @@ export const doctor: Command = {
     "doctor http://127.0.0.1:3000/mcp --origin http://localhost:6274 --json",
     "doctor server.ts --store",
   ],
-  exitCodes: { 1: "The command found problems", 130: "Stopped with Ctrl-C; the command has printed the results up " +
+  exitCodes: { 1: "The command found problems", 130: "The user pressed Ctrl-C; the command has printed the results up " +
     "to then" },
   run: diagnose,
 };
@@ -72,7 +72,7 @@ async function diagnose(args: Args): Promise<number> {
   if (url === undefined || !/^https?:/i.test(url) || !URL.canParse(url)) throw refuseUrl(url);
   if (extra !== undefined) {
     throw new UsageError(
-      `Cannot examine ${url} and ${extra}: doctor examines one server; remove the other URL`,
+      `Cannot examine ${url} and ${extra}: doctor examines one server; remove one of the two`,
     );
   }
   const { origin } = flags;
@@ -117,7 +117,7 @@ async function findToken(
     await (await connect(url, { auth, headers, signal, onWarning: () => {} })).close();
     const token = await auth.token({ url, method: "POST" });
     if (typeof token !== "object") return token;
-    reportLine("Your token is bound to a key, so the command examines only the parts that require no token.");
+    reportLine("Your token is bound to a key, which doctor cannot use, so it examines only the parts that require no token.");
   } catch (error) {
     // Print only errors about the sign-in, because the examination reports all other problems of the server.
     const isAboutSignIn = error instanceof CliError || error instanceof Error && error.name === "SignInError";
@@ -147,7 +147,7 @@ async function diagnoseStores(args: Args): Promise<number> {
   if (!target) throw new UsageError("Cannot examine a store: no file is named; write doctor server.ts --store");
   if (extra !== undefined) {
     throw new UsageError(
-      `Cannot examine ${target} and ${extra}: doctor examines one file; remove the other file`,
+      `Cannot examine ${target} and ${extra}: doctor examines one file; remove one of the two`,
     );
   }
   if (/^https?:/i.test(target)) {

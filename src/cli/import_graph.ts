@@ -49,12 +49,15 @@ export class ImportGraph {
   }
 }
 
-/** Returns the version of `file`, which `importer` imports. Both are URLs without a query. */
+/**
+ * Returns the version of `file`, which `importer` imports. Version 0 is the file as the runtime first loaded it. Both
+ * arguments are URLs without a query.
+ */
 type ResolveImport = (file: string, importer: string) => number;
 
 /**
- * Calls `resolve` for each later import of a local file, with the URLs of both files. If `resolve` returns a new
- * version above 0, the runtime loads the file again.
+ * Calls `resolve` for each later import of a local file, with the URLs of both files. For each new version above 0, the
+ * runtime loads the file again.
  */
 function onImport(resolve: ResolveImport): void {
   if (bun) return onBunImport(bun, resolve);
@@ -71,7 +74,7 @@ function onImport(resolve: ResolveImport): void {
 }
 
 function onBunImport(bun: BunGlobal, resolve: ResolveImport): void {
-  // Whether `resolveSync` is running, which calls this plugin again.
+  // Whether `resolveSync` is running. `resolveSync` calls this plugin again.
   let isResolving = false;
 
   // Returns an empty path if an import cannot be resolved. Bun then reports the error.

@@ -23,7 +23,7 @@ export const inspect: Command = {
   description: [`${SERVER_DESCRIPTION} Defaults to ./mcp.jsonc, else ./server.ts, else a demonstration server.`],
   options: {
     ...SERVER_OPTIONS,
-    page: { text: "Open the inspector for a URL or a command, a web page for trying the server" },
+    page: { text: "Open the inspector, a web page for trying the server; requires a URL or a command" },
     port: { value: "PORT", text: "Port of the inspector page (default: any free port)" },
   },
   operands: "files",

@@ -45,7 +45,7 @@ const permissionOptions: Options = {
   "allow-run": { value: "PROGRAMS", isRepeatable: true, text: "Programs that the server may run" },
   "allow-sys": { value: "NAMES", isRepeatable: true, text: "System information that the server may read, such as " +
     "hostname" },
-  "allow-none": { text: "Grant no permissions beyond reading the server's file and the files that it imports" },
+  "allow-none": { text: "Grant no permissions except to read the server's file and the files that this file imports" },
   "allow-all": { text: "Grant all permissions; also -A" },
 };
 
@@ -79,8 +79,8 @@ export const install: Command = {
     },
     bridge: { text: "For a URL, write an entry that starts the bridge command, for clients that cannot sign in to " +
       "the server" },
-    force: { text: "Replace the existing entry with the name that --name sets" },
-    file: { value: "FILE", text: "Configuration file to change (default: the client's configuration " +
+    force: { text: "Replace an existing entry; requires --name" },
+    file: { value: "FILE", text: "Configuration file to change (default: the client's own configuration " +
       "file)", completion: "files" },
     "dry-run": { text: "Print the changed file instead of writing it" },
     ...ENDPOINT_OPTIONS,
@@ -105,7 +105,7 @@ async function installTarget(args: Args): Promise<void> {
   }
   if (extra !== undefined) {
     throw new UsageError(
-      `Cannot install ${target} and ${extra}: install takes one target; remove the other target`,
+      `Cannot install ${target} and ${extra}: install takes one target; remove one of the two`,
     );
   }
   if ("force" in flags && flags.name === undefined) {

@@ -23,7 +23,7 @@ const QUIET_MS = 10_000;
 /** Detects delays of the event loop. */
 export class LagWatch {
   #last: number;
-  /** How long named handlers have blocked the event loop in the current period, in milliseconds. */
+  /** Milliseconds for which handlers that the server names have blocked the event loop in the current period. */
   #namedMs = 0;
   /** The number of handlers that have started in the current period. */
   #starts = 0;
@@ -62,7 +62,7 @@ export class LagWatch {
     // Ignore the delay if no call is running. Reloading the file also blocks the event loop, but delays no call.
     if (!isBusy || lag <= LAG_MS || now < this.#quietUntil) return;
     this.#quietUntil = now + QUIET_MS;
-    return `Cannot serve calls: code blocked all calls for ${lag} ms, such as a handler after its first await; ` +
+    return `Cannot serve calls: code blocked the event loop for ${lag} ms, perhaps a handler after its first await; ` +
       "split long work with awaits, or move the work to a worker thread";
   }
 }

@@ -9,7 +9,7 @@ import type { Finding, Listing } from "./listing_check.ts";
 /** The lists of a server, as far as they could be loaded. */
 export interface ListResult {
   readonly listing: Listing;
-  /** Findings about lists that could not be loaded. */
+  /** A finding for each list that could not be loaded. */
   readonly failures: readonly Finding[];
 }
 

@@ -42,7 +42,6 @@ const MAX_TOOLS = 40;
 /** Length, in characters, above which some clients truncate a description. */
 const MAX_DESCRIPTION = 1024;
 
-/** The limits of the check. */
 export interface CheckOptions {
   /** Maximum number of tokens for all tools together. */
   readonly maxTokens: number;

@@ -19,11 +19,11 @@ export const login: Command = {
   summary: "Sign in to a server over HTTP",
   usage: ["login [OPTIONS] URL", "login --print-client-metadata [--client-metadata URL] [--redirect-port PORT]"],
   description: [
-    "The command opens the browser, or prints a link. Without a browser on this machine, open the link elsewhere, " +
+    "The command opens the browser, or prints a link. Without a browser on this machine, open the link on another machine, " +
       "and paste " +
     "the address of the last page. Later commands use and renew the tokens. Other commands also sign in when " +
       "necessary.",
-    "With --print-client-metadata, the command prints this client's metadata document. Host the document at the URL " +
+    "With --print-client-metadata, the command prints the metadata document of this client. Host the document at the URL " +
       "of " +
     "--client-metadata.",
   ],

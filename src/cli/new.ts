@@ -39,7 +39,7 @@ async function createFiles(args: Args): Promise<void> {
   }
   if (extra !== undefined) {
     throw new UsageError(
-      `Cannot create ${name} and ${extra}: new creates one server; remove the other name`,
+      `Cannot create ${name} and ${extra}: new creates one server; remove one of the two`,
     );
   }
   if (!SERVER_NAME.test(name)) {

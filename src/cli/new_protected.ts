@@ -39,7 +39,7 @@ export const add = tool({
   name: "add",
   description: "Adds a note for the caller",
   input: { type: "object", properties: { text: { type: "string", description: "The note" } }, required: ["text"] },
-  scopes: ["notes:write"], // A token without this scope gets 403, and clients ask their user for it.
+  scopes: ["notes:write"], // A token without this scope gets 403, and clients then ask their users for the scope.
   run({ text }, ctx) {
     const { id } = requirePrincipal(ctx);
     const own = [...notes.get(id) ?? [], String(text)];
@@ -101,7 +101,7 @@ ${test}("a user without the scope cannot add notes", async () => {
   expect(await call(eve, "add", { text: "hi" }), "notes:write");
 });
 
-${test}("a caller without a token is refused", async () => {
+${test}("a caller without a token is rejected", async () => {
   const { status } = await server.fetch(new Request("http://localhost/mcp", { method: "POST" }));
   expect(status, "401");
 });
@@ -127,7 +127,7 @@ An MCP server that authenticates its callers. Each user has separate notes.
 
 ## Use an API key
 
-By default, the server requires an API key, and prints a new key at each start. To use a permanent key, set MCP_KEY:
+By default, the server requires an API key, and prints a new key each time it starts. To use a permanent key, set MCP_KEY:
 
     export MCP_KEY=$(openssl rand -hex 16)
     ${serve}
@@ -146,7 +146,7 @@ Set the issuer, exactly as in the \`iss\` claim of its tokens, and the public UR
 To try OAuth on this machine, use \`MCP_RESOURCE=http://127.0.0.1:3000/mcp\`.
 
 1. Register the scopes \`notes:read\` and \`notes:write\` at the authorization server. Its access tokens must have the
-   value of \`MCP_RESOURCE\` in the \`aud\` claim. If \`aud\` can only have another value, add \`audience\` to
+   value of \`MCP_RESOURCE\` in the \`aud\` claim. If \`aud\` must have a different value, add \`audience\` to
    \`oauth({ … })\`.
 2. Clients that support OAuth get a token by themselves, and need only the URL of the server. They open a browser, and
    the user signs in. If the authorization server does not register unknown clients, register your client by hand.

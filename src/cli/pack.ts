@@ -51,10 +51,10 @@ export const pack: Command = {
     include: {
       value: "PATH",
       isRepeatable: true,
-      text: "File or folder to include, in the folder of SERVER; may be repeated",
+      text: "File or folder to include in the bundle; must be in the folder of SERVER; may be repeated",
       completion: "files",
     },
-    icon: { value: "FILE", text: "PNG file with the icon, in the folder of SERVER", completion: "files" },
+    icon: { value: "FILE", text: "PNG file with the icon; must be in the folder of SERVER", completion: "files" },
     author: { value: "NAME", text: "Author of the bundle (default: the author in package.json)" },
     description: { value: "TEXT", text: "Description of the bundle (default: the description of the server)" },
     registry: { value: "NAME", text: "Also write server.json, the entry for the MCP registry, with this name, such " +
@@ -75,7 +75,7 @@ async function packServer(args: Args): Promise<void> {
   rejectRest(args, "pack");
   if (extra !== undefined) {
     throw new UsageError(
-      `Cannot pack ${named} and ${extra}: pack takes one server; remove the other server`,
+      `Cannot pack ${named} and ${extra}: pack takes one server; remove one of the two`,
     );
   }
   const target = named ?? await findTarget();
@@ -268,7 +268,7 @@ function readPackageName(project: Params): string {
   const name = toText(project.name);
   if (name !== undefined && project.private !== true) return name;
   throw new UsageError(
-    "Cannot use --npm: package.json does not describe a public package; add a name, or remove --npm",
+    'Cannot use --npm: package.json has no name, or has "private": true; change package.json, or remove --npm',
   );
 }
 

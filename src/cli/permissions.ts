@@ -11,7 +11,6 @@ export const KINDS = ["read", "write", "net", "env", "run", "sys"] as const;
 /** The allowed values for each kind: paths, hosts, environment variables, programs or system information. */
 export type Permissions = Readonly<Partial<Record<typeof KINDS[number], readonly string[]>>>;
 
-/** Joins two sets of permissions. */
 export function joinPermissions(a: Permissions, b: Permissions): Permissions {
   return Object.fromEntries(KINDS.map((kind) => [kind, [...a[kind] ?? [], ...b[kind] ?? []]]));
 }
@@ -36,7 +35,7 @@ export function toDenoFlags(permissions: Permissions): readonly string[] {
 
 /**
  * Explains Deno's message about a missing permission, and names the flag to add. Deno does not name the flag if there
- * is no terminal to prompt in. Returns `undefined` for a message on another topic.
+ * is no terminal to prompt in. Returns `undefined` for any other message.
  */
 export function explainPermission(message: string): string | undefined {
   const [state, kind, value] = /^Requires (\w+) access(?: to "([^"\n]*)")?/.exec(message) ?? [];

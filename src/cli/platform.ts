@@ -24,7 +24,7 @@ export interface ServeOptions extends Omit<ListenOptions, "fetch"> {
 export type StandardStream = "input" | "output" | "errors";
 
 const DESCRIPTORS = { input: 0, output: 1, errors: 2 } as const;
-/** Milliseconds to wait before a write to a full pipe is tried again. */
+/** Milliseconds to wait before retrying a write to a full pipe. */
 const RETRY_MS = 5;
 const SIGNALS = [["SIGINT", 130], ["SIGTERM", 143]] as const;
 
@@ -33,7 +33,6 @@ const toPath = (path: string) => toAbsolutePath(path, deno ? deno.cwd : process.
 
 /** The functions of the current runtime. */
 export const platform = {
-  /** The name of the runtime. */
   runtime: deno ? "deno" as const : bun ? "bun" as const : "node" as const,
   /** The operating system, such as `linux`, `darwin` or `windows`. */
   os: os as string, // The cast is safe, because the value is always a string.

@@ -15,7 +15,6 @@ const PRIVATE_MODE = 0o600;
 
 const load = () => import("node:fs/promises");
 
-/** The file operations. */
 export const files = {
   ...localFiles,
 
@@ -55,7 +54,7 @@ export const files = {
     try {
       await files.create(temporary, content, before ? before.mode & PERMISSION_BITS : PRIVATE_MODE);
       const made = await lstat(temporary);
-      // Change the owner only if it differs, because only root may change the owner.
+      // Change the owner only if necessary, because only root may change the owner.
       if (before && (before.uid !== made.uid || before.gid !== made.gid)) {
         await chown(temporary, before.uid, before.gid).catch(() => {});
       }
@@ -66,7 +65,6 @@ export const files = {
     }
   },
 
-  /** Deletes a file. */
   async remove(path: string): Promise<void> {
     await (await load()).unlink(path);
   },

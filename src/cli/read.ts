@@ -40,7 +40,7 @@ async function readResource(session: InteractiveSession, { flags }: Args): Promi
   const { client, operands: [uri, extra], request } = session;
   if (extra !== undefined) {
     throw new UsageError(
-      `Cannot read ${extra} and ${uri}: read takes one URI; remove the other URI`,
+      `Cannot read ${extra} and ${uri}: read takes one URI; remove one of the two`,
     );
   }
   if (uri === undefined) return await printResources(session, "json" in flags);
@@ -65,7 +65,7 @@ async function printResources({ client, request }: InteractiveSession, isJson: b
   return 0;
 }
 
-/** Adds a suggestion to an error if the server lists resources, but none with this URI. */
+/** Adds a suggestion to an error if the server lists resources, but no resource with this URI. */
 async function explain(error: unknown, uri: string, { client, request }: InteractiveSession): Promise<never> {
   if (!(error instanceof McpError) || error.status === 401) throw error;
   const resources = await request((options) => client.listResources(options)).catch(() => []);

@@ -22,7 +22,6 @@ import type { Loaded } from "./loaded.ts";
 import { importModule } from "./lazy_modules.ts";
 import { CliError, UsageError, withAction } from "./cli_error.ts";
 
-/** The `serve` command, which is the default command. */
 export const serve: Command = {
   name: "serve",
   summary: "Serve MCP over stdio or HTTP (the default command)",
@@ -46,11 +45,11 @@ export const serve: Command = {
     path: { value: "PATH", text: "Path of the endpoint (default: the path option of the server, which defaults to " +
       "/mcp)" },
     ...ENDPOINT_OPTIONS,
-    skills: { text: "Serve the skills in the folder TARGET, which are all folders with a file SKILL.md" },
+    skills: { text: "Serve the skills in the folder TARGET; a skill is a folder with a file SKILL.md" },
     watch: { text: "Reload the target when one of its files changes, and notify connected clients" },
     log: {
       value: "FORMAT",
-      text: "Print calls, rejected requests and errors to standard error: json for one JSON object per line, pretty " +
+      text: "Print calls, rejected requests and errors to standard error; json prints one JSON object per line, pretty is " +
         "for people",
       completion: ["json", "pretty"],
     },
@@ -78,7 +77,7 @@ async function serveTarget(args: Args): Promise<void> {
   }
   if (extra !== undefined) {
     throw new UsageError(
-      `Cannot serve ${named} and ${extra}: serve takes one target; remove the other target, or quote the pattern`,
+      `Cannot serve ${named} and ${extra}: serve takes one target; remove one of the two, or quote the pattern`,
     );
   }
   const isTerminal = await platform.isTerminal();
@@ -151,7 +150,7 @@ async function loadSkills(target: string | undefined, flags: Args["flags"]): Pro
   return await (await importModule<typeof import("./skills_folder.ts")>("./skills_folder.ts")).loadSkills(target);
 }
 
-/** Creates the services of a server. Returns `false` if the server was closed in the meantime. */
+/** Creates the services of a server. Returns `false` if the server was closed while it created its services. */
 async function start(server: Loaded["server"], target: string | undefined, closed: AbortSignal): Promise<boolean> {
   try {
     // `ready` is missing if the server comes from an older copy of this library.

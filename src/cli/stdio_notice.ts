@@ -1,5 +1,5 @@
 /**
- * The notice that the terminal shows if a user starts a stdio server there.
+ * The notice for a user who starts a stdio server in a terminal.
  *
  * @module
  */

@@ -1,5 +1,5 @@
 /**
- * `mcp task`: shows a task of a server, waits for its end, or cancels it.
+ * `mcp task`: shows a task of a server, waits for its result, or cancels it.
  *
  * @module
  */
@@ -38,7 +38,8 @@ export const task: Command = {
     const action = ACTIONS.find((each) => each === word);
     if (!action) {
       throw new UsageError(
-        `Cannot use task ${word ?? ""}: write task get, task wait or task cancel, then SERVER and ID`,
+        `Cannot run task ${word ?? ""}: the action is not get, wait or cancel; write task get, task wait or task cancel, ` +
+          "then SERVER and ID",
       );
     }
     const given = { ...args, operands };
@@ -53,7 +54,7 @@ async function useTask(session: InteractiveSession, args: Args, action: typeof A
   }
   if (extra !== undefined) {
     throw new UsageError(
-      `Cannot ${action} ${extra} and ${id}: task takes one ID; remove the other ID`,
+      `Cannot ${action} ${extra} and ${id}: task takes one ID; remove one of the two`,
     );
   }
   const handle = resumeTask(client, id);

@@ -143,10 +143,14 @@ for (const { name, program } of runtimes) {
     const cases: readonly (readonly [words: readonly string[], expected: readonly [number, string, RegExp]])[] = [
       [["ignore", "a=1", "c=4"], [0, '{"a":1}\n', warning]],
       [["ignore", '{"a":1,"c":4}'], [0, '{"a":1}\n', warning]],
-      [["ignore", "a=1", "limt=4"], [2, "", /^Cannot call ignore: it takes no argument limt; did you mean limit\?\n/]],
-      [["ignore", "A=1"], [2, "", /^Cannot call ignore: it takes no argument A; did you mean a\?\n/]],
+      [["ignore", "a=1", "limt=4"], [2, "", /^Cannot call ignore: there is no argument limt; did you mean limit\?\n/]],
+      [["ignore", "A=1"], [2, "", /^Cannot call ignore: there is no argument A; did you mean a\?\n/]],
       [["open", "a=1", "limt=4"], [0, '{"a":1,"limt":4}\n', /^$/]],
-      [["closed", "other=4"], [2, "", /^Cannot call closed: it takes no argument other; there are a, limit\n/]],
+      [["closed", "other=4"], [
+        2,
+        "",
+        /^Cannot call closed: there is no argument other; the known names are a, limit\n/,
+      ]],
       [["silent"], [0, "", /^The tool returned no content\.\n$/]],
       [["silent", "c=1"], [0, "", /^The schema has no argument c, .*\nThe tool returned no content\.\n$/]],
       [["broken"], [1, "", /^The tool failed and returned no content\.\n$/]],
@@ -175,7 +179,7 @@ for (const { name, program } of runtimes) {
       [["take"], [2, "", /^Cannot call take: the argument text \(string\) is missing; add text=…\n/]],
       [["take", "text=a", "count=two"], [2, "", /^Cannot use count=two: expected an integer\n/]],
       [["take", "text=a", "sure=yes"], [2, "", /^Cannot use sure=yes: expected true or false\n/]],
-      [["take", "txt=a"], [2, "", /^Cannot call take: it takes no argument txt; did you mean text\?\n/]],
+      [["take", "txt=a"], [2, "", /^Cannot call take: there is no argument txt; did you mean text\?\n/]],
       [["take", "text=a", "text=b"], [2, "", /^Cannot call take: text is given twice; write text=… once\n/]],
       [["take", "{text}"], [2, "", /^Cannot read \{text\}: it is not a JSON object; check the quotation marks\n/]],
       [["fail"], [1, "It failed.\n", /^$/]],
@@ -297,15 +301,15 @@ for (const { name, program } of runtimes) {
       [["name=Ada", "age=-1", "colour=2", "sure=n"], cancelled, ["age=-1: it must be at least 0; correct the value"]],
       [["accept", "age=old"], cancelled, ["age=old: expected an integer from 0; correct the value"]],
       [["name=Ada", "name=Bob", "colour=2", "sure=n"], cancelled, [
-        "name=Ada,Bob: the field takes one value; write one --answer",
+        "name=Ada,Bob: the field takes one value; write only one --answer",
       ]],
       [["name=Ada", "color=green", "sure=n"], cancelled, ["color: the form has no such field; did you mean colour?"]],
       [
         ["name=Ada", "colour=2", "sure=n", "something=else", "x=1"],
         { action: "accept", content: { name: "Ada", age: 36, colour: "#0f0", sure: false } },
         [
-          "something: no form has such a field; there are name, age, colour, likes, sure",
-          "x: no form has such a field; there are name, age, colour, likes, sure",
+          "something: no form has such a field; the known names are name, age, colour, likes, sure",
+          "x: no form has such a field; the known names are name, age, colour, likes, sure",
         ],
       ],
       [["name=Ada"], cancelled, [
@@ -364,11 +368,15 @@ for (const { name, program } of runtimes) {
     const { fetch } = createServer({ name: "s", version: "1.0.0", handlers });
     await using server = serve(fetch);
     await using old = serve(forgetModern(fetch));
-    const noQuestion = "The server asked no question, so it did not get";
+    const noQuestion = "The server asked no question, so";
     const cases: readonly (readonly [words: readonly string[], expected: readonly [number, string, RegExp]])[] = [
-      [["hi", ...answer("sure=yes")], [0, "Hi.\n", new RegExp(`^${noQuestion} --answer sure=…\\.\n$`)]],
-      [["hi", ...answer("decline")], [0, "Hi.\n", new RegExp(`^${noQuestion} --answer decline\\.\n$`)]],
-      [["hi", ...answer("accept", "a=1")], [0, "Hi.\n", new RegExp(`^${noQuestion} --answer a=… --answer accept\\.`)]],
+      [["hi", ...answer("sure=yes")], [0, "Hi.\n", new RegExp(`^${noQuestion} --answer sure=… had no effect\\.\n$`)]],
+      [["hi", ...answer("decline")], [0, "Hi.\n", new RegExp(`^${noQuestion} --answer decline had no effect\\.\n$`)]],
+      [["hi", ...answer("accept", "a=1")], [
+        0,
+        "Hi.\n",
+        new RegExp(`^${noQuestion} --answer a=… --answer accept had no effect\\.`),
+      ]],
       [["ask", ...answer("age=200", "name=abc")], [
         2,
         '["cancel","accept"]\n',

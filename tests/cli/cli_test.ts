@@ -229,7 +229,10 @@ for (const { name, program, file } of runtimes) {
     using taken = Deno.listen({ hostname: "127.0.0.1", port: 0 });
     const { code, stderr } = await run([...program, "--http", "--port", String(taken.addr.port)]);
     assertEquals(code, 2);
-    assertStringIncludes(stderr, `port ${taken.addr.port} of 127.0.0.1 is already in use; choose another port with --port`);
+    assertStringIncludes(
+      stderr,
+      `port ${taken.addr.port} of 127.0.0.1 is already in use; choose another port with --port`,
+    );
   });
 
   for (
@@ -267,7 +270,7 @@ for (const { name, program, file } of runtimes) {
       {
         words: ["empty.ts", "wrong.ts"],
         expected:
-          /^Cannot serve empty\.ts and wrong\.ts: serve takes one target; remove the other target, or quote the pattern\n/,
+          /^Cannot serve empty\.ts and wrong\.ts: serve takes one target; remove one of the two, or quote the pattern\n/,
       },
       { words: ["--htp"], expected: /^Cannot read --htp: there is no such option; did you mean --http\?\n/ },
       { words: ["--zzz"], expected: /^Cannot read --zzz: there is no such option; the options are .*--http/ },

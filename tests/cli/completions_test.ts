@@ -121,7 +121,10 @@ Deno.test({
       const [words, message] of [
         [[], "Cannot print completions: no shell is named; write one of bash, zsh, fish"],
         [["tcsh"], "Cannot print completions for tcsh: it is not supported; write one of bash, zsh, fish"],
-        [["bash", "--name", "a b;rm"], "Cannot complete a b;rm: a name may contain letters"],
+        [
+          ["bash", "--name", "a b;rm"],
+          "Cannot print completions for a b;rm: the name of a program may contain only letters",
+        ],
       ] as const
     ) {
       const { code, stdout, stderr } = await run([...program, "completions", ...words]);

@@ -737,7 +737,10 @@ testProcesses("on Bun, install writes no permission flags, and prints that Bun h
       command: "bun",
       args: [`${root}mod.ts`, `${cwd}/s.ts`],
     });
-    assertStringIncludes(stderr, "This runtime has no permissions, so the server can do whatever you can do.");
+    assertStringIncludes(
+      stderr,
+      "This runtime does not restrict permissions, so the server can do whatever you can do.",
+    );
   });
 });
 

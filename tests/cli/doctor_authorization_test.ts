@@ -265,7 +265,7 @@ const rows: readonly {
           : undefined,
     },
     found: [
-      /^problem: metadata: the metadata at \S+\/mcp has a different resource or different issuers from the metadata at \S+$/,
+      /^problem: metadata: the metadata at \S+\/mcp names a different resource or different authorization servers than the metadata at \S+$/,
     ],
   },
   {
@@ -358,7 +358,7 @@ const rows: readonly {
     parts: { issuer: { token_endpoint: "http://login.example/t", registration_endpoint: undefined } },
     found: [
       /^problem: authorization server: token_endpoint of the metadata at \S+ is not an https URL$/,
-      /^note: authorization server: unknown clients cannot register$/,
+      /^note: authorization server: the authorization server offers clients no way to register$/,
     ],
   },
   {

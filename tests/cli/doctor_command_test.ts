@@ -90,7 +90,7 @@ testProcesses("doctor refuses a target that it cannot examine, and never prints 
     [["--", "server"], "Cannot examine a command: it does not serve HTTP; use the inspect command, or name a URL"],
     [
       ["http://a", "http://b"],
-      "Cannot examine http://a and http://b: doctor examines one server; remove the other URL",
+      "Cannot examine http://a and http://b: doctor examines one server; remove one of the two",
     ],
     [["http://a", "--header", "secret"], "Cannot send a header: it has no name and value; write --header name=value"],
     [["http://a", "--header", "x(y=secret"], "Cannot send the header x(y: the name or value contains characters"],

@@ -192,7 +192,7 @@ for (const { name, program } of runtimes) {
         [["gone.ts"], "there is no file"],
         [[], "no file is named"],
         [["http://x/mcp"], "it is a URL; name the file"],
-        [["memory.ts", "none.ts"], "doctor examines one file; remove the other file"],
+        [["memory.ts", "none.ts"], "doctor examines one file; remove one of the two"],
         [["memory.ts", "--timeout", "3"], "no request is sent over HTTP; remove --timeout"],
       ] as const;
       for (const [words, message] of mistakes) {

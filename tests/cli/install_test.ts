@@ -304,7 +304,7 @@ for (const { name: runtime, program } of runtimes) {
             ...allow,
           ],
           [
-            "Cannot install a URL that contains a user name or password",
+            "Cannot install the URL: it contains a user name or password",
             "https://me:s3cret@example.com/mcp",
             "--client",
             "cursor",
@@ -349,7 +349,7 @@ testProcesses(
         assertEquals(code, 2);
         assertStringIncludes(
           stderr,
-          `Cannot install ${target}: it has no exact version, so the client would run every later release`,
+          `Cannot install ${target}: it has no exact version, so the client would run the newest release at each start`,
         );
       }
       for (const target of ["jsr:@a/b@1.2.3", "npm:c@1.2.3-rc.1/x"]) {

@@ -57,7 +57,7 @@ const refused: readonly (readonly [words: readonly string[], message: RegExp])[]
     /^Cannot write gone\/x: there is no folder .*gone; create it first\n/,
   ],
   [["read", "URL", "x://note", "--output", "."], /^Cannot write \.: it is a folder; name a file in it\n/],
-  [["call", "URL", ""], /^Cannot call "": the server has no such tool; there are send, ask\n/],
+  [["call", "URL", ""], /^Cannot call "": the server has no such tool; the known names are send, ask\n/],
   [["call", "URL", "send", "text@="], /^Cannot read text@=: it names no file; write text@=FILE\n/],
   [["call", "URL", "send", "text@=big.txt"], /^Cannot read big\.txt: it has more than 16 MiB; send a smaller file\n/],
   [["call", "URL", "send", "box=no"], /^Cannot use box=no: expected a JSON object \{ k\? \}\n/],

@@ -263,7 +263,7 @@ for (const { name, program } of runtimes) {
       [["late.ts", ...author], /^Cannot pack \S+late\.ts: its code cannot be bundled for Node\n.*nowhere\.ts/m],
       [
         ["server.ts", "bare.ts"],
-        /^Cannot pack server\.ts and bare\.ts: pack takes one server; remove the other server/m,
+        /^Cannot pack server\.ts and bare\.ts: pack takes one server; remove one of the two/m,
       ],
       [
         ["server.ts", ...author, ...registry, "greeter"],
@@ -279,7 +279,7 @@ for (const { name, program } of runtimes) {
       [["server.ts", ...author, "--registry", name], /no package is named; write --url/],
       [
         ["server.ts", ...author, "--registry", name, "--npm"],
-        /^Cannot use --npm: package\.json does not describe a public package/m,
+        /^Cannot use --npm: package\.json has no name, or has "private": true/m,
       ],
       [
         ["server.ts", ...author, "--url", URL_OF_RELEASE],

@@ -72,11 +72,11 @@ async function readArgument(word: string, known: readonly Argument[], { action, 
 }
 
 function refuseUnknown(name: string, names: readonly string[], action: string): CliError {
-  return new CliError(`Cannot ${action}: it takes no argument ${toLine(name)}; ${suggestName(name, names)}`);
+  return new CliError(`Cannot ${action}: there is no argument ${toLine(name)}; ${suggestName(name, names)}`);
 }
 
 function warnOfUnknown(name: string): void {
-  reportLine(`The schema has no argument ${toLine(name)}, so the server may ignore it.`);
+  reportLine(`The schema has no argument ${toLine(name)}, so the server may ignore this argument.`);
 }
 
 /** Keywords with which a schema can allow arguments that are not in its `properties`. */

@@ -33,7 +33,7 @@ export function createElicitor(answers: PresetAnswers, pauseWhile: Pause): Elici
   return new TerminalElicitor(answers, pauseWhile);
 }
 
-const KEYS = ":decline refuses, :cancel dismisses the question";
+const KEYS = ":decline refuses to answer, :cancel dismisses the question";
 
 class TerminalElicitor implements Elicitor {
   readonly #answers: PresetAnswers;
@@ -75,8 +75,8 @@ class TerminalElicitor implements Elicitor {
     const names = this.#hasForm ? [] : [...values.keys()].map((name) => `${name}=…`);
     const unused = [...names, ...action && !this.#hasQuestion ? [action] : []].map((each) => `--answer ${each}`);
     if (!unused.length) return;
-    const state = this.#hasQuestion ? "The server asked for no values" : "The server asked no question";
-    reportLine(toLine(`${state}, so it did not get ${unused.join(" ")}.`));
+    const state = this.#hasQuestion ? "The server requested no values" : "The server asked no question";
+    reportLine(toLine(`${state}, so ${unused.join(" ")} had no effect.`));
   }
 
   #enqueue<T>(work: () => Promise<T>): Promise<T> {

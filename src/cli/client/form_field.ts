@@ -17,7 +17,6 @@ export interface FormField {
   /** The text before the input. The text has one or more lines, and no line break at the end. */
   readonly prompt: string;
   readonly isRequired: boolean;
-  /** Whether the value of the field is a list. */
   readonly isList: boolean;
   readonly hasDefault: boolean;
   /**

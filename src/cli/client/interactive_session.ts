@@ -82,8 +82,8 @@ class RequestMonitor {
     printLogMessage(notification, this.#logLevel);
   };
 
-  // Count the timeout only while a request is running, but not during a subscription. The server need not send anything
-  // during a subscription or between two polls of a task.
+  // The timeout runs only during requests other than subscriptions, because a server need not send anything during a
+  // subscription, or between two polls of a task.
   readonly onRequest: ClientMiddleware = async ({ method }, next) => {
     const isOpen = method === "subscriptions/listen";
     return await (this.#timeout && !isOpen ? this.#timeout.countWhile(next) : next());
@@ -118,7 +118,7 @@ class RequestMonitor {
   }
 }
 
-/** A timeout that expires if the server sends nothing for some time. */
+/** A timeout that expires if the server sends no message within the time of `--timeout`. */
 interface SilenceTimeout {
   /** Aborts when the timeout expires. */
   readonly signal: AbortSignal;

@@ -19,7 +19,7 @@ export function suggestName(name: string, names: readonly string[]): string {
   if (suggestion !== undefined) return `did you mean ${suggestion}?`;
   const more = names.length - MAX_NAMES;
   const shown = printable.slice(0, MAX_NAMES).join(", ");
-  return names.length ? `there are ${shown}${more > 0 ? ` and ${more} more` : ""}` : "the list is empty";
+  return names.length ? `the known names are ${shown}${more > 0 ? ` and ${more} more` : ""}` : "the list is empty";
 }
 
 /**

@@ -45,11 +45,11 @@ export async function readPresetAnswers({ all }: Args): Promise<PresetAnswers> {
     else if (text === "accept" || text === "decline" || text === "cancel") {
       if ((action ?? text) !== text) {
         throw new UsageError(
-          `Cannot answer ${action} and ${text}: --answer takes one action; remove one of the two`,
+          `Cannot answer both ${action} and ${text}: a command can give only one of these answers; remove one of the two`,
         );
       }
       action = text;
-    } else throw new UsageError(`Cannot answer ${text}: write name=value, accept, decline or cancel`);
+    } else throw new UsageError(`Cannot use --answer ${text}: it is not a valid answer; write name=value, accept, decline or cancel`);
   }
   const [name] = values.keys();
   if (name !== undefined && (action === "decline" || action === "cancel")) {
@@ -75,7 +75,7 @@ export function fillFields(fields: readonly FormField[], { values }: PresetAnswe
   for (const { name, isList, read } of fields) {
     const texts = values.get(name);
     if (texts === undefined) continue;
-    const result = isList || texts.length === 1 ? read(...texts) : { error: "the field takes one value; write one " +
+    const result = isList || texts.length === 1 ? read(...texts) : { error: "the field takes one value; write only one " +
       "--answer" };
     if ("value" in result) content.push([name, result.value]);
     else {

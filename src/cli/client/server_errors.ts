@@ -11,9 +11,7 @@ import { type ConnectionProblem, explainConnectionError } from "../connection_er
 import { explainPermission } from "../permissions.ts";
 import { toLine, toPlain } from "./terminal_text.ts";
 
-/**
- * Converts a client error to an error about the server `name`. Returns a value that is not a client error unchanged.
- */
+/** Converts a client error to an error about the server `name`. Returns any other value unchanged. */
 export function toServerError(error: unknown, name: string): unknown {
   if (error instanceof CliError || !(error instanceof Error)) return error;
   const message = toPlain(error.message).slice(0, 2000);

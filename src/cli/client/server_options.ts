@@ -11,7 +11,7 @@ import { ENDPOINT_OPTIONS } from "../endpoint_options.ts";
 import { SIGN_IN_OPTIONS } from "../sign_in/sign_in_options.ts";
 
 export const SERVER_DESCRIPTION =
-  "SERVER is the URL of a running server, or a file, config file or folder as for serve. To start a server over stdio " +
+  "SERVER is the URL of a running server, or a file, config file or folder, as for the serve command. To start a server over stdio " +
   "instead, write its command after --.";
 
 export const ARGUMENTS_DESCRIPTION =
@@ -35,12 +35,12 @@ export const SERVER_OPTIONS: Options = {
     value: "NAMES",
     isRepeatable: true,
     text:
-      "Environment variables to pass to the command, separated by commas, in addition to basic ones such as PATH; " +
+      "Environment variables to pass to the command, separated by commas, in addition to basic variables such as PATH; " +
       "NAME=VALUE sets a variable; may be repeated",
   },
   ...SIGN_IN_OPTIONS,
   ...ENDPOINT_OPTIONS,
-  timeout: { value: "SECONDS", text: "Time the server may take to respond; 0 waits forever (default: 30)" },
+  timeout: { value: "SECONDS", text: "Time the server may take to respond; 0 means no limit (default: 30)" },
   revision: {
     value: "DATE",
     text: `Use only this protocol revision: ${REVISIONS.join(", ")} (default: the newest that the server supports)`,

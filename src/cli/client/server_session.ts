@@ -163,7 +163,7 @@ export interface ServerTarget {
   readonly name: string;
   /** The operands after SERVER. */
   readonly operands: readonly string[];
-  /** Closes the server if it runs in this process. `undefined` if it does not. */
+  /** Closes the server. `undefined` if the server does not run in this process. */
   close?(): Promise<void>;
 }
 

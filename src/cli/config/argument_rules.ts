@@ -70,13 +70,13 @@ export function findViolation(
 /** Explains why a word must not contain its argument. Returns `undefined` if the argument is allowed. */
 function explainArgument(words: readonly CommandWord[], at: number, argument: WordArgument): string | undefined {
   if (argument.isPartial) {
-    return `the argument ${argument.name} is only part of this word; make it a separate word, or ${UNSAFE}`;
+    return `the argument ${argument.name} is only part of this word; make the argument a separate word, or ${UNSAFE}`;
   }
   if (!argument.isText) return;
   const option = findOptionBefore(words, at);
   if (option === undefined) return;
   return `the text ${argument.name} follows the option ${option} and may become the value of the option; put "--" ` +
-    "between the two, " +
+    "directly before the argument, " +
     `limit ${argument.name} with enum, or ${UNSAFE}`;
 }
 
@@ -118,7 +118,7 @@ class CodeScan {
   /** The program that reads the next word as code. `undefined` if the next word is not read as code. */
   program?: string;
   #runsScript = false;
-  /** The index of the program. */
+  /** The index of the word that names `program`. */
   #at = 0;
   readonly #words: readonly CommandWord[];
 
@@ -129,7 +129,7 @@ class CodeScan {
   /** Explains why the next word must not be an argument. Returns `undefined` if an argument is allowed. */
   explainArgument(): string | undefined {
     if (this.program === undefined) return;
-    const remedy = this.#runsScript ? "put it after a script file, such as ./script" : "call a script file instead";
+    const remedy = this.#runsScript ? "put the argument after a script file, such as ./script" : "call a script file instead";
     return `${this.program} may read this word as code, so a call could run anything; ${remedy}, or ${UNSAFE}`;
   }
 

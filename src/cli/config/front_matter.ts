@@ -62,7 +62,7 @@ function parseFrontMatter(text: string): ReadonlyMap<string, Value> {
   function convert(node: unknown, line: number): Value {
     // Count values, because nested aliases can expand exponentially.
     if (++count > MAX_VALUES) {
-      throw new FrontMatterError(line, `the front matter has more than ${MAX_VALUES} values; remove some`);
+      throw new FrontMatterError(line, `the front matter has more than ${MAX_VALUES} values; remove some of them`);
     }
     if (isAlias(node)) {
       const target = node.resolve(document);
@@ -77,7 +77,7 @@ function parseFrontMatter(text: string): ReadonlyMap<string, Value> {
         line,
         map: new Map(node.items.map(({ key, value }) => {
           const keyLine = isNode(key) ? toLine(key.range[0]) : line;
-          if (!isScalar(key)) throw new FrontMatterError(keyLine, "a key is not a string; write it as key: value");
+          if (!isScalar(key)) throw new FrontMatterError(keyLine, "a key is not a string; write each entry as key: value");
           return [String(key.value), convert(value, keyLine)];
         })),
       };
@@ -91,8 +91,8 @@ function parseFrontMatter(text: string): ReadonlyMap<string, Value> {
   if (document.contents === null) return new Map();
   const root = convert(document.contents, toLine(document.contents.range[0]));
   if ("map" in root) return root.map;
-  const state = "text" in root ? `${JSON.stringify(root.text)} is not a key with a value` : "a list has no key";
-  throw new FrontMatterError(root.line, `${state}; write it as key: value`);
+  const state = "text" in root ? `the front matter is the text ${JSON.stringify(root.text)}` : "the front matter is a list";
+  throw new FrontMatterError(root.line, `${state}; write lines such as key: value`);
 }
 
 const MAX_VALUES = 10_000;
@@ -105,10 +105,10 @@ function explainError({ code, message, pos }: YAMLError, text: string): string {
   if (code === "TAB_AS_INDENT") return "the line is indented with a tab; use spaces";
   if (code === "DUPLICATE_KEY") {
     const key = /^[^\s:]*/.exec(text.slice(pos[0]))?.[0];
-    return `the key ${key} is repeated; remove one of the two`;
+    return `the key ${key} is repeated; remove the repetition`;
   }
-  if (code === "MISSING_CHAR" && /quote/.test(message)) return "a quotation is not closed; add the closing " +
+  if (code === "MISSING_CHAR" && /quote/.test(message)) return "a quoted string is not closed; add the closing " +
     "quotation mark";
   const state = message.replace(/\.$/, "");
-  return `it is not valid YAML: ${state[0].toLowerCase()}${state.slice(1)}; fix it, or put the value in quotes`;
+  return `the front matter is not valid YAML (${state[0].toLowerCase()}${state.slice(1)}); correct the YAML, or put the value in quotes`;
 }

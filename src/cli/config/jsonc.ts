@@ -26,7 +26,7 @@ export function readJsonc(content: string, file: string): Jsonc {
   try {
     root = parseTree(text, errors, { allowTrailingComma: true });
   } catch {
-    throw new CliError(`Cannot read ${file}: it is nested too deeply; flatten it`);
+    throw new CliError(`Cannot read ${file}: it is nested too deeply; use fewer levels`);
   }
   const [error] = errors;
   if (error || !root) {
@@ -89,7 +89,6 @@ export function findAnyProperty(
   }
 }
 
-/** Returns the key of a property. */
 export function toPropertyName({ children }: Node): string {
   return String(children?.[0].value);
 }

@@ -89,7 +89,7 @@ function parseBody({ body, bodyLine }: Document, toProblem: ToProblem): readonly
 function readArguments(value: Value, toProblem: ToProblem): ReadonlyMap<string, Argument> {
   if ("list" in value) return new Map(value.list.map((item) => readListItem(item, toProblem)));
   if (!("map" in value)) {
-    throw toProblem(value.line, "arguments is not a list of names; write [first, second], or one line for each");
+    throw toProblem(value.line, "arguments is not a list of names; write [first, second], or one line for each argument");
   }
   return new Map([...value.map].map(([name, declaration]) => [name, readArgument(name, declaration, toProblem)]));
 }
@@ -98,7 +98,7 @@ function readArguments(value: Value, toProblem: ToProblem): ReadonlyMap<string, 
 function readListItem(item: Value, toProblem: ToProblem): [string, Argument] {
   if ("text" in item) return [item.text, { required: true, values: [] }];
   const name = "map" in item ? readText(item.map.get("name"), "name", toProblem) : undefined;
-  if (!("map" in item) || name === undefined) throw toProblem(item.line, "an argument has no name; add name: …");
+  if (!("map" in item) || name === undefined) throw toProblem(item.line, "an argument has no name; write its name, or a map with the key name");
   const { line } = item;
   const map = new Map([...item.map].filter(([key]) => key !== "name"));
   return [name, readArgument(name, { line, map }, toProblem)];
@@ -107,7 +107,7 @@ function readListItem(item: Value, toProblem: ToProblem): [string, Argument] {
 function readArgument(name: string, declaration: Value, toProblem: ToProblem): Argument {
   if ("text" in declaration) return { description: declaration.text || undefined, required: true, values: [] };
   if ("list" in declaration) {
-    throw toProblem(declaration.line, `${name} is a list; write ${name}: description, or a map`);
+    throw toProblem(declaration.line, `the argument ${name} is a list; write ${name}: description, or a map`);
   }
   for (const [key, { line }] of declaration.map) {
     if (ARGUMENT_KEYS.includes(key)) continue;
@@ -132,7 +132,7 @@ function readValues(value: Value | undefined, toProblem: ToProblem): readonly st
 
 function readText(value: Value | undefined, key: string, toProblem: ToProblem): string | undefined {
   if (!value || "text" in value) return value?.text || undefined;
-  throw toProblem(value.line, `${key} is not a string; put it in quotation marks`);
+  throw toProblem(value.line, `${key} is a list or a map; write a single string`);
 }
 
 function startsWith(value: string, typed: string): boolean {

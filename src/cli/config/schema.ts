@@ -41,7 +41,7 @@ const toolCommon = {
 const word = z.union([
   z.string(),
   z.strictObject({
-    if: text.describe("The argument that decides about the words. If the argument is missing or false, the words " +
+    if: text.describe("The name of an argument. If this argument is missing or false, the words " +
       "are left out"),
     words: z.array(z.string()).min(1).describe("The words"),
   }),
@@ -183,7 +183,7 @@ const parts = {
   $schema: z.string().optional().describe("The location of this JSON Schema, for editors"),
   description: text.optional().describe("What the server is for, in one sentence"),
   include: z.array(path).optional().describe(
-    "Other config files. Their tools, resources, prompts and modules are added to this file's",
+    "Other config files, whose tools, resources, prompts and modules are added to the server",
   ),
   tools: z.record(
     z.string().regex(/^[\w.-]{1,128}$/),
@@ -204,13 +204,11 @@ export const configSchema = z.strictObject({ ...parts, ...serverKeys });
 /** The schema of an included config file, which cannot set the options of the server. */
 export const includedSchema = z.strictObject(parts);
 
-/** The content of a config file. */
 export type ConfigFile = z.infer<typeof configSchema>;
 /** A tool that runs a program. */
 export type CommandTool = z.infer<typeof commandTool>;
 /** A tool that sends an HTTP request. */
 export type FetchTool = z.infer<typeof fetchTool>;
-/** A resource for one file. */
 export type FileResource = z.infer<typeof fileResource>;
 /** Resources for the files that match a pattern. */
 export type GlobResource = z.infer<typeof globResource>;

@@ -49,7 +49,7 @@ export async function loadConfig(file: string, path: string, imports?: ImportGra
     ({ parts, files } = definition);
     if (isWatched) stop = watchParts(parts, server);
     const names = listChanges(options, definition.options);
-    if (names.length) console.error(`Restart the server to apply the changes of ${names.join(", ")} in ${file}.`);
+    if (names.length) console.error(`Restart the server to apply the changes to ${names.join(", ")} in ${file}.`);
     options = definition.options;
     return files;
   }

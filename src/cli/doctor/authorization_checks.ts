@@ -179,8 +179,8 @@ async function checkInvalidToken(endpoint: Endpoint, writer: RequestWriter, chec
 
 /**
  * Checks that the server does not read tokens from the query string. The check never sends the user's token in a query
- * string, because logs contain query strings. It sends an unknown token, and the error shows whether the server has
- * read that token.
+ * string, because logs contain query strings. Instead, the check sends an unknown token. The server's error shows
+ * whether the server has read this token.
  */
 async function checkQueryToken(
   endpoint: Endpoint,

@@ -86,7 +86,7 @@ async function findResourceMetadata(
     );
   } else if (wellKnown !== found && !isSame(wellKnown, found)) {
     check.problem(
-      `the metadata at ${wellKnown.url} has a different resource or different issuers from the metadata at ` +
+      `the metadata at ${wellKnown.url} names a different resource or different authorization servers than the metadata at ` +
         `${found.url}`,
       "serve the same document at both URLs",
     );
@@ -212,13 +212,13 @@ async function checkAuthorizationServer(endpoint: Endpoint, issuer: string, chec
   const methods = value.code_challenge_methods_supported;
   if (!Array.isArray(methods) || !methods.includes("S256")) {
     check.problem(
-      `the metadata at ${url} does not declare PKCE with S256, so clients must not continue`,
+      `the metadata at ${url} does not declare PKCE with S256, so clients must refuse to sign in`,
       `set code_challenge_methods_supported: ["S256"]`,
     );
   }
   if (!value.client_id_metadata_document_supported && typeof value.registration_endpoint !== "string") {
     check.note(
-      "unknown clients cannot register",
+      "the authorization server offers clients no way to register",
       "support client ID metadata documents or a registration_endpoint, or register each client by hand",
     );
   }

@@ -95,7 +95,7 @@ async function runChecks(
   for (const each of writers) await checkRevisionRequests(endpoint, each, report);
   // Run the checks in parallel, so that the examination waits for heartbeats only once.
   await Promise.all(writers.map((each) => checkStream(endpoint, each, { report, heartbeatMs })));
-  // Use a session if there is a session, because sessions need more CORS headers.
+  // Prefer the session, because requests in a session need more CORS headers.
   await checkWebPages(endpoint, legacy ?? writer, { report, origin, sendAs });
   await checkLatency(endpoint, writer, report);
   if (legacy && await checkSessionEnd(endpoint, legacy, report)) sessions.delete(legacy);
@@ -129,7 +129,7 @@ async function examineOther(endpoint: Endpoint, authorization: AuthorizationOpti
 function noteMissingRevisions({ at }: Report, has: { readonly modern: boolean; readonly legacy: boolean }): void {
   if (!has.modern) {
     at(MODERN).note(
-      `the server does not support ${MODERN}; its clients fall back to a handshake`,
+      `the server does not support ${MODERN}; clients of this revision fall back to a handshake`,
       `support ${MODERN} in addition to ${LEGACY[0]}`,
     );
   }

@@ -23,7 +23,6 @@ export interface Endpoint {
   readonly headers: Readonly<Record<string, string>>;
   /** The timeout of each request, in milliseconds. */
   readonly timeoutMs: number;
-  /** Aborts the running request. */
   readonly signal?: AbortSignal;
 }
 

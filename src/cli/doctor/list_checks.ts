@@ -60,7 +60,7 @@ function reportLists(listing: Listing, check: Check): void {
   const cost = tools.length ? `; the tools take about ${toCount(tokens, "token")} of a model's context` : "";
   check.ok(`the server lists ${formatCounts(listing)}${cost}`);
   for (const { level, place, state } of checkListing(listing, { maxTokens: MAX_TOKENS, isTrusted: false })) {
-    // Add a fix if the warning does not contain a fix, because each finding needs a fix.
+    // If the warning contains no fix, add a general fix.
     const isUndescribed = state.endsWith("has no description");
     const [message, fix = isUndescribed ? "describe its purpose" : "fix the problem in the server's code"] = state.split(
       "; ",

@@ -28,7 +28,7 @@ export async function findRefusal(url: string, server: NamingServer): Promise<st
   if (reach === "unknown") return "no address";
   // A server on this machine or its private network may send URLs on this machine or its network.
   if (await findReach(own, server.lookUp) === "private") return;
-  return "an address on this machine or its network, to which doctor sends no requests for a server on another network";
+  return "an address on this machine or its network, and doctor sends no requests there for a server on another network";
 }
 
 /** Whether a URL uses https, or plain http on this machine. */

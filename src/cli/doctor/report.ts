@@ -12,7 +12,6 @@ import { NoResponse } from "./exchange.ts";
  */
 export interface Finding {
   readonly level: "ok" | "note" | "problem";
-  /** The name of the check. */
   readonly check: string;
   /** The server's behaviour, as a sentence. */
   readonly message: string;

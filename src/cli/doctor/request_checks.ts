@@ -10,7 +10,7 @@ import { type Endpoint, exchange, modernWriter, type RequestWriter } from "./exc
 import { describeResponse, readResult } from "./revision_checks.ts";
 import type { Report } from "./report.ts";
 
-/** Checks how the server handles invalid requests, independent of the revision. */
+/** Checks how the server handles requests that are invalid in every revision. */
 export async function checkInvalidRequests(endpoint: Endpoint, writer: RequestWriter, { run }: Report): Promise<void> {
   const { write, pingMethod } = writer;
   const { headers, body } = write(pingMethod);

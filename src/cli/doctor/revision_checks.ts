@@ -102,7 +102,7 @@ export async function checkHandshakes(
     if (agreed === version) supported.push(agreed);
   }
   const older = supported.slice(1);
-  if (older.length) check.ok(`the server supports older handshakes too: ${older.join(", ")}`);
+  if (older.length) check.ok(`the server also supports the handshakes of older revisions: ${older.join(", ")}`);
   return kept;
 }
 

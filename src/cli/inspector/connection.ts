@@ -1,5 +1,5 @@
 /**
- * A connection from the page to another server. The connection uses a client, which sends the page's requests.
+ * Connects the page to another server. A client in this process sends the page's requests to the server.
  *
  * @module
  */
@@ -124,7 +124,7 @@ export class Connection {
 
   async #request({ method, params: given }: Params, tell: (notification: Notification) => void, signal: AbortSignal) {
     const client = this.#client;
-    if (!client || typeof method !== "string") throw new McpError(INVALID_REQUEST, "It is not a request");
+    if (!client || typeof method !== "string") throw new McpError(INVALID_REQUEST, "The message is not a request");
     const { _meta, ...params } = isObject(given) ? given : {};
     const meta = isObject(_meta) ? _meta : {};
     const isModern = client.server.era === "modern";
@@ -218,7 +218,7 @@ export class Connection {
   }
 
   #toError(error: unknown): Params {
-    // Close the stream, because the process of the command has ended.
+    // Close the stream. The client throws a NetworkError if the server's process has ended.
     if (error instanceof DOMException && error.name === "NetworkError") this.#options.events.close();
     const message = error instanceof Error ? error.message : String(error);
     // Omit code 0, which the client uses for an invalid response.

@@ -42,7 +42,6 @@ export class EventStream {
     this.#write(`data: ${JSON.stringify(event)}\n\n`);
   }
 
-  /** Ends the stream. */
   close(): void {
     if (this.signal.aborted) return;
     this.#end.abort(new DOMException("The page was closed", "AbortError"));

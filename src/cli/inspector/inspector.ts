@@ -30,7 +30,6 @@ export interface InspectorOptions {
   readonly faults?: FaultBook;
 }
 
-/** The path of the page. */
 export const PAGE_PATH = "/";
 
 /** The path prefix of requests to the relay. */

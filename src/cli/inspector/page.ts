@@ -17,7 +17,6 @@ export interface PageConfig {
   readonly protocol: string;
   /** The origin of the frames that show apps. Without an origin, the page shows no apps. */
   readonly sandbox?: string;
-  /** The version of this package. */
   readonly version: string;
 }
 

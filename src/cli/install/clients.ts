@@ -54,7 +54,10 @@ const toShellReference = (variable: string) => `\${${variable}}`;
 const toEnvReference = (variable: string) => `\${env:${variable}}`;
 const withHttpType = (server: HttpServer) => ({ type: "http", ...server });
 
-/** Properties of clients whose configuration is a JSON file of the user. Entries have only the usual keys. */
+/**
+ * Properties of clients whose configuration is the user's JSON file. An entry contains only `command`, `args` and
+ * `env`.
+ */
 const userJson = {
   format: "json",
   serversKey: "mcpServers",

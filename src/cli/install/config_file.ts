@@ -23,7 +23,7 @@ export interface ConfigChange {
   readonly after: string;
   /** Whether the change replaces an entry. */
   readonly isReplacement: boolean;
-  /** The facts about the file from when it was read. `undefined` if the file did not exist. */
+  /** The facts about the file before it was read. `undefined` if the file did not exist. */
   readonly facts: FileFacts | undefined;
 }
 

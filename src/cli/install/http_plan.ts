@@ -78,7 +78,7 @@ function readUrl(target: string): URL {
   const url = new URL(target);
   if (!url.username && !url.password) return url;
   throw new UsageError(
-    "Cannot install a URL that contains a user name or password: remove both from the URL; write " +
+    "Cannot install the URL: it contains a user name or password; remove both from the URL, and write " +
       "--header authorization=…",
   );
 }

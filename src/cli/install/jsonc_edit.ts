@@ -87,7 +87,7 @@ function toIndent(text: string, at: number): string {
   return /^[ \t]*/.exec(text.slice(toLineStart(text, at), at))?.[0] ?? "";
 }
 
-/** Returns the offset of the first character of a line that is not a space. */
+/** Returns the offset of a line's first character other than white space. */
 function toFirstCharacter(text: string, at: number): number {
   return toLineStart(text, at) + toIndent(text, at).length;
 }

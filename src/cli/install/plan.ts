@@ -14,7 +14,7 @@ export interface Destination {
   readonly isShared: boolean;
 }
 
-/** The plan for an entry. The name of the entry may not be known yet. */
+/** The plan for an entry. The name of the entry may not be known yet, because the server may report it. */
 export interface InstallPlan {
   /** Returns the entry for a server with this name. */
   readonly toEntry: (name: string) => object;

@@ -65,7 +65,7 @@ async function checkTarget(target: string, path: string): Promise<void> {
   }
   if (/^(jsr|npm):/i.test(path) && !/@\d+\.\d+\.\d+[\w.+-]*(\/|$)/.test(path)) {
     throw new CliError(
-      `Cannot install ${target}: it has no exact version, so the client would run every later release; ` +
+      `Cannot install ${target}: it has no exact version, so the client would run the newest release at each start; ` +
         `write ${target}@1.2.3`,
     );
   }
@@ -154,7 +154,7 @@ function readVariables(names: readonly string[], { client, isShared }: Destinati
   return Object.fromEntries(names.flatMap((name) => {
     if (!/^[A-Za-z_]\w*$/.test(name)) {
       throw new UsageError(
-        `Cannot pass ${name}: it is not the name of a variable; write --env with names of variables`,
+        `Cannot pass ${name}: it is not the name of an environment variable; write a name such as API_KEY`,
       );
     }
     const value = platform.env(name);
@@ -185,7 +185,7 @@ function toEnv(
 function toNotes({ permissions }: Requirements, variables: readonly string[], { client }: Destination) {
   const others = (permissions.env ?? []).filter((name) => name !== "PATH" && !variables.includes(name));
   return [
-    ...platform.runtime === "deno" ? [] : ["This runtime has no permissions, so the server can do whatever you can " +
+    ...platform.runtime === "deno" ? [] : ["This runtime does not restrict permissions, so the server can do whatever you can " +
       "do."],
     ...others.length
       ? [`The server reads ${others.join(", ")}. If ${client.title} does not pass on a variable, pass it with --env.`]

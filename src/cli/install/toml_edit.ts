@@ -30,7 +30,6 @@ export function setEntry(text: string, entry: unknown, { file, path: [serversKey
   throw createEditError(file, `the entry ${serversKey}.${name} is written in a form that the command cannot replace`);
 }
 
-/** Parses the file. */
 export function parseFile(text: string, file: string): Params {
   try {
     return parse(text.replace(/^\uFEFF/, ""));

@@ -7,7 +7,6 @@ import { type Document, isMap, parseDocument } from "yaml";
 import type { EditOptions } from "./edit_options.ts";
 import { CliError } from "../cli_error.ts";
 
-/** Parses the file. */
 export function parseFile(text: string, file: string): unknown {
   return parse(text, file).toJS();
 }

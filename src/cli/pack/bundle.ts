@@ -174,8 +174,8 @@ async function createPlugins(file: string): Promise<readonly BundlerPlugin[]> {
 }
 
 /**
- * Returns the flag for an import map that does the same as the plugin. Returns an empty list if the project has its own
- * configuration, because the flag would replace the project's import map.
+ * Returns the flag for an import map that, like the plugin, resolves imports of this package to this copy. Returns an
+ * empty list if the project has its own configuration, because the flag would replace the project's import map.
  */
 async function toImportMap(file: string): Promise<readonly string[]> {
   const isConfig = { names: ["deno.json", "deno.jsonc"], test: () => true };

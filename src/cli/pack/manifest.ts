@@ -41,7 +41,6 @@ export const ENTRY = "server.mjs";
 /** The range of Node versions that can run the bundle. */
 const NODE = ">=22.18.0";
 
-/** Returns the manifest of an MCPB bundle. */
 export function toManifest(facts: ServerFacts, parts: BundleParts): object {
   const { title, websiteUrl, repository, license, name, version, description, author } = facts;
   const { settings, flags, tools, hasPrompts, icon } = parts;
@@ -94,7 +93,6 @@ export interface Publication {
   readonly settings: readonly Setting[];
   /** The URL of the bundle, and its SHA-256 digest as hexadecimal digits. */
   readonly bundle?: { readonly url: string; readonly sha256: string };
-  /** The name of the npm package. */
   readonly npm?: string;
 }
 

@@ -7,7 +7,6 @@ import { UsageError } from "../cli_error.ts";
 
 const TYPES = ["string", "secret", "file", "directory", "number", "boolean"] as const;
 
-/** A setting of a packed server. */
 export interface Setting {
   /** The name of the environment variable that contains the value. */
   readonly name: string;
@@ -31,7 +30,7 @@ const FORM = /^(\w+)(?::(\w+))?(?:=(.*?))?(?:\s+#\s*(.+?))?\s*$/;
 export function readSettings(words: readonly string[]): readonly Setting[] {
   const settings = words.map(readSetting);
   const twice = settings.find(({ name }, i) => settings.findIndex((other) => other.name === name) !== i);
-  if (twice) throw new UsageError(`Cannot ask for ${twice.name} twice: remove one of the two --ask options`);
+  if (twice) throw new UsageError(`Cannot ask for ${twice.name} twice: two --ask options declare this setting; remove one of the two`);
   return settings;
 }
 

@@ -37,5 +37,5 @@ export function pageUserAgent(ask: AskPage, port?: number): UserAgent {
  */
 async function refuse(agreed: Promise<boolean>, { server }: SignInPage): Promise<never> {
   if (await agreed) return await new Promise(() => {});
-  throw new Error(`Cannot sign in to ${server}: you have declined; reconnect to try again`);
+  throw new Error(`Cannot sign in to ${server}: you have declined the sign-in; reconnect to try again`);
 }

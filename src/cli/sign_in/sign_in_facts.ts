@@ -21,7 +21,7 @@ export function readServerUrl([url, extra]: readonly string[], verb: string): st
   }
   if (extra !== undefined) {
     throw new UsageError(
-      `Cannot ${verb} ${url} and ${extra}: the command takes one URL; remove the other URL`,
+      `Cannot ${verb} ${url} and ${extra}: the command takes one URL; remove one of the two`,
     );
   }
   if (/^https?:/i.test(url) && URL.canParse(url)) return url;

@@ -15,7 +15,6 @@ export const SIGN_IN_DESCRIPTION =
   "If the server requires a sign-in, the command opens the browser or prints a link. It stores the tokens for later " +
   "commands; see the login, logout and token commands.";
 
-/** The options of commands that sign in. */
 export const SIGN_IN_OPTIONS: Options = {
   "client-id": { value: "ID", text: "ID of a client that you have registered with the authorization server" },
   "client-env": { value: "NAME", text: "Environment variable that contains the client's secret" },

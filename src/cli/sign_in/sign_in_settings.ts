@@ -7,7 +7,6 @@ import type { Args } from "../args.ts";
 import { UsageError } from "../cli_error.ts";
 import { platform } from "../platform.ts";
 
-/** The sign-in options of a command. */
 export interface SignInSettings {
   readonly clientId?: string;
   readonly clientSecret?: string;

@@ -31,7 +31,6 @@ const OTHERS = 0o077;
 export interface TokenFolder extends TokenStore {
   /** Whether the folder contains no tokens. */
   readonly isEmpty: () => Promise<boolean>;
-  /** Returns the keys of all stored values. */
   readonly keys: () => Promise<readonly string[]>;
 }
 

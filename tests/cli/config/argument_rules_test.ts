@@ -502,17 +502,17 @@ const rejected: readonly {
     run: ["git", "-c", "{{a}}", "status"],
     key: "run[2]",
     state:
-      'the text a follows the option -c and may become the value of the option; put "--" between the two, limit a with enum',
+      'the text a follows the option -c and may become the value of the option; put "--" directly before the argument, limit a with enum',
   },
   {
     run: ["my-tool", "--name={{a}}"],
     key: "run[1]",
-    state: "the argument a is only part of this word; make it a separate word",
+    state: "the argument a is only part of this word; make the argument a separate word",
   },
   {
     run: ["python3", "{{a}}"],
     key: "run[1]",
-    state: "python may read this word as code, so a call could run anything; put it after a script file",
+    state: "python may read this word as code, so a call could run anything; put the argument after a script file",
   },
   {
     run: ["sqlite3", "notes.db", "{{a}}"],

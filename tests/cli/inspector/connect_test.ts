@@ -117,9 +117,9 @@ Deno.test("the relay starts no command from a request, and accepts only HTTP URL
       [{ url: "touch" }, "the URL is not valid"],
       [{ url: "file:///etc/passwd" }, "must begin with http"],
       [{ url: "data:application/json,{}" }, "must begin with http"],
-      [{ url: "http://user:pass@127.0.0.1/" }, "use a header"],
-      [{ url: "http://127.0.0.1:1/", headers: { host: "other" } }, "cannot be set"],
-      [{ url: "http://127.0.0.1:1/", headers: { "Mcp-Session-Id": "1" } }, "cannot be set"],
+      [{ url: "http://user:pass@127.0.0.1/" }, "in a header"],
+      [{ url: "http://127.0.0.1:1/", headers: { host: "other" } }, "sets the header"],
+      [{ url: "http://127.0.0.1:1/", headers: { "Mcp-Session-Id": "1" } }, "sets the header"],
       [{ url: "http://127.0.0.1:1/", headers: { a: "b\r\nc: d" } }, "are not allowed in a header"],
       [{ url: "http://127.0.0.1:1/", headers: { "a\n": "b" } }, "are not allowed in a header"],
     ] as const

@@ -168,7 +168,7 @@ testProcesses("sign-in options that contradict each other are refused", async ()
     const [words, text] of [
       [["login"], "no URL is given"],
       [["login", "server.ts"], "is not a URL"],
-      [["login", url, "b"], "the command takes one URL; remove the other URL"],
+      [["login", url, "b"], "the command takes one URL; remove one of the two"],
       [["login", url, "--redirect-port", "0"], "is not a port"],
       [["login", url, "--client-env", "A"], "add --client-id ID"],
       [["login", url, "--issuer", "https://login.example.com"], "add --client-id ID"],

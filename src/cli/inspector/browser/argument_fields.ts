@@ -31,11 +31,10 @@ export interface ArgumentOptions {
    * completion.
    */
   readonly reference: Json | undefined;
-  /** Called when a value changes. */
   readonly onChange?: () => void;
 }
 
-/** Milliseconds after the last key press until suggestions are requested. */
+/** Milliseconds between the last key press and the request for suggestions. */
 const DELAY_MS = 120;
 /** Maximum number of fields, because more fields would make the page slow. */
 const MAX_ARGUMENTS = 300;

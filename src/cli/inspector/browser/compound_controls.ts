@@ -30,7 +30,7 @@ function makeObject(shape: Shape, place: Place): Field {
   const body = h("div.nested");
   const toggleButton = makeButton("button.small", "", toggle);
   const element = h("div", !isFixed && toggleButton, body);
-  // Kept while the object is removed, so that input is not lost if the user removes the object by mistake.
+  // The fields stay here while the object is removed, so that a user who removes the object by mistake loses no input.
   let fields: Field | undefined;
   let isThere = false;
   turn(isFixed || isObject(initial));

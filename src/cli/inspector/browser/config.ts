@@ -19,7 +19,6 @@ export const ownUrl: string | undefined = endpoint === undefined ? undefined : l
 /** The protocol revision that the page uses with its own server. */
 export const protocol: string = toText(given.protocol) ?? "";
 
-/** The version of this package. */
 export const version: string = toText(given.version) ?? "";
 
 /** The origin of the frames that show apps. `undefined` if the page cannot show apps. */

@@ -173,7 +173,7 @@ function makeSecretFields() {
     for (const [name, value] of secrets.headers) addHeader(name, value);
   }
 
-  /** Returns the values of the inputs, without surrounding spaces. */
+  /** Trims the values of all inputs, requires a name for each header with a value, and returns the inputs. */
   function listInputs(): readonly HTMLInputElement[] {
     const inputs = [...element.querySelectorAll("input")];
     for (const input of inputs) input.value = input.value.trim();

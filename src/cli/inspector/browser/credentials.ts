@@ -1,6 +1,6 @@
 /**
- * The chosen server, with its token and headers. The page stores them only for its tab, and never shows them in a URL
- * or in the log.
+ * The chosen server, with its token and headers. The page stores the token and headers only for its browser tab, and
+ * never shows them in a URL or in the log.
  *
  * @module
  */
@@ -90,7 +90,7 @@ export function forgetSecrets(): void {
   store(rest);
 }
 
-// The key contains the URL, so that a token is never sent to another server that the user chooses later.
+// The storage key contains the URL, so that a token is never sent to a different server that the user chooses later.
 function toKey({ kind, url }: Place): string {
   return kind === "url" ? `url ${url}` : kind;
 }

@@ -68,7 +68,6 @@ export function serverText(text: unknown): HTMLElement {
 
 let ids = 0;
 
-/** Returns a unique element ID. */
 export function newId(): string {
   return `i${++ids}`;
 }

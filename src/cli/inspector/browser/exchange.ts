@@ -26,7 +26,6 @@ export interface Frame {
   readonly method: string;
   /** The tool, prompt or URI in the request. */
   readonly subject?: string;
-  /** The text of the message. */
   readonly text: string;
   /** Milliseconds between the request and the message. */
   readonly ms: number;
@@ -48,7 +47,6 @@ export interface Failure {
   readonly why?: string;
 }
 
-/** The outcome of a request. */
 export type Outcome =
   | {
     readonly kind: "result";

@@ -28,7 +28,7 @@ export interface Field {
   readonly focus?: HTMLElement;
   /** Whether the control consists of several labelled controls. */
   readonly isGroup?: boolean;
-  /** Reads the value. Shows problems of the value next to the control. */
+  /** Reads the value. If the value has a problem, shows the problem next to the control. */
   read(): Reading;
 }
 
@@ -41,9 +41,7 @@ export interface FormContext {
    * show.
    */
   readonly budget: { fields: number };
-  /** Creates the control for a value. */
   makeControl(shape: Shape, place: Place): Field;
-  /** Creates a field for each property of an object. */
   makeFields(schema: Json, place: FieldsPlace): Field;
 }
 

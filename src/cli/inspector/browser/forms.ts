@@ -23,7 +23,7 @@ export interface ObjectForm {
   readonly element: HTMLElement;
   /** Returns the object. If a value has a problem, shows the problem, focuses the field and returns `undefined`. */
   read(): Json | undefined;
-  /** Returns the current values, without the values that are invalid. */
+  /** Returns the current valid values. */
   readPartial(): Json;
 }
 

@@ -24,7 +24,6 @@ export interface ItemListOptions {
   readonly what: string;
   /** An element above the list. */
   readonly top?: HTMLElement;
-  /** Called when the user chooses an item. */
   readonly onChoose: (key: string) => void;
 }
 

@@ -21,7 +21,6 @@ interface Source {
 
 /** Callbacks for the events of a list. */
 export interface ListEvents {
-  /** Called when the user chooses an item. */
   readonly onChoose: (title: string, key: string) => void;
   /** Called when a list in which no item is chosen has been loaded. */
   readonly onLoad: () => void;

@@ -9,7 +9,7 @@ import { isObject } from "../../../kit/json.ts";
 /** A JSON object. */
 export type Json = Readonly<Record<string, unknown>>;
 
-/** The result of parsing JSON. */
+/** A parsed JSON value, or the reason why the text is not JSON. */
 export type Parsed = { readonly value: unknown } | { readonly problem: string };
 
 /** Returns the value if it is a JSON object, or an empty object. */

@@ -110,7 +110,7 @@ function repeat({ list, key, given }: Call): boolean {
   return true;
 }
 
-/** Writes the chosen item into the URL, so that a reload restores it. */
+/** Writes the chosen item into the URL, so that reloading the page opens the item again. */
 function remember(name: string, key: string | undefined): void {
   const path = key === undefined ? name : `${name}/${encodeURIComponent(key.toWellFormed())}`;
   history.replaceState(null, "", `#${path}`);

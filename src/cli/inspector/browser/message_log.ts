@@ -38,7 +38,6 @@ export const logElement: HTMLElement = h(
 /** The element that shows the number of logged messages. */
 export const frameCount: HTMLElement = h("span.count", "0");
 
-/** Adds a message to the log. */
 export function logFrame(given: Frame): void {
   const frame = { ...given, text: mask(given.text), subject: given.subject && mask(given.subject) };
   const { kind, id, method, subject = "", text } = frame;
@@ -54,7 +53,6 @@ export function logFrame(given: Frame): void {
   frameCount.textContent = String(++count);
 }
 
-/** Scrolls to the newest message. */
 export function scrollLogToEnd(): void {
   list.scrollTop = list.scrollHeight;
 }

@@ -1,5 +1,5 @@
 /**
- * Reads JSON Schemas for forms. Limits bound the work for any schema.
+ * Reads JSON Schemas for forms. Limits on depth and size keep the page fast, whatever schema a server sends.
  *
  * @module
  */
@@ -31,9 +31,7 @@ export interface Shape {
   readonly schema: Json;
   readonly isNullable: boolean;
   readonly choices: readonly Choice[];
-  /** The members of a union. */
   readonly variants: readonly Variant[];
-  /** The schema of a list's items. */
   readonly items?: Json;
   /** A short description, such as `integer, ≥ 1`. */
   readonly hint: string;

@@ -7,7 +7,6 @@
 import { type Json, toObject } from "./json.ts";
 import { send } from "./rpc_client.ts";
 
-/** The state of the subscription. */
 export type SubscriptionState =
   | { readonly kind: "off" }
   | { readonly kind: "opening" }

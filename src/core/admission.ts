@@ -65,7 +65,7 @@ export async function admit(core: Core, decide: Admit, entering: Entering): Prom
   if (!isRefusal(decided)) {
     throw core.report(
       new TypeError(
-        "Cannot admit a request: admit returned neither true nor a refusal; return true, or the result of refuseRequest()",
+        "Cannot admit a request: admit did not return true or the result of refuseRequest()",
       ),
       {
         method,

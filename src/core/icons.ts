@@ -26,7 +26,6 @@ const FIELDS: Readonly<Record<keyof Icon, readonly [test: (value: unknown) => bo
   theme: [(value) => value === "light" || value === "dark", 'use "light" or "dark"'],
 };
 
-/** The rule for an `icons` option. */
 export const ICONS: OptionRule = { findProblem };
 
 /** The rule for an option that is the URL of a web page. */
@@ -34,7 +33,7 @@ export const WEB_PAGE: OptionRule = {
   findProblem: (value) =>
     typeof value === "string" && /^https?:\/\/\S+$/i.test(value) && URL.canParse(value)
       ? undefined
-      : `is ${show(value)}; use an https or http URL`,
+      : `is ${show(value)}; it must be a well-formed http or https URL`,
 };
 
 /**
@@ -52,18 +51,18 @@ export function withoutUnsafeIcons<E extends { readonly uri: string; readonly ic
 }
 
 function findProblem(icons: unknown): string | undefined {
-  if (!Array.isArray(icons)) return `is ${show(icons)}; it must be a list; write the value in brackets`;
+  if (!Array.isArray(icons)) return "must be a list; write it in brackets";
   for (const icon of icons) {
     if (!isObject(icon)) return `contains ${show(icon)}; each icon must be an object such as { src: "https://…" }`;
     for (const [name, [test, state]] of Object.entries(FIELDS)) {
       const value = icon[name];
       if ((value !== undefined || name === "src") && !test(value)) {
-        return `contains the ${name} ${show(value)}; ${state}`;
+        return `contains an icon with the ${name} ${show(value)}; ${state}`;
       }
     }
     const unknown = Object.keys(icon).find((name) => !Object.hasOwn(FIELDS, name));
     if (unknown !== undefined) {
-      return `contains the unknown field ${unknown}; use only ${Object.keys(FIELDS).join(", ")}`;
+      return `contains an icon with the unknown field ${unknown}; use only ${Object.keys(FIELDS).join(", ")}`;
     }
   }
 }

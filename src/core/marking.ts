@@ -29,7 +29,6 @@ export class KnownMarks {
     this.#ttlMs = ttlMs;
   }
 
-  /** Number of sets in memory. */
   get size(): number {
     return this.#sets.size;
   }
@@ -91,7 +90,6 @@ export interface MarkStore {
 /** A set of marked ids in a store. */
 export interface MarkPlace {
   readonly store: MarkStore;
-  /** The key of the set in the store. */
   readonly key: string;
   /** Milliseconds after which all ids in the set have expired. */
   readonly ttlMs: number;
@@ -120,7 +118,7 @@ export async function markStored(mark: Mark, place: MarkPlace): Promise<Marking>
     if (!known.found) ids.add(mark);
     if (await place.store.set(place.key, ids, { ttlMs: place.ttlMs, version })) return known;
   }
-  throw new Error(`Cannot mark the id: other instances changed the set during each of ${ATTEMPTS} attempts`);
+  throw new Error(`Cannot mark an id as used: in all ${ATTEMPTS} attempts, another instance changed the set first`);
 }
 
 interface Read {

@@ -20,8 +20,9 @@ import { startDeadline } from "./call/deadline.ts";
 import type { Sweep } from "./capacity/timers.ts";
 
 /**
- * Runs every call on a server. Fast path: a call that ends before its first `await` needs no slot, no memory charge and
- * no timeout, because no other code runs during the call.
+ * Runs every call on a server. A call that waits for a promise holds a slot, which is one of the places that
+ * `calls.running` and `calls.runningPerClient` limit. Fast path: a call that ends before its first `await` needs no
+ * slot, no memory charge and no timeout, because no other code runs during the call.
  */
 export class Scheduler implements Executor {
   /** Whether the server accepts new calls. `false` while the server is closing. */
@@ -58,7 +59,7 @@ export class Scheduler implements Executor {
   #running = 0;
   /** Number of running calls that are not charged to a client. See {@linkcode Scheduler.run}. */
   #uncharged = 0;
-  /** Upper bound of the memory that these calls use, in bytes. */
+  /** Upper bound of the memory that uncharged calls use, in bytes. */
   #unchargedBytes = 0;
   #isStarting = false;
 
@@ -94,7 +95,6 @@ export class Scheduler implements Executor {
     return this.#unchargedBytes;
   }
 
-  /** Number of calls that wait for a slot. */
   get waiting(): number {
     return this.#waiting.used;
   }
@@ -185,7 +185,7 @@ export class Scheduler implements Executor {
   cancelAll(): void {
     // Do not start waiting calls, because they would be cancelled immediately.
     this.#isStarting = true;
-    const text = "Cannot finish the call: the server is closing; try again if that is safe";
+    const text = "Cannot finish the call: the server is closing; try again if the call is idempotent";
     const reason = new CancelError("closing", text);
     for (const inFlight of this.#busy) inFlight.cancelAll(reason);
   }
@@ -210,7 +210,7 @@ export class Scheduler implements Executor {
     const { account } = call.link;
     const full = this.#findFull(account);
     if (full || !account.enter(call.weigh())) {
-      throw refuse(`too many calls run (${full ?? "perTenant.running, memory"})`);
+      throw refuse(`too many calls are running (${full ?? "perTenant.running, memory"})`);
     }
     account.start();
     this.#running++;
@@ -229,7 +229,7 @@ export class Scheduler implements Executor {
     const { account } = call.link;
     const full = this.#findFull(account);
     if (full && !this.#waiting.makeRoom(account, 1)) {
-      return { error: refuse(`too many calls run and wait (${full}, calls.waiting)`) };
+      return { error: refuse(`too many calls are running and waiting (${full}, calls.waiting)`) };
     }
     if (!account.enter(call.weigh())) {
       const isTenant = account.tenant !== undefined;
@@ -258,8 +258,8 @@ export class Scheduler implements Executor {
         const outcome = end();
         account.finish();
         this.#leave(call);
-        // Start the next call here. If `end` has ended the call synchronously, its own attempt to start the next call
-        // failed, because the call still held this slot.
+        // Start the next call here. If the call ended synchronously in `end`, no other call could start there, because
+        // this call still held its slot.
         this.#next(account);
         resolve(outcome);
       };
@@ -462,8 +462,7 @@ export class Scheduler implements Executor {
     try {
       if (isMcpError(error)) {
         if (hasValidCode(error)) return error;
-        const state =
-          `Cannot send code ${error.code}: it is reserved or not an integer; use an integer outside -32768 to -32000`;
+        const state = `Cannot send error code ${error.code}: use an integer outside -32768 to -32000`;
         return this.#core.report(new TypeError(state, { cause: error }), call);
       }
     } catch {
@@ -473,7 +472,7 @@ export class Scheduler implements Executor {
   }
 }
 
-/** How a call is finished. The fields are set for a call that continues after its response. */
+/** The timeout and the pot of a detached call, which continues after its response. Empty for any other call. */
 interface Detached {
   readonly timeoutMs?: number;
   /** The pot that counts detached calls. `undefined` for a call with a slot. */

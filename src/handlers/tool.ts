@@ -476,7 +476,7 @@ function toPublic(schema: CompiledSchema | undefined, publish: PublishSchema | u
   if (!schema || !publish) return schema?.json();
   const published: unknown = publish(structuredClone(schema.json()), about);
   if (!isStrayPromise(published) && isObject(published)) return published;
-  throw new TypeError(`Cannot list tool ${quote(about.tool)}: publishSchema did not return a schema; return an object`);
+  throw new TypeError(`Cannot list tool ${quote(about.tool)}: publishSchema must return a schema object`);
 }
 
 function toHeaders(input: CompiledSchema): readonly HeaderParam[] | undefined {

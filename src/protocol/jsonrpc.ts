@@ -111,7 +111,10 @@ export function parseMessage(text: string, limits: MessageLimits): Incoming {
   if (excess) return broken(INVALID_REQUEST, excess);
   const indexes = isShort ? 0 : countIndexes(text);
   if (indexes > limits.values / 50) {
-    return broken(INVALID_REQUEST, `more than ${limits.values / 50} keys are small numbers (request.values)`);
+    return broken(
+      INVALID_REQUEST,
+      `it has more than ${limits.values / 50} keys that are small integers (request.values)`,
+    );
   }
   let value: unknown;
   try {
@@ -228,8 +231,8 @@ function findExcess(text: string, limits: MessageLimits): string | undefined {
 }
 
 function toExcess({ excess }: JsonSize, { depth, values }: MessageLimits): string | undefined {
-  if (excess === "depth") return `nested deeper than ${depth} levels (request.depth)`;
-  if (excess === "values") return `more than ${values} values (request.values)`;
+  if (excess === "depth") return `it is nested deeper than ${depth} levels (request.depth)`;
+  if (excess === "values") return `it has more than ${values} values (request.values)`;
 }
 
 /** Counts the occurrences of a character. Stops counting above `max`. */

@@ -83,7 +83,7 @@ function toField(given: unknown, $defs: unknown): JsonSchema | string {
     }
     if (format) delete field.pattern;
     const unsupported = Object.keys(field).find((key) => UNSUPPORTED_KEYWORDS.test(key));
-    if (unsupported) return `${unsupported} is not allowed; remove ${unsupported}, and check the answer in the handler`;
+    if (unsupported) return `${unsupported} is not allowed; check the answer in the handler instead`;
   }
   const kept = ["title", "description", "default", ...(choices && !many ? [] : bounds)]
     .filter((key) => !IDLE.includes(field[key]))

@@ -38,7 +38,7 @@ export function findHeaderParams(schema: JsonSchema): readonly HeaderParam[] {
       const refuse = (state: string) => new TypeError(`Cannot use the x-mcp-header of "${name}": ${state}`);
       const type = TYPES.find((type) => type === node.type);
       if (!path?.length) {
-        throw refuse("only properties may lead to the property; move it to a plain object");
+        throw refuse("the property is not reachable through properties alone; use nested objects");
       }
       if (typeof header !== "string" || !/^[\w!#$%&'*+.^`|~-]+$/.test(header)) {
         throw refuse(`${JSON.stringify(header)} is not a header name; use letters, digits and -`);

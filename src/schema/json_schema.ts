@@ -113,14 +113,14 @@ export function inspectJsonSchema(
     try {
       patterns.set(source, new RegExp(String(source), "u"));
     } catch {
-      throw refuse(`the pattern ${show(source)} does not compile with the u flag; correct the pattern`);
+      throw refuse(`the pattern ${show(source)} does not compile with the u flag; correct it`);
     }
   }
 
   function visit(sub: unknown, place: string, depth: number): void {
     if (typeof sub === "boolean") return;
     if (!isObject(sub)) {
-      throw refuse(`${place} leads to ${show(sub)}, which is not a schema; use an object, true or false`);
+      throw refuse(`${place} is ${show(sub)}; a schema is an object, true or false`);
     }
     if (open.get(sub)) {
       throw refuse(`${place} leads back to itself; reference a property or an item instead`);
@@ -129,24 +129,24 @@ export function inspectJsonSchema(
     open.set(sub, true);
     if (depth > MAX_DEPTH || open.size > MAX_SUBSCHEMAS) {
       throw refuse(
-        `it has more than ${MAX_DEPTH} levels or ${MAX_SUBSCHEMAS} subschemas; reduce the schema`,
+        `it has more than ${MAX_DEPTH} levels or ${MAX_SUBSCHEMAS} subschemas; simplify it`,
       );
     }
     if (sub.$id !== undefined && depth) throw refuse(`${place} has an $id; use $anchor instead`);
     for (const [key, value] of Object.entries(sub)) {
       const list = /^((all|any|one)Of|prefixItems|required|enum)$/.test(key);
       if (list !== Array.isArray(value) && (list || HOLDING.test(key) && !(draft7 && key === "items"))) {
-        throw refuse(`${key} is ${list ? "not " : ""}an array; correct the value`);
+        throw refuse(`${key} is ${list ? "not " : ""}an array; correct it`);
       }
       if (key === "type" && ![value].flat().every((type) => TYPES.test(show(type)))) {
-        throw refuse(`the type ${show(value)} is unknown; use a type of JSON Schema`);
+        throw refuse(`the type ${show(value)} is unknown; use a JSON Schema type`);
       }
       if (key === "pattern") addPattern(value);
       if (key === "patternProperties") Object.keys(Object(value)).forEach(addPattern);
       tracks ||= /^uneval/.test(key);
       if (/^\$(r|dynamicR)ef$/.test(key)) {
         if (!refs.has(value)) refs.set(value, follow(String(value)));
-        visit(refs.get(value), "$ref " + show(value), depth + 1);
+        visit(refs.get(value), "the target of $ref " + show(value), depth + 1);
       }
     }
     eachSubschema(sub, (part, key) => {

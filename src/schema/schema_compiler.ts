@@ -83,7 +83,7 @@ export function compileSchema(schema: Schema, { use, place }: SchemaOptions): Co
     const parts = Object.values(schema);
     const shapes = parts.filter(isStandard);
     if (shapes.length && shapes.length < parts.length) {
-      throw refuse("some of its properties are schemas and others are not; make every property a schema");
+      throw refuse("only some of its properties are schemas; make every property a schema");
     }
     // As an input, `{}` is a shape, because inputs are objects. As an output, `{}` is a JSON Schema that accepts any
     // value.

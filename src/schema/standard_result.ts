@@ -27,6 +27,6 @@ export interface StandardIssue {
 export function checkResult(result: StandardResult): void {
   if (typeof result === "object" && result !== null && (result.issues || "value" in result)) return;
   throw new TypeError(
-    "Cannot validate a value: validate() of a schema returned neither { value } nor { issues }; return { value } or { issues }",
+    "Cannot validate a value: the schema's validate() returned neither { value } nor { issues }",
   );
 }

@@ -88,7 +88,7 @@ function readAuth({ auth }: CommonOptions): Authentication | undefined {
     : auth;
   if (typeof read?.authenticate === "function") return read;
   throw new TypeError(
-    "Cannot create a server: auth has no authenticate(); set auth to a function, apiKey() or [apiKey(), …]",
+    "Cannot create a server: auth is not an authentication; use a function, apiKey() or [apiKey(), …]",
   );
 }
 

@@ -26,7 +26,7 @@ const CLOCK: OptionRule = {
   findProblem(value) {
     const { now, date, start } = Object(value);
     if ([now, date, start].every((each) => typeof each === "function")) return;
-    return "lacks now(), date() or start(); pass a clock with all three methods, or omit clock";
+    return "lacks now(), date() or start(); implement all three methods";
   },
 };
 
@@ -93,8 +93,6 @@ export const SERVER: KnownOptions<keyof RouteServerOptions<Schema>> = {
   },
 };
 
-/** Options of `server.listChanged`. */
 export const LIST_CHANGED: KnownOptions<keyof ListChangedOptions> = { names: { to: "function" } };
 
-/** Options of the methods of `server.log`. */
 export const LOG: KnownOptions<keyof ServerLogOptions> = { names: { logger: true, to: "function" } };

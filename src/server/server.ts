@@ -17,7 +17,7 @@ import type { CreateEra, Engine } from "../core/era.ts";
 import type { Handler } from "../core/visibility/feature.ts";
 import type { Typed } from "../core/visibility/typed.ts";
 import { CHECK_PATH, INTERNALS } from "../core/call/internals.ts";
-import { checkOptions } from "../core/call/known_options.ts";
+import { checkOptions, show } from "../core/call/known_options.ts";
 import type { Observer } from "../core/call/observer.ts";
 import { createServerLog, type ServerLog, toLoggable, toSafeFilter } from "../core/call/log.ts";
 import { Registry, withAlso } from "../core/visibility/registry.ts";
@@ -52,7 +52,7 @@ export interface Server<Handlers = unknown> extends ChangeNotifier, Typed<Handle
   /** The handlers, which can change while the server runs. */
   readonly handlers: HandlerSet<Handler>;
   /**
-   * Sends log messages outside of calls. They reach the clients that have a session whose log level includes the
+   * Sends log messages outside of calls. A message reaches each client with a session whose log level includes the
    * message. Clients without a session receive only log messages from their own calls.
    */
   readonly log: ServerLog;
@@ -103,7 +103,7 @@ export interface ServerInternals {
   readonly served: Served;
   /** The parts of the HTTP endpoint that other HTTP transports use. */
   readonly http: HttpEntry;
-  /** The object with the service container, if a handler uses services. */
+  /** The host of the service container. The container exists only if a handler uses services. */
   readonly host: ContainerHost;
   readonly name: string;
   readonly engine: Engine;
@@ -124,8 +124,8 @@ export interface ServerInternals {
   /** Evicts the state of idle clients from memory. */
   rest(): void;
   /**
-   * Turns `development` on, unless the options set it to `false`. `ready` and `load` wait until its code is loaded, and
-   * `listener` then receives all reports. Returns a function that removes the listener.
+   * Turns `development` on, unless the options set it to `false`. `ready` and `load` wait until the code for
+   * development is loaded, and `listener` then receives all reports. Returns a function that removes the listener.
    */
   develop(listener?: DevelopmentListener): () => void;
   /** Adds an observer. Call this method before the first request. */
@@ -134,7 +134,7 @@ export interface ServerInternals {
   load(): Promise<void>;
 }
 
-/** Creates a server. `createEra` creates the era that serves its messages. */
+/** Creates a server. `createEra` creates the era that serves the server's messages. */
 export function buildServer<P extends Schema>(options: RouteServerOptions<P>, createEra: CreateEra): Server {
   checkServerOptions(options);
   return growServer(options, createEra);
@@ -467,16 +467,16 @@ function checkServerOptions<P extends Schema>(options: RouteServerOptions<P>): v
   }
   if (!name || !version) throw refuse("name or version is missing; set both options");
   if (store !== undefined && !(INTERNALS in Object(store))) {
-    throw refuse("store is not a store; create a store with customStore() or another function of @x/mcp/stores");
+    throw refuse("store is not a store; create a store with a function from @x/mcp/stores");
   }
   const sharing = sharedDisable ? "sharedDisable" : limits?.perTenant?.shared && "limits.perTenant.shared";
   if (sharing && !store) throw refuse(`${sharing} requires a store; set store too`);
   if (!/\/:/.test(path) && (params !== undefined || typeof handlers === "function" || limits?.perTenant)) {
     throw refuse(
-      `params, limits.perTenant and a handlers function require path parameters, but the path is ${path}; use a path such as /tenants/:tenant/mcp`,
+      `params, limits.perTenant and a handlers function require path parameters; use a path such as /tenants/:tenant/mcp instead of ${path}`,
     );
   }
   if (!Number.isSafeInteger(ttlMs) || ttlMs < 0) {
-    throw refuse(`ttlMs is ${ttlMs}; use an integer of at least 0 (milliseconds)`);
+    throw refuse(`ttlMs is ${show(ttlMs)}; it must be an integer of at least 0`);
   }
 }

@@ -116,7 +116,7 @@ behaviour("admit can refuse a session, return a promise, or throw", async (conne
   assertEquals((await fails(() => client.callTool("hello"))).code, -32603);
   assertEquals(takeFaults().map(({ error }) => String(error)), [
     "Error: no database",
-    "TypeError: Cannot admit a request: admit returned neither true nor a refusal; return true, or the result of refuseRequest()",
+    "TypeError: Cannot admit a request: admit did not return true or the result of refuseRequest()",
   ]);
   if (way.transport === "pipe") return;
   const challenge = { scheme: "Bearer", params: { error: "step_up" } };

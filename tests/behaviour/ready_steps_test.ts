@@ -451,7 +451,7 @@ Deno.test("invalid combinations of cache, retry and circuit breaker throw when t
     retried,
   );
   tool({ name: "a", retry: retry({ unsafe: true }), run });
-  const made = "circuit is not a step; create it with a function from @x/mcp/handlers";
+  const made = "circuit was not created by circuit(); use circuit() from @x/mcp/handlers";
   for (const circuit of [{ failures: 2 }, retry(), null, 5, () => 1]) {
     assertThrows(() => tool({ name: "a", circuit: circuit as never, run }), TypeError, made);
   }

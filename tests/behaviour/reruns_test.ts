@@ -30,11 +30,11 @@ behaviour("work before a question is reported once for each question, in every r
   const call = () => connected.callTool("noisy", {}, { meta: { progressToken: 1 } });
   const warnings = await collectWarnings(async () => void [await call(), await call()]);
   assertEquals(warnings, [
-    'Cannot run tools/call "noisy" without repeating work: before the question "first", the handler logs a message, reports ' +
-    "progress, and again when the answer arrives; do this work after the last question, or store its result with " +
+    'Cannot run tools/call "noisy" without repeating work: the handler logs a message and reports ' +
+    'progress before the question "first", and repeats this work when the answer arrives; do the work after the last question, or store its result with ' +
     "ctx.once(key, make)",
-    'Cannot run tools/call "noisy" without repeating work: before the question "second", the handler logs a message, and again ' +
-    "when the answer arrives; do this work after the last question, or store its result with ctx.once(key, make)",
+    'Cannot run tools/call "noisy" without repeating work: the handler logs a message before the question "second", and repeats this work ' +
+    "when the answer arrives; do the work after the last question, or store its result with ctx.once(key, make)",
   ]);
 }, { perInstance: "observer" });
 
@@ -66,8 +66,11 @@ behaviour("a slow await before a question is reported, but work in ctx.once is n
     void [await connected.callTool("slow"), await connected.callTool("kept")]
   );
   assertEquals(warnings.length, 1, warnings.join("\n"));
-  assertStringIncludes(warnings[0], 'Cannot run tools/call "slow" without repeating work: before the question "sure"');
-  assertStringIncludes(warnings[0], "the handler takes 150 ms, and again");
+  assertStringIncludes(
+    warnings[0],
+    'Cannot run tools/call "slow" without repeating work: the handler takes 150 ms before',
+  );
+  assertStringIncludes(warnings[0], 'before the question "sure", and repeats');
 }, { perInstance: "observer" });
 
 behaviour(
@@ -93,7 +96,7 @@ behaviour(
       await connected.callTool("quiet");
     });
     assertEquals(warnings.length, 1, warnings.join("\n"));
-    assertStringIncludes(warnings[0], 'before the question "first", the handler announces a change, and again');
+    assertStringIncludes(warnings[0], 'the handler announces a change before the question "first", and repeats');
     assertEquals((await subscription.take(1)).length, 1);
     await subscription.close();
   },

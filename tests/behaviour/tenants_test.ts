@@ -95,7 +95,7 @@ tenants("handlers, allow and services read the converted parameters", async (sta
   assertStringIncludes(JSON.stringify(await acme.getPrompt("hello")), "Hello acme");
 });
 
-tenants("handlers may depend on the parameters, and are created once for each path", async (start, join) => {
+tenants("handlers can depend on the path parameters, and are created once for each path", async (start, join) => {
   const made: string[] = [];
   const server = start({
     handlers: async ({ tenant, floor }) => {
@@ -113,7 +113,7 @@ tenants("handlers may depend on the parameters, and are created once for each pa
   assertEquals(made.toSorted(), ["acme 2", "bee 2"]);
 });
 
-tenants("changes reach the clients of one tenant, or of all tenants", async (start, join) => {
+tenants("a change can reach the clients of one tenant or of all tenants", async (start, join) => {
   const note = resource({ uri: "note:/1", name: "note", read: () => "" });
   const touch = tool({ name: "touch", run: (_, { server }) => server.resourceUpdated("note:/1") });
   const fence = resource({ uri: "note:/2", name: "fence", read: () => "" });
@@ -146,7 +146,7 @@ tenants("changes reach the clients of one tenant, or of all tenants", async (sta
   assertEquals(server.handlers.list(), []);
 });
 
-tenants("a service by key has a value for each tenant, and a service of the server is shared", async (start, join) => {
+tenants("a service with a key has a value for each tenant, and a server-wide service is shared", async (start, join) => {
   const all = service("all", () => new Array<string>());
   const cart = service("cart", () => new Array<string>(), { per: (ctx) => ctx.principal?.id });
   const buy = tool({
@@ -458,8 +458,8 @@ Deno.test("mistakes in a path with parameters throw when the server is created",
   for (const wrong of ["/:a/:a", "/x:a", "/:", "/:1", "/:a/*", "/{a}/:b", ":a"]) {
     assertThrows(() => start({ path: wrong }), TypeError, "", wrong);
   }
-  assertThrows(() => start({ params }), TypeError, "but the path is /mcp");
-  assertThrows(() => start({ handlers: () => [] }), TypeError, "but the path is /mcp");
+  assertThrows(() => start({ params }), TypeError, "instead of /mcp");
+  assertThrows(() => start({ handlers: () => [] }), TypeError, "instead of /mcp");
 });
 
 Deno.test("ctx.route refuses another schema, and a fake context returns the parameters that the test passes", async () => {

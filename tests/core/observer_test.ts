@@ -378,14 +378,14 @@ Deno.test("an observer without events, or with an unknown event, is refused with
   const { message } = assertThrows(make({ onCall() {} }), TypeError);
   assertStringIncludes(
     message,
-    "Cannot create a server: observer.onCall is not an event; the methods of an observer are around and the events: message, start",
+    "Cannot create a server: observer.onCall is not an event; an observer can have the methods around, message, start",
   );
   assertStringIncludes(assertThrows(make([{ call: 5 }]), TypeError).message, "observer.call is not a function");
   assertStringIncludes(assertThrows(make(5), TypeError).message, "observer is 5");
 });
 
 Deno.test({
-  name: "mistakes in an observer are type errors of one line",
+  name: "the compiler reports each mistake in an observer in one line",
   ignore: typeof Deno === "undefined",
   async fn() {
     const file = await Deno.makeTempFile({ suffix: ".ts" });

@@ -220,7 +220,7 @@ Deno.test("services: a key that is not a string is an error, and an undefined ke
   const e = tool({ name: "e", services: { empty }, run: () => "" });
   const { server, faults } = make({ handlers: [t, h, e] });
   await textIn(server, "t");
-  assertEquals(faults.splice(0), ['Cannot get the key of service "bad": per returned "number"; return a string']);
+  assertEquals(faults.splice(0), ['Cannot get the key of service "bad": per returned 5; return a string']);
   await textIn(server, "e");
   // With an empty key, all callers without an id would share the value.
   const state = "per returned an empty string; return a key, or undefined for a value that lives for one call";
@@ -324,7 +324,7 @@ Deno.test("services: a disposal that throws or hangs does not block other servic
   await clock.advance(10_000);
   await closing;
   assertEquals(log, ["d", "c", "b", "a"]);
-  assertEquals(faults, ['Cannot dispose service "d": it took longer than 10000 ms', "c fails", "b fails"]);
+  assertEquals(faults, ['Cannot dispose service "d": the disposal took longer than 10000 ms', "c fails", "b fails"]);
 });
 
 Deno.test("services: Symbol.asyncDispose and Symbol.dispose of a value are called, as its methods", async () => {
@@ -468,7 +468,7 @@ Deno.test("services: rest() disposes services, and a later call creates them aga
 
 Deno.test("services: an invalid definition is refused with the name of the invalid field", () => {
   const options = (wrong: object) => () => service("db", () => 1, wrong);
-  assertThrows(() => service("", () => 1), TypeError, 'Cannot make service "": it has no name');
+  assertThrows(() => service("", () => 1), TypeError, 'Cannot make service "": the name is not a non-empty string');
   assertThrows(() => service("db", 5 as never), TypeError, 'Cannot make service "db": make is not a function');
   const per = 'per is "session"; it must be "server", "call" or a function that returns a key';
   assertThrows(options({ per: "session" }), TypeError, per);
@@ -476,11 +476,11 @@ Deno.test("services: an invalid definition is refused with the name of the inval
   for (const uses of [{}, [5], [undefined], "db"]) {
     assertThrows(options({ uses }), TypeError, 'Cannot make service "db": uses must be a list of services');
   }
-  assertThrows(options({ per: () => "", max: 0 }), TypeError, "max is below 1 or not a number");
-  assertThrows(options({ per: () => "", idleMs: -1 }), TypeError, "idleMs is negative or not a number");
+  assertThrows(options({ per: () => "", max: 0 }), TypeError, "max is 0; it must be a number of at least 1");
+  assertThrows(options({ per: () => "", idleMs: -1 }), TypeError, "idleMs is -1; it must be a number of at least 0");
   // If this string were accepted, a time plus the string would be a string, and the value would never be disposed.
-  assertThrows(options({ per: () => "", idleMs: "600000" }), TypeError, "idleMs is negative or not a number");
-  assertThrows(options({ per: () => "", max: "10" }), TypeError, "max is below 1 or not a number");
+  assertThrows(options({ per: () => "", idleMs: "600000" }), TypeError, 'idleMs is "600000"; it must be');
+  assertThrows(options({ per: () => "", max: "10" }), TypeError, 'max is "10"; it must be');
   assertThrows(
     () => tool({ name: "t", services: { db: 5 as never }, run: () => "" }),
     TypeError,
@@ -505,7 +505,7 @@ Deno.test("services: a fake context has fake services, and the error for a missi
   assertEquals(await notes.run({}, ctx), "fake fake s");
   assertEquals(ctx.deferred.length, 1);
   assertEquals(await notes.allow?.(fakeContext({ services: fakes })), true);
-  const wanted = 'Cannot use service "db": the option services has no such fake; add a fake';
+  const wanted = 'Cannot use service "db": the option services contains no fake with this name; add a fake';
   await assertRejects(async () => await notes.run({}, fakeContext()), TypeError, wanted);
   const other = tool({ name: "other", run: (_, ctx) => ctx.get(db) });
   await assertRejects(async () => await other.run({}, fakeContext()), TypeError, wanted);

@@ -700,7 +700,7 @@ Deno.test("a detached handler that ignores the server's shutdown ends without an
   await client.callTool("work");
   await client.close();
   await server.close();
-  assertEquals(outcomes, ["Cannot finish the call: the server is closing; try again if that is safe"]);
+  assertEquals(outcomes, ["Cannot finish the call: the server is closing; try again if the call is idempotent"]);
   open();
   await turn(5);
   assertEquals([outcomes.length, late], [1, []]);
@@ -791,7 +791,7 @@ behaviour("an extension and a handler get the reason of a cancellation", async (
       "closing",
       "closing",
       -32603,
-      "Cannot finish the call: the server is closing; try again if that is safe",
+      "Cannot finish the call: the server is closing; try again if the call is idempotent",
     ],
   ]);
 });

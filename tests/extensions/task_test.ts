@@ -295,7 +295,7 @@ for (const transport of ["memory", "http", "pipe"] as const) {
     assertEquals(reasons, [], "closing the connection ended a task");
     await server.close();
     assertEquals(reasons.map((reason) => Object(reason).message), [
-      "Cannot finish the call: the server is closing; try again if that is safe",
+      "Cannot finish the call: the server is closing; try again if the call is idempotent",
     ]);
   });
 

@@ -104,7 +104,7 @@ for (
     for (const one of told) {
       assertStringIncludes(
         one,
-        `Cannot send code ${code}: it is reserved or not an integer; use an integer outside -32768 to -32000`,
+        `Cannot send error code ${code}: use an integer outside -32768 to -32000`,
       );
     }
   });

@@ -97,7 +97,7 @@ for (const inTime of [true, false]) {
         if (inTime) assertEquals(result.content[0].text, "held");
         else {assertEquals([error.code, error.message], [
             -32603,
-            "Cannot finish the call: the server is closing; try again if that is safe",
+            "Cannot finish the call: the server is closing; try again if the call is idempotent",
           ]);}
       }
     }

@@ -77,7 +77,7 @@ Deno.test("header params: an invalid annotation is refused with the name of the 
     const { message } = assertThrows(
       () => findHeaderParams(schema),
       TypeError,
-      "only properties may lead to the property",
+      "the property is not reachable through properties alone; use nested objects",
     );
     assert(message.includes("; "), message);
   }

@@ -675,7 +675,7 @@ Deno.test("output: a shape determines the types of run and of a typed client", a
 Deno.test("an object in which only some properties are schemas is refused with a remedy", () => {
   for (const use of ["input", "output"]) {
     const make = () => tool({ name: "x", [use]: { a: z.string(), b: 1 }, run: () => ({}) });
-    const words = "some of its properties are schemas and others are not; make every property a schema";
+    const words = "only some of its properties are schemas; make every property a schema";
     assertThrows(make, TypeError, `Cannot use the ${use} schema of tool "x": ${words}`);
   }
 });

@@ -467,10 +467,10 @@ Deno.test("json schema: an unusable schema is refused with a remedy when it is d
     [{ $ref: "file:///etc/passwd" }, "never fetched"],
     [{ properties: { a: { items: { $ref: "other.json#/x" } } } }, "never fetched"],
     [{ $dynamicRef: "https://example.com/x" }, "never fetched"],
-    [{ $ref: "#/$defs/nowhere" }, "which is not a schema"],
-    [{ $ref: "#nowhere" }, "which is not a schema"],
-    [{ $ref: "#/$defs/toString", $defs: {} }, "which is not a schema"],
-    [{ $ref: "#/title", title: "x" }, "which is not a schema"],
+    [{ $ref: "#/$defs/nowhere" }, "a schema is an object"],
+    [{ $ref: "#nowhere" }, "a schema is an object"],
+    [{ $ref: "#/$defs/toString", $defs: {} }, "a schema is an object"],
+    [{ $ref: "#/title", title: "x" }, "a schema is an object"],
     [{ $ref: "#" }, "leads back to itself"],
     [{ allOf: [{ $ref: "#" }] }, "leads back to itself"],
     [
@@ -501,8 +501,8 @@ Deno.test("json schema: an unusable schema is refused with a remedy when it is d
     [{ $schema: "https://example.com/my-dialect" }, "2020-12"],
     [{ type: "strng" }, "the type"],
     [{ type: ["string", "any"] }, "the type"],
-    [{ properties: { a: "string" } }, "which is not a schema"],
-    [{ properties: { a: null } }, "which is not a schema"],
+    [{ properties: { a: "string" } }, "a schema is an object"],
+    [{ properties: { a: null } }, "a schema is an object"],
     [{ items: [{}] }, "array"],
     [{ not: [{}] }, "array"],
     [{ anyOf: { type: "string" } }, "array"],
@@ -573,7 +573,7 @@ Deno.test("json schema: the time for compiling a schema with very many anchors i
   const cost = startCost();
   assertEquals(issues(schema, { a1: "x", a2: 2, a3998: "x", a3999: "x" }), ["a3998: expected number, got string"]);
   assertLess(cost(), 1500);
-  assertThrows(() => compileJsonSchema({ $ref: "#undefined" }), TypeError, "is not a schema");
+  assertThrows(() => compileJsonSchema({ $ref: "#undefined" }), TypeError, "a schema is an object");
 });
 
 Deno.test("json schema: the schema is not modified", () => {

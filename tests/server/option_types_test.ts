@@ -110,7 +110,7 @@ const MISTAKES: readonly (readonly [make: () => unknown, message: string])[] = [
     'use contains "logging"; it must be a list of functions',
   ],
   [() => tool({ name: "t", use: [untyped(undefined)], run }), "use contains undefined; it must be a list of functions"],
-  [() => createServer({ ...about, hosts: [untyped(5)] }), "hosts holds 5; it must be a list of strings"],
+  [() => createServer({ ...about, hosts: [untyped(5)] }), "hosts contains 5; it must be a list of strings"],
   [() => createServer({ ...about, guards: { input: untyped(run) } }), "guards.input is a function; it must be a list"],
   [() => tool({ name: "t", guards: { output: [untyped({})] }, run }), "guards.output contains an object; it must be a"],
   [() => tool({ name: "t", scopes: [untyped(5)], run }), "scopes is not a list of names without spaces"],

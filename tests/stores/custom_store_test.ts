@@ -542,7 +542,7 @@ Deno.test("a server without an observer prints a message when its store fails, a
   }
   assertMatch(
     printed[0],
-    /^Error of the store, degraded at publish:\nError: Cannot append: the store's engine has failed/,
+    /^Error in the store during publish \(degraded\):\nError: Cannot append: the store's engine has failed/,
   );
   assertEquals(printed.slice(1), ["The store has recovered (publish)"]);
 });

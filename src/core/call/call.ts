@@ -1,5 +1,5 @@
 /**
- * The base class of requests in progress. It does not depend on the protocol revision or the transport.
+ * The base class of requests in progress, which does not depend on the protocol revision or the transport.
  *
  * @module
  */
@@ -35,7 +35,7 @@ export type OnHandle = (handle: Result, type: string) => Promise<void>;
 /** A function that runs after a call. `end` is the outcome of the call. */
 export type Deferred = (end: ServiceEnd) => unknown;
 
-/** State that all calls of one server share. */
+/** State that all calls to one server share. */
 export interface CallHost extends ContainerHost {
   readonly server: RunningServer;
   /** Returns the path parameters. `undefined` if the path has no parameters. */
@@ -122,7 +122,6 @@ export abstract class Call implements ServiceCall, Cancellable {
    * never use the method.
    */
   declare waiting?: ((reason: CancelError) => void)[];
-  /** Functions that run after the call. */
   declare deferred?: Deferred[];
   /**
    * Reports the call to the observer. The field is initialized even without an observer, so that observed calls have
@@ -160,7 +159,6 @@ export abstract class Call implements ServiceCall, Cancellable {
   declare hasAsked?: boolean;
   /** Running time in milliseconds. Set after the call has run for one period of `age`. */
   declare ranMs?: number;
-  /** Whether the call waits for a slot. */
   declare isQueued?: boolean;
   /** The handler's work since its last question, which {@linkcode RerunWatch} records in development. */
   declare stretch?: Stretch;
@@ -566,7 +564,7 @@ export abstract class Call implements ServiceCall, Cancellable {
   async #put(prepare: () => PreparedQuestion): Promise<unknown> {
     if (!this.asks) {
       throw new TypeError(
-        `Cannot ask the client in ${this.method}: only handlers of tools, prompts and resources can ask questions`,
+        `Cannot ask the client in ${this.method}: questions are not allowed here; ask in run or read`,
       );
     }
     const { key, requires, make } = prepare();

@@ -1,5 +1,5 @@
 /**
- * Ends open streams whose caller is no longer authenticated, and the streams of callers that the server selects.
+ * Ends the open streams of callers that are no longer authenticated, or that `server.end` selects.
  *
  * @module
  */
@@ -83,7 +83,7 @@ export class CallerWatch {
   end(select: (caller: { readonly principal?: Principal }) => boolean): void {
     const refuse = (state: string) => new TypeError(`Cannot end the streams of callers: ${state}`);
     if (typeof select !== "function") {
-      throw refuse("the selection is not a function; pass a function that returns true for the callers to end");
+      throw refuse("select is not a function; pass a function that returns true or false");
     }
     const selected = [...this.#watches].filter(({ principal }) => {
       const isSelected: unknown = select({ principal });

@@ -4,7 +4,7 @@
  * @module
  */
 import type { ListName } from "./context.ts";
-import type { KnownOptions } from "./known_options.ts";
+import { type KnownOptions, show } from "./known_options.ts";
 
 /** The capabilities that can be disabled. Each field is `true` if the capability is enabled. */
 export interface Capabilities {
@@ -37,7 +37,6 @@ export interface ReadCapabilities extends Capabilities {
   readonly lists: readonly ListName[];
 }
 
-/** The rules for {@linkcode CapabilityOptions}. */
 export const CAPABILITIES: KnownOptions<keyof CapabilityOptions> = {
   names: {
     listChanged: "boolean",
@@ -62,7 +61,7 @@ export function readCapabilities(options: CapabilityOptions = {}): ReadCapabilit
     const given: unknown = options[name];
     if (given === undefined || given === true) return given;
     throw new TypeError(
-      `Cannot create a server: capabilities.${name} is ${given}; set it to true, or leave it out and add no ${name}`,
+      `Cannot create a server: capabilities.${name} is ${show(given)}; set it to true, or omit it and add no ${name}`,
     );
   });
   return { listChanged, subscribe, completions, logging, lists };

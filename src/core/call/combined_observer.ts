@@ -73,7 +73,7 @@ export function combineObservers(observers: Observer | readonly Observer[] = [])
 function runAround<T>(observer: Observer, event: StartEvent, run: () => T): T {
   let ended: { readonly value: T } | { readonly error: unknown } | undefined;
   const runOnce = () => {
-    if (ended) throw new TypeError("Cannot run a call: around called run() twice; call run() once");
+    if (ended) throw new TypeError("Cannot run a call: around must call run() only once");
     try {
       const value = run();
       ended = { value };
@@ -91,7 +91,7 @@ function runAround<T>(observer: Observer, event: StartEvent, run: () => T): T {
       report(
         observer,
         "around",
-        new TypeError("Cannot run a call: around did not return the return value of run(); return the value unchanged"),
+        new TypeError("Cannot run a call: around must return the value of run() unchanged"),
       );
     }
   } catch (error) {
@@ -123,10 +123,10 @@ function report(observer: Observer, name: string, error: unknown): void {
 function check(observer: Observer): void {
   const refuse = (state: string) =>
     new TypeError(
-      `Cannot create a server: ${state}; the methods of an observer are around and the events: ${EVENTS.join(", ")}`,
+      `Cannot create a server: ${state}; an observer can have the methods around, ${EVENTS.join(", ")}`,
     );
   if (Object(observer) !== observer) throw refuse(`observer is ${observer}`);
-  if (typeof observer === "function") throw refuse("observer is a function, not an object with methods");
+  if (typeof observer === "function") throw refuse("observer is a function");
   const known: readonly string[] = [...EVENTS, "around"];
   if (Object.getPrototypeOf(observer) === Object.prototype) {
     for (const [name, value] of Object.entries(observer)) {
@@ -147,10 +147,10 @@ function printEvent({ id, error, server, method, subject }: FaultEvent): void {
   printFault(`${id} in ${place}`, error);
 }
 
-/** Prints a store event, such as `Error of the store, degraded at get:`. */
+/** Prints a store event, such as `Error in the store during get (degraded):`. */
 function printStore({ state, operation, error }: StoreEvent): void {
   if (state === "recovered") console.error(`The store has recovered${operation ? ` (${operation})` : ""}`);
-  else printFault(`of the store, ${state}${operation ? ` at ${operation}` : ""}`, error);
+  else printFault(`in the store${operation ? ` during ${operation}` : ""} (${state})`, error);
 }
 
 /**

@@ -100,7 +100,9 @@ function prepare(key: string, asked: unknown): PreparedQuestion {
   const need = isObject(params) ? findNeed(method, params) : undefined;
   if (!need) {
     throw new Error(
-      `Cannot forward the question ${quote(key)}: the other server sent an invalid ${quote(method)} request`,
+      `Cannot forward the question ${quote(key)}: the other server's request has an unknown method (${
+        quote(method)
+      }), or its params are invalid`,
     );
   }
   const question: Question = {

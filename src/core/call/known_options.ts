@@ -30,8 +30,8 @@ export interface KnownOptions<K extends string = string> {
   /** Names of options that another function accepts, each with a remedy for the error message. */
   readonly elsewhere?: Readonly<Record<string, string>>;
   /**
-   * Whether values that are not objects are accepted too, such as a list. The code that reads the option checks these
-   * values.
+   * Whether a value that is not an object is accepted too, such as a list. The code that reads the option checks such a
+   * value.
    */
   readonly hasOtherForms?: boolean;
   /**
@@ -85,7 +85,7 @@ function checkValue(action: string, value: unknown, rule: OptionRule, path: stri
     const { type, state } = LISTS[rule];
     if (!Array.isArray(value)) throw refuse(`is ${show(value)}; ${state}`);
     const odd = type ? value.findIndex((each) => toType(each) !== type) : -1;
-    if (odd >= 0) throw refuse(`holds ${show(value[odd])}; ${state}`);
+    if (odd >= 0) throw refuse(`contains ${show(value[odd])}; ${state}`);
   } else if (isList(rule)) {
     if (typeof value === "string" && rule.includes(value)) return;
     const texts = rule.map((each) => JSON.stringify(each));
@@ -114,7 +114,7 @@ const EXPECTED = { function: "a function", boolean: "true or false" } as const;
 
 /** The element type of each list rule, and the end of the rule's error message. */
 const LISTS = {
-  list: { type: undefined, state: "it must be a list; write the value in brackets" },
+  list: { type: undefined, state: "it must be a list; write it in brackets" },
   functions: { type: "function", state: "it must be a list of functions" },
   texts: { type: "string", state: "it must be a list of strings" },
 } as const;

@@ -26,13 +26,13 @@ export interface ServerLogOptions extends LogOptions {
 export type ServerLog = { readonly [level in LogLevel]: ((data: unknown, options?: ServerLogOptions) => void) };
 
 /**
- * Returns a filter that never throws. The filter returns `true` only if `to` returns `true`. An error is passed to
- * `report`.
+ * Returns a filter that never throws. The filter returns `true` only if `to` returns `true`. Errors that `to` throws
+ * are passed to `report`.
  */
 export function toSafeFilter(to: LogFilter, report: (error: unknown) => unknown): LogFilter {
   return (receiver) => {
     try {
-      return readSyncVerdict(to(receiver), "the log filter to");
+      return readSyncVerdict(to(receiver), "to() in server.log");
     } catch (error) {
       report(error);
       return false;

@@ -48,8 +48,8 @@ export class OnceValues {
     throw new RangeError(
       `Cannot store the value of ctx.once(${
         quote(key)
-      }): all values of this call have ${bytes} bytes as JSON, and at ` +
-        `most half of ${this.#stateBytes} are allowed (calls.stateBytes); return an id, and load the data again in each run`,
+      }): all values of this call together have ${bytes} bytes as JSON, which is more than half of calls.stateBytes ` +
+        `(${this.#stateBytes}); return an id, and load the data again in each run`,
     );
   }
 }

@@ -35,7 +35,9 @@ export function readPrincipal(given: unknown, place: string): Principal {
   }
   if (!fields) throw refuse(`it is ${toKind(given)}; use an object like { id: "ada", scopes: ["notes:read"] }`);
   const { id, scopes, expiresAt, facts } = fields;
-  if (typeof id !== "string" || !id) throw refuse("its id is not a string; give each caller a stable, unique id");
+  if (typeof id !== "string" || !id) {
+    throw refuse("its id is not a non-empty string; give each caller a stable, unique id");
+  }
   const problem = findProblem(fields);
   if (problem) throw refuse(`${problem} (id ${quote(id)})`);
   const named = isList(scopes) && { scopes: isAllScopes(scopes) ? allScopes : Object.freeze(scopes) };
@@ -47,7 +49,7 @@ export function readPrincipal(given: unknown, place: string): Principal {
 /** The fields of a principal. Each field is read only once, because a getter could return different values. */
 interface Fields {
   readonly id: unknown;
-  /** A copy of the principal's `scopes` if `scopes` is a list. Otherwise the value itself. */
+  /** A copy of the principal's `scopes` if `scopes` is a list, and the unchanged value otherwise. */
   readonly scopes: unknown;
   readonly expiresAt: unknown;
   readonly facts: Readonly<Record<string, unknown>>;

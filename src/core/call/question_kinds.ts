@@ -12,7 +12,6 @@ import type { ElicitOptions, ElicitUrlOptions } from "./context.ts";
 import { checkOptions, type KnownOptions } from "./known_options.ts";
 import { FORM, type PreparedQuestion } from "./question.ts";
 
-/** The rules for {@linkcode ElicitOptions}. */
 export const ELICIT: KnownOptions<keyof ElicitOptions> = {
   names: { message: true, schema: true, singleUse: "boolean" },
   hints: { requestedSchema: "schema", once: "singleUse" },
@@ -58,7 +57,7 @@ export function urlElicitation(key: string, options: ElicitUrlOptions): Prepared
       // Require a well-formed URL. A browser repairs white space and missing slashes, and would open a different URL
       // from the URL that the user sees.
       if (!/^https?:\/\/\S+$/i.test(url) || !URL.canParse(url)) {
-        throw new TypeError(`Cannot ask the user to open ${quote(url)}: use an http or https URL`);
+        throw new TypeError(`Cannot ask the user to open ${quote(url)}: it is not a well-formed http or https URL`);
       }
       const params = { mode: "url", message, url };
       return { method: "elicitation/create", params, isSingleUse: singleUse, read: readAction };
@@ -78,7 +77,7 @@ export function sampling(key: string, request: SamplingRequest): PreparedQuestio
         throw new TypeError(
           `Cannot sample ${
             quote(key)
-          }: messages[${wrong.at}] is invalid; a user message must contain exactly the results for the tool uses in the previous message`,
+          }: messages[${wrong.at}] is invalid; only the assistant can use tools, and the next user message must contain exactly the results`,
         );
       }
       const isKept = includeContext === "none" || isObject(sampling?.context);
@@ -110,7 +109,6 @@ function findUnbalanced(messages: readonly SamplingMessage[]): { readonly at: nu
   return hasTools ? { at } : undefined;
 }
 
-/** The request for the client's roots. */
 export const ROOTS: PreparedQuestion = {
   key: "roots",
   requires: ["roots"],

@@ -50,10 +50,10 @@ const MAX_REPORTS = 1000;
 
 /** Formats the warning about repeated work, with a remedy. */
 export function toWarning({ place, key, work }: RepeatedWork): string {
-  return `Cannot run ${place} without repeating work: before the question ${JSON.stringify(key)}, the handler ${
-    work.join(", ")
-  }, and ` +
-    "again when the answer arrives; do this work after the last question, or store its result with ctx.once(key, make)";
+  return `Cannot run ${place} without repeating work: the handler ${work.join(" and ")} before the question ${
+    JSON.stringify(key)
+  }, and repeats ` +
+    "this work when the answer arrives; do the work after the last question, or store its result with ctx.once(key, make)";
 }
 
 /** Detects repeated work in all calls of a server in development. */

@@ -99,7 +99,7 @@ export function hasScopes(ctx: Pick<Context, "principal" | "client">, ...names: 
   const test: unknown = Reflect.get(ctx, HAS_SCOPES);
   if (typeof test === "function") return test.call(ctx, names) === true;
   throw new TypeError(
-    "Cannot test scopes: ctx is not the context of a call; pass the context that a handler receives, outside of worker threads",
+    "Cannot test scopes: ctx is not a handler's context, or is its copy in a worker thread; pass the context that the handler receives, in the main thread",
   );
 }
 
@@ -131,7 +131,7 @@ const told = new WeakSet<Observer>();
 function reportMissing({ observer, report }: Reporter, call: Call, needed: readonly string[]): void {
   if (told.has(observer)) return;
   told.add(observer);
-  const state = `the principal ${quote(call.principal?.id)} has no scopes, and needs ${needed.join(" ")}`;
-  const remedy = "set scopes of the principal to a list of names, or to allScopes";
+  const state = `the principal ${quote(call.principal?.id)} has no scopes, but the call needs ${needed.join(" ")}`;
+  const remedy = "set its scopes to a list of names or to allScopes";
   report(new TypeError(`Cannot run a call: ${state}; ${remedy}`), call);
 }

@@ -67,6 +67,6 @@ function readSecrets(secret: string | readonly string[]): readonly string[] {
   // Reject an empty list. Otherwise the server would silently use a random key.
   if (secrets.length && secrets.every((each) => typeof each === "string")) return secrets;
   throw new TypeError(
-    "Cannot use the secret: it is neither a string nor a list of strings; omit secret to use a random key",
+    "Cannot use the secret: it is not a string or a non-empty list of strings; omit secret to use a random key",
   );
 }

@@ -51,16 +51,16 @@ export interface Injection<C, A extends readonly unknown[], R> {
 
 /** The services of one or more endpoints, and their values. */
 export class ServiceContainer implements Container {
-  // These objects keep the hidden classes of scopes and contexts in memory, like `#model` in subclasses of `Call`. They
-  // are not static, because a bundler cannot remove a class with such static members. The casts are safe, because the
-  // constructors do not read these arguments.
+  // These objects keep the hidden classes of scopes and contexts in memory, like `#model` in subclasses of `Call`. The
+  // fields are not static, because a bundler cannot remove a class with such static fields. The casts are safe, because
+  // the constructors do not read these arguments.
   readonly #scope: Scope = new Scope({} as ServiceCall, false); // See above.
   readonly #context: ServiceContext<object> = new ServiceContext({} as Context, {}, { // See above.
     container: this,
     scope: this.#scope,
   });
   readonly #parts: ContainerParts;
-  /** Services that live as long as the server. Handlers or other services use them. */
+  /** Services that live as long as the server, and that handlers or other services use. */
   readonly #lasting = new Map<Definition, Service>();
   readonly #added = new Set<Definition>();
   readonly #entries = new Map<Definition, Entry>();
@@ -270,7 +270,7 @@ export class ServiceContainer implements Container {
     scope.end = end;
     let failure: { readonly error: unknown } | undefined;
     try {
-      // If a value is still being created, the handler has requested the value, but did not await it.
+      // If a value is still being created, the handler has called `get` without awaiting the value.
       for (const entry of scope.entries.values()) {
         this.#abandon(entry, "the handler has ended; await get() before the handler returns");
       }
@@ -573,12 +573,16 @@ export class ServiceContainer implements Container {
     await wait([...this.#disposing]);
   }
 
-  /** Waits for a disposal. Rejects if it takes longer than `ms` milliseconds. */
+  /** Waits for a disposal. Rejects if the disposal takes longer than `ms` milliseconds. */
   #limit(promise: Promise<unknown>, ms: number, entry?: Entry): Promise<unknown> {
     const { ticker } = this.#parts;
     return new Promise((resolve, reject) => {
       const timeout = ticker.startTimeout(ms, () => {
-        reject(new Error(`Cannot dispose ${entry?.place ?? "the services"}: it took longer than ${Math.round(ms)} ms`));
+        reject(
+          new Error(
+            `Cannot dispose ${entry?.place ?? "the services"}: the disposal took longer than ${Math.round(ms)} ms`,
+          ),
+        );
       });
       promise.then(resolve, reject).finally(() => ticker.cancel(timeout));
     });

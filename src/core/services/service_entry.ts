@@ -4,6 +4,7 @@
  * @module
  */
 import { quote } from "../../protocol/errors.ts";
+import { show } from "../call/known_options.ts";
 import { isStrayPromise } from "../../protocol/promises.ts";
 import { type Definition, type ServiceCall, toDefinition } from "../call/container.ts";
 import type { Lifetime, Service } from "../call/service.ts";
@@ -85,6 +86,6 @@ export function readKey(name: string, { key }: Definition, call: ServiceCall): E
   const state = found === ""
     // Reject an empty key. Otherwise all callers without an id would share one value.
     ? "an empty string; return a key, or undefined for a value that lives for one call"
-    : `${isStrayPromise(found) ? "a promise" : quote(found)}; return a string`;
+    : `${isStrayPromise(found) ? "a promise" : show(found)}; return a string`;
   throw new TypeError(`Cannot get the key of service ${quote(name)}: per returned ${state}`);
 }

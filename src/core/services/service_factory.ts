@@ -7,7 +7,7 @@ import { quote } from "../../protocol/errors.ts";
 import { type Definition, findInternals } from "../call/container.ts";
 import type { Context } from "../call/context.ts";
 import { INTERNALS } from "../call/internals.ts";
-import { checkOptions, type KnownOptions } from "../call/known_options.ts";
+import { checkOptions, type KnownOptions, show } from "../call/known_options.ts";
 import type { Lifetime, Service, ServiceEnd } from "../call/service.ts";
 import { bind, getService } from "./service_binding.ts";
 
@@ -151,16 +151,16 @@ export function service<T>(
   checkOptions(`make service ${quote(name)}`, options, typeof Object(options).per === "function" ? KEYED : UNKEYED);
   const { per = "server", dispose, uses = [], idleMs = 600_000, max = 1000 } = options;
   const refuse = (state: string) => new TypeError(`Cannot make service ${quote(name)}: ${state}`);
-  if (typeof name !== "string" || !name) throw refuse("it has no name");
+  if (typeof name !== "string" || !name) throw refuse("the name is not a non-empty string");
   if (typeof make !== "function") throw refuse("make is not a function");
   if (per !== "server" && per !== "call" && typeof per !== "function") {
-    throw refuse(`per is ${quote(per)}; it must be "server", "call" or a function that returns a key`);
+    throw refuse(`per is ${show(per)}; it must be "server", "call" or a function that returns a key`);
   }
   // Check the type, because the sum of a time and a string is a string, and the value would never be disposed.
   if (!(typeof idleMs === "number" && idleMs >= 0)) {
-    throw refuse("idleMs is negative or not a number; use a number of milliseconds");
+    throw refuse(`idleMs is ${show(idleMs)}; it must be a number of at least 0`);
   }
-  if (!(typeof max === "number" && max >= 1)) throw refuse("max is below 1 or not a number; use a number from 1");
+  if (!(typeof max === "number" && max >= 1)) throw refuse(`max is ${show(max)}; it must be a number of at least 1`);
   const definition: Definition = {
     lifetime: typeof per === "function" ? "key" : per,
     key: typeof per === "function" ? per : undefined,

@@ -21,7 +21,8 @@ export type OutputPart = Parameters<OutputGuard>[2];
 /**
  * Checks everything that a client receives from a handler: the encoded value, errors, log messages and progress
  * messages. Returns a changed value, or `undefined` to leave the value unchanged. Throw a `ToolError` to refuse the
- * call with a message for the model. If the guard throws for a log or progress message, only this message is not sent.
+ * call with a message for the model. If the guard throws for a log or progress message, the server drops this message,
+ * and the handler continues.
  *
  * `part` states what `output` is:
  *
@@ -39,12 +40,12 @@ export type OutputGuard<O = unknown, S = NoServices> = (
 /** Guards for the input and the output. The guards in a list run in the order of the list. */
 export interface Guards<I = unknown, O = unknown, SI = NoServices, SO = NoServices> {
   /**
-   * Input guards. They run after the input was validated and before services are created, so they cannot use services
-   * that live for one call.
+   * Input guards, which run after the input was validated and before services are created. Therefore input guards
+   * cannot use services that live for one call.
    */
   readonly input?: readonly InputGuard<I, SI>[];
   /**
-   * Output guards. They run after the encoders, and before the output is validated and copied to text. Output guards
+   * Output guards, which run after the encoders, and before the output is validated and copied to text. Output guards
    * also check the handler's errors, log messages and progress messages.
    */
   readonly output?: readonly OutputGuard<O, SO>[];
@@ -93,7 +94,7 @@ export type Filter = (
 export interface FilteredResult {
   /** Kind and name of the handler for error messages, such as `tool "add"`. */
   readonly place: string;
-  /** The form of the text that copies structured content. */
+  /** The format of the text copy of structured content. */
   readonly text?: TextCopy;
   /** Media type of a resource. `undefined` for tools and prompts. */
   readonly mimeType?: string;
@@ -105,18 +106,16 @@ export interface HandlerGuards {
   readonly output?: readonly ((output: never, ctx: Context<never>, part: OutputPart) => unknown)[];
 }
 
-/** The rules for {@linkcode Guards}. */
 export const GUARDS: KnownOptions<keyof Guards> = {
   names: { input: "functions", output: "functions" },
   hints: { before: "input", after: "output" },
 };
 
-/** The rule for the `encoders` option. */
 export const ENCODERS: OptionRule = {
   findProblem(value) {
     const isEncoder = (each: unknown) =>
       [Object(each).test, Object(each).encode].every((part) => typeof part === "function");
-    if (!Array.isArray(value)) return "is not a list; it must be a list of encoders";
+    if (!Array.isArray(value)) return "must be a list; write it in brackets";
     if (!Array.from(value).every(isEncoder)) {
       return "contains an item without test() and encode(); each encoder needs both";
     }

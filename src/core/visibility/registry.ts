@@ -44,12 +44,11 @@ export class Registry {
     this.methods = toMethods(this.#compiled);
   }
 
-  /** Capabilities that the server declares. */
   get capabilities(): Record<string, Readonly<Record<string, unknown>>> {
     return Object.assign({}, ...[...this.#compiled.values()].map((compiled) => compiled.capabilities));
   }
 
-  /** The handlers that were passed to `add`, without the handlers that these handlers have added. */
+  /** The handlers that were passed to `add`, except for handlers that another handler adds too. */
   get handlers(): readonly Handler[] {
     const also = new Set(this.#handlers.flatMap((handler) => withAlso(handler).slice(1)));
     return this.#handlers.filter((handler) => !also.has(handler));
@@ -61,7 +60,7 @@ export class Registry {
   }
 
   /**
-   * Tests whether the server has declared to clients that it notifies them of changes to a list.
+   * Tests whether the server has declared that it notifies clients of changes to a list.
    *
    * @throws {TypeError} if no list has this name.
    */
@@ -182,7 +181,7 @@ export function withAlso(handler: Handler): readonly Handler[] {
     return [handler, ...also, ...extensions?.also ?? []];
   }
   throw new TypeError(
-    "Cannot add a handler: it was not created by tool(), resource(), prompt() or extension(), or it is a copy; " +
+    "Cannot add a handler: it was not created by a function such as tool(), or it is a copy; " +
       "pass all options to the function that creates the handler",
   );
 }
@@ -224,7 +223,8 @@ export function toSelectionKey(selected: Handler | HandlerSelector, registry: Re
   if (typeof name !== "string" || !name) {
     throw new TypeError(`Cannot select handlers by ${kind}: the value is not a name; pass one name as a string`);
   }
-  // Reject the URI only if a known template or provider serves it, because other handlers may be added later.
+  // Reject the URI only if a known template or provider serves the URI. An unknown URI is accepted, because its
+  // resource may be added later.
   const isUri = kind === "resource" && !registry.find(kind, name) && !/[{}]/.test(name);
   const pattern = isUri && registry.findPattern(name);
   if (!pattern) return `${kind} ${JSON.stringify(name)}`;

@@ -50,7 +50,7 @@ export function wrapRun(options: SteppedOptions, place: string): Run {
     const wrap: WrapRun | undefined = Object(options[name])[INTERNALS]?.[name];
     if (!wrap) {
       throw new TypeError(
-        `Cannot make ${place}: ${name} is not a step; create it with a function from @x/mcp/handlers`,
+        `Cannot make ${place}: ${name} was not created by ${name}(); use ${name}() from @x/mcp/handlers`,
       );
     }
     run = wrap(run, options);

@@ -21,7 +21,7 @@ export function handOver(entry: string): void {
 
 function explain(error: unknown): never {
   const problem = findProblem(error);
-  // The explanations name permissions and the cache of Deno, so they do not apply to other runtimes.
+  // The explanations apply only to Deno, because they name Deno's permissions and cache.
   if (!deno || problem === undefined) throw error;
   console.error(`Cannot start the CLI: ${problem}`);
   return deno.exit(1);

@@ -256,7 +256,8 @@ export interface RefuseRequestOptions {
   /** Additional reason, which only `observer.auth` receives. */
   readonly detail?: string;
   /**
-   * Error for `observer.fault`. Set it if the caller did not cause the refusal. The client does not receive the error.
+   * Error for `observer.fault`. Set `cause` if the caller did not cause the refusal. The client does not receive the
+   * error.
    */
   readonly cause?: unknown;
   /** Milliseconds after which the client may retry, for status 429 or 503. Defaults to 1000. */

@@ -47,7 +47,7 @@ export interface AttributeInternals {
    */
   readonly lacksSessions: boolean;
   readonly options: AttributeOptions;
-  /** Creates the extension that the handler at `place` registers. `undefined` if the handler registers none. */
+  /** Creates the extension that the handler at `place` registers. `undefined` if the handler registers no extension. */
   readonly register?: (place: string) => Handler;
   /**
    * Combines the attributes of one handler. `options` are the handler's options. Throws if a value is not an attribute,
@@ -76,7 +76,7 @@ export interface AttributeOptions {
    */
   readonly list?: Meta;
   /**
-   * Whether the client must have declared the extension. If the client did not, the call fails with code -32021 (HTTP
+   * Whether the client must have declared the extension. For any other client, the call fails with code -32021 (HTTP
    * 400), and the handler does not run. Defaults to `false`.
    */
   readonly required?: boolean;

@@ -108,8 +108,8 @@ class ServerObserving implements Observing {
   reachNamed(message: string): string | undefined {
     const [, list = ""] = /\(([a-z]+\.\w+(?:, [a-z]+(?:\.\w+)?)*)\)/.exec(message) ?? [];
     const names = list.split(", ").filter((name) => this.#isLimit(name));
-    // Skip limits in `REPORTED`, because they were already reported when they were reached, and a handler may rethrow
-    // the error.
+    // Skip limits in `REPORTED`, because the server has already reported these limits, and a handler may rethrow the
+    // error.
     if (names.length === 1 && !REPORTED.test(names[0])) this.reach(names[0]);
     return names.find((name) => name === this.#reached) ?? names[0];
   }

@@ -17,7 +17,7 @@ import { requireScopes } from "./call/scopes.ts";
 export async function recheck(call: Call, core: Core, registry: Registry): Promise<void> {
   const method = registry.methods.get(call.method);
   if (!method) throw toUnknownMethod(call.method);
-  // Disable questions, because `allow` must not ask the client, as in the first lookup.
+  // Disable questions, because `allow` must not ask the client questions in any lookup.
   const { scopes, requires } = await call.withoutQuestions(() => find(call, method, core));
   if (scopes) requireScopes(core, call, scopes);
   if (requires) requireCapabilities(call.client.capabilities, requires, "run the call");

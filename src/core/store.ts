@@ -232,8 +232,8 @@ export interface Store {
 
 /**
  * A value in the store that expires soon after this process has ended, so that other processes notice the end. If this
- * process is blocked for longer than `ms` milliseconds, other processes assume that it has ended, although it is still
- * running. Therefore writes that two processes may make concurrently still need a `version`.
+ * process is blocked for longer than `ms` milliseconds, other processes assume that this process has ended. Therefore
+ * writes that two processes may make concurrently still need a `version`.
  */
 export interface Lease {
   /** Id of this process. */

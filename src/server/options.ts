@@ -139,7 +139,8 @@ export interface ServerOptions {
   /**
    * Whether `server.handlers.disable` and `enable`, called without the argument `callers`, apply to all instances that
    * share the store, and still apply after a restart. Defaults to `false`: the calls apply only to the process that
-   * makes them. While the store does not respond to a new instance, requests to its handlers fail with code -31503.
+   * makes them. If the store does not respond to a new instance, requests to the instance's handlers fail with code
+   * -31503.
    *
    * `createServer` throws a `TypeError` if this option is `true` and there is no `store`.
    */

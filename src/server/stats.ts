@@ -17,7 +17,7 @@ export interface ServerStats {
    * Number of running calls, including work passed to `ctx.defer`. Calls with a synchronous handler are not counted.
    */
   readonly running: number;
-  /** Number of calls that wait for a slot. */
+  /** Number of calls that wait in a queue before they run. */
   readonly waiting: number;
   /** Number of handlers that continue after the response to their call, such as the handlers of tasks. */
   readonly detached: number;

@@ -19,7 +19,7 @@ export interface ContainerParts {
   report(error: unknown, about?: { readonly method?: string; readonly subject?: string }): McpError;
 }
 
-/** State that all calls of one endpoint share. Refers to the endpoint's container. */
+/** State that all calls to one endpoint share, with a reference to the endpoint's container. */
 export interface ContainerHost {
   /** The container. Created when the first handler with services is added. */
   container?: Container;

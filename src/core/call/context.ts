@@ -241,8 +241,8 @@ export interface ForwardRetry {
 /** Details of a progress notification. */
 export interface ProgressOptions {
   /**
-   * The value of `progress` at which the work is complete. Without `total`, the client cannot show how much work is
-   * left.
+   * The value of `progress` at which the work is complete. By default, the total is unknown, and the client cannot show
+   * how much work is left.
    */
   readonly total?: number;
   /** A short human-readable message. */

@@ -25,7 +25,7 @@ export interface Lives {
   find(id: string): object | undefined;
   /** Calls `deliver` for each notification about the wanted topics. Returns a function that ends the subscription. */
   subscribe(id: string, wanted: WantedTopics, deliver: (published: Published) => void): () => void;
-  /** Stops all extensions, unless a request has started them. The next request starts the extensions again. */
+  /** Stops all extensions that no request has started. The next request starts the extensions again. */
   rest(): Promise<void>;
   /** Aborts the signals of all extensions, to announce that the server is closing. */
   stop(): void;

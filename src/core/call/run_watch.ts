@@ -33,8 +33,8 @@ const BLOCKING_MS = 50;
 const MAX_WARNINGS = 1000;
 
 /**
- * Number of microtasks after the end of a handler within which `await`, `Promise.all` and similar functions call `then`
- * on a promise that the handler passed to them.
+ * After a handler has ended, `await`, `Promise.all` and similar functions may still call `then` on its promises for
+ * this number of microtasks.
  */
 const LATE_TICKS = 3;
 

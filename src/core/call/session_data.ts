@@ -71,7 +71,8 @@ function isSame(data: unknown, copy: unknown): boolean {
   if (typeof copy !== "object" || copy === null || Array.isArray(data) !== Array.isArray(copy)) return false;
   const prototype: unknown = Object.getPrototypeOf(data);
   const isPlain = Array.isArray(data) || prototype === Object.prototype || prototype === null;
-  // Ignore `undefined` properties. JSON omits them, and a handler that reads an omitted property gets `undefined` too.
+  // Ignore `undefined` properties, because JSON omits such properties, and a handler that reads an omitted property
+  // gets `undefined` too.
   const copied = new Map(Object.entries(copy));
   return isPlain && Object.entries(data).every(([name, value]) => isSame(value, copied.get(name)));
 }

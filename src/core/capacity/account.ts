@@ -63,15 +63,15 @@ export interface PotOptions {
   readonly total: number;
   /** Maximum amount for one client. Defaults to `total`. */
   readonly share?: number;
-  /** Name of the limit on the total in observer events. Defaults to the pot's name. */
+  /** Limit that observer events name when the total is reached. Defaults to the pot's name. */
   readonly limitName?: string;
-  /** Name of the limit on the share in observer events. Defaults to `limitName`. */
+  /** Limit that observer events name when a client's share is reached. Defaults to `limitName`. */
   readonly shareName?: string;
   /** Maximum amount for all clients of one tenant together. */
   readonly perTenant?: number;
-  /** Name of the limit per tenant in observer events. Defaults to `limitName`. */
+  /** Limit that observer events name when `perTenant` is reached. Defaults to `limitName`. */
   readonly tenantName?: string;
-  /** Maximum amount that a client may use of this pot while the client uses the reserve of any pot. */
+  /** A client can use the reserve of a pot only if the client uses at most this amount of this pot. */
   readonly small?: number;
   /**
    * Whether holdings are evicted as soon as the pot or a share is full, as in a cache. Otherwise a holding is evicted
@@ -278,8 +278,8 @@ export class Holding {
   }
 
   /**
-   * Marks the holding as used by a client. If the client uses less of the pot than the client to which the holding is
-   * charged, the holding is charged to this client instead.
+   * Marks the holding as used by the client with `account`. If this client uses less of the pot than the client to
+   * which the holding is charged, charges the holding to `account` instead.
    */
   use(account: Account): void {
     const { root } = account;

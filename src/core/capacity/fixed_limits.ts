@@ -153,7 +153,7 @@ export interface FixedLimits {
     /**
      * Number of unread characters on one HTTP stream. The server also writes long texts to the runtime in chunks of
      * this size. A large result, or a handler that does not await its messages, can exceed this bound. If a stream has
-     * more than 16,384 unread characters, all of them count towards `memory` with two bytes per character.
+     * more than 16,384 unread characters, all unread characters count towards `memory` with two bytes each.
      *
      * Reason: a runtime copies each chunk into a separate buffer.
      *
@@ -171,8 +171,8 @@ export interface FixedLimits {
      */
     readonly writeMs: number;
     /**
-     * Number of resources that one subscription or one session can watch. Their URIs may have 256 characters on
-     * average.
+     * Number of resources that one subscription or one session can watch. The URIs of these resources may have 256
+     * characters on average.
      *
      * Reason: each watched resource counts towards `memory` with 100 bytes, and two bytes per character of the URI.
      *
@@ -215,7 +215,7 @@ export interface FixedLimits {
     /**
      * Total size of the events that the server stores for all sessions, in bytes, with two bytes per character. One
      * client may use all free bytes. These bytes do not count towards `memory`. With a store, an instance stores at
-     * most four times as many bytes, and one client may use a quarter of them.
+     * most four times as many bytes, and one client may use a quarter of these bytes.
      *
      * Reason: clients never request most of the events, so the events must not compete with calls for memory.
      *

@@ -123,8 +123,8 @@ export interface Limits {
     /**
      * Number of HTTP sessions whose state is in memory, in revisions with sessions. One client may have 256 such
      * sessions. In addition, the server remembers the ids of 256 ended sessions per client. If a client ends more
-     * sessions, the client's other sessions that are as old as its oldest ended sessions end too, unless they were used
-     * in the last minute or are in memory.
+     * sessions, the server also ends the client's sessions that are as old as its oldest ended sessions, except for
+     * sessions that are in memory or were used in the last minute.
      *
      * Together: each session counts towards `memory` with 4 KiB, and eight bytes per character of the session id, which
      * has at most 16,384 characters. Ended sessions do not count, because together they use at most 30 MB.

@@ -24,8 +24,7 @@ export interface ReceivedBatch {
 }
 
 /**
- * Serves the messages in a batch. Returns their responses as one JSON array, or an empty reply if there are no
- * responses.
+ * Serves the messages in a batch. Returns the responses as one JSON array, or an empty reply if there are no responses.
  */
 export async function serveBatch(received: ReceivedBatch): Promise<Reply> {
   const { core, session, link, batch } = received;

@@ -53,8 +53,8 @@ export class SessionHome implements CallHome {
 
 export class LegacyCall extends Call {
   static readonly #model: LegacyCall = new LegacyCall(
-    { host: {} } as SessionHome, // Safe cast: the constructor reads only the host.
-    {} as Link, // Safe cast: the constructor does not read the link.
+    { host: {} } as SessionHome, // The cast is safe, because the constructor reads only the host.
+    {} as Link, // The cast is safe, because the constructor does not read the link.
     { kind: "request", id: 0, method: "", weight: 0 },
     { version: "", capabilities: {} },
   );

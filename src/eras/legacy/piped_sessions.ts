@@ -102,8 +102,8 @@ export class PipedSessions {
   accept(message: Readable, link: Link): Reply | Promise<Reply> {
     const session = this.#known.get(link.inFlight);
     if (session) return this.#server.serve(session, message, link);
-    // Without a session, only pass notifications to the connection: a notification, such as a cancellation, does not
-    // show to which era its call belongs.
+    // Without a session, pass notifications only to the connection, because a notification, such as a cancellation,
+    // does not show to which era its call belongs.
     if (message.kind === "notification") {
       this.#server.observe(message, link);
       return takeNotification(link.inFlight, message);

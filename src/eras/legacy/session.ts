@@ -199,8 +199,8 @@ export class Sessions {
   #add(id: string, opened: OpenedId, { link, shared, isEnding }: Adding): HttpSession | undefined {
     const { facts, mark, leftMs, data } = opened;
     if (shared?.isEnded) return void this.#table.ended.tell(mark.client, shared.cutoff);
-    // Two requests may open the same session concurrently. Both get the session that was added first. If that session
-    // has ended, neither request gets a session.
+    // Two requests may open the same session concurrently. Both requests get the session that was added first. If that
+    // session has ended, neither request gets a session.
     const raced = this.find(id, link);
     if (raced || this.#hasEnded(mark, shared)) return raced;
     if (!isEnding && this.#table.ending.has(id)) return;

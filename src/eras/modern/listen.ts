@@ -44,8 +44,9 @@ export async function listen(engine: Engine, call: Call): Promise<Reply> {
   const _meta = { [META_SERVER]: engine.core.info, ...subscription, ...Object(result._meta) };
   const text = toSuccess(id, JSON.stringify({ resultType: "complete", ...result, _meta }));
   if (link.http) return { text };
-  // On stdio and sockets, the server cannot close a single response, so it sends the end both as a result and as a
-  // notification. The result comes first, because a client may discard its request when it receives the cancellation.
+  // On stdio and sockets, the server cannot close a single response, so the server reports the end with both a result
+  // and a notification. The result comes first, because a client may discard its request when it receives the
+  // cancellation.
   link.send(text);
   link.send(toNotification("notifications/cancelled", { requestId: id, reason: "closing", _meta: subscription }));
   return {};
@@ -98,8 +99,8 @@ export function endsWithResult({ why }: Call): boolean {
 }
 
 /**
- * Opens a subscription. Resolves to a result if the server ends the subscription, and to `undefined` if the client ends
- * the subscription.
+ * Opens a subscription. When the subscription has ended, resolves to its result, or to `undefined` if the client gets
+ * no result.
  */
 async function open(engine: Engine, call: Call): Promise<Result | undefined> {
   const { link } = call;
@@ -148,7 +149,7 @@ interface Read {
   readonly granted: Params;
 }
 
-// Ask the extensions which of the requested topics they grant. Like other calls, the call takes a slot until the
+// Asks the extensions which of the requested topics they grant. Like other calls, the call takes a slot until the
 // extensions have decided.
 async function grant(
   engine: Engine,

@@ -17,8 +17,8 @@ export interface ModernHome extends CallHome {
 
 export class ModernCall extends Call {
   static readonly #model: ModernCall = new ModernCall(
-    { host: {} } as ModernHome, // Safe cast: the constructor reads only the host.
-    {} as Link, // Safe cast: the constructor does not read the link.
+    { host: {} } as ModernHome, // The cast is safe, because the constructor reads only the host.
+    {} as Link, // The cast is safe, because the constructor does not read the link.
     { kind: "request", id: 0, method: "", weight: 0 },
     { version: "", capabilities: {} },
   );

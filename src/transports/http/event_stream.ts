@@ -154,8 +154,8 @@ export class EventStream {
       this.#moved = false;
       this.#since = now;
     } else if (!this.#outbox.length && !this.#isEnded) {
-      // Subtract two intervals: the silence may have started up to one interval before `#since`, and the next check
-      // comes one interval later.
+      // Subtract two intervals, because the silence may have started up to one interval before `#since`, and the next
+      // check comes one interval later.
       if (now - this.#since >= heartbeatMs - 2 * checkIntervalMs) this.comment();
     } else if (now - this.#since >= writeMs) {
       this.#owner.core.observing?.reach("streams.writeMs");

@@ -89,7 +89,7 @@ export class LargeBodies {
             this.#list(body, account, lose);
             await body.turn.begun;
           }
-          // The body may have been rejected while it waited for its turn, to make room for other bodies.
+          // While the body waited for its turn, the server may have rejected the body to make room for other bodies.
           return body.refusal ?? buffer.lend();
         }
         const from = body.size;

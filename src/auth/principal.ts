@@ -20,7 +20,7 @@ export interface CallerFacts {
    * expire.
    */
   readonly expiresAt?: number;
-  /** Any other fact for handlers, which read it from the field of the same name in `ctx.principal`. */
+  /** Any other fact. Handlers read the fact from the field of the same name in `ctx.principal`. */
   readonly [key: string]: unknown;
 }
 

@@ -45,7 +45,7 @@ export interface KeyedCall {
 
 /** The turn of one call. On this instance, calls with the same key run one after the other. */
 interface Turn {
-  /** The input of the running handler, which may run on another instance. `undefined` until the handler starts. */
+  /** The input with which the handler runs, on this or another instance. `undefined` until the input is known. */
   input?: Fingerprint;
   /** Settles when the input of the running handler is known. */
   readonly running: PromiseWithResolvers<void>;
@@ -260,8 +260,8 @@ async function repeat(keyed: KeyedCall, { input, result, type }: KeptRecord): Pr
   const { client, home, internal } = call;
   if (!isSame(input, keyed.input)) throw toConflict(keyed);
   if (type === undefined) return toCopy(result);
-  // An internal call is a call by the extension that created the handle. It calls the handler again, for example if the
-  // instance that first ran the handler has ended.
+  // An internal call comes from the extension that created the handle. The extension calls the handler again, for
+  // example if the instance that first ran the handler has ended.
   if (internal) {
     call.identifyEffects(token);
     return await start();

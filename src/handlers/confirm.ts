@@ -43,7 +43,7 @@ export async function runConfirmed(
 
 async function ask(ctx: Context<never>, name: string, message: string): Promise<{ readonly action: string }> {
   try {
-    // `singleUse`: consent to one run must not count as consent to a later run.
+    // Set `singleUse`, because consent to one run must not count as consent to a later run.
     return await ctx.elicit("tool.confirm", { message, schema: { type: "object", properties: {} }, singleUse: true });
   } catch (error) {
     if (!isMcpError(error) || isQuestion(error) || ctx.signal.aborted) throw error;

@@ -96,7 +96,7 @@ const KINDS: readonly Kind[] = [
     is: (value, tag) => ArrayBuffer.isView(value) || /^(Shared)?ArrayBuffer$/.test(tag),
     encode: (encoder, value, { path }) => encoder.toMedia(toBytes(value), { path }),
   },
-  // Both tags are needed, because one runtime tags a `File` as `Blob`.
+  // Test for both tags, because one runtime tags a `File` as `Blob`.
   encodeTag<Blob>(/^(Blob|File)$/, (encoder, value, place) => encoder.readBlob(value, place)),
   encodeTag<Response>(/^Response$/, (encoder, value, place) => encoder.readResponse(value, place)),
   encodeTag<ReadableStream>(/^ReadableStream$/, (encoder, value, place) => encoder.readStream(value, place)),

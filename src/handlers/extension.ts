@@ -56,7 +56,8 @@ export type InferParams<P extends Schema> = Schema extends P ? Params : Infer<P>
 /** The definition of an extension's method. */
 export interface ExtensionMethod<P extends Schema = Schema> {
   /**
-   * Schema of the parameters, which must be an object. The parameters do not contain `_meta`. Defaults to any object.
+   * Schema of the parameters. The schema must describe an object. The parameters do not contain `_meta`. Defaults to
+   * any object.
    */
   readonly params?: P;
   /**
@@ -76,7 +77,10 @@ export interface ExtensionMethod<P extends Schema = Schema> {
 
 /** A notification that clients send and an extension handles. */
 export interface ExtensionNotification<P extends Schema = Schema> {
-  /** Schema of the parameters, which must be an object. Notifications that do not match the schema are dropped. */
+  /**
+   * Schema of the parameters. The schema must describe an object. Notifications that do not match the schema are
+   * dropped.
+   */
   readonly params?: P;
   /**
    * Handles the notification. Unexpected errors only go to `observer.fault`, because a notification has no response.
@@ -395,7 +399,7 @@ interface Form {
   readonly params?: Schema;
   readonly subject?: string;
   readonly quota?: Quota;
-  // `never`, because each function has its own type of parameters, which its schema validates.
+  // The type of `params` is `never`, because each function has its own type of parameters, which its schema validates.
   readonly run: (params: never, ctx: Context, server: ExtensionServer | undefined) => unknown;
 }
 

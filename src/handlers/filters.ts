@@ -1,5 +1,5 @@
 /**
- * Runs the guards and encoders around a handler. Loaded with the first call that needs them, by `value_room.ts`.
+ * Runs the guards and encoders around a handler. Loaded by `value_room.ts` when a call first needs guards or encoders.
  *
  * @module
  */
@@ -69,7 +69,7 @@ async function passInput(given: unknown, guards: HandlerGuards | undefined, ctx:
       const remedy = "throw a ToolError to refuse the call, or return nothing to let it pass";
       throw new TypeError(`Cannot guard the input: a guard returned ${passed}; ${remedy}`);
     }
-    // `null` replaces the value too.
+    // Only `undefined` keeps the value. `null` replaces it.
     if (passed !== undefined) value = passed;
   }
   return value;
@@ -147,7 +147,7 @@ class OutputGuards {
     const all = [...this.#own.map((guard) => ({ guard, ctx })), ...this.#outer.map((guard) => ({ guard, ctx: call }))];
     for (const { guard, ctx } of all) {
       const passed = await guard(value, ctx, part);
-      // `null` replaces the value too, so that a guard can remove a secret.
+      // Only `undefined` keeps the value. `null` replaces it, so that a guard can remove a secret.
       if (passed !== undefined) value = passed;
     }
     return value;

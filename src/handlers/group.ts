@@ -13,7 +13,7 @@ import type { Middleware } from "../core/call/middleware.ts";
 import { withAlso } from "../core/visibility/registry.ts";
 import { readVerdict } from "../core/call/verdict.ts";
 
-/** Options of a group. All are optional. */
+/** Options of a group. All options are optional. */
 export interface GroupOptions {
   /**
    * Middleware for all handlers of the group. It runs around the handlers' own middleware. The first middleware is the

@@ -103,7 +103,7 @@ export interface PromptOptions<I extends Schema, S extends Services = NoServices
   readonly complete?: Completers<ArgumentNames<I>, ServiceValues<S>>;
   /** Icons that clients show in lists. */
   readonly icons?: readonly Icon[];
-  /** Metadata for programs, which lists contain as `_meta`. */
+  /** Metadata for programs. Lists contain this metadata as `_meta`. */
   readonly _meta?: Meta;
   /** Middleware for this prompt. The first middleware is the outermost. */
   readonly use?: readonly Middleware[];
@@ -131,14 +131,15 @@ export interface PromptOptions<I extends Schema, S extends Services = NoServices
   readonly allow?: Allow<SharedServiceValues<S>>;
   /**
    * Scopes that the caller must have, such as `["notes:write"]`. A request from any other caller fails with code
-   * -31403, and over HTTP with status 403. Use `allow` to hide the handler too. Defaults to none.
+   * -31403, and over HTTP with status 403. Use `allow` to hide the handler too. By default, no scopes are required.
    */
   readonly scopes?: readonly string[];
   /**
    * Capabilities that the client must have declared, such as `["elicitation"]`. A call from any other client fails
    * before the handler runs, with code -32021, and over HTTP with status 400.
    *
-   * Defaults to none: a call then fails only if the handler uses a capability that the client lacks.
+   * By default, no capabilities are required. A call then fails only if the handler uses a capability that the client
+   * lacks.
    */
   readonly requires?: readonly Requirement[];
   /**
@@ -158,7 +159,8 @@ export interface PromptOptions<I extends Schema, S extends Services = NoServices
   readonly run: (input: Infer<I>, ctx: Context<ServiceValues<S>>) => PromptReturn | Promise<PromptReturn>;
 }
 
-// `Object.assign` instead of a spread, because bundlers do not remove an unused spread, which could run a getter.
+// Use `Object.assign` instead of a spread. Bundlers do not remove an unused spread, because spreading could run a
+// getter.
 const OPTIONS: KnownOptions<keyof PromptOptions<Schema>> = {
   names: /* @__PURE__ */ Object.assign({}, HANDLER, DESCRIPTION, { input: true, complete: true, run: true } as const),
   hints: /* @__PURE__ */ Object.assign(

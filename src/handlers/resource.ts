@@ -65,14 +65,15 @@ export interface ResourceCommonOptions<S extends Services = NoServices, Input = 
   readonly allow?: ResourceAllow<Input, SharedServiceValues<S>>;
   /**
    * Scopes that the caller must have, such as `["notes:write"]`. A request from any other caller fails with code
-   * -31403, and over HTTP with status 403. Use `allow` to hide the handler too. Defaults to none.
+   * -31403, and over HTTP with status 403. Use `allow` to hide the handler too. By default, no scopes are required.
    */
   readonly scopes?: readonly string[];
   /**
    * Capabilities that the client must have declared, such as `["elicitation"]`. A read by any other client fails before
    * the handler runs, with code -32021, and over HTTP with status 400.
    *
-   * Defaults to none: a read then fails only if the handler uses a capability that the client lacks.
+   * By default, no capabilities are required. A read then fails only if the handler uses a capability that the client
+   * lacks.
    */
   readonly requires?: readonly Requirement[];
   /**
@@ -184,7 +185,8 @@ export interface ResourceProviderOptions<S extends Services = NoServices> extend
   readonly read: (uri: string, ctx: Context<ServiceValues<S>>) => ResourceReturn | Promise<ResourceReturn>;
 }
 
-// `Object.assign` instead of a spread, because bundlers do not remove an unused spread, which could run a getter.
+// Use `Object.assign` instead of a spread. Bundlers do not remove an unused spread, because spreading could run a
+// getter.
 const RESOURCE = /* @__PURE__ */ Object.assign(
   { mimeType: true, ttlMs: true, cacheScope: ["public", "private"], read: true } as const,
   HANDLER,
@@ -268,7 +270,7 @@ export type ResourceOf<
  */
 export type TemplateText = `${string}{${string}}${string}`;
 
-/** A resource, a template or a provider for `handlers`. Tests can read it directly. */
+/** A resource, a template or a provider for `handlers`. Tests can call `read` directly. */
 export interface Resource<Input = never, S = never> extends Handler {
   /** The `read` function from the options, without validation. */
   readonly read: (input: Input, ctx: Context<S>) => unknown;

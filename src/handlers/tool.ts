@@ -114,8 +114,8 @@ export interface ToolOptions<
   /** Description for the model, which uses it to decide whether to call the tool. */
   readonly description?: string;
   /**
-   * Schema of the arguments, which must be an object. Without `input`, `run` gets an empty object, even if the client
-   * sends arguments.
+   * Schema of the arguments. The schema must describe an object. Without `input`, `run` gets an empty object, even if
+   * the client sends arguments.
    */
   readonly input?: I;
   /**
@@ -136,7 +136,7 @@ export interface ToolOptions<
   readonly annotations?: ToolAnnotations;
   /** Icons that clients show in lists. */
   readonly icons?: readonly Icon[];
-  /** Metadata for programs, which lists contain as `_meta`. */
+  /** Metadata for programs. Lists contain this metadata as `_meta`. */
   readonly _meta?: Meta;
   /** Middleware for this tool. The first middleware is the outermost. */
   readonly use?: readonly Middleware[];
@@ -172,14 +172,15 @@ export interface ToolOptions<
   readonly allow?: Allow<SharedServiceValues<S>>;
   /**
    * Scopes that the caller must have, such as `["notes:write"]`. A request from any other caller fails with code
-   * -31403, and over HTTP with status 403. Use `allow` to hide the handler too. Defaults to none.
+   * -31403, and over HTTP with status 403. Use `allow` to hide the handler too. By default, no scopes are required.
    */
   readonly scopes?: readonly string[];
   /**
    * Capabilities that the client must have declared, such as `["elicitation"]`. A call from any other client fails
    * before the handler runs, with code -32021, and over HTTP with status 400.
    *
-   * Defaults to none: a call then fails only if the handler uses a capability that the client lacks.
+   * By default, no capabilities are required. A call then fails only if the handler uses a capability that the client
+   * lacks.
    */
   readonly requires?: readonly Requirement[];
   /**

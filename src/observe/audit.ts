@@ -1,5 +1,5 @@
 /**
- * An audit log, which records each call before it runs, and the outcome of the call.
+ * Writes an audit log: a record of each call before its handler runs, and a record of the call's outcome.
  *
  * @module
  */

@@ -182,7 +182,7 @@ export class Keeper {
     return shelf;
   }
 
-  // The limit on the bytes of the tool's kept results, which all tenants share.
+  // Returns the limit on the bytes of the tool's kept results. All tenants share this limit.
   #toPot(account: Account): Pot {
     return account.pot({ name: "handler.keepBytes", of: this.#start, total: this.#keepBytes, isCache: true });
   }

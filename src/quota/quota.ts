@@ -161,7 +161,7 @@ interface Parts {
   readonly large?: LargeResults;
 }
 
-/** Returns the runner's methods that enforce the limits, which replace the methods of the given runner. */
+/** Returns methods that enforce the limits. They replace the methods of `runner`. */
 function limited(runner: Runner, { options, handler: { place }, state, core, large }: Parts): Partial<Runner> {
   const { buckets, sharedRate, places } = state;
   const { shared } = core;

@@ -106,7 +106,7 @@ const UNKNOWN = {};
  * instances.
  */
 export function toClientKey({ link: { account, http } }: Call): ClientKey {
-  // All calls on a connection have the same account, and so do their nested reads of resources.
+  // All calls on a connection have the same account. A nested read of a resource has the account of its outer call.
   return account.key ?? (http ? UNKNOWN : account);
 }
 

@@ -134,9 +134,9 @@ interface Kept {
 interface CacheBounds {
   readonly ttlMs: number;
   readonly bytes: number;
-  /** Minimum number of bytes that are counted for a result, which limits the number of results. */
+  /** Minimum number of bytes that are counted for a result, to limit the number of results. */
   readonly least: number;
-  /** Name of the limit for `bytes`, which distinguishes the limit of this cache from the limits of other caches. */
+  /** Name of the limit for `bytes`. The name distinguishes this limit from the limits of other caches. */
   readonly pot: string;
 }
 

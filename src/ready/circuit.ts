@@ -12,7 +12,7 @@ import { isFailure, type SelectErrors } from "./failures.ts";
 import { checkNumbers } from "./numbers.ts";
 import { makeStep, type SteppedRun } from "./step.ts";
 
-/** Options of {@linkcode circuit}. All are optional. */
+/** Options of {@linkcode circuit}. All options are optional. */
 export interface CircuitOptions {
   /** Number of consecutive failures that open the circuit. Defaults to 5. */
   readonly failures?: number;

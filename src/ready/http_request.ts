@@ -152,7 +152,7 @@ async function readBody(response: Response, maxBytes: number): Promise<Uint8Arra
   let size = 0;
   for await (const chunk of response.body ?? []) {
     size += chunk.length;
-    // Throwing ends the loop, which cancels the body stream.
+    // The error ends the loop, and the end of the loop cancels the body stream.
     if (size > maxBytes) {
       throw new ToolError(`Cannot read the response: it is larger than ${maxBytes} bytes (maxBytes)`);
     }

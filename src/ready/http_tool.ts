@@ -40,7 +40,8 @@ export interface HttpLimits {
   /** Maximum bytes of the response. Defaults to 1,048,576. */
   readonly maxBytes?: number;
   /**
-   * Hosts on this machine or on a private network that requests can reach, such as `localhost:8080`. Defaults to none.
+   * Hosts on this machine or on a private network that requests can reach, such as `localhost:8080`. By default,
+   * requests can reach only public hosts.
    */
   readonly allowPrivate?: readonly string[];
 }

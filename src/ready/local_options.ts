@@ -27,7 +27,7 @@ export interface LocalOptions extends Omit<ResourceEntry, "uri" | "name" | "size
    * every caller is allowed.
    */
   readonly allow?: Allow;
-  /** Scopes that the caller must have, such as `["notes:read"]`. Defaults to none. */
+  /** Scopes that the caller must have, such as `["notes:read"]`. By default, no scopes are required. */
   readonly scopes?: readonly string[];
   /** Labels, such as `admin` for `server.handlers.disable({ tag: "admin" })`. Clients do not see labels. */
   readonly tags?: readonly string[];

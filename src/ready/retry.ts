@@ -11,7 +11,7 @@ import { isFailure, type SelectErrors } from "./failures.ts";
 import { checkNumbers } from "./numbers.ts";
 import { makeStep, type SteppedRun } from "./step.ts";
 
-/** Options of {@linkcode retry}. All are optional. */
+/** Options of {@linkcode retry}. All options are optional. */
 export interface RetryOptions {
   /** Maximum number of runs, including the first run. Defaults to 3. */
   readonly attempts?: number;
@@ -40,9 +40,9 @@ const OPTIONS: KnownOptions<keyof RetryOptions> = {
 };
 
 /**
- * Creates retries for the `retry` option of a tool. If `run` fails, it runs again after a random delay. It does not run
- * again if the call was cancelled, has sent a request to the client or has used `ctx.once`, or if the delay would
- * exceed the call's timeout.
+ * Creates retries for the `retry` option of a tool. If `run` fails, the library calls `run` again after a random delay.
+ * The library does not call `run` again if the call was cancelled, has sent a request to the client or has used
+ * `ctx.once`, or if the delay would exceed the call's timeout.
  *
  * ```ts
  * import { createServer, tool } from "@x/mcp";

@@ -93,7 +93,7 @@ const INLINE = 16_384;
 const PART_BYTES = 60_000;
 /** Maximum number of parts per commit. Deno KV allows 819,200 bytes per commit. */
 const COMMIT_PARTS = 10;
-/** Maximum number of keys in a call of `getMany`, which Deno KV limits. */
+/** Maximum number of keys per call of `getMany` in Deno KV. */
 const READ_KEYS = 10;
 /**
  * Maximum number of log entries that one commit removes. An entry has up to 20 keys, and Deno KV allows 1,000 changes
@@ -284,7 +284,7 @@ class DenoKvEngine implements StoreEngine {
       const from = Math.max(after + 1, head.first);
       const count = Math.min(limit, head.last - from + 1);
       const entries: {
-        /** Position in the log, which starts at 1. */
+        /** Position in the log, starting at 1. */
         readonly id: number;
         /** The text that was appended. */
         readonly value: string;

@@ -154,7 +154,7 @@ export class InstanceState implements SharedState {
   readonly #pending = new Map<string, Promise<unknown>>();
   /** Ends of sessions that the store has not confirmed yet. */
   readonly ends: PendingEnds = new PendingEnds();
-  /** The pots. Created with the first session. */
+  /** The pots. Created when the first session is opened. */
   #pots?: Pots;
   /** Counts the resources that each tenant uses on all instances. Set if the instances share `limits.perTenant`. */
   #tenants?: TenantSums;
@@ -417,7 +417,7 @@ export class InstanceState implements SharedState {
   }
 
   /**
-   * Runs store operations, which `operation` names in reports. If one of them fails, reports the error to the observer
+   * Runs store operations. If a store operation fails, reports the error to the observer under the name `operation`,
    * and returns `undefined`.
    */
   async attempt<T>(operation: string, run: () => Promise<T>): Promise<T | undefined> {

@@ -46,8 +46,8 @@ export class PendingEnds {
   reserve(key: string, { account, pot, write }: Pick<PendingEnd, "account" | "pot" | "write">): boolean {
     if (this.#ends.has(key)) return true;
     this.#tidy();
-    // Make room by dropping the client's ends that the store has confirmed. They are kept only for a retry by the
-    // client, which may never come.
+    // Make room by dropping the client's ends that the store has confirmed, because the client may never retry their
+    // requests.
     if (!pot.hasShare(account)) this.#dropWritten(account);
     if (!pot.take(account)) return false;
     this.#ends.set(key, { account, pot, write });

@@ -15,8 +15,8 @@ import type { InformedRules, InstanceState } from "./instance_state.ts";
 
 interface StoredRules {
   /**
-   * Timestamp of the latest change, which grows with each change, even if a clock goes back. Shows which of two sets of
-   * rules is newer.
+   * Timestamp of the latest change. It grows with each change, even if a clock goes back, and shows which of two sets
+   * of rules is newer.
    */
   readonly at: number;
   /** The rules, oldest first, with at most one rule per key. */
@@ -188,8 +188,8 @@ export class RuleRecord implements InformedRules {
 
   async #write(key: string): Promise<void> {
     await this.#trunk?.load();
-    // Fail until the rules for all paths (the trunk's rules) are known. Otherwise a rule of this path could be dropped
-    // as if it had no effect, although it shows a handler that the trunk's rules hide.
+    // Fail until the trunk's rules, which apply to all paths, are known. Otherwise a rule that shows a handler on this
+    // path could be dropped as if it had no effect, although the trunk's rules hide the handler.
     if (this.#trunk && !this.#trunk.list) throw new Error(NO_TRUNK);
     for (let left = ATTEMPTS; left; left--) {
       const found = await this.#instances.get(key);

@@ -356,8 +356,8 @@ interface StoredState {
 const ATTEMPTS = 20;
 
 /**
- * Milliseconds that are added to the time to live of a mark of use. The server renews the mark only when it checks its
- * sessions, which happens every minute.
+ * Milliseconds that are added to the time to live of a mark of use, because the server renews the mark only once a
+ * minute, when it checks its sessions.
  */
 const TOUCH_MS = 120_000;
 

@@ -290,7 +290,7 @@ class SqliteEngine implements StoreEngine {
   }
 }
 
-/** Reads the random name of the file, which the first process that opens the file writes. */
+/** Reads the random name of the file. The first process that opens the file writes this name. */
 const FILE = "select id from mcp_files";
 
 function readFile(db: SqliteDatabase): unknown {

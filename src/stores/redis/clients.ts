@@ -20,7 +20,7 @@ export interface RedisClient {
 export interface RedisLink {
   /** Whether the connection is to a cluster, in which each key is on one of several nodes. */
   readonly isCluster: boolean;
-  /** Sends a command. `key` is one of the command's keys, which determines the node in a cluster. */
+  /** Sends a command. `key` is one of the command's keys. In a cluster, the key determines the node. */
   send(key: string, words: readonly string[]): Promise<unknown>;
   /** Subscribes to a channel. Calls `onText` for each message, and `onLost` when no more messages can arrive. */
   subscribe(channel: string, onText: (text: string) => void, onLost: (error?: unknown) => void): Promise<void>;

@@ -342,7 +342,7 @@ Deno.test({
 });
 
 Deno.test({
-  name: "the bundled script of apps is current, and has at most 4 KiB",
+  name: "the committed bundle of the apps script is current, and has at most 4 KiB",
   ignore: !isDeno, // the bundler and the files are Deno's
   async fn() {
     const { BRIDGE, bundleBridge } = await import("../release/app_bridge.ts");

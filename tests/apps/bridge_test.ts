@@ -64,38 +64,41 @@ const host = (then: string, context = "{}") =>
 /** Returns the source of a host that runs `then` once the handshake is complete. */
 const after = (then: string) => host(`if (message.method === "ui/notifications/initialized") { ${then} }`);
 
-bridge("an app starts the handshake after its scripts have run, and no request is sent before it", async () => {
-  const { told, sent } = await show(
-    `mcpApp.displayModes = ["inline", "fullscreen"];
+bridge(
+  "an app starts the handshake after its scripts have run, and sends no request before the handshake",
+  async () => {
+    const { told, sent } = await show(
+      `mcpApp.displayModes = ["inline", "fullscreen"];
     mcpApp.callTool("early", { a: 1 }).then(async (result) => {
       tell(result);
       tell((await mcpApp.ready).hostInfo.name, mcpApp.context.locale);
       end();
     });`,
-    host(
-      `if (message.method === "tools/call") post({ id: message.id, result: { structuredContent: { b: 2 } } })`,
-      `{ locale: "de" }`,
-    ),
-  );
-  assertEquals(told, [{ structuredContent: { b: 2 } }, ["h", "de"]]);
-  const asked = sent.filter(({ method }) => method !== "ui/notifications/size-changed");
-  assertEquals(asked, [
-    {
-      jsonrpc: "2.0",
-      id: 1,
-      method: "ui/initialize",
-      params: {
-        protocolVersion: "2026-01-26",
-        appInfo: { name: "An app", version: "1.0.0" },
-        appCapabilities: { availableDisplayModes: ["inline", "fullscreen"] },
+      host(
+        `if (message.method === "tools/call") post({ id: message.id, result: { structuredContent: { b: 2 } } })`,
+        `{ locale: "de" }`,
+      ),
+    );
+    assertEquals(told, [{ structuredContent: { b: 2 } }, ["h", "de"]]);
+    const asked = sent.filter(({ method }) => method !== "ui/notifications/size-changed");
+    assertEquals(asked, [
+      {
+        jsonrpc: "2.0",
+        id: 1,
+        method: "ui/initialize",
+        params: {
+          protocolVersion: "2026-01-26",
+          appInfo: { name: "An app", version: "1.0.0" },
+          appCapabilities: { availableDisplayModes: ["inline", "fullscreen"] },
+        },
       },
-    },
-    { jsonrpc: "2.0", method: "ui/notifications/initialized", params: {} },
-    { jsonrpc: "2.0", id: 2, method: "tools/call", params: { name: "early", arguments: { a: 1 } } },
-  ]);
-});
+      { jsonrpc: "2.0", method: "ui/notifications/initialized", params: {} },
+      { jsonrpc: "2.0", id: 2, method: "tools/call", params: { name: "early", arguments: { a: 1 } } },
+    ]);
+  },
+);
 
-bridge("events arrive in order, and a listener that is added late gets the latest event of the past", async () => {
+bridge("events arrive in order, and a listener that is added later gets the latest earlier event", async () => {
   const { told } = await show(
     `for (const name of ["partial", "input", "result", "cancelled"]) mcpApp.on(name, (value) => tell(name, value));
     const stop = mcpApp.on("partial", () => tell("stopped"));
@@ -124,7 +127,7 @@ bridge("events arrive in order, and a listener that is added late gets the lates
   ]);
 });
 
-bridge("the page gets the theme, the variables and the fonts of the host, and their changes", async () => {
+bridge("the page gets the host's theme, variables and fonts, and their changes", async () => {
   const { told } = await show(
     `const read = () => {
       const { style, dataset } = document.documentElement;
@@ -144,7 +147,7 @@ bridge("the page gets the theme, the variables and the fonts of the host, and th
   assertEquals(Object(told[2]).locale, "de");
 });
 
-bridge("requests of the host are answered, and the teardown waits until the page has saved its state", async () => {
+bridge("the app answers the host's requests, and the teardown waits until the page has saved its state", async () => {
   const { told, sent } = await show(
     `let tries = 0;
     mcpApp.on("teardown", async (reason) => {
@@ -174,7 +177,7 @@ bridge("requests of the host are answered, and the teardown waits until the page
   ]);
 });
 
-bridge("an error of the host keeps its code and data, also an error of the handshake", async () => {
+bridge("an error from the host keeps its code and data, also during the handshake", async () => {
   const { told } = await show(
     `mcpApp.readResource("test://a").catch(({ message, code, data }) => { tell(message, code, data); end(); });`,
     host(
@@ -191,7 +194,7 @@ bridge("an error of the host keeps its code and data, also an error of the hands
   assertEquals(refused.sent.length, 1);
 });
 
-bridge("only JSON-RPC messages from the window of the host are accepted", async () => {
+bridge("only JSON-RPC messages from the host's window are accepted", async () => {
   const { told } = await show(
     `const forged = { jsonrpc: "2.0", method: "ui/notifications/tool-result", params: { forged: true } };
     mcpApp.on("result", (result) => { tell(result); if (result.last) end(); });
@@ -211,7 +214,7 @@ bridge("only JSON-RPC messages from the window of the host are accepted", async 
   assertEquals(told, [{ last: true }]);
 });
 
-bridge("the size of a page is sent when it changes, and at no other time", async () => {
+bridge("the size of a page is sent only when it changes", async () => {
   const { sent } = await show(
     `document.body.style.margin = 0;
     document.body.style.height = "100px";

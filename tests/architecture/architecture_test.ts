@@ -7,7 +7,7 @@ const root = new URL("../../", import.meta.url);
 const ignore = typeof Deno === "undefined"; // Deno's linter provides the syntax tree.
 
 Deno.test({
-  name: "every file of the library follows the rules of its folder, and the core imports no package",
+  name: "every file of the library follows the rules for its folder, and the core imports no package",
   ignore,
   async fn() {
     const paths = [...await listSources("src/"), "mod.ts"];

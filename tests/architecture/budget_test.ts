@@ -6,7 +6,7 @@ import { listModules } from "./loaded_modules.ts";
 const ignore = typeof Deno === "undefined"; // The bundles are the same on every runtime.
 
 Deno.test({
-  name: `an HTTP server with one tool has at most ${BUNDLE_KIB} KiB minified`,
+  name: `an HTTP server with one tool has at most ${BUNDLE_KIB} KiB of minified code`,
   ignore,
   async fn() {
     const { bytes } = await weighServer("mod.ts");
@@ -27,7 +27,7 @@ for (
   ]
 ) {
   Deno.test({
-    name: `${entry} loads no package, and no module of the command line`,
+    name: `${entry} loads no package and no CLI module`,
     ignore,
     async fn() {
       const modules = await listModules(entry);

@@ -9,7 +9,7 @@ const root = new URL("../../", import.meta.url);
 const ignore = typeof Deno === "undefined"; // Deno's linter provides the syntax tree.
 
 Deno.test({
-  name: "the imports of the library have no cycle: values, types and literal import()",
+  name: "the library has no circular imports of values or types, or by literal import()",
   ignore,
   async fn() {
     const graph = new Map<string, readonly string[]>();
@@ -40,7 +40,7 @@ const imports: readonly (readonly [source: string, imports: readonly string[]])[
 
 for (const [source, found] of imports) {
   Deno.test({
-    name: `imports of a source are found: ${source.replaceAll("\n", " ⏎ ")}`,
+    name: `the search finds the imports in ${source.replaceAll("\n", " ⏎ ")}`,
     ignore,
     fn() {
       assertEquals(findImports("src/cli/a.ts", source), found);

@@ -33,7 +33,7 @@ const rooms: Readonly<Record<string, readonly string[]>> = {
 };
 
 Deno.test({
-  name: "the library loads on demand only the rooms in this list",
+  name: "the library loads only the listed rooms on demand",
   ignore,
   async fn() {
     const found: Record<string, readonly string[]> = {};

@@ -31,7 +31,7 @@ async function run(folder: string, args: string[]): Promise<string> {
 
 Deno.test({
   name:
-    "without the folder of the older revisions, and its import in src/library.ts, the project compiles and passes its tests",
+    "without the folder for the older revisions and its import in src/library.ts, the project compiles and passes its tests",
   ignore: typeof Deno === "undefined", // Deno checks and tests the copy
   async fn() {
     const folder = await Deno.makeTempDir({ prefix: "shape-" });

@@ -36,7 +36,7 @@ Deno.test({
 });
 
 Deno.test({
-  name: "every task of deno.json runs in a tier, or is listed with the reason why it is run manually",
+  name: "every task in deno.json runs in a tier, or is listed with the reason why it is run manually",
   ignore,
   async fn() {
     const steps = (await listSteps()).map(({ name }) => name.split(" ")[0]);
@@ -59,7 +59,7 @@ async function runTests(source: string): Promise<Awaited<ReturnType<typeof runSt
 }
 
 Deno.test({
-  name: "a step counts tests, and prints each failed test with the command that runs it alone",
+  name: "a step counts its tests, and prints each failed test with the command that runs this test alone",
   ignore,
   async fn() {
     const { passed, skipped, failures, skips } = await runTests(`
@@ -75,7 +75,7 @@ Deno.test({
 });
 
 Deno.test({
-  name: "a step fails if it ran no test, if a file cannot be loaded, and if it exceeds its time limit",
+  name: "a step fails if it runs no test, if a file cannot be loaded, and if it exceeds its time limit",
   ignore,
   async fn() {
     assertEquals((await runTests("export {};")).failures, ["x: again (it ran no test)"]);
@@ -86,7 +86,7 @@ Deno.test({
 });
 
 Deno.test({
-  name: "a step that prints its counts passes or fails by these counts and its exit code",
+  name: "a step that prints its counts passes or fails according to these counts and its exit code",
   ignore,
   async fn() {
     const judge = async (script: string) => {
@@ -104,7 +104,7 @@ Deno.test({
 });
 
 Deno.test({
-  name: "standard output and standard error of a step are recorded in the order in which they were written",
+  name: "a step's standard output and standard error are recorded in the order in which they were written",
   ignore,
   async fn() {
     const command = ["sh", "-c", "echo a; echo b >&2; echo c; echo d >&2"];

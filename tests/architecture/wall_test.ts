@@ -47,7 +47,7 @@ async function checkCopy(paths: readonly string[], tests: readonly string[] = []
 }
 
 Deno.test({
-  name: "no file of the library, no example and no test of the library imports the command line",
+  name: "no file, example or test of the library imports the CLI",
   ignore,
   async fn() {
     const graph = await readGraph(["src/", "tests/", "examples/"]);
@@ -64,7 +64,7 @@ Deno.test({
 });
 
 Deno.test({
-  name: "without src/cli/, the library and its tests compile, and its tests pass",
+  name: "without src/cli/, the library and its tests compile, and the tests pass",
   ignore,
   async fn() {
     const graph = await readGraph(["src/", "tests/", "examples/", "bench/"]);
@@ -85,7 +85,7 @@ Deno.test({
 });
 
 Deno.test({
-  name: "src/cli/ compiles with nothing but src/host.ts, src/kit/ and the entries with their imports",
+  name: "src/cli/ compiles with only src/host.ts, src/kit/ and the published entries with their imports",
   ignore,
   async fn() {
     const graph = await readGraph(["src/"]);

@@ -43,7 +43,7 @@ for (const [way, heading, most] of ways) {
 }
 
 Deno.test({
-  name: "the helpers of all ways are few, each helper runs, and no helper imports a step",
+  name: "all ways together have few helpers, each helper runs, and no helper imports a step",
   ignore,
   async fn() {
     const helpers = await readList("Shared helpers");

@@ -146,25 +146,28 @@ tenants("a change can reach the clients of one tenant or of all tenants", async 
   assertEquals(server.handlers.list(), []);
 });
 
-tenants("a service with a key has a value for each tenant, and a server-wide service is shared", async (start, join) => {
-  const all = service("all", () => new Array<string>());
-  const cart = service("cart", () => new Array<string>(), { per: (ctx) => ctx.principal?.id });
-  const buy = tool({
-    name: "buy",
-    services: { all, cart },
-    run: (_, { services }) => {
-      services.all.push("milk");
-      services.cart.push("milk");
-      return `${services.cart.length} of ${services.all.length}`;
-    },
-  });
-  const server = start({ handlers: () => [buy] });
-  const principal = { id: "ada" };
-  const [acme, bee] = [await join(server, "acme", { principal }), await join(server, "bee", { principal })];
-  assertEquals(textOf(await acme.callTool("buy")), "1 of 1");
-  assertEquals(textOf(await bee.callTool("buy")), "1 of 2");
-  assertEquals(textOf(await acme.callTool("buy")), "2 of 3");
-});
+tenants(
+  "a service with a key has a value for each tenant, and a server-wide service is shared",
+  async (start, join) => {
+    const all = service("all", () => new Array<string>());
+    const cart = service("cart", () => new Array<string>(), { per: (ctx) => ctx.principal?.id });
+    const buy = tool({
+      name: "buy",
+      services: { all, cart },
+      run: (_, { services }) => {
+        services.all.push("milk");
+        services.cart.push("milk");
+        return `${services.cart.length} of ${services.all.length}`;
+      },
+    });
+    const server = start({ handlers: () => [buy] });
+    const principal = { id: "ada" };
+    const [acme, bee] = [await join(server, "acme", { principal }), await join(server, "bee", { principal })];
+    assertEquals(textOf(await acme.callTool("buy")), "1 of 1");
+    assertEquals(textOf(await bee.callTool("buy")), "1 of 2");
+    assertEquals(textOf(await acme.callTool("buy")), "2 of 3");
+  },
+);
 
 tenants("closing the server ends the calls of all tenants", async (start, join) => {
   const { pass, open } = gate();

@@ -48,7 +48,7 @@ const endpoints: Readonly<
   rate: [() => reply("", "text/plain", 429), /got 429 text\/plain; retry later, or raise the server's limit/],
   crash: [() => reply("at x.js:1", "text/plain", 500), /got 500 text\/plain: at x\.js:1; check the server's log/],
   away503: [() => reply("", "text/plain", 503), /got 503 text\/plain; check the server's log/],
-  other: [(request) => answer(request, { id: "zzz", result: {} }), /Cannot use the response to zzz/],
+  other: [(request) => answer(request, { id: "zzz", result: {} }), /Cannot use the response: its id is zzz/],
   number: [(request) => answer(request, { result: 5 }), /Cannot read the result: 5 is not an object/],
   bare: [(request) => answer(request, { result: {} }), /the server supports no revision/],
   code: [(request) => answer(request, { error: { code: "x", message: 5 } }), /Cannot read the server's message/],

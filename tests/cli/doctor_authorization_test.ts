@@ -151,7 +151,7 @@ const rows: readonly {
     ],
   },
   {
-    title: "has another scheme",
+    title: "uses another scheme",
     parts: { scheme: "Token" },
     found: [/^note: challenge: the scheme of the WWW-Authenticate header is not Bearer: Token resource_metadata=/],
   },
@@ -215,7 +215,7 @@ const rows: readonly {
     found: [/^problem: query token: a token in the query string is read, and rejected as invalid, and logs/],
   },
   {
-    title: "prefers tokens of the query string",
+    title: "prefers tokens in the query string",
     parts: { before: byQuery },
     options: withToken,
     needsToken: true,
@@ -255,7 +255,7 @@ const rows: readonly {
     found: [/^note: metadata: there is no metadata at \S+\/mcp, where some clients look first$/],
   },
   {
-    title: "has two different documents",
+    title: "has two different metadata documents",
     parts: {
       challenge: { resource_metadata: `${origin}/meta` },
       resource: { authorization_servers: ["https://login.example"] },
@@ -269,7 +269,7 @@ const rows: readonly {
     ],
   },
   {
-    title: "has metadata at the root only",
+    title: "has metadata only at the root",
     parts: {
       challenge: {},
       resource: null,
@@ -312,7 +312,7 @@ const rows: readonly {
     found: [/^problem: metadata: the metadata at \S+ contains no usable authorization server$/],
   },
   {
-    title: "has wrong members in its metadata",
+    title: "has invalid members in its metadata",
     parts: { resource: { scopes_supported: "a b", bearer_methods_supported: ["header", "query"] } },
     found: [
       /^problem: metadata: scopes_supported of the metadata at \S+ is not an array of strings$/,
@@ -362,7 +362,7 @@ const rows: readonly {
     ],
   },
   {
-    title: "rejects the token of the user",
+    title: "rejects the user's token",
     parts: {},
     options: { headers: { authorization: "Bearer old" } },
     needsToken: true,

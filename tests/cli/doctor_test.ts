@@ -118,13 +118,13 @@ function withPreflight(change: (headers: Headers) => void): Broken["fetch"] {
 
 const broken: readonly Broken[] = [
   {
-    title: "never answers",
+    title: "never responds",
     fetch: hang,
     options: { timeoutMs: 30 },
     found: [/^problem: connection: the server did not respond within 0\.03 s$/],
   },
   {
-    title: "stops answering",
+    title: "stops responding",
     fetch: async (request, next) => {
       const body = await readBody(request);
       return ["server/discover", "initialize", undefined].includes(body?.method) ? next(request) : hang();
@@ -143,7 +143,7 @@ const broken: readonly Broken[] = [
     found: [/^problem: path: there is no MCP endpoint at \/mcp: the response is 200 with a web page$/],
   },
   {
-    title: "has another path",
+    title: "serves another path",
     fetch: (request, next) => next(request),
     options: { url: "http://localhost:3000/api" },
     found: [/^problem: path: there is no MCP endpoint at \/api: the response is 404 with error -32600, /],

@@ -96,7 +96,7 @@ for (const { name, program } of runtimes) {
   });
 
   Deno.test({
-    name: `${name}: arguments of calls are never run by a shell, and paths do not leave the folder`,
+    name: `${name}: no shell interprets the arguments of calls, and paths cannot leave the folder`,
     ignore: isNotDeno,
     fn: () =>
       withFolder(async (cwd) => {

@@ -11,7 +11,7 @@ for (const { name, program } of runtimes) {
   const inspect = (...words: readonly string[]) => run([...program, "inspect", ...words], { cwd: root });
 
   Deno.test({
-    name: `${name}: inspect shows servers of both eras, at a URL or behind a command`,
+    name: `${name}: inspect shows servers of both eras, given by URL or by command`,
     ignore: isNotDeno,
     async fn() {
       await using server = serve(createLibrary().fetch);
@@ -54,7 +54,7 @@ for (const { name, program } of runtimes) {
   });
 
   Deno.test({
-    name: `${name}: inspect prints no control characters of a server, and fits the width of the terminal`,
+    name: `${name}: inspect prints no control characters that the server sends, and fits the width of the terminal`,
     ignore: isNotDeno,
     async fn() {
       const long = "A line that goes on and on. ".repeat(20);

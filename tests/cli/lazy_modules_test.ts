@@ -16,7 +16,7 @@ Deno.test("loadAll loads every module in its list", async () => {
 });
 
 Deno.test({
-  name: "the graph of ./cli contains every lazy module, so that a cache contains the whole command line",
+  name: "the module graph of ./cli contains every lazy module, so that caching ./cli caches the whole CLI",
   ignore: typeof Deno === "undefined", // Deno lists the sources.
   async fn() {
     const used = new Set<string>();
@@ -46,7 +46,7 @@ Deno.test("a lazy module is loaded by its path", async () => {
 });
 
 Deno.test({
-  name: "the module graph of the library does not contain the command line",
+  name: "the module graph of the library contains no CLI module",
   ignore: typeof Deno === "undefined", // Deno provides the graph.
   async fn() {
     const list = async (entry: string) => {
@@ -61,7 +61,7 @@ Deno.test({
 });
 
 Deno.test({
-  name: "only the reader of config files, the editors of install and pack import packages",
+  name: "only the modules that read config files, edit client files and pack bundles import packages",
   ignore: typeof Deno === "undefined",
   async fn() {
     const users: string[] = [];

@@ -90,7 +90,7 @@ const targets = [
 for (const { runtime, command, args } of programs) {
   for (const { target, use } of targets) {
     Deno.test({
-      name: `${runtime}: ${target} serves both versions of the official client`,
+      name: `${runtime}: both versions of the official client can use ${target}`,
       ignore: isNotDeno,
       async fn() {
         await using server = await start([command, ...args, target, "--http", "--port", "0"]);

@@ -5,7 +5,7 @@ import { testSessions } from "./session_suite.ts";
 testSessions("memory");
 
 Deno.test({
-  name: "a session keeps a copy of a long client name, not the message that contained it",
+  name: "a session stores a copy of a long client name, and not the message that contained the name",
   ignore: typeof Deno === "undefined", // the heap is measured with a V8 flag
   async fn() {
     const program = `

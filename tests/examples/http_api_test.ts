@@ -57,7 +57,7 @@ Deno.test({
 });
 
 Deno.test({
-  name: "Retry-After is respected",
+  name: "the client waits for the time in Retry-After",
   ...options,
   async fn() {
     const { text, times } = await forecast([busy(429, "1"), sunny]);
@@ -67,7 +67,7 @@ Deno.test({
 });
 
 Deno.test({
-  name: "a long Retry-After is returned to the model as an error, and so is an API that stays busy",
+  name: "if Retry-After is long, or if the API stays busy, the model gets an error",
   ...options,
   async fn() {
     const long = await forecast([busy(429, "120")]);

@@ -49,7 +49,7 @@ const responds = (url: string, status: number) => async () => {
 };
 
 const test = needs(
-  "nginx passes calls, streams and metadata to two processes, and responds to all other paths with 404",
+  "nginx passes calls, streams and metadata requests to two processes, and responds to all other paths with 404",
   nginx || !isDeno ? undefined : "nginx is not installed",
 );
 

@@ -31,7 +31,7 @@ const mistakes: readonly (readonly [code: string, line: string])[] = [
 ];
 
 Deno.test({
-  name: "the compiler names each mistake with an extension in one line",
+  name: "the compiler reports each mistake with an extension in one line",
   // Only Deno can type-check the code here.
   ignore: !isDeno,
   async fn() {

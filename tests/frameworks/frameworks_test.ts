@@ -47,7 +47,7 @@ async function isOpen(origin: string): Promise<boolean> {
 for (const [program, names] of Object.entries(programs)) {
   for (const name of names) {
     Deno.test({
-      name: `${program} on ${name} serves clients of both eras, and its other routes`,
+      name: `${program} on ${name} serves clients of both eras, and serves its other routes`,
       ignore,
       async fn() {
         const port = findFreePort();

@@ -26,7 +26,7 @@ await serveStdio(createServer({ name: "compiled", version: "1.0.0", handlers: [a
 `;
 
 Deno.test({
-  name: "an executable of Bun serves stdio, with the code that it loads on demand",
+  name: "an executable compiled by Bun serves stdio, including code that is loaded on demand",
   ignore,
   async fn() {
     const folder = await Deno.makeTempDir({ prefix: "mcp-executable-" });
@@ -60,7 +60,7 @@ for (const [name, toWords] of Object.entries(bundlers)) {
   // The package's main file has one of these names, so the bundle could be mistaken for it.
   for (const output of ["server.js", "mod.js"]) {
     Deno.test({
-      name: `${name}: ${output} contains no command line, and starts no command line`,
+      name: `${name}: ${output} contains no CLI code, and does not start the CLI`,
       ignore,
       async fn() {
         const folder = await Deno.makeTempDir({ prefix: "mcp-bundle-" });

@@ -89,7 +89,7 @@ function* findGaps(owner: string, { name, optional, tsType, jsDoc }: Member): Ge
 }
 
 Deno.test({
-  name: "the main entry exports few names, and no entry exports the names of another entry",
+  name: "the main entry exports few names, and no two entries export the same name",
   ignore,
   async fn() {
     const entries = new Map<string, readonly Name[]>();
@@ -109,7 +109,7 @@ Deno.test({
 });
 
 Deno.test({
-  name: "each entry has a page with an example, and a sentence with unit and default for every name",
+  name: "each entry has a page with an example, and every name has a sentence that states its unit and default",
   ignore,
   async fn() {
     const gaps: string[] = [];

@@ -160,7 +160,10 @@ const missing = runners.flatMap(({ missing }) => missing ?? [])[0];
 
 Deno.test({
   ...isDeno
-    ? needs("the npm package serves, calls and inspects a file in a folder that has not installed it", missing)
+    ? needs(
+      "the npm package's program serves, calls and inspects a file in a folder without an installed package",
+      missing,
+    )
     : {
       name: "the npm package serves, calls and inspects a file in a folder that has not installed it",
       ignore: true,

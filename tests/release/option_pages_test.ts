@@ -39,7 +39,7 @@ async function readUserPages(): Promise<string> {
 }
 
 Deno.test({
-  name: "every public option is on a page, and options with numbers state their default",
+  name: "every public option is on a page, and options that are numbers state their default",
   ignore,
   async fn() {
     const pages = await readUserPages();

@@ -39,7 +39,8 @@ async function call(project: string, target: string, name: string) {
 }
 
 Deno.test({
-  name: "Bun: the packed package serves a file of code without any other package, and a config file with its packages",
+  name:
+    "Bun: the packed package serves a code file without any other package, and serves a config file with the packages of the CLI",
   ignore,
   fn: () =>
     withPackage(async (project) => {

@@ -17,7 +17,7 @@ function readAnchors(markdown: string): ReadonlySet<string> {
 }
 
 Deno.test({
-  name: "every file of the source begins with a comment that states its task",
+  name: "every source file begins with a comment that states its purpose",
   ignore,
   async fn() {
     const silent: string[] = [];
@@ -30,7 +30,7 @@ Deno.test({
 });
 
 Deno.test({
-  name: "every link of the documentation leads to an existing file and heading",
+  name: "every link in the documentation leads to an existing file and heading",
   ignore,
   async fn() {
     const broken: string[] = [];
@@ -61,7 +61,7 @@ Deno.test({
 });
 
 Deno.test({
-  name: "every page of docs/ is on one of three shelves and listed on docs/README.md, which README.md links to",
+  name: "every page in docs/ is in one of three folders and is listed in docs/README.md, which README.md links to",
   ignore,
   async fn() {
     const pages = await readPages();
@@ -102,7 +102,7 @@ function findHeading(markdown: string, anchor: string): RegExpExecArray {
 const countWords = (text: string): number => text.split(/\s+/).filter((word) => /[\p{L}\p{N}]/u.test(word)).length;
 
 Deno.test({
-  name: "the pages to read before a first production server have at most 12,000 words",
+  name: "the pages to read before deploying a first production server have at most 12,000 words",
   ignore,
   async fn() {
     const pages = await readPages();

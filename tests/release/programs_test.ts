@@ -217,7 +217,7 @@ async function runPage(t: Deno.TestContext, programs: readonly Program[], place:
 }
 
 Deno.test({
-  name: "the programs of the documentation run on Deno from the published package",
+  name: "the programs in the documentation run on Deno, from the published package",
   ignore,
   async fn(t) {
     const cwd = await Deno.makeTempDir({ prefix: "mcp-pages-deno-" });
@@ -232,7 +232,7 @@ Deno.test({
 });
 
 Deno.test({
-  name: "the programs of the documentation run on Bun from the packed package",
+  name: "the programs in the documentation run on Bun, from the packed package",
   ignore,
   async fn(t) {
     const cwd = await Deno.makeTempDir({ prefix: "mcp-pages-bun-" });

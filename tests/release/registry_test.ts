@@ -55,7 +55,7 @@ Deno.test("a published package imports packages, and no entries of the import ma
 });
 
 Deno.test({
-  name: "deno run of the published package responds to a client over stdio",
+  name: "running the published package with deno run responds to a client over stdio",
   ignore,
   fn: () =>
     withRegistry(async (registry, options) => {
@@ -173,7 +173,7 @@ export default createServer({ name: "mine", version: "1.0.0", handlers: [hi] });
 `;
 
 Deno.test({
-  name: "a program that imports the published library loads neither the command line nor any package",
+  name: "a program that imports the published library loads neither the CLI nor any package",
   ignore,
   fn: () =>
     withRegistry(async (registry, options) => {
@@ -186,7 +186,8 @@ Deno.test({
 });
 
 Deno.test({
-  name: "deno run of the published package needs no permission, and loads only the files that the command needs",
+  name:
+    "running the published package with deno run needs no permission, and loads only the files that the command needs",
   ignore,
   fn: () =>
     withRegistry(async (registry, options) => {
@@ -204,7 +205,7 @@ Deno.test({
 });
 
 Deno.test({
-  name: "serving a file of code does not change the frozen lock file of a project",
+  name: "serving a code file does not change a project's frozen lock file",
   ignore,
   fn: () =>
     withRegistry(async (_registry, options) => {
@@ -223,8 +224,7 @@ Deno.test({
 });
 
 Deno.test({
-  name:
-    "without the command line in the cache, the error names the remedy, and after it the command line works offline",
+  name: "if the CLI is not in the cache, the error names the remedy; after the remedy, the CLI works offline",
   ignore,
   fn: () =>
     withRegistry(async (_registry, options) => {
@@ -256,7 +256,7 @@ async function readBlocks(language: string): Promise<readonly string[]> {
 }
 
 Deno.test({
-  name: "the commands of README run with the published package, in an otherwise empty folder",
+  name: "the commands in README.md run with the published package, in an otherwise empty folder",
   ignore,
   fn: () =>
     withRegistry(async (_registry, { cwd, env }) => {

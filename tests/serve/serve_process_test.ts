@@ -45,7 +45,7 @@ async function untilClosing(url: string): Promise<void> {
 for (const [name, findWords] of Object.entries(runtimes)) {
   for (const version of ERAS) {
     Deno.test({
-      name: `a call that runs at SIGTERM ends, and new calls are refused, on ${name} in ${version}`,
+      name: `on SIGTERM, a running call ends and new calls are refused, on ${name} in ${version}`,
       ignore,
       async fn() {
         const words = await findWords();
@@ -99,7 +99,7 @@ for (const [name, findWords] of Object.entries(runtimes)) {
   }
 
   Deno.test({
-    name: `a response without an end does not keep the process alive after a signal, on ${name}`,
+    name: `a response that never ends does not keep the process alive after a signal, on ${name}`,
     ignore,
     async fn() {
       const words = await findWords();
@@ -116,7 +116,7 @@ for (const [name, findWords] of Object.entries(runtimes)) {
   });
 
   Deno.test({
-    name: `an error names a port in use, on ${name}`,
+    name: `if the port is in use, the error names the port, on ${name}`,
     ignore,
     async fn() {
       const words = await findWords();
@@ -134,7 +134,7 @@ for (const [name, findWords] of Object.entries(runtimes)) {
 }
 
 Deno.test({
-  name: "an error names a missing permission of Deno",
+  name: "if Deno lacks a permission, the error names the permission",
   ignore,
   async fn() {
     const words = ["deno", "run", "--quiet", "--no-check", "--no-prompt", file, "3999"];

@@ -169,7 +169,7 @@ function together(name: string, run: (a: Instance, b: Instance) => Promise<void>
   }
 }
 
-together("a session that is deleted at one instance is refused at the other instance", async (a, b) => {
+together("a session that is deleted on one instance is refused on the other instance", async (a, b) => {
   const [known, unknown] = [await shake(a), await shake(a)];
   assertEquals([await toStatus(a.send(ping, known)), await toStatus(b.send(ping, known))], [200, 200]);
   steps = [gate()];
@@ -184,7 +184,7 @@ together("a session that is deleted at one instance is refused at the other inst
   assertNotMatch(await running.read(), /"result"/);
 });
 
-together("a log level that is set at one instance applies at the other instance", async (a, b) => {
+together("a log level that is set on one instance applies on the other instance", async (a, b) => {
   const session = await shake(a);
   const logs = async (instance: Instance) =>
     (await (await instance.send(call("log"), session)).text()).includes("quiet");
@@ -230,7 +230,7 @@ Deno.test("changing a session writes its state once and one entry for other inst
   assertNotMatch(await stream.read("tools/list_changed"), /note:/);
 });
 
-together("the subscriptions of a session have one limit, at whichever instances it subscribes", async (a, b) => {
+together("the limit on a session's subscriptions holds across instances", async (a, b) => {
   const session = await shake(a);
   for (const { send } of [a, b]) assertEquals(await toStatus(send(ping, session)), 200);
   const send = async ({ send }: Instance, uri: string, method = "subscribe") =>
@@ -248,7 +248,7 @@ together("the subscriptions of a session have one limit, at whichever instances 
 }, { limits: testLimits({ streams: { watchedUris: 5 } }) });
 
 together(
-  "room that one instance frees for a subscription is available immediately at the other instance",
+  "when one instance frees room for a subscription, the other instance can use the room immediately",
   async (a, b) => {
     const session = await shake(a);
     const send = async ({ send }: Instance, uri: string, method = "subscribe") =>
@@ -263,7 +263,7 @@ together(
 );
 
 together(
-  "a subscription that is made at one instance applies at the other instance, which has the stream",
+  "a subscription that is made on one instance applies on the other instance, which has the stream",
   async (a, b) => {
     const session = await shake(a);
     await using stream = new Events(await b.send(undefined, session));
@@ -284,7 +284,7 @@ together(
   },
 );
 
-together("changes reach subscribers of 2026-07-28 at the other instance, each change once", async (a, b) => {
+together("changes reach 2026-07-28 subscribers on the other instance, each change once", async (a, b) => {
   await using client = await connectTest(b.server, { transport: "memory" });
   const subscription = await client.subscribe({
     toolsListChanged: true,
@@ -307,7 +307,7 @@ together("changes reach subscribers of 2026-07-28 at the other instance, each ch
   await subscription.close();
 });
 
-together("changes reach sessions on a pipe at the other instance", async (a, b) => {
+together("changes reach sessions on a pipe on the other instance", async (a, b) => {
   await using client = await connectTest(b.server, { era: "legacy", transport: "pipe" });
   const subscription = await client.subscribe({ toolsListChanged: true, resourceSubscriptions: ["note://1"] });
   a.server.resourceUpdated("note://1");
@@ -316,7 +316,7 @@ together("changes reach sessions on a pipe at the other instance", async (a, b) 
   await subscription.close();
 });
 
-together("a stream that broke at one instance is resumed at the other instance, and continues there", async (a, b) => {
+together("a stream that broke on one instance is resumed on the other instance, and continues there", async (a, b) => {
   const session = await shake(a);
   steps = [gate(), gate(), gate()];
   const first = new Events(await a.send(work, session));
@@ -341,7 +341,7 @@ together("a stream that broke at one instance is resumed at the other instance, 
   }
 });
 
-together("a stream that is resumed at another instance is closed at its first instance", async (a, b) => {
+together("when a stream is resumed on another instance, its first instance closes it", async (a, b) => {
   const session = await shake(a);
   steps = [gate(), gate()];
   const first = new Events(await a.send(work, session));
@@ -356,7 +356,7 @@ together("a stream that is resumed at another instance is closed at its first in
   assertMatch(text, /"progress":2[^]*"text":"done"/);
 });
 
-together("a stream without an event can be resumed, and an unknown stream cannot", async (a, b) => {
+together("a stream without an event can be resumed, but an unknown stream cannot", async (a, b) => {
   const session = await shake(a);
   const first = new Events(await a.send(undefined, session));
   const opening = await first.read("id: ");
@@ -372,7 +372,7 @@ together("a stream without an event can be resumed, and an unknown stream cannot
   assertEquals(await toStatus(b.send(undefined, { ...other, "last-event-id": first.id })), 400);
 });
 
-together("an answer and a cancellation at one instance reach the call at the other instance", async (a, b) => {
+together("an answer or a cancellation on one instance reaches the call on the other instance", async (a, b) => {
   const session = await shake(a, { elicitation: {} });
   assertEquals(await toStatus(b.send(ping, session)), 200);
   await using asking = new Events(await a.send(call("ask"), session));
@@ -418,25 +418,28 @@ Deno.test("while the store is unavailable, an answer for another instance is ref
   await until(() => aborted > before, "the call is cancelled");
 });
 
-together("the stream of a session moves between instances, and keeps the events in between", async (a, b) => {
-  const session = await shake(a);
-  let last = "";
-  for (const [index, instance] of [a, b, a, b].entries()) {
-    const headers: Record<string, string> = last ? { ...session, "last-event-id": last } : session;
-    const stream = new Events(await instance.send(undefined, headers));
-    assertEquals(stream.status, 200);
-    if (index) await stream.read("tools/list_changed");
-    await settle();
-    a.server.listChanged("prompts");
-    a.server.listChanged("resources");
-    await stream.read("resources/list_changed");
-    await stream[Symbol.asyncDispose]();
-    last = stream.id;
-    // Here no client is reading the stream.
-    b.server.listChanged("tools");
-    await settle();
-  }
-});
+together(
+  "a session's stream can move between instances, and keeps the events that occur in the meantime",
+  async (a, b) => {
+    const session = await shake(a);
+    let last = "";
+    for (const [index, instance] of [a, b, a, b].entries()) {
+      const headers: Record<string, string> = last ? { ...session, "last-event-id": last } : session;
+      const stream = new Events(await instance.send(undefined, headers));
+      assertEquals(stream.status, 200);
+      if (index) await stream.read("tools/list_changed");
+      await settle();
+      a.server.listChanged("prompts");
+      a.server.listChanged("resources");
+      await stream.read("resources/list_changed");
+      await stream[Symbol.asyncDispose]();
+      last = stream.id;
+      // Here no client is reading the stream.
+      b.server.listChanged("tools");
+      await settle();
+    }
+  },
+);
 
 Deno.test("an instance that is reading a session also gets changes that another instance makes at the same time", async () => {
   for (const change of ["subscribe", "end"]) {

@@ -78,20 +78,23 @@ interface Parts {
 
 const ttlMs = 60_000;
 
-each("after a kill, subscribers are notified of the gap and of later entries", async ({ server, store, other }) => {
-  const heard: unknown[] = [];
-  for (const text of ["a", "b"]) await other.publish("topic", text);
-  await store.subscribe("topic", (text) => void heard.push(text), { after: 1, onGap: (last) => heard.push(last) });
-  await until(() => heard.length > 0, "the second text");
-  await server.kill();
-  await until(async () => !await isUp(store) && !await isUp(other), "the store is unavailable");
-  server.start();
-  await until(async () => await isUp(store) && await isUp(other), "the store is available again");
-  for (const text of ["1", "2", "3"]) await other.publish("topic", text);
-  await until(() => heard.includes("3"), "the last text");
-  // The data was lost, so the topic starts again.
-  assertEquals([heard[0], typeof heard[1], heard.slice(2)], ["b", "number", ["1", "2", "3"]]);
-});
+each(
+  "after the server was killed, subscribers are notified of the gap and of later entries",
+  async ({ server, store, other }) => {
+    const heard: unknown[] = [];
+    for (const text of ["a", "b"]) await other.publish("topic", text);
+    await store.subscribe("topic", (text) => void heard.push(text), { after: 1, onGap: (last) => heard.push(last) });
+    await until(() => heard.length > 0, "the second text");
+    await server.kill();
+    await until(async () => !await isUp(store) && !await isUp(other), "the store is unavailable");
+    server.start();
+    await until(async () => await isUp(store) && await isUp(other), "the store is available again");
+    for (const text of ["1", "2", "3"]) await other.publish("topic", text);
+    await until(() => heard.includes("3"), "the last text");
+    // The data was lost, so the topic starts again.
+    assertEquals([heard[0], typeof heard[1], heard.slice(2)], ["b", "number", ["1", "2", "3"]]);
+  },
+);
 
 each("while the server is paused, operations time out, and no operation runs twice", async (parts) => {
   const { server, store, other } = parts;
@@ -105,7 +108,7 @@ each("while the server is paused, operations time out, and no operation runs twi
   assertEquals((await other.read("log", { limit: 10 })).entries.map(({ value }) => value), ["x"]);
 });
 
-each("servers with other prefixes do not see each other", async ({ store, open }) => {
+each("stores with different prefixes do not see each other's data", async ({ store, open }) => {
   const other = open({ prefix: "other:" });
   await store.set("key", "1", { ttlMs });
   await store.append("log", "1", { ttlMs, max: 10 });

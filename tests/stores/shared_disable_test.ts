@@ -439,7 +439,7 @@ Deno.test("if the store loses its data, disabled handlers stay disabled, and the
 
 Deno.test({
   ...needs(
-    "rules survive a Redis that is killed and loses its data, and apply immediately at instances that have them",
+    "rules are kept if Redis is killed and loses its data, and apply immediately on instances that have them",
     missingRedis,
   ),
   async fn() {

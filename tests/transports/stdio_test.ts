@@ -72,7 +72,7 @@ const lines: readonly {
   { what: "white space", line: " \t ", answers: [] },
   { what: "a carriage return", line: "\r", answers: [] },
   { what: "garbage", line: "garbage", answers: [-32700] },
-  { what: "half a message", line: call(1, "echo").slice(0, -1), answers: [-32700] },
+  { what: "an incomplete message", line: call(1, "echo").slice(0, -1), answers: [-32700] },
   { what: "a number", line: "42", answers: [-32600] },
   { what: "null", line: "null", answers: [-32600] },
   { what: "an empty object", line: "{}", answers: [-32600] },
@@ -82,7 +82,7 @@ const lines: readonly {
   { what: "an empty batch", line: "[]", answers: [-32600] },
   { what: "a byte order mark", line: `\ufeff${call(1, "echo")}`, answers: [-32700] },
   { what: "bytes that are not UTF-8", line: Uint8Array.of(0x22, 0xff, 0xfe, 0x22), answers: [-32700] },
-  { what: "half a character", line: Uint8Array.of(0x22, 0xc3, 0x22), answers: [-32700] },
+  { what: "an incomplete character", line: Uint8Array.of(0x22, 0xc3, 0x22), answers: [-32700] },
   { what: "1,000 levels", line: "[".repeat(1000), answers: [-32600] },
   { what: "12 MiB", line: `"${"x".repeat(12 * 1024 * 1024)}"`, answers: [-32600] },
   {
@@ -298,7 +298,7 @@ Deno.test("aborting the signal ends serving", async () => {
   await server.close();
 });
 
-Deno.test("a process writes each response completely, and writes no other text to its standard output", async () => {
+Deno.test("a process can read a request byte by byte, and writes only responses to its standard output", async () => {
   await using talk = startTalk(toServer());
   for (const byte of utf8.encode(`${call(1, "echo", { text: odd })}\r\n`)) await talk.write(Uint8Array.of(byte));
   assertEquals(digest(await talk.read()), [1, odd]);

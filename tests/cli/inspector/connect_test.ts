@@ -134,7 +134,7 @@ Deno.test("the relay starts no command from a request, and accepts only HTTP URL
 });
 
 Deno.test({
-  name: "the relay reveals headers and messages to no other origin",
+  name: "the relay does not reveal headers and messages to other origins",
   ignore,
   async fn() {
     const seen: string[] = [];
@@ -160,7 +160,7 @@ Deno.test({
 });
 
 Deno.test({
-  name: "inspect --page serves the page for a URL and hides its headers",
+  name: "inspect --page serves the page for a URL, and the page does not contain the headers",
   ignore,
   async fn() {
     const seen: (string | null)[] = [];

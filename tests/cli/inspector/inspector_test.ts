@@ -68,7 +68,7 @@ Deno.test("the page runs only its own script and style, loads no other resource 
 });
 
 Deno.test({
-  name: "the bundle of the page is current",
+  name: "the committed bundle of the page is current",
   ignore: !isDeno, // The bundler and the files are Deno's.
   async fn() {
     const { BUNDLE, bundlePage } = await import("../../release/inspector_page.ts");

@@ -19,7 +19,7 @@ function inFolder(name: string, run: (path: string) => Promise<void>): void {
 
 const put = (value: string | undefined) => () => Promise.resolve(value);
 
-inFolder("values are stored by key, and only their owner may read them", async (path) => {
+inFolder("values are stored by key, and only their owner can read them", async (path) => {
   const folder = tokenFolder(path);
   assertEquals([await folder.get("a"), await folder.isEmpty(), await folder.keys()], [undefined, true, []]);
   assertEquals(await folder.update("a", put("secret")), "secret");
@@ -37,7 +37,7 @@ inFolder("values are stored by key, and only their owner may read them", async (
 });
 
 inFolder(
-  "changes of one value run in turn, changes of several values run concurrently, and an error changes nothing",
+  "changes to one value run sequentially, changes to different values run concurrently, and an error changes nothing",
   async (path) => {
     const folders = [1, 2, 3].map(() => tokenFolder(path));
     let running = 0;
@@ -75,7 +75,7 @@ inFolder("a file that is not private, not a regular file or incomplete is refuse
   assertStringIncludes((await assertRejects(() => folder.get("a"), Error)).message, "not a regular file");
 });
 
-inFolder("a living process holds a lock for as long as it needs", async (path) => {
+inFolder("a running process holds a lock for as long as it needs", async (path) => {
   const [first, second] = [tokenFolder(path, { deadMs: 500 }), tokenFolder(path, { deadMs: 500 })];
   const order: string[] = [];
   const started = Promise.withResolvers<void>();

@@ -1,7 +1,7 @@
-// Kills instances of a server under load, one after another, and starts them again: no acknowledged change is lost, no
-// effect is doubled, and every request ends.
+// Kills the instances of a server under load, one after another, and restarts them. No acknowledged change may be lost,
+// no effect may be doubled, and every request must end.
 //
-// With --rolling, each instance is closed instead, as in a rolling restart: then no request fails at all.
+// With --rolling, each instance is shut down instead, as in a rolling restart, and no request may fail.
 //
 //   deno task load:kills [--engine redis|sqlite|denokv] [--runtime deno|bun|mixed] [--kills N] [--rolling]
 //                        [--skew MS]

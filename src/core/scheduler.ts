@@ -190,8 +190,8 @@ export class Scheduler implements Executor {
     for (const inFlight of this.#busy) inFlight.cancelAll(reason);
   }
 
-  // Counts deferred functions as a running call of the client, so that the client's next calls wait if too many
-  // deferred functions run.
+  // Counts the deferred functions of a call as a running call of the client, so that these functions count towards the
+  // client's limits.
   #runDeferred(call: Call, all: readonly Deferred[], outcome?: Outcome): void {
     const { account } = call.link;
     account.charge(call.weigh());

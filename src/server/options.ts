@@ -107,9 +107,9 @@ export interface ServerOptions {
    */
   readonly proxies?: readonly string[];
   /**
-   * Whether requests in revisions with sessions need a session id. Defaults to `"optional"`: a request without a
-   * session id gets a session of its own, so its handler cannot send requests to the client, and the client cannot
-   * resume its stream.
+   * Whether requests in revisions with sessions need a session id. Defaults to `"optional"`: the server creates a
+   * separate session for each request without a session id. The handler of such a request cannot send requests to the
+   * client, and the client cannot resume the stream.
    */
   readonly sessions?: "optional" | "required";
   /**

@@ -387,7 +387,7 @@ function createDevelopment({ core, host, scheduler }: Engine): ServerDevelopment
   };
 }
 
-/** The steps in which a server ends. */
+/** The functions that stop the parts of a server, which `closeServer` calls. */
 interface Ending {
   /** Settles when all streams have ended. */
   readonly ended: Promise<void>;

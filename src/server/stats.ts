@@ -21,7 +21,7 @@ export interface ServerStats {
   readonly waiting: number;
   /** Number of handlers that continue after the response to their call, such as the handlers of tasks. */
   readonly detached: number;
-  /** Number of open event streams for sessions, subscriptions and WebSockets. */
+  /** Number of open event streams, sockets and subscriptions. Event streams that respond to a call do not count. */
   readonly streams: number;
   /** Number of HTTP sessions in memory. The server can evict an idle session from memory without ending the session. */
   readonly sessions: number;

@@ -90,7 +90,7 @@ export class Outbox {
     return text;
   }
 
-  /** Empties the queue. The writer no longer waits. */
+  /** Empties the queue, and ends the writer's wait. */
   clear(): void {
     this.#texts = [];
     this.#tail = "";

@@ -442,7 +442,7 @@ export abstract class Call implements ServiceCall, Cancellable {
     this.onRun = run;
   }
 
-  /** Sets the token for the idempotency key. `onHandle` is called if the client receives a handle. */
+  /** Sets the token for the idempotency key. `onHandle` is called if the client receives a handle, such as a task. */
   identifyEffects(token: string, onHandle?: OnHandle): void {
     this.idempotencyToken = token;
     this.onHandle = onHandle;

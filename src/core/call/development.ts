@@ -23,7 +23,7 @@ export class Development implements RunReports {
   readonly runs: RunWatch;
   readonly #listeners: ReadonlySet<DevelopmentListener>;
 
-  /** Listeners that are added to `listeners` later receive all reports from then on. */
+  /** A listener that is added to `listeners` receives all later reports. */
   constructor(clock: Pick<Clock, "now">, listeners: ReadonlySet<DevelopmentListener>) {
     this.#listeners = listeners;
     this.reruns = new RerunWatch(clock, (repeated) => this.warn(toWarning(repeated)));

@@ -40,7 +40,7 @@ export function toSafeFilter(to: LogFilter, report: (error: unknown) => unknown)
   };
 }
 
-/** Tests whether a client requests log messages at a level. */
+/** Tests whether a client requests log messages of a given level. */
 export function wantsLevel({ logLevel }: ClientFacts, level: LogLevel): boolean {
   return !!logLevel && LOG_LEVELS.indexOf(level) >= LOG_LEVELS.indexOf(logLevel);
 }

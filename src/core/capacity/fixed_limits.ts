@@ -247,8 +247,9 @@ export interface FixedLimits {
      * Total size of the results that an instance stores for idempotency keys, in bytes. Each key counts as another 512
      * bytes. One client may use a quarter of the bytes. Without a store, the bytes also count towards `memory`.
      *
-     * Reason: a call whose result was dropped too early can run twice, so the server never drops a result to make room
-     * for a newer result. If each key is stored for ten minutes, one client can make 54 calls per second.
+     * Reason: if the server dropped a result before the key expires, a repeated call would run a second time. Therefore
+     * the server never drops a result to make room for a newer result. If each key is stored for ten minutes, one
+     * client can make 54 calls per second.
      *
      * Exceeded: a call with a new key gets HTTP 503 (429 in revisions with sessions), code -31503. The result of a
      * running call is not stored, and a repeated call gets code -31409.
@@ -258,8 +259,8 @@ export interface FixedLimits {
   /** The concrete paths of a server whose path has parameters, such as one path per tenant. */
   readonly endpoints: {
     /**
-     * Number of concrete paths whose handlers are in memory. The same bound applies separately to paths whose handlers
-     * are being created. One client may use a quarter of that second bound.
+     * Number of concrete paths whose handlers are in memory. A second, separate bound of the same size applies to paths
+     * whose handlers are being created. One client may use a quarter of the second bound.
      *
      * Reason: the server creates a path's handlers again when a client uses the path, so evicting a path only costs
      * time.

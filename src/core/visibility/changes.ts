@@ -132,7 +132,7 @@ function toKey(change: Change): string {
   return change.kind === "list" ? change.feature : change.kind === "resource" ? `uri ${change.uri}` : "";
 }
 
-// Merges two changes. A caller is notified if the caller may see any of the changed handlers, or if one of the changes
+// Merges two changes. A caller is notified if the caller may see a changed handler, or if one of the two changes
 // selects the caller.
 function merge(before: Change | undefined, change: Change): Change {
   if (before?.kind !== "list" || change.kind !== "list" || !change.handlers) return change;

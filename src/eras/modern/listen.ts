@@ -116,8 +116,8 @@ async function open(engine: Engine, call: Call): Promise<Result | undefined> {
   const names = [...filter.uris, ...filter.topics.flatMap(({ names }) => names)];
   const bytes = names.reduce((bytes, name) => bytes + toBytes(name) + URI_BYTES, call.weigh());
   if (!engine.scheduler.isOpen) throw toBusy("open the subscription: the server is closing");
-  // If the client exceeds its stream limit, end this subscription with a result, as when the server closes. The client
-  // can then open another stream.
+  // If this subscription is evicted to make room for another client's stream, end the subscription with a result, as
+  // when the server closes.
   const stream = account.openStream(() => {
     call.cancel(new CancelError("closing"));
     return true;

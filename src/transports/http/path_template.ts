@@ -30,8 +30,8 @@ export class PathTemplate {
    * value is empty, is `.` or `..`, contains a slash, or is not valid UTF-8.
    */
   match(pathname: string): PathValues | undefined {
-    // Limit the number of parts to one more than the template has segments, which is enough to detect a path with too
-    // many segments.
+    // Limit the number of parts. To detect a path with too many segments, one more part than the template has segments
+    // is enough.
     const given = pathname.split("/", this.#segments.length + 1);
     if (given.length !== this.#segments.length) return;
     const values: Record<string, string> = {};

@@ -24,8 +24,8 @@ import { toScheme } from "./scheme_list.ts";
 /** Options of {@linkcode customAuth}. */
 export interface CustomAuthOptions extends Credentials {
   /**
-   * Form of the credentials: the scheme in the `Authorization` header, or the name of another header. Required if
-   * `auth` is a list. In a list, the function runs only for requests with a credential of this form, or with a
+   * Form of the credentials: the scheme in the `Authorization` header, or the name of another header. If `auth` is a
+   * list, `form` is required, and the function runs only for requests with a credential of this form, or with a
    * credential in one of `headers`, `cookies` and `query`.
    */
   readonly form?: "bearer" | "dpop" | "basic" | { readonly header: string };

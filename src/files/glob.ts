@@ -17,7 +17,7 @@ export interface MatcherOptions {
 
 /**
  * Compiles a pattern to a function. The time of a match grows only with the length of the path times the length of the
- * pattern, so that clients can be allowed to send patterns.
+ * pattern, so that a server can accept patterns from clients.
  *
  * @throws {TypeError} if the braces are unbalanced, or expand to too many patterns.
  */

@@ -46,8 +46,8 @@ export interface FolderEntry {
 }
 
 /**
- * Error codes for a path that does not lead to a file. Includes paths that use a file as a folder, cycles of links, and
- * names that are too long.
+ * Error codes for a path that does not lead to a file, including a path that uses a file as a folder, a cycle of
+ * symbolic links, and a name that is too long.
  */
 const NOT_FOUND_CODES = ["ENOENT", "ENOTDIR", "ELOOP", "ENAMETOOLONG"];
 /** Mask of the permission bits in a file mode. */
@@ -63,12 +63,12 @@ const fs = () => findProcess().getBuiltinModule("fs");
 
 /** Reads files and folders. */
 export const localFiles = {
-  /** Returns the facts of a path after following links. Returns `undefined` if the path does not exist. */
+  /** Returns the facts of a path after following symbolic links. Returns `undefined` if the path does not exist. */
   async stat(path: string): Promise<FileFacts | undefined> {
     return await fs().promises.stat(path).then(toFacts, ignoreNotFound);
   },
 
-  /** Returns the facts of a path without following links. Returns `undefined` if the path does not exist. */
+  /** Returns the facts of a path without following symbolic links. Returns `undefined` if the path does not exist. */
   async lstat(path: string): Promise<FileFacts | undefined> {
     return await fs().promises.lstat(path).then(toFacts, ignoreNotFound);
   },
@@ -84,7 +84,7 @@ export const localFiles = {
     return entries.map((entry) => ({ name: entry.name, kind: toKind(entry) }));
   },
 
-  /** Opens a file for reading. Follows links. */
+  /** Opens a file for reading. Follows symbolic links. */
   async open(path: string): Promise<OpenFile> {
     const file = await fs().promises.open(path, "r");
     return {

@@ -19,9 +19,8 @@ export interface Attempt {
 }
 
 /**
- * Runs a function of the server's author. The client gets an `McpError` unchanged, and the text of a `ToolError`. For
- * any other error, the client gets only an error id, unless `mapError` describes the error, and `observer.fault` gets
- * the original error.
+ * Runs a function of the server's author. The client gets an `McpError` unchanged, and the text of a `ToolError`. Any
+ * other error goes to `observer.fault`, and the client gets only an error id, unless `mapError` describes the error.
  */
 export async function attempt<T>(attempted: Attempt, run: () => T | Promise<T>): Promise<T> {
   try {

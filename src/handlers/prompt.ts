@@ -95,8 +95,8 @@ export interface PromptOptions<I extends Schema, S extends Services = NoServices
   /** Description that clients show to the user. */
   readonly description?: string;
   /**
-   * Schema of the arguments: an object whose properties accept strings, and can convert the strings. Without `input`,
-   * `run` gets an empty object.
+   * Schema of the arguments. The schema must describe an object whose properties accept strings, and can convert these
+   * strings. Without `input`, `run` gets an empty object.
    */
   readonly input?: I;
   /** Completers, keyed by argument name. */

@@ -162,10 +162,10 @@ function toFound(definition: Definition, matched: unknown): Found {
   return { definition, allow: allow && ((call) => allow(call, matched)), matched };
 }
 
-// Lists fixed resources, and then the resources of templates and providers, which can share a page with the last fixed
-// resources. A cursor for the second part consists of a line break, the name of the template or provider at which to
-// continue, another line break and the cursor of that template or provider. The first line break distinguishes it from
-// the cursors of fixed resources, because no URI contains a line break.
+// Lists fixed resources first, and then the resources of templates and providers. A page can contain resources of both
+// parts. A cursor for the second part consists of a line break, the name of the template or provider at which to
+// continue, another line break and the cursor of this template or provider. The first line break distinguishes such a
+// cursor from the cursors of fixed resources, because no URI contains a line break.
 function listResources(fixed: readonly Definition[], all: readonly Definition[], core: FeatureParts): Method {
   const sources = all.flatMap(({ key, allow, list, mapError }) => list ? { key, allow, list, mapError } : []);
   if (!sources.length) return toMethod(createList("resources", fixed, core), { stable: true });

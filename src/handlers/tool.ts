@@ -66,11 +66,12 @@ import { DESCRIPTION, HANDLER, HANDLER_HINTS } from "./option_names.ts";
  *   are not all strings becomes an array of pairs. A bigint beyond the safe integers becomes a string.
  * - `undefined` becomes an empty list of content.
  *
- * The same applies within objects and arrays. An array of texts, content blocks and media becomes content in the same
- * order. Elsewhere, the JSON contains the URI of the media, such as `result:chart`, and the media follow as content.
+ * The same conversions apply within objects and arrays. An array of texts, content blocks and media becomes content in
+ * the same order. For media in any other object or array, the JSON contains the URI of the media, such as
+ * `result:chart`, and the media follow as content.
  *
- * Reading is limited to `limits.calls.resultBytes` bytes and 60 seconds. Any other value is an error, whose message
- * contains its type.
+ * Reading is limited to `limits.calls.resultBytes` bytes and 60 seconds. Any other value causes an error that names the
+ * type of the value.
  */
 export type ToolReturn =
   | string

@@ -17,7 +17,10 @@ export async function runGuarded(guarded: Guarded, run: FilteredRun): Promise<Re
   return await (await loadValues()).runFiltered(guarded, run);
 }
 
-/** Returns a function that asks the user before the tool runs. Returns `run` unchanged if the tool has no `confirm`. */
+/**
+ * Returns a function that asks the user for consent before the tool runs. Returns `run` unchanged if the tool has no
+ * `confirm`.
+ */
 export function confirmFirst(tool: Confirmed, run: Run): Run {
   return tool.confirm === undefined
     ? run

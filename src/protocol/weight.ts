@@ -31,8 +31,8 @@ export function toWeight(text: string, { max, indexes }: { readonly max: number;
 }
 
 /**
- * Counts the keys that are small integers, escaped or not. A JavaScript engine may allocate as much memory for such a
- * key as for an array of that length.
+ * Counts the keys that are small integers, escaped or not. A JavaScript engine may allocate as much memory for a key
+ * such as "999" as for an array of this length.
  */
 export function countIndexes(text: string): number {
   return text.match(INDEXES)?.length ?? 0;

@@ -11,7 +11,7 @@ export function toSize(text: string): number {
   return encoder.encode(text).length;
 }
 
-/** Returns the longest beginning of a text that takes at most `max` bytes as JSON, not counting the quotes. */
+/** Returns the longest prefix of a text that takes at most `max` bytes as JSON, not counting the quotation marks. */
 export function cutText(text: string, max: number): string {
   let bytes = 0;
   let end = 0;

@@ -22,8 +22,8 @@ export type ReadEnv = (name: string) => string | undefined;
 const PLACEHOLDER = /\\(\{\{|\$\{)|\{\{\s*([\w.-]+)\s*\}\}|\$\{([A-Za-z_]\w*)(?::-([^}]*))?\}|\{\{|\$\{/g;
 
 /**
- * Parses a template. `\{{` and `\${` are escapes. In `${NAME:-default}`, `default` is used if the variable is not set.
- * Without `readEnv`, `${…}` is plain text.
+ * Parses a template. `\{{` stands for a literal `{{`, and `\${` for a literal `${`. In `${NAME:-default}`, `default` is
+ * used if the variable is not set. Without `readEnv`, `${…}` is plain text.
  *
  * @throws {TypeError} if a placeholder is malformed, or a variable is not set and has no default.
  */

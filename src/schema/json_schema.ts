@@ -77,9 +77,10 @@ export interface InspectOptions {
 }
 
 /**
- * Inspects a whole schema, and collects the references and patterns for the validator. Error messages use `name`.
+ * Inspects a whole schema, and collects the references and patterns for the validator. `name` is the name of the schema
+ * in error messages.
  *
- * Not allowed are:
+ * The following is not allowed:
  *
  * - malformed schemas, and dialects other than 2020-12 and draft-07;
  * - external and dangling references, and references that loop;

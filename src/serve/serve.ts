@@ -99,7 +99,8 @@ const LINGER_MS = 3000;
  * `bun` or `mcp serve` runs, because these commands already listen for requests.
  *
  * SIGINT and SIGTERM call `close()`. After the server has closed, the process ends with code 0 as soon as nothing else
- * keeps it running, and at most 3 seconds later. A second signal ends the process immediately, with code 130 or 143.
+ * keeps it running, and after 3 seconds in any case. A second signal ends the process immediately, with code 130 or
+ * 143.
  *
  * @throws {TypeError} if an option is unknown or invalid.
  * @throws {Error} if a service fails, or if the server cannot listen on the address. The server is not closed in these

@@ -25,8 +25,8 @@ export interface OAuthPrincipal<C = Claims> extends Principal {
   /** Id of the client that requested the token. `undefined` if the token does not name its client. */
   readonly clientId?: string;
   /**
-   * Scopes that the token grants. If `readScopes` returned `undefined`, this is `undefined` too, and the token grants
-   * no scopes.
+   * Scopes that the token grants. If `readScopes` returned `undefined`, the property is `undefined` too, and the token
+   * grants no scopes.
    */
   readonly scopes?: readonly string[];
   /** The claims of the token, as returned by the schema in `oauth({ claims })`. */

@@ -93,7 +93,7 @@ function isTime(value: unknown): value is number {
 }
 
 /**
- * Normalizes an audience that is a URL: the scheme and the host become lower case, and an empty path becomes `/`.
+ * Normalizes an audience that is a URL: converts the scheme and the host to lower case, and an empty path to `/`.
  * Returns any other audience unchanged.
  */
 export function toAudience(text: string): string {

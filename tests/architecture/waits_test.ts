@@ -36,7 +36,7 @@ const REASONS: Readonly<Record<string, string>> = {
   "transcripts/transcripts_test.ts": "the absence of a message cannot be observed as a state",
   "transports/exit_program.ts": "a program whose work takes longer than its shutdown",
   "cli/inspector/apps_server.ts": "a browser does not report to a page every request that it refuses",
-  "cli/services_process_test.ts": "the command line prints nothing when it starts to read",
+  "cli/services_process_test.ts": "the CLI prints nothing when it starts to read its input",
   "transports/stdio_end_test.ts": "the test runner checks for timers after the last timer should have stopped",
   "transports/stdio_test.ts": "the CPU time that an idle process uses during a fixed time",
   "worker/heavy.ts": "threads that fail after their call, or never end",

@@ -169,7 +169,7 @@ behaviour(
 );
 
 behaviour(
-  "the server logs outside of a call to sessions whose log level includes the message",
+  "server.log sends a message to the sessions whose log level includes the message",
   async (connect, way) => {
     const { client, join, server } = await connect({ handlers: [hello] });
     const other = await join(way.transport === "pipe" ? {} : { principal: { id: "ada" } });

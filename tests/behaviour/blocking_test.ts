@@ -19,7 +19,7 @@ async function use(connected: Connection, name: string): Promise<void> {
   else await connected.callTool(name);
 }
 
-behaviour("a handler whose synchronous part takes over 50 ms is reported once", async (join) => {
+behaviour("a handler that blocks the event loop for more than 50 ms is reported once", async (join) => {
   const clock = movable();
   const db = service("db", () => ({ query: () => clock.block(51) }));
   const handlers = [

@@ -391,7 +391,7 @@ behaviour("a lost connection cancels a call only if the call has no session", as
   assertEquals(log.slice(2).sort(), era === "modern" ? ["cancelled 2", "passed 1"] : ["passed 1", "passed 2"]);
 }, { transports: ["memory"] });
 
-behaviour("two concurrent calls may have the same id", async (connect) => {
+behaviour("two concurrent calls can have the same id", async (connect) => {
   const { log, open, handlers } = waiting();
   const { client } = await connect({ handlers });
   const calls = [1, 2, 3].map((n) => started(client.callTool("wait", { n }, { id: 1, meta: { progressToken: 1 } })));

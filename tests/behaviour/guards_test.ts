@@ -301,7 +301,7 @@ behaviour("the schema of a tool can depend on the caller, in lists and in calls"
   assertEquals(await seen(rich), ["Up to 1000", true, "private"]);
   assertEquals((await client.callTool("make", { size: 100 })).isError, true);
   assertEquals(textOf(await rich.callTool("make", { size: 100 })), "made 100");
-  // A tool whose schema function throws for a caller does not exist for that caller.
+  // For a caller for which the schema function throws, the tool does not exist.
   const broken = await join({ principal: { id: "broken" } });
   assertEquals(await broken.listTools(), []);
   await assertRejects(() => broken.callTool("make", { size: 1 }), Error, "Unknown tool");

@@ -468,7 +468,7 @@ behaviour(
   },
 );
 
-behaviour("a handler that reads a resource with the same limits occupies one slot", async (connect) => {
+behaviour("a handler and the resource that it reads occupy one slot together if they share limits", async (connect) => {
   const one = quota({ concurrency: { calls: 1, waiting: 0 }, timeoutMs: 2000 });
   const read = tool({
     name: "read",

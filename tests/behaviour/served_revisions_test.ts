@@ -98,7 +98,7 @@ Deno.test("a request that states an unlisted revision is refused, even if only i
   }
 });
 
-Deno.test("a session of a revision that is no longer listed is unknown", async () => {
+Deno.test("a session is unknown if its revision is no longer listed", async () => {
   const secret = "0123456789abcdef0123456789abcdef";
   const before = serve(undefined, { secret });
   const offer = { protocolVersion: "2025-06-18", capabilities: {}, clientInfo: { name: "c", version: "1" } };

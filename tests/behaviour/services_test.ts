@@ -361,7 +361,7 @@ behaviour("deferred work runs after the response, and its errors are reported", 
   assertEquals(takeFaults().map(({ method, error }) => `${method} ${error}`), ["tools/call RangeError: late"]);
 });
 
-behaviour("closing waits for deferred work before it disposes services", async (connect) => {
+behaviour("a server that is closing waits for deferred work before it disposes services", async (connect) => {
   const { log, db } = recorder();
   const { pass, open } = gate();
   const later = tool({
@@ -399,17 +399,20 @@ behaviour("ctx.get returns services that the handler does not declare", async (c
   ]);
 }, { perInstance: "services" });
 
-behaviour("a service that fails in allow hides the handler and is reported", async (connect) => {
-  const broken = service("broken", () => {
-    throw new RangeError("down");
-  });
-  const hidden = tool({ name: "hidden", services: { broken }, allow: () => true, run: () => "x" });
-  const { client, takeFaults } = await connect({ handlers: [hidden] });
-  assertEquals(await client.listTools(), []);
-  await assertRejects(() => client.callTool("hidden"), Error, "Unknown tool");
-  // Over HTTP, the creation of services on the first request reports the failure too.
-  assertEquals(takeFaults().every(({ error }) => error instanceof RangeError), true);
-});
+behaviour(
+  "if a service fails while `allow` runs, the handler is hidden and the failure is reported",
+  async (connect) => {
+    const broken = service("broken", () => {
+      throw new RangeError("down");
+    });
+    const hidden = tool({ name: "hidden", services: { broken }, allow: () => true, run: () => "x" });
+    const { client, takeFaults } = await connect({ handlers: [hidden] });
+    assertEquals(await client.listTools(), []);
+    await assertRejects(() => client.callTool("hidden"), Error, "Unknown tool");
+    // Over HTTP, the creation of services on the first request reports the failure too.
+    assertEquals(takeFaults().every(({ error }) => error instanceof RangeError), true);
+  },
+);
 
 Deno.test("a service that fails for a call does not delay closing the server", async () => {
   const broken = service("broken", () => Promise.reject(new Error("no database")), { per: "call" });

@@ -361,7 +361,7 @@ behaviour(
   },
 );
 
-behaviour("a cancelled call cancels the resource that it reads", async (connect) => {
+behaviour("cancelling a call also cancels its resource read", async (connect) => {
   let aborted = false;
   let isReading = false;
   const slow = resource({

@@ -77,7 +77,7 @@ for (const { name, program } of runtimes) {
   });
 }
 
-testProcesses("doctor refuses a target that it cannot examine, and never prints a token", async () => {
+testProcesses("doctor refuses targets that cannot be examined, and never prints a token", async () => {
   const program = ["bun", `${root}mod.ts`, "doctor"];
   const expected = [
     [[], "Cannot examine a server: no URL is named; write the server's URL, such as http:"],

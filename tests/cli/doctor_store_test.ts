@@ -108,13 +108,13 @@ Deno.test("doctor reports an engine that finds changes only by polling", async (
   assertMatch(rings, /^ok: .*the engine does not notify/);
 });
 
-Deno.test("doctor reports an engine whose values expire late", async () => {
+Deno.test("doctor reports an engine whose values expire after their time to live", async () => {
   const found = await examineEngine(changeTtl((ms) => ms + 1500));
   assertEquals(found.length, 1, found.join("\n"));
   assertMatch(found[0], /^problem: expiry: a value with a time to live of 2000 ms expired only after \d+ ms/);
 });
 
-Deno.test("doctor reports an engine whose values expire early", async () => {
+Deno.test("doctor reports an engine whose values expire before their time to live", async () => {
   const found = await examineEngine(changeTtl((ms) => ms === ttlMs ? ms : ms - 1500));
   assertEquals(found.length, 1, found.join("\n"));
   assertMatch(found[0], /^problem: expiry: a value with a time to live of 2000 ms was missing after \d+ ms/);

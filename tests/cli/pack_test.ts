@@ -136,7 +136,7 @@ for (const { name, program } of runtimes) {
     },
   });
 
-  testProcesses(`${name}: the same files give the same bundle`, async () => {
+  testProcesses(`${name}: packing the same files twice gives the same bundle`, async () => {
     await withServer(async (cwd) => {
       for (const output of ["a.mcpb", "b.mcpb"]) {
         const { code, stderr } = await pack(cwd, "server.ts", ...OPTIONS, "--output", output);

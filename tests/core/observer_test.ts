@@ -286,7 +286,7 @@ Deno.test("each refused HTTP request is reported once, with its status and reaso
     const { observer, heard } = recorder(["refused", "start"]);
     const server = createServer({ name: "s", version: "1", observer, limits: { request: { bodyBytes: 100_000 } } });
     const request = make();
-    // Runtimes that behave like browsers do not let tests set this header.
+    // Runtimes that behave like browsers do not let tests set the Host header.
     if (reason === "host" && request.headers.get("host") === null) continue;
     const response = await server.fetch(request);
     const text = await response.text();

@@ -286,7 +286,7 @@ Deno.test("services: ctx.get keeps a value with a key in use while the handler r
   await server.close();
 });
 
-Deno.test("services: over stdio without signals, the server waits for its services before it reads", async () => {
+Deno.test("services: over stdio without signals, the server creates its services before it reads its input", async () => {
   const log: string[] = [];
   const db = service("db", async () => {
     await turn();

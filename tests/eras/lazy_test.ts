@@ -22,7 +22,7 @@ function failOnce<T extends LazyEra>(create: new (load: () => Promise<Era>) => T
   });
 }
 
-Deno.test("loading is retried after a failure", async () => {
+Deno.test("if loading an era fails, the next message retries it", async () => {
   const era = failOnce(LazyEra, { accept: () => ({ text: "ready" }) });
   for (const reply of [era.accept(message, link), era.accept(message, link)]) {
     await assertRejects(() => Promise.resolve(reply), Error, "too many open files");

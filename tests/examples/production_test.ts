@@ -113,7 +113,7 @@ for (const era of ["modern", "legacy"] as const) {
     }
   });
 
-  Deno.test(`production: a client that repeats a call can open ten tickets a minute, and other clients are not affected (${era})`, async () => {
+  Deno.test(`production: one client can open at most ten tickets a minute, and other clients are not affected (${era})`, async () => {
     await using client = await open({ sub: `loop-${era}`, tenant: "loops" });
     for (let at = 0; at < 10; at++) await client.callTool("open_ticket", { title: `Ticket ${at}` });
     const error = await assertRejects(() => client.callTool("open_ticket", { title: "Too many" }), McpError);

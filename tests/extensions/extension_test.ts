@@ -704,7 +704,7 @@ Deno.test("a detached handler that ignores the server's shutdown ends without an
   open();
   await turn(5);
   assertEquals([outcomes.length, late], [1, []]);
-  // The error is reported, because no client gets it.
+  // The observer gets the error, because no client does.
   assertEquals(faults.length, 1);
 });
 

@@ -354,40 +354,44 @@ Deno.test("a publication reaches the subscribers on all instances once", async (
   for (const server of servers) await server.close();
 });
 
-behaviour("an extension is notified which topics have subscribers", async (connect) => {
-  const seen: string[] = [];
-  const { pass, open } = gate();
-  const audit = extension({
-    id: ID,
-    listen: {
-      days: {
-        filter: z.array(z.string()),
-        async watch(topic) {
-          if (topic === "slow") await pass;
-          if (topic === "fails") throw new Error("no such day");
-          seen.push(`watch ${topic}`);
-          return () => seen.push(`stop ${topic}`);
+behaviour(
+  "an extension is notified when a topic gets its first subscriber and loses its last subscriber",
+  async (connect) => {
+    const seen: string[] = [];
+    const { pass, open } = gate();
+    const audit = extension({
+      id: ID,
+      listen: {
+        days: {
+          filter: z.array(z.string()),
+          async watch(topic) {
+            if (topic === "slow") await pass;
+            if (topic === "fails") throw new Error("no such day");
+            seen.push(`watch ${topic}`);
+            return () => seen.push(`stop ${topic}`);
+          },
         },
+        all: { filter: z.boolean(), watch: (topic) => void seen.push(`all ${topic}`) },
       },
-      all: { filter: z.boolean(), watch: (topic) => void seen.push(`all ${topic}`) },
-    },
-  });
-  const { client, join, takeFaults } = await connect({ handlers: [audit] }, declares);
-  const first = await client.subscribe({ extensions: { days: ["1", "2"], all: true } });
-  const other = await join(declares);
-  const second = await other.subscribe({ extensions: { days: ["2", "fails"] } });
-  await until(() => seen.length === 3 && takeFaults().length === 1, "the topics");
-  assertEquals(seen.toSorted(), ["all ", "watch 1", "watch 2"]);
-  await first.close();
-  await until(() => seen.length === 4, "one topic is no longer watched");
-  assertEquals(seen.at(-1), "stop 1");
-  await second.close();
-  await until(() => seen.length === 5, "the other topic is no longer watched");
-  assertEquals(seen.at(-1), "stop 2");
-  // This client unsubscribes before its topic is watched.
-  const third = await client.subscribe({ extensions: { days: ["slow"] } });
-  await third.close();
-  open();
-  await until(() => seen.length === 7, "the last topic is no longer watched");
-  assertEquals(seen.slice(5), ["watch slow", "stop slow"]);
-}, { ...modern, perInstance: "hooks" });
+    });
+    const { client, join, takeFaults } = await connect({ handlers: [audit] }, declares);
+    const first = await client.subscribe({ extensions: { days: ["1", "2"], all: true } });
+    const other = await join(declares);
+    const second = await other.subscribe({ extensions: { days: ["2", "fails"] } });
+    await until(() => seen.length === 3 && takeFaults().length === 1, "the topics");
+    assertEquals(seen.toSorted(), ["all ", "watch 1", "watch 2"]);
+    await first.close();
+    await until(() => seen.length === 4, "one topic is no longer watched");
+    assertEquals(seen.at(-1), "stop 1");
+    await second.close();
+    await until(() => seen.length === 5, "the other topic is no longer watched");
+    assertEquals(seen.at(-1), "stop 2");
+    // This client unsubscribes before its topic is watched.
+    const third = await client.subscribe({ extensions: { days: ["slow"] } });
+    await third.close();
+    open();
+    await until(() => seen.length === 7, "the last topic is no longer watched");
+    assertEquals(seen.slice(5), ["watch slow", "stop slow"]);
+  },
+  { ...modern, perInstance: "hooks" },
+);

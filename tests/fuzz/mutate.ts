@@ -1,7 +1,7 @@
-// Mutation testing: changes one comparison or guard at a time in the files that decide on access and trust, runs their
-// quick tests, and prints every mutation that no test detects.
+// Mutation testing: changes one comparison or guard at a time in the files that decide on access and trust, runs the
+// quick tests of these files, and prints every mutation that no test detects.
 //
-//   deno task mutate [--file PART_OF_A_PATH] [--since REVISION] [--minutes N]
+// deno task mutate [--file PART_OF_A_PATH] [--since REVISION] [--minutes N]
 //
 // --since mutates only the files that have changed since a revision; "day" is the last revision that is a day older
 // than HEAD. --minutes tries as many mutations as fit into this time, in random order. The tests run under Bun, which

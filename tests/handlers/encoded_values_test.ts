@@ -170,7 +170,7 @@ Deno.test("encoded values: media between texts and blocks become content blocks,
   }
 });
 
-Deno.test("encoded values: media within objects follow the JSON that refers to them", async () => {
+Deno.test("encoded values: media within an object become content blocks after the object's JSON, which refers to the blocks", async () => {
   const { tool, resource, prompt } = await send(() => ({
     title: "x",
     chart: new Blob([bytes], { type: "image/png" }),

@@ -155,27 +155,31 @@ for (const hasPropagator of [true, false]) {
   });
 }
 
-behaviour("a client sends its span, which becomes the parent of the server's span", async (connect, { era }) => {
-  using sdk = install();
-  const { server } = await connect({ handlers, observer: openTelemetry({ tracer: sdk.tracer }) });
-  const use = [openTelemetryClient({ tracer: sdk.tracer })];
-  await using client = await connectClient(server, { era, use });
-  await sdk.tracer.startActiveSpan("root", async (root) => {
-    await client.callTool("fine", {});
-    root.end();
-  });
-  await client.callTool("wrong", { note: SECRET });
-  await assertRejects(() => client.callTool("gone"));
-  const [child] = named(sdk.spans(), "tools/call fine").filter(({ kind }) => kind === SpanKind.SERVER);
-  const [span] = named(sdk.spans(), "tools/call fine").filter(({ kind }) => kind === SpanKind.CLIENT);
-  const [root] = named(sdk.spans(), "root");
-  assertEquals(child.parentSpanContext?.spanId, span.spanContext().spanId);
-  assertEquals(span.parentSpanContext?.spanId, root.spanContext().spanId);
-  const [wrong] = named(sdk.spans(), "tools/call wrong").filter(({ kind }) => kind === SpanKind.CLIENT);
-  assertEquals([wrong.attributes["error.type"], wrong.status.code], ["tool_error", 2]);
-  const [gone] = named(sdk.spans(), "tools/call gone");
-  assertEquals([gone.attributes["error.type"], gone.status.code], ["-32602", 2]);
-}, { transports: ["memory"] });
+behaviour(
+  "a client sends the context of its span, and this span becomes the parent of the server's span",
+  async (connect, { era }) => {
+    using sdk = install();
+    const { server } = await connect({ handlers, observer: openTelemetry({ tracer: sdk.tracer }) });
+    const use = [openTelemetryClient({ tracer: sdk.tracer })];
+    await using client = await connectClient(server, { era, use });
+    await sdk.tracer.startActiveSpan("root", async (root) => {
+      await client.callTool("fine", {});
+      root.end();
+    });
+    await client.callTool("wrong", { note: SECRET });
+    await assertRejects(() => client.callTool("gone"));
+    const [child] = named(sdk.spans(), "tools/call fine").filter(({ kind }) => kind === SpanKind.SERVER);
+    const [span] = named(sdk.spans(), "tools/call fine").filter(({ kind }) => kind === SpanKind.CLIENT);
+    const [root] = named(sdk.spans(), "root");
+    assertEquals(child.parentSpanContext?.spanId, span.spanContext().spanId);
+    assertEquals(span.parentSpanContext?.spanId, root.spanContext().spanId);
+    const [wrong] = named(sdk.spans(), "tools/call wrong").filter(({ kind }) => kind === SpanKind.CLIENT);
+    assertEquals([wrong.attributes["error.type"], wrong.status.code], ["tool_error", 2]);
+    const [gone] = named(sdk.spans(), "tools/call gone");
+    assertEquals([gone.attributes["error.type"], gone.status.code], ["-32602", 2]);
+  },
+  { transports: ["memory"] },
+);
 
 behaviour("`details` adds an error's message to the span's status", async (connect) => {
   using sdk = install();

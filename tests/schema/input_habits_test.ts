@@ -533,7 +533,7 @@ Deno.test("input: lenient arguments refuse text that is invalid JSON, has anothe
   }
 });
 
-Deno.test("input: types follow shapes, literals and ready-made options", () => {
+Deno.test("input: TypeScript types follow shapes, literals and ready-made options", () => {
   const made = [
     tool({ name: "a", input: { a: z.string(), b: z.number().optional() }, run: ({ a, b }) => a.length + (b ?? 0) }),
     // @ts-expect-error: a is a string

@@ -209,7 +209,7 @@ Deno.test("an engine that fails three times in a row is closed, and a new engine
   assertEquals(mortal.closed, 2);
 });
 
-Deno.test("while an engine is unavailable, one operation per second tests whether it is available again", async () => {
+Deno.test("while an engine is unavailable, one operation per second tests whether the engine is available again", async () => {
   const { mortal, store } = makeMortal();
   mortal.isDead = true;
   for (let i = 0; i < 3; i++) await assertRejects(async () => await store.get("key"), Error, "has failed");

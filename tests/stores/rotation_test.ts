@@ -181,7 +181,7 @@ Deno.test("a secret can be rotated in three rolling restarts, and all sessions, 
   await fleet.close();
 });
 
-Deno.test("an instance refuses values that were sealed with a secret that it does not have", async () => {
+Deno.test("an instance refuses values that were sealed with an unknown secret", async () => {
   const fleet = new Fleet([OLD]);
   const session = await fleet.open(1);
   await fleet.restart(0, [NEW, OLD]);

@@ -5,7 +5,7 @@ export interface RunOptions {
   readonly cwd?: string;
   /** The content of standard input, which is then closed. */
   readonly input?: string;
-  /** Environment variables in addition to those of an empty home folder. */
+  /** Environment variables in addition to the variables of an empty home folder. */
   readonly env?: Readonly<Record<string, string>>;
   /**
    * Time in milliseconds after which the program is killed. Defaults to 120,000, because a machine may be under load.

@@ -42,7 +42,7 @@ const answer = (name: unknown) => ({ action: "accept", content: { name } });
 const endless = (_input: unknown, { signal }: Context) =>
   new Promise((_, reject) => signal.addEventListener("abort", () => reject(signal.reason)));
 
-behaviour("a call returns a task, whose result is available later", async (connect) => {
+behaviour("a call returns a task, and the task's result can be read when the task has completed", async (connect) => {
   const { pass, open } = gate();
   const handlers = work(async ({ n }) => {
     await pass;

@@ -89,7 +89,7 @@ Deno.test("a handler that asks no question, fails or catches errors is replayed 
     run: async (_input, ctx) => (await ask(ctx, "sure").catch(() => undefined))?.action ?? "caught",
   });
   assertEquals((await replay(stubborn, {}, { answers: { sure: yes } })).value, "accept");
-  await assertRejects(() => replay(failing, { b: "x" }, { answers: {} }), TypeError, 'Cannot answer "x"');
+  await assertRejects(() => replay(failing, { b: "x" }, { answers: {} }), TypeError, 'Cannot answer the question "x"');
 });
 
 Deno.test("a question that is not awaited is reported, unless its handler fails", async () => {

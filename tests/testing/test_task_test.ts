@@ -82,7 +82,11 @@ Deno.test("a result that differs between runs fails the test", async () => {
     extensions,
     run: async (_input, ctx) => `${++runs} ${await ctx.once("a", () => 1)}`,
   });
-  await assertRejects(() => testTask(count, {}), Error, 'the handler returned "1 1", but after a crash "3 1"');
+  await assertRejects(
+    () => testTask(count, {}),
+    Error,
+    'the handler returned "1 1", but "3 1" when it resumed after a crash',
+  );
 });
 
 Deno.test("an error of the handler, a missing answer and an unknown option throw", async () => {

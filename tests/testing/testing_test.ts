@@ -58,7 +58,7 @@ Deno.test("a fake context answers, records, and validates like a real context", 
   const run = (options: Parameters<typeof fakeContext>[0]) =>
     Promise.resolve(shop.run({ item: "tea" }, fakeContext(options)));
   await assertRejects(() => run({ answers: { sure: { action: "decline" } } }), ToolError, "decline");
-  await assertRejects(() => run({}), TypeError, 'Cannot answer "sure"');
+  await assertRejects(() => run({}), TypeError, 'Cannot answer the question "sure"');
   await assertRejects(() => run({ answers: { sure: { action: "accept", content: { ok: 1 } } } }), TypeError, "ok");
   await assertRejects(() => run({ answers: { sure: true } }), TypeError, "action");
   await assertRejects(() => run({ answers, client: { capabilities: {} } }), Error, "did not declare");
@@ -110,7 +110,7 @@ const ok = (id: unknown) => ({ jsonrpc: "2.0", id, result: { ok: true } });
 
 Deno.test("the client refuses an invalid response to its request", async () => {
   const bad: Readonly<Record<string, (request: Request, body: { readonly id: number }) => Response>> = {
-    "Cannot use the response to 99": () => json(ok(99)),
+    "Cannot use the response: its id is 99": () => json(ok(99)),
     "Cannot read the result": (_, { id }) => json({ jsonrpc: "2.0", id, result: 5 }),
     "Cannot read the server's message": (_, { id }) => json({ id, result: {} }),
     "Cannot read the response: got 502 text/html": () =>
@@ -144,7 +144,11 @@ Deno.test("a failed handshake is reported, and closes the connection", async () 
 Deno.test("a transport that the server does not support is refused", async () => {
   const server = createServer({ name: "s", version: "1" });
   await assertRejects(() => connectTest(server, { transport: "stdio" }), TypeError, "path of a file");
-  await assertRejects(() => connectTest("./server.ts", { transport: "http" }), TypeError, "over http: pass a server");
+  await assertRejects(
+    () => connectTest("./server.ts", { transport: "http" }),
+    TypeError,
+    "over http: the target is a file; pass a server",
+  );
   await server.close();
 });
 
@@ -162,7 +166,7 @@ Deno.test("the headers of a request can be replaced or removed", async () => {
   ]);
 });
 
-Deno.test("a transcript replaces equal values with the same name", () => {
+Deno.test("in a transcript, equal values are replaced with the same name", () => {
   const transcript = new Transcript();
   const state = { requestState: "abc", nested: [{ requestState: "def" }, { errorId: "0a1b2c3d" }] };
   const text = '{"requestState":"<state 1>","nested":[{"requestState":"<state 2>"},{"errorId":"<error 1>"}]}';

@@ -537,7 +537,7 @@ const rejected: readonly {
 
 for (const { run, stdin, properties, key, state } of rejected) {
   const name = JSON.stringify(stdin ?? run) + JSON.stringify(properties?.a ?? text);
-  Deno.test(`a command is rejected with its position and the remedy, unless it is marked unsafe: ${name}`, async () => {
+  Deno.test(`a command is rejected with its position and a remedy, unless the command is marked unsafe: ${name}`, async () => {
     const env = key.startsWith("env") ? ["A={{a}}"] : undefined;
     await withFolder(withTool({ run, stdin, env }, properties), async (folder) => {
       const error = await assertRejects(() => load(`${folder}/mcp.jsonc`), Error);

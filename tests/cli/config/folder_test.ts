@@ -29,7 +29,7 @@ async function readText(client: Connection, uri: string): Promise<string | undef
   return contents[0].text;
 }
 
-Deno.test("a folder is served as resources, with tools that list, search and read it", async () => {
+Deno.test("a folder is served as resources, with tools that list, search and read its files", async () => {
   await withServer(files, async (client, folder) => {
     assertEquals(await listUris(client), [
       "file:///a.md",

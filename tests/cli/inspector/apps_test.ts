@@ -155,7 +155,7 @@ test("an app gets its input and its result, and responses to its requests", asyn
     assertEquals(await app.getByText(/^result/).count(), 1);
   });
 
-  await step("an app is notified before it is removed", async () => {
+  await step("the page notifies an app before removing the app", async () => {
     await panel.getByRole("button", { name: "Close app" }).click();
     await panel.getByText("The app is closed.").waitFor();
     assertEquals(await panel.locator("iframe").count(), 0);

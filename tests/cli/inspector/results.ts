@@ -1,4 +1,4 @@
-// A server whose results are long, empty, formatted or malicious.
+// A server with tools and resources whose results are long, empty, formatted or malicious.
 import { createServer, media, prompt, resource, tool } from "@x/mcp";
 
 const pixel = "iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAYAAAAfFcSJAAAADUlEQVR42mP8z8DwHwAFBQIAX8jx0gAAAABJRU5ErkJggg==";

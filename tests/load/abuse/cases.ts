@@ -125,7 +125,7 @@ const within = (name: string, tool: string, make: (size: number) => string): Cos
 /** Creates a plain call. Costs are measured in multiples of the cost of this call. */
 export const plain = (): Sent => call("quick", "{}");
 
-/** The requests whose cost over HTTP is measured. */
+/** The requests that are measured over HTTP. */
 export const costCases: readonly CostCase[] = [
   ...Object.entries(shapes).map(([name, make]) => within(`modern, tools/call: ${name}`, "any", make)),
   ...Object.entries(shapes).slice(0, 10).map(([name, make]) =>

@@ -296,12 +296,12 @@ behaviour("a call that is cancelled during its validation does not start its han
     client.readResource("slow://resource", { signal }),
   ];
   for (const call of calls) started<unknown>(call);
-  await until(() => checked.size === 3, "the validation");
+  await until(() => checked.size === 3, "the calls are being validated");
   const staying = started(client.callTool("slow", { a: "staying" }));
   await until(() => checked.size === 4, "the last call is being validated");
   stop.abort();
   for (const call of calls) await assertRejects(() => call);
-  await until(() => cancelled === 3, "the cancellation");
+  await until(() => cancelled === 3, "the calls were cancelled");
   open();
   // The validation of this call ends after the validations of the cancelled calls.
   await staying;

@@ -57,7 +57,10 @@ behaviour(
     const { client, join } = await connect({ handlers: [wipe] });
     const refused = await client.callTool("wipe");
     assert(refused.isError);
-    assertMatch(textOf(refused), /needs the consent of the user, and this client does not support elicitation/);
+    assertMatch(
+      textOf(refused),
+      /needs the consent of the user, but this client or this request does not support elicitation/,
+    );
     // A result from the cache needs consent too.
     const asking = await join({ onElicit: () => ({ action: "accept", content: {} }) });
     assertEquals(textOf(await asking.callTool("wipe")), "1");

@@ -177,7 +177,7 @@ behaviour("a call that is cancelled before it awaits a question is not reported"
   const warnings = await collectWarnings(async () => {
     const stop = new AbortController();
     const call = connected.callTool("slow", {}, { signal: stop.signal }).catch(() => {});
-    await until(() => hasAsked, "the question");
+    await until(() => hasAsked, "the question was asked");
     stop.abort();
     await call;
     open();

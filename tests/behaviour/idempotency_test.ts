@@ -78,7 +78,7 @@ for (const [title, options] of Object.entries(stores)) {
     for (const when of ["while it runs", "afterwards"]) {
       const error = await fails(client.callTool("pay", { key: "a", amount: 6 }));
       assertEquals(error.code, -32602, when);
-      assertStringIncludes(error.message, 'the idempotency key "a" was used with other arguments');
+      assertStringIncludes(error.message, 'the idempotency key "a" was already used with different arguments');
       open();
       await first;
     }

@@ -22,9 +22,9 @@ behaviour("a waiting call does not run if a rule added in the meantime disables 
     limits: { calls: { running: 1, runningPerClient: 1 } },
   });
   const held = client.callTool("hold");
-  await until(() => isHeld, "a running call");
+  await until(() => isHeld, "the first call runs");
   const waiting = started(client.callTool("secret"));
-  await until(() => server[INTERNALS].engine.scheduler.waiting === 1, "a waiting call");
+  await until(() => server[INTERNALS].engine.scheduler.waiting === 1, "the second call waits");
   server.handlers.disable(secret);
   open();
   await held;

@@ -276,10 +276,10 @@ behaviour("next() rejects if the client cancels the call, and causes no unhandle
   const { client } = await connect({ handlers: [waits], use: [careless] });
   const stop = new AbortController();
   const calling = client.callTool("waits", {}, { signal: stop.signal }).catch(() => {});
-  await until(() => runs === 1, "the handler");
+  await until(() => runs === 1, "the handler runs");
   stop.abort(new Error("enough"));
   await calling;
-  await until(() => reasons.length === 1, "the cancellation");
+  await until(() => reasons.length === 1, "the call was cancelled");
   open();
   await turn(3);
 });

@@ -400,7 +400,10 @@ behaviour("a result that is too large is refused with a message for the model", 
   assertEquals(textOf(await client.callTool("t", { n: 1000 })).length, 1000);
   const { isError, content } = await client.callTool("t", { n: 5000 });
   assert(isError);
-  assertStringIncludes(textOf({ content }), "but the limit is 2000 bytes (handler.resultBytes). Request less data.");
+  assertStringIncludes(
+    textOf({ content }),
+    "but at most 2000 bytes are allowed (handler.resultBytes). Request less data.",
+  );
   for (const run of [() => client.readResource("x://r"), () => client.getPrompt("p")]) {
     assertStringIncludes((await fails(run)).message, "handler.resultBytes");
   }

@@ -456,9 +456,9 @@ Deno.test("invalid combinations of cache, retry and circuit breaker throw when t
     assertThrows(() => tool({ name: "a", circuit: circuit as never, run }), TypeError, made);
   }
   for (const wrong of [0, -1, NaN, Infinity, "5"]) {
-    assertThrows(() => cache({ ttlMs: wrong as number }), TypeError, "it must be a number above 0");
-    assertThrows(() => retry({ delayMs: wrong as number }), TypeError, "it must be a number above 0");
-    assertThrows(() => circuit({ failures: wrong as number }), TypeError, "it must be a number above 0");
+    assertThrows(() => cache({ ttlMs: wrong as number }), TypeError, "it must be a finite number above 0");
+    assertThrows(() => retry({ delayMs: wrong as number }), TypeError, "it must be a finite number above 0");
+    assertThrows(() => circuit({ failures: wrong as number }), TypeError, "it must be a finite number above 0");
   }
   assertThrows(() => retry({ attempts: 2.5 }), TypeError, "attempts is 2.5; it must be a whole number");
 });

@@ -55,7 +55,7 @@ behaviour("a provider is notified of the first and the last subscriber of a URI"
   const third = await client.subscribe({ resourceSubscriptions: ["note://1"] });
   assertEquals(calls.splice(0), ["+ note://1"]);
   await third.close();
-  await until(() => calls.length === 1, "the last subscriber");
+  await until(() => calls.length === 1, "the last subscriber was removed");
   assertEquals(calls, ["- note://1"]);
 }, { perInstance: "hooks" });
 
@@ -119,7 +119,7 @@ behaviour("callers from which `allow` hides the provider do not count as subscri
     await turn(10);
     assertEquals(calls, []);
     const seen = await ada.subscribe({ resourceSubscriptions: ["note://1"] });
-    await until(() => calls.length === 1, "the subscriber");
+    await until(() => calls.length === 1, "the subscriber is known");
     await seen.close();
     await until(() => calls.length === 2, "the subscriber has unsubscribed");
     assertEquals(calls, ["+ note://1", "- note://1"]);

@@ -135,13 +135,13 @@ tenants("a change can reach the clients of one tenant or of all tenants", async 
   );
   const extra = tool({ name: "extra", run: () => "extra" });
   server.handlers.add(extra);
-  await until(() => ofAcme.received.length === 3 && ofBee.received.length === 2, "an added tool");
+  await until(() => ofAcme.received.length === 3 && ofBee.received.length === 2, "the client is notified of the added tool");
   assertEquals(textOf(await bee.callTool("extra")), "extra");
   server.handlers.remove(extra);
-  await until(() => ofBee.received.length === 3, "a removed tool");
+  await until(() => ofBee.received.length === 3, "the client is notified of the removed tool");
   await assertRejects(() => bee.callTool("extra"), McpError, "Unknown tool");
   server.listChanged("tools");
-  await until(() => ofBee.received.length === 4, "a changed list");
+  await until(() => ofBee.received.length === 4, "the client is notified of the changed list");
   assertThrows(() => server.handlers.add(note), TypeError, 'Cannot add resource "note:/1"');
   assertEquals(server.handlers.list(), []);
 });

@@ -37,8 +37,8 @@ const REQUEST: KnownOptions<keyof InternalRequest> = {
 };
 
 /**
- * Runs a handler for a caller. Checks `allow`, scopes and capabilities as for a client, but does not check `admit` and
- * rate limits. The call counts towards `calls.detached`.
+ * Runs a handler for a caller. Checks `allow`, scopes and capabilities as for a client, but skips `admit` and rate
+ * limits. The call counts towards `calls.detached`.
  */
 export async function callInternally(engine: Engine, request: InternalRequest): Promise<Result> {
   checkOptions("call a handler", request, REQUEST);

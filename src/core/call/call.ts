@@ -140,8 +140,8 @@ export abstract class Call implements ServiceCall, Cancellable {
    */
   declare idempotencyToken?: string;
   /**
-   * Called before an extension sends a handle while the handler continues. Declared without a value, because few calls
-   * have this callback.
+   * Called before an extension sends a handle, such as a task, while the handler continues. Declared without a value,
+   * because few calls have this callback.
    */
   declare onHandle?: OnHandle;
   /** The handler's own timeout, in milliseconds. */

@@ -119,8 +119,8 @@ export interface ReadRoute {
 }
 
 /**
- * Returns the value from the server's `session` function. If this function is passed, the value has the function's
- * return type.
+ * Returns the value from the server's `session` function. To get a value with the function's return type, pass the
+ * function.
  */
 export interface ReadSession {
   <T>(session: (ctx: Context) => T): T;

@@ -34,8 +34,8 @@ export class HttpSessions {
   /** Subscribes the legacy era to changes of the server's lists and resources. */
   readonly #watch: () => void;
   /**
-   * The sessions. The first HTTP request loads the code for sessions. A stdio server, which does not load this code,
-   * starts in two thirds of the time.
+   * The sessions. The first HTTP request loads the code for sessions. A stdio server does not load this code, which
+   * would make its startup 50 % longer.
    */
   readonly #sessions: Room<Sessions>;
 

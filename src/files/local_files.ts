@@ -94,7 +94,7 @@ export const localFiles = {
     };
   },
 
-  /** Reads at most `maxBytes` of a file. */
+  /** Reads at most `maxBytes` bytes from the start of a file. */
   async read(path: string, maxBytes: number): Promise<Uint8Array> {
     const file = await localFiles.open(path);
     // Node 22 does not support `await using`.

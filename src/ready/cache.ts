@@ -121,7 +121,6 @@ function serve({ call, core, input, next, usesRounds }: SteppedRun, name: string
 /** Returns the results that are kept for a server. Removes results from before the last clear(). */
 type Open = (core: FeatureParts) => Shelf;
 
-/** A kept result. */
 interface Kept {
   readonly value: unknown;
   /** Time until which the result is kept, in milliseconds of the monotonic clock. */
@@ -130,7 +129,6 @@ interface Kept {
   readonly held: readonly Holding[];
 }
 
-/** The bounds of a cache. */
 interface CacheBounds {
   readonly ttlMs: number;
   readonly bytes: number;

@@ -273,7 +273,7 @@ class InputAdapter {
     return true;
   }
 
-  /** Whether a schema possibly accepts a JSON type. */
+  /** Whether a schema may accept values of a JSON type. */
   #takes(schema: unknown, kind: string, steps = 0): boolean {
     if (schema === false || !this.#mayTest()) return false;
     this.#testsLeft--;
@@ -301,7 +301,7 @@ class InputAdapter {
     return this.#testsLeft > 0;
   }
 
-  /** Returns the target schema of a reference. */
+  /** Returns the schema to which a reference refers. */
   #follow(ref: unknown): JsonSchema | undefined {
     if (!this.#targets.has(ref)) {
       const tokens = String(ref).startsWith("#") ? decodeURIComponent(String(ref)).split("/").slice(1) : [NaN];

@@ -48,6 +48,6 @@ function findConstants(part: unknown, name: string): readonly unknown[] | undefi
   const { const: only, enum: choices }: JsonSchema = Object(properties[name]);
   const all = choices ?? (only === undefined ? undefined : [only]);
   if (!Array.isArray(all) || !all.length || all.some((one) => typeof one === "object" && one)) return;
-  // The same value may be listed twice.
+  // Remove duplicates, because a schema may list the same value twice.
   return [...new Set(all)];
 }

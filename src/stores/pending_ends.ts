@@ -6,7 +6,7 @@
 import type { Account, Pot } from "../core/capacity/account.ts";
 import { systemClock } from "../core/capacity/timers.ts";
 
-/** The end of a session. */
+/** The end of a session, and the state of writing it to the store. */
 interface PendingEnd {
   readonly account: Account;
   readonly pot: Pot;

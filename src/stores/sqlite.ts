@@ -52,7 +52,7 @@ export interface SqliteStatement {
 }
 
 /**
- * Creates a store in a SQLite file. `open` opens the database, and can return a promise. The store calls `open` again
+ * Creates a store in an SQLite file. `open` opens the database, and can return a promise. The store calls `open` again
  * if three consecutive operations fail. The store creates its tables, whose names start with `mcp_`, switches to the
  * write-ahead log, and closes the database.
  *

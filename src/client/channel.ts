@@ -1,5 +1,6 @@
 /**
- * A channel carries the messages of one connection, over HTTP requests or over one stream in each direction.
+ * The interface of channels. A channel carries the messages of one connection, over HTTP requests or over one stream in
+ * each direction.
  *
  * @module
  */
@@ -59,13 +60,13 @@ export interface Channel {
 /** Callbacks that observe all messages and HTTP exchanges, before the channel processes them. */
 export interface Trace {
   /** Called before an HTTP request is sent. */
-  request(method: string, headers: Headers): void;
+  request?(method: string, headers: Headers): void;
   /** Called with each HTTP response, before its body is read. */
-  response(response: Response): void;
+  response?(response: Response): void;
   /** Called before a message is sent. */
-  sent(message: Message): void;
+  sent?(message: Message): void;
   /** Called with each received message. */
-  received(message: Message): void;
+  received?(message: Message): void;
   /** Called with each received body that is not a message. */
-  other(text: string): void;
+  other?(text: string): void;
 }

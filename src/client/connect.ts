@@ -33,8 +33,8 @@ export interface ConnectOptions extends AnswerOptions, TargetOptions {
   readonly extensions?: readonly ClientExtension[];
   /**
    * Middleware that wraps each request to the server. The first function is the outermost. The middleware also wraps
-   * the requests of the handshake, of subscriptions and of extensions, and each request that the client repeats with
-   * answers.
+   * the requests of the handshake, of subscriptions and of extensions, and each retry that contains answers to the
+   * server's input requests.
    */
   readonly use?: readonly ClientMiddleware[];
   /** Called with each notification from the server. */
@@ -68,7 +68,10 @@ const OPTIONS: KnownOptions<keyof ConnectOptions> = {
     params: true,
     signal: true,
     timeoutMs: true,
-    trace: true,
+    trace: {
+      findProblem: (value) =>
+        typeof value === "object" ? undefined : "must be an object with methods, such as { received: console.error }",
+    },
     info: true,
     capabilities: true,
     extensions: "list",
@@ -105,9 +108,9 @@ const OPTIONS: KnownOptions<keyof ConnectOptions> = {
  */
 export function connect(target: Target, options?: ConnectOptions): Promise<Client>;
 /**
- * Connects to a server whose handlers TypeScript knows: with `connect<typeof server>(url)`, the compiler checks names,
- * arguments and structured results. At runtime, the client does not check that the server at the URL has these
- * handlers.
+ * Connects to a server whose type is known. With `connect<typeof server>(url)`, the compiler checks the names and
+ * arguments of calls, and infers the types of structured results. At runtime, the client does not check that the server
+ * at the URL has these handlers.
  */
 export function connect<S extends Typed<unknown>>(target: Target, options?: ConnectOptions): Promise<TypedClient<S>>;
 export async function connect(target: Target, options: ConnectOptions = {}): Promise<Client> {

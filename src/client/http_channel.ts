@@ -74,8 +74,8 @@ class HttpChannel implements Channel {
     if (isStream(response)) return { status, headers, message: await this.#readResponse(response, message, options) };
     const text = await readText(response);
     const reply = readBody(response, text);
-    if (reply) this.#trace?.received(reply);
-    else this.#trace?.other(text);
+    if (reply) this.#trace?.received?.(reply);
+    else this.#trace?.other?.(text);
     return reply ? { status, headers, message: reply } : { status, headers, text };
   }
 
@@ -91,7 +91,7 @@ class HttpChannel implements Channel {
 
   async endSession(options: SendOptions): Promise<number> {
     const response = await this.#open("DELETE", options);
-    this.#trace?.other(await readText(response));
+    this.#trace?.other?.(await readText(response));
     return response.status;
   }
 
@@ -108,12 +108,12 @@ class HttpChannel implements Channel {
       if (value === null) all.delete(name);
       else all.set(name, value);
     }
-    this.#trace?.request(method, all);
-    if (message) this.#trace?.sent(message);
+    this.#trace?.request?.(method, all);
+    if (message) this.#trace?.sent?.(message);
     const { url, sender } = this.#options;
     const sending = { url, method, headers: all, body: message && JSON.stringify(message), signal };
     const response = await raceAbort(sender.send(sending), signal);
-    this.#trace?.response(response);
+    this.#trace?.response?.(response);
     return response;
   }
 
@@ -167,7 +167,7 @@ class HttpChannel implements Channel {
     position.id = event.id ?? position.id;
     position.retryMs = event.retry ?? position.retryMs;
     const messages = event.data === undefined ? [] : readMessages(event.data);
-    for (const message of messages) this.#trace?.received(message);
+    for (const message of messages) this.#trace?.received?.(message);
     return messages;
   }
 
@@ -212,8 +212,8 @@ class HttpChannel implements Channel {
         else if (response) {
           status = response.status;
           await response.body?.cancel();
-          // Open the stream without a position, because the server may still offer the stream although it has dropped
-          // the events after the position.
+          // Open the stream without a position, because the server may have dropped the events after the position, but
+          // still offer the stream.
           if (!position.id || status === 404) return status;
           position.id = undefined;
         }
@@ -255,7 +255,11 @@ export async function toError(response: Response): Promise<McpError> {
 
 async function expectEnd(events: AsyncGenerator<StreamEvent>, reply: Message): Promise<Message> {
   for await (const { data } of events) {
-    if (data !== undefined) throw new Error(`Cannot read the stream: the server sent ${data} after the response`);
+    if (data !== undefined) {
+      throw new Error(
+        `Cannot read the stream: the server sent ${JSON.stringify(data.slice(0, 200))} after the response`,
+      );
+    }
   }
   return reply;
 }

@@ -66,7 +66,7 @@ export function lineChannel({ open, onMessage, onBroken, trace }: LineChannelOpt
     }
     let passed: Promise<void> | undefined;
     for (const message of messages) {
-      trace?.received(message);
+      trace?.received?.(message);
       const at = message.method === undefined ? waiters.findIndex(({ id }) => id === message.id) : -1;
       if (at < 0) passed = onMessage(message) ?? passed;
       else waiters.splice(at, 1)[0].resolve({ message });
@@ -77,7 +77,7 @@ export function lineChannel({ open, onMessage, onBroken, trace }: LineChannelOpt
   async function send(message: Message, { signal }: SendOptions = {}): Promise<SendResult> {
     signal?.throwIfAborted();
     if (lost) throw lost;
-    trace?.sent(message);
+    trace?.sent?.(message);
     if (message.method === undefined || message.id === undefined) {
       await lines.write(JSON.stringify(message));
       return {};

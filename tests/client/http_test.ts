@@ -255,7 +255,7 @@ Deno.test("the error for an invalid response quotes the response", async () => {
     "got 202": () => new Response(null, { status: 202 }),
     'got 503 application/json: {"busy":true}': () => Response.json({ busy: true }, { status: 503 }),
     "Cannot read the server's message": () => Response.json({ result: {} }),
-    "Cannot use the response to 99": () => ok({ id: 99 }),
+    "Cannot use the response: its id is 99": () => ok({ id: 99 }),
     "Cannot use the result": (heard) => ok(heard, { content: "text" }),
     "the stream ended before the response": () => stream([{ jsonrpc: "2.0", method: "notifications/x" }]),
     "stream ended before the response": () => stream([{ jsonrpc: "2.0", method: "notifications/x" }], "break"),
@@ -784,6 +784,21 @@ Deno.test("a call is cancelled with the mechanism of its era", async () => {
 function count<T>(items: readonly T[], item: T): number {
   return items.filter((each) => each === item).length;
 }
+
+Deno.test("client: trace may have some of its methods, and is refused if it is a function", async () => {
+  const messages: string[] = [];
+  const server = createServer({ name: "traced", version: "1.0.0", handlers: [tool({ name: "hi", run: () => "hi" })] });
+  for (const target of [server, "http://localhost/mcp"] as const) {
+    messages.length = 0;
+    const trace = { received: (message: unknown) => void messages.push(JSON.stringify(message)) };
+    const options = typeof target === "string" ? { trace, fetch: server.fetch } : { trace };
+    await using client = await connect(target, options);
+    await client.callTool("hi");
+    assertStringIncludes(messages.at(-1) ?? "", '"text":"hi"');
+  }
+  const refused = await assertRejects(() => connect(server, { trace: (() => {}) as never }), TypeError);
+  assertStringIncludes(refused.message, "trace must be an object with methods");
+});
 
 /** Creates a trace that records the method of each request. */
 function toTrace(given: Partial<Trace>): Trace & { readonly methods: readonly (string | undefined)[] } {

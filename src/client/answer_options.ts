@@ -41,13 +41,16 @@ export interface ElicitResult {
   readonly content?: Readonly<Record<string, unknown>>;
 }
 
-/** The context of a request that a callback answers. */
+/**
+ * The second argument of a callback: the signal and the key of the server's request, and the client's request that
+ * needs the answer.
+ */
 export interface AnswerContext {
   /** Aborts when the server's request is cancelled. */
   readonly signal: AbortSignal;
   /**
-   * Identifies the server's request. In a session, the id of the request; otherwise the key that the handler has
-   * chosen.
+   * Key of the server's request: in a session, the request's JSON-RPC id; without a session, the key that the handler
+   * has chosen for the question.
    */
   readonly key: string;
   /**

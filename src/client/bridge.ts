@@ -32,8 +32,8 @@ export interface BridgeOptions {
 
 /**
  * Maximum number of open requests from the client. The bridge rejects further requests instead of pausing the input,
- * because the next message may be an answer that an open request waits for. The maximum is less than 256, the number of
- * requests that Bun sends at the same time.
+ * because the next message may be an answer that an open request waits for. The maximum is below 256, because Bun sends
+ * at most 256 HTTP requests at the same time.
  */
 const MAX_PENDING = 200;
 /**
@@ -143,7 +143,7 @@ export class Bridge {
         signal: this.#closed.signal,
       });
       if (received.status !== undefined && received.status >= 400) throw new Error(describeResponse(received));
-      // Stop waiting, because the server need not respond to a cancelled request.
+      // Stop waiting for the response, because the server need not respond to a cancelled request.
       if (method === "notifications/cancelled" && isId(params?.requestId)) this.#pending.get(params.requestId)?.abort();
     } catch (error) {
       if (!this.#closed.signal.aborted) this.#warn(`Cannot forward ${method ?? "a response"}`, error);
@@ -162,8 +162,8 @@ export class Bridge {
       if (!signal.aborted) await this.#options.write(toFailure(id, this.#options.url, error));
     } finally {
       this.#running--;
-      // Delete the id only if it still belongs to this request. A client may wrongly use an id for two requests at the
-      // same time, which the server must reject.
+      // Delete the entry only if it belongs to this request, because a faulty client may have sent another request with
+      // the same id.
       if (this.#pending.get(id) === stop) this.#pending.delete(id);
     }
   }
@@ -188,7 +188,7 @@ export class Bridge {
     return readReply(await this.#send(message, signal), message);
   }
 
-  /** Requests pages of tools until a page contains the tool of a call. */
+  /** Requests pages of `tools/list` until a page contains the tool that a message calls. */
   async #findTool({ params }: Message, signal: AbortSignal): Promise<void> {
     let cursor: unknown;
     for (let lists = 0; lists < MAX_LISTS; lists++) {
@@ -201,7 +201,10 @@ export class Bridge {
     }
   }
 
-  /** Remembers which arguments the calls to the listed tools must repeat in headers. Returns the names of the tools. */
+  /**
+   * Remembers which arguments must be repeated in headers when a listed tool is called. Returns the names of the listed
+   * tools.
+   */
   #learn({ result }: Message): readonly unknown[] {
     const tools = isObject(result) && Array.isArray(result.tools) ? result.tools.filter(isObject) : [];
     for (const tool of tools) {
@@ -237,7 +240,7 @@ export class Bridge {
     const http = this.#channel;
     this.#channel = lines;
     lines.ended?.then(() => {
-      // When the stream has ended, send the next `initialize` to the configured URL again.
+      // After the stream has ended, send the next `initialize` to the configured URL.
       if (this.#channel === lines) this.#channel = http;
       this.#session?.lose();
     });

@@ -14,7 +14,7 @@ const MAX_SUBSCRIPTIONS = 1000;
 
 /** A session that the bridge can replace without involving the client. */
 export class BridgeSession {
-  /** The client's `initialize` request, with which a new session begins. */
+  /** The client's `initialize` request, which the bridge sends again to begin a new session. */
   readonly initialize: Message;
   /** The session id. `undefined` if the server did not send an id. */
   readonly id: string | undefined;

@@ -1,5 +1,5 @@
 /**
- * The client's methods, one for each kind of request.
+ * The methods of a client, such as `callTool` and `listTools`.
  *
  * @see specification/2026-07-28/schema
  * @module
@@ -56,10 +56,10 @@ export interface Client<Options extends RequestOptions = RequestOptions> extends
   /** Lists all prompts, by requesting all pages. Returns an empty array if the server has no prompts. */
   listPrompts(options?: Options): Promise<readonly ListedPrompt[]>;
   /**
-   * Calls a tool. If the tool fails, the method does not throw, but returns a result with `isError: true`. After
-   * `listTools`, the client validates the structured content of results against the tool's output schema, and throws if
-   * the content does not match. The client ignores `pattern` in the schema, because evaluating a malicious regular
-   * expression could block the program.
+   * Calls a tool. If the tool fails, returns a result with `isError: true` instead of throwing. After `listTools`, the
+   * client validates the structured content of results against the tool's output schema, and throws if the content does
+   * not match. The client ignores `pattern` in the schema, because evaluating a malicious regular expression could
+   * block the program.
    */
   callTool(name: string, args?: Params, options?: Options): Promise<ToolResult & Result>;
   /** Reads a resource by its URI. */
@@ -118,7 +118,7 @@ export interface ToClientOptions {
   readonly answers: RequestHandlerOptions;
 }
 
-/** Creates a client that sends its requests with a protocol. */
+/** Creates the client of a connection, after the protocol has been chosen. */
 export function toClient(rpc: Rpc, protocol: Protocol, options: ToClientOptions): Client {
   const requests = new Requests(rpc, protocol, options);
   const outputs = new OutputChecks();
@@ -138,7 +138,8 @@ export function toClient(rpc: Rpc, protocol: Protocol, options: ToClientOptions)
         readObjects(result, "content");
         await outputs.check(name, result);
       }
-      return result as Awaited<ReturnType<Client["callTool"]>>; // `content` is a list of objects; the type of each object is an assumption.
+      // The cast assumes the types of the objects in `content`.
+      return result as Awaited<ReturnType<Client["callTool"]>>;
     },
     readResource: (uri, options) => read(requests, uri, options),
     async readTemplate(template, variables, options) {
@@ -175,15 +176,17 @@ function toLists(requests: Requests, outputs: OutputChecks): Lists {
     async listTools(options) {
       const tools = await requests.list("tools/list", "tools", options);
       outputs.learn(tools);
-      return tools as Awaited<ReturnType<Client["listTools"]>>; // Assumes the types of the items.
+      return tools as Awaited<ReturnType<Client["listTools"]>>; // The cast assumes the types of the items.
     },
     listResources: (options) =>
-      requests.list("resources/list", "resources", options) as ReturnType<Client["listResources"]>, // Assumes the types of the items.
+      // The cast assumes the types of the items.
+      requests.list("resources/list", "resources", options) as ReturnType<Client["listResources"]>,
     listResourceTemplates(options) {
       const listed = requests.list("resources/templates/list", "resourceTemplates", options);
-      return listed as ReturnType<Client["listResourceTemplates"]>; // Assumes the types of the items.
+      return listed as ReturnType<Client["listResourceTemplates"]>; // The cast assumes the types of the items.
     },
-    listPrompts: (options) => requests.list("prompts/list", "prompts", options) as ReturnType<Client["listPrompts"]>, // Assumes the types of the items.
+    // The cast assumes the types of the items.
+    listPrompts: (options) => requests.list("prompts/list", "prompts", options) as ReturnType<Client["listPrompts"]>,
   };
 }
 
@@ -253,7 +256,8 @@ class Requests {
     return this.#closing ??= this.#end();
   }
 
-  // Returns `undefined` if the server does not know the method, and has not declared the feature.
+  // Sends a list request. Returns `undefined` if the server has neither declared the feature nor implemented the
+  // method.
   async #ask(method: string, params: Params, options?: RequestOptions): Promise<Result | undefined> {
     try {
       return await this.send(method, params, options);
@@ -266,7 +270,7 @@ class Requests {
   }
 
   async #end(): Promise<void> {
-    // Wait until pending messages have been sent, because the program may end after closing the client.
+    // Wait until pending messages have been sent, because the program may exit as soon as the client is closed.
     await this.#rpc.settle();
     await this.#protocol.close();
     this.#rpc.abort();

@@ -67,7 +67,7 @@ const INHERITED_ON_WINDOWS: readonly string[] = [
   "USERPROFILE",
 ];
 
-/** The exit code to report for a process that was ended by a signal. */
+/** The exit code to report for a process that a signal has ended. */
 const KILLED = 128;
 
 function toEnvironment(named: CommandTarget["env"]): Record<string, string> {

@@ -39,8 +39,8 @@ export interface AuthChallenge {
   readonly header: string;
   /**
    * The challenge's parameters by lower-case name, such as `scope` and `resource_metadata`. If the header contains
-   * several challenges, these are the parameters of the challenge with `error="insufficient_scope"`, or else with the
-   * scheme `Bearer`, or else with the scheme `DPoP`.
+   * several challenges, the client prefers the challenge with `error="insufficient_scope"`, then a `Bearer` challenge,
+   * then a `DPoP` challenge.
    */
   readonly params: Readonly<Record<string, string>>;
   /** The `DPoP-Nonce` header, if the response contains this header. */
@@ -65,8 +65,8 @@ export interface ClientAuth {
     options: { readonly signal: AbortSignal },
   ) => boolean | Promise<boolean>;
   /**
-   * Milliseconds by which a call of `refresh` extends the timeouts of the waiting requests, so that users have time to
-   * sign in. Defaults to 0.
+   * Maximum number of milliseconds by which a call of `refresh` extends the timeouts of the waiting requests, so that
+   * users have time to sign in. Defaults to 0.
    */
   readonly refreshMs?: number;
 }

@@ -16,7 +16,9 @@ export function checkTimeout(ms: number, name: string): void {
   throw new RangeError(`Cannot use ${name}: the value is ${ms}; use a positive number of milliseconds, or Infinity`);
 }
 
-/** Interval in milliseconds at which a timer that would expire checks whether requests still wait for a user. */
+/**
+ * Minimum milliseconds by which a timer is extended if requests have waited for a user since the timer's last check.
+ */
 const LOOK_MS = 50;
 
 /**

@@ -76,7 +76,7 @@ export async function detectEra(rpc: Rpc, options: DetectOptions): Promise<Proto
   try {
     return await shakeHands();
   } catch (error) {
-    // A modern server that was slow to start may still respond.
+    // If the first request has timed out, wait for its response, because a modern server may only have started slowly.
     const late = found === LATE ? await probing.catch(() => undefined) : undefined;
     if (!late || "refusal" in late) throw error;
     return toProtocol(late);

@@ -13,6 +13,7 @@ import { compileSchema } from "../schema/schema_compiler.ts";
 import type { Notification } from "./message.ts";
 import type { Progress, RequestOptions, ServerRequest } from "./rpc.ts";
 import type { Subscription, SubscriptionFilter } from "./subscription.ts";
+import { showValue } from "../kit/shown_value.ts";
 
 /** Schemas, by the name of the result type or the method of the notification. */
 export type Schemas = { readonly [name: string]: Schema };
@@ -53,14 +54,17 @@ export interface UnfinishedCall {
   request(method: string, params?: Params, options?: RequestOptions): Promise<Result>;
   /** Answers an elicitation, sampling or roots request with the callbacks of this request or of the client. */
   answer(request: ServerRequest, options?: {
-    /** Passed to the callback. Abort this signal to withdraw the question. Defaults to the signal of this request. */
+    /**
+     * The signal that the callback receives. Abort the signal to withdraw the server's request. Defaults to the signal
+     * of the client's request.
+     */
     readonly signal: AbortSignal;
   }): Promise<unknown>;
   /** Subscribes to changes. The subscription ends when `signal` aborts. */
   subscribe(filter: SubscriptionFilter): Promise<Subscription>;
 }
 
-/** A notification from the server that an extension defines. */
+/** A server notification that an extension defines. */
 export interface ReceivedNotification<P extends Schema = Schema> {
   /**
    * Schema of the parameters, without `_meta`. If the parameters do not match, the error is passed to `onWarning`.
@@ -149,7 +153,9 @@ export function clientExtension<
   const { id, settings = {}, results, notifications, subjects = {} } = options;
   if (typeof id !== "string" || !/^[^/\s]+\/[^/\s]+$/.test(id)) {
     throw new TypeError(
-      `Cannot make the extension ${id}: the id is invalid; use a prefix and a name, such as com.example/audit`,
+      `Cannot make the extension ${
+        showValue(id)
+      }: the id is not valid; use a prefix and a name, such as com.example/audit`,
     );
   }
   const compile = (schema: Schema, name: string) =>
@@ -160,12 +166,14 @@ export function clientExtension<
       const { _meta, ...given } = result;
       const checked = await compiled.validate(given);
       if (checked.problem !== undefined) {
-        throw new McpError(0, `Cannot use the result of ${call.method}: ${type}: ${checked.problem}`, undefined, {});
+        throw new McpError(0, `Cannot use the ${type} result of ${call.method}: ${checked.problem}`, undefined, {});
       }
       // The cast is safe, because the schema has validated the value.
       const final: unknown = await finish(checked.value as never, call);
       if (isObject(final)) return final;
-      throw new TypeError(`Cannot use the result of ${call.method}: finish() of ${type} must return an object`);
+      throw new TypeError(
+        `Cannot use the ${type} result of ${call.method}: its finish() did not return an object; return a result object`,
+      );
     };
     return [type, read] as const;
   });

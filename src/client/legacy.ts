@@ -253,7 +253,9 @@ class LegacyProtocol implements Protocol {
     }
   }
 
-  /** Opens the standalone stream to receive changes. Without recovery, calls `onEnd` when the stream has ended. */
+  /**
+   * Opens the standalone stream to receive changes. If `recovers` is `false`, calls `onEnd` when the stream has ended.
+   */
   async #openForChanges(onEnd: () => void): Promise<void> {
     if (!await this.#listen() && this.#rpc.channel.openStream) {
       this.#options.onWarning(

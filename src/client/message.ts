@@ -37,7 +37,8 @@ export function readMessages(text: string): readonly Message[] {
   const value = parse(text);
   const messages = Array.isArray(value) ? value : [value];
   if (!messages.every(isMessage)) {
-    throw new Error(`Cannot read the server's message: ${text.slice(0, 500) || "the text is empty"}`);
+    const state = text ? `${JSON.stringify(text.slice(0, 500))} is not a JSON-RPC 2.0 message` : "the text is empty";
+    throw new Error(`Cannot read the server's message: ${state}`);
   }
   return messages;
 }

@@ -432,8 +432,8 @@ class ModernSubscription {
       }
       if (openSince !== undefined) {
         retryMs = RETRY_MS;
-        // Subscribe again immediately, because changes are lost until the new subscription is open. The server may have
-        // ended the stream only because the credentials have expired.
+        // If the stream has worked for a while, subscribe again without a delay, because changes are lost until the new
+        // subscription is open. The server may have ended the stream only because the credentials have expired.
         if (performance.now() - openSince > RETRY_MS) continue;
       }
       await delay(retryMs, this.#stop.signal).catch(() => {});

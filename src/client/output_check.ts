@@ -44,7 +44,7 @@ export class OutputChecks {
       const place = path && !path.startsWith("[") ? `.${path}` : path;
       return toText({ path: `structuredContent${place}`, message });
     });
-    throw refuse(`${places.join("; ")} (its outputSchema)`);
+    throw refuse(`${places.join("; ")} (outputSchema)`);
   }
 
   async #compile(schema: Params): Promise<Check> {

@@ -10,7 +10,7 @@ import { checkTimeout } from "./delay.ts";
 const MAX_PAGES = 1000;
 /** Maximum number of items on all pages together. */
 export const MAX_ITEMS = 1_000_000;
-/** Maximum number of characters in the JSON of all pages together. A single page may also have this length. */
+/** Maximum number of characters in the JSON of all pages together. */
 const MAX_CHARACTERS = 64 * 1024 * 1024;
 /** Timeout for reading all pages, as a multiple of the timeout for one request. */
 const MAX_TIMEOUTS = 10;

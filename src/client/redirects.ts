@@ -5,7 +5,7 @@
  * @module
  */
 
-/** An HTTP request that can be sent several times. A `Request` cannot, because its body can be read only once. */
+/** An HTTP request that can be sent several times, unlike a `Request`, whose body can be read only once. */
 export interface HttpMessage {
   readonly url: string | URL;
   /** Defaults to `GET`. */

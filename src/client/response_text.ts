@@ -33,8 +33,8 @@ const MAX_SHOWN = 200;
 const MAX_HEAD = 10_000;
 
 /**
- * Describes a response for an error message: the status, the content type and the first line, or the title of an HTML
- * page, such as `got 502 text/html: Bad Gateway`.
+ * Describes a response for an error message: its status, its content type, and the first line of its text or the title
+ * of its HTML page, such as `got 502 text/html: Bad Gateway`.
  */
 export function describeResponse({ status, headers, text = "" }: ReceivedText): string {
   const [type] = (headers?.get("content-type") ?? "").split(";");

@@ -36,7 +36,7 @@ export interface Progress {
 export interface RequestOptions extends AnswerOptions {
   /** Called with each progress report. Without this option, the client does not request progress. */
   readonly onProgress?: (progress: Progress) => void;
-  /** Called with each notification that belongs to this request, or that may belong to it. */
+  /** Called with each notification that belongs, or may belong, to this request. */
   readonly onNotification?: (notification: Notification) => void;
   /** Cancels the request. */
   readonly signal?: AbortSignal;
@@ -62,8 +62,8 @@ export interface RequestOptions extends AnswerOptions {
    */
   readonly rounds?: boolean;
   /**
-   * A result that an earlier request with `finish: false` returned, possibly in another process, such as a task. The
-   * client does not send the request again. Instead, the extension finishes this result.
+   * A result, such as a task, that an earlier request with `finish: false` returned, possibly in another process. The
+   * client does not send the request. Instead, the extension finishes this result.
    */
   readonly resume?: Result;
 }
@@ -108,8 +108,8 @@ export interface ServerRequest {
   /** The parameters. */
   readonly params: Params;
   /**
-   * Identifies the server's request. In a session, the id of the request; otherwise the key that the handler has
-   * chosen.
+   * Key of the server's request: in a session, the request's JSON-RPC id; without a session, the key that the handler
+   * has chosen for the question.
    */
   readonly key?: string;
   /** The client's request whose handler needs the answer. `undefined` if the client cannot identify this request. */
@@ -122,7 +122,7 @@ export interface ServerRequest {
  */
 export type RequestHandler = (request: ServerRequest, signal: AbortSignal) => unknown;
 
-/** Adds the parameters and headers that a protocol revision requires to messages. */
+/** Adds to messages the parameters and headers that a protocol revision requires. */
 export interface Codec {
   toParams(params: Params): Params;
   toHeaders(message: Message): Readonly<Record<string, string>>;
@@ -448,7 +448,7 @@ class ChannelRpc implements Rpc {
     const isHeavy = this.#questions.size > 0 && this.#questionCharacters + characters > MAX_QUESTION_CHARACTERS;
     if (isHeavy || this.#slots.waiting >= MAX_WAITING) {
       const message =
-        `Cannot answer ${request.method}: too many requests wait for an answer; send fewer requests at the same time`;
+        `Cannot answer ${request.method}: too many requests are waiting for an answer; send fewer requests at the same time`;
       return await this.#reply(id, { error: { code: INTERNAL_ERROR, message } });
     }
     const question: Question = { id, stop, calls: this.#findCalls(request, from) };
@@ -462,8 +462,8 @@ class ChannelRpc implements Rpc {
       this.#questions.delete(question);
       this.#questionCharacters -= characters;
     }
-    // Reply even though the call has ended. If all messages share one channel, another request may need the answer, and
-    // without a reply the server would wait forever.
+    // Reply even though all requests that may need the answer have ended. If all messages share one channel, the client
+    // only guesses these requests, and a handler that still needs the answer would wait forever.
     const hasEnded = stop.signal.reason instanceof DOMException && stop.signal.reason.message === CALL_ENDED;
     if (hasEnded && !from) await this.#reply(id, { error: { code: INTERNAL_ERROR, message: CALL_ENDED } });
   }
@@ -561,9 +561,13 @@ function toOutcome(id: Id, received: Awaited<ReturnType<Channel["send"]>>): Outc
   }
   const { error, result } = message;
   if (error) throw new McpError(error.code, error.message, error.data, { status });
-  if (message.id !== id) throw new Error(`Cannot use the response to ${message.id}: the request was ${id}`);
+  if (message.id !== id) {
+    throw new Error(`Cannot use the response: its id is ${message.id}, but the id of the request is ${id}`);
+  }
   if (!isObject(result)) {
-    throw new McpError(0, `Cannot read the result: ${JSON.stringify(result)}`, undefined, { status: status });
+    throw new McpError(0, `Cannot read the result: ${JSON.stringify(result)} is not an object`, undefined, {
+      status: status,
+    });
   }
   return { result, status, headers };
 }

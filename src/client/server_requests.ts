@@ -132,6 +132,6 @@ function checkRoots(roots: readonly Root[]): readonly Root[] {
   const wrong = roots.find(({ uri }) => !/^file:\/\//i.test(uri) || !URL.canParse(uri));
   if (!wrong) return roots;
   throw new TypeError(
-    `Cannot offer the root ${wrong.uri}: the URI does not begin with file://; use a URI such as file:///path/to/folder`,
+    `Cannot offer the root ${wrong.uri}: the URI is not a valid file:// URI; use a URI such as file:///path/to/folder`,
   );
 }

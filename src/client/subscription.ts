@@ -32,10 +32,10 @@ export interface Watch {
 }
 
 /**
- * An open subscription. Iterate over the subscription to receive notifications. It keeps the newest 1,000 unread
- * notifications. If the unread notifications exceed 16 Mi characters, or the unread notifications in all subscriptions
- * of the client together exceed 64 Mi characters, the client closes the subscription, and iterating throws a
- * `RangeError`.
+ * An open subscription. Iterate over the subscription to receive notifications. The subscription keeps the newest 1,000
+ * unread notifications. If the unread notifications exceed 16 Mi characters, or the unread notifications in all
+ * subscriptions of the client together exceed 64 Mi characters, the client closes the subscription, and iterating
+ * throws a `RangeError`.
  */
 export interface Subscription extends Watch, AsyncIterable<Notification>, AsyncDisposable {}
 

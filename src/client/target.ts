@@ -69,7 +69,7 @@ export function openTarget(target: Target, options: TargetOptions): Open {
     return ({ onBroken }) => httpChannel({ ...channel, onLost: (error) => onBroken(toWarning(error)) });
   }
   if (options.auth) {
-    throw new TypeError("Cannot connect: the option auth is only for URLs; remove auth");
+    throw new TypeError("Cannot connect: auth requires a URL as the target; remove auth");
   }
   if (INTERNALS in target) return openLines(memoryTransport(target), trace);
   if (typeof target.command !== "string") {
@@ -115,7 +115,7 @@ async function findStream(
   { signal, timeoutMs, trace }: TargetOptions,
 ): Promise<Open | undefined> {
   const late = new AbortController();
-  const state = "Cannot get the URL for messages: the server did not send the URL in time";
+  const state = "Cannot get the URL for messages: the server did not send the URL within the timeout (timeoutMs)";
   const stopTimer = startTimer(
     timeoutMs ?? DEFAULT_TIMEOUT_MS,
     () => late.abort(new DOMException(state, "TimeoutError")),
@@ -153,7 +153,9 @@ async function readErrors(errors: ReadableStream<Uint8Array>, onText: (text: str
 function toHttp(target: string | URL, options: TargetOptions): HttpChannelOptions {
   const { fetch = (request: Request) => globalThis.fetch(request), headers, trace, auth } = options;
   if (auth && new Headers(headers).has("authorization")) {
-    throw new TypeError("Cannot connect: auth and headers both set authorization; remove one of them");
+    throw new TypeError(
+      "Cannot connect: both auth and headers set the Authorization header; remove auth, or authorization from headers",
+    );
   }
   const url = String(target);
   if (!URL.canParse(url) || !/^https?:$/.test(new URL(url).protocol)) {

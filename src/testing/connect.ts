@@ -36,8 +36,8 @@ import {
 } from "./transports.ts";
 
 /**
- * Options of {@linkcode connectTest}: most options of `connect` of `@x/mcp/client`, and options for tests. By default,
- * the client uses revision 2026-07-28, connects in memory, and declares no capabilities.
+ * Options of {@linkcode connectTest}: most options of `connect` from `@x/mcp/client`, and options for tests. By
+ * default, the client uses revision 2026-07-28, connects in memory, and declares no capabilities.
  */
 export interface ConnectTestOptions extends
   Pick<
@@ -58,8 +58,8 @@ export interface ConnectTestOptions extends
     | "timeoutMs"
   > {
   /**
-   * The client's era. A `modern` client sends its name and capabilities in every request. A `legacy` client sends them
-   * in a handshake. Defaults to the era of the first entry in `revisions`.
+   * The client's era. A `modern` client sends its name and capabilities in every request. A `legacy` client sends its
+   * name and capabilities only in a handshake. Defaults to the era of the first entry in `revisions`.
    */
   readonly era?: "modern" | "legacy";
   /**
@@ -189,10 +189,10 @@ export async function connectTest(
   let stop = () => {};
   if (typeof server === "object" && INTERNALS in server) {
     const { develop, load } = server[INTERNALS];
-    // If an older copy of the library has created the server, `develop` returns nothing.
+    // `develop` of a server from an older copy of the library returns nothing. Keep the empty function in this case.
     stop = develop?.(log) ?? stop;
-    // Load the code for the first request in advance, so that the first call takes no longer than later calls. Tests
-    // that advance a clock rely on this.
+    // Load the code for the first request in advance. Otherwise, a test that advances a clock could advance the clock
+    // while the first call is still loading code.
     await load?.();
   }
   const isPipe = typeof server === "object" && INTERNALS in server && transport === "pipe";
@@ -272,7 +272,7 @@ interface Revision {
   readonly version: string;
 }
 
-// Fails the running test, because the thrown error is uncaught.
+// Fails the running test by throwing an uncaught error.
 function fail(error: unknown): never {
   throw error;
 }

@@ -39,7 +39,7 @@ export function fakeClock(date: number = Date.UTC(2026, 0)): FakeClock {
   let now = 0;
 
   function findDue(end: number): { readonly due: number; readonly job: () => void } | undefined {
-    // Jobs that are due at the same time run in the order in which they were started, which is the order of the set.
+    // Jobs that are due at the same time run in the order in which they were started. The set preserves this order.
     const due = [...jobs].filter((each) => each.due <= end);
     return due.reduce<typeof due[number] | undefined>(
       (first, each) => first && first.due <= each.due ? first : each,

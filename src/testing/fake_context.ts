@@ -25,9 +25,9 @@ import type { Service, ServiceEnd } from "../core/call/service.ts";
 /** The options of {@linkcode fakeContext}. */
 export interface FakeContextOptions {
   /**
-   * The client's responses, by the key of the question. The key for `ctx.roots()` is `"roots"`. Each response is the
-   * result that a client would send, such as `{ action: "accept", content: { ok: true } }`. It is validated like the
-   * response of a real client.
+   * The client's responses to elicitation, sampling and roots requests, by the key that the handler passes. The key for
+   * `ctx.roots()` is `"roots"`. Each response is the result that a client would send, such as `{ action: "accept",
+   * content: { ok: true } }`, and is validated like the response of a real client.
    */
   readonly answers?: Readonly<Record<string, unknown>>;
   /**
@@ -39,7 +39,7 @@ export interface FakeContextOptions {
   readonly principal?: Principal;
   /** Fakes of the handler's services, by the names in `ctx.services`. Accessing a service without a fake throws. */
   readonly services?: Readonly<Record<string, unknown>>;
-  /** The path parameters that `ctx.route()` returns. They are not validated. */
+  /** The path parameters that `ctx.route()` returns, without validation. */
   readonly route?: Readonly<Record<string, unknown>>;
   /** The resources that `ctx.readResource` can read, as text or contents, by URI. Defaults to no resources. */
   readonly resources?: Readonly<Record<string, string | readonly ResourceContents[]>>;
@@ -88,7 +88,7 @@ export interface FakeContext extends Context<never> {
     | { readonly kind: "resource"; readonly uri: string }
     | ({ readonly kind: "list"; readonly list: ListName } & ListChangedOptions)
   )[];
-  /** The questions, in the order in which the handler asked them. */
+  /** The elicitation, sampling and roots requests of the handler, in order. */
   readonly asked: readonly { readonly key: string; readonly method: string; readonly params: Meta }[];
   /** The functions that the handler has passed to `ctx.defer`, in order. They run only if the test calls them. */
   readonly deferred: readonly ((end: ServiceEnd) => unknown)[];
@@ -160,7 +160,7 @@ export function makeContext(options: FakeContextOptions, rounds: Rounds): FakeCo
   if (signal?.aborted) onAbort();
   else signal?.addEventListener("abort", onAbort, { once: true });
   const services = toFakes(options.services);
-  // Safe, because the test is responsible for the types of its fakes.
+  // The cast is safe, because the test is responsible for the types of its fakes.
   const get = async <T>({ name }: Service<T>) => await (services[name] as T);
   // Define these properties, because assignments cannot replace the call's getters with the same names.
   Object.defineProperties(call, { services: { value: services }, get: { value: get } });
@@ -189,7 +189,7 @@ class FakeCall extends Call {
 
   constructor(parts: FakeParts, request: Message, client: ClientFacts) {
     const { options, rounds, records } = parts;
-    // Safe, because the test is responsible for the type of `options.session`.
+    // The cast is safe, because the test is responsible for the type of `options.session`.
     const session = () => () => options.session as never;
     super({ host: makeHost(options, rounds, records), session }, makeLink(options), request, client);
     this.#parts = parts;
@@ -198,9 +198,9 @@ class FakeCall extends Call {
   notify(name: string, { progressToken: _token, ...rest }: Params): undefined {
     const { progressed, logged } = this.#parts.records;
     const sent = Object.fromEntries(Object.entries(rest).filter(([, value]) => value !== undefined));
-    // Safe, because `Call` creates the parameters.
+    // The cast is safe, because `Call` creates the parameters.
     if (name === "notifications/progress") progressed.push(sent as FakeContext["progressed"][number]);
-    else logged.push(sent as FakeContext["logged"][number]); // Safe, because `Call` creates the parameters.
+    else logged.push(sent as FakeContext["logged"][number]); // The cast is safe, because `Call` creates the parameters.
   }
 
   async askClient(key: string, question: Question): Promise<unknown> {
@@ -209,13 +209,15 @@ class FakeCall extends Call {
     await rounds.ask(key, question);
     if (!Object.hasOwn(answers, key)) {
       throw new TypeError(
-        `Cannot answer ${JSON.stringify(key)}: the option answers has no such key; add the key with an answer`,
+        `Cannot answer the question ${
+          JSON.stringify(key)
+        }: the option answers does not contain this key; add the key with an answer`,
       );
     }
     const checked = await question.read(answers[key]);
     if (checked.problem === undefined) return checked.value;
     throw new TypeError(
-      `Cannot answer ${JSON.stringify(key)}: ${checked.problem}; correct the answer in the option answers`,
+      `Cannot answer the question ${JSON.stringify(key)}: ${checked.problem}; correct the answer in the option answers`,
     );
   }
 
@@ -225,7 +227,7 @@ class FakeCall extends Call {
 }
 
 function makeHost({ route, resources = {} }: FakeContextOptions, rounds: Rounds, records: Records): CallHost {
-  // Safe, because the test is responsible for the type of `route`.
+  // The cast is safe, because the test is responsible for the type of `route`.
   const readFake = () => route as never;
   return {
     server: {
@@ -271,7 +273,7 @@ function toFakes(fakes: Readonly<Record<string, unknown>> = {}): Readonly<Record
     get(fakes: Readonly<Record<PropertyKey, unknown>>, name) {
       if (Object.hasOwn(fakes, name) || typeof name === "symbol") return fakes[name];
       throw new TypeError(
-        `Cannot use service ${quote(name)}: the option services has no such fake; add a fake`,
+        `Cannot use service ${quote(name)}: the option services contains no fake with this name; add a fake`,
       );
     },
   });

@@ -20,8 +20,8 @@ export interface HttpServer {
 }
 
 /**
- * Serves on a free port of 127.0.0.1, on any runtime. Asynchronous, because Node knows the port only after it has
- * started to listen.
+ * Serves `fetch` on a free port of 127.0.0.1, on any runtime. Asynchronous, because Node knows the port only after it
+ * has started to listen.
  */
 export async function openHttpServer(fetch: Fetch): Promise<HttpServer> {
   if (!node) return startHttpServer(fetch);
@@ -30,7 +30,7 @@ export async function openHttpServer(fetch: Fetch): Promise<HttpServer> {
   return { origin: `http://127.0.0.1:${server.port}`, stop: () => server.stop(true) };
 }
 
-/** Serves on a free port of 127.0.0.1. Works only on Deno and Bun. */
+/** Serves `fetch` on a free port of 127.0.0.1. Works only on Deno and Bun. */
 export function startHttpServer(fetch: Fetch): HttpServer {
   if (deno) {
     const end = new AbortController();

@@ -28,7 +28,7 @@ export interface Replayed {
 /** Maximum number of runs of a handler. */
 const MAX_RUNS = 64;
 
-/** Runs in which each question ends its run, and is answered in the next run. */
+/** Connects runs in which each question ends the run, and is answered in the next run. */
 class ReplayRounds extends Rounds {
   readonly repeated: string[] = [];
   override readonly reruns: RerunWatch = new RerunWatch(STILL, ({ key, work }) => {
@@ -81,8 +81,7 @@ const STILL = { now: () => 0 };
  * runs handlers in this way for clients without a session.
  *
  * Throws if the handler repeats work that clients notice: log messages, progress, announced changes, or a question that
- * differs from run to run. Also throws if the handler does not await a question. To find other repeated work, count the
- * calls to your fakes.
+ * differs from run to run. To find other repeated work, count the calls to your fakes.
  *
  * ```ts
  * import { tool } from "@x/mcp";

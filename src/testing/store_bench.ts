@@ -14,13 +14,13 @@ export type Rule = readonly [name: string, check: (bench: Bench) => Promise<void
 export interface Faults {
   /** Whether each command runs twice. */
   repeats?: boolean;
-  /** Number of commands that still lose their response. */
+  /** Number of upcoming commands whose response is lost. */
   loses?: number;
   /** Whether notifications of `listen` are lost. */
   isDeaf?: boolean;
   /** Whether commands never receive a response. */
   stalls?: boolean;
-  /** Whether commands fail. An engine that has received a command meanwhile fails permanently. */
+  /** Whether commands fail. An engine that receives a command while this field is `true` fails permanently. */
   isKilled?: boolean;
   /** Called before each command, with the command's name and arguments. */
   onCommand?: (name: string, args: readonly unknown[]) => void;

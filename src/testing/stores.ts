@@ -19,7 +19,7 @@ import { LOG_RULES } from "./store_log_rules.ts";
 import { TOPIC_RULES } from "./store_topic_rules.ts";
 import { VALUE_RULES } from "./store_value_rules.ts";
 
-// Types in the signatures below. `@x/mcp/stores` also exports them.
+// Types in the signatures below. `@x/mcp/stores` also exports these types.
 export type { Awaitable, Store } from "../core/store.ts";
 
 /** Options of {@linkcode testStore}. */

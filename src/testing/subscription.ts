@@ -8,7 +8,7 @@ import { type Subscription as ClientSubscription, toSubscription, type Watch } f
 
 /** An open client subscription that records the notifications that it receives. */
 export interface Subscription extends ClientSubscription {
-  /** All notifications so far, including notifications that the test has not iterated over. */
+  /** All notifications received so far, including notifications that the test has not iterated over. */
   readonly received: readonly Notification[];
   /**
    * Resolves with the first `count` notifications when they have arrived. Rejects if the subscription ends before they

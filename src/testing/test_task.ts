@@ -70,7 +70,9 @@ export async function testTask<Input>(
     refuseRepeated(before, journal.calls);
     if (toText(value) === toText(whole.value)) continue;
     throw new Error(
-      `Cannot resume the handler: the handler returned ${toText(whole.value)}, but after a crash ${toText(value)}; ` +
+      `Cannot resume the handler: the handler returned ${toText(whole.value)}, but ${
+        toText(value)
+      } when it resumed after a crash; ` +
         "create values that differ from run to run with ctx.once(key, make)",
     );
   }

@@ -94,7 +94,11 @@ export function openTransport(server: TestServer | string | URL, options: Transp
   const isFile = typeof server === "string" || server instanceof URL;
   if (isFile !== (transport === "stdio")) {
     throw new TypeError(
-      `Cannot connect over ${transport}: pass ${isFile ? "a server" : "the path of a file that serves over stdio"}`,
+      `Cannot connect over ${transport}: ${
+        isFile
+          ? "the target is a file; pass a server"
+          : "the target is a server; pass the path of a file that serves over stdio"
+      }`,
     );
   }
   if (isFile) return openChild(startChild(toCommand(server)), { transcript, onMessage });
@@ -133,7 +137,7 @@ function openChild(
 /** Milliseconds that a child process may take to exit after its standard input has been closed. */
 const EXIT_MS = 10_000;
 
-// Fails the running test, because a server must not write lines that are not messages to standard output.
+// Fails the running test, because a server must write only messages to standard output.
 function onBroken(error: unknown): never {
   throw error;
 }

@@ -100,10 +100,14 @@ Deno.test("an invalid token is refused before a request is sent, and the error d
 Deno.test("connect throws if the auth option would have no effect", async () => {
   const auth: ClientAuth = { token: () => "t" };
   const server = createServer({ name: "s", version: "1" });
-  await assertRejects(() => connect(server, { auth }), TypeError, "auth is only for URLs");
-  await assertRejects(() => connect({ command: "true" }, { auth }), TypeError, "auth is only for URLs");
+  await assertRejects(() => connect(server, { auth }), TypeError, "auth requires a URL as the target");
+  await assertRejects(() => connect({ command: "true" }, { auth }), TypeError, "auth requires a URL as the target");
   const headers = { Authorization: "Bearer x" };
-  await assertRejects(() => connect(url, { auth, headers }), TypeError, "auth and headers both set authorization");
+  await assertRejects(
+    () => connect(url, { auth, headers }),
+    TypeError,
+    "both auth and headers set the Authorization header",
+  );
   await server.close();
 });
 

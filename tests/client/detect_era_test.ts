@@ -261,7 +261,7 @@ Deno.test("the client closes an HTTP+SSE stream that names no endpoint", async (
   await assertRejects(
     () => connect(url, { fetch: silent.fetch, timeoutMs: 50 }),
     DOMException,
-    "the server did not send the URL in time",
+    "the server did not send the URL within the timeout (timeoutMs)",
   );
   const ending = fakeHttp(({ http }) => http === "GET" ? stream([]) : new Response(null, { status: 405 }));
   await assertRejects(() => connect(url, { fetch: ending.fetch }), Error, "the stream ended before the server sent");
@@ -374,7 +374,12 @@ Deno.test("lines from a process that are not messages are ignored and reported a
     onWarning: (text) => void warnings.push(text),
   });
   assertEquals((await client.listTools()).length, 1);
-  assertEquals(warnings, ["Starting…", "{}", "[1]"].map((text) => `Cannot read the server's message: ${text}`));
+  assertEquals(
+    warnings,
+    ["Starting…", "{}", "[1]"].map((text) =>
+      `Cannot read the server's message: "${text}" is not a JSON-RPC 2.0 message`
+    ),
+  );
 });
 
 Deno.test("the callback onStderr receives the standard error of the process", async () => {

@@ -174,7 +174,7 @@ for (const way of ["http", "pipe"] as const) {
     assert(refusals.length > 50);
     assertStringIncludes(
       JSON.stringify(refusals[0]),
-      "too many requests wait for an answer; send fewer requests at the same time",
+      "too many requests are waiting for an answer; send fewer requests at the same time",
     );
     release.splice(0).forEach((resolve) => resolve());
     await until(

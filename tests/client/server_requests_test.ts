@@ -199,13 +199,13 @@ Deno.test("the result of onSample is checked before it is sent", async () => {
 Deno.test("a root must be a file:// URI", async () => {
   const roots = ["https://example.com/", "/home/me", "file:/home/me", ""].map((uri) => [{ uri }]);
   for (const wrong of roots) {
-    assertThrows(() => createRequestHandler({ roots: wrong }), TypeError, "the URI does not begin with file://");
+    assertThrows(() => createRequestHandler({ roots: wrong }), TypeError, "the URI is not a valid file:// URI");
     const ask = async () =>
       await createRequestHandler({ roots: () => wrong })(
         { method: "roots/list", params: {} },
         new AbortController().signal,
       );
-    await assertRejects(ask, TypeError, "the URI does not begin with file://");
+    await assertRejects(ask, TypeError, "the URI is not a valid file:// URI");
   }
   const fine = [{ uri: "file:///home/me", name: "me" }, { uri: "FILE:///C:/x" }];
   assertEquals(

@@ -316,7 +316,7 @@ behaviour("the client stops waiting for a task that far exceeds its ttlMs", asyn
   const { client } = await connect({ handlers }, declared);
   const calling = started(client.callTool("work"));
   await advanceUntil(clock, calling, 66_000);
-  await assertRejects(() => calling, TaskError, "the task has not ended within its time to live of 5000 ms");
+  await assertRejects(() => calling, TaskError, "the task did not end within its time to live of 5000 ms");
 }, modern);
 
 behaviour("the client subscribes to a task, and polls soon after each change", async (connect) => {

@@ -37,7 +37,10 @@ export interface DiscoveryOptions {
   readonly server: URL;
   /** The parameter `resource_metadata` in the server's challenge. */
   readonly metadataUrl?: string;
-  /** The only authorization server to accept. By default, the first one in the server's metadata. */
+  /**
+   * The only authorization server to accept. By default, the client uses the first authorization server in the server's
+   * metadata.
+   */
   readonly issuer?: string;
   readonly signal: AbortSignal;
 }

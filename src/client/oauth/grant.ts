@@ -1,5 +1,6 @@
 /**
- * The interface of grants, which obtain tokens from an authorization server, and the token request.
+ * The interface of grants, which obtain tokens from an authorization server, and the function that sends a token
+ * request.
  *
  * @module
  */

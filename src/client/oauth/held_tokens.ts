@@ -17,7 +17,10 @@ export interface RegisteredClient {
 /** The supported methods of client authentication at the token endpoint. */
 export type ClientMethod = "none" | "client_secret_basic" | "client_secret_post";
 
-/** The tokens for one server, with their resource, client and issuer. The tokens are never sent to another server. */
+/**
+ * The tokens for one server, with the resource, client and issuer that they belong to. The client never sends these
+ * tokens to another server.
+ */
 export interface HeldTokens {
   readonly issuer: string;
   readonly resource: string;

@@ -9,6 +9,7 @@ import { startTimer } from "../../kit/timer.ts";
 import { bun, deno } from "../../runtime.ts";
 import { SignInError } from "./errors.ts";
 import type { SignInPage, SignInTrip, UserAgent } from "./user_agent.ts";
+import { showValue } from "../../kit/shown_value.ts";
 
 /** The options of {@linkcode loopback}. */
 export interface LoopbackOptions {
@@ -37,10 +38,12 @@ const CLOSE_MS = 2000;
 export function loopback(options: LoopbackOptions): UserAgent {
   checkOptions("use loopback()", options, OPTIONS);
   const { open, port = 0 } = options;
-  if (typeof open !== "function") throw new TypeError("Cannot use loopback(): open is missing; pass a function");
+  if (typeof open !== "function") {
+    throw new TypeError("Cannot use loopback(): open is not a function; pass a function that opens a URL");
+  }
   if (!Number.isInteger(port) || port < 0 || port > 65_535) {
     throw new TypeError(
-      `Cannot use loopback(): port is ${port}; pass a whole number from 1 to 65535, or omit port`,
+      `Cannot use loopback(): port is ${showValue(port)}; pass a whole number from 1 to 65535, or omit port`,
     );
   }
   if (!deno && !bun) {

@@ -1,6 +1,6 @@
 /**
- * Obtains tokens without a browser: for programs, for users of a company's identity provider, and for workloads on a
- * platform.
+ * Obtains tokens without opening a browser: for programs, for users of a company's identity provider, and for workloads
+ * on a platform.
  *
  * @module
  */
@@ -113,7 +113,9 @@ export function clientCredentials(options: ClientCredentialsOptions): SignIn {
   checkOptions("use clientCredentials()", options, { names: { ...TOKEN_OPTIONS.names, client: CLIENT } });
   const client = readBoundClient("use clientCredentials()", options.client);
   if ((client.secret ?? client.key) === undefined) {
-    throw new TypeError("Cannot use clientCredentials(): the client has neither a secret nor a key; pass one of them");
+    throw new TypeError(
+      "Cannot use clientCredentials(): the client has neither a secret nor a key; pass client.secret or client.key",
+    );
   }
   return new TokenSources(
     toGrant(client, async (context, { as, info, authentication }) =>
@@ -187,7 +189,7 @@ export function enterpriseSignIn(options: EnterpriseSignInOptions): SignIn {
 function readClient(action: string, client: ProgramClient | undefined): ProgramClient {
   if (typeof client?.id !== "string") throw new TypeError(`Cannot ${action}: client.id is not a string`);
   if (client.secret === undefined || client.key === undefined) return client;
-  throw new TypeError(`Cannot ${action}: the client has a secret and a key; remove one of them`);
+  throw new TypeError(`Cannot ${action}: the client has both a secret and a key; remove client.secret or client.key`);
 }
 
 /**

@@ -40,8 +40,8 @@ export interface KnownClient {
 }
 
 /**
- * Checks the authorization server of a client with a secret. Without an authorization server, the client would send the
- * secret to any authorization server that an MCP server names.
+ * Checks the option `issuer` of a client with a secret. Without `issuer`, the client would send the secret to any
+ * authorization server that an MCP server names.
  *
  * @throws {TypeError} if `issuer` is missing or is not a URL.
  */

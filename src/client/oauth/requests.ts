@@ -29,8 +29,8 @@ export class Requests {
   }
 
   /**
-   * Returns an instance for requests to a URL that comes from the user's configuration, which may be in a private
-   * network.
+   * Returns an instance for requests to a URL from the user's configuration. Unlike a URL from a server, this URL may
+   * be in a private network.
    */
   toChosen(address: string): Requests {
     return new Requests(new URL(address), this.#fetch);

@@ -42,8 +42,8 @@ function listBasic(header: string): readonly string[] {
 /** Replaces secrets in a text by `…`. In JSON, also replaces secrets with escaped characters. */
 export function hideSecrets(text: string, secrets: readonly string[]): string {
   const all = [...new Set(secrets.flatMap((each) => [each, encodeURIComponent(each)]))].filter(Boolean);
-  // Replace the longest secret first. If it contains a shorter secret that is replaced before, its other characters
-  // would remain visible.
+  // Replace longer secrets first. Otherwise, replacing a short secret inside a longer secret would leave the remaining
+  // characters of the longer secret visible.
   all.sort((a, b) => b.length - a.length);
   const hide = (from: string) => all.reduce((rest, secret) => rest.replaceAll(secret, "…"), from);
   try {

@@ -56,13 +56,13 @@ export function signIn(options: SignInOptions): SignIn {
   checkOptions("use signIn()", options, OPTIONS);
   const { userAgent, signInMs = SIGN_IN_MS, clientMetadataUrl, client } = options;
   if (typeof userAgent !== "function") {
-    throw new TypeError("Cannot use signIn(): userAgent is missing; pass a user agent such as loopback()");
+    throw new TypeError("Cannot use signIn(): userAgent is not a function; pass a user agent such as loopback()");
   }
   if (client && typeof client.id !== "string") throw new TypeError("Cannot use signIn(): client.id is not a string");
   if (client && (client.secret ?? client.issuer) !== undefined) {
     checkIssuer("use signIn()", "client.issuer", client.issuer);
   }
-  if (!(signInMs > 0)) throw new TypeError("Cannot use signIn(): signInMs is not a positive number of milliseconds");
+  if (!(signInMs > 0)) throw new TypeError("Cannot use signIn(): signInMs must be a number of milliseconds above 0");
   if (clientMetadataUrl !== undefined && !isMetadataUrl(clientMetadataUrl)) {
     throw new TypeError("Cannot use signIn(): clientMetadataUrl is not an https URL with a path");
   }

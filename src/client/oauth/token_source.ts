@@ -182,8 +182,9 @@ export class TokenSource {
   }
 
   /**
-   * Returns the scopes to request: the scopes in `before`, the scopes in the challenge, or in the metadata if the
-   * challenge contains no scopes, and the scopes in the options.
+   * Returns the scopes to request: the scopes in `before`, in the options, and in the challenge. If the challenge
+   * contains no scopes, uses the scopes in the server's metadata instead. Adds `offline_access` to a list that is not
+   * empty if the authorization server supports this scope.
    */
   #chooseScopes({ params }: AuthChallenge, found: Discovered, before: readonly string[]): readonly string[] {
     const asked = toScopes(params.scope);

@@ -37,7 +37,7 @@ export interface Skill {
   readonly files: readonly SkillFile[] | "dynamic";
 }
 
-/** The error for a skill with an invalid entry or file. Do not use the skill. */
+/** The error for a skill with an invalid entry or file. Do not use such a skill. */
 export class SkillError extends Error {
   /** The class name, `SkillError`. */
   override readonly name = "SkillError";
@@ -68,7 +68,7 @@ export function readEntry(entry: unknown, server: string): Skill {
   }
   if (typeof description !== "string" || !description) throw refuse("it has no description");
   const folder = uri.slice(0, -END.length);
-  if (folder.split("/").at(-1) !== name) throw refuse(`its name is ${name}, but the name of its folder differs`);
+  if (folder.split("/").at(-1) !== name) throw refuse(`its name is ${name}, but its folder has another name`);
   const files = resources === "dynamic" ? resources : readFiles(resources, { uri, folder: `${folder}/` }, refuse);
   return { key: JSON.stringify([server, uri]), server, uri, name, description, frontmatter, files };
 }
@@ -83,7 +83,7 @@ function readFiles(
   { uri, folder }: Place,
   refuse: (state: string) => SkillError,
 ): readonly SkillFile[] {
-  if (!Array.isArray(resources)) throw refuse("its entry has no resources");
+  if (!Array.isArray(resources)) throw refuse('resources in its entry is not a list or "dynamic"');
   if (resources.length > MOST_FILES) {
     throw refuse(`it has ${resources.length} files; at most ${MOST_FILES} are accepted`);
   }

@@ -94,7 +94,9 @@ export function skillsOf(client: Client, options: SkillsOfOptions = {}): Skills 
       }
       const { contents } = await client.readResource(uri, options);
       const [content] = contents;
-      if (contents.length !== 1 || content.uri !== uri) throw new SkillError(uri, "the server returned another file");
+      if (contents.length !== 1 || content.uri !== uri) {
+        throw new SkillError(uri, "the server did not return exactly this file");
+      }
       const bytes = toBytes(content);
       if (!bytes) throw new SkillError(uri, "the server returned neither text nor valid Base64");
       if (bytes.length > MOST_BYTES) {

@@ -27,7 +27,7 @@ const ID = "io.modelcontextprotocol/tasks";
 const GIVE_UP_MS = 60_000;
 /**
  * Maximum number of tasks to which the client subscribes at the same time. The number is limited, because each
- * subscription occupies a connection. The client only polls all other tasks.
+ * subscription occupies a connection. For further tasks, the client only polls.
  */
 const MAX_LISTENERS = 4;
 

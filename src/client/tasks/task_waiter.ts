@@ -53,7 +53,7 @@ export class TaskWaiter {
   #message?: string;
   #reports = 0;
 
-  /** `id` is the id of the task that `call` has become. */
+  /** `id` is the id of the task that the server created for `call`. */
   constructor(id: string, call: UnfinishedCall, options: WaitOptions) {
     this.#id = id;
     this.#call = call;
@@ -139,14 +139,14 @@ export class TaskWaiter {
   }
 
   /**
-   * Throws if the task should have expired long ago. The time is counted from when the client learned of the task,
-   * which is never before the task was created.
+   * Throws if the task expired more than {@linkcode EXPIRY_MS} milliseconds ago. The client measures the task's age
+   * from the time at which the client learned of the task, so the actual age may be higher.
    */
   #checkExpiry({ ttlMs = Infinity }: TaskState): void {
     if (this.#options.clock.now() - this.#since <= ttlMs + EXPIRY_MS) return;
     throw new TaskError(
       this.#id,
-      `Cannot get the result of the task ${this.#id}: the task has not ended within its time to live of ${ttlMs} ms`,
+      `Cannot get the result of the task ${this.#id}: the task did not end within its time to live of ${ttlMs} ms`,
     );
   }
 
@@ -191,7 +191,7 @@ export class TaskWaiter {
         this.#call.request("tasks/update", { ...params, inputResponses: { [key]: answer } }, { signal });
       await this.#repeat(send, { signal, giveUpMs: this.#options.giveUpMs });
     } catch (error) {
-      // Ignore the error if the task no longer exists, because the next poll reports this.
+      // Ignore the error if the task no longer exists, because the next poll reports that the task does not exist.
       if (!isUnknown(error)) throw error;
     } finally {
       signal.removeEventListener("abort", onAbort);
@@ -264,7 +264,7 @@ export class TaskWaiter {
     const problem = cause instanceof Error ? cause.message : String(cause);
     const state = isUnknown(cause)
       ? `the server does not know the task, because the task has expired or was lost (${problem})`
-      : `${problem}; the task may still be running, so call resumeTask with its id`;
+      : `${problem}; the task may still be running, so call resumeTask with the id of the task`;
     return new TaskError(this.#id, `Cannot get the result of the task ${this.#id}: ${state}`, { cause });
   }
 }

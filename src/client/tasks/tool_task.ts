@@ -94,7 +94,7 @@ class AnsweredCall implements ToolTask {
 
   #refuse(verb: string): TypeError {
     return new TypeError(
-      `Cannot ${verb} the task: the server responded with a result instead of a task; use the property result`,
+      `Cannot ${verb} the task: the server responded with a result instead of a task; read the property result instead`,
     );
   }
 }

@@ -67,7 +67,7 @@ Deno.test("client credentials: options with both a secret and a key, or with nei
   const key = await createKey();
   const issuer = "https://login.example.com";
   const create = (client: object) => () => clientCredentials({ client: { id: "a", issuer, ...client } });
-  assertThrows(create({ secret: "b", key }), TypeError, "remove one of them");
+  assertThrows(create({ secret: "b", key }), TypeError, "remove client.secret or client.key");
   assertThrows(create({}), TypeError, "neither a secret nor a key");
 });
 

@@ -19,8 +19,8 @@ import { type FromThread, type ThreadFacts, toError, toSentError, type ToThread 
  * The context of a handler in a worker thread. Its methods work like the methods of {@linkcode Context}. The HTTP
  * request, services and other objects that cannot be copied to a thread are not available.
  *
- * `signal.aborted` and `signal.throwIfAborted()` also work while the handler blocks its thread. Use them in long loops,
- * because Deno cannot terminate a thread that never returns to its event loop.
+ * `signal.aborted` and `signal.throwIfAborted()` also work while the handler blocks its thread. Use these members in
+ * long loops, because Deno cannot terminate a thread that never returns to its event loop.
  */
 export interface WorkerContext extends
   Pick<
@@ -79,13 +79,13 @@ class Exposed {
     this.#thread = thread;
     this.#handler = handler;
     guardConsole();
-    // Safe, because only the pool sends messages to the thread.
+    // The cast is safe, because only the pool sends messages to the thread.
     thread.addEventListener("message", ({ data }) => this.#take(data as ToThread));
     this.#announceEnd();
     const ready = () => this.#send({ kind: "ready" });
     const locks = findThreadLocks();
-    // The runtime releases the lock when the thread has ended, which can be long after `terminate()`. The server then
-    // knows that the thread is gone.
+    // Hold a lock until the thread has ended, so that the server can detect the end, which can be long after
+    // `terminate()`.
     if (locks && thread.name) locks.request(thread.name, () => (ready(), new Promise(() => {})));
     else ready();
   }
@@ -121,7 +121,7 @@ class Exposed {
     try {
       const cancelled = Atomics.load(done, 1);
       if (cancelled) throw new CancelError(fromReasonNumber(cancelled));
-      // Safe, because the server has validated the input.
+      // The cast is safe, because the server has validated the input.
       message = { kind: "result", value: await this.#handler(input as never, call.toContext(facts)) };
     } catch (error) {
       message = { kind: "failed", error: toSentError(error) };
@@ -154,7 +154,7 @@ class ExposedCall {
   readonly #answers = new Map<number, PromiseWithResolvers<unknown>>();
   /**
    * Shared memory: the number of messages from this call that the server has processed, and the reason for a
-   * cancellation. A handler can read it even while it blocks the thread, which then receives no messages.
+   * cancellation. A handler that blocks the thread can read this memory, but cannot receive messages.
    */
   readonly #done: Int32Array;
   /** The number of requests and notifications that this call has sent to the server. */
@@ -198,7 +198,7 @@ class ExposedCall {
       sample: (key, request) => this.#ask("sample", [key, request]),
       roots: () => this.#ask("roots", []),
       once: (key, make) => this.#once(key, make),
-    } as WorkerContext; // Safe, because the server responds with values that the methods of its own context return.
+    } as WorkerContext; // The cast is safe, because the server responds with return values of the methods of `Context`.
   }
 
   async #elicit(key: string, options: ElicitOptions) {
@@ -217,7 +217,7 @@ class ExposedCall {
   }
 
   async #once(key: string, make: () => unknown): Promise<unknown> {
-    // Safe, because the server responds to `once` with these fields.
+    // The cast is safe, because the server responds to `once` with these fields.
     const { isKnown, value } = await this.#ask("once", [key]) as { isKnown: boolean; value: unknown };
     if (isKnown) return value;
     try {
@@ -228,11 +228,12 @@ class ExposedCall {
     }
   }
 
-  // Drops the notification if the server has not processed too many earlier messages. Waiting for the server is no
-  // alternative, because a handler may block its thread.
+  // Sends a notification, or drops the notification if the server still has `MAX_SENT` messages to process.
+  // The thread cannot wait for the server, because a handler may block the thread.
   #notify(name: string, args: readonly unknown[]): Promise<void> {
     if (this.#isOver || this.#sent - Atomics.load(this.#done, 0) >= MAX_SENT) return Promise.resolve();
-    return this.#ask(name, args) as Promise<void>; // Safe, because the server responds to a notification without a value.
+    // The cast is safe, because the server responds to a notification without a value.
+    return this.#ask(name, args) as Promise<void>;
   }
 
   #ask(name: string, args: readonly unknown[]): Promise<unknown> {

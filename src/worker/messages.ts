@@ -58,7 +58,7 @@ export function toSentError(error: unknown): SentError {
   return { kind: "other", name, message, stack };
 }
 
-/** Creates the error that {@linkcode toSentError} has converted. */
+/** Restores the error that {@linkcode toSentError} has converted. */
 export function toError(sent: SentError): Error {
   if (sent.kind === "mcp") return new McpError(sent.code, sent.message, sent.data);
   if (sent.kind === "cancelled") return new CancelError(sent.why, sent.message);

@@ -138,8 +138,8 @@ export class Pool {
     }
   }
 
-  // Starts threads for waiting calls. If a thread cannot be created, its call fails, and the loop continues with the
-  // next call, which would otherwise wait forever.
+  // Starts threads for waiting calls. If a thread cannot be created, the call fails, and the loop continues with the
+  // next call. Otherwise, the next call would wait forever.
   #startNext(): void {
     while (this.#threads.size < this.#options.size) {
       const next = this.#waiting.take();
@@ -191,7 +191,8 @@ class Thread {
     this.#options = options;
     this.#onLost = onLost;
     this.#thread = startThread(url, this.#name, {
-      onMessage: (message) => this.#receive(message as FromThread), // Safe, because only `exposeWorker` sends messages.
+      // The cast is safe, because only `exposeWorker` sends messages.
+      onMessage: (message) => this.#receive(message as FromThread),
       onFailure: (state) => this.#crash(state),
       onEnd: () => {
         this.#closed.resolve();
@@ -367,8 +368,8 @@ class Job {
   }
 
   /**
-   * Stores the cancellation in shared memory, so that a handler that has not started yet does not start. Otherwise the
-   * handler could enter a loop in a thread that Deno cannot terminate.
+   * Stores the cancellation in shared memory, so that a handler that has not started yet does not start. A handler that
+   * starts could enter a loop, and Deno could not terminate its thread.
    */
   stop(why: CancelReason = "disconnected"): void {
     Atomics.store(this.#done, 1, toReasonNumber(why));
@@ -384,7 +385,7 @@ class Job {
 
   /** Calls a context method on behalf of the thread, and sends the result to the thread. */
   async use({ name, args, id }: FromThread & { readonly kind: "use" }): Promise<void> {
-    // Safe, because only `once` in the thread sends a message without an id, with these arguments.
+    // The casts are safe, because only `once` sends a message without an id, and always with these arguments.
     if (id === undefined) return this.#made.get(args[0])?.reject(toError(args[1] as SentError));
     let answer: { readonly value: unknown } | { readonly error: SentError };
     try {
@@ -444,7 +445,7 @@ function toKey(error: SentError): string {
 
 /**
  * Returns the principal to send to a thread. Fields that cannot be copied, such as functions, are omitted and listed in
- * `withheld`, so that reading them throws. If these fields were only missing, a check such as `if (!principal.blocked)`
+ * `withheld`, so that reading them throws. If a field were only missing, a check such as `if (!principal.blocked)`
  * would pass.
  */
 function toSentPrincipal(principal: Principal | undefined): Pick<ThreadFacts, "principal" | "withheld"> {

@@ -70,7 +70,7 @@ export function worker<Handler extends WorkerHandler<never, unknown> = WorkerHan
     );
   }
   const pool = new Pool(url, readOptions(options));
-  // Safe if the file's default export has the type `Handler`.
+  // The cast is safe if the file's default export has the type `Handler`.
   return (input, ctx) => pool.run(input, ctx) as ReturnType<WorkerRun<Handler>>;
 }
 

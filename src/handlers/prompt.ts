@@ -338,8 +338,8 @@ async function getPrompt(definition: Definition, call: Call, core: FeatureParts)
   });
 }
 
-// Returns a schema that {@linkcode isCoerced} can test synchronously. An object of schemas is always validated
-// asynchronously, so the returned schema validates only the argument that is given.
+// Returns a schema that `isCoerced` can test synchronously. An object of schemas is always validated asynchronously, so
+// the returned schema validates a single argument with the schema of this argument.
 function toTester(schema: Schema | undefined, input: CompiledSchema): CompiledSchema {
   if (input.isRaw || "~standard" in Object(schema)) return input;
   return {

@@ -75,8 +75,8 @@ function findListMisfit({ items, minItems, maxItems }: Params, values: readonly 
 }
 
 /**
- * Returns the values that `enum`, `const`, `oneOf` or `anyOf` allows. Returns `undefined` if the schema has no such
- * list.
+ * Returns the values that `enum`, `const`, `oneOf` or `anyOf` allows. Returns `undefined` if the schema has none of
+ * these keywords.
  */
 function listChoices(schema: Params): ReadonlySet<unknown> | undefined {
   const { enum: values, oneOf, anyOf = oneOf } = schema;

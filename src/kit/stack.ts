@@ -1,5 +1,5 @@
 /**
- * Parses the stacks of errors, and finds the frames that are in files by the server's author.
+ * Parses the stacks of errors, and finds the frames that are in the server author's own files.
  *
  * @module
  */
@@ -28,7 +28,9 @@ const LIBRARY = [new URL("../", import.meta.url), new URL("../../mod.", import.m
 /** Matches paths of packages in the project, in Bun's cache or in Deno's cache. */
 const PACKAGES = /[\\/](node_modules|install[\\/]cache|npm[\\/][^\\/]+\.[^\\/]+)[\\/]/;
 
-/** Tests whether a frame is in a file by the server's author, and not in the runtime, a package or this library. */
+/**
+ * Tests whether a frame is in one of the server author's own files, and not in the runtime, a package or this library.
+ */
 export function isOfUser(frame: string): boolean {
   const place = readPlace(frame);
   // A frame in the runtime has no path, or a path such as `ext:core/mod.js` or `node:fs`.

@@ -72,7 +72,7 @@ export class Transcript {
     return this.#names.size;
   }
 
-  /** Replaces the names in a text by their values. */
+  /** Replaces the names in a text with their values. */
   reveal(text: string): string {
     return text.replace(/<\w+ \d+>/g, (name) => this.#values.get(name) ?? name);
   }

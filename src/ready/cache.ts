@@ -143,7 +143,9 @@ class Shelf {
   readonly generation: number;
   readonly #bounds: CacheBounds;
   readonly #ticker: Ticker;
-  /** The kept results, keyed by call. The least recently used result is the first. */
+  /**
+   * The kept results, keyed by the text that `toKey` returns for a call. The least recently used result is the first.
+   */
   readonly #entries = new Map<string, Kept>();
   readonly #sweep: Sweep = (now) => {
     for (const [key, { ends }] of this.#entries) {

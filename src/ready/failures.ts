@@ -11,7 +11,7 @@ export type SelectErrors = (error: unknown) => boolean;
 
 /**
  * Whether an error is a failure. A `ToolError` or `McpError` is not a failure, because the handler chose this error as
- * its response, or asked the client a question: an open question is thrown as an `McpError`.
+ * its response. A question that the client has not answered yet is thrown as an `McpError` too.
  *
  * @throws {TypeError} if `select` does not return a boolean.
  */

@@ -100,7 +100,7 @@ export function weigh(whole: unknown, max: number, countsText: boolean): number 
     if (countsText && typeof value === "string") weight += value.length;
     if (typeof value !== "object" || !value) continue;
     if (Array.isArray(value)) {
-      // Stop at `max`, because the rest of a long list would take memory, although the weight is already above `max`.
+      // Stop at `max`, because these items alone exceed the maximum weight. More items would only take memory.
       for (let i = 0; i < value.length && open.length <= max; i++) open.push(value[i]);
       continue;
     }

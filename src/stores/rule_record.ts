@@ -377,7 +377,7 @@ function dropIdle(rules: readonly PlacedRule[], ofTrunk: readonly PlacedRule[]):
   );
 }
 
-/** Returns the time of the newest rule with this `isShown`, or 0 if there is no such rule. */
+/** Returns the time of the newest rule whose `isShown` has this value. Returns 0 if there is no such rule. */
 function findNewest(rules: readonly PlacedRule[], isShown: boolean): number {
   return Math.max(0, ...rules.filter((rule) => rule.isShown === isShown).map(({ at }) => at));
 }

@@ -168,7 +168,7 @@ export class Topics {
     const ms = this.#chosenMs || (this.#listener?.pollMs ?? POLL_MS);
     const poll = () => {
       this.#stopPolling = undefined;
-      // The check also tests whether a lost engine responds again. This happens at most once per second, because
+      // The check also tests whether a lost engine responds again. Such tests run at most once per second, because
       // `isLost` returns `true` between two tests.
       if (!this.#source.isLost()) this.#check();
       this.#poll();

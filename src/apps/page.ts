@@ -119,14 +119,14 @@ export interface AppPage {
   openLink(url: string): Promise<void>;
   /** Adds a message to the conversation on behalf of the user. */
   sendMessage(text: string): Promise<void>;
-  /** Replaces the information about the page that the host gives to the model. */
+  /** Replaces the information that the host gives to the model about the page. */
   updateContext(
     context: {
       readonly content?: AppToolResult["content"];
       readonly structuredContent?: Readonly<Record<string, unknown>>;
     },
   ): Promise<void>;
-  /** Requests a display mode. Resolves with the mode that the host has set, which may be another mode. */
+  /** Requests a display mode. Resolves with the mode that the host has set, which may differ from `mode`. */
   setDisplayMode(mode: AppDisplayMode): Promise<AppDisplayMode>;
   /** Sends a log message to the host. */
   log(level: string, data: unknown, logger?: string): void;

@@ -4,7 +4,7 @@
  * @module
  */
 
-/** Tests whether files and folders with a name are skipped: names that begin with `.` or `_`, and `node_modules`. */
+/** Returns `true` for names of files and folders to skip: names that begin with `.` or `_`, and `node_modules`. */
 export function isSkipped(name: string): boolean {
   return /^[._]/.test(name) || name === "node_modules";
 }

@@ -39,7 +39,7 @@ export interface ServedFile extends FolderFile {
   readonly uri: string;
 }
 
-/** A file or directory directly in a directory. */
+/** A file or subdirectory of a directory. */
 export interface Child {
   readonly uri: string;
   readonly name: string;
@@ -171,7 +171,7 @@ export class Catalog {
     return bytes?.length === file.size ? await toDigest(bytes) : undefined;
   }
 
-  // Removes earlier versions of files from the caches, which would otherwise grow with each change.
+  // Removes earlier versions of files from the caches. Otherwise, the caches would grow with each change.
   #forget(files: readonly FolderFile[]): void {
     const present = new Set(files.map(({ path, stamp }) => `${path}\n${stamp}`));
     for (const known of [this.#digests, this.#frontMatters]) {
@@ -213,10 +213,9 @@ function toName(uri: string): string {
 const SKILL = "SKILL.md";
 const UNREADABLE = "its SKILL.md cannot be read, or is not UTF-8";
 
-/**
- * Maximum number of files and bytes per skill. The specification requires clients to accept skills up to these limits.
- */
+/** Maximum number of files per skill. The specification requires clients to accept this number. */
 const MOST_FILES = 512;
+/** Maximum size in bytes of all files of a skill together. The specification requires clients to accept this size. */
 const MOST_BYTES = 16_777_216;
 
 /** Maximum size in bytes of a file that is read. A skill may consist of a single file. */

@@ -38,8 +38,8 @@ export class SkillFolder {
   }
 
   /**
-   * Returns all files, sorted by path, without `node_modules` and names that begin with a dot. Stops after `limit` plus
-   * one files, which are then not sorted.
+   * Returns all files, sorted by path, without `node_modules` and names that begin with a dot. If the folder contains
+   * more than `limit` files, returns only the first `limit` + 1 files found, unsorted.
    */
   async list(limit: number): Promise<readonly FolderFile[]> {
     const root = await this.findRoot();
@@ -62,8 +62,8 @@ export class SkillFolder {
 
   /**
    * Reads a listed file. Returns `undefined` if the file cannot be read, is larger than `maxBytes`, or is not a regular
-   * file. Also returns `undefined` if a part of the path is now a symbolic link, or if the file was replaced while it
-   * was opened.
+   * file. Also returns `undefined` if a part of the path is now a symbolic link, or if another process replaced the
+   * file while the file was being opened.
    */
   async read(path: string, maxBytes: number): Promise<Uint8Array | undefined> {
     const full = `${await this.findRoot()}/${path}`;

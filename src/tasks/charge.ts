@@ -27,8 +27,8 @@ export class Charge {
   }
 
   /**
-   * Replaces the reserved bytes by `bytes`, the size of the ended task. For a moment, both are reserved. If this would
-   * exceed a limit, the charge stays unchanged.
+   * Replaces the reserved bytes with `bytes`, the size of the ended task. For a moment, the old and the new bytes are
+   * both reserved. If their sum would exceed a limit, the charge stays unchanged.
    */
   finish(bytes: number): void {
     const before = this.#releases;

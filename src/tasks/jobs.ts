@@ -74,7 +74,7 @@ export class Jobs implements TakeoverHost {
       this.#opening = undefined;
       throw error;
     }));
-    // Write one after the other, because each write must contain the prefixes of all earlier writes.
+    // Run the writes one after another, because each write must contain the prefixes of all earlier writes.
     const adopting = this.#adopting.then(() => this.#adopt(prefix, createdAt + ttlMs));
     this.#adopting = adopting.catch(() => {});
     await adopting;
@@ -86,7 +86,7 @@ export class Jobs implements TakeoverHost {
     if (known === undefined || until > this.#knownUntil) {
       const now = this.server.clock.date();
       for (const [each, end] of this.#prefixes) if (end < now) this.#prefixes.delete(each);
-      // Let the entry live twice as long as required, so that most new tasks need no write.
+      // Let the entry live twice as long as required, so that most new tasks do not have to write the entry.
       const left = 2 * (Math.max(this.#knownUntil, until) - now);
       await this.#setCrew(this.store.lease.id, left, [...this.#prefixes.keys(), prefix]);
       // Set `#knownUntil` only after the write has succeeded. If later tasks relied on an entry that was never written,
@@ -113,7 +113,7 @@ export class Jobs implements TakeoverHost {
     const { id, by } = task.record;
     this.#running.delete(id);
     if (isEnded(task.record)) {
-      // The record of an ended task is smaller, because parameters, questions and values have been removed.
+      // Reserve only the bytes of the ended task's record, which no longer contains parameters, questions and values.
       task.charge?.finish(toBytes(task.record));
       this.#ended.add(task.record);
     } else if (by === null) {
@@ -148,8 +148,8 @@ export class Jobs implements TakeoverHost {
       const open = Object.entries(answers).filter(([key]) => Object.hasOwn(asked, key));
       const isAnswered = ([key]: readonly [string, unknown]) => Object.hasOwn(record.work?.answers ?? {}, key);
       const fresh = Object.fromEntries(open.filter((each) => !isAnswered(each)));
-      // Do not store second answers to a question. Send them to the process that runs the task, which uses a second
-      // answer if the stored answer is invalid.
+      // Do not store a second answer to a question. Send the second answer to the process that runs the task. The
+      // process uses the second answer if the stored answer is invalid.
       const others = Object.fromEntries(open.filter(isAnswered));
       const next = Object.keys(fresh).length ? withAnswers(record, fresh) : record;
       return { next, news: open.length ? { answers: fresh, others } : undefined };
@@ -185,7 +185,7 @@ export class Jobs implements TakeoverHost {
     this.#ended.close();
     this.#stopListening?.();
     if (!this.#opening) return;
-    // If the store does not respond, other processes take over the tasks after the lease has expired.
+    // Ignore store errors, because other processes take over the tasks when the lease has expired.
     await this.#leave().catch(() => {});
     this.#release?.();
   }
@@ -227,7 +227,8 @@ export class Jobs implements TakeoverHost {
     change: (record: TaskRecord) => Change,
   ): Promise<boolean> {
     for (let left = ATTEMPTS; left; left--) {
-      // Check this in each attempt, because this process may have taken over the task since the last attempt.
+      // Look for the task in this process in each attempt, because this process may have taken over the task since the
+      // last attempt.
       const running = this.#running.get(id);
       if (running && isOf(running.record, caller)) {
         await changeHere(running);

@@ -124,7 +124,7 @@ export class RunningTask {
     }
   }
 
-  /** Ends a task whose record could not be written. Promises that the handler awaits reject with `reason`. */
+  /** Ends a task whose record could not be written. Rejects all promises that the handler awaits with `reason`. */
   abandon(reason: unknown): void {
     this.#isOver = true;
     this.#begun.reject(reason);
@@ -161,8 +161,8 @@ export class RunningTask {
       const waiting = this.#waiting.get(key);
       if (waiting && await waiting.question.check(value) === undefined) valid.push([key, value]);
     }
-    // Remove these questions before the write, so that they accept no further answers. The handler must receive the
-    // answer that is stored.
+    // Remove these questions before the write, so that further answers to these questions are ignored, because the
+    // handler must receive the stored answer.
     const taken = valid.flatMap(([key, value]) => {
       const waiting = this.#waiting.get(key);
       return waiting && this.#waiting.delete(key) ? [{ key, value, waiting }] : [];
@@ -179,7 +179,7 @@ export class RunningTask {
     for (const { value, waiting } of taken) waiting.answer(value);
   }
 
-  /** Applies a change that another process has written: answers from clients, or a cancellation. */
+  /** Applies a change that another process has written: clients' answers, or a cancellation. */
   async adopt({ base, version, answers = {}, others = {}, isCancelled }: Adopted): Promise<void> {
     if (isCancelled) {
       const { work: _, ...record } = this.record;
@@ -269,8 +269,8 @@ export class RunningTask {
     const json = JSON.stringify(await (this.isTask ? make() : direct())) ?? "null";
     if (this.isTask) {
       if (this.charge?.grow(toBytes(json)) === false) throw toFull();
-      // Wait until the record is in the store. If the record could not be written, the stored value would belong to no
-      // task.
+      // Wait until the record is in the store. Otherwise, if writing the record fails, the stored value would belong to
+      // no task.
       await this.#writing;
       // The token prevents a repeated write from adding the value twice. A write can be repeated although it has
       // succeeded, if the response was lost.

@@ -10,7 +10,7 @@ import type { Crew, FoundTask } from "./task_store.ts";
 
 /** The part of {@linkcode Jobs} that a takeover uses. */
 export interface TakeoverHost extends TaskHost {
-  /** The first characters of the ids of this process's tasks. They also identify this process in the store. */
+  /** The first characters of the ids of this process's tasks. The prefix also identifies this process in the store. */
   readonly prefix: string;
   /** Makes this process responsible for the tasks whose ids begin with a prefix, until the given task has expired. */
   adopt(prefix: string, record: TaskRecord): Promise<void>;
@@ -27,8 +27,8 @@ export class Takeover {
   #stopTimer?: () => void;
   #looking?: Promise<void>;
   /**
-   * Ids of tasks that this process has released, because it had no capacity for them. This process retries these tasks
-   * itself, because other processes take over its tasks only after it has ended.
+   * Ids of tasks that this process has released for lack of capacity. This process retries these tasks itself, because
+   * other processes take over a process's tasks only after the process has ended.
    */
   readonly #left = new Set<string>();
   /** Whether this process had no capacity for a task since the current search began. */
@@ -39,8 +39,8 @@ export class Takeover {
   }
 
   /**
-   * Searches immediately, and then repeats the search each time half the duration of a lease has passed. Does nothing
-   * if the store is not shared with other processes.
+   * Searches immediately, and then at intervals of half a lease's duration. Does nothing if the store is not shared
+   * with other processes.
    */
   start(): void {
     if (!this.#jobs.store.isShared) return;

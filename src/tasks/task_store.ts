@@ -123,7 +123,7 @@ export class TaskStore {
     }
   }
 
-  /** Writes the entry of a process, for `ttlMs` milliseconds. */
+  /** Writes the entry of a process. The entry expires after `ttlMs` milliseconds. */
   async setCrew(crew: Crew, ttlMs: number): Promise<void> {
     const key = `i-${crew.prefix}`;
     await this.#store.set(key, await this.#seal(key, crew), { ttlMs: Math.min(ttlMs + GRACE_MS, MAX_TTL_MS) });
@@ -168,7 +168,7 @@ export class TaskStore {
     }
   }
 
-  // Values in this process's memory are not sealed.
+  // Does not seal values in this process's memory, because no other process can read them.
   async #seal(place: string, value: unknown): Promise<string> {
     const all = [FORMAT, place, value];
     return this.isShared ? await this.#server.seal(all) : JSON.stringify(all);
@@ -177,7 +177,8 @@ export class TaskStore {
   async #open<T>(place: string, text: string): Promise<T | undefined> {
     const opened: unknown = this.isShared ? await this.#server.open(text) : JSON.parse(text);
     if (!Array.isArray(opened) || opened[0] !== FORMAT || opened[1] !== place) return;
-    // Safe, because only this class seals values for this place, and only servers with the secret can seal values.
+    // The cast is safe, because only this class seals values for this place, and only servers with the secret can seal
+    // values.
     return opened[2] as T;
   }
 }

@@ -190,7 +190,7 @@ function make(start?: StartExtension): Extension<"taskIds"> {
       taskIds: {
         filter: { type: "array", items: { type: "string" }, maxItems: 100 } as const,
         async grant(ids, ctx, server) {
-          // Safe, because `filter` validates the items. TypeScript cannot infer their type from the schema.
+          // The cast is safe, because `filter` validates the items. TypeScript cannot infer their type from the schema.
           const known = (ids as unknown as readonly string[]).map(async (id) => {
             const record = await toJobs(server).find(id, toCaller(ctx));
             return record ? [id] : [];
@@ -216,7 +216,7 @@ function toCaller({ principal }: Context): Caller {
   return { owner: principal?.id };
 }
 
-// The message is the same for all three causes, so that callers cannot find out which task ids of other callers exist.
+// Use one message for all three causes, so that callers cannot find out which task ids of other callers exist.
 function toUnknown(): McpError {
   return McpError.invalidParams("Cannot find the task: it does not exist, has expired, or belongs to another caller");
 }

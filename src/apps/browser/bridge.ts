@@ -104,10 +104,10 @@ async function start(): Promise<AppHost> {
   if (document.readyState === "loading") {
     await new Promise((resolve) => addEventListener("DOMContentLoaded", resolve));
   } else {
-    await Promise.resolve(); // This function is called before `page` is initialized.
+    await Promise.resolve(); // Wait, because the module initializes `page` after this call.
   }
   if (host === window) throw new Error("Cannot connect the app: the page is not in a frame of a host");
-  // Safe if the host follows the protocol.
+  // The cast is safe if the host follows the protocol.
   const introduced = await send("ui/initialize", {
     protocolVersion: "2026-01-26",
     appInfo: { name: document.title || "app", version: "1.0.0" },
@@ -128,16 +128,16 @@ const page: AppPage = {
   },
   displayModes: ["inline"],
   on(event, listener) {
-    // Safe, because the listener is called only with values of `event`.
+    // The cast is safe, because the listener is called only with values of `event`.
     const each = listener as Listener;
     const own = listeners.get(event) ?? new Set();
     listeners.set(event, own.add(each));
     if (past.has(event)) queueMicrotask(() => own.has(each) && each(past.get(event)));
     return () => own.delete(each);
   },
-  // Safe if the host follows the protocol.
+  // The cast is safe if the host follows the protocol.
   callTool: (name, args = {}) => request("tools/call", { name, arguments: args }) as Promise<AppToolResult>,
-  // Safe if the host follows the protocol.
+  // The cast is safe if the host follows the protocol.
   readResource: (uri) => request("resources/read", { uri }) as ReturnType<AppPage["readResource"]>,
   async openLink(url) {
     await request("ui/open-link", { url });
@@ -148,7 +148,7 @@ const page: AppPage = {
   async updateContext(context) {
     await request("ui/update-model-context", context);
   },
-  // Safe if the host follows the protocol.
+  // The cast is safe if the host follows the protocol.
   setDisplayMode: async (mode) => (await request("ui/request-display-mode", { mode }) as { mode: AppDisplayMode }).mode,
   log: (level, data, logger) => notify("notifications/message", { level, data, logger }),
   request,

@@ -26,8 +26,8 @@ const LIMITS: Readonly<Record<Runtime, number>> = { deno: 1.03, bun: 1.05 };
 /** Duration of each copy's work within one pair, in milliseconds. */
 const SLICE = 40;
 /**
- * Number of processes. Each process arranges code and memory differently, which makes one of two equal copies faster by
- * up to 4 %. Several processes, which load the copies in alternating order, cancel this out.
+ * Number of processes. Each process arranges code and memory differently, and therefore one of two equal copies is up
+ * to 4 % faster. With several processes, which load the copies in alternating order, these differences cancel out.
  */
 const PROCESSES = 10;
 
@@ -51,8 +51,8 @@ const root = new URL("../", import.meta.url).pathname;
 const program = new URL("programs/pairs.ts", import.meta.url).pathname;
 
 /**
- * Measures pairs of one workload in several processes. `uses` lists the optional parts that the working tree's server
- * uses.
+ * Measures pairs of one workload in several processes. `uses` lists the optional parts, such as an API key, that the
+ * working tree's server uses.
  */
 async function compareCalls(
   { own, other }: Trees,
@@ -85,7 +85,7 @@ async function runPairs(runtime: Runtime, args: readonly string[]): Promise<read
 
 /**
  * Starts the two copies alternately: as a file that calls `serveStdio`, and as a file that the command line serves.
- * Also starts the first file with the npm package of the working tree, and compares this start with a start from the
+ * Also starts the first file with the npm package of the working tree, and compares these starts with starts from the
  * other copy's sources.
  */
 async function compareStarts(

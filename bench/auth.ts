@@ -1,5 +1,6 @@
-// Measures the cost of authentication. Compares calls with an already verified token with calls of a server without
-// `auth`. The two servers run in one process and take turns. Prints one line, and fails if the cost exceeds the target.
+// Measures the cost of authentication. Compares calls that have an already verified token with calls to a server
+// without `auth`. The two servers run in one process and take turns. Prints one line, and fails if the cost exceeds the
+// target.
 //
 //     deno run -A --no-check bench/auth.ts
 //     bun bench/auth.ts
@@ -10,7 +11,7 @@ import { oauth } from "../src/auth/oauth/oauth.ts";
 import { toRequest } from "../tests/support/requests.ts";
 import { toRatios, toSpread } from "./ratios.ts";
 
-/** Target: the maximum cost of a call with an already verified token, relative to a call of a server without `auth`. */
+/** Target: the maximum cost of a call with an already verified token, relative to a call to a server without `auth`. */
 const AIM = 1.15;
 const PAIRS = 40;
 const TURNS = 60;

@@ -16,7 +16,8 @@ interface Turn {
 }
 
 async function takeTurns(turns: readonly Turn[], slices: number): Promise<void> {
-  for (const { server, ask } of turns) await load(server.port, ask, 32, 2); // Warm up, so that the engine compiles the code.
+  // Warm up, so that the engine compiles the code.
+  for (const { server, ask } of turns) await load(server.port, ask, 32, 2);
   for (let slice = 0; slice < slices; slice++) {
     for (const { server, ask, cpu } of turns) {
       const { cpu: used, value } = await measure(server.pid, () => load(server.port, ask, 32));
@@ -26,8 +27,8 @@ async function takeTurns(turns: readonly Turn[], slices: number): Promise<void> 
 }
 
 /**
- * The median of the ratios of each slice. Measurements within a slice are close in time, so they were made under the
- * same conditions.
+ * Returns the median of the ratios of all slices. The two measurements of a slice are close in time, so their
+ * conditions are the same.
  */
 function toRatio(cpu: readonly number[], base: readonly number[]): string {
   return toMedian(cpu.map((each, i) => each / base[i])).toFixed(2);

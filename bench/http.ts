@@ -72,7 +72,8 @@ async function run(workload: Workload, runtime: Runtime, peers: readonly Peer[],
       const runner = await add(peer.name, peer.file, [manner === "session" ? peer.session : what], peerManner);
       await readAnswer(runner.server.port, runner.ask, subject);
     }
-    for (const { server, ask } of runners) await load(server.port, ask, 32, 2); // Warm up, so that the engine compiles the code.
+    // Warm up, so that the engine compiles the code.
+    for (const { server, ask } of runners) await load(server.port, ask, 32, 2);
     for (let slice = 0; slice < slices; slice++) {
       for (const { server, ask, cpu, rate } of runners) {
         const { cpu: used, value } = await measure(server.pid, () => load(server.port, ask, 32));

@@ -2,7 +2,7 @@
 // `programs/load.ts`, which is slower and takes more CPU time.
 import { LOAD_CORE, pinned } from "./machine.ts";
 
-/** One request of a workload. The body contains its id as 1000000. */
+/** One request of a workload. The id in the body is 1000000. */
 export interface Ask {
   readonly headers: Readonly<Record<string, string>>;
   readonly body: string;

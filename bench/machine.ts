@@ -1,4 +1,4 @@
-// Measures CPU time and memory of processes with the figures of Linux, and detects the CPU use of unrelated processes.
+// Measures the CPU time and memory of processes on Linux, and detects CPU use by unrelated processes.
 
 /** The CPU core on which servers run. Clients run on the other core. */
 export const SERVER_CORE = 0;

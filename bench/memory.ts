@@ -25,7 +25,7 @@ async function withServer<T>(runtime: Runtime, file: string, use: (pair: Pair) =
   }
 }
 
-/** Returns the resident memory per stream in KiB, after every stream has got a keep-alive comment. */
+/** Returns the resident memory per stream in KiB, after every stream has received a keep-alive comment. */
 function weighStreams(runtime: Runtime, file: string, kind: "listen" | "get"): Promise<number> {
   return withServer(runtime, file, async ({ server, visitor }) => {
     await visitor.send("call", 1000);
@@ -73,7 +73,7 @@ const jobs = [
   ["floor: tools/call", "programs/floor_streams.ts", "call"],
 ] as const;
 
-/** Returns the resident memory in bytes after each step of requests. */
+/** Returns the resident memory in bytes after each batch of requests. */
 function sendMany(runtime: Runtime, file: string, what: "initialize" | "handshake" | "call"): Promise<number[]> {
   return withServer(runtime, file, async ({ server, visitor }) => {
     const sizes = [];
@@ -97,7 +97,7 @@ function toSlope(sizes: readonly number[]): number {
   return rise / run / STEP;
 }
 
-/** Measures the memory of a server that gets many requests. Returns a Markdown table. */
+/** Measures the memory of a server that receives many requests. Returns a Markdown table. */
 async function measureGrowth(runtimes: readonly Runtime[]): Promise<string> {
   const rows = new Map<string, Row>();
   for (const runtime of runtimes) {

@@ -1,6 +1,6 @@
-// Measures starts of the npm package's command line with a server file, up to the first response over stdio. Starts of
-// a minimal stdio server that loads zod alternate with these starts. Runs a JavaScript and a TypeScript file on Node,
-// Bun and Deno.
+// Measures how long the npm package's command line takes to start a server file, up to the first response over stdio.
+// Between these starts, the benchmark starts a minimal stdio server that loads zod. Runs a JavaScript and a TypeScript
+// file on Node, Bun and Deno.
 //
 // deno run -A bench/node_starts.ts [number of starts]
 import { install } from "../tests/release/npm_install.ts";

@@ -28,7 +28,7 @@ export function readTaskOptions(args: readonly string[], task: Task): ReadonlyMa
     const at = arg.indexOf("=");
     return at > 0 && names.includes(arg.slice(0, at)) ? [arg.slice(0, at), arg.slice(at + 1)] : [arg];
   });
-  // Remove `--`, which separates a task from its options, because some versions of Deno pass it on.
+  // Remove `--`, which separates a task from its options, because some versions of Deno pass `--` on.
   if (words[0] === "--") words.shift();
   return orUsageError(() => readOptions(words, { values: names, flags: Object.keys(flags) }));
 }

@@ -1,5 +1,5 @@
 // Measures the time from the start of a process to its first response over stdio, and compares the results with their
-// targets. Starts of a minimal stdio server that loads zod alternate with the measured starts.
+// targets. Between the measured starts, the benchmark starts a minimal stdio server that loads zod.
 import { bundleEntries } from "../tests/release/npm_package.ts";
 import { bundle } from "./bundle.ts";
 import { type Runtime, toMedian, toWords } from "./machine.ts";
@@ -35,8 +35,8 @@ async function listStarts(runtime: Runtime, folder: string, answer: string): Pro
   await Deno.writeTextFile(`${folder}/npm_file.ts`, toStdioFile(npm));
   const floor = `${root}bench/programs/floor_zod.ts`;
   const bundledFloor = await bundle(floor, `${folder}/${runtime}_floor`, { runtime, layout: "single" });
-  // Split the bundle on Bun. In a single file, Bun wraps each module in a function if any code is loaded on demand, and
-  // starts more slowly.
+  // Split the bundle on Bun. If any code is loaded on demand, Bun wraps each module of a single file in a function, and
+  // the program starts more slowly.
   const layout = runtime === "bun" ? "split" : "single";
   const bundledFile = await bundle(`${folder}/file.ts`, `${folder}/${runtime}_file`, { runtime, layout });
   const toStart = (name: string, file: string, args: readonly string[], base: string, aim?: number): Start => ({

@@ -1,4 +1,5 @@
-// W5: calls over stdio, pipelined and one by one. The servers take turns; the other servers wait for input.
+// W5: calls over stdio, pipelined and one by one. The servers take turns. During the turn of a server, the other
+// servers wait for input.
 import { INITIALIZED, type Manner, toInitialize, toMessage } from "./asks.ts";
 import { measure, pinned, type Runtime, SERVER_CORE, toMedian, toWords } from "./machine.ts";
 import type { Peer } from "./peers.ts";

@@ -85,7 +85,7 @@ async function measure(server: Server, calls: number): Promise<number> {
   for (let left = calls; left; left--) {
     const request = toRequest("tools/call", { name: "add", arguments: { a: 2, b: 3 } });
     const url = urls?.get(server);
-    // Send the body as a string. If the request were copied to another URL, its body would become a stream.
+    // Send the body as a string, because copying the request to another URL would turn the body into a stream.
     const sent = url === undefined
       ? undefined
       : { method: "POST", headers: request.headers, body: await request.text() };

@@ -2,7 +2,7 @@
 import { LOAD_CORE, toWords } from "./machine.ts";
 import { startPiped } from "./stdio.ts";
 
-/** The simulated clients of one server. The file programs/visitor.ts describes the commands. */
+/** The simulated clients of one server. Each method sends a command that programs/visitor.ts describes. */
 export interface Visitor {
   /** Opens streams that wait for notifications. */
   open(kind: "listen" | "get", count: number): Promise<void>;
@@ -15,7 +15,7 @@ export interface Visitor {
   stop(): Promise<void>;
 }
 
-/** Starts the clients of the server on a port. */
+/** Starts the simulated clients of the server that listens on `port`. */
 export function startVisitor(port: number): Visitor {
   const piped = startPiped(toWords("deno", "programs/visitor.ts", [`${port}`]), LOAD_CORE);
 

@@ -2,10 +2,10 @@
 // it checks. `deno task conformance` runs the suite against this file on both runtimes.
 //
 // With `MCP_ISSUERS` (URLs of authorization servers, separated by spaces) and `MCP_RESOURCE` (the URL of this server),
-// it requires access tokens. Calls, reads and prompts then need the scopes in `MCP_SCOPES`.
+// the server requires access tokens. Calls, reads and prompts then need the scopes in `MCP_SCOPES`.
 //
 // With `MCP_STORE` (`memory`, `redis://host:port/db`, `sqlite:path` or `denokv:path`) and `MCP_SECRET`, several
-// instances act as one server. Four additional tools then test this.
+// instances act as one server. Tests of these instances call four additional tools.
 import { existsSync } from "node:fs";
 import process from "node:process";
 import {
@@ -49,7 +49,7 @@ const scopes = issuers.length ? readWords("MCP_SCOPES") : [];
 const [storeUrl] = readWords("MCP_STORE");
 const auth = issuers.length ? oauth({ resource: resourceUrl, issuers, scopes }) : storeUrl ? admitAll : undefined;
 
-/** Gives all requests the same principal, so that idempotency keys and links to results are valid for all of them. */
+/** Gives all requests the same principal, so that idempotency keys and links to results are valid for all requests. */
 function admitAll(): Principal {
   return { id: "everybody", scopes: [] };
 }
@@ -104,7 +104,7 @@ function toQuestion(text: string): Parameters<Context["sample"]>[1] {
   return { messages: [{ role: "user", content: toText(text) }], maxTokens: 100 };
 }
 
-// One tool for every kind of content.
+// One tool for each kind of content.
 
 const contents: readonly Handler[] = [
   tool({

@@ -13,7 +13,7 @@ const root = await realpath(process.env.FOLDER ?? fileURLToPath(new URL("./proje
 const insideRoot: InputGuard<{ path: string }> = async ({ path }) => {
   const real = await realpath(resolve(root, path)).catch(() => undefined);
   const inner = real === undefined ? ".." : relative(root, real);
-  // The message is the same for a missing file. Otherwise it would reveal which files exist outside of the folder.
+  // Use the same message for a missing file. A different message would reveal which files exist outside of the folder.
   if (real === undefined || inner.split(/[\\/]/)[0] === ".." || isAbsolute(inner)) {
     throw new ToolError(`There is no ${path} in the folder. Call list_files, and use a path from there.`);
   }

@@ -1,5 +1,5 @@
-// A tool that calls an HTTP API. The tool stays below the rate limit of the API, and retries requests that the API
-// rejects. Set WEATHER_API to the URL of the API, and run `mcp examples/http_api.ts`.
+// A tool that calls an HTTP API. The tool stays below the API's rate limit, and retries failed requests. Set
+// WEATHER_API to the URL of the API, and run `mcp examples/http_api.ts`.
 import { createServer, tool, ToolError } from "@x/mcp";
 import { quota } from "@x/mcp/quota";
 import process from "node:process";
@@ -16,7 +16,7 @@ interface Retries {
 export function createWeatherServer(api: string, retries: Partial<Retries> = {}) {
   const { attempts = 4, firstDelayMs = 250, maxDelayMs = 10_000 } = retries;
 
-  /** Sends a request, and retries it after network errors and after the statuses 429, 502, 503 and 504. */
+  /** Sends a request, and retries after network errors and after the statuses 429, 502, 503 and 504. */
   async function request(url: URL, signal: AbortSignal): Promise<Response> {
     for (let attempt = 1;; attempt++) {
       const response = await fetch(url, { signal }).catch((error) => {

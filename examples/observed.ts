@@ -1,5 +1,5 @@
-// A server with metrics at /metrics, health checks at /health and /ready, a JSON log, and an audit log. METRICS_TOKEN
-// is the token that Prometheus must send.
+// A server with metrics at /metrics, health checks at /health and /ready, a JSON log, and an audit log. The environment
+// variable METRICS_TOKEN contains the token that Prometheus must send.
 import process from "node:process";
 import { createServer, tool, ToolError } from "@x/mcp";
 import { audit, type AuditRecord, health, jsonLog, prometheus } from "@x/mcp/observe";

@@ -42,7 +42,7 @@ const publish = tool({
   },
 });
 
-/** Returns `undefined` without permission to read variables. The server then keeps tasks in memory. */
+/** Returns `undefined` without permission to read variables. In this case, the server keeps tasks in memory. */
 function readVariable(name: string): string | undefined {
   try {
     return process.env[name];

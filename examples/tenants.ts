@@ -6,7 +6,7 @@ import { z } from "zod";
 
 const params = z.object({ tenant: z.string().regex(/^[a-z][a-z0-9-]{0,30}$/) });
 
-// One database for all tenants. Handlers use the service `notes` instead.
+// One database for all tenants. Handlers access the database only through the service `notes`.
 const db = service("db", () => {
   const db = new DatabaseSync(process.env.TENANTS_DB ?? ":memory:");
   db.exec("CREATE TABLE IF NOT EXISTS notes (id INTEGER PRIMARY KEY, tenant TEXT NOT NULL, text TEXT NOT NULL)");

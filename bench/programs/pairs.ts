@@ -173,7 +173,7 @@ function toMiddle(values: readonly number[]): number {
 /**
  * Runs turns of both copies alternately. Returns the CPU time per call for each copy in microseconds: the mean of the
  * middle half of its turns. The fastest and slowest quarters are ignored, because a garbage collection or a preemption
- * makes a turn many times longer, and two equal copies would differ.
+ * makes a turn many times longer, and the results of two equal copies would differ.
  */
 async function takeTurns(turns: number): Promise<number[]> {
   const micros: number[][] = drives.map(() => []);

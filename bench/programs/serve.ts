@@ -11,7 +11,7 @@ interface BunHost {
   gc(isSynchronous: boolean): void;
 }
 
-/** The global `Bun`, typed with what the benchmarks use, because Deno has no types for Bun. */
+/** The global `Bun`. The type declares only the members that the benchmarks use, because Deno has no types for Bun. */
 export const { Bun: bun } = globalThis as unknown as { readonly Bun?: BunHost };
 
 /** The program's command-line arguments. */

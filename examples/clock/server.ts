@@ -19,7 +19,7 @@ const showTime = tool({
   },
 });
 
-/** Only the app calls this tool. Hosts hide it from the model. */
+/** Only the app calls this tool. Hosts hide the tool from the model. */
 const readClock = tool({
   name: "read_clock",
   description: "Returns the time of the server",

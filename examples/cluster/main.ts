@@ -1,7 +1,7 @@
-// Starts Redis, three instances of server.ts, and a proxy that sends each request to the next instance. Ctrl-C stops
-// all of them. If an instance is killed, its clients continue with the other instances.
+// Starts Redis, three instances of server.ts, and a round-robin proxy. Ctrl-C stops everything. If an instance is
+// killed, its clients continue with the remaining instances.
 //
-//   deno run -A examples/cluster/main.ts [port]
+// deno run -A examples/cluster/main.ts [port]
 import { Buffer } from "node:buffer";
 import { spawn } from "node:child_process";
 import { mkdtempSync, rmSync } from "node:fs";

@@ -1,7 +1,7 @@
 import { resource } from "@x/mcp";
 import { store } from "./store.ts";
 
-/** The notes by title. */
+/** A resource for each note, whose URI contains the title. */
 export const note = resource({
   uri: "note://{title}",
   name: "note",

@@ -31,11 +31,12 @@ function readRoles({ principal, route }: Caller): readonly string[] {
 
 /**
  * Admits callers with at least one role at the tenant, such as "acme:member". A caller without a principal is the user
- * who runs the command line on this machine: over HTTP, `auth` rejects such requests first.
+ * who runs the command line on this machine, because over HTTP, `auth` has already rejected requests without a
+ * principal.
  */
 export const admit = (caller: AdmitFacts) =>
   !caller.principal || readRoles(caller).length > 0 ||
   refuseRequest(403, { reason: "you are not a member of this tenant" });
 
-/** Returns a function for the option `allow` of a handler. It tests whether the caller has a role. */
+/** Returns a value for the option `allow` of a handler: a function that tests whether the caller has a role. */
 export const has = (role: Role) => (caller: Caller): boolean => readRoles(caller).includes(role);

@@ -9,7 +9,10 @@ const Environment = z.object({
   PUBLIC_URL: z.url(),
   /** URL of the authorization server. */
   ISSUER: z.url(),
-  /** The secret that all processes share, and after it the previous secret during a rotation. Separated by spaces. */
+  /**
+   * The secret that all processes share. During a rotation, the new secret and the previous secret, separated by a
+   * space.
+   */
   MCP_SECRET: words.pipe(z.array(z.string().min(32)).min(1)),
   /** Token of the program that collects metrics. */
   METRICS_TOKEN: z.string().min(16),

@@ -28,7 +28,8 @@ export function openDatabase(name: string): DatabaseSync {
   return db;
 }
 
-// Opened when the server starts, because `tickets` lists it in `uses`, and closed after the last call.
+// The server opens the database at startup, because `tickets` lists this service in `uses`, and closes the database
+// after the last call.
 const database = service("database", () => {
   const db = openDatabase("tickets");
   db.exec(`CREATE TABLE IF NOT EXISTS tickets (

@@ -1,4 +1,5 @@
-// Serves until SIGTERM or Ctrl-C, and waits for running calls: `deno run -A main.ts`, `bun main.ts` or `node main.ts`.
+// Serves until SIGTERM or Ctrl-C, and then waits for running calls: `deno run -A main.ts`, `bun main.ts` or `node
+// main.ts`.
 import { serve } from "@x/mcp/serve";
 import { config } from "./config.ts";
 import server from "./server.ts";

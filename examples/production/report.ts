@@ -1,4 +1,4 @@
-// A long task. Clients that support tasks get a handle immediately. Other clients wait for the response.
+// A long-running tool. Clients that support tasks get a task handle immediately. Other clients wait for the response.
 import { tool } from "@x/mcp";
 import { task } from "@x/mcp/tasks";
 import { z } from "zod";
@@ -12,7 +12,7 @@ export const report = tool({
   allow: has("manager"),
   annotations: { readOnlyHint: true },
   input: z.object({}),
-  // After a crash, another process runs the handler again. It gets the values of `once` from the first run.
+  // After a crash, another process runs the handler again, with the `once` values of the first run.
   extensions: [task({ resume: true, pollIntervalMs: 500, version: "1" })],
   services: { tickets },
   async run(_, ctx) {

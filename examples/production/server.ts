@@ -29,6 +29,7 @@ export default createServer({
   handlers: [ticket, list, open, close, report, tasks()],
   use: [audit({ write: (record) => console.log(JSON.stringify(record)) })],
   observer: [openTelemetry(), metrics, jsonLog()],
-  // All processes share the store, so no process is better than another while the store fails.
+  // Processes stay ready while the store fails. The store fails for all processes, so the load balancer has no better
+  // process.
   routes: [health({ store: "optional" }), metrics],
 });

@@ -3,7 +3,7 @@ import { assert, assertEquals, assertGreater } from "@std/assert";
 import { BUNDLE_KIB, weighServer } from "./budget_size.ts";
 import { listModules } from "./loaded_modules.ts";
 
-const ignore = typeof Deno === "undefined"; // The bundles are the same on every runtime.
+const ignore = typeof Deno === "undefined"; // Only Deno runs this test, because the bundles are the same on every runtime.
 
 Deno.test({
   name: `an HTTP server with one tool has at most ${BUNDLE_KIB} KiB of minified code`,

@@ -379,7 +379,7 @@ behaviour("a lost connection cancels a call only if the call has no session", as
   await until(() => log.length === 2, "the second call runs");
   assertEquals([response.status, response.headers.get("content-type")], [200, "text/event-stream"]);
   assert(response.body);
-  await response.body.cancel(); // The connection is lost.
+  await response.body.cancel(); // This closes the connection.
   if (era === "modern") await until(() => log.includes("cancelled 2"), "the call is cancelled");
   // If the server cancelled the call in a session, the log would show the cancellation before the next response.
   assertEquals(textOf(await client.callTool("quick")), "quick");

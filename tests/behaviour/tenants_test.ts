@@ -135,7 +135,10 @@ tenants("a change can reach the clients of one tenant or of all tenants", async 
   );
   const extra = tool({ name: "extra", run: () => "extra" });
   server.handlers.add(extra);
-  await until(() => ofAcme.received.length === 3 && ofBee.received.length === 2, "the client is notified of the added tool");
+  await until(
+    () => ofAcme.received.length === 3 && ofBee.received.length === 2,
+    "the client is notified of the added tool",
+  );
   assertEquals(textOf(await bee.callTool("extra")), "extra");
   server.handlers.remove(extra);
   await until(() => ofBee.received.length === 3, "the client is notified of the removed tool");
@@ -472,7 +475,7 @@ Deno.test("ctx.route refuses another schema, and a fake context returns the para
   const server = createServer({ name: "t", version: "1", path, params, handlers: [other], observer });
   await using client = await connectTest(server, { params: { tenant: "acme", floor: 1 } });
   assertEquals((await client.callTool("other")).isError, true);
-  assertStringIncludes(String(faults[0]), "the schema is not the server's `params` schema");
+  assertStringIncludes(String(faults[0]), "the schema passed to ctx.route() is not the server's `params` schema");
   assertEquals(other.run({}, fakeContext({ route: { tenant: "acme" } })), "acme");
   await server.close();
 });

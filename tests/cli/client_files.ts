@@ -26,8 +26,8 @@ export async function readEntry(path: string, key: string): Promise<FileEntry> {
 }
 
 /**
- * By client, the syntax of a reference to an environment variable within a value. Clients that are not listed do not
- * support references.
+ * The syntax in which each client's values refer to environment variables. Clients that are not listed do not support
+ * references.
  */
 const REFERENCES: Readonly<Record<string, RegExp>> = {
   "claude-code": /\$\{(\w+)\}/g,

@@ -151,7 +151,7 @@ Deno.test("services: a service with a key can use a server-wide service, and ano
   const { server, faults } = make({ handlers: [t, u] });
   await using ada = await connectTest(server, { principal: { id: "ada" } });
   assertEquals(textOf(await ada.callTool("t")), "db ada ada");
-  // Without a key, the value's lifetime is the call.
+  // Without a key, the value lives for one call.
   await using nobody = await connectTest(server);
   assertEquals(textOf(await nobody.callTool("t")), "db undefined undefined");
   await nobody.callTool("u");

@@ -3,7 +3,7 @@ import { assert, assertEquals } from "@std/assert";
 import { readPages } from "../release/pages.ts";
 import { root } from "../support/processes.ts";
 
-const ignore = typeof Deno === "undefined"; // The pages are the same on every runtime.
+const ignore = typeof Deno === "undefined"; // Only Deno runs this test, because the page is the same on every runtime.
 
 async function readExamples(): Promise<readonly string[]> {
   const texts: string[] = [];

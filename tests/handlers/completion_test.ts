@@ -127,13 +127,19 @@ Deno.test("invalid requests are refused with the reason", async () => {
     [{ ref: ofResource("review"), argument }, "Unknown resource template"],
     [{ ref: ofResource("fixed:1"), argument }, "Unknown resource template"],
     [{ ref: ofResource("repo://ada/../x"), argument }, "Unknown resource template"],
-    [{ ref }, "the name and the value of argument are not both strings"],
-    [{ ref, argument: { name: "language" } }, "the name and the value of argument are not both strings"],
-    [{ ref, argument: { name: "language", value: 1 } }, "the name and the value of argument are not both strings"],
-    [{ ref, argument: { name: 1, value: "" } }, "the name and the value of argument are not both strings"],
+    [{ ref }, "argument.name or argument.value is not a string"],
+    [{ ref, argument: { name: "language" } }, "argument.name or argument.value is not a string"],
+    [{ ref, argument: { name: "language", value: 1 } }, "argument.name or argument.value is not a string"],
+    [{ ref, argument: { name: 1, value: "" } }, "argument.name or argument.value is not a string"],
     [{ ref, argument, context: [] }, "context is not an object"],
-    [{ ref, argument, context: { arguments: "x" } }, "context: arguments is not an object"],
-    [{ ref, argument, context: { arguments: { code: 1 } } }, 'context: argument "code" is not a string'],
+    [
+      { ref, argument, context: { arguments: "x" } },
+      "Cannot read the context of the completion: arguments is not an object",
+    ],
+    [
+      { ref, argument, context: { arguments: { code: 1 } } },
+      'context of the completion: argument "code" is not a string',
+    ],
   ];
   for (const [params, text] of wrong) {
     const answer = await ask(server, "completion/complete", { ...params });

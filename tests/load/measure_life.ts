@@ -164,7 +164,7 @@ export async function worstCases(runtime: Runtime): Promise<readonly Figure[]> {
 interface Piped {
   readonly child: Deno.ChildProcess;
   send(text: string): Promise<void>;
-  /** Reads the given number of lines. Returns their count and the last line. */
+  /** Reads at least `count` lines, or fewer if the output ends. Returns the lines. */
   receive(count: number): Promise<readonly string[]>;
 }
 

@@ -147,7 +147,7 @@ const MESSAGES = [
   "unknownTool",
 ];
 
-/** By output, the places whose secrets it is allowed to contain. Any other secret is a leak. */
+/** By output, the places whose secrets the output is allowed to contain. Any other secret is a leak. */
 const ALLOWED: Readonly<Record<string, readonly string[]>> = {
   // By the conventions, a span contains the path in a resource's URI.
   spans: ["path"],

@@ -3,7 +3,7 @@ import { assert, assertEquals } from "@std/assert";
 import config from "../../deno.json" with { type: "json" };
 
 const root = new URL("../../", import.meta.url);
-const ignore = typeof Deno === "undefined"; // `deno doc` lists the names.
+const ignore = typeof Deno === "undefined"; // Only Deno runs these tests, because `deno doc` lists the names.
 
 const VALUES = [
   ...["createServer", "tool", "resource", "resourceProvider", "prompt", "media", "resourceLink", "service", "group"],

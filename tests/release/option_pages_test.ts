@@ -4,7 +4,7 @@ import { readPages } from "./pages.ts";
 import config from "../../deno.json" with { type: "json" };
 
 const root = new URL("../../", import.meta.url);
-const ignore = typeof Deno === "undefined"; // `deno doc` lists the options.
+const ignore = typeof Deno === "undefined"; // Only Deno runs these tests, because `deno doc` lists the options.
 
 /** Pages for contributors, about the library's source code. */
 const INNER = ["architecture", "decisions", "files"].map((name) => `docs/project/${name}.md`);

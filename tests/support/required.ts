@@ -3,7 +3,7 @@
 import process from "node:process";
 
 /**
- * Returns the name and the options of a test. `missing` is the reason why the test cannot run, and `undefined` if it
+ * Returns the name and the options of a test. `missing` is the reason why the test cannot run; `undefined` if the test
  * can run.
  */
 export function needs(

@@ -4,7 +4,7 @@
 /** Returns the texts whose contrast to their background is below 4.5, as defined by WCAG 2. */
 export function findFaint(): unknown[] {
   // deno-lint-ignore no-explicit-any
-  const { document, getComputedStyle } = globalThis as any; // The global object of the page.
+  const { document, getComputedStyle } = globalThis as any; // Deno has no types for the page's DOM.
   const context = document.createElement("canvas").getContext("2d", { willReadFrequently: true });
   const toRgba = (color: string): number[] => {
     context.clearRect(0, 0, 1, 1);
@@ -35,7 +35,7 @@ export function findFaint(): unknown[] {
 /** Returns the controls without an accessible name. */
 export function findNameless(): unknown[] {
   // deno-lint-ignore no-explicit-any
-  const { document } = globalThis as any; // The global object of the page.
+  const { document } = globalThis as any; // Deno has no types for the page's DOM.
   return [...document.querySelectorAll("button, input, select, textarea, [role=tab], dialog, progress")].filter(
     (each) => {
       const label = each.getAttribute("aria-label") ??
@@ -49,7 +49,7 @@ export function findNameless(): unknown[] {
 /** Returns the controls that extend beyond the window. */
 export function findCut(): unknown[] {
   // deno-lint-ignore no-explicit-any
-  const { document, innerWidth } = globalThis as any; // The global object of the page.
+  const { document, innerWidth } = globalThis as any; // Deno has no types for the page's DOM.
   return [...document.querySelectorAll("button, input, select, textarea, pre, h1, h2, dialog")].filter((each) => {
     const { left, right } = each.getBoundingClientRect();
     return each.checkVisibility() && !each.closest(".tabs") && (left < 0 || right > innerWidth + 0.5);

@@ -14,6 +14,9 @@ const ignore = typeof Deno === "undefined"; // Only Deno starts the processes of
 /** Timeout of a program in milliseconds, including its downloads and compilation. */
 const PROGRAM_MS = 30_000;
 
+/** The secret that servers in the documentation read from the environment. */
+const MCP_SECRET = "a secret for the programs of the documentation";
+
 /** Further packages that programs in the documentation import. */
 const PACKAGES = [
   "@opentelemetry/api",
@@ -57,7 +60,7 @@ async function prepareDeno(cwd: string, JSR_URL: string): Promise<Place> {
   const packages = Object.fromEntries(PACKAGES.map((name) => [name, config.imports[name]]));
   const imports = { [config.name]: `jsr:${config.name}@^${config.version}`, ...packages };
   await Deno.writeTextFile(`${cwd}/deno.json`, JSON.stringify({ imports }));
-  const env = { JSR_URL, DENO_DIR: `${cwd}/cache`, NO_COLOR: "1" };
+  const env = { JSR_URL, DENO_DIR: `${cwd}/cache`, NO_COLOR: "1", MCP_SECRET };
   const serve = ["deno", "serve", "-A", "--host", "127.0.0.1", "--port", "0"];
   return { runtime: "deno", cwd, env, run: ["deno", "run", "-A"], serve, test: ["deno", "test", "-A"] };
 }
@@ -71,7 +74,7 @@ async function prepareBun(cwd: string): Promise<Place> {
   await Deno.writeTextFile(`${cwd}/package.json`, JSON.stringify({ type: "module", dependencies }));
   const { success, stderr } = await new Deno.Command("bun", { args: ["install"], cwd }).output();
   assert(success, new TextDecoder().decode(stderr));
-  const env = { BUN_PORT: "0", NO_COLOR: "1" };
+  const env = { BUN_PORT: "0", NO_COLOR: "1", MCP_SECRET };
   return { runtime: "bun", cwd, env, run: ["bun"], serve: ["bun"], test: ["bun", "test"] };
 }
 

@@ -169,7 +169,7 @@ function toFound(definition: Definition, matched: unknown): Found {
 function listResources(fixed: readonly Definition[], all: readonly Definition[], core: FeatureParts): Method {
   const sources = all.flatMap(({ key, allow, list, mapError }) => list ? { key, allow, list, mapError } : []);
   if (!sources.length) return toMethod(createList("resources", fixed, core), { stable: true });
-  // `true`, because the lists of templates and providers may depend on the caller.
+  // Bind the cursors to the caller, because the lists of templates and providers may depend on the caller.
   const cursors = new Cursors(core, "resources", true);
   const listFixed = createList("resources", fixed, core, true);
 

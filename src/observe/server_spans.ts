@@ -219,7 +219,7 @@ class ServerSpans implements Observer {
     span.end();
   }
 
-  /** Records a question to the client after the question has ended. */
+  /** Records a question to the client after its outcome is known. */
   asked(event: AskedEvent): void {
     const { parent, method, outcome, durationMs } = event;
     const attributes = addNetwork(addTarget({}, method, undefined), event);

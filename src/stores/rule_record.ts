@@ -349,7 +349,7 @@ function findHidden(handlers: readonly Handler[], rules: readonly PlacedRule[] |
   return hidden;
 }
 
-/** Groups handlers by each key with which a rule can select them. */
+/** Groups handlers by the keys with which rules can select them. */
 function groupByKey(handlers: readonly Handler[]): ReadonlyMap<string, readonly Handler[]> {
   const groups = new Map<string, Handler[]>();
   for (const handler of handlers) {

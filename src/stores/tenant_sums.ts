@@ -54,7 +54,7 @@ function listPots({ ofTenants, memory }: Accounts): readonly Pot[] {
 export class TenantSums {
   readonly #state: SumsHost;
   readonly #accounts: Accounts;
-  /** The last sums from each other instance, by its id. */
+  /** The last sums from each other instance, keyed by the id of the instance. */
   readonly #others = new Map<string, Known>();
   /** For each tenant, the pots for which this instance has rejected requests since it last published its sums. */
   readonly #short = new Map<string, Set<Pot>>();

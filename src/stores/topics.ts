@@ -21,7 +21,10 @@ export interface TopicSource {
   listen(onRing: (log: string) => void, onLost: (error?: unknown) => void): Awaitable<(() => void) | undefined>;
   /** Returns whether operations currently fail without reaching the engine. */
   isLost(): boolean;
-  /** Called when the engine's listener is lost, with its error, and when a listener works again. */
+  /**
+   * Called with `"lost"` and the error when the engine's listener is lost, and with `"back"` when a listener works
+   * again.
+   */
   onListening(state: "lost" | "back", error?: unknown): void;
 }
 

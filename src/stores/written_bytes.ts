@@ -17,7 +17,7 @@ interface Written {
 export class WrittenBytes {
   readonly #pot: Pot;
   readonly #clock: Clock;
-  /** The charges, by the minute in which their values expire. */
+  /** The charges, keyed by the minute in which their values expire. */
   readonly #expiring = new Map<number, Set<Written>>();
 
   constructor(accounts: Accounts, { replay }: Pick<Bounds, "replay">, clock: Clock = systemClock) {

@@ -55,7 +55,7 @@ Deno.test({
   ignore,
   async fn() {
     const pages = await readPages();
-    const readme = pages.find(({ path }) => path === "README.md")?.markdown ?? "";
+    const readme = (pages.find(({ path }) => path === "README.md")?.markdown ?? "").trimEnd();
     assertEquals(readme.split("\n").length <= 200, true, `README.md has ${readme.split("\n").length} lines`);
   },
 });

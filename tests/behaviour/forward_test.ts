@@ -1,4 +1,4 @@
-// Handlers that forward requests to an upstream server. Questions from the upstream server are sent to the handler's
+// Handlers that forward requests to an upstream server. The upstream server's questions are sent to the handler's
 // client.
 import { assert, assertEquals, assertRejects } from "@std/assert";
 import { createServer, McpError, type ServerOptions, tool } from "../../mod.ts";

@@ -162,7 +162,7 @@ for (const { name, program } of runtimes) {
     });
   });
 
-  testProcesses(`${name}: the report of a failed connection names its cause`, async () => {
+  testProcesses(`${name}: the error for a failed connection names the cause`, async () => {
     const rude = Deno.listen({ hostname: "127.0.0.1", port: 0 });
     (async () => {
       for await (const connection of rude) connection.close();

@@ -1,4 +1,4 @@
-// Servers that are made from the handlers in all files of a pattern. `discover` loads the same files.
+// Servers made from the handlers in all files that match a pattern. `discover` loads the same files.
 import { assertEquals, assertRejects } from "@std/assert";
 import { load } from "../../src/cli/load.ts";
 import { withFolder } from "./folder.ts";

@@ -269,7 +269,7 @@ Deno.test("if another instance disables a resource, its updates are no longer se
   assertEquals(await names(there), "read,wipe,notes_add");
 });
 
-Deno.test("if a handler is disabled while the store is unavailable, this instance hides it immediately, and other instances hide it after the recovery", async () => {
+Deno.test("if a handler is disabled while the store is unavailable, this instance hides the handler immediately, and other instances do so after the recovery", async () => {
   const losable = createLosable({ pollMs: 50 });
   let isCut = false;
   const cut = customStore(async () =>

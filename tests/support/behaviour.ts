@@ -1,6 +1,6 @@
 // Registers a behaviour: a test that runs in every era and over every transport, because the result must not depend on
-// them. With QUICK=1, as in the fast tier, the test runs only in the two most different combinations. With INSTANCES,
-// it runs over HTTP on three instances that share a store.
+// the era or the transport. With QUICK=1, as in the fast tier, the test runs only in the two most different
+// combinations. With INSTANCES, it runs over HTTP on three instances that share a store.
 import process from "node:process";
 import { assertEquals } from "@std/assert";
 import { createServer, resource, type Server, type ServerOptions } from "../../mod.ts";

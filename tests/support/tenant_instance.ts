@@ -18,7 +18,7 @@ export interface TenantInstance extends AsyncDisposable {
   readonly events: StoreEvent[];
   /** The number of calls whose handlers are running. */
   running: number;
-  /** The maximum of `running` since the test last set this field. */
+  /** The maximum of `running` since a test last reset this field. */
   peak: number;
   /** Starts a call. Returns the error that the client gets if the server refuses the call. */
   hold(tenant: string, size?: number): Promise<HeldCall | McpError>;

@@ -316,7 +316,7 @@ test("the page connects to a URL with a token that stays in the tab", async (ope
   await panel.getByText("This server has no prompts.").waitFor();
 }, { file: "tests/cli/inspector/remote.ts" });
 
-test("the page connects to a server of an earlier revision, which sends requests of its own", async (opened) => {
+test("the page connects to a server of an earlier revision, and handles the requests that the server sends", async (opened) => {
   const { page, choose, press, readResult } = opened;
   const old = Deno.serve({ port: 0, hostname: "127.0.0.1", onListen() {} }, forgetModern(server.fetch));
   const dialog = page.getByRole("dialog");

@@ -1,5 +1,5 @@
 /**
- * Limits the number of jobs that run at the same time. Further jobs wait in order.
+ * Limits the number of jobs that run at the same time. Further jobs wait, and start in the order in which they arrived.
  *
  * @module
  */

@@ -46,8 +46,8 @@ const NOBODY = { name: "bridge", version: "0" };
 const PROTOCOL_VERSION = "io.modelcontextprotocol/protocolVersion";
 
 /**
- * Milliseconds for which the bridge waits until the server has received a notification, before it processes the next
- * message.
+ * Maximum number of milliseconds that the bridge waits for the server to receive a notification, before the bridge
+ * processes the next message.
  */
 const NOTIFY_MS = 1000;
 /** Milliseconds that ending the session may take. */

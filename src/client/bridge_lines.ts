@@ -10,7 +10,7 @@ import type { Message } from "./message.ts";
 
 /** Maximum length of a line from the client, in bytes. */
 const MAX_LINE_BYTES = 16 * 1024 * 1024;
-/** Milliseconds for which the bridge, before it stops, waits until the client has read the remaining messages. */
+/** Maximum number of milliseconds that a stopping bridge waits for the client to read the remaining messages. */
 const FLUSH_MS = 1000;
 
 /** The byte streams that connect the bridge to the client. */
@@ -18,7 +18,7 @@ export interface BridgeLines {
   readonly input: ReadableStream<Uint8Array>;
   /** Writes bytes to the client. Resolves when the output accepts more bytes. Rejects if the client no longer reads. */
   readonly output: (bytes: Uint8Array) => Promise<unknown>;
-  /** Stops the bridge when it aborts. */
+  /** Aborting this signal stops the bridge. */
   readonly signal: AbortSignal;
 }
 

@@ -38,7 +38,7 @@ export interface Completion {
 /**
  * A client that is connected to a server. If the server responds with an error, or its response is invalid, the methods
  * throw an {@linkcode McpError} with `remote: true`. If `signal` aborts before the response arrives, the methods throw
- * the signal's reason. After `timeoutMs`, they throw a `TimeoutError`.
+ * the signal's reason. After `timeoutMs`, the methods throw a `TimeoutError`.
  */
 export interface Client<Options extends RequestOptions = RequestOptions> extends AsyncDisposable {
   /** Facts about the server, and the protocol revision in use. */

@@ -11,11 +11,11 @@ import { readNodeStream, writeNodeStream } from "../transports/stdio/node_stream
 export interface CommandTarget {
   /** The program, as a path or as a name in `PATH`. */
   readonly command: string;
-  /** The program's arguments. They are passed without a shell, so quotes and variables have no special meaning. */
+  /** The program's arguments. No shell interprets the arguments, so quotes and variables have no special meaning. */
   readonly args?: readonly string[];
   /**
    * Environment variables to set. The process also inherits the variables that programs need to run, such as `PATH` and
-   * `HOME`. It does not inherit other variables, because they may contain secrets. On Deno, inheriting needs
+   * `HOME`, but no other variables, because they may contain secrets. On Deno, inheriting variables requires
    * `--allow-env`.
    */
   readonly env?: Readonly<Record<string, string>>;
@@ -48,8 +48,8 @@ export interface Child {
 }
 
 /**
- * The variables that a child process inherits. The official SDKs pass the same variables, so servers behave as with
- * other clients.
+ * The variables that a child process inherits. The official SDKs pass the same variables, so servers find the same
+ * environment as with an official client.
  */
 const INHERITED: readonly string[] = ["HOME", "LOGNAME", "PATH", "SHELL", "TERM", "USER"];
 const INHERITED_ON_WINDOWS: readonly string[] = [

@@ -57,8 +57,8 @@ export interface ClientAuth {
   ) => string | BoundToken | undefined | Promise<string | BoundToken | undefined>;
   /**
    * Called when the server rejects a request with 401, or with 403 because the token lacks scopes. If the function
-   * returns `true`, the client sends the request again, at most three times. Concurrent rejected requests share one
-   * call. `signal` aborts when no request waits for the call any longer.
+   * returns `true`, the client sends the request again, at most three times. Requests that are rejected at the same
+   * time share one call. `signal` aborts when no request waits for the call any longer.
    */
   readonly refresh?: (
     challenge: AuthChallenge,
@@ -155,8 +155,8 @@ class AuthorizedSender implements HttpSender {
   }
 
   /**
-   * Returns whether a new token is available, because another request has already renewed the token, or because
-   * `refresh` has renewed it now.
+   * Returns whether a new token is available, either because another request has already renewed the token, or because
+   * `refresh` has renewed the token now.
    */
   async #canRepeat(challenge: AuthChallenge, sending: HttpMessage): Promise<boolean> {
     if (!this.#refreshing && toText(await this.#readToken(sending)) !== challenge.token) return true;

@@ -1,6 +1,6 @@
 /**
- * Timers and delays that keep the process alive, because the program awaits promises that depend on them. Each timer is
- * cancelled as soon as it is no longer needed.
+ * Timers and delays. They keep the process alive, because the program awaits promises that depend on these timers. Each
+ * timer is cancelled as soon as it is no longer needed.
  *
  * @module
  */

@@ -44,8 +44,8 @@ export interface ChildTransportOptions {
 const MAX_BYTES = 64 * 1024 * 1024;
 
 /**
- * Connects to a child process. Closing the transport closes the process's standard input, and kills the process if it
- * does not exit.
+ * Connects to a child process. When the transport is closed, it closes the process's standard input, and kills the
+ * process if the process does not exit.
  */
 export function childTransport(child: Child, { onBroken, exitMs }: ChildTransportOptions): OpenLineTransport {
   return (receive, end) => {

@@ -43,7 +43,7 @@ export function readMessages(text: string): readonly Message[] {
   return messages;
 }
 
-// Returns `undefined` for invalid JSON, so that the caller rejects it like any other value that is not a message.
+// Returns `undefined` for invalid JSON. The caller rejects `undefined`, like any other value that is not a message.
 function parse(text: string): unknown {
   try {
     return JSON.parse(text);

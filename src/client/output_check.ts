@@ -54,8 +54,9 @@ export class OutputChecks {
   }
 }
 
-// Compiles a schema. Ignores `pattern`, because evaluating a server's regular expression could block this process.
-// Accepts every result if the schema cannot be compiled, for example because it refers to another document.
+// Compiles a schema. Ignores `pattern`, because evaluating a server's regular expression could block this process. If
+// the schema cannot be compiled, for example because it refers to another document, the returned check accepts every
+// result.
 async function compile(schema: Params): Promise<Check> {
   const { compileJsonSchema } = await import("../schema/json_check.ts");
   try {

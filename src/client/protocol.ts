@@ -19,7 +19,7 @@ export interface ServerFacts {
   readonly era: "modern" | "legacy";
   /** The protocol revision, such as `2026-07-28`. */
   readonly version: string;
-  /** The name and version that the server reports. They are not verified. */
+  /** The name and version that the server reports, without verification. */
   readonly info?: Implementation;
   /** The capabilities that the server declares. */
   readonly capabilities: Params;

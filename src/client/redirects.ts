@@ -90,7 +90,7 @@ function readTarget({ type, status, headers }: Response, from: URL, method: stri
         `receive headers, session and messages; if you trust this origin, connect to ${place}`,
     );
   }
-  // After any other redirect status, clients send a GET request without the body.
+  // After any redirect status except 307 and 308, clients send a GET request without the body.
   if (method !== "GET" && status !== 307 && status !== 308) {
     throw new RedirectError(
       `Cannot follow the redirect (${status}) from ${from.href} to ${place}: this status turns ${method} into GET; ` +

@@ -41,8 +41,9 @@ export interface RequestOptions extends AnswerOptions {
   /** Cancels the request. */
   readonly signal?: AbortSignal;
   /**
-   * Timeout of the request in milliseconds. It includes the time for which the request waits for the server, for a user
-   * who answers an elicitation, and for an extension that finishes the result. Defaults to `timeoutMs` of `connect`.
+   * Timeout of the request in milliseconds. The timeout includes the time for which the client waits for the server,
+   * for a user who answers an elicitation, and for an extension that finishes the result. Defaults to `timeoutMs` of
+   * `connect`.
    */
   readonly timeoutMs?: number;
   /** Additional HTTP headers, which replace headers with the same name. `null` removes a header. */
@@ -517,8 +518,8 @@ class ChannelRpc implements Rpc {
   }
 
   /**
-   * Returns the request that needs the answer, or `undefined` if several requests may need it. Throws if one of several
-   * requests has callbacks of its own, because another request's callback could answer.
+   * Returns the request that needs the answer, or `undefined` if several requests may need the answer. Throws if one of
+   * several requests has callbacks of its own, because another request's callback could answer.
    */
   #findAsking({ method }: ServerRequest, from?: Running): Running | undefined {
     if (from || method === "ping") return from;

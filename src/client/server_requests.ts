@@ -76,8 +76,8 @@ function readSampling(params: Params, declared: ClientCapabilities["sampling"]):
   if ((params.tools !== undefined || params.toolChoice !== undefined) && !declared?.tools) {
     throw refuse("this client has not declared sampling.tools");
   }
-  // Only `messages` is checked, and only that it is an array. `onSample` must validate the content, because the format
-  // of the content differs between protocol revisions.
+  // The client checks only that `messages` is an array. `onSample` must validate the content, because its format
+  // differs between protocol revisions.
   return params as unknown as SamplingRequest;
 }
 
@@ -85,7 +85,7 @@ function refuse(state: string): McpError {
   return McpError.invalidParams(`Cannot answer: ${state}`);
 }
 
-// Fills in defaults for missing values, because the form showed the defaults when the user accepted it.
+// Fills in defaults for missing values, because the user saw these defaults in the form and accepted the form.
 function withDefaults(result: ElicitResult, { requestedSchema }: ElicitRequest): ElicitResult {
   if (result.action !== "accept") return result;
   const { properties } = requestedSchema;

@@ -93,8 +93,8 @@ export interface Failed extends TargetOptions {
 }
 
 /**
- * Finds another way to connect to a legacy server after an attempt has failed. Returns `undefined` if there is no other
- * way.
+ * Finds another transport or another process for a legacy server after an attempt to connect has failed. Returns
+ * `undefined` if a further attempt would not help.
  */
 export async function findOther(target: Target, { error, wasLegacy, ...options }: Failed): Promise<Open | undefined> {
   if (typeof target === "string" || target instanceof URL) {

@@ -26,7 +26,9 @@ export interface Discovered {
    * endpoints may not exist.
    */
   readonly isGuess: boolean;
-  /** The URL of the server's metadata, if the challenge contained the URL. It may differ from the well-known URLs. */
+  /**
+   * The URL of the server's metadata, if the challenge contained this URL. The URL may differ from the well-known URLs.
+   */
   readonly metadataUrl?: string;
 }
 

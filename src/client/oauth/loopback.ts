@@ -26,7 +26,7 @@ const OPTIONS: KnownOptions<keyof LoopbackOptions> = { names: { open: "function"
 
 const HOST = "127.0.0.1";
 const PATH = "/callback";
-/** Milliseconds for which the server, before it stops, waits until the browser has received the last page. */
+/** Maximum number of milliseconds that the stopping server waits for the browser to receive the last page. */
 const CLOSE_MS = 2000;
 
 /**

@@ -50,7 +50,7 @@ export class ProofKey {
     return true;
   }
 
-  /** Creates the proof for one request to the MCP server, which is the value of the `DPoP` header. */
+  /** Returns the value of the `DPoP` header: the proof for one request to the MCP server. */
   async prove(method: string, url: string, token: string): Promise<string> {
     const { origin, pathname } = new URL(url);
     const hash = await crypto.subtle.digest("SHA-256", new TextEncoder().encode(token));

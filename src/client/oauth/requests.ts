@@ -18,7 +18,7 @@ export type Fetch = (request: Request) => Promise<Response>;
 const TIMEOUT_MS = 30_000;
 const MAX_BYTES = 1024 * 1024;
 
-/** Sends the requests that signing in to one MCP server requires. */
+/** Sends the requests of a sign-in to one MCP server. */
 export class Requests {
   readonly #server: URL;
   readonly #fetch: Fetch;

@@ -46,9 +46,10 @@ const OPTIONS: KnownOptions<keyof SignInOptions> = {
 };
 
 /**
- * Signs users in when a server requires a token: finds the authorization server, registers the client if necessary,
- * sends the user to the authorization server, and stores the tokens. Renews tokens before they expire, and requests
- * more scopes when the server requires them. Each token is sent only to the server for which it was issued.
+ * Returns a token source that signs users in when a server requires a token. The token source finds the authorization
+ * server, registers the client if necessary, sends the user to the authorization server, and stores the tokens. It also
+ * renews tokens before they expire, and requests more scopes when the server requires more scopes. Each token is sent
+ * only to the server for which it was issued.
  *
  * @throws {TypeError} if an option is unknown or invalid.
  */

@@ -31,7 +31,7 @@ export interface SourceOptions {
 const EARLY_MS = 10_000;
 /**
  * Age in milliseconds up to which a token counts as just issued. If the server rejects a token of this age, the client
- * does not obtain another token, because the server would probably reject it too.
+ * does not obtain another token, because the server would probably reject another token too.
  */
 const FRESH_MS = 30_000;
 
@@ -61,7 +61,7 @@ export class TokenSource {
     this.#requests = new Requests(server, options.fetch);
   }
 
-  /** Returns the token for a request. Renews the token first if it is about to expire. */
+  /** Returns the token for a request. If the token is about to expire, renews the token first. */
   async token({ method }: AuthRequest): Promise<string | BoundToken | undefined> {
     if (!this.#isRead) await this.read();
     if (this.#held && isExpiring(this.#held)) await this.#inTurn(() => this.#renewExpiring());

@@ -13,9 +13,9 @@ export interface TokenStore {
   readonly get: (key: string) => Promise<string | undefined>;
   /**
    * Calls `change` with the current value of a key, and stores the value that `change` returns, or deletes the key if
-   * `change` returns `undefined`. While `change` runs, no other `update` of the same key may run, even in another
-   * process, so that a refresh token is used only once. Returns the new value. If `change` throws, keeps the value and
-   * rejects with the error.
+   * `change` returns `undefined`. While `change` runs, the store must not run another `update` of the same key, even in
+   * another process, because a refresh token can be used only once. Returns the new value. If `change` throws, keeps
+   * the value and rejects with the error.
    */
   readonly update: (
     key: string,

@@ -71,8 +71,8 @@ export class TaskWaiter {
       return await this.#follow(first);
     } catch (error) {
       const { signal, closed, isResumed } = this.#call;
-      // Cancel the task, because no other program waits for it. A resumed task is not cancelled, because other programs
-      // may know its id.
+      // Cancel the task, because no other program waits for it. Do not cancel a resumed task, because other programs
+      // may wait for it.
       if (!isResumed && (signal.aborted || this.#unanswered)) await this.#cancel();
       throw closed.aborted && !signal.aborted ? this.#toLost(closed.reason) : error;
     } finally {

@@ -288,7 +288,7 @@ interface Connected {
 }
 
 function toConnection({ rpc, protocol, answers }: Connected, facts: Facts): Connection {
-  // Assign to the client instead of copying it, because its `server` is a getter.
+  // Assign to the client instead of copying the client, because `server` of the client is a getter.
   return Object.assign(toClient(rpc, protocol, { known: REQUESTS, answers }), {
     ...facts,
     handshake: protocol.handshake,

@@ -90,7 +90,9 @@ export interface FakeContext extends Context<never> {
   )[];
   /** The elicitation, sampling and roots requests of the handler, in order. */
   readonly asked: readonly { readonly key: string; readonly method: string; readonly params: Meta }[];
-  /** The functions that the handler has passed to `ctx.defer`, in order. They run only if the test calls them. */
+  /**
+   * The functions that the handler has passed to `ctx.defer`, in order. The functions run only if the test calls them.
+   */
   readonly deferred: readonly ((end: ServiceEnd) => unknown)[];
   /** Cancels the call, as if the client had cancelled it. */
   cancel(message?: string): void;

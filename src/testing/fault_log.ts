@@ -32,7 +32,7 @@ export class FaultLog implements DevelopmentListener {
   explainError(error: unknown): unknown {
     if (!(error instanceof Error) || !("data" in error) || error.cause !== undefined) return error;
     const fault = isObject(error.data) && this.#find(error.data.errorId);
-    // Like a native `cause`, the property is not enumerable, so that comparisons of errors ignore it.
+    // Like a native `cause`, the property is not enumerable, so that comparisons of errors ignore the property.
     if (fault) Object.defineProperty(error, "cause", { value: fault.error, writable: true, configurable: true });
     return error;
   }

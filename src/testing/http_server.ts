@@ -20,8 +20,8 @@ export interface HttpServer {
 }
 
 /**
- * Serves `fetch` on a free port of 127.0.0.1, on any runtime. Asynchronous, because Node knows the port only after it
- * has started to listen.
+ * Serves `fetch` on a free port of 127.0.0.1, on any runtime. The function is asynchronous, because Node assigns the
+ * port only when the server has started to listen.
  */
 export async function openHttpServer(fetch: Fetch): Promise<HttpServer> {
   if (!node) return startHttpServer(fetch);

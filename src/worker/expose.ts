@@ -202,7 +202,7 @@ class ExposedCall {
   }
 
   async #elicit(key: string, options: ElicitOptions) {
-    // Reject unknown options here, because they are not sent to the server.
+    // Reject unknown options here, because the thread does not send unknown options to the server.
     checkOptions(`ask ${quote(key)}`, options, ELICIT);
     const { message, schema, singleUse } = options;
     const form = toForm(schema, `the question ${JSON.stringify(key)}`);

@@ -79,8 +79,8 @@ function isCloneable(value: unknown): boolean {
 }
 
 /**
- * Tests whether a clone of the value would be complete. A clone of a class instance is not complete, because it lacks
- * methods and getters.
+ * Tests whether a clone of the value would be complete. A clone of a class instance is not complete, because the clone
+ * lacks methods and getters.
  */
 export function isCopyable(value: unknown): boolean {
   if (!isCloneable(value)) return false;

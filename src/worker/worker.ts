@@ -1,5 +1,5 @@
 /**
- * Runs CPU-bound handlers in worker threads, so that they do not block other calls.
+ * Runs CPU-bound handlers in worker threads, so that these handlers do not block other calls.
  *
  * ```ts ignore
  * import { tool } from "@x/mcp";

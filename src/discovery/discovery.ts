@@ -26,14 +26,14 @@ export interface DiscoverOptions {
 const OPTIONS: KnownOptions<keyof DiscoverOptions> = { names: { recursive: "boolean" } };
 
 /**
- * Imports the files in a folder, sorted by URL, and returns all handlers that they export, individually or in arrays.
- * Needs read permission on Deno.
+ * Imports the files in a folder, sorted by URL, and returns all handlers that these files export, individually or in
+ * arrays. Needs read permission on Deno.
  *
  * Skips tests, benchmarks, type declarations, `node_modules`, and names that begin with `.` or `_`. To keep shared code
  * in the folder, begin its file name with `_`.
  *
- * A compiled executable contains the files only if you list them when you compile: `deno compile --include handlers`,
- * or `bun build --compile server.ts handlers/*.ts`.
+ * A compiled executable contains the files only if you list the files when you compile: `deno compile --include
+ * handlers`, or `bun build --compile server.ts handlers/*.ts`.
  *
  * @throws {TypeError} if the folder cannot be read, or a file exports no handler.
  */

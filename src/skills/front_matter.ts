@@ -7,7 +7,7 @@ import { parse } from "yaml";
 
 /** All fields in the front matter of a `SKILL.md`. */
 export interface FrontMatter {
-  /** Name of the skill. It equals the name of the skill's folder. */
+  /** Name of the skill, which equals the name of the skill's folder. */
   readonly name: string;
   /** What the skill does, and when agents should use it. */
   readonly description: string;
@@ -18,7 +18,7 @@ export interface FrontMatter {
 /**
  * Reads the front matter of a `SKILL.md`. `folder` is the name of the folder that contains the file.
  *
- * @throws {SyntaxError} if the front matter is missing or invalid. The message says how to correct it.
+ * @throws {SyntaxError} if the front matter is missing or invalid. The message says how to correct the front matter.
  */
 export function readFrontMatter(text: string, folder: string): FrontMatter {
   const parsed = parseFrontMatter(text);
@@ -54,7 +54,7 @@ export function parseFrontMatter(text: string): { readonly [field: string]: unkn
   let parsed: unknown;
   try {
     // With the schema `core`, dates stay text. The conversion to JSON drops all values that JSON cannot represent.
-    // `logLevel` suppresses warnings, because they quote the file, which may come from an untrusted server.
+    // `logLevel` suppresses warnings, because warnings quote the file, which may come from an untrusted server.
     parsed = JSON.parse(
       JSON.stringify(parse(source, { schema: "core", maxAliasCount: 100, logLevel: "error" })) ?? "null",
     );

@@ -165,7 +165,8 @@ export class Jobs implements TakeoverHost {
   }
 
   /**
-   * Makes sure that this process is notified whenever the task changes, so that it can notify its subscribed clients.
+   * Asks the process that runs the task to announce each change to all instances, so that this process can notify its
+   * subscribed clients.
    */
   async watch(id: string): Promise<void> {
     const running = this.#running.get(id);

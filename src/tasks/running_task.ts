@@ -93,7 +93,7 @@ export class RunningTask {
       if (!this.isTask) return void direct();
       this.#report(message ?? (total === undefined ? `${progress}` : `${progress} of ${total}`));
     },
-    // Drop log messages of a task, because the specification defines no way to send them.
+    // Drop log messages of a task, because the specification does not define how to send log messages of a task.
     log: (_level, _data, _logger, direct) => void (this.isTask || direct()),
     ask: async (question, direct) => {
       if (this.isTask) return await this.#ask(question);
@@ -283,7 +283,7 @@ export class RunningTask {
   }
 
   // Throttles writes of progress messages to one per {@linkcode REPORT_MS} milliseconds, because a handler may report
-  // progress very often.
+  // progress many times per second.
   #report(message: string): void {
     this.#message = message;
     if (this.#isReporting) return;
@@ -378,7 +378,7 @@ export class RunningTask {
     const found = await this.#repeat(() => store.get(id));
     if (!found) return this.#lose("the task is no longer in the store");
     this.#version = found.version;
-    // Keep `isWatched`, because this process may not have written it to the store yet.
+    // Keep `isWatched`, because this process may not have written `isWatched` to the store yet.
     this.record = this.record.isWatched ? { ...found.record, isWatched: true } : found.record;
     if (isEnded(found.record)) {
       this.#host.onChange(this);

@@ -20,7 +20,7 @@ export interface TakeoverHost extends TaskHost {
   announce(record: TaskRecord): void;
 }
 
-/** Searches for tasks whose process has ended, and takes them over. */
+/** Searches for tasks whose process has ended, and takes over these tasks. */
 export class Takeover {
   readonly #jobs: TakeoverHost;
   #isStopped = false;
@@ -135,7 +135,7 @@ export class Takeover {
     } catch (error) {
       if (!(error instanceof RangeError)) throw error;
       // The record has reached the store's maximum value size. Let the task fail. Otherwise every search would stop at
-      // this task, and never reach the tasks after it.
+      // this task, and never reach later tasks.
       return await this.#fail({ record, version }, `Cannot resume the task: ${error.message}`);
     }
     if (taken === undefined) return false;
@@ -187,8 +187,8 @@ function isExpired(principal: StoredPrincipal | undefined, now: number): boolean
   return principal?.expiresAt !== undefined && principal.expiresAt <= now;
 }
 
-// Omits `expiresAt` if it is in the past, because the server would end the call at once. The caller was authenticated
-// when the task began.
+// Omits an `expiresAt` in the past, because the server would otherwise cancel the call immediately. Omitting it is
+// safe, because the caller was authenticated when the task began.
 function toPrincipal(stored: StoredPrincipal | undefined, now: number): Principal | undefined {
   if (!stored) return;
   const { id, scopes, expiresAt, claims } = stored;

@@ -23,8 +23,8 @@ export interface TaskOptions {
   readonly pollIntervalMs?: number;
   /**
    * Whether the handler runs again if its process ends before the handler has finished. The handler then runs on
-   * another instance, or on this instance after a restart. It receives the `ctx.once` values and the answers of the
-   * earlier run. Defaults to `false`: the task fails if its process ends.
+   * another instance, or on this instance after a restart. The new run receives the `ctx.once` values and the answers
+   * of the earlier run. Defaults to `false`: the task fails if its process ends.
    */
   readonly resume?: boolean | ResumeOptions;
   /**

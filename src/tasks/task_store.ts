@@ -49,7 +49,7 @@ export class TaskStore {
     this.#store = server.store ?? memoryStore({ clock: server.clock, bytes: MEMORY_BYTES });
   }
 
-  /** The lease of this process, which shows that it is running. */
+  /** The lease of this process, which shows other processes that this process is running. */
   get lease(): ExtensionStore["lease"] {
     return this.#store.lease;
   }
@@ -204,7 +204,7 @@ const GRACE_MS = 60_000;
 const MAX_TTL_MS = 31_536_000_000;
 
 /**
- * Maximum size in bytes of the store in memory. It is larger than the limit on bytes that extensions store for clients,
- * so that the limit for clients is always reached first.
+ * Maximum size in bytes of the store in memory. The maximum is larger than the limit on bytes that extensions store for
+ * clients, so that this limit is always reached first.
  */
 const MEMORY_BYTES = 268_435_456;

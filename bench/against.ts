@@ -120,8 +120,8 @@ async function compareStarts(
  */
 const PIPED_PROCESSES = 4;
 /**
- * Number of warm-up turns, in which engines compile the code. With a quarter of these turns, the results for equal code
- * would differ by 10 %.
+ * Number of warm-up turns, in which engines compile the code. With only a quarter as many turns, the results of two
+ * equal copies would differ by 10 %.
  */
 const PIPED_WARM_UP = 12;
 /** Number of pipelined calls in one turn. */
@@ -188,7 +188,7 @@ export async function compareSockets(runtime: Runtime, uses: string, turns: numb
   }
 }
 
-/** The optional parts that are measured: all of them together, and each of them alone. */
+/** The optional parts to measure, keyed by the name of the table's row. */
 const USES: Readonly<Record<string, string>> = {
   "all three": "service,key,observer",
   "a service": "service",

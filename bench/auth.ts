@@ -1,6 +1,6 @@
 // Measures the cost of authentication. Compares calls that have an already verified token with calls to a server
-// without `auth`. The two servers run in one process and take turns. Prints one line, and fails if the cost exceeds the
-// target.
+// without `auth`. The two servers run in one process and take turns. Prints one line, and exits with an error if the
+// cost exceeds the target.
 //
 //     deno run -A --no-check bench/auth.ts
 //     bun bench/auth.ts

@@ -26,7 +26,7 @@ const known = [
   { name: "mcp-lite", file: "mcp_lite.ts", package: "mcp-lite", manner: "plain", session: "session", stdio: false },
 ] as const;
 
-/** Installs the other libraries, and returns them with the paths of their programs. */
+/** Installs the other libraries, and returns each library with the path of its program. */
 export async function installPeers(): Promise<{ readonly peers: readonly Peer[]; remove(): Promise<void> }> {
   const here = new URL(".", import.meta.url).pathname;
   const folder = await Deno.makeTempDir({ prefix: "mcp-bench-" });

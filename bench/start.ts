@@ -29,7 +29,7 @@ async function time(words: readonly string[]): Promise<StartTime> {
 
 /**
  * Starts the programs alternately. Returns the times of each program, in the order of `programs`. The first two rounds
- * are ignored, because these starts fill the caches.
+ * are ignored, because the starts in these rounds fill the caches.
  */
 export async function timeStarts(programs: readonly (readonly string[])[], count: number): Promise<StartTime[][]> {
   const times: StartTime[][] = programs.map(() => []);

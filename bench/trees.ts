@@ -13,7 +13,7 @@ export interface Tree {
   readonly library: string;
   /** The file of the `./stdio` export. */
   readonly stdio: string;
-  /** The file of the `./auth` export. It does not exist in older revisions. */
+  /** The file of the `./auth` export. The file does not exist in older revisions. */
   readonly auth: string;
 }
 
@@ -28,8 +28,8 @@ export interface Trees {
 
 /**
  * Copies the working tree, including uncommitted changes, and a revision into one temporary folder. Without a revision,
- * copies the working tree twice. The working tree is not used in place, so that the location and the configuration of
- * both copies are equal.
+ * copies the working tree twice. The working tree is copied too, because both trees must have the same parent folder
+ * and configuration.
  *
  * @throws {Error} if git does not know the revision.
  */

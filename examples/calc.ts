@@ -1,5 +1,5 @@
-// A server in ten lines. Start it with `deno serve examples/calc.ts`, `bun examples/calc.ts`, or `deno run -A mod.ts
-// examples/calc.ts`.
+// A server in ten lines. Start the server with `deno serve examples/calc.ts`, `bun examples/calc.ts`, or `deno run -A
+// mod.ts examples/calc.ts`.
 import { createServer, tool } from "@x/mcp";
 import { z } from "zod";
 

@@ -1,5 +1,5 @@
 // The tools, resources and prompts that the official conformance suite requires of a server, with the names and texts
-// it checks. `deno task conformance` runs the suite against this file on both runtimes.
+// that the suite checks. `deno task conformance` runs the suite against this file on both runtimes.
 //
 // With `MCP_ISSUERS` (URLs of authorization servers, separated by spaces) and `MCP_RESOURCE` (the URL of this server),
 // the server requires access tokens. Calls, reads and prompts then need the scopes in `MCP_SCOPES`.
@@ -668,9 +668,9 @@ const server = createServer({
 });
 
 /**
- * Makes the server respond to `?cap=2025-06-18` as if the client had proposed that revision. The suite always proposes
- * its newest revision, so it would not test older revisions. The suite's client still declares the elicitation forms of
- * the newest revision.
+ * Makes the server respond to `?cap=2025-06-18` as if the client had proposed revision 2025-06-18. Without this
+ * function, the suite would not test older revisions, because it always proposes its newest revision. The suite's
+ * client still declares the elicitation forms of the newest revision.
  */
 async function cap(request: Request): Promise<Request> {
   const newest = /[?&]cap=([\d-]+)/.exec(request.url)?.[1];

@@ -1,6 +1,6 @@
 // A long-running tool that asks the user a question: `deno run -A mod.ts examples/press.ts`. Clients that support tasks
-// get a task handle immediately. With PRESS_DB, the server stores tasks in a SQLite file, and continues them after a
-// crash and restart.
+// get a task handle immediately. If PRESS_DB is the path of a SQLite file, the server stores tasks in the file, and
+// continues the tasks after a crash and restart.
 import process from "node:process";
 import { createServer, tool } from "@x/mcp";
 import { sqliteStore } from "@x/mcp/stores/sqlite";

@@ -1,6 +1,6 @@
 // Visibility by role: users sign in and see the tools of their roles. The claim `roles` of an access token contains the
-// roles. A script uses an API key instead. Environment variables contain the server's public URL, the issuer and the
-// script's API key. Without an API key in the environment, no script can call tools.
+// roles. Scripts use an API key instead of signing in. Environment variables contain the server's public URL, the
+// issuer and the script's API key. Without an API key in the environment, no script can call tools.
 import process from "node:process";
 import { type Context, createServer, tool } from "@x/mcp";
 import { allScopes, apiKey, findPrincipal, requirePrincipal } from "@x/mcp/auth";

@@ -1,4 +1,4 @@
-// A client for protected servers. It signs the user in if the server requires authorization, and prints the tools.
+// A client that signs the user in if the server requires authorization, and prints the server's tools.
 //
 //   deno run -A examples/sign_in.ts https://mcp.example.com/mcp
 //   bun examples/sign_in.ts https://mcp.example.com/mcp

@@ -1,4 +1,4 @@
-// The calculator of calc.ts, over stdio only. Clients start it with `deno run examples/stdio.ts`.
+// The calculator of calc.ts, over stdio only. Clients start the server with `deno run examples/stdio.ts`.
 import { serveStdio } from "@x/mcp/stdio";
 import server from "./calc.ts";
 

@@ -1,6 +1,6 @@
 // Stores the notes of a team in a SQLite database. Each user has an API key, and can read, change and watch only their
-// own notes. Environment variables contain the keys and the path of the database. The default keys are public, so use
-// them only to try the example.
+// own notes. Environment variables contain the keys and the path of the database. Use the default keys only to try the
+// example, because the keys are public.
 import { DatabaseSync } from "node:sqlite";
 import process from "node:process";
 import { type Context, createServer, resource, resourceLink, service, tool, ToolError } from "@x/mcp";
@@ -64,7 +64,7 @@ export const mine = service("mine", async ({ get, key = "" }) => new Notes((awai
   per: userOf,
 });
 
-/** This call's turn in the queue of transactions. */
+/** The current call's turn in the queue of transactions. */
 const turn = service("turn", async ({ get }) => {
   const queue = await get(database);
   const before = queue.last;

@@ -48,8 +48,8 @@ async function answerFrames(request: Request): Promise<Response> {
   return new Response(body, { headers: { "content-type": "text/event-stream" } });
 }
 
-// For the response kind `read`, read what every correct server must read: the URL, these headers, and the body as
-// strict UTF-8.
+// For the response kind `read`, the server reads what every correct server must read: the URL, the headers in `names`,
+// and the body as strict UTF-8.
 const strict = new TextDecoder("utf-8", { fatal: true, ignoreBOM: true });
 const names = ["host", "origin", "accept", "content-type", "content-encoding", "content-length"];
 names.push("mcp-protocol-version", "mcp-method", "mcp-name");
@@ -62,4 +62,4 @@ async function answerRead(request: Request): Promise<Response> {
 }
 
 const answers = { json: answerJson, read: answerRead, text: answerText, bytes: answerBytes, frames: answerFrames };
-serve(answers[how as keyof typeof answers]); // The cast is safe, because the benchmarks pass only these names.
+serve(answers[how as keyof typeof answers]); // The cast is safe, because the benchmarks pass only the keys of `answers`.

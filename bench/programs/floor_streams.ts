@@ -1,6 +1,7 @@
 // A minimal server with event streams. Every GET and every subscription gets a stream with one comment. Every call
 // writes one prepared event to all streams, after 10 ms. The wait keeps the comparison fair, because this library also
-// waits 10 ms to batch changes, and a process works more slowly after a wait. Any other request gets an empty result.
+// waits 10 ms to batch changes, and a process works more slowly after a wait. The server responds to any other request
+// with an empty result.
 import { serve } from "./serve.ts";
 
 const encoder = new TextEncoder();

@@ -84,7 +84,7 @@ async function driveHttp(server: Server, own: Readonly<Record<string, string>>):
     const before = readCpu();
     for (const request of requests) {
       const response = await server.fetch(request);
-      // Read the body of a long response, because the server can still be writing it as a stream. A short response is
+      // Read the body of a long response, because the server may still be streaming the body. A short response is
       // already complete.
       if (subject !== "add") await response.arrayBuffer();
     }

@@ -1,4 +1,4 @@
-// Schemas and names of the tools. All measured servers use the same tools, so that they do the same work.
+// Schemas and names of the tools. All measured servers use these tools, so that all servers do the same work.
 import { z } from "zod";
 
 /** The input schema of `add`. */

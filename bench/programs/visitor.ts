@@ -64,7 +64,8 @@ async function open(kind: string, count: number): Promise<void> {
 }
 
 /**
- * Opens a stream, and waits for its first event or comment. The stream is then read in the background until it ends.
+ * Opens a stream, and waits for its first event or comment. Then reads the stream in the background until the stream
+ * ends.
  */
 async function openStream(bytes: Uint8Array): Promise<void> {
   const connection = await Deno.connect({ port });

@@ -1,4 +1,4 @@
-// A tool with an app. Hosts that support apps show a clock. All other hosts get text.
+// A tool with an app. Hosts that support apps show a clock. All other hosts show text.
 import { createServer, tool } from "@x/mcp";
 import { app, canShow, ui } from "@x/mcp/apps";
 import { z } from "zod";

@@ -58,7 +58,7 @@ export default createServer({
   handlers: [add, suggest, where, list],
   store,
   secret,
-  // All callers are the same user here, so that an idempotency key is valid for all of them.
+  // All callers are the same user here, so that an idempotency key is valid for all callers.
   // docs/guides/authentication.md shows how to distinguish callers.
   auth: () => ({ id: "household", scopes: [] }),
 });

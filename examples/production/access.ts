@@ -20,8 +20,8 @@ type Role = "agent" | "manager";
 type Caller = Pick<Context, "principal" | "route">;
 
 /**
- * Returns the caller's roles at the tenant of the path. The role "agent" at the tenant "acme" is the text "acme:agent"
- * in the claim `roles`. The claim may contain other texts, because authorization servers add roles of their own.
+ * Returns the caller's roles at the tenant in the path. For the role "agent" at the tenant "acme", the claim `roles`
+ * contains "acme:agent". The claim may also contain unrelated roles, which some authorization servers add.
  */
 function readRoles({ principal, route }: Caller): readonly string[] {
   const { tenant } = route(params);

@@ -1,4 +1,5 @@
-// The settings that differ between deployments. They are read from the environment, and checked before anything starts.
+// The settings that differ between deployments. This module reads the settings from the environment, and checks them
+// before anything starts.
 import process from "node:process";
 import { z } from "zod";
 
@@ -20,7 +21,7 @@ const Environment = z.object({
   DATA: z.string().default("data"),
   /** Addresses of the proxies in front of the server, separated by spaces. */
   PROXIES: words.default([]),
-  /** Address to listen on. Use 0.0.0.0 in a container only: other machines could bypass the proxy. */
+  /** Address to listen on. Use 0.0.0.0 only in a container, because other machines could bypass the proxy. */
   HOST: z.string().default("127.0.0.1"),
   PORT: z.coerce.number().int().default(8000),
 });

@@ -21,7 +21,7 @@ export interface Tickets {
   close(id: number): Promise<boolean>;
 }
 
-/** Opens a database that other processes may open at the same time. */
+/** Opens a database that other processes can use at the same time. */
 export function openDatabase(name: string): DatabaseSync {
   const db = new DatabaseSync(`${config.data}/${name}.db`);
   db.exec("PRAGMA busy_timeout = 2000; PRAGMA journal_mode = WAL");
@@ -37,7 +37,7 @@ const database = service("database", () => {
   return db;
 }, { dispose: (db) => db.close() });
 
-/** The tickets of the tenant to which the path of the call belongs. */
+/** The tickets of the tenant in the path of the call. */
 export const tickets = service("tickets", async ({ get, ctx }) => {
   return toTickets(await get(database), ctx.route(params).tenant);
 }, { per: "call", uses: [database] });

@@ -16,9 +16,7 @@ import { ModernCodec } from "./modern.ts";
 import { describeResponse } from "./response_text.ts";
 import { sseTransport } from "./sse_transport.ts";
 
-/** Options of a {@linkcode Bridge}. */
 export interface BridgeOptions {
-  /** The URL of the server. */
   readonly url: string;
   readonly auth?: ClientAuth;
   /** Headers to add to every HTTP request. */

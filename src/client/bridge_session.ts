@@ -52,7 +52,6 @@ export class BridgeSession {
     return this.#over.signal.aborted;
   }
 
-  /** Marks the session as lost. */
   lose(): void {
     this.#over.abort();
   }

@@ -110,7 +110,6 @@ export interface Client<Options extends RequestOptions = RequestOptions> extends
   close(): Promise<void>;
 }
 
-/** Options of {@linkcode toClient}. */
 export interface ToClientOptions {
   /** The known options of each request. Defaults to {@linkcode REQUEST}. */
   readonly known?: KnownOptions;

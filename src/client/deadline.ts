@@ -6,7 +6,6 @@
  */
 import { checkTimeout, startPatientTimer } from "./delay.ts";
 
-/** Options of {@linkcode withDeadline}. */
 export interface DeadlineOptions {
   /** The method of the request, for error messages. */
   readonly method: string;

@@ -34,9 +34,7 @@ export function isModern(version: string): boolean {
   return version >= FIRST_MODERN;
 }
 
-/** The options of {@linkcode detectEra}. */
 export interface DetectOptions extends ProtocolOptions {
-  /** The client's protocol revisions, in order of preference. */
   readonly versions: readonly string[];
   /**
    * Milliseconds to wait for the response to the first request, over stdio, where a legacy server may never respond.

@@ -15,7 +15,6 @@ import { delay } from "./delay.ts";
 import type { HttpSender } from "./client_auth.ts";
 import { RedirectError } from "./redirects.ts";
 
-/** The options of {@linkcode httpChannel}. */
 export interface HttpChannelOptions {
   readonly url: string;
   readonly sender: HttpSender;

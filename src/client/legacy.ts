@@ -36,7 +36,6 @@ export class LegacyCodec implements Codec {
   }
 }
 
-/** The options of {@linkcode legacyProtocol}. */
 export interface LegacyOptions extends ProtocolOptions {
   /** The client's protocol revisions, in order of preference. The client proposes the first revision. */
   readonly versions: readonly string[];

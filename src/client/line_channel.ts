@@ -26,7 +26,6 @@ export type OpenLineTransport = (
   end: (state: string) => void,
 ) => LineTransport;
 
-/** The options of {@linkcode lineChannel}. */
 export interface LineChannelOptions {
   readonly open: OpenLineTransport;
   /** Called with each message that is not a response to a request that this channel has sent. */

@@ -30,7 +30,6 @@ export function memoryTransport(server: PipeServer, principal?: Principal): Open
   };
 }
 
-/** The options of {@linkcode childTransport}. */
 export interface ChildTransportOptions {
   /** Called with an error for each line that is too long or is not UTF-8. */
   readonly onBroken: (error: unknown) => void;

@@ -110,10 +110,8 @@ export class ModernCodec implements Codec {
   }
 }
 
-/** The options of {@linkcode modernProtocol}. */
 export interface ModernOptions extends ProtocolOptions {
   readonly server: ServerFacts;
-  /** The client's protocol revisions, in order of preference. */
   readonly versions: readonly string[];
 }
 
@@ -401,7 +399,6 @@ class ModernSubscription {
     this.ended = this.#keepListening();
   }
 
-  /** Waits for the server's acknowledgement. */
   async open(): Promise<Watch> {
     try {
       const granted = await this.#acknowledged.promise;

@@ -15,7 +15,6 @@ const MAX_CHARACTERS = 64 * 1024 * 1024;
 /** Timeout for reading all pages, as a multiple of the timeout for one request. */
 const MAX_TIMEOUTS = 10;
 
-/** The options of {@linkcode readPages}. */
 export interface PagesOptions {
   /** The kind of items, such as `tools`, for error messages. */
   readonly what: string;

@@ -169,14 +169,12 @@ export interface Rpc {
   settle(): Promise<void>;
 }
 
-/** Options for answering a request from the server. */
 export interface AnswerQuestionOptions {
   readonly signal: AbortSignal;
   /** The function that answers the request. Defaults to the connection's function. */
   readonly answer?: RequestHandler;
 }
 
-/** The options of {@linkcode createRpc}. */
 export interface RpcOptions {
   readonly codec: Codec;
   readonly answer: RequestHandler;

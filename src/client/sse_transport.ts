@@ -9,7 +9,6 @@ import { readEvents, type StreamEvent } from "../kit/event_stream.ts";
 import { type HttpChannelOptions, isStream, toError } from "./http_channel.ts";
 import type { OpenLineTransport } from "./line_channel.ts";
 
-/** The options of {@linkcode sseTransport}. */
 export interface SseTransportOptions extends Pick<HttpChannelOptions, "url" | "sender" | "headers"> {
   readonly signal: AbortSignal;
 }

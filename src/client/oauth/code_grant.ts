@@ -23,7 +23,6 @@ import { type ClientIdentityOptions, findClient, toAuthentication } from "./regi
 import { isThisMachine } from "./requests.ts";
 import type { SignInTrip, UserAgent } from "./user_agent.ts";
 
-/** Options of {@linkcode codeGrant}. */
 export interface CodeGrantOptions extends ClientIdentityOptions {
   readonly userAgent: UserAgent;
   /** Milliseconds that a user may take to sign in. */

@@ -32,10 +32,8 @@ export interface Discovered {
   readonly metadataUrl?: string;
 }
 
-/** Options of {@linkcode discover}. */
 export interface DiscoveryOptions {
   readonly requests: Requests;
-  /** The URL of the server. */
   readonly server: URL;
   /** The parameter `resource_metadata` in the server's challenge. */
   readonly metadataUrl?: string;

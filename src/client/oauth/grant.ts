@@ -12,9 +12,7 @@ import { type TokenRequestOptions, toRequestOptions } from "./registration.ts";
 import type { Requests } from "./requests.ts";
 import type { TokenStore } from "./token_store.ts";
 
-/** Parameters for obtaining a token. */
 export interface GrantContext {
-  /** The URL of the server. */
   readonly server: string;
   readonly resource: string;
   readonly authorizationServer: AuthorizationServer;

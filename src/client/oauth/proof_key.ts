@@ -28,13 +28,11 @@ export class ProofKey {
     this.handle = DPoP({}, pair);
   }
 
-  /** Creates a new key. */
   static async create(): Promise<ProofKey> {
     const pair = await crypto.subtle.generateKey(ALGORITHM, true, ["sign", "verify"]);
     return new ProofKey(pair, await exportJWK(pair.privateKey));
   }
 
-  /** Imports a stored private key. */
   static async read(jwk: JWK): Promise<ProofKey> {
     const [privateKey, publicKey] = await Promise.all([
       crypto.subtle.importKey("jwk", jwk, ALGORITHM, true, ["sign"]),

@@ -35,7 +35,6 @@ const EARLY_MS = 10_000;
  */
 const FRESH_MS = 30_000;
 
-/** The token source for one server. */
 export class TokenSource {
   readonly #server: URL;
   readonly #options: SourceOptions;
@@ -76,20 +75,17 @@ export class TokenSource {
     return await this.#inTurn(() => this.#answer(challenge, signal));
   }
 
-  /** Reads the tokens from the store. */
   async read(): Promise<HeldTokens | undefined> {
     this.#hold(readTokens(await this.#options.store.get(this.#storeKey)));
     return this.#held;
   }
 
-  /** Deletes the stored tokens. */
   async forget(): Promise<void> {
     await this.#options.store.update(this.#storeKey, () => Promise.resolve(undefined));
     this.#hold(undefined);
     this.#boundIssuer = undefined;
   }
 
-  /** Discovers the server's authorization server. */
   async discover(signal: AbortSignal, metadataUrl?: string): Promise<Discovered> {
     const { issuer } = this.#options.grant;
     return await discover({ requests: this.#requests, server: this.#server, metadataUrl, issuer, signal });

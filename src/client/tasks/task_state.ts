@@ -65,7 +65,6 @@ const MAX_QUESTIONS = 100;
 /** Maximum number of characters in a status message. */
 const MAX_MESSAGE = 10_000;
 
-/** Tests whether a task has ended. */
 export function hasEnded({ status }: Pick<TaskState, "status">): boolean {
   return status !== "working" && status !== "input_required";
 }

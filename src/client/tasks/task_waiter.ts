@@ -11,7 +11,6 @@ import type { UnfinishedCall } from "../extension.ts";
 import { isTransient, MIN_POLL_MS, toPollMs, toRetryMs } from "./task_polling.ts";
 import { hasEnded, readTask, TaskError, type TaskQuestion, type TaskState } from "./task_state.ts";
 
-/** Options for waiting for tasks. */
 export interface WaitOptions {
   readonly clock: Clock;
   /** Milliseconds for which a failing request is retried. */
@@ -36,7 +35,6 @@ const EXPIRY_MS = 60_000;
 /** Milliseconds that cancelling a task may take, including retries. */
 const CANCEL_MS = 5000;
 
-/** Waits for the result of one task. */
 export class TaskWaiter {
   readonly #id: string;
   readonly #call: UnfinishedCall;

@@ -178,7 +178,6 @@ type Records = {
   readonly [Name in "progressed" | "logged" | "announced" | "asked" | "deferred"]: FakeContext[Name][number][];
 };
 
-/** Constructor arguments of {@linkcode FakeCall}. */
 interface FakeParts {
   readonly options: FakeContextOptions;
   readonly rounds: Rounds;

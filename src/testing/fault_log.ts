@@ -15,9 +15,7 @@ const FAILED = /^Internal error \(([0-9a-f]{8})\)$/;
 
 /** Records the unexpected errors and the warnings of a server. */
 export class FaultLog implements DevelopmentListener {
-  /** The unexpected errors so far. */
   readonly faults: FaultEvent[] = [];
-  /** The warnings so far. */
   readonly warnings: string[] = [];
 
   fault(event: FaultEvent): void {

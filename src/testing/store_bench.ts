@@ -97,7 +97,6 @@ function toFaulty(engine: StoreEngine, faults: Faults): StoreEngine {
 export const MINUTE = { ttlMs: 60_000 };
 export const LOG = { ttlMs: 60_000, max: 100 };
 
-/** Resolves after `ms` milliseconds. */
 export function wait(ms: number): Promise<void> {
   return new Promise((resolve) => setTimeout(resolve, ms));
 }

@@ -56,12 +56,10 @@ export interface TransportFacts {
   };
 }
 
-/** The options of {@linkcode openTransport}. */
 export interface TransportOptions {
   readonly transport?: Transport;
   readonly principal?: Principal;
   readonly path?: string;
-  /** Headers to add to every HTTP request. */
   readonly headers?: Readonly<Record<string, string>>;
   /** The HTTP server that {@linkcode startHost} started. */
   readonly host?: HttpServer;
@@ -88,7 +86,6 @@ export interface OpenTransport {
   readonly facts: TransportFacts;
 }
 
-/** Opens a transport to a server. */
 export function openTransport(server: TestServer | string | URL, options: TransportOptions): OpenTransport {
   const { transport = "memory", principal, path = "/mcp", headers, host, transcript, onMessage } = options;
   const isFile = typeof server === "string" || server instanceof URL;

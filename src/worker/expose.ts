@@ -147,7 +147,6 @@ let lastId = 0;
 
 /** A call that the thread is running, and its context. */
 class ExposedCall {
-  /** Whether the handler has ended. */
   #isOver = false;
   readonly #controller = new AbortController();
   readonly #post: (message: FromThread) => void;

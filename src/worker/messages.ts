@@ -21,13 +21,11 @@ export interface ThreadFacts {
   readonly idempotencyToken?: string;
 }
 
-/** A message from the server to a thread. */
 export type ToThread =
   | { readonly kind: "run"; readonly input: unknown; readonly facts: ThreadFacts; readonly done: Int32Array }
   | { readonly kind: "answer"; readonly id: number; readonly value?: unknown; readonly error?: SentError }
   | { readonly kind: "cancel"; readonly reason: SentError };
 
-/** A message from a thread to the server. */
 export type FromThread =
   | { readonly kind: "ready" }
   | { readonly kind: "result"; readonly value: unknown }

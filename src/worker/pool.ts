@@ -182,7 +182,6 @@ class Thread {
   readonly #thread: RunningThread;
   #isReady = false;
   #job?: Job;
-  /** The error of a crashed thread. */
   #failure?: Error;
   #stopTimer?: () => void;
 

@@ -14,7 +14,6 @@ export interface ThreadEvents {
   readonly onEnd: () => void;
 }
 
-/** A running thread. */
 export interface RunningThread {
   post(message: unknown): void;
   terminate(): void;

@@ -8,19 +8,15 @@ import { toDigest, toText } from "./bytes.ts";
 import { type FrontMatter, readFrontMatter } from "./front_matter.ts";
 import type { FolderFile, SkillFolder } from "./skill_folder.ts";
 
-/** A file of a skill. */
 export interface SkillResource {
-  /** URI of the resource. */
   readonly uri: string;
   /** SHA-256 digest of the file, as `sha256:` and lower-case hexadecimal digits. */
   readonly digest: string;
-  /** Size of the file in bytes. */
   readonly size: number;
 }
 
 /** A skill in the results of `skills/list` and `skills/get`. */
 export interface SkillEntry {
-  /** URI of `SKILL.md`. */
   readonly uri: string;
   readonly frontmatter: FrontMatter;
   /** All files of the skill, including files of nested skills. */

@@ -5,7 +5,6 @@
  */
 import { findProcess } from "../runtime.ts";
 
-/** A file in the folder. */
 export interface FolderFile {
   /** Path relative to the folder, with `/` as separator. */
   readonly path: string;

@@ -136,7 +136,6 @@ export class Jobs implements TakeoverHost {
     return record && isOf(record, caller) ? record : undefined;
   }
 
-  /** Returns all tasks that are in the store. */
   async *list(): AsyncGenerator<TaskRecord> {
     for await (const { record } of this.store.list("")) yield record;
   }

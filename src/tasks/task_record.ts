@@ -54,10 +54,8 @@ export interface TaskWork {
   readonly answers: { readonly [key: string]: unknown };
 }
 
-/** A task in the store. */
 export interface TaskRecord {
   readonly id: string;
-  /** Name of the tool. */
   readonly tool: string;
   readonly status: TaskStatus;
   readonly statusMessage?: string;
@@ -85,7 +83,6 @@ export interface TaskRecord {
   readonly error?: TaskError;
 }
 
-/** Whether a task has ended. */
 export function isEnded({ status }: TaskRecord): boolean {
   return status === "completed" || status === "cancelled" || status === "failed";
 }

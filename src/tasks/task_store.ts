@@ -54,7 +54,6 @@ export class TaskStore {
     return this.#store.lease;
   }
 
-  /** Returns a task. */
   async get(id: string): Promise<FoundTask | undefined> {
     const found = await this.#store.get(`t-${id}`);
     const record = found && await this.#open<TaskRecord>(`t-${id}`, found.value);
@@ -72,7 +71,6 @@ export class TaskStore {
     return await this.#store.set(key, await this.#seal(key, record), { ttlMs, version });
   }
 
-  /** Removes a task. */
   async delete(id: string): Promise<void> {
     await this.#store.delete(`t-${id}`);
   }

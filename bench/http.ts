@@ -5,7 +5,6 @@ import { measure, type Runtime, type Server, startServer, toMedian, toWords } fr
 import type { Peer } from "./peers.ts";
 import { type Row, toTable } from "./table.ts";
 
-/** A workload over HTTP. */
 interface Workload {
   readonly title: string;
   readonly subject: Subject;
@@ -44,7 +43,6 @@ interface Runner {
   readonly latency: number[];
 }
 
-/** Measures one workload on one runtime. */
 async function run(workload: Workload, runtime: Runtime, peers: readonly Peer[], slices: number): Promise<Runner[]> {
   const { subject, manner, floors } = workload;
   const runners: Runner[] = [];

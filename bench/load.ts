@@ -21,7 +21,6 @@ export interface Load {
 const lua = new URL("load.lua", import.meta.url).pathname;
 const own = new URL("programs/load.ts", import.meta.url).pathname;
 
-/** Whether wrk is installed. */
 export const hasWrk: boolean = await findWrk();
 
 async function findWrk(): Promise<boolean> {

@@ -85,7 +85,6 @@ export function toWords(runtime: Runtime, file: string, args: readonly string[])
   return runtime === "deno" ? [Deno.execPath(), "run", "-A", "--quiet", file, ...args] : ["bun", "run", file, ...args];
 }
 
-/** A server that listens on a port. */
 export interface Server {
   readonly pid: number;
   readonly port: number;
@@ -113,7 +112,6 @@ export async function startServer(words: readonly string[]): Promise<Server> {
   };
 }
 
-/** Returns the median. */
 export function toMedian(values: readonly number[]): number {
   const sorted = values.toSorted((a, b) => a - b);
   const middle = sorted.length >> 1;

@@ -1,7 +1,6 @@
 // The other libraries to measure. Each run installs the libraries into a temporary folder.
 import type { Manner } from "./asks.ts";
 
-/** Another library to measure. */
 export interface Peer {
   readonly name: string;
   readonly file: string;

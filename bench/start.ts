@@ -14,7 +14,6 @@ export interface StartTime {
   readonly cpu: number;
 }
 
-/** Measures one start. */
 async function time(words: readonly string[]): Promise<StartTime> {
   const start = performance.now();
   const server = startPiped(words);

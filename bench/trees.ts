@@ -9,7 +9,6 @@ export interface Tree {
   readonly name: string;
   /** The folder of the copy, ending in a slash. */
   readonly folder: string;
-  /** The file of the main export. */
   readonly library: string;
   /** The file of the `./stdio` export. */
   readonly stdio: string;

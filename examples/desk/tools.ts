@@ -4,7 +4,6 @@ import { store } from "./store.ts";
 
 const title = z.string().regex(/^[\w-]+$/).describe("Letters, digits, _ and -");
 
-/** Writes a note. */
 export const write = tool({
   name: "write",
   description: "Writes a note",

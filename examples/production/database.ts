@@ -11,7 +11,6 @@ export interface Ticket {
   readonly state: string;
 }
 
-/** The tickets of one tenant. */
 export interface Tickets {
   list(state: string): Promise<readonly Ticket[]>;
   find(id: number): Promise<Ticket | undefined>;

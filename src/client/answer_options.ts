@@ -54,13 +54,13 @@ export interface AnswerContext {
    */
   readonly key: string;
   /**
-   * The client's request whose handler needs the answer. `undefined` if several requests are running in a session over
-   * stdio, because the server's request does not identify the client's request.
+   * The client's request for which the server needs the answer. `undefined` if several requests are running in a
+   * session over stdio, because the server's request does not identify the client's request.
    */
   readonly request?: AskingRequest;
 }
 
-/** A client's request whose handler on the server needs an answer from the client. */
+/** A request from the client for which the server needs an answer from the client. */
 export interface AskingRequest {
   /** The method of the request, such as `tools/call`. */
   readonly method: string;

@@ -302,8 +302,8 @@ export class Bridge {
   }
 
   /**
-   * Reads the server's standalone stream, which carries messages outside of requests, until the session ends. Returns
-   * early if the server does not have this stream.
+   * Reads the server's standalone stream until the session ends. The stream carries messages that belong to no request.
+   * Returns early if the server does not have this stream.
    */
   async #listen(session: BridgeSession): Promise<void> {
     const isOver = () => this.#closed.signal.aborted || this.#session !== session;

@@ -65,7 +65,7 @@ export interface Client<Options extends RequestOptions = RequestOptions> extends
   /** Reads a resource by its URI. */
   readResource(uri: string, options?: Options): Promise<{ readonly contents: readonly ResourceContents[] } & Result>;
   /**
-   * Reads the resource whose URI results from inserting values into a URI template, such as
+   * Inserts values into a URI template and reads the resource with the resulting URI, such as
    * `readTemplate("notes://{id}", { id: "1" })`. The method percent-encodes the values where necessary.
    *
    * @throws {TypeError} if a variable is missing or unknown, or the template has an expression that is not supported.

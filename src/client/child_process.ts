@@ -37,7 +37,7 @@ export const COMMAND: KnownOptions<keyof CommandTarget> = {
 /** A child process with piped standard input and output. */
 export interface Child {
   readonly output: ReadableStream<Uint8Array>;
-  /** The standard error of the process, if it is piped. */
+  /** The process's standard error, if standard error is piped. */
   readonly errors?: ReadableStream<Uint8Array>;
   /** Resolves with the exit code. */
   readonly exited: Promise<number>;
@@ -87,7 +87,7 @@ function readVariable(name: string): string | undefined {
   return state === "granted" ? deno.env.get(name) : undefined;
 }
 
-/** Starts a child process. With `readsErrors`, standard error is piped; otherwise, it is inherited. */
+/** Starts a child process. With `readsErrors`, pipes standard error. Otherwise, the process inherits standard error. */
 export function startChild(target: CommandTarget, { readsErrors = false } = {}): Child {
   try {
     return spawn(target, readsErrors);

@@ -177,7 +177,7 @@ class AuthorizedSender implements HttpSender {
   }
 }
 
-/** One call of `refresh`, which is aborted when no request waits for its result any longer. */
+/** One call of `refresh`. Aborts the call when no request waits for its result any longer. */
 class Refreshing {
   readonly #stop = new AbortController();
   readonly #done: Promise<boolean>;

@@ -25,7 +25,7 @@ import { DEFAULT_TIMEOUT_MS, findOther, type Open, openTarget, type Target, type
 
 /** Options of {@linkcode connect}. */
 export interface ConnectOptions extends AnswerOptions, TargetOptions {
-  /** The client's name and version, which servers see. */
+  /** The client's name and version, as servers see them. */
   readonly info?: Implementation;
   /** Capabilities to declare in addition to the capabilities of the callbacks, such as `onElicit`. */
   readonly capabilities?: ClientCapabilities;

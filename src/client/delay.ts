@@ -44,7 +44,7 @@ export async function settleWithin(work: Promise<unknown>, ms: number): Promise<
   await Promise.race([work, late.promise]).finally(stopTimer);
 }
 
-/** Resolves after `ms` milliseconds. If `signal` aborts before that, rejects with the signal's reason. */
+/** Resolves after `ms` milliseconds. If `signal` aborts earlier, rejects with the signal's reason. */
 export function delay(ms: number, signal?: AbortSignal): Promise<void> {
   const { promise, resolve, reject } = Promise.withResolvers<void>();
   if (signal?.aborted) {

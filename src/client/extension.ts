@@ -35,9 +35,12 @@ export interface UnfinishedCall {
   readonly method: string;
   /** Parameters of the request. */
   readonly params: Params;
-  /** Aborts when the request is cancelled or times out. After that, the caller no longer waits for the result. */
+  /** Aborts when the request is cancelled or times out. The caller then no longer waits for the result. */
   readonly signal: AbortSignal;
-  /** Aborts when the client closes, or when the server ends the connection. After that, all requests fail. */
+  /**
+   * Aborts when the client closes, or when the server ends the connection. Once `closed` has aborted, all requests
+   * fail.
+   */
   readonly closed: AbortSignal;
   /**
    * Whether the caller passed the result with the option `resume`. Such a result may come from a request of another

@@ -380,7 +380,7 @@ interface ModernSubscriptionOptions {
   readonly listen: (options: RequestOptions) => Promise<Outcome>;
 }
 
-/** A subscription, which is a long-running request. If the connection is lost, the request is sent again. */
+/** A subscription. It is a long-running request, which the client sends again if the connection is lost. */
 class ModernSubscription {
   /**
    * Resolves when the subscription has ended and will not be opened again: with the server's result if the server has

@@ -44,7 +44,7 @@ export interface Protocol {
   close(): Promise<void>;
 }
 
-/** The client's name, capabilities and extensions, which the client sends to servers. */
+/** The client's name, capabilities and extensions, as servers receive them. */
 export interface ClientIdentity {
   readonly info: Implementation;
   readonly capabilities: ClientCapabilities;

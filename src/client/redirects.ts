@@ -100,7 +100,7 @@ function readTarget({ type, status, headers }: Response, from: URL, method: stri
   return target;
 }
 
-// For URLs such as `file:`, whose `origin` is "null", returns the protocol.
+// Returns the origin of a URL, or the protocol if the origin is "null", as for `file:` URLs.
 function toOrigin({ origin, protocol }: URL): string {
   return origin === "null" ? protocol : origin;
 }

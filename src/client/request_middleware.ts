@@ -18,8 +18,9 @@ export interface ClientRequest {
 }
 
 /**
- * A function that wraps a request, and returns the result. `next(request)` sends the request, which may be changed, and
- * returns the server's result. The function can call `next` several times, for example to retry.
+ * A function that wraps a request, and returns the result. `next(request)` sends a request, such as a changed copy of
+ * the original request, and returns the server's result. The function can call `next` several times, for example to
+ * retry.
  */
 export type ClientMiddleware = (
   request: ClientRequest,

@@ -46,7 +46,7 @@ export interface RequestOptions extends AnswerOptions {
    * `connect`.
    */
   readonly timeoutMs?: number;
-  /** Additional HTTP headers, which replace headers with the same name. `null` removes a header. */
+  /** Additional HTTP headers. A header replaces a header with the same name, and `null` removes a header. */
   readonly headers?: Readonly<Record<string, string | null>>;
   /** Additional fields for `_meta` of the request. */
   readonly meta?: Params;
@@ -113,7 +113,9 @@ export interface ServerRequest {
    * has chosen for the question.
    */
   readonly key?: string;
-  /** The client's request whose handler needs the answer. `undefined` if the client cannot identify this request. */
+  /**
+   * The client's request for which the server needs the answer. `undefined` if the client cannot identify this request.
+   */
   readonly request?: AskingRequest;
 }
 
@@ -204,7 +206,9 @@ interface Running {
   readonly hasSession: boolean;
   /** Whether the client no longer waits for the response. */
   isGivenUp: boolean;
-  /** Stops the timer that runs while the client waits for the result of a request that the server has cancelled. */
+  /**
+   * Stops the timer that limits how long the client waits for the result after the server has cancelled the request.
+   */
   stopTimer?: () => void;
 }
 

@@ -159,9 +159,9 @@ export function workloadIdentity(options: WorkloadIdentityOptions): SignIn {
 }
 
 /**
- * Obtains tokens for users of a company's identity provider, which decides which users may use which servers. The
- * identity provider exchanges the user's id token for an assertion. The server's authorization server then exchanges
- * the assertion for an access token.
+ * Obtains tokens for users of a company's identity provider. The identity provider decides which servers a user may
+ * use. The identity provider exchanges the user's id token for an assertion. The server's authorization server then
+ * exchanges the assertion for an access token.
  *
  * @see the extension io.modelcontextprotocol/enterprise-managed-authorization
  */

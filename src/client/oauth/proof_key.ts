@@ -10,7 +10,7 @@ import { toBase64Url } from "../../kit/base64.ts";
 
 const ALGORITHM = { name: "ECDSA", namedCurve: "P-256" } as const;
 
-/** A private key, which creates a proof of possession for each request. */
+/** A private key that proves, with a signature for each request, that the client possesses the key. */
 export class ProofKey {
   /** The private key, to store with the tokens that are bound to it. */
   readonly jwk: JWK;

@@ -65,7 +65,7 @@ export interface ClientIdentityOptions {
    * the client id.
    */
   readonly clientMetadataUrl?: string;
-  /** The client's name, which users see if the client registers itself. Defaults to `MCP client`. */
+  /** The name that users see if the client registers itself. Defaults to `MCP client`. */
   readonly clientName?: string;
 }
 

@@ -29,7 +29,7 @@ export interface SignInFacts {
   readonly server: string;
   /** The issuer identifier of the authorization server. */
   readonly issuer: string;
-  /** The resource for which the token was issued, which is the resource identifier in the server's metadata. */
+  /** The resource identifier in the server's metadata, for which the token was issued. */
   readonly resource: string;
   /** The client id at the authorization server. */
   readonly clientId: string;

@@ -311,7 +311,7 @@ function toHeld(
   };
 }
 
-/** Returns the granted scopes, which are the requested scopes if the response contains no scopes. */
+/** Returns the granted scopes. If the response contains no scopes, the requested scopes were granted. */
 function toGranted({ scope }: TokenEndpointResponse, requested: readonly string[]): readonly string[] {
   return scope === undefined ? requested : toScopes(scope);
 }

@@ -17,8 +17,8 @@ const DEFAULT_POLL_MS = 1000;
 /** Maximum share of the interval that is added at random, so that polls of many tasks do not coincide. */
 const JITTER = 0.1;
 /**
- * Factor by which the interval is multiplied while the client receives notifications of changes. Polls are then needed
- * only to find changes whose notification was lost.
+ * Factor by which the interval is multiplied while the client receives notifications of changes. With notifications,
+ * polls only find changes whose notification was lost.
  */
 const LISTENING_FACTOR = 10;
 const MAX_LISTENING_MS = 30_000;

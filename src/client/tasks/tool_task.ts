@@ -64,7 +64,7 @@ export async function startTool(
   return new StartedTask(client, { id: taskId, name, options: kept, first: hasEnded(first) ? undefined : first });
 }
 
-/** Returns a handle for the task with this id, which any process may have started. Sends no request. */
+/** Returns a handle for the task with this id. Any process may have started the task. Sends no request. */
 export function resumeTask(client: Client, id: string, { tool = "", ...options }: ResumeTaskOptions = {}): ToolTask {
   return new StartedTask(client, { id, name: tool, options });
 }

@@ -53,7 +53,7 @@ export interface FakeContextOptions {
   readonly http?: Request;
   /** The value of `ctx.idempotencyToken`, for a tool that has an idempotency key. */
   readonly idempotencyToken?: string;
-  /** A signal whose abort cancels the call. */
+  /** Aborting this signal cancels the call. */
   readonly signal?: AbortSignal;
 }
 
@@ -77,8 +77,8 @@ const OPTIONS: KnownOptions<keyof FakeContextOptions> = {
 /** A context that records the calls that a handler makes. */
 export interface FakeContext extends Context<never> {
   /**
-   * The progress reports. Reports whose value does not increase are dropped, because a server does not send them
-   * either.
+   * The progress reports. The list omits reports whose value does not increase, because a server does not send such
+   * reports.
    */
   readonly progressed: readonly { readonly progress: number; readonly total?: number; readonly message?: string }[];
   /** The messages that the handler has logged. */

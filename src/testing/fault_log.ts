@@ -26,7 +26,7 @@ export class FaultLog implements DevelopmentListener {
     this.warnings.push(text);
   }
 
-  /** Sets the error that the handler threw as the `cause` of `error`, which the server sent. Returns `error`. */
+  /** Sets the error that the handler threw as the `cause` of `error`, an error from the server. Returns `error`. */
   explainError(error: unknown): unknown {
     if (!(error instanceof Error) || !("data" in error) || error.cause !== undefined) return error;
     const fault = isObject(error.data) && this.#find(error.data.errorId);

@@ -5,7 +5,7 @@
  */
 import { equal, type Faults, LOG, MINUTE, rejects, type Rule, until } from "./store_bench.ts";
 
-/** Rules for a store whose engine fails, or that reaches a limit. */
+/** Rules for a store that reaches a limit, or whose engine fails. */
 export const FAULT_RULES: readonly Rule[] = [
   ["a command that is repeated takes effect only once", async (bench) => {
     const store = bench.open({ repeats: true });

@@ -172,7 +172,7 @@ class ExposedCall {
     else answer?.resolve(value);
   }
 
-  /** Ends the call. After that, the call's context sends no messages. */
+  /** Ends the call. The context of an ended call sends no messages. */
   end(): void {
     this.#isOver = true;
   }

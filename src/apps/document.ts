@@ -16,7 +16,7 @@ interface Tag {
   readonly attributes: ReadonlyMap<string, string>;
 }
 
-/** Elements whose content browsers read as text, in which `<` does not begin a tag. */
+/** Elements whose content is text for browsers: `<` does not begin a tag there. */
 const TEXT = /^(script|style|textarea|title|xmp|iframe|noembed|noframes)$/;
 
 /** Attributes that contain a URL. */

@@ -11,7 +11,7 @@
  * }
  * ```
  *
- * Scripts that are not bundled use the global `mcpApp`, which is the object that {@linkcode getPage} returns.
+ * Scripts that are not bundled use the global `mcpApp`. {@linkcode getPage} returns the same object.
  *
  * @module
  */
@@ -138,7 +138,7 @@ export interface AppPage {
 const GLOBAL = "mcpApp";
 
 /**
- * Returns the connection to the host, which the script that `app()` adds to the page has created.
+ * Returns the connection to the host. The script that `app()` adds to the page has created the connection.
  *
  * @throws {Error} if the page does not contain the script.
  */

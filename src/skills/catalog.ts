@@ -23,7 +23,7 @@ export interface SkillEntry {
   readonly resources: readonly SkillResource[];
 }
 
-/** A skill without the digests of its files, which are computed only when a client requests the entry. */
+/** A skill without the digests of its files. Digests are computed only when a client requests the skill's entry. */
 export interface Skill {
   readonly uri: string;
   readonly frontmatter: FrontMatter;

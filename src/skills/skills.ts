@@ -1,5 +1,5 @@
 /**
- * Skills: folders of instructions for agents, which a server offers in addition to its tools.
+ * Skills: folders with instructions for agents. A server can offer skills in addition to tools.
  *
  * ```ts
  * import { createServer } from "@x/mcp";

@@ -33,7 +33,7 @@ interface Waiting {
   readonly answer: (value: unknown) => void;
 }
 
-/** A task whose handler runs in this process. The changes of the task's record are written one after the other. */
+/** A task whose handler runs in this process. The task writes changes of its record one after another. */
 export class RunningTask {
   /** The task's record, as last written to the store or read from it. */
   record: TaskRecord;
@@ -46,7 +46,7 @@ export class RunningTask {
   /** Counts the task's bytes against the client's share. Set when the call becomes a task. */
   charge?: Charge;
   /**
-   * Whether the call has become a task. Before that, the handler's progress, log messages and questions are sent
+   * Whether the call has become a task. While `false`, the handler's progress, log messages and questions are sent
    * directly to the client.
    */
   isTask: boolean;
@@ -423,7 +423,10 @@ export interface Adopted {
   readonly isCancelled?: boolean;
 }
 
-/** The outcome of a handler: a result, or an error and, if the handler was cancelled, the reason. */
+/**
+ * The outcome of a handler: a result or an error. `why` is the reason of the cancellation, if the handler was
+ * cancelled.
+ */
 type End =
   | { readonly result: Result }
   | { readonly result?: undefined; readonly error: TaskError; readonly why?: unknown };

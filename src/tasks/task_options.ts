@@ -9,9 +9,9 @@ import { showValue } from "../kit/shown_value.ts";
 /** Options of `task()`. */
 export interface TaskOptions {
   /**
-   * Milliseconds for which the server waits for the result. A call that takes longer becomes a task. Before that, the
-   * client answers the handler's elicitation and sampling requests as part of the call, not through the task. Defaults
-   * to 0: every call becomes a task.
+   * Milliseconds for which the server waits for the result. A call that takes longer becomes a task. Until the call
+   * becomes a task, the client answers the handler's elicitation and sampling requests as part of the call. Defaults to
+   * 0: every call becomes a task.
    */
   readonly after?: number;
   /**

@@ -249,8 +249,7 @@ async function begin(call: WrappedCall, next: Next, rules: TaskRules): Promise<R
   let hasRun = false;
   const running = call.untilRun().then(() => void (hasRun = true));
   const ending = next(task.redirect);
-  // A call whose input is invalid does not become a task. A call that ends within `after` does not become a task
-  // either.
+  // A call does not become a task if its input is invalid, or if it ends within `after`.
   const ended = ending.then(() => {}, () => {}).then(() => !rules.after && hasRun);
   const isDue = rules.after ? late.promise : Promise.race([running, task.asked, late.promise]);
   const isTask = await Promise.race([isDue.then(() => true), ended]);

@@ -1,5 +1,5 @@
-// Sends requests to a server for a number of seconds. Uses wrk if it is installed. Otherwise uses the generator in
-// `programs/load.ts`, which is slower and takes more CPU time.
+// Sends requests to a server for a number of seconds. Uses wrk if wrk is installed. Otherwise uses the generator in
+// `programs/load.ts`, which is slower and uses more CPU time.
 import { LOAD_CORE, pinned } from "./machine.ts";
 
 /** One request of a workload. The id in the body is 1000000. */

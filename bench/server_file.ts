@@ -1,5 +1,5 @@
-// Sources of server files whose starts are measured. Each server has one tool with a zod schema, and imports a given
-// copy of the library.
+// Source code of the server files for the start benchmarks. Each server has one tool with a zod schema, and imports a
+// given copy of the library.
 
 /** The paths of the entry points of a copy of the library. */
 export interface Entries {

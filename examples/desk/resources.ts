@@ -1,7 +1,7 @@
 import { resource } from "@x/mcp";
 import { store } from "./store.ts";
 
-/** A resource for each note, whose URI contains the title. */
+/** A resource for each note, with the note's title in the URI. */
 export const note = resource({
   uri: "note://{title}",
   name: "note",

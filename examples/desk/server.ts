@@ -1,4 +1,4 @@
-// Creates the server, whose handlers come from the other files in this folder.
+// Creates the server, with the handlers of the other files in a group.
 import { createServer, group } from "@x/mcp";
 import * as prompts from "./prompts.ts";
 import * as resources from "./resources.ts";

@@ -21,7 +21,8 @@ type Caller = Pick<Context, "principal" | "route">;
 
 /**
  * Returns the caller's roles at the tenant in the path. For the role "agent" at the tenant "acme", the claim `roles`
- * contains "acme:agent". The claim may also contain unrelated roles, which some authorization servers add.
+ * contains "acme:agent". The claim may also contain unrelated roles, because some authorization servers add roles of
+ * their own.
  */
 function readRoles({ principal, route }: Caller): readonly string[] {
   const { tenant } = route(params);

@@ -30,7 +30,7 @@ export const list = tool({
   run: async ({ state }, { services: { tickets } }) => ({ tickets: [...await tickets.list(state)] }),
 });
 
-// The quota allows ten tickets a minute, which stops a model that calls the tool in a loop.
+// The quota of ten tickets per minute stops a model that calls the tool in a loop.
 export const open = tool({
   name: "open_ticket",
   description: "Opens a ticket",

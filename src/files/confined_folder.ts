@@ -227,14 +227,14 @@ export interface Unavailable {
 
 /**
  * Reads up to `maxBytes` bytes of the file at `real`, a path below `root` without symbolic links. Proves that the file
- * is in the folder, even if other programs change the folder at the same time.
+ * is in the folder, even if other programs change the folder during the read.
  *
  * Even after a check, opening a path may open another file: a program that can write to the folder can replace a part
  * of the path with a symbolic link, and undo this change later. The runtimes cannot open a file relative to an open
  * folder, so this function verifies the path instead. The entries of a folder cannot change without changing the
  * folder's change time, which no program can set. The function reads the identity and change time of each folder on the
- * path before and after opening the file. If both are equal, and the change time is older than the first read, no
- * folder has changed between the two reads, so the open file is in the folder.
+ * path before and after opening the file. If both reads return equal facts for each folder, and each change time is
+ * older than the first read, no folder has changed between the two reads, so the open file is in the folder.
  */
 async function readConfined(root: string, real: string, maxBytes: number): Promise<Uint8Array | Unavailable> {
   const names = toRelativePath(root, real)?.split("/") ?? [];

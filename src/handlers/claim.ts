@@ -41,7 +41,7 @@ export class Claim {
   #record?: ClaimRecord;
   /** Version of the stored record. `undefined` if it is unknown whether the record was written. */
   #version?: string;
-  /** Releases the lease of this process. The lease ends only after all its other users have released it. */
+  /** Releases the lease of this process. The lease ends only after every holder has released it. */
   #release?: () => void;
   /**
    * Whether the key is reserved. `doubtful` means that the store did not respond, so it may contain the record. `over`

@@ -104,7 +104,7 @@ export function completion(definition: CompletionOptions): Handler {
   return { name, allow, [INTERNALS]: { feature: completions, key: `${type} ${name}`, definition: bound } };
 }
 
-/** Reads the arguments that a client sent: strings by name. Throws if a value is not a string. */
+/** Reads the arguments that a client sent, keyed by name. Throws if an argument is not a string. */
 export function readArguments(given: unknown, place: string): Readonly<Record<string, string>> {
   if (!isObject(given)) throw new McpError(INVALID_PARAMS, `${place}: arguments is not an object`);
   const wrong = Object.keys(given).find((name) => typeof given[name] !== "string");

@@ -501,7 +501,7 @@ class Encoder {
     return blocks.length === list.length && list.some((item) => typeof item !== "string") ? blocks : undefined;
   }
 
-  /** Replaces media in the value by references to the media. */
+  /** Replaces media in the value with references to the media. */
   #refer(value: unknown): unknown {
     if (value instanceof Found) {
       this.#media.push(value.media);

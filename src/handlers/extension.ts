@@ -50,7 +50,7 @@ import { ServerLives } from "./extension_lives.ts";
 /** Schemas, keyed by the name of a method, notification or filter key. */
 export type Schemas = { readonly [name: string]: Schema };
 
-/** Type of the parameters that a schema describes. Without a schema, any parameters. */
+/** Type of the parameters that a schema describes. Without a schema, the parameters can have any type. */
 export type InferParams<P extends Schema> = Schema extends P ? Params : Infer<P>;
 
 /** The definition of an extension's method. */
@@ -94,14 +94,14 @@ export interface ExtensionListen<F extends Schema = Schema> {
   readonly filter: F;
   /**
    * Decides which part of the subscription a caller gets. Returns the granted part of the value, which the server sends
-   * to the client. Returns `undefined`, `null` or `false` to grant nothing. Defaults to the whole value.
+   * to the client. Returns `undefined`, `null` or `false` to grant nothing. By default, the whole value is granted.
    *
-   * A granted array of strings subscribes to these topics, and any other value to the topic `""`.
+   * If the granted part is an array of strings, the client subscribes to these topics, otherwise to the topic `""`.
    */
   readonly grant?: (value: Infer<F>, ctx: Context, server: ExtensionServer | undefined) => unknown;
   /**
    * Called when a topic gets its first subscriber on this server. Returns a function that is called after the topic has
-   * lost its last subscriber. Use it to do work only while the topic has subscribers.
+   * lost its last subscriber. Use `watch` to do work only while the topic has subscribers.
    */
   readonly watch?: WatchTopic;
 }
@@ -137,8 +137,8 @@ export interface ExtensionOptions<M extends Schemas, N extends Schemas, L extend
    */
   readonly undeclared?: boolean;
   /**
-   * Starts the extension on a server, when the server receives its first request. Returns a function that stops the
-   * extension, or nothing.
+   * Starts the extension on a server, when the server receives its first request. Can return a function that stops the
+   * extension.
    */
   readonly start?: StartExtension;
 }

@@ -122,8 +122,8 @@ export interface ResourceTemplateOptions<
   /** URI template, such as `repo://{owner}/{name}{?ref}`. */
   readonly uri: U;
   /**
-   * Schema of the variables, which converts and checks the variables, such as `z.object({ id: z.coerce.number() })`. If
-   * the schema rejects the variables of a URI, the resource does not exist. Defaults to accepting any text.
+   * Schema that converts and checks the variables, such as `z.object({ id: z.coerce.number() })`. If the schema rejects
+   * the variables of a URI, the resource does not exist. By default, a variable can be any text.
    */
   readonly params?: P;
   /** Completers, keyed by variable name. */
@@ -140,7 +140,7 @@ export interface ResourceTemplateOptions<
    * template.
    */
   readonly guards?: Guards<ReadVariables<U, P>, ResourceReturn, SharedServiceValues<S>, ServiceValues<S>>;
-  /** Reads a resource, given the values of its variables. */
+  /** Reads a resource, given the values of the template's variables. */
   readonly read: (
     variables: ReadVariables<U, P>,
     ctx: Context<ServiceValues<S>>,

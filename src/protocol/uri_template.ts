@@ -88,8 +88,8 @@ interface Parts {
 }
 
 /**
- * Parses a template: `{a}`, `{+a}`, `{#a}`, `{.a}`, `{/a}`, lists such as `{a,b}`, and at the end `{;a,b}`, then
- * `{?a,b}` or `{&a}`.
+ * Parses a template. It may contain `{a}`, `{+a}`, `{#a}`, `{.a}`, `{/a}` and lists such as `{a,b}`, and may end with
+ * `{;a,b}`, followed by `{?a,b}` or `{&a}`.
  *
  * @throws {TypeError} for `{a*}` and `{a:3}`, unbalanced braces, duplicate names, ambiguous expressions (such as a
  * second `{+a}` or `{#a}`), and more than 50 variables.

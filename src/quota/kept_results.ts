@@ -17,7 +17,6 @@ import type { Sweep } from "../core/capacity/timers.ts";
 import { type Definition, resources } from "../handlers/resource_methods.ts";
 import { cutText } from "./text.ts";
 
-/** Options of {@linkcode Keeper}. */
 interface KeeperOptions {
   readonly resultBytes: number;
   readonly keepMs?: number;

@@ -30,11 +30,11 @@ export type { InferJson, InferProperties, InferType, IsGiven } from "./schema.ts
  * These types are sent as JSON:
  *
  * - A date is ISO 8601 text, in UTC unless it has a time zone.
- * - A bigint is a string of digits. As an argument, a safe integer is accepted too. In a result, it is a number if a
- *   number can represent it exactly.
+ * - A bigint is a string of digits. As an argument, a safe integer is accepted too. In a result, a bigint is a number
+ *   if a number can represent the bigint exactly.
  * - A set is an array.
- * - A map is an object if its keys are strings, otherwise an array of pairs. In a result, any map whose keys are all
- *   strings is an object.
+ * - A map is an object if the schema allows only strings as keys, otherwise an array of pairs. In a result, a map is an
+ *   object whenever all its keys are strings.
  *
  * The handler receives the original types. Nested schemas of zod and valibot are supported. For arktype, dates,
  * bigints, sets and maps are supported, but not the schemas of their items, because arktype does not expose them.
@@ -81,7 +81,6 @@ function writeShape(shape: Shape, use: Use): JsonSchema {
   return { type: "object", properties: Object.fromEntries(properties), required };
 }
 
-/** Whether a property is required. */
 function isRequired(schema: StandardSchema, use: Use): boolean {
   if (use === "output" && toKind(schema) === "default") return true;
   return Object(schema["~standard"].validate(undefined)).issues !== undefined;

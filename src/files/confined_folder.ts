@@ -68,7 +68,7 @@ export function isUnavailable(value: object): value is Unavailable {
 }
 
 const MAX_DEPTH = 64;
-const MISSING: Unavailable = { state: "there is no such file", isMissing: true };
+const MISSING: Unavailable = { state: "there is no such file or folder", isMissing: true };
 const OUTSIDE: Unavailable = { state: "it is outside of the folder", isPrivate: true };
 
 /** Opens a folder. Follows symbolic links only if their targets are in the folder. */
@@ -194,7 +194,7 @@ async function orUnavailable<T>(result: Promise<T>): Promise<T | Unavailable> {
   } catch (error) {
     // The file was removed after it was found.
     if (hasErrorCode(error) && ["ENOENT", "ENOTDIR", "ELOOP"].includes(error.code)) return MISSING;
-    if (hasErrorCode(error)) return { state: "reading it is not permitted", isPrivate: true };
+    if (hasErrorCode(error)) return { state: `reading it failed with ${error.code}`, isPrivate: true };
     throw error;
   }
 }

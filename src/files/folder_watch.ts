@@ -67,7 +67,7 @@ class FolderWatcher {
     if (this.#files.size < MAX_LISTED_FILES) return;
     this.#stopWatching();
     console.error(
-      `Cannot watch ${root}: it has ${MAX_LISTED_FILES} files or more, so clients are not notified of changes; exclude files`,
+      `Cannot watch ${root}: it has at least ${MAX_LISTED_FILES} files, so clients are not notified of changes; exclude some files`,
     );
   }
 

@@ -63,17 +63,21 @@ export function readLocation(given: unknown, isWindows: () => boolean): string {
   const isUrl = given instanceof URL || typeof given === "string" && /^[a-z][a-z\d+.-]+:/i.test(given);
   if (isUrl) return readFileUrl(new URL(given));
   if (typeof given !== "string" || !given) {
-    throw new TypeError('path is not a path; write "./notes", or new URL("./notes", import.meta.url)');
+    throw new TypeError(
+      'path is not a non-empty string or a URL; write "./notes", or new URL("./notes", import.meta.url)',
+    );
   }
   if (given.includes("\0")) throw new TypeError("path contains a NUL character; remove it");
-  if (/^~(\/|$)/.test(given)) throw new TypeError("path: ~ is not expanded; write the absolute path");
+  if (/^~(\/|$)/.test(given)) throw new TypeError("path begins with ~, which is not expanded; write the absolute path");
   return given.includes("\\") && isWindows() ? given.replaceAll("\\", "/") : given;
 }
 
 function readFileUrl({ protocol, host, pathname, href }: URL): string {
   const hasSlash = /%(2f|5c|00)/i.test(pathname);
   if (protocol !== "file:" || host || hasSlash) {
-    throw new TypeError(`path: ${href} is not a file or folder on this machine; use a file: URL`);
+    throw new TypeError(
+      `path is ${href}, which is not on this machine; use a file: URL without a host or encoded slashes`,
+    );
   }
   // Remove the first slash of a Windows path, because the path begins with the drive.
   return decodeURIComponent(pathname).replace(/^\/(?=[a-z]:)/i, "");

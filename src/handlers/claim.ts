@@ -207,7 +207,9 @@ export class Claim {
       // If the store has lost the record, create the record again: `null` writes only if no record is stored.
       version = found?.version ?? null;
     }
-    throw new Error(`Cannot write the record of an idempotency key: ${ATTEMPTS} other changes came first`);
+    throw new Error(
+      `Cannot write the record of an idempotency key: in all ${ATTEMPTS} attempts, another instance changed the record first`,
+    );
   }
 }
 

@@ -67,7 +67,9 @@ export interface Keyed {
 
 /** Creates the error for a key that was used with another input. */
 export function toConflict({ key, tool: { place } }: Keyed): McpError {
-  const words = `the idempotency key ${quote(key)} was used with other arguments; use a different key for each input`;
+  const words = `the idempotency key ${
+    quote(key)
+  } was already used with different arguments; use another key for different arguments`;
   return new McpError(INVALID_PARAMS, `Cannot run ${place}: ${words}`, { idempotencyKey: key });
 }
 
@@ -77,15 +79,19 @@ const UNKNOWN = -31_409;
 /** Creates the error for a key if the server does not know whether the handler has run. */
 export function toUnknown({ key, tool: { place } }: Keyed): McpError {
   const words =
-    `the outcome of the call with the idempotency key ${quote(key)} is unknown, because its instance ended ` +
-    "before it kept a result; find out what the call has done, and use another key to run the call again";
+    `the outcome of the call with the idempotency key ${
+      quote(key)
+    } is unknown, because the instance that ran the call ended ` +
+    "before storing a result; find out what the call has done, and use another key to run the call again";
   return new McpError(UNKNOWN, `Cannot run ${place}: ${words}`, { idempotencyKey: key, outcome: "unknown" });
 }
 
 /** Creates the error for a record that cannot be read. */
 export function toUnreadable({ key, tool: { place } }: Keyed): McpError {
   const words =
-    `the outcome of the call with the idempotency key ${quote(key)} is unknown, because its record was written by ` +
+    `the outcome of the call with the idempotency key ${
+      quote(key)
+    } is unknown, because the record of the key was written by ` +
     "another version of the library or with another secret; find out what the call has done, and use another key to " +
     "run the call again";
   return new McpError(UNKNOWN, `Cannot run ${place}: ${words}`, { idempotencyKey: key, outcome: "unknown" });
@@ -94,22 +100,25 @@ export function toUnreadable({ key, tool: { place } }: Keyed): McpError {
 /** Creates the error for a key whose result was not kept. */
 export function toUnkept({ key, tool: { place } }: Keyed): McpError {
   const words =
-    `it has run with the idempotency key ${quote(key)}, but its result was not kept, because a limit was reached; ` +
+    `a call with the idempotency key ${
+      quote(key)
+    } has already run, but the result was not kept, because a limit was reached; ` +
     "find out what the call has done";
   return new McpError(UNKNOWN, `Cannot run ${place}: ${words}`, { idempotencyKey: key, outcome: "done" });
 }
 
 /** Creates the error for a call whose result is a handle that the client cannot use. */
-export function toForeignHandle({ key, tool: { place } }: Keyed): McpError {
-  const words = `the call with the idempotency key ${quote(key)} continues in the background, and only a client that ` +
-    "declares the extension can get the handle of the call; declare the extension, or use another key";
+export function toForeignHandle({ key, tool: { place } }: Keyed, type: string): McpError {
+  const words =
+    `the earlier call with the idempotency key ${quote(key)} returned a result of the type ${quote(type)}, which ` +
+    "this client does not support; declare the extension that adds this result type, or use another key";
   return new McpError(INVALID_PARAMS, `Cannot run ${place}: ${words}`, { idempotencyKey: key });
 }
 
 /** Creates the error for a call during which the store does not respond. */
 export function toStoreLost({ tool: { place } }: Keyed): McpError {
   return toBusy(
-    `run ${place} with an idempotency key: the store does not answer, so it is unknown whether the call has run`,
+    `run ${place} with an idempotency key: the store does not respond, so it is unknown whether the call has run`,
   );
 }
 

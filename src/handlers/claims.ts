@@ -270,7 +270,7 @@ async function repeat(keyed: KeyedCall, { input, result, type }: KeptRecord): Pr
   if (home.hasResultTypes && isObject(extensions) && Object.keys(extensions).length) {
     return toTypedResult(type, toCopy(result));
   }
-  throw toForeignHandle(keyed);
+  throw toForeignHandle(keyed, type);
 }
 
 // Copies a result. Otherwise middleware that changes the result of one call would change the kept result too.

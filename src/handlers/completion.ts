@@ -92,9 +92,9 @@ export function completion(definition: CompletionOptions): Handler {
       throw new TypeError(`Cannot make ${place}: complete.${argument} is not a function`);
     }
     if (!names.includes(argument)) {
-      const known = names.length ? `its arguments are ${names.join(", ")}` : "it has no arguments";
+      const remedy = names.length ? `use ${names.join(" or ")}` : `remove complete.${argument}`;
       throw new TypeError(
-        `Cannot make ${place}: complete.${argument} is for an argument that does not exist; ${known}`,
+        `Cannot make ${place}: complete.${argument} is for an argument that does not exist; ${remedy}`,
       );
     }
   }
@@ -130,10 +130,10 @@ const completions: Feature = {
 async function answer(definition: Definition, call: Call, core: FeatureParts): Promise<Result> {
   const { argument, context = {} } = call.params;
   if (!isObject(argument) || typeof argument.name !== "string" || typeof argument.value !== "string") {
-    throw refuse("the name and the value of argument are not both strings");
+    throw refuse("argument.name or argument.value is not a string");
   }
   if (!isObject(context)) throw refuse("context is not an object");
-  const others = readArguments(context.arguments ?? {}, "Cannot complete: context");
+  const others = readArguments(context.arguments ?? {}, "Cannot read the context of the completion");
   const { name, value } = argument;
   const { complete = {}, place, name: subject, services, mapError } = definition;
   const completer = Object.hasOwn(complete, name) ? complete[name] : undefined;
@@ -176,7 +176,7 @@ function toCompletion(given: Completion, place: string): Result {
     ? { values: given }
     : given ?? {};
   if (!all || !isList(all)) {
-    throw new Error(`Cannot complete ${place}: the values are not an array of strings; return strings`);
+    throw new Error(`Cannot complete ${place}: the completer did not return an array of strings; return strings`);
   }
   const values = all.slice(0, MAX_VALUES);
   const count = total ?? (hasMore ? undefined : all.length);

@@ -6,6 +6,7 @@
  */
 import type { Context } from "../core/call/context.ts";
 import type { Run } from "../core/visibility/run_steps.ts";
+import { show } from "../core/call/known_options.ts";
 import { isQuestion } from "../core/call/question.ts";
 import { isMcpError, ToolError } from "../protocol/errors.ts";
 
@@ -30,15 +31,15 @@ export async function runConfirmed(
   const message: unknown = typeof confirm === "function" ? await confirm(input, ctx) : confirm;
   if (typeof message !== "string" || !message) {
     throw new TypeError(
-      `Cannot run tool ${
-        JSON.stringify(name)
-      }: confirm is not a non-empty string, or did not return a non-empty string; write the question`,
+      `Cannot run tool ${JSON.stringify(name)}: confirm ${typeof confirm === "function" ? "returned" : "is"} ${
+        show(message)
+      }; use a question, such as "Delete all notes?"`,
     );
   }
   const { action } = await ask(ctx, name, message);
   if (action === "accept") return await run(input, ctx);
   const state = action === "decline" ? "the user declined" : "the user closed the question";
-  throw new ToolError(`${name} did not run: ${state}. Do not call it again unless the user asks for it.`);
+  throw new ToolError(`${name} did not run: ${state}. Do not call ${name} again unless the user asks you to.`);
 }
 
 async function ask(ctx: Context<never>, name: string, message: string): Promise<{ readonly action: string }> {
@@ -49,7 +50,7 @@ async function ask(ctx: Context<never>, name: string, message: string): Promise<
     if (!isMcpError(error) || isQuestion(error) || ctx.signal.aborted) throw error;
     // The client does not support forms, or the request has no session.
     throw new ToolError(
-      `${name} did not run: it needs the consent of the user, and this client does not support elicitation. Use another client.`,
+      `${name} did not run: it needs the consent of the user, but this client or this request does not support elicitation. Use a client that supports elicitation.`,
     );
   }
 }

@@ -42,7 +42,11 @@ export function media(
   const data = toBase64(bytes);
   if (mimeType.startsWith("image/")) return { type: "image", data, mimeType, annotations };
   if (mimeType.startsWith("audio/")) return { type: "audio", data, mimeType, annotations };
-  if (!uri) throw new TypeError(`Cannot send ${mimeType}: the media type is neither an image nor audio; pass { uri }`);
+  if (!uri) {
+    throw new TypeError(
+      `Cannot send ${mimeType}: the media type is neither an image nor audio; pass { uri } to send an embedded resource`,
+    );
+  }
   return { type: "resource", resource: { uri, mimeType, blob: data }, annotations };
 }
 

@@ -217,7 +217,7 @@ export class EncodedResults {
   }
 
   #toFailed(): Error {
-    return this.#refuse("it returned a Response with an error status; check its status, and throw an error");
+    return this.#refuse("it returned a Response with an error status; check response.ok, and throw an error");
   }
 }
 

@@ -318,7 +318,7 @@ class Encoder {
     if (bodyUsed || body?.locked) throw this.#taken(response, place);
     if (!ok && path) {
       throw new Lost(
-        `it returned a Response of status ${status}${at(path)}; check response.ok, and throw a ToolError`,
+        `it returned a Response with status ${status}${at(path)}; check response.ok, and throw a ToolError`,
       );
     }
     const mimeType = response.headers.get("content-type") ?? undefined;
@@ -361,8 +361,9 @@ class Encoder {
       const its = typeof chunk === "string" ? "text" : isBytes(chunk) ? "bytes" : "values";
       kind ??= its;
       if (kind === "values") items.push(await this.#toItem(chunk, place, items.length));
-      else if (its !== kind) throw new Lost(`it returned a stream of ${kind} and of ${its}${at(path)}; send one kind`);
-      else if (typeof chunk === "string") {
+      else if (its !== kind) {
+        throw new Lost(`it returned a stream that mixes ${kind} and ${its}${at(path)}; send only ${kind}`);
+      } else if (typeof chunk === "string") {
         this.#expect(text.length + chunk.length, path);
         text += chunk;
       } else if (isBytes(chunk)) {
@@ -423,7 +424,8 @@ class Encoder {
 
   #startTimer(): void {
     const { readMs, startTimer } = this.#options;
-    const stop = () => this.#stop(new Lost(`it took longer than ${readMs} ms to read (calls.readMs); return less`));
+    const stop = () =>
+      this.#stop(new Lost(`it took longer than ${readMs} ms to read (calls.readMs); return less data`));
     this.#stopTimer ??= startTimer(stop, readMs);
   }
 
@@ -462,7 +464,7 @@ class Encoder {
   #expect(bytes: number, path: string): void {
     const { maxBytes } = this.#options;
     if (this.#used + bytes > maxBytes) {
-      throw new Lost(`it is longer than ${maxBytes} bytes (calls.resultBytes)${at(path)}; return less`);
+      throw new Lost(`it is longer than ${maxBytes} bytes (calls.resultBytes)${at(path)}; return less data`);
     }
   }
 
@@ -472,15 +474,21 @@ class Encoder {
 
   #tooMany(path: string): Lost {
     const most = Math.floor(this.#maxValues);
-    return new Lost(`it has more than ${most} values (calls.resultBytes)${at(path)}; return less`);
+    return new Lost(
+      `it has more than ${most} values${
+        at(path)
+      }, the maximum if calls.resultBytes is ${this.#options.maxBytes}; return fewer values`,
+    );
   }
 
   #tooDeep(path: string): Lost {
-    return new Lost(`it is nested deeper than ${MAX_DEPTH} levels${at(path)}; return less`);
+    return new Lost(`it is nested deeper than ${MAX_DEPTH} levels${at(path)}; return fewer levels`);
   }
 
   #taken(value: object, { path }: Place): Lost {
-    return new Lost(`it returned ${toName(value)}${at(path)} that was already read; return the value that was read`);
+    return new Lost(
+      `it returned ${toName(value)}${at(path)} that was already read or is locked; return the data instead`,
+    );
   }
 
   /**

@@ -245,7 +245,7 @@ export function extension<
   const { id } = options;
   const refuse = (state: string) => new TypeError(`Cannot make ${place}: ${state}`);
   if (typeof id !== "string" || !ID.test(id)) {
-    throw refuse("an id is a prefix and a name, such as com.example/audit: letters, digits, hyphens and dots");
+    throw refuse("an id is a prefix and a name of letters, digits, hyphens and dots, such as com.example/audit");
   }
   const definition = define(options, refuse);
   const added = definition.methods.size + definition.listen.size;
@@ -258,30 +258,33 @@ export function extension<
     attribute(options = {}) {
       checkOptions(`make an attribute of ${place}`, options, ATTRIBUTE);
       const refuse = (state: string) => new TypeError(`Cannot make an attribute of ${place}: ${state}`);
-      toJson(options.list ?? {}, (state) => refuse(`list: ${state}`));
+      toJson(options.list ?? {}, "list", refuse);
       if (options.registers && hasMore) {
         throw refuse(
-          "registers is only for extensions without methods, notifications, subscriptions and start; add the extension to handlers",
+          "registers is only for extensions without methods, notifications, listen and start; omit registers, and add the extension to handlers",
         );
       }
       const register = options.registers ? (place: string) => toRegistered(definition, place) : undefined;
       return { extension: id, [INTERNALS]: { id, lacksSessions, options, register, combine } };
     },
     publish(key, event) {
-      checkOptions(`publish for ${quote(key)} of ${id}`, event, EVENT);
+      checkOptions(`publish an event for the key ${quote(key)} of ${place}`, event, EVENT);
       const { topic = "", method, params = {} } = event;
-      const refuse = (state: string) => new TypeError(`Cannot publish for ${quote(key)} of ${id}: ${state}`);
-      if (!life.keys.has(key)) throw refuse(`its keys are ${[...life.keys.keys()].join(", ") || "none"}`);
+      const refuse = (state: string) =>
+        new TypeError(`Cannot publish an event for the key ${quote(key)} of ${place}: ${state}`);
+      if (!life.keys.has(key)) {
+        throw refuse(life.keys.size ? `use the key ${[...life.keys.keys()].join(" or ")}` : "add the key to listen");
+      }
       if (typeof method !== "string" || !method.startsWith("notifications/")) {
-        throw refuse(`the method is ${quote(method)}; it must start with notifications/`);
+        throw refuse(`method is ${quote(method)}; it must start with notifications/`);
       }
       let copy;
       try {
         copy = JSON.parse(JSON.stringify(params));
       } catch (error) {
-        throw refuse(`the parameters are not JSON (${error})`);
+        throw refuse(`params is not JSON (${error})`);
       }
-      if (!isObject(copy)) throw refuse("the parameters are not an object");
+      if (!isObject(copy)) throw refuse("params is not an object");
       for (const publish of [...life.servers]) publish(key, { topic, method, params: copy });
     },
     [INTERNALS]: {
@@ -365,12 +368,12 @@ function define<M extends Schemas, N extends Schemas, L extends Schemas>(
     new Map(Object.entries(of ?? {}).map(([name, item]) => [name, make(name, item)]));
   return {
     id,
-    settings: toJson(settings, (state) => refuse(`settings: ${state}`)),
+    settings: toJson(settings, "settings", refuse),
     methods: toMap<Form, Compiling>(methods, (name, method) => {
       if (!/^[\w.$-]+(\/[\w.$-]+)+$/.test(name)) {
         throw refuse(`${quote(name)} is not a valid method name; use a name such as audit/get`);
       }
-      if (METHODS.test(name)) throw refuse(`the method ${name} belongs to the protocol; choose another name`);
+      if (METHODS.test(name)) throw refuse(`the method ${name} is reserved; choose another name`);
       return compile({ id, sessions, undeclared }, name, method, refuse);
     }),
     notifications: toMap<Form, Compiling>(notifications, (name, notification) => {
@@ -378,7 +381,7 @@ function define<M extends Schemas, N extends Schemas, L extends Schemas>(
         throw refuse(`${quote(name)} is not a valid notification name; use a name such as notifications/audit/seen`);
       }
       if (NOTIFICATIONS.test(name)) {
-        throw refuse(`the notification ${name} belongs to the protocol; choose another name`);
+        throw refuse(`the notification ${name} is reserved; choose another name`);
       }
       return compile({ id, sessions }, name, notification, refuse);
     }),
@@ -387,7 +390,7 @@ function define<M extends Schemas, N extends Schemas, L extends Schemas>(
         throw refuse(`${quote(key)} is not a valid listen key; use letters and digits, such as auditIds`);
       }
       if (KEYS.includes(key) || key in {}) {
-        throw refuse(`the key ${key} of listen belongs to the protocol; choose another name`);
+        throw refuse(`the key ${key} of listen is reserved; choose another name`);
       }
       return toListenKey(id, key, form);
     }),
@@ -468,7 +471,7 @@ function toListenKey(id: string, key: string, { filter, grant }: FormListen): Li
       await call.host.lives?.until(id);
       const checked = await schema.validate(value);
       if (checked.problem !== undefined) {
-        throw new McpError(INVALID_PARAMS, `Cannot open the subscription: ${key}: ${checked.problem}`);
+        throw new McpError(INVALID_PARAMS, `Cannot subscribe to ${quote(key)}: ${checked.problem}`);
       }
       // The cast is safe, because the schema validated the value.
       const granted = grant ? await grant(checked.value as never, call, findServer(call, id)) : checked.value;
@@ -483,13 +486,13 @@ function findServer(call: Call, id: string): ExtensionServer | undefined {
 }
 
 function toGranted(granted: unknown, key: string): Granted {
-  const refuse = (state: string) => new TypeError(`Cannot open the subscription: grant of ${key}: ${state}`);
-  // Reject a `Set`. In JSON, a `Set` becomes an object, which would subscribe to the topic "" instead of the topics in
-  // the `Set`.
-  const { value } = toJson({ value: granted }, refuse);
+  const refuse = (state: string) => new TypeError(`Cannot subscribe to ${quote(key)}: ${state}`);
+  // Reject a `Set`. In JSON, a `Set` becomes an object, so the client would subscribe to the topic "" instead of the
+  // topics in the `Set`.
+  const { value } = toJson({ value: granted }, "the result of grant", refuse);
   if (!Array.isArray(value)) return { value, topics: [""] };
   if (value.every((topic) => typeof topic === "string")) return { value, topics: [...new Set(value)] };
-  throw refuse("it returned an array with a value that is not a string");
+  throw refuse("grant returned an array with a value that is not a string; return strings");
 }
 
 /** The feature that serves all extensions. */
@@ -642,20 +645,20 @@ function verify(attributes: readonly AttributeInternals[], handlers: readonly Ha
 }
 
 /** Copies a JSON object. Throws if the value is not an object, or contains a value that JSON cannot represent. */
-function toJson(value: Params, refuse: Refuse): Params {
-  if (!isObject(value)) throw refuse("it is not an object");
+function toJson(value: Params, name: string, refuse: Refuse): Params {
+  if (!isObject(value)) throw refuse(`${name} is not an object`);
   let text;
   try {
     text = JSON.stringify(value, (key, item: unknown) => {
       const isLost = item === undefined || ["function", "symbol"].includes(typeof item) ||
         typeof item === "number" && !Number.isFinite(item) || isObject(item) && !isPlain(item);
-      if (isLost) throw refuse(`${quote(key)} is not JSON`);
+      if (isLost) throw refuse(`${quote(key)} in ${name} is not JSON`);
       return item;
     });
   } catch (error) {
     throw error instanceof TypeError && error.message.includes("is not JSON")
       ? error
-      : refuse(`it is not JSON (${error})`);
+      : refuse(`${name} is not JSON (${error})`);
   }
   return JSON.parse(text);
 }

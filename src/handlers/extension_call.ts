@@ -29,7 +29,7 @@ import type {
 import type { Executor } from "../core/visibility/feature.ts";
 import { CancelError } from "../core/call/cancel_error.ts";
 import { InFlight } from "../core/call/in_flight.ts";
-import { checkOptions, type KnownOptions } from "../core/call/known_options.ts";
+import { checkOptions, type KnownOptions, show } from "../core/call/known_options.ts";
 import type { RequestReport } from "../core/call/observer.ts";
 import { OnceValues } from "../core/call/once.ts";
 import { type Question, requireCapabilities } from "../core/call/question.ts";
@@ -196,7 +196,7 @@ class Layer {
       const result: unknown = await wrap(this.#toFacade(), (to) => this.#run(to));
       if (!isObject(result)) {
         throw new TypeError(
-          `Cannot send the result: wrap of ${this.#attribute.id} did not return an object; return a result`,
+          `Cannot send the result: wrap of ${this.#attribute.id} did not return an object; return the result of next()`,
         );
       }
       const type = readResultType(result);
@@ -211,7 +211,7 @@ class Layer {
           inner.cancel(
             new CancelError(
               "extension",
-              "Cannot continue the handler: the response was sent; call detach() before wrap returns",
+              "Cannot continue the handler: the response was already sent; call detach() before wrap returns",
             ),
           );
         }
@@ -306,13 +306,13 @@ class Layer {
     const refuse = (state: string) => new TypeError(`Cannot detach the handler: ${state}`);
     if (this.#isDetached) throw refuse("it was already detached; call detach() only once");
     if (timeoutMs !== undefined && !(typeof timeoutMs === "number" && timeoutMs > 0)) {
-      throw refuse("timeoutMs is not a positive number of milliseconds");
+      throw refuse(`timeoutMs is ${show(timeoutMs)}; it must be a number above 0`);
     }
     if (this.#inner.ended) throw this.#inner.reason ?? refuse("the call has ended");
     // This response sends the question to the client. The client answers by retrying the request, and the detached
     // handler would never get that answer.
     if (this.#isAsking) {
-      throw refuse("a question to the client is open; return the result of next() while call.isAsking");
+      throw refuse("a question to the client is open; return the result of next() while call.isAsking is true");
     }
     const inner = this.#inner;
     const ending = this.#executor.detach(inner, this.#running.promise, timeoutMs);

@@ -152,7 +152,9 @@ class LivingExtension {
   }
 
   abort(): void {
-    this.#controller.abort(new CancelError("closing", "Cannot continue: the extension is stopping"));
+    this.#controller.abort(
+      new CancelError("closing", `Cannot continue extension ${quote(this.life.id)}: the extension is stopping`),
+    );
   }
 
   /** Stops the extension. `start` can start it again. */

@@ -66,7 +66,7 @@ async function passInput(given: unknown, guards: HandlerGuards | undefined, ctx:
     // Reject booleans. Otherwise a guard that returns `true` or `false` to allow or refuse a call would let every call
     // pass, and replace the input with the boolean.
     if (typeof passed === "boolean" && typeof value !== "boolean") {
-      const remedy = "throw a ToolError to refuse the call, or return nothing to let it pass";
+      const remedy = "throw a ToolError to refuse the call, or return nothing to allow the call";
       throw new TypeError(`Cannot guard the input: a guard returned ${passed}; ${remedy}`);
     }
     // Only `undefined` keeps the value. `null` replaces it.
@@ -243,7 +243,7 @@ class OwnEncoder {
   /** Returns `value` itself if no encoder applies to the value or to any of its parts. */
   encode(value: unknown): unknown {
     if (value === null || ["string", "number", "boolean", "undefined"].includes(typeof value)) return value;
-    const encoder = this.#encoders.find((each) => readSyncVerdict(each.test(value), "test of an encoder"));
+    const encoder = this.#encoders.find((each) => readSyncVerdict(each.test(value), "an encoder's test()"));
     // Encoders also apply to the parts of an encoder's result, but not to the result itself. The cast is safe, because
     // `test` accepted the value.
     const made = encoder ? encoder.encode(value as never) : value;

@@ -29,7 +29,7 @@ export interface GroupOptions {
   readonly allow?: Allow;
 }
 
-const EACH = "give it to each handler of the group";
+const EACH = "set it on each handler of the group";
 
 const OPTIONS: KnownOptions<keyof GroupOptions> = {
   names: { use: "functions", tags: "texts", allow: "function" },
@@ -71,7 +71,7 @@ export function group<const N extends string, const H extends readonly Handler[]
   }
   checkOptions(`make group ${quote(name)}`, options, OPTIONS);
   if (!Array.isArray(handlers)) {
-    throw new TypeError(`Cannot make group ${quote(name)}: its handlers must be a list; write it in brackets`);
+    throw new TypeError(`Cannot make group ${quote(name)}: handlers must be a list; write it in brackets`);
   }
   const { use = [], tags = [], allow } = options;
   const change = <O extends GroupedOptions>(own: O): O => ({
@@ -111,7 +111,7 @@ function toGroup(name: string, members: readonly Handler[], options: GroupOption
 function both(first: GroupedAllow, second: GroupedAllow | undefined): GroupedAllow {
   if (!second) return first;
   return (call, subject) => {
-    const allowed = readVerdict(first(call), "allow of a group");
+    const allowed = readVerdict(first(call), "a group's allow");
     const decide = (allowed: boolean) => allowed && second(call, subject);
     return typeof allowed === "boolean" ? decide(allowed) : allowed.then(decide);
   };

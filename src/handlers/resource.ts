@@ -17,7 +17,7 @@ import { type Binding, bindServices } from "../core/call/container.ts";
 import type { ChangeNotifier, Context } from "../core/call/context.ts";
 import { type Attribute, readExtensions } from "../core/extension.ts";
 import { bindQuota, type Quota } from "../core/visibility/quota.ts";
-import { checkOptions, type KnownOptions, toPlace } from "../core/call/known_options.ts";
+import { checkOptions, type KnownOptions, show, toPlace } from "../core/call/known_options.ts";
 import { compose, type Middleware } from "../core/call/middleware.ts";
 import type { Requirement } from "../core/call/question.ts";
 import { bindAllow, type Handler, type Remake } from "../core/visibility/feature.ts";
@@ -481,13 +481,15 @@ function checkForm<Input>({ scheme, name, read, ttlMs }: Form<Input>, key: strin
   const refuse = (state: string) => new TypeError(`Cannot make resource ${quote(key)}: ${state}`);
   if (scheme === undefined ? !/^[a-z][a-z\d+.-]*:\S+$/i.test(key) : !/^[a-z][a-z\d+.-]*:$/.test(key)) {
     throw refuse(
-      "use a uri without spaces, such as config://app, or a scheme in lower case, such as repo",
+      scheme === undefined
+        ? "uri is not a valid URI; use a URI such as config://app"
+        : "scheme is not a valid scheme; use lower case, such as repo",
     );
   }
   if (typeof name !== "string" || !name) throw refuse("it has no name; set name");
   if (typeof read !== "function") throw refuse("read is not a function; rename the handler to read");
   if (ttlMs !== undefined && !(Number.isSafeInteger(ttlMs) && ttlMs >= 0)) {
-    throw refuse("ttlMs is not a whole number of milliseconds");
+    throw refuse(`ttlMs is ${show(ttlMs)}; it must be an integer of at least 0`);
   }
 }
 

@@ -173,14 +173,16 @@ class AuditLog {
     if (!redact) return intent;
     const redacted: unknown = redact(intent);
     if (!isObject(redacted) || "then" in redacted) {
-      throw new TypeError("Cannot write an audit record: redact returned a promise; return the record");
+      throw new TypeError(
+        "Cannot write an audit record: redact did not return a record synchronously; return the record",
+      );
     }
     const { id, time, method } = intent;
     return { ...redacted, phase: "intent", id, time, method };
   }
 
   #print(phase: string, id: string, error: unknown): void {
-    if (!this.#isFailing) printFault(`in the audit log: the ${phase} of ${id} is not written`, error);
+    if (!this.#isFailing) printFault(`in the audit log, which lacks the ${phase} of ${id}`, error);
     this.#isFailing = true;
   }
 }

@@ -5,7 +5,7 @@
  */
 import { context, type Span, SpanKind, SpanStatusCode, trace } from "@opentelemetry/api";
 import type { ClientMiddleware, ClientRequest } from "../client/request_middleware.ts";
-import { checkOptions, type KnownOptions } from "../core/call/known_options.ts";
+import { checkOptions, type KnownOptions, show } from "../core/call/known_options.ts";
 import { isObject } from "../protocol/jsonrpc.ts";
 import { addTarget, type Attributes, CLIENT_DURATION, toSpanUri } from "./operation.ts";
 import { Durations, readParts } from "./server_spans.ts";
@@ -33,7 +33,7 @@ const OPTIONS: KnownOptions<keyof OpenTelemetryClientOptions> = {
   names: {
     tracer: true,
     meter: true,
-    url: { findProblem: (url) => URL.canParse(String(url)) ? undefined : "is not a valid URL" },
+    url: { findProblem: (url) => URL.canParse(String(url)) ? undefined : `is ${show(url)}; it must be a valid URL` },
   },
 };
 

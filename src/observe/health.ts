@@ -4,7 +4,7 @@
  * @module
  */
 import { INTERNALS } from "../core/call/internals.ts";
-import { checkOptions, type KnownOptions } from "../core/call/known_options.ts";
+import { checkOptions, type KnownOptions, show } from "../core/call/known_options.ts";
 import type { Route, RouteFacts } from "../server/routes.ts";
 import type { Server } from "../server/server.ts";
 import type { ServerStats } from "../server/stats.ts";
@@ -57,7 +57,8 @@ const OPTIONS: KnownOptions<keyof HealthOptions> = {
     readyPath: { findProblem: findPathProblem },
     store: ["required", "optional"],
     timeoutMs: {
-      findProblem: (ms) => isTime(ms) ? undefined : "must be a whole number of milliseconds from 1 to 60000",
+      findProblem: (ms) =>
+        isTime(ms) ? undefined : `is ${show(ms)}; it must be a whole number of milliseconds from 1 to 60000`,
     },
   },
   hints: { path: "alivePath", livenessPath: "alivePath", readinessPath: "readyPath", timeout: "timeoutMs" },
@@ -214,7 +215,7 @@ function respond(request: Request, status: number, body: object): Response {
 
 function findPathProblem(path: unknown): string | undefined {
   const isPath = typeof path === "string" && URL.parse(path, "http://x")?.pathname === path;
-  return isPath ? undefined : "is not a path; use a path such as /health";
+  return isPath ? undefined : `is ${show(path)}; use a path such as /health`;
 }
 
 function isTime(ms: unknown): boolean {

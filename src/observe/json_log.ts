@@ -168,7 +168,9 @@ class JsonLog implements Observer {
     const redacted: LogRecord | undefined = this.#redact ? this.#redact(record) : record;
     if (redacted === undefined) return;
     if (typeof redacted !== "object" || redacted === null || "then" in redacted) {
-      throw new TypeError("Cannot write a log line: redact returned a promise; return a record or undefined");
+      throw new TypeError(
+        "Cannot write a log line: redact did not return a record or undefined synchronously; return a record to write it",
+      );
     }
     return this.#write(toPrintableJson(JSON.stringify(redacted)), redacted);
   }

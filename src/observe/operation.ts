@@ -27,7 +27,7 @@ const NETWORK: Readonly<Record<TransportName, readonly [transport?: string, prot
 
 export const SERVER_DURATION = {
   name: "mcp.server.operation.duration",
-  description: "Duration of MCP requests from their receipt to their response",
+  description: "Duration of MCP requests from receiving the request to sending the response",
 };
 export const SESSION_DURATION = {
   name: "mcp.server.session.duration",
@@ -35,7 +35,7 @@ export const SESSION_DURATION = {
 };
 export const CLIENT_DURATION = {
   name: "mcp.client.operation.duration",
-  description: "Duration of MCP requests from sending them to their response",
+  description: "Duration of MCP requests from sending the request to receiving the response",
 };
 
 /** Adds the attributes that describe the transport. */

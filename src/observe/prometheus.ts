@@ -4,7 +4,7 @@
  * @see https://prometheus.io/docs/instrumenting/exposition_formats/
  * @module
  */
-import { checkOptions, type KnownOptions } from "../core/call/known_options.ts";
+import { checkOptions, type KnownOptions, show } from "../core/call/known_options.ts";
 import type { CallEvent, Observer, SessionEvent } from "../core/call/observer.ts";
 import {
   addOutcome,
@@ -47,7 +47,7 @@ const OPTIONS: KnownOptions<keyof PrometheusOptions> = {
   names: {
     path: {
       findProblem: (path) =>
-        typeof path === "string" && path[0] === "/" ? undefined : "must start with a slash, such as /metrics",
+        typeof path === "string" && path[0] === "/" ? undefined : `is ${show(path)}; use a path such as /metrics`,
     },
     token: {
       findProblem: (token) =>

@@ -141,7 +141,7 @@ function addVariables(parts: Parts, names: readonly string[], expression: string
   for (const name of names) {
     if (/[*:]/.test(name)) throw refuse(parts, `{${expression}} cannot be matched; leave out * and :length`);
     if (!/^\w+(\.\w+)*$/.test(name)) {
-      throw refuse(parts, `{${expression}} lacks a name; use letters, digits and _`);
+      throw refuse(parts, `{${expression}} has an invalid name; use letters, digits and _`);
     }
     if (variables.includes(name)) throw refuse(parts, `"${name}" is used twice; use each name once`);
     if (variables.push(name) > MAX_VARIABLES) {
@@ -266,12 +266,14 @@ function build(parts: Parts, values: Values, resource: string): string {
   const refuse = (state: string) => new TypeError(`Cannot build a URI of ${JSON.stringify(resource)}: ${state}`);
   const given = Object.entries(values).filter(([, value]) => value !== undefined);
   const missing = path.find((name) => !given.some(([key]) => key === name));
-  if (missing !== undefined) throw refuse(`${missing} is missing; ${template} needs it`);
+  if (missing !== undefined) {
+    throw refuse(`${missing} is missing; pass a value for each variable in the path of ${template}`);
+  }
   for (const [key, value] of given) {
-    if (!variables.includes(key)) throw refuse(`${template} has no variable ${key}; give ${variables.join(", ")}`);
+    if (!variables.includes(key)) throw refuse(`${template} has no variable ${key}; use ${variables.join(", ")}`);
     if (typeof value !== "string") throw refuse(`${key} is of type ${typeof value}; pass a string`);
     // encodeURIComponent() throws for such a value.
-    if (!value.isWellFormed()) throw refuse(`${key} has half of a surrogate pair; pass a well-formed string`);
+    if (!value.isWellFormed()) throw refuse(`${key} contains a lone surrogate; pass a well-formed string`);
     if (value === "" && path.includes(key)) throw refuse(`${key} is empty; pass at least one character`);
   }
   const uri = expand(parts, values);
@@ -279,7 +281,7 @@ function build(parts: Parts, values: Values, resource: string): string {
   const wrong = given.find(([key, value]) => found?.[key] !== value);
   if (!wrong) return uri;
   const [key, value] = wrong;
-  const state = `${key} is ${JSON.stringify(value)}, which would not be read back from ${JSON.stringify(uri)}`;
+  const state = `${key} is ${JSON.stringify(value)}, which cannot be read back from ${JSON.stringify(uri)}`;
   throw refuse(`${state}; pass another value`);
 }
 

@@ -123,8 +123,9 @@ export class Keeper {
     shelf.results.set(id, { pages, principal: principal?.id, held: [charge, place], ends });
     const uri = `${this.#start}${id}/1`;
     const minutes = Math.max(1, Math.round(this.#keepMs / 60_000));
-    const note = `The result has ${size} bytes, which is too much for one response. Read the resource ${uri}. It has ` +
-      `${pages.length} pages, and each page names the URI of the next page. The server keeps the result for ` +
+    const note =
+      `The result has ${size} bytes, which is too much for one response. Read the resource ${uri}, which is ` +
+      `page 1 of ${pages.length}. Each page except the last contains the URI of the next page. The server keeps the result for ` +
       `${minutes} min.`;
     const link = {
       type: "resource_link",
@@ -232,7 +233,7 @@ export class Keeper {
     if (!(perValue >= 1 && at >= 1) || id.length > MAX_ID) return;
     const place = Math.floor((at - 1) / perValue);
     const read = await shared.attempt("get", async () => [await shared.get(await this.#toKey(shared, id, place))]);
-    if (!read) throw toBusy("read the result: the store does not answer");
+    if (!read) throw toBusy("read the result: the store does not respond");
     const value = toSharedPages(read[0]?.value);
     return value && { ...value, page: value.pages[at - 1 - place * perValue] };
   }

@@ -41,12 +41,12 @@ export function readLargeResults(options: LargeResultsOptions, handler: LimitedH
   if (resultBytes === undefined || resultBytes === Infinity) return;
   const { place, kind, hasOutput } = handler;
   const refuse = (state: string) => new TypeError(`Cannot make ${place}: ${state}`);
-  if (onLarge === "link" && kind !== "tool") throw refuse('onLarge "link" is for tools; use "refuse" or "cut"');
+  if (onLarge === "link" && kind !== "tool") throw refuse('onLarge "link" is only for tools; use "refuse"');
   if (onLarge !== "refuse" && hasOutput) {
     throw refuse(`onLarge ${quote(onLarge)} would produce results that violate the output schema; use "refuse"`);
   }
   if (onLarge !== "refuse" && kind === "method") {
-    throw refuse('onLarge for methods of extensions must be "refuse"');
+    throw refuse('onLarge must be "refuse" for extension methods');
   }
   if (onLarge !== "refuse" && resultBytes < MIN_BYTES) {
     throw refuse(`resultBytes is ${resultBytes}; with onLarge ${quote(onLarge)} it must be at least ${MIN_BYTES}`);
@@ -58,7 +58,7 @@ export function readLargeResults(options: LargeResultsOptions, handler: LimitedH
       const size = toSize(JSON.stringify(result));
       if (size <= resultBytes) return result;
       core.observing?.reach("handler.resultBytes", call.link.account.key, place);
-      const state = `the result has ${size} bytes, but the limit is ${resultBytes} bytes (handler.resultBytes)`;
+      const state = `the result has ${size} bytes, but at most ${resultBytes} bytes are allowed (handler.resultBytes)`;
       if (kind === "tool") {
         const { content } = restoreText(result);
         const blocks: readonly Content[] = Array.isArray(content) ? content.filter(isContent) : [];

@@ -20,7 +20,7 @@ import type { FeatureParts } from "../core/visibility/feature_parts.ts";
 import type { Runner, RunWithin } from "../core/visibility/feature.ts";
 import type { LimitedHandler, Quota } from "../core/visibility/quota.ts";
 import { INTERNALS } from "../core/call/internals.ts";
-import { checkOptions, type KnownOptions } from "../core/call/known_options.ts";
+import { checkOptions, type KnownOptions, show } from "../core/call/known_options.ts";
 import type { Ticker } from "../core/capacity/timers.ts";
 import { type Concurrency, Places } from "./concurrency.ts";
 import { type LargeResults, readLargeResults } from "./large_results.ts";
@@ -224,17 +224,21 @@ function check(options: QuotaOptions): void {
   }
   for (const [name, value] of Object.entries(numbers)) {
     if (value === undefined || typeof value === "number" && value > 0) continue;
-    throw new TypeError(`Cannot make a quota: ${name} is ${value}; it must be a number above 0`);
+    throw new TypeError(`Cannot make a quota: ${name} is ${show(value)}; it must be a number above 0`);
   }
   for (const [name, value] of Object.entries({ "concurrency.calls": calls, "rate.burst": rate?.burst })) {
     if (value === undefined || value >= 1) continue;
     throw new TypeError(`Cannot make a quota: ${name} is ${value}; it must be at least 1`);
   }
   if (options.shared && (!rate || rate.burst !== undefined)) {
-    throw new TypeError("Cannot make a quota: shared needs a rate without burst; write { rate, shared: true }");
+    throw new TypeError("Cannot make a quota: shared needs a rate without burst; set rate, and omit rate.burst");
   }
   if (rate && rate.burst === undefined && rate.calls < 1) {
     throw new TypeError(`Cannot make a quota: rate.calls is ${rate.calls}; use at least 1, or set burst`);
   }
-  if (!(waiting >= 0)) throw new TypeError(`Cannot make a quota: concurrency.waiting is ${waiting}; use 0 or more`);
+  if (!(waiting >= 0)) {
+    throw new TypeError(
+      `Cannot make a quota: concurrency.waiting is ${show(waiting)}; it must be a number of at least 0`,
+    );
+  }
 }

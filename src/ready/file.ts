@@ -26,7 +26,7 @@ const OPTIONS: KnownOptions<keyof FileOptions> = {
   names: { ...LOCAL, name: true, uri: true },
   hints: LOCAL_HINTS,
   elsewhere: {
-    read: "remove it, because the handler reads path; or use resource()",
+    read: "remove it, because the handler reads path, or use resource()",
     tools: "use folder()",
     hidden: "use folder()",
     exclude: "use folder()",

@@ -5,7 +5,7 @@
  */
 import type { ResourceTemplate } from "../library.ts";
 import { INTERNALS, withInternals } from "../core/call/internals.ts";
-import { checkOptions, type KnownOptions } from "../core/call/known_options.ts";
+import { checkOptions, type KnownOptions, show } from "../core/call/known_options.ts";
 import type { GroupedOptions, Remake } from "../core/visibility/feature.ts";
 import { openFolder } from "../files/confined_folder.ts";
 import { localFiles } from "../files/local_files.ts";
@@ -46,7 +46,7 @@ const OPTIONS: KnownOptions<keyof FolderOptions> = {
       findProblem: (uri) =>
         typeof uri === "string" && /^[a-z][a-z\d+.-]*:[^\s{}]*\/$/i.test(uri)
           ? undefined
-          : `is ${JSON.stringify(uri)}; it must begin with a scheme and end with a slash, such as notes://`,
+          : `is ${show(uri)}; use a URI that ends with a slash and has no spaces or braces, such as notes://`,
     },
     hidden: "boolean",
     exclude: "texts",
@@ -54,11 +54,11 @@ const OPTIONS: KnownOptions<keyof FolderOptions> = {
       findProblem: (tools) =>
         typeof tools === "boolean" || typeof tools === "string" && /^[\w.-]{1,64}$/.test(tools)
           ? undefined
-          : 'is not valid; use true, false, or a prefix for tool names, such as "notes_"',
+          : `is ${show(tools)}; use true, false, or a prefix for tool names, such as "notes_"`,
     },
   },
   hints: { ...LOCAL_HINTS, ignore: "exclude", dotfiles: "hidden", prefix: "tools", baseUri: "uri" },
-  elsewhere: { list: "remove it", read: "remove it, because the handler reads path; or use resource()" },
+  elsewhere: { list: "remove it", read: "remove it, because the handler reads path, or use resource()" },
 };
 
 /**
@@ -128,6 +128,6 @@ function openConfined(options: Parameters<typeof openFolder>[0], place: string):
   try {
     return openFolder(options);
   } catch (error) {
-    throw error instanceof TypeError ? new TypeError(`Cannot make ${place}: exclude: ${error.message}`) : error;
+    throw error instanceof TypeError ? new TypeError(`Cannot make ${place}: in exclude, ${error.message}`) : error;
   }
 }

@@ -56,7 +56,10 @@ export async function searchFiles(
       : "No file contains the phrase.";
   }
   const isCut = lines.length > MAX_MATCHES || isLate;
-  return [...lines.slice(0, MAX_MATCHES), ...isCut ? ["… and more; search fewer files or a longer phrase"] : []]
+  return [
+    ...lines.slice(0, MAX_MATCHES),
+    ...isCut ? ["… and more; search fewer files, or search for a longer phrase"] : [],
+  ]
     .join("\n");
 }
 

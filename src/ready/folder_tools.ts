@@ -82,7 +82,7 @@ function searchTool({ folder, make }: ToolParts): Tool {
         files: {
           type: "string",
           maxLength: 1000,
-          description: "A pattern of files to search, such as docs/**/*.md. Defaults to all files",
+          description: "A pattern that selects the files to search, such as docs/**/*.md. Defaults to all files",
         },
       },
       required: ["query"],
@@ -105,8 +105,8 @@ function readTool({ folder, make, toUri }: ToolParts): Tool {
       type: "object",
       properties: {
         path: { type: "string", description: "The path of the file, such as docs/intro.md" },
-        from: { type: "integer", minimum: 1, description: "The first line to read, in a text file" },
-        lines: { type: "integer", minimum: 1, description: "The number of lines to read, in a text file" },
+        from: { type: "integer", minimum: 1, description: "The number of the first line to read from a text file" },
+        lines: { type: "integer", minimum: 1, description: "The number of lines to read from a text file" },
       },
       required: ["path"],
     },

@@ -91,7 +91,7 @@ async function sendFollowing(first: URL, options: RequestOptions): Promise<HttpR
  */
 function redirect({ url, method, headers, body }: Hop, status: number, location: string): Hop {
   if (!URL.canParse(location, url.href)) {
-    throw new ToolError(`Cannot follow the redirect of ${url.host} to ${location}: the target is not a URL`);
+    throw new ToolError(`Cannot follow the redirect from ${url.host} to ${location}: the target is not a URL`);
   }
   const target = new URL(location, url.href);
   const isCrossOrigin = target.origin !== url.origin;
@@ -103,8 +103,8 @@ function redirect({ url, method, headers, body }: Hop, status: number, location:
   }
   if (isCrossOrigin && (body !== undefined || method !== "GET" && method !== "HEAD")) {
     throw new ToolError(
-      `Cannot follow the redirect of ${url.origin} to ${target.origin}: the request must not be sent to another origin; ` +
-        "if you trust that origin, use its URL",
+      `Cannot follow the redirect from ${url.origin} to ${target.origin}: only GET and HEAD requests can be redirected to another origin; ` +
+        `if you trust ${target.origin}, use its URL`,
     );
   }
   return { url: target, method, headers, body };

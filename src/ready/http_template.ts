@@ -74,7 +74,7 @@ export function readOrigin(
   if (!URL.canParse(sample)) throw toProblem(path, "it is not a valid URL; write a URL such as https://host/path");
   const { username, password, origin } = new URL(sample);
   if (username || password) {
-    throw toProblem(path, "it contains credentials; send them in the authorization header instead");
+    throw toProblem(path, "it contains credentials; send them in the Authorization header instead");
   }
   return origin;
 }

@@ -5,7 +5,7 @@
  */
 import type { ChangeNotifier, Handler } from "../library.ts";
 import { isObject } from "../kit/json.ts";
-import { type OptionRule, toPlace } from "../core/call/known_options.ts";
+import { type OptionRule, show, toPlace } from "../core/call/known_options.ts";
 import { DESCRIPTION } from "../handlers/option_names.ts";
 import { watcher } from "../handlers/extension.ts";
 import { isWindows } from "../files/local_files.ts";
@@ -15,7 +15,7 @@ const bytes: OptionRule = {
   findProblem: (value) =>
     Number.isSafeInteger(value) && Number(value) > 0
       ? undefined
-      : `is ${String(value)}; use a positive number of bytes`,
+      : `is ${show(value)}; it must be a whole number above 0`,
 };
 
 /** The names of the options that folders and files have in common. */

@@ -3,6 +3,7 @@
  *
  * @module
  */
+import { show } from "../core/call/known_options.ts";
 
 /**
  * Checks that numbers are positive, and that counts are whole numbers.
@@ -12,7 +13,7 @@
 export function checkNumbers(action: string, numbers: Readonly<Record<string, unknown>>): void {
   for (const [name, value] of Object.entries(numbers)) {
     if (typeof value !== "number" || !(value > 0) || !(value < Infinity)) {
-      throw new TypeError(`Cannot ${action}: ${name} is ${value}; it must be a number above 0`);
+      throw new TypeError(`Cannot ${action}: ${name} is ${show(value)}; it must be a finite number above 0`);
     }
     if (COUNTS.includes(name) && !Number.isInteger(value)) {
       throw new TypeError(`Cannot ${action}: ${name} is ${value}; it must be a whole number`);

@@ -42,7 +42,9 @@ export function toForm(schema: Schema, place: string): Form {
   const { properties = {}, required, $defs, anyOf, oneOf, allOf } = json();
   const refuse = (what: string, state: string) =>
     new TypeError(`Cannot ask for ${what} in an elicitation form: ${state} (${place})`);
-  if (anyOf ?? oneOf ?? allOf) throw refuse("alternatives", "a form is a single flat object; use several forms");
+  if (anyOf ?? oneOf ?? allOf) {
+    throw refuse("anyOf, oneOf or allOf", "a form is a single flat object; use several forms");
+  }
   const fields = Object.entries(Object(properties)).map(([name, given]) => {
     const field = toField(given, $defs);
     if (typeof field === "string") throw refuse(JSON.stringify(name), field);

@@ -188,8 +188,8 @@ class Writer {
     const place = this.#path.length ? ` at ${this.#path.join(".")}` : "";
     return new TypeError(
       `Cannot adapt a schema: JSON cannot represent ${
-        kind === "undefined" ? "it" : kind
-      }${place}; use a string and transform it`,
+        kind === "undefined" ? "this type" : `the type ${kind}`
+      }${place}; use a string and transform the string`,
     );
   }
 

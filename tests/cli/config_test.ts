@@ -419,7 +419,7 @@ Deno.test({
         const results = toResults(await run(words, { cwd: "/", input }));
         assertEquals(results["tools/call"].content, [{
           type: "text",
-          text: "Cannot read b/c.md: reading it is not permitted",
+          text: "Cannot read b/c.md: reading it failed with EACCES",
         }]);
         assertEquals(results["resources/list"].resources.length, 1);
         await Deno.chmod(`${cwd}/f/b`, 0o755);

@@ -20,36 +20,44 @@ const mistakes: readonly [name: string, options: unknown, message: string][] = [
   [
     "no prefix",
     { id: "audit" },
-    'Cannot make extension "audit": an id is a prefix and a name, such as com.example/audit',
+    'Cannot make extension "audit": an id is a prefix and a name of letters, digits, hyphens and dots, such as com.example/audit',
   ],
   ["two slashes", { id: "a/b/c" }, "an id is a prefix and a name"],
   ["a prefix with a space", { id: "a b/c" }, "an id is a prefix and a name"],
   ["no id", {}, "an id is a prefix and a name"],
-  ["settings with a function", { id: ID, settings: { a: { b: run } } }, 'settings: "b" is not JSON'],
-  ["settings with a bigint", { id: ID, settings: { a: 1n } }, "settings: it is not JSON"],
-  ["settings that contain themselves", { id: ID, settings: toLoop() }, "settings: it is not JSON"],
-  ["settings that are a list", { id: ID, settings: [] }, "settings: it is not an object"],
-  ["a method of the protocol", { id: ID, methods: { "tools/call": { run } } }, "tools/call belongs to the protocol"],
-  ["a method of sessions", { id: ID, methods: { "resources/subscribe": { run } } }, "belongs to the protocol"],
+  ["settings with a function", { id: ID, settings: { a: { b: run } } }, '"b" in settings is not JSON'],
+  ["settings with a bigint", { id: ID, settings: { a: 1n } }, "settings is not JSON"],
+  ["settings that contain themselves", { id: ID, settings: toLoop() }, "settings is not JSON"],
+  ["settings that are a list", { id: ID, settings: [] }, "settings is not an object"],
+  ["a method of the protocol", { id: ID, methods: { "tools/call": { run } } }, "tools/call is reserved"],
+  ["a method of sessions", { id: ID, methods: { "resources/subscribe": { run } } }, "is reserved; choose another name"],
   [
     "a method without a prefix",
     { id: ID, methods: { audit: { run } } },
     '"audit" is not a valid method name; use a name such as audit/get',
   ],
-  ["a method that is a notification", { id: ID, methods: { "notifications/a": { run } } }, "belongs to the protocol"],
+  [
+    "a method that is a notification",
+    { id: ID, methods: { "notifications/a": { run } } },
+    "is reserved; choose another name",
+  ],
   ["a method without run", { id: ID, methods: { "audit/get": {} } }, "run of audit/get is not a function"],
   ["a method with a wrong schema", { id: ID, methods: { "audit/get": { params: z.string(), run } } }, "not objects"],
-  ["a notification of the protocol", { id: ID, notifications: { "notifications/cancelled": { run } } }, "belongs to"],
+  ["a notification of the protocol", { id: ID, notifications: { "notifications/cancelled": { run } } }, "is reserved"],
   [
     "a notification without its prefix",
     { id: ID, notifications: { "audit/seen": { run } } },
     "is not a valid notification name",
   ],
-  ["a key of the protocol", { id: ID, listen: { toolsListChanged: { filter: z.any() } } }, "belongs to the protocol"],
+  [
+    "a key of the protocol",
+    { id: ID, listen: { toolsListChanged: { filter: z.any() } } },
+    "is reserved; choose another name",
+  ],
   [
     "a key that every object inherits",
     { id: ID, listen: { constructor: { filter: z.any() } } },
-    "belongs to the protocol",
+    "is reserved; choose another name",
   ],
   [
     "a key that is not a name",
@@ -132,7 +140,7 @@ Deno.test("an attribute can register its extension if the extension has only set
     { start: () => {} },
   ];
   for (const more of rest) {
-    const message = "registers is only for extensions without methods, notifications, subscriptions and start; ";
+    const message = "registers is only for extensions without methods, notifications, listen and start; ";
     assertThrows(() => extension({ ...more, id: ID }).attribute({ registers: true }), TypeError, message);
   }
 });
@@ -400,7 +408,7 @@ behaviour("a wrap function that returns too early or returns nothing does not af
   await until(() => reason !== undefined, "the abort");
   assertEquals(
     Object(reason).message,
-    "Cannot continue the handler: the response was sent; call detach() before wrap returns",
+    "Cannot continue the handler: the response was already sent; call detach() before wrap returns",
   );
   await assertRejects(() => client.callTool("nothing"), McpError, "Internal error");
   await assertRejects(() => client.callTool("twice"), McpError, "Internal error");
@@ -439,7 +447,7 @@ behaviour("detach refuses a timeout that is not a number, because the handler mi
     const { client, takeFaults } = await connect({ handlers: [audit, work] });
     const failed = await client.callTool("work").catch((error) => `${error}`);
     assertStringIncludes(JSON.stringify(failed), "Internal error");
-    assertStringIncludes(`${takeFaults()[0].error}`, "timeoutMs is not a positive number of milliseconds");
+    assertStringIncludes(`${takeFaults()[0].error}`, "it must be a number above 0");
   }
 }, modern);
 
@@ -573,7 +581,7 @@ behaviour(
       const feed = extension({ id: ID, listen: { feed: { filter: z.boolean(), grant: () => grant } } });
       const { client, takeFaults } = await connect({ handlers: [feed] }, declares);
       await assertRejects(() => client.subscribe({ extensions: { feed: true } }), McpError, "Internal error");
-      assertStringIncludes(`${takeFaults()[0].error}`, "grant of feed: ");
+      assertStringIncludes(`${takeFaults()[0].error}`, 'Cannot subscribe to "feed": ');
     }
   },
   modern,
@@ -637,10 +645,14 @@ Deno.test("publish refuses unknown keys, undeclared methods, and parameters that
   const { audit } = watched();
   const method = "notifications/audit";
   const refused: readonly (readonly [key: string, event: unknown, message: string])[] = [
-    ["nothing", { method }, `Cannot publish for "nothing" of ${ID}: its keys are auditIds, auditChanged`],
+    [
+      "nothing",
+      { method },
+      `Cannot publish an event for the key "nothing" of extension "${ID}": use the key auditIds or auditChanged`,
+    ],
     ["auditIds", { method: "audit" }, "it must start with notifications/"],
-    ["auditIds", { method, params: { a: 1n } }, "the parameters are not JSON"],
-    ["auditIds", { method, params: [] }, "the parameters are not an object"],
+    ["auditIds", { method, params: { a: 1n } }, "params is not JSON"],
+    ["auditIds", { method, params: [] }, "params is not an object"],
   ];
   for (const [key, event, message] of refused) {
     // The casts pass values of the wrong type on purpose.

@@ -193,7 +193,7 @@ Deno.test("encoded values: a response whose status is not ok is an error", async
   const { tool, resource, prompt, told } = await send(make);
   assertEquals(tool, { content: [text("HTTP 404 Not Found\nno such page")], isError: true });
   assertEquals([resource, prompt], [undefined, undefined]);
-  assertStringIncludes(told[0], 'resource "test://x": it returned a Response with an error status; check its status');
+  assertStringIncludes(told[0], 'resource "test://x": it returned a Response with an error status; check response.ok');
   assertStringIncludes(told[1], 'prompt "x": it returned a Response with an error status');
   const json = await send(() => Response.json({ why: "x" }, { status: 500 }));
   assertEquals(json.tool, { content: [text('HTTP 500\n{"why":"x"}')], isError: true });
@@ -201,7 +201,7 @@ Deno.test("encoded values: a response whose status is not ok is an error", async
   assertEquals(image.tool, { content: [text("HTTP 503"), png], isError: true });
   assertEquals((await send(() => Response.error())).tool, { content: [text("HTTP 0")], isError: true });
   const inner = await send(() => ({ page: new Response("x", { status: 404 }) }));
-  assertStringIncludes(inner.told[0], 'tool "x": it returned a Response of status 404 at page; check response.ok');
+  assertStringIncludes(inner.told[0], 'tool "x": it returned a Response with status 404 at page; check response.ok');
   assertEquals((await send(() => new Response(null, { status: 204 }))).tool, { content: [] });
 });
 
@@ -213,7 +213,7 @@ Deno.test("encoded values: a body or a stream that was already read is refused, 
   };
   assertStringIncludes(
     (await send(read)).told[0],
-    "it returned a Response that was already read; return the value that was read",
+    "it returned a Response that was already read or is locked; return the data instead",
   );
   const locked = () => {
     const body = stream("x");
@@ -221,7 +221,10 @@ Deno.test("encoded values: a body or a stream that was already read is refused, 
     return { a: [body] };
   };
   assertStringIncludes((await send(locked)).told[0], "it returned a ReadableStream at a[0] that was already read");
-  assertStringIncludes((await send(() => stream("x", 1))).told[0], "a stream of text and of values; send one kind");
+  assertStringIncludes(
+    (await send(() => stream("x", 1))).told[0],
+    "a stream that mixes text and values; send only text",
+  );
 });
 
 Deno.test("encoded values: the messages of a prompt can be an async iterable", async () => {
@@ -312,7 +315,7 @@ for (const kind of [...ENDLESS, ...FLOODS]) {
       const why = ENDLESS.includes(kind)
         ? "it took longer than 50 ms to read (calls.readMs)"
         : /^(an iterable|a generator)/.test(kind)
-        ? "it has more than 1250 values (calls.resultBytes)"
+        ? "it has more than 1250 values"
         : "it is longer than 20000 bytes (calls.resultBytes)";
       for (const text of told) assertStringIncludes(text, why);
       for (const source of sources) assert(source.cancelled());
@@ -336,7 +339,8 @@ for (const value of [[], {}, 1]) {
       try {
         const { told } = await send(give, { limits: { resultBytes: 20_000 } });
         assertEquals(told.length, 3);
-        const why = `it has more than 1250 values (calls.resultBytes)${place}; return less`;
+        const why =
+          `it has more than 1250 values${place}, the maximum if calls.resultBytes is 20000; return fewer values`;
         for (const line of told) assertStringIncludes(line, why);
       } finally {
         JSON.parse = parse;

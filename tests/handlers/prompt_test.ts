@@ -318,7 +318,7 @@ Deno.test("an unusable prompt is refused when it is created, and the error names
     [
       // @ts-expect-error: there is no such argument
       () => prompt({ name: "a", input: z.object({ b: z.string() }), complete: { c: () => [] }, run }),
-      'prompt "a": complete.c is for an argument that does not exist; its arguments are b',
+      'prompt "a": complete.c is for an argument that does not exist; use b',
     ],
   ];
   for (const [go, message] of make) assertThrows(go, TypeError, message);

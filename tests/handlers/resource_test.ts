@@ -486,11 +486,11 @@ Deno.test("an unusable resource is refused when it is created, and the error nam
     // @ts-expect-error: read is missing
     [() => resource({ uri: "a:b", name: "a" }), "read is not a function"],
     // @ts-expect-error: neither uri nor scheme
-    [() => resource({ name: "a", read }), "use a uri without spaces"],
+    [() => resource({ name: "a", read }), "uri is not a valid URI"],
     [
       // @ts-expect-error: the template has no such variable
       () => resource({ uri: "a://{b}", name: "a", complete: { c: () => [] }, read }),
-      'resource "a://{b}": complete.c is for an argument that does not exist; its arguments are b',
+      'resource "a://{b}": complete.c is for an argument that does not exist; use b',
     ],
     [
       // @ts-expect-error: not a function

@@ -6,8 +6,7 @@ import { connectTest, McpError } from "../../src/testing/testing.ts";
 Deno.test("disable() throws for an extension, because the rule would have no effect", async () => {
   const audit = extension({ id: "com.example/audit", methods: { "audit/get": { run: () => ({ calls: 3 }) } } });
   const server = createServer({ name: "audited", version: "1.0.0", handlers: [audit] });
-  const state =
-    'Cannot enable or disable extension "com.example/audit": it is an extension; add or remove the extension instead';
+  const state = 'Cannot enable or disable extension "com.example/audit": add or remove the extension instead';
   assertThrows(() => server.handlers.disable(audit), TypeError, state);
   assertThrows(() => server.handlers.enable(audit), TypeError, state);
   await using client = await connectTest(server, { capabilities: { extensions: { [audit.id]: {} } } });

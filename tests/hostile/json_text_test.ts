@@ -76,7 +76,7 @@ Deno.test("a response that consists of brackets does not block the server", asyn
   const cost = startCost();
   const { lost } = await encodeJson("[".repeat(4_000_000));
   assertLess(cost(), 250);
-  assertEquals(lost, "it is nested deeper than 128 levels; return less");
+  assertEquals(lost, "it is nested deeper than 128 levels; return fewer levels");
 });
 
 Deno.test("a response with too many integer keys is not parsed", async () => {

@@ -355,7 +355,7 @@ const cases: { readonly [path in Path]: (() => Promise<void>) | undefined } = {
     assert((await send(held, ...once("b"))).result, "the call runs, although there is no room for its result");
     const { error } = await send(held, ...once("b"));
     assertEquals(error?.code, -31409);
-    assertStringIncludes(error?.message ?? "", "but its result was not kept, because a limit was reached");
+    assertStringIncludes(error?.message ?? "", "but the result was not kept, because a limit was reached");
     await refuse(held, "idempotency.bytes", 503, ...once("c"));
     assertEquals(held.counts.started, 2);
     assert((await send(held, ...once("a"))).result, "a known key needs no room");

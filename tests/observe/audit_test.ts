@@ -114,7 +114,7 @@ behaviour("with continue, calls run despite failed writes, and only the first er
     console.error = error;
   }
   assertEquals(printed.length, 1);
-  assert(/Error in the audit log: the intent of .* is not written:\n.*The disk is full/.test(printed[0]), printed[0]);
+  assert(/Error in the audit log, which lacks the intent of .*:\n.*The disk is full/.test(printed[0]), printed[0]);
 });
 
 behaviour("redact changes the written entry, but not the handler's arguments", async (connect) => {

@@ -274,6 +274,6 @@ Deno.test("creating a server throws for routes that cannot be served", async () 
 });
 
 Deno.test("invalid options for health checks throw", () => {
-  assertThrows(() => health({ readyPath: "ready" }), TypeError, "is not a path");
+  assertThrows(() => health({ readyPath: "ready" }), TypeError, 'readyPath is "ready"; use a path');
   assertThrows(() => health({ timeoutMs: 0 }), TypeError, "from 1 to 60000");
 });

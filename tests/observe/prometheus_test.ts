@@ -150,5 +150,5 @@ Deno.test("the endpoint responds only to GET requests with the right token", asy
 
 Deno.test("a token that is too short, and a path without a slash, are refused", () => {
   assertThrows(() => prometheus({ token: "short" }), TypeError, "token is not a valid token");
-  assertThrows(() => prometheus({ path: "metrics" }), TypeError, "path must start with a slash");
+  assertThrows(() => prometheus({ path: "metrics" }), TypeError, 'path is "metrics"; use a path such as /metrics');
 });

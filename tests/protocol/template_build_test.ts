@@ -71,18 +71,18 @@ Deno.test("a plain variable can represent every text without a slash, and a vari
 
 Deno.test("a value that a template cannot represent is refused with the variable and the reason", () => {
   const wrong: readonly (readonly [template: string, values: Record<string, unknown>, state: string])[] = [
-    ["x://{a}/{b}", { a: "1" }, "b is missing; x://{a}/{b} needs it"],
-    ["x://{a}", { a: undefined }, "a is missing; x://{a} needs it"],
-    ["x://{a}{?q}", { a: "1", p: "2" }, "x://{a}{?q} has no variable p; give a, q"],
+    ["x://{a}/{b}", { a: "1" }, "b is missing; pass a value for each variable in the path of x://{a}/{b}"],
+    ["x://{a}", { a: undefined }, "a is missing; pass a value for each variable in the path of x://{a}"],
+    ["x://{a}{?q}", { a: "1", p: "2" }, "x://{a}{?q} has no variable p; use a, q"],
     ["x://{a}", { a: 1 }, "a is of type number; pass a string"],
     ["x://{a}", { a: null }, "a is of type object; pass a string"],
     ["x://{a}", { a: "" }, "a is empty; pass at least one character"],
-    ["x://{a}", { a: "\udc00" }, "a has half of a surrogate pair; pass a well-formed string"],
-    ["x://{a}", { a: "b/c" }, 'a is "b/c", which would not be read back from "x://b%2Fc"; pass another value'],
-    ["x://{a}", { a: ".." }, 'a is "..", which would not be read back from "x://.."; pass another value'],
-    ["x:{+a}", { a: "a%20b" }, 'a is "a%20b", which would not be read back from "x:a%20b"; pass another value'],
-    ["x:{+a}", { a: "../b" }, 'a is "../b", which would not be read back from "x:../b"; pass another value'],
-    ["x:{a}-{b}", { a: "1-2", b: "3" }, 'a is "1-2", which would not be read back from "x:1-2-3"; pass another value'],
+    ["x://{a}", { a: "\udc00" }, "a contains a lone surrogate; pass a well-formed string"],
+    ["x://{a}", { a: "b/c" }, 'a is "b/c", which cannot be read back from "x://b%2Fc"; pass another value'],
+    ["x://{a}", { a: ".." }, 'a is "..", which cannot be read back from "x://.."; pass another value'],
+    ["x:{+a}", { a: "a%20b" }, 'a is "a%20b", which cannot be read back from "x:a%20b"; pass another value'],
+    ["x:{+a}", { a: "../b" }, 'a is "../b", which cannot be read back from "x:../b"; pass another value'],
+    ["x:{a}-{b}", { a: "1-2", b: "3" }, 'a is "1-2", which cannot be read back from "x:1-2-3"; pass another value'],
   ];
   for (const [template, values, state] of wrong) {
     const error = assertThrows(

@@ -113,7 +113,7 @@ behaviour("no path leads out of a folder, or to an excluded file", async (connec
       for (const name of ["read", "list"]) {
         const result = await client.callTool(name, { path });
         assert(result.isError, `${name} ${path}`);
-        assertMatch(textOf(result), /: (it is outside of the folder|there is no such file)$/);
+        assertMatch(textOf(result), /: (it is outside of the folder|there is no such file or folder)$/);
       }
       for (const encoded of [path, encodeURIComponent(path), path.split("/").map(encodeURIComponent).join("/")]) {
         const found = await client.readResource(`notes://${encoded}`).then(({ contents }) => contents, () => []);
@@ -305,19 +305,27 @@ Deno.test("the options hidden and exclude decide which files are served", async 
 Deno.test("invalid options throw", () => {
   const make = (options: object) => () => folder(options as FolderOptions);
   const makeFile = (options: object) => () => file(options as FileOptions);
-  assertThrows(make({}), TypeError, 'Cannot make a folder: path is not a path; write "./notes"');
-  assertThrows(make({ path: "" }), TypeError, 'path is not a path; write "./notes"');
+  assertThrows(make({}), TypeError, 'Cannot make a folder: path is not a non-empty string or a URL; write "./notes"');
+  assertThrows(make({ path: "" }), TypeError, 'path is not a non-empty string or a URL; write "./notes"');
   assertThrows(make({ path: "a\0b" }), TypeError, "path contains a NUL character");
-  assertThrows(make({ path: "~/notes" }), TypeError, "~ is not expanded");
-  assertThrows(make({ path: "https://a.example/" }), TypeError, "is not a file or folder on this machine");
-  assertThrows(make({ path: new URL("file://host/share") }), TypeError, "is not a file or folder on this machine");
-  assertThrows(make({ path: "file:///a%2f..%2fb" }), TypeError, "is not a file or folder on this machine");
+  assertThrows(make({ path: "~/notes" }), TypeError, "path begins with ~, which is not expanded");
+  assertThrows(make({ path: "https://a.example/" }), TypeError, "use a file: URL without a host or encoded slashes");
+  assertThrows(
+    make({ path: new URL("file://host/share") }),
+    TypeError,
+    "use a file: URL without a host or encoded slashes",
+  );
+  assertThrows(make({ path: "file:///a%2f..%2fb" }), TypeError, "use a file: URL without a host or encoded slashes");
   assertThrows(make({ dir: "/a" }), TypeError, "did you mean path?");
-  assertThrows(make({ path: "/a", uri: "notes" }), TypeError, "must begin with a scheme and end with a slash");
-  assertThrows(make({ path: "/a", uri: "notes://{x}/" }), TypeError, "must begin with a scheme and end with a slash");
+  assertThrows(make({ path: "/a", uri: "notes" }), TypeError, 'uri is "notes"; use a URI that ends with a slash');
+  assertThrows(make({ path: "/a", uri: "notes://{x}/" }), TypeError, "has no spaces or braces");
   assertThrows(make({ path: "/a", tools: "a b" }), TypeError, "or a prefix for tool names");
-  assertThrows(make({ path: "/a", maxBytes: 0 }), TypeError, "maxBytes is 0; use a positive number of bytes");
-  assertThrows(make({ path: "/a", exclude: ["{a"] }), TypeError, 'Cannot make folder "/a": exclude: the braces of {a');
+  assertThrows(make({ path: "/a", maxBytes: 0 }), TypeError, "maxBytes is 0; it must be a whole number above 0");
+  assertThrows(
+    make({ path: "/a", exclude: ["{a"] }),
+    TypeError,
+    'Cannot make folder "/a": in exclude, the braces of {a',
+  );
   assertThrows(makeFile({ path: "/a/" }), TypeError, "path names a folder; name a file, or use folder()");
   assertThrows(makeFile({ path: ".." }), TypeError, "path names a folder");
   assertThrows(makeFile({ path: "/a", tools: true }), TypeError, "use folder()");

@@ -269,7 +269,7 @@ Deno.test("input: with arktype, a tool gets dates and similar types as instances
     days: [day],
     set: new Set([1]),
   });
-  assertThrows(() => toStandardSchema(type({ a: "symbol" })), TypeError, "JSON cannot represent symbol");
+  assertThrows(() => toStandardSchema(type({ a: "symbol" })), TypeError, "JSON cannot represent the type symbol");
 });
 
 Deno.test("arktype: a date, a bigint, a set or a map is refused with a remedy, instead of being listed as {}", () => {
@@ -433,7 +433,10 @@ Deno.test("input: bounds and formats of other libraries are listed", async () =>
 
 Deno.test("input: a type that JSON cannot represent is refused with its path when the schema is created", () => {
   const wrong: readonly (readonly [() => unknown, string])[] = [
-    [() => toStandardSchema({ a: z.symbol() }), "JSON cannot represent symbol at a; use a string and transform it"],
+    [
+      () => toStandardSchema({ a: z.symbol() }),
+      "JSON cannot represent the type symbol at a; use a string and transform the string",
+    ],
     [() => toStandardSchema(z.object({ a: z.array(z.object({ b: z.instanceof(URL) })) })), "custom at a.[].b"],
     [() => toStandardSchema(z3.object({ a: z3.function() })), "function at a"],
     [() => toStandardSchema(v.object({ a: v.instance(URL) })), "instance at a"],

@@ -149,7 +149,7 @@ const MISTAKES: readonly (readonly [make: () => unknown, message: string])[] = [
       ],
       [
         () => createServer({ ...about, store: untyped(none) }),
-        "store is not a store; create a store with customStore()",
+        "store is not a store; create a store with a function from",
       ],
       [() => createServer({ ...about, auth: untyped(none) }), "auth"],
       [() => createServer({ ...about, limits: untyped(none) }), "Cannot set limits: limits is not an object"],

@@ -702,7 +702,7 @@ const MISTAKES: readonly (readonly [make: () => unknown, message: string])[] = [
   ],
   [
     () => group("g", [], { scopes: ["a"] } as Untyped),
-    'Cannot make group "g": unknown option scopes; give it to each handler of the group',
+    'Cannot make group "g": unknown option scopes; set it on each handler of the group',
   ],
   [() => mount([server], { auth } as Untyped), "Cannot mount: unknown option auth; give it to each server"],
   ...["authentication", "authenticate", "authorize", "authorization", "oauth", "authToken", "security"].map((name) =>

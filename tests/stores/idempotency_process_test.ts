@@ -55,7 +55,7 @@ Deno.test("after a process was killed, the outcome of a call is unknown, or the 
   const failing = assertRejects(
     () => client.callTool("once", { key: "a" }),
     McpError,
-    "is unknown, because its instance ended",
+    "is unknown, because the instance that ran the call ended",
   );
   child.kill("SIGKILL");
   const killed = performance.now();
@@ -68,7 +68,11 @@ Deno.test("after a process was killed, the outcome of a call is unknown, or the 
     const { structuredContent } = await client.callTool("count", { key });
     assertEquals(structuredContent, { count: key === "a" ? 1 : 2 });
   }
-  await assertRejects(() => client.callTool("once", { key: "a" }), McpError, "is unknown, because its instance ended");
+  await assertRejects(
+    () => client.callTool("once", { key: "a" }),
+    McpError,
+    "is unknown, because the instance that ran the call ended",
+  );
   assertEquals((await client.callTool("once", { key: "b" })).structuredContent, { count: 2 });
   await server.close();
   rmSync(folder, { recursive: true });

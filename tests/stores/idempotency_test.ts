@@ -149,7 +149,7 @@ Deno.test("after a crash, the outcome of a call is unknown and stays unknown", a
     assertEquals([error.code, error.data], [-31409, { idempotencyKey: "order 7", outcome: "unknown" }]);
     assertStringIncludes(
       error.message,
-      'the outcome of the call with the idempotency key "order 7" is unknown, because its instance ended',
+      'the outcome of the call with the idempotency key "order 7" is unknown, because the instance that ran the call ended',
     );
   }
   assert(performance.now() - since < 10_000);
@@ -236,7 +236,7 @@ Deno.test("while the store is unavailable, calls with a key fail, and other call
     assertEquals(error.code, -31503);
     assertStringIncludes(
       error.message,
-      "the store does not answer, so it is unknown whether the call has run; try again later",
+      "the store does not respond, so it is unknown whether the call has run; try again later",
     );
   }
   assertEquals(textOf(await client.callTool("free")), "free");
@@ -335,7 +335,7 @@ Deno.test("a result that is too large for the store is returned once, and the ca
   for (let i = 0; i < 2; i++) {
     const error = await fails(client.callTool("pay", { key: "a" }));
     assertEquals([error.code, error.data], [-31409, { idempotencyKey: "a", outcome: "done" }]);
-    assertStringIncludes(error.message, "its result was not kept, because a limit was reached");
+    assertStringIncludes(error.message, "the result was not kept, because a limit was reached");
   }
   assertEquals([runs, events], [1, ["refused"]]);
   await server.close();
@@ -472,7 +472,7 @@ Deno.test("while the handler of the first call continues, a repeated call gets t
   }
   const { error } = await call(b, false);
   assertEquals(error?.code, -32602);
-  assertStringIncludes(error?.message ?? "", "declare the extension, or use another key");
+  assertStringIncludes(error?.message ?? "", "declare the extension that adds this result type, or use another key");
   open();
   await until(async () => {
     const { result: again } = await call(b);

@@ -91,7 +91,7 @@ Deno.test("while the store is unavailable, a link works on its own instance, and
   assertStringIncludes(textOf({ content }), "Read the resource");
   const link = String(Object(content[1]).uri);
   assertEquals(await readAll(here, link), TEXT);
-  const error = await assertRejects(() => there.readResource(known), McpError, "the store does not answer");
+  const error = await assertRejects(() => there.readResource(known), McpError, "the store does not respond");
   assert(error.code === -31503, `${error.code}`);
   store.isLost = false;
   await until(async () => await readAll(there, known).catch(() => "") === TEXT, "the store is available again");

@@ -55,7 +55,7 @@ for (const era of ["modern", "legacy"] as const) {
     }
     // The other instance holds the key. This instance cannot read the key, so it does not run the call.
     assertEquals(textOf(await here.callTool("pay")), "paid 1");
-    const error = await assertRejects(() => there.callTool("pay"), McpError, "the store does not answer");
+    const error = await assertRejects(() => there.callTool("pay"), McpError, "the store does not respond");
     assertEquals([error.code, runs], [-31503, 1]);
     // The change reaches the clients of this instance.
     a.server.resourceUpdated("note://1");
@@ -69,7 +69,7 @@ for (const era of ["modern", "legacy"] as const) {
       try {
         return textOf(await there.callTool("pay")) === "paid 1";
       } catch (error) {
-        assertStringIncludes(`${error}`, "the store does not answer");
+        assertStringIncludes(`${error}`, "the store does not respond");
         return false;
       }
     }, "the store is available again");

@@ -29,7 +29,7 @@ const QUESTION: unique symbol = Symbol.for("mcp.question");
 export class QuestionError extends McpError {
   /** The client does not receive the message, because the server sends the questions instead. */
   constructor() {
-    super(INTERNAL_ERROR, "The client is being asked a question; the handler runs again when the client has answered");
+    super(INTERNAL_ERROR, "Cannot continue the handler: the client must answer a question first");
   }
 
   /** @ignore */

@@ -211,7 +211,7 @@ export function toSelectionKey(selected: Handler | HandlerSelector, registry: Re
   if (INTERNALS in selected) {
     // Reject an extension. A rule would have no effect, because an extension's methods have no `allow`.
     if (selected[INTERNALS].feature.name !== "extensions") return toName(selected);
-    throw refuse(`${toName(selected)}: it is an extension; add or remove the extension instead`);
+    throw refuse(`${toName(selected)}: add or remove the extension instead`);
   }
   const [[kind, name] = ["", ""], ...more] = Object.entries<unknown>(selected);
   if (!/^(tool|resource|prompt|group|tag)$/.test(kind) || more.length) {

@@ -496,7 +496,7 @@ for (const status of [301, 302, 303, 307, 308]) {
             if (!becomesGet) {
               assertMatch(
                 text,
-                /^Cannot follow the redirect of http:\S+ to http:\S+: the request must not be sent to another origin/,
+                /^Cannot follow the redirect from http:\S+ to http:\S+: only GET and HEAD requests can be redirected to another origin/,
               );
             }
             for (const { body, headers } of others) {

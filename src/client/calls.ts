@@ -255,8 +255,8 @@ class Requests {
     return this.#closing ??= this.#end();
   }
 
-  // Sends a list request. Returns `undefined` if the server has neither declared the feature nor implemented the
-  // method.
+  // Sends a list request. Returns `undefined` if the server does not implement the method, unless the server has
+  // declared the feature. Resource templates have no capability of their own.
   async #ask(method: string, params: Params, options?: RequestOptions): Promise<Result | undefined> {
     try {
       return await this.send(method, params, options);

@@ -180,7 +180,7 @@ async function discoverOld(options: DiscoveryOptions): Promise<Discovered> {
   return { resource: toCanonical(server), scopes: [], needsProof: false, authorizationServer, isGuess: !found };
 }
 
-/** Returns the URL without fragment, and for the path `/` without a trailing slash. */
+/** Returns the URL without its fragment. If the path is `/`, also removes the trailing slash. */
 function toCanonical(server: URL): string {
   const url = new URL(server);
   url.hash = "";

@@ -128,9 +128,9 @@ export interface Connection extends Client<TestRequestOptions>, TransportFacts {
   /** All notifications that the client has received so far. */
   readonly received: readonly Notification[];
   /**
-   * The messages so far. Messages that the client has sent begin with `→`, received messages with `←`. Over HTTP, the
-   * request line or status line and the headers precede each message. Names such as `<session 1>` replace values that
-   * differ from run to run, such as session ids and request states.
+   * All messages of the connection so far. Sent messages begin with `→`, and received messages begin with `←`. Over
+   * HTTP, the request line or status line and the headers precede each message. Names such as `<session 1>` replace
+   * values that differ from run to run, such as session ids and request states.
    */
   readonly transcript: readonly string[];
   /**

@@ -1,5 +1,6 @@
 /**
- * Runs a handler again after each question, like a server does for clients without a session.
+ * Runs a handler again after each question (an elicitation, sampling or roots request), like a server does for clients
+ * without a session.
  *
  * @see specification/2026-07-28/basic/patterns/mrtr
  * @module

@@ -92,7 +92,7 @@ interface Test<Input> {
   readonly options: TestTaskOptions;
 }
 
-/** A run of the handler that simulates a crash by stopping at a place. A place is a `once` value or a question. */
+/** A run of the handler that simulates a crash by stopping at a given place: a `once` value or a question. */
 class CrashingRun extends Rounds {
   /** The number of places that the run has reached. */
   places = 0;

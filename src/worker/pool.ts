@@ -202,7 +202,7 @@ class Thread {
 
   /** Runs a call. Rejects as soon as the call is cancelled, without waiting until the handler has stopped. */
   run(input: unknown, ctx: Context): Promise<unknown> {
-    // Since the pool chose the thread, the call may have been cancelled, or the thread may have crashed.
+    // Check whether the call was cancelled, or the thread has crashed, since the pool chose the thread.
     if (ctx.signal.aborted) return Promise.reject(ctx.signal.reason);
     if (this.#failure) return Promise.reject(this.#failure);
     this.#thread.keepAlive(true);
@@ -331,7 +331,7 @@ async function untilReleased(name: string): Promise<void> {
 
 const POLL_MS = 20;
 
-/** A call that a thread runs, on the server's side. */
+/** The server's side of a call that a thread runs. */
 class Job {
   readonly result = Promise.withResolvers<unknown>();
   /** Resolves when the thread no longer runs the call's handler. */

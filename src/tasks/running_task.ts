@@ -115,8 +115,8 @@ export class RunningTask {
       this.#begun.resolve();
     } catch (error) {
       this.#begun.reject(error);
-      // Unless the store has rejected the record, the record may have been written, or may still be written later. Mark
-      // the task as cancelled. Otherwise another process could run the task after this process has ended.
+      // Unless the store has rejected the record, mark the task as cancelled, because the record may have been written,
+      // or may still be written. Otherwise another process could run the task after this process has ended.
       if (!isFinal(error)) {
         this.#write(({ work: _, ...record }) => ({ ...record, status: "cancelled", by: null })).catch(() => {});
       }
@@ -220,7 +220,7 @@ export class RunningTask {
     this.#waiting.set(key, { question, answer });
     this.#asked.resolve();
     await this.#change((record) => withQuestion(record, key, { method, params }));
-    // An answer may have arrived while the question was being written.
+    // Deliver an answer that has arrived while the question was being written.
     await this.#deliver(this.record.work?.answers ?? {});
     return await promise;
   }
@@ -291,7 +291,7 @@ export class RunningTask {
     const write = async () => {
       const statusMessage = this.#message;
       this.#message = undefined;
-      // Drop a message that is too large for the store. Later messages are written.
+      // Drop a message that is too large for the store, and continue with later messages.
       await this.#change((record) => ({ ...record, statusMessage })).catch((error) => {
         if (!isFinal(error)) throw error;
       });

@@ -105,6 +105,7 @@ function findProblem(ms: unknown, min: number): string | undefined {
 }
 
 /**
- * A year minus a day. A store keeps values for at most a year, and keeps the record for a minute longer than `ttlMs`.
+ * Maximum of `ttlMs`: a year minus a day. Stores keep values for at most a year, and a record is kept for a minute
+ * longer than `ttlMs`.
  */
 const MAX_MS = 31_449_600_000;

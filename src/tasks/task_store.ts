@@ -121,7 +121,7 @@ export class TaskStore {
     }
   }
 
-  /** Writes the entry of a process. The entry expires after `ttlMs` milliseconds. */
+  /** Writes the entry of a process. The store keeps the entry for `ttlMs` milliseconds and a grace period. */
   async setCrew(crew: Crew, ttlMs: number): Promise<void> {
     const key = `i-${crew.prefix}`;
     await this.#store.set(key, await this.#seal(key, crew), { ttlMs: Math.min(ttlMs + GRACE_MS, MAX_TTL_MS) });

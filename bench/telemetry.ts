@@ -9,9 +9,9 @@
 //   bun --preload ./tests/support/bun_imports.ts bench/telemetry.ts sdk
 //
 // `sdk` uses the SDK with spans and metrics, and with exporters that discard all data. `api` uses no SDK. `none` uses
-// no telemetry in either server, and shows the noise of the machine. `least` creates the same span and the same
-// measurement without openTelemetry(), and sets no context for the handler. With a second argument `http`, the calls
-// are sent over HTTP, and the CPU time includes the client's CPU time.
+// no telemetry in either server, and shows the noise of the machine. `least` creates a span and a measurement as
+// openTelemetry() does, but without openTelemetry(), and sets no context for the handler. With a second argument
+// `http`, the calls are sent over HTTP, and the CPU time includes the client's CPU time.
 import { context, metrics, propagation, type Span, SpanKind, trace } from "@opentelemetry/api";
 import { AsyncLocalStorageContextManager } from "@opentelemetry/context-async-hooks";
 import { W3CTraceContextPropagator } from "@opentelemetry/core";

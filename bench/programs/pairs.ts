@@ -178,7 +178,7 @@ function toMiddle(values: readonly number[]): number {
 async function takeTurns(turns: number): Promise<number[]> {
   const micros: number[][] = drives.map(() => []);
   for (let turn = 0; turn < turns; turn++) {
-    // Alternate the order, so that each copy goes first equally often.
+    // Alternate the order, so that each copy goes first in half of the turns.
     for (const i of turn % 2 ? [1, 0] : [0, 1]) micros[i].push(await drives[i]() / calls);
   }
   return micros.map(toMiddle);

@@ -29,7 +29,7 @@ export default createServer({
   handlers: [ticket, list, open, close, report, tasks()],
   use: [audit({ write: (record) => console.log(JSON.stringify(record)) })],
   observer: [openTelemetry(), metrics, jsonLog()],
-  // Processes stay ready while the store fails. The store fails for all processes, so the load balancer has no better
-  // process.
+  // Stay ready while the store fails, because the store fails for all processes, and the load balancer could not choose
+  // a better process.
   routes: [health({ store: "optional" }), metrics],
 });

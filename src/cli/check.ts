@@ -20,7 +20,7 @@ import { CliError, UsageError } from "./cli_error.ts";
 
 export const check: Command = {
   name: "check",
-  summary: "Check a server's names, descriptions and schemas, and estimate the tokens that its tools use",
+  summary: "Check a server's names, descriptions and schemas, and estimate its token cost",
   usage: ["check [OPTIONS] [TARGET]"],
   description: [
     "TARGET is a file that exports a server, a config file or a folder. Defaults to ./mcp.jsonc, else ./server.ts, " +

@@ -56,8 +56,8 @@ export class ImportGraph {
 type ResolveImport = (file: string, importer: string) => number;
 
 /**
- * Calls `resolve` for each later import of a local file, with the URLs of both files. For each new version above 0, the
- * runtime loads the file again.
+ * Calls `resolve` for each later import of a local file, with the URLs of the imported file and of its importer. For
+ * each new version above 0, the runtime loads the file again.
  */
 function onImport(resolve: ResolveImport): void {
   if (bun) return onBunImport(bun, resolve);

@@ -144,7 +144,7 @@ async function toServer(target: string, found: unknown): Promise<Server> {
   return await withAction(`Cannot serve ${target}`, () => createServer({ name, version: "0.0.0", handlers }));
 }
 
-/** A running server, and the reloaded server whose handlers it gets. */
+/** A running server, and a newly loaded server whose handlers replace the handlers of the running server. */
 interface ReloadedServer {
   readonly running: Server;
   readonly next: Server;

@@ -49,7 +49,7 @@ export const files = {
     const { lstat, chown, rename, unlink } = await load();
     const target = await files.resolve(path) ?? path;
     const before = await lstat(target).catch(ignoreNotFound);
-    // Create the temporary file in the same folder, because a rename is atomic only within a file system.
+    // Create the temporary file in the file's own folder, because a rename is atomic only within a file system.
     const temporary = `${toFolder(target)}/.${toBaseName(target)}.${crypto.randomUUID()}.tmp`;
     try {
       await files.create(temporary, content, before ? before.mode & PERMISSION_BITS : PRIVATE_MODE);

@@ -139,7 +139,7 @@ for (const { name, program } of runtimes) {
       tool({ name: "broken", run: () => ({ content: [], isError: true }) }),
     ];
     await using server = serve(createServer({ name: "s", version: "1.0.0", handlers }).fetch);
-    const warning = /^The schema has no argument c, so the server may ignore it\.\n$/;
+    const warning = /^The schema has no argument c, so the server may ignore this argument\.\n$/;
     const cases: readonly (readonly [words: readonly string[], expected: readonly [number, string, RegExp]])[] = [
       [["ignore", "a=1", "c=4"], [0, '{"a":1}\n', warning]],
       [["ignore", '{"a":1,"c":4}'], [0, '{"a":1}\n', warning]],

@@ -400,7 +400,7 @@ const broken: readonly Broken[] = [
       /^problem: lists: tool "a": it is listed twice$/,
       /^problem: lists: tool "b": it has no inputSchema$/,
       /^problem: lists: tool "c": the type of its inputSchema is "array", not "object"$/,
-      /^problem: lists: tool e: it has no description, so a model cannot know when to call it$/,
+      /^problem: lists: tool e: it has no description, so a model cannot know when to call the tool$/,
     ],
   },
   {

@@ -81,7 +81,7 @@ for (const { name, program } of runtimes) {
         await running.waitFor(/Cannot serve other calls while tools\/call "named" blocks the event loop for \d+ ms/);
         await client.callTool("later");
         const [warning] = await running.waitFor(/Cannot serve calls: code blocked the event loop for \d+ ms.*/);
-        assertMatch(warning, /such as a handler after its first await/);
+        assertMatch(warning, /perhaps a handler after its first await/);
         assertNotMatch(warning, /named|later/);
       });
     },

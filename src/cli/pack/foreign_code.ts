@@ -9,7 +9,7 @@ import type { Params } from "../../client/client.ts";
 import { isObject } from "../../kit/json.ts";
 import { GLOBAL_NAMES } from "../runtime_globals.ts";
 
-/** A place in a file of the author. `line` and `column` start at 1. */
+/** A place in one of the author's files. `line` and `column` start at 1. */
 export interface Place {
   readonly file: string;
   readonly line: number;

@@ -108,8 +108,8 @@ export interface LauncherParts {
 /** Returns the module that starts a packed server. The module runs before the author's code. */
 export function toLauncher({ name, settings, file, library, stdio }: LauncherParts): string {
   const required = settings.filter(({ preset }) => preset === undefined).map((each) => each.name);
-  // Treat an empty value and the reference itself as missing, because clients pass such values for a setting without a
-  // value.
+  // Treat an empty value and an unexpanded `${user_config.…}` reference as missing, because clients pass such values
+  // for a setting without a value.
   return `import { serveStdio } from ${JSON.stringify(stdio)};
 import { createServer } from ${JSON.stringify(library)};
 for (const name of ${JSON.stringify(settings.map((each) => each.name))}) {

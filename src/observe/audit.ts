@@ -142,9 +142,10 @@ class AuditLog {
 
   /** Writes the intent of a call. Returns the fields for the outcome of the call. */
   async begin(call: Context): Promise<AuditSubject> {
-    const { id, time, method, principal } = toSubject(call);
+    const subject = toSubject(call);
+    let intent: AuditIntent | undefined;
     try {
-      const intent = this.#redact(toIntent(call, { id, time, method, principal }));
+      intent = this.#redact(toIntent(call, subject));
       await this.#options.write(intent);
       this.#isFailing = false;
       return intent;
@@ -152,9 +153,11 @@ class AuditLog {
       if (this.#options.onError !== "continue") {
         throw new Error("Cannot run the call: its audit record could not be written", { cause: error });
       }
-      this.#print("intent", id, error);
-      // Omit the subject, because `redact` might have removed it.
-      return { id, time, method, principal };
+      this.#print("intent", subject.id, error);
+      if (intent) return intent;
+      // `redact` has failed, so omit the fields that it might have removed.
+      const { id, time, method } = subject;
+      return { id, time, method };
     }
   }
 

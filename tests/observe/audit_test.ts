@@ -3,6 +3,7 @@
 import { assert, assertEquals, assertRejects, assertThrows } from "@std/assert";
 import { createServer, McpError, prompt, resource, tool, ToolError } from "../../mod.ts";
 import { audit, type AuditOptions, type AuditRecord } from "../../src/observe/observe.ts";
+import { connectTest } from "../../src/testing/testing.ts";
 import { behaviour } from "../support/behaviour.ts";
 import { ask } from "../support/requests.ts";
 
@@ -97,6 +98,39 @@ behaviour("if redact makes an intent invalid, the intent is not written and the 
     assertEquals([ran.length, records.length, takeFaults().length], [before, 0, 1]);
   }
 });
+
+behaviour(
+  "with continue, the outcome has the redacted fields if only the write failed, and no such field if redact failed",
+  async (connect) => {
+    const { error } = console;
+    console.error = () => {};
+    try {
+      let fails: "redact" | "write" = "write";
+      const outcomes: AuditRecord[] = [];
+      const use = audit({
+        onError: "continue",
+        redact(intent) {
+          if (fails === "redact") throw new Error("no rule");
+          return { ...intent, principal: "somebody", subject: "something", arguments: undefined };
+        },
+        write(record) {
+          if (record.phase === "outcome") outcomes.push(record);
+          else throw new Error("the disk is full");
+        },
+      });
+      const { client } = await connect({ handlers, use: [use] });
+      await client.callTool("pay", { to: "Ada" });
+      fails = "redact";
+      await client.callTool("pay", { to: "Ada" });
+      assertEquals(outcomes.map(({ principal, subject }) => [principal, subject]), [
+        ["somebody", "something"],
+        [undefined, undefined],
+      ]);
+    } finally {
+      console.error = error;
+    }
+  },
+);
 
 behaviour("with continue, calls run despite failed writes, and only the first error is printed", async (connect) => {
   const printed: string[] = [];

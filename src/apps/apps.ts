@@ -38,9 +38,9 @@ import { type AppMetadata, findOriginProblem, toMetadata } from "./metadata.ts";
 
 export type { AppCsp, AppMetadata, AppPermissions } from "./metadata.ts";
 
-/** Options of {@linkcode app}. `uri` is required, and either `html` or `file`. */
+/** Options of {@linkcode app}. Requires `uri`, and either `html` or `file`. */
 export interface AppOptions extends AppMetadata {
-  /** The app's URI. It must begin with `ui://`, such as `ui://chart`. */
+  /** The app's URI, which must begin with `ui://`, such as `ui://chart`. */
   readonly uri: `ui://${string}`;
   /**
    * The HTML document, with inline scripts and styles. The document cannot load files from the server, because the host
@@ -148,9 +148,13 @@ export function app(options: AppOptions): App {
   const refuse = (state: string) => new TypeError(`Cannot make ${place}: ${state}`);
   const problem = findUriProblem(uri);
   if (problem !== undefined) throw refuse(`its uri ${problem}`);
-  if ((html === undefined) === (file === undefined)) throw refuse("it has both html and file, or neither; use one of the two options");
+  if ((html === undefined) === (file === undefined)) {
+    throw refuse("it has both html and file, or neither; use one of the two options");
+  }
   const source = file === undefined ? html : readFile(file, refuse);
-  if (typeof source !== "string" || !source.trim()) throw refuse("the document is not a string, or is empty; pass HTML as a string");
+  if (typeof source !== "string" || !source.trim()) {
+    throw refuse("the document is not a string, or is empty; pass HTML as a string");
+  }
   const loaded = findLoaded(source);
   if (loaded !== undefined) {
     throw refuse(
@@ -191,8 +195,8 @@ export function ui(app: App, options: UiOptions = {}): Attribute {
 }
 
 /**
- * Tests whether the client that made the call can show apps. If not, return the app's information as text. Clients
- * report this capability themselves, so never use the result to authorize a call.
+ * Tests whether the client that made the call can show apps. If the client cannot show apps, return the app's
+ * information as text. Clients report this capability themselves, so never use the result to authorize a call.
  *
  * @throws {TypeError} if `app` was not created by {@linkcode app}.
  */

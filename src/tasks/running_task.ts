@@ -161,8 +161,8 @@ export class RunningTask {
       const waiting = this.#waiting.get(key);
       if (waiting && await waiting.question.check(value) === undefined) valid.push([key, value]);
     }
-    // Remove these questions before the write, so that further answers to these questions are ignored, because the
-    // handler must receive the stored answer.
+    // Remove these questions before the write. Otherwise, the handler could receive a further answer instead of the
+    // stored answer.
     const taken = valid.flatMap(([key, value]) => {
       const waiting = this.#waiting.get(key);
       return waiting && this.#waiting.delete(key) ? [{ key, value, waiting }] : [];

@@ -34,8 +34,8 @@ export interface TaskOptions {
    */
   readonly version?: string;
   /**
-   * Whether clients must declare the extension. Otherwise calls fail with code -32021, or in a session return a result
-   * with `isError`. Defaults to `false`: for clients without the extension, the handler runs as part of the call.
+   * Whether calls from clients that do not declare the extension fail: with code -32021, or in a session with an
+   * `isError` result. Defaults to `false`: for such clients, the handler runs as part of the call.
    */
   readonly required?: boolean;
 }

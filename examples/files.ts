@@ -1,4 +1,4 @@
-// Serves the text files below one folder. An input guard rejects paths outside of the folder. An output guard masks
+// Serves the text files below one folder. An input guard rejects paths outside of the folder. An output guard masks API
 // keys in the results. To serve another folder, set FOLDER: FOLDER=/srv/docs deno run -A mod.ts examples/files.ts
 import { readdir, readFile, realpath } from "node:fs/promises";
 import { isAbsolute, relative, resolve } from "node:path";
@@ -22,7 +22,7 @@ const insideRoot: InputGuard<{ path: string }> = async ({ path }) => {
 
 const KEY = /\b(sk|ghp|xoxb)[-_][\w-]{8,}/g;
 
-/** Masks the keys in all strings of a value. */
+/** Masks API keys in all strings of a value. */
 function hideKeys(value: unknown): unknown {
   if (typeof value === "string") return value.replace(KEY, "[hidden]");
   if (Array.isArray(value)) return value.map(hideKeys);

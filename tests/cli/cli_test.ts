@@ -256,7 +256,7 @@ for (const { name, program, file } of runtimes) {
       },
       {
         words: ["strange.ts"],
-        expected: /^Cannot serve strange\.ts: Cannot add a handler: it was not created by tool\(\)/,
+        expected: /^Cannot serve strange\.ts: Cannot add a handler: it was not created by a function such as tool\(\)/,
       },
       {
         words: ["syntax.ts"],

@@ -720,29 +720,32 @@ testProcesses("Deno: the error for a permission that a config file lacks names t
   });
 });
 
-testProcesses("on Bun, install writes no permission flags, and prints that Bun has no permissions", async () => {
-  await withFiles({ "s.ts": hi }, async (cwd) => {
-    const { code, stdout, stderr } = await run([
-      "bun",
-      `${root}mod.ts`,
-      "install",
-      "s.ts",
-      "--client",
-      "vscode",
-      "--dry-run",
-    ], { cwd });
-    assertEquals(code, 0, stderr);
-    assertEquals(JSON.parse(stdout).servers.s, {
-      type: "stdio",
-      command: "bun",
-      args: [`${root}mod.ts`, `${cwd}/s.ts`],
+testProcesses(
+  "on Bun, install writes no permission flags, and prints that Bun does not restrict permissions",
+  async () => {
+    await withFiles({ "s.ts": hi }, async (cwd) => {
+      const { code, stdout, stderr } = await run([
+        "bun",
+        `${root}mod.ts`,
+        "install",
+        "s.ts",
+        "--client",
+        "vscode",
+        "--dry-run",
+      ], { cwd });
+      assertEquals(code, 0, stderr);
+      assertEquals(JSON.parse(stdout).servers.s, {
+        type: "stdio",
+        command: "bun",
+        args: [`${root}mod.ts`, `${cwd}/s.ts`],
+      });
+      assertStringIncludes(
+        stderr,
+        "This runtime does not restrict permissions, so the server can do whatever you can do.",
+      );
     });
-    assertStringIncludes(
-      stderr,
-      "This runtime does not restrict permissions, so the server can do whatever you can do.",
-    );
-  });
-});
+  },
+);
 
 testProcesses("install rejects a path with a comma, because commas separate the values of a flag", async () => {
   await withFiles({ "a,b/mcp.jsonc": config, "a,b/c.md": "" }, async (cwd) => {

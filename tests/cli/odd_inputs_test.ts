@@ -68,11 +68,11 @@ const refused: readonly (readonly [words: readonly string[], message: RegExp])[]
   [["install", "mcp.jsonc", "--client", "cursor", "--", "x"], /^Cannot use -- x: install takes no arguments/],
   [
     ["install", "s.ts", "--client", "cursor", "--allow-all", "--allow-none"],
-    /^Cannot use --allow-all with --allow-none: the options contradict each other; remove one\n/,
+    /^Cannot use --allow-all with --allow-none: the options contradict each other; remove one of the two\n/,
   ],
   [
     ["install", "s.ts", "--client", "cursor", "--allow-none", "--allow-net", "x"],
-    /^Cannot use --allow-none with --allow-net: the options contradict each other; remove one\n/,
+    /^Cannot use --allow-none with --allow-net: the options contradict each other; remove one of the two\n/,
   ],
   [
     ["install", "mcp.jsonc", "--client", "goose", "--no-check", "--file", "bad.yaml"],
@@ -121,7 +121,7 @@ for (const { name, program } of runtimes) {
       assertEquals([called.code, called.stdout], [0, '{"tenant":"acme","area":"eu"}\n'], called.stderr);
       const twice = await run([...program, ...words, "--param", "area=us"], { cwd });
       assertEquals(twice.code, 2);
-      assertMatch(twice.stderr, /^Cannot read --param area=us: area is given twice; remove one\n/);
+      assertMatch(twice.stderr, /^Cannot read --param area=us: area is given twice; remove one of the two options\n/);
     });
   });
 

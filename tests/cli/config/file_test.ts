@@ -250,7 +250,7 @@ for (
     {
       title: "unclosed braces",
       file: { resources: [{ glob: "*.{md" }] },
-      message: "resources[0]: the braces of *.{md do not match",
+      message: "resources[0]: the braces of *.{md are nested or unbalanced",
     },
     {
       title: "too many braces",

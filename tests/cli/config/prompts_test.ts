@@ -172,9 +172,12 @@ for (
     },
     {
       text: "---\narguments: a\n---\n",
-      message: "2: arguments is not a list of names; write [first, second], or one line for each",
+      message: "2: arguments is not a list of names; write [first, second], or one line for each argument",
     },
-    { text: "---\narguments:\n  a: [b]\n---\n", message: "3: a is a list; write a: description, or a map" },
+    {
+      text: "---\narguments:\n  a: [b]\n---\n",
+      message: "3: the argument a is a list; write a: description, or a map",
+    },
     {
       text: "---\narguments:\n  a:\n    must: true\n---\n",
       message: "4: unknown key must; the keys of an argument are description, required, values",

@@ -131,7 +131,7 @@ const MISTAKES: readonly (readonly [make: () => unknown, message: string])[] = [
       createServer({ ...about, auth: { authenticate: () => undefined, credentials: { headers: untyped("x-key") } } }),
     'auth.credentials.headers is "x-key"; it must be a list of strings',
   ],
-  [() => quota({ rate: untyped({ calls: "5", perMs: 5 }) }), "rate.calls is 5; it must be a number"],
+  [() => quota({ rate: untyped({ calls: "5", perMs: 5 }) }), 'rate.calls is "5"; it must be a number'],
   ...[null, false, 0, ""].flatMap((none) => {
     const route = { name: "a", path: "/t/:tenant/mcp", version: "1.0.0", params: untyped(none) };
     const method = { "a/b": { params: untyped(none), run: () => ({}) } };

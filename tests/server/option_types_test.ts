@@ -189,7 +189,7 @@ const MISTAKES: readonly (readonly [make: () => unknown, message: string])[] = [
       `${JSON.stringify(wrong)} is not a method; use names such as tools/call`,
     ] as const
   ),
-  [() => group("g", untyped(undefined)), "its handlers must be a list"],
+  [() => group("g", untyped(undefined)), "handlers must be a list; write it in brackets"],
   [
     () => createServer(about).handlers.enable({ tag: "admin" }, untyped(null)),
     "callers is not a function; omit callers to select all callers",

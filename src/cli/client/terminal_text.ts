@@ -6,7 +6,8 @@
 import { toPrintable } from "../../kit/printable.ts";
 
 // Matches the escape sequences of styles such as colors. Styles are removed instead of escaped, because many programs
-// write styles, and the text is complete without styles. deno-lint-ignore no-control-regex
+// write styles, and the text is complete without styles.
+// deno-lint-ignore no-control-regex
 const STYLES = /(?:\x1b\[|\x9b)[\d;:]*m/g;
 
 /** Removes styles, and escapes everything else that a terminal would interpret. */

@@ -240,7 +240,7 @@ for (const { name, program } of runtimes) {
           [["call", "good.ts", "hi", "--timeout", "1", "--timeout", "2"], /^Cannot use --timeout twice/],
           [
             ["call", "good.ts", "hi", "--answer", "accept", "--answer", "decline"],
-            /^Cannot answer accept and decline: /,
+            /^Cannot answer both accept and decline: /,
           ],
           [
             ["call", "good.ts", "hi", "--root", "gone"],

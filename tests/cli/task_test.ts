@@ -187,7 +187,7 @@ for (const { name, program } of runtimes) {
     });
     for (const { code, stderr } of [action, id, extra]) {
       assertEquals(code, 2);
-      assertMatch(stderr, /^Cannot (use|get) /);
+      assertMatch(stderr, /^Cannot (run|get) /);
     }
     assert(action.stderr.includes("task wait"));
     await server.close();

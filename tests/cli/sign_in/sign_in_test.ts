@@ -172,11 +172,11 @@ testProcesses("sign-in options that contradict each other are refused", async ()
       [["login", url, "--redirect-port", "0"], "is not a port"],
       [["login", url, "--client-env", "A"], "add --client-id ID"],
       [["login", url, "--issuer", "https://login.example.com"], "add --client-id ID"],
-      [["login", url, "--client-id", "a", "--client-env", "HOME"], "add --issuer URL"],
+      [["login", url, "--client-id", "a", "--client-env", "HOME"], "add --issuer with the URL"],
       [["login", url, "--client-id", "a", "--issuer", "login"], "it is not a URL"],
       [["login", url, "--client-id", "a", "--issuer", url, "--client-env", "NOT_SET"], "no such variable"],
       [["call", url, "--client-metadata", "http://a.example/b"], "is not an https URL"],
-      [["logout", "--all", url], "remove one of them"],
+      [["logout", "--all", url], "remove the URL or --all"],
       [["token"], "no URL is given"],
     ] as const
   ) {

@@ -19,7 +19,6 @@ import { toText } from "./bytes.ts";
 import { Catalog, type Child, type Snapshot } from "./catalog.ts";
 import { SkillFolder } from "./skill_folder.ts";
 import { toMediaType } from "./media_types.ts";
-import { showValue } from "../kit/shown_value.ts";
 
 /** Options of {@linkcode skills}. Only `dir` is required. */
 export interface SkillsOptions {
@@ -41,7 +40,9 @@ const OPTIONS: KnownOptions<keyof SkillsOptions> = {
       findProblem: (ms) =>
         Number.isSafeInteger(ms) && Number(ms) >= 0
           ? undefined
-          : `is ${showValue(ms)}; use a whole number of milliseconds, 0 or more`,
+          : `is ${
+            typeof ms === "string" ? JSON.stringify(ms) : String(ms)
+          }; use a whole number of milliseconds, 0 or more`,
     },
     cacheScope: ["public", "private"],
   },

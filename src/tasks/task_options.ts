@@ -4,7 +4,6 @@
  * @module
  */
 import { checkOptions, type KnownOptions } from "../core/call/known_options.ts";
-import { showValue } from "../kit/shown_value.ts";
 
 /** Options of `task()`. */
 export interface TaskOptions {
@@ -101,7 +100,9 @@ function readResume(resume: boolean | ResumeOptions): Required<ResumeOptions> | 
 
 function findProblem(ms: unknown, min: number): string | undefined {
   if (Number.isSafeInteger(ms) && Number(ms) >= min && Number(ms) <= MAX_MS) return;
-  return `is ${showValue(ms)}; it must be a whole number of milliseconds from ${min} to ${MAX_MS}`;
+  return `is ${
+    typeof ms === "string" ? JSON.stringify(ms) : ms
+  }; it must be a whole number of milliseconds from ${min} to ${MAX_MS}`;
 }
 
 /**

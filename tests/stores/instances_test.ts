@@ -764,7 +764,7 @@ Deno.test("a store that another process can reach requires a secret", () => {
   const store = customStore(() => Promise.reject(new Error("it connects")));
   assertThrows(() => createServer({ ...options, store }), TypeError, "has no secret");
   createServer({ ...options, store: memoryStore() });
-  assertThrows(() => createServer({ ...options, store: Object({ get() {} }) }), TypeError, "customStore()");
+  assertThrows(() => createServer({ ...options, store: Object({ get() {} }) }), TypeError, "store is not a store");
 });
 
 Deno.test("a store connects once, when it is first used, and closes with the last server", async () => {

@@ -346,14 +346,18 @@ Deno.test("limits that cannot be shared are refused when the server is created",
     TypeError,
     "limits.perTenant.shared requires a store; set store too",
   );
-  assertThrows(start({ shared: true }, { store }), TypeError, "no limit per tenant is set; set running or bytes too");
+  assertThrows(
+    start({ shared: true }, { store }),
+    TypeError,
+    "the limits per tenant are Infinity; set limits.perTenant.running or limits.perTenant.bytes too",
+  );
   for (const shared of ["true", 1, 0, null]) {
     assertThrows(start({ running: 1, shared }, { store }), TypeError, "it must be true or false");
   }
   for (const [name, value] of Object.entries({ running: true, bytes: false })) {
     assertThrows(start({ [name]: value }, { store }), TypeError, "it must be a number above 0");
   }
-  assertThrows(start({ running: 1 }, { path: "/mcp" }), TypeError, "require path parameters, but the path is /mcp");
+  assertThrows(start({ running: 1 }, { path: "/mcp" }), TypeError, "require path parameters; use a path such as");
   start({ running: 1, shared: false })();
 });
 

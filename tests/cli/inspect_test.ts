@@ -116,7 +116,7 @@ for (const { name, program } of runtimes) {
         [["--", "yes"], /\nCannot use yes: its output is not MCP\n/],
         [
           ["--timeout", "0.2", "--", "sleep", "60"],
-          /^Cannot use sleep 60: .* in 200 ms; allow more time with --timeout\n/,
+          /^Cannot use sleep 60: .* within 200 ms; allow more time with --timeout\n/,
         ],
         [["localhost:1/mcp"], /^Cannot inspect localhost:1\/mcp: it has no scheme; write http:\/\/ before it\n/],
       ];

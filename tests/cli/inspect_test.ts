@@ -113,7 +113,7 @@ for (const { name, program } of runtimes) {
       const cases: readonly (readonly [words: readonly string[], told: RegExp])[] = [
         [["--", "no-such-program"], /^Cannot start no-such-program: /],
         [["--", "sh", "-c", "exit 3"], /^Cannot use sh -c 'exit 3': .* ended with code 3; /],
-        [["--", "yes"], /\nCannot use yes: its output is not MCP\n/],
+        [["--", "yes"], /\nCannot use yes: its output is not MCP; check the command\n/],
         [
           ["--timeout", "0.2", "--", "sleep", "60"],
           /^Cannot use sleep 60: .* within 200 ms; allow more time with --timeout\n/,

@@ -22,8 +22,7 @@ export const bridge: Command = {
   usage: ["bridge [OPTIONS] URL"],
   description: [
     "The command passes on all messages unchanged, in both directions and in every protocol revision. The client " +
-      "starts " +
-    "the command as a server over stdio; mcp install adds the command to the client's configuration.",
+    "starts the command as a server over stdio; mcp install adds the command to the client's configuration.",
     "If the server requires a sign-in, the command opens the browser. If no browser is available, run mcp login first.",
   ],
   options: { header: SERVER_OPTIONS.header, ...SIGN_IN_OPTIONS },

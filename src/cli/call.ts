@@ -33,13 +33,14 @@ export const call: Command = {
     SERVER_DESCRIPTION,
     ARGUMENTS_DESCRIPTION,
     "If the server runs the call as a task, the command shows the task's status and waits for the result. Ctrl-C " +
-      "cancels the task.",
+    "cancels the task.",
     ELICITATION_DESCRIPTION,
   ],
   options: {
     ...INTERACTIVE_OPTIONS,
     task: {
-      text: "If the server runs the call as a task, print the id of the task and do not wait for the result; see the task command",
+      text:
+        "If the server runs the call as a task, print the id of the task and do not wait for the result; see the task command",
     },
   },
   operands: "files",

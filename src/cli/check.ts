@@ -27,8 +27,10 @@ export const check: Command = {
     "else a demonstration server. The command estimates how many tokens the tools add to the context of a model.",
   ],
   options: {
-    "max-tokens": { value: "NUMBER", text: "Report an error if the tools take more than this number of tokens " +
-      "(default: 20000)" },
+    "max-tokens": {
+      value: "NUMBER",
+      text: "Report an error if the tools take more than this number of tokens (default: 20000)",
+    },
     strict: { text: "Exit with code 1 for warnings too" },
     json: { text: "Print one JSON document" },
     ...ENDPOINT_OPTIONS,

@@ -15,9 +15,8 @@ export function createCompletions(loadCommands: () => Promise<readonly Command[]
     summary: "Print a completion script for a shell",
     usage: ["completions [OPTIONS] bash|zsh|fish"],
     description: [
-      "With the script, the shell completes commands, options, values and files. A shell completes a program by name, so " +
-        "install the " +
-      "program first: deno install -g -A -n mcp jsr:" + NAME,
+      "With the script, the shell completes commands, options, values and files. A shell completes a program by " +
+      "name, so install the program first: deno install -g -A -n mcp jsr:" + NAME,
     ],
     options: { name: { value: "NAME", text: "Name that the program is installed under (default: mcp)" } },
     operands: Object.keys(shells),
@@ -36,7 +35,9 @@ function printScript(args: Args, commands: readonly Command[]): void {
   const names = Object.keys(shells).join(", ");
   if (shell === undefined) throw new UsageError(`Cannot print completions: no shell is named; write one of ${names}`);
   if (extra !== undefined) {
-    throw new UsageError(`Cannot print completions for ${shell} and ${extra}: the command takes one shell; remove one of the two`);
+    throw new UsageError(
+      `Cannot print completions for ${shell} and ${extra}: the command takes one shell; remove one of the two`,
+    );
   }
   const toScript = Object.entries(shells).find(([each]) => each === shell)?.[1];
   if (!toScript) {

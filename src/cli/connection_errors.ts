@@ -20,8 +20,10 @@ export function explainConnectionError(error: unknown, url: string): ConnectionP
   const text = mapError(error);
   const explain = (state: string, remedy: string) => ({ state, remedy });
   if (/dns error|ENOTFOUND|EAI_AGAIN|getaddrinfo|lookup address/i.test(text)) {
-    return explain(`the host name ${hostname} has no ` +
-      "address", "check the spelling of the host name, and that this machine is online");
+    return explain(
+      `the host name ${hostname} has no address`,
+      "check the spelling of the host name, and that this machine is online",
+    );
   }
   if (/NotCapable|Requires net access/i.test(text)) {
     return explain(`this program has no network permission: ${text}`, `run the program with --allow-net=${host}`);

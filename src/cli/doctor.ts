@@ -58,8 +58,10 @@ export const doctor: Command = {
     "doctor http://127.0.0.1:3000/mcp --origin http://localhost:6274 --json",
     "doctor server.ts --store",
   ],
-  exitCodes: { 1: "The command found problems", 130: "The user pressed Ctrl-C; the command has printed the results up " +
-    "to then" },
+  exitCodes: {
+    1: "The command found problems",
+    130: "The user pressed Ctrl-C; the command has printed the results up to then",
+  },
   run: diagnose,
 };
 
@@ -117,7 +119,9 @@ async function findToken(
     await (await connect(url, { auth, headers, signal, onWarning: () => {} })).close();
     const token = await auth.token({ url, method: "POST" });
     if (typeof token !== "object") return token;
-    reportLine("Your token is bound to a key, which doctor cannot use, so it examines only the parts that require no token.");
+    reportLine(
+      "Your token is bound to a key, which doctor cannot use, so it examines only the parts that require no token.",
+    );
   } catch (error) {
     // Print only errors about the sign-in, because the examination reports all other problems of the server.
     const isAboutSignIn = error instanceof CliError || error instanceof Error && error.name === "SignInError";
@@ -206,8 +210,9 @@ function toExitCode(findings: readonly Finding[], { code }: Stop): number {
 
 function refuseUrl(url: string | undefined): UsageError {
   const action = `Cannot examine ${url || "a server"}`;
-  if (!url) return new UsageError(`${action}: no URL is named; write the server's URL, such as ` +
-    "http://127.0.0.1:3000/mcp");
+  if (!url) {
+    return new UsageError(`${action}: no URL is named; write the server's URL, such as http://127.0.0.1:3000/mcp`);
+  }
   if (/^[\w.-]+:\d+(\/|$)/.test(url)) return new UsageError(`${action}: it has no scheme; write http:// before it`);
   if (/\.([cm]?[jt]s|jsonc?)$/i.test(url)) {
     return new UsageError(

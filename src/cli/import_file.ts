@@ -35,8 +35,9 @@ export async function importFile<T>(
   // for each other.
   const stopNotice = platform.startBackgroundTimer(() => {
     console.error(
-      toPrintable(`Waiting for ${target}: it has not finished loading; check the top-level await expressions in the ` +
-        "file"),
+      toPrintable(
+        `Waiting for ${target}: it has not finished loading; check the top-level await expressions in the file`,
+      ),
     );
   }, NOTICE_MS);
   try {

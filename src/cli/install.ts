@@ -43,8 +43,11 @@ const permissionOptions: Options = {
   },
   "allow-env": { value: "NAMES", isRepeatable: true, text: "Environment variables that the server may read" },
   "allow-run": { value: "PROGRAMS", isRepeatable: true, text: "Programs that the server may run" },
-  "allow-sys": { value: "NAMES", isRepeatable: true, text: "System information that the server may read, such as " +
-    "hostname" },
+  "allow-sys": {
+    value: "NAMES",
+    isRepeatable: true,
+    text: "System information that the server may read, such as hostname",
+  },
   "allow-none": { text: "Grant no permissions except to read the server's file and the files that this file imports" },
   "allow-all": { text: "Grant all permissions; also -A" },
 };
@@ -56,32 +59,37 @@ export const install: Command = {
   description: [
     "TARGET is a file that exports a server, a config file, a folder, or the URL of a running server.",
     "The command starts the server as the client will, or connects to the URL, and lists the tools. Then it writes " +
-      "the " +
-    "client's configuration file, and keeps a backup of the previous version.",
+    "the client's configuration file, and keeps a backup of the previous version.",
     "On Deno, the entry grants only the permissions that a config file or a folder needs. For a file that exports a " +
     "server, set the permissions with the --allow options. Separate values by commas, or repeat the option.",
   ],
   options: {
     client: { value: "NAME", text: `Client to configure: ${clientNames.join(", ")}`, completion: clientNames },
-    name: { value: "NAME", text: "Name of the entry in the configuration file (default: the name that the server " +
-      "reports)" },
+    name: {
+      value: "NAME",
+      text: "Name of the entry in the configuration file (default: the name that the server reports)",
+    },
     env: {
       value: "NAMES",
       isRepeatable: true,
       text:
         "Environment variables to pass to the server; a project's configuration file gets references, a user's file " +
-          "gets values",
+        "gets values",
     },
     header: {
       value: "NAME=VALUE",
       isRepeatable: true,
       text: "HTTP header to send with every request to a URL; ${NAME} is an environment variable; may be repeated",
     },
-    bridge: { text: "For a URL, write an entry that starts the bridge command, for clients that cannot sign in to " +
-      "the server" },
+    bridge: {
+      text: "For a URL, write an entry that starts the bridge command, for clients that cannot sign in to the server",
+    },
     force: { text: "Replace an existing entry; requires --name" },
-    file: { value: "FILE", text: "Configuration file to change (default: the client's own configuration " +
-      "file)", completion: "files" },
+    file: {
+      value: "FILE",
+      text: "Configuration file to change (default: the client's own configuration file)",
+      completion: "files",
+    },
     "dry-run": { text: "Print the changed file instead of writing it" },
     ...ENDPOINT_OPTIONS,
     "no-check": { text: "Do not start or connect to the server" },

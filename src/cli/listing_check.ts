@@ -73,8 +73,10 @@ export function checkListing(listing: Listing, { maxTokens, isTrusted }: CheckOp
     );
   }
   if (tools.length > MAX_TOOLS) {
-    reportAt("tools")("warning", `the server has ${tools.length} tools; some clients offer at most ${MAX_TOOLS} ` +
-      "tools to a model");
+    reportAt("tools")(
+      "warning",
+      `the server has ${tools.length} tools; some clients offer at most ${MAX_TOOLS} tools to a model`,
+    );
   }
   return findings;
 }
@@ -138,8 +140,12 @@ function checkTool(
 function checkInput(schema: JsonSchema, report: Report, isTrusted: boolean): void {
   const isChecked = isTrusted || !hasPattern(schema);
   const union = ["anyOf", "oneOf", "allOf"].find((key) => key in schema);
-  if (union) report("warning", `its input has ${union} at the top level, and some clients reject such a schema; ` +
-    `move ${union} into a property`);
+  if (union) {
+    report(
+      "warning",
+      `its input has ${union} at the top level, and some clients reject such a schema; move ${union} into a property`,
+    );
+  }
   const properties = isObject(schema.properties) ? schema.properties : {};
   const missing = (Array.isArray(schema.required) ? schema.required : []).filter((name) =>
     !(String(name) in properties)

@@ -87,9 +87,8 @@ export async function toKind(target: string): Promise<"folder" | "config" | "mod
   const [extension] = /\.\w+$/.exec(target) ?? [];
   if (!kind || extension === undefined || /^\.[cm]?[jt]sx?$/i.test(extension)) return "module";
   throw new CliError(
-    `Cannot use ${target}: a ${extension} file is neither code for Deno or Bun nor a config file; ` +
-      "for a server in another language, use call, read, prompt or inspect, and write the server's start command " +
-        "after --",
+    `Cannot use ${target}: a ${extension} file is neither code for Deno or Bun nor a config file; for a server in ` +
+      "another language, use call, read, prompt or inspect, and write the server's start command after --",
   );
 }
 

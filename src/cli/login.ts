@@ -19,18 +19,19 @@ export const login: Command = {
   summary: "Sign in to a server over HTTP",
   usage: ["login [OPTIONS] URL", "login --print-client-metadata [--client-metadata URL] [--redirect-port PORT]"],
   description: [
-    "The command opens the browser, or prints a link. Without a browser on this machine, open the link on another machine, " +
-      "and paste " +
-    "the address of the last page. Later commands use and renew the tokens. Other commands also sign in when " +
-      "necessary.",
-    "With --print-client-metadata, the command prints the metadata document of this client. Host the document at the URL " +
-      "of " +
-    "--client-metadata.",
+    "The command opens the browser, or prints a link. Without a browser on this machine, open the link on another " +
+    "machine, and paste the address of the last page. Later commands use and renew the tokens. Other commands also " +
+    "sign in when necessary.",
+    "With --print-client-metadata, the command prints the metadata document of this client. Host the document at " +
+    "the URL of --client-metadata.",
   ],
   options: {
     ...SIGN_IN_OPTIONS,
-    scope: { value: "SCOPE", isRepeatable: true, text: "Scope to request in addition to the scopes that the server " +
-      "names; may be repeated" },
+    scope: {
+      value: "SCOPE",
+      isRepeatable: true,
+      text: "Scope to request in addition to the scopes that the server names; may be repeated",
+    },
     "print-client-metadata": { text: "Print the metadata document of this client" },
     timeout: SERVER_OPTIONS.timeout,
   },

@@ -29,8 +29,7 @@ export const pack: Command = {
   usage: ["pack [OPTIONS] [SERVER]"],
   description: [
     "SERVER is a file that exports a server. Defaults to ./server.ts. The command bundles the code into one file " +
-      "for Node, " +
-    "and writes a manifest with data from the server and from package.json or deno.json.",
+    "for Node, and writes a manifest with data from the server and from package.json or deno.json.",
     "The packed server may read its own folder. The options --ask and --allow add permissions.",
   ],
   options: {
@@ -38,8 +37,7 @@ export const pack: Command = {
     ask: {
       value: "SETTING",
       isRepeatable: true,
-      text:
-        "Environment variable to ask the user for, as NAME or 'NAME:TYPE=DEFAULT # DESCRIPTION'; TYPE is string, " +
+      text: "Environment variable to ask the user for, as NAME or 'NAME:TYPE=DEFAULT # DESCRIPTION'; TYPE is string, " +
         "secret, file, directory, number or boolean; may be repeated",
     },
     allow: {
@@ -57,8 +55,10 @@ export const pack: Command = {
     icon: { value: "FILE", text: "PNG file with the icon; must be in the folder of SERVER", completion: "files" },
     author: { value: "NAME", text: "Author of the bundle (default: the author in package.json)" },
     description: { value: "TEXT", text: "Description of the bundle (default: the description of the server)" },
-    registry: { value: "NAME", text: "Also write server.json, the entry for the MCP registry, with this name, such " +
-      "as io.github.user/weather" },
+    registry: {
+      value: "NAME",
+      text: "Also write server.json, the entry for the MCP registry, with this name, such as io.github.user/weather",
+    },
     url: { value: "URL", text: "URL of the released bundle, for server.json" },
     npm: { text: "List the npm package from package.json in server.json" },
   },
@@ -119,8 +119,9 @@ async function findFile(target: string | undefined): Promise<string> {
   const kind = await toKind(target);
   const url = toTargetUrl(target);
   if (kind !== "module" || !url.startsWith("file:")) {
-    const state = kind === "module" ? "it is not a file on this machine" : `it is a ${kind}, but only a code file ` +
-      "can be bundled";
+    const state = kind === "module"
+      ? "it is not a file on this machine"
+      : `it is a ${kind}, but only a code file can be bundled`;
     throw new CliError(`Cannot pack ${target}: ${state}; name a file that exports a server, such as server.ts`);
   }
   return toFilePath(url).replace(/^\/(?=[a-z]:)/i, "");

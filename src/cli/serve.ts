@@ -34,28 +34,29 @@ export const serve: Command = {
     "handlers, such as 'handlers/*.ts'. Defaults to ./mcp.jsonc, else ./server.ts, " +
     "else a demonstration server. The file can read ARGS as its arguments.",
     "The default transport is HTTP in a terminal, and stdio otherwise. After the first Ctrl-C, the command exits " +
-      "when " +
-    "running calls have finished. After the second, it exits immediately.",
+    "when running calls have finished. After the second, it exits immediately.",
   ],
   options: {
     stdio: { text: "Serve over standard input and output" },
     http: { text: "Serve over HTTP" },
     port: { value: "PORT", text: "Port for HTTP; 0 chooses a free port (default: 3000)" },
     host: { value: "ADDRESS", text: "Address to listen on; 0.0.0.0 listens on all networks (default: 127.0.0.1)" },
-    path: { value: "PATH", text: "Path of the endpoint (default: the path option of the server, which defaults to " +
-      "/mcp)" },
+    path: {
+      value: "PATH",
+      text: "Path of the endpoint (default: the path option of the server, which defaults to /mcp)",
+    },
     ...ENDPOINT_OPTIONS,
     skills: { text: "Serve the skills in the folder TARGET; a skill is a folder with a file SKILL.md" },
     watch: { text: "Reload the target when one of its files changes, and notify connected clients" },
     log: {
       value: "FORMAT",
-      text: "Print calls, rejected requests and errors to standard error; json prints one JSON object per line, pretty is " +
+      text:
+        "Print calls, rejected requests and errors to standard error; json prints one JSON object per line, pretty is " +
         "for people",
       completion: ["json", "pretty"],
     },
     inspect: {
-      text:
-        "Also serve the inspector at /, a web page for trying the server; without TARGET, inspect the server " +
+      text: "Also serve the inspector at /, a web page for trying the server; without TARGET, inspect the server " +
         "that COMMAND starts",
     },
   },

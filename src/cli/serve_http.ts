@@ -116,8 +116,9 @@ function checkPath(name: string, { path, isInspected }: HttpAddress, endpoints: 
     throw new UsageError(`Cannot use --${path ? "path" : "inspect"} with ${name}: ${state}`);
   }
   if (path && endpoints[0].params.length) {
-    throw new UsageError(`Cannot use --path with ${name}: the server's path has parameters; change \`path\` in the ` +
-      "file");
+    throw new UsageError(
+      `Cannot use --path with ${name}: the server's path has parameters; change \`path\` in the file`,
+    );
   }
 }
 
@@ -135,8 +136,7 @@ async function listen(name: string, options: ServeOptions): Promise<Served> {
 
 function toNetworkWarning(hostname: string): string {
   return `Anyone who can reach ${hostname} can use this server, because the server has no \`auth\`. Set \`auth\`, ` +
-    "remove --host to " +
-    "serve this machine only, or put a proxy with authentication in front.";
+    "remove --host to serve this machine only, or put a proxy with authentication in front.";
 }
 
 interface Notice {
@@ -155,8 +155,10 @@ function toNotice(target: string | undefined, { urls, page, called, options }: N
     `Serving ${target ?? "the demonstration"} at ${urls.join("\n  and ")}`,
     ...page === undefined ? [] : [`Try the server in a browser:\n  ${page}`],
     `Call the server from another terminal:\n  ${call}`,
-    ...target === undefined ? [] : [`Add the server to the configuration of a client:\n  ` +
-      `${toInstall(target, options)}`],
+    ...target === undefined ? [] : [
+      `Add the server to the configuration of a client:\n  ` +
+      `${toInstall(target, options)}`,
+    ],
     "Press Ctrl-C to stop.",
   ].join("\n\n");
 }

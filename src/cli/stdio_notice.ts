@@ -31,10 +31,8 @@ To send a request, paste this line:
 To use the server in a client, add this to the client's configuration:
   ${JSON.stringify({ mcpServers: { [name]: { command, args } } })}
 ${
-    target === undefined
-      ? ""
-      : `Or let the install command add the server, with the permissions that it needs:\n  ` +
-        `${toInstall(target, options)}\n`
+    target === undefined ? "" : `Or let the install command add the server, with the permissions that it needs:\n  ` +
+      `${toInstall(target, options)}\n`
   }
 To use HTTP instead:
   ${toShell([...toProgram(), ...operands, "--http"])}

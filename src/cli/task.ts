@@ -21,8 +21,7 @@ export const task: Command = {
   usage: ["task get|wait|cancel [OPTIONS] SERVER ID", "task get|wait|cancel [OPTIONS] ID -- COMMAND..."],
   description: [
     "call --task prints the ID of the task. get prints the task's status, wait answers questions and prints the " +
-      "result, " +
-    "and cancel asks the server to stop the task. After Ctrl-C, wait exits, and the task continues.",
+    "result, and cancel asks the server to stop the task. After Ctrl-C, wait exits, and the task continues.",
     SERVER_DESCRIPTION,
     ELICITATION_DESCRIPTION,
   ],
@@ -38,7 +37,9 @@ export const task: Command = {
     const action = ACTIONS.find((each) => each === word);
     if (!action) {
       throw new UsageError(
-        `Cannot run task ${word ?? ""}: the action is not get, wait or cancel; write task get, task wait or task cancel, ` +
+        `Cannot run task ${
+          word ?? ""
+        }: the action is not get, wait or cancel; write task get, task wait or task cancel, ` +
           "then SERVER and ID",
       );
     }

@@ -15,8 +15,9 @@ export const token: Command = {
   name: "token",
   summary: "Show the issuer, the scopes and the expiry of your token for a server",
   usage: ["token [OPTIONS] URL"],
-  description: ["Without --show, the command does not print the token itself. It renews a token that is about to " +
-    "expire."],
+  description: [
+    "Without --show, the command does not print the token itself. It renews a token that is about to expire.",
+  ],
   options: {
     show: { text: "Print only the token" },
     json: { text: "Print one JSON document" },

@@ -55,8 +55,7 @@ async function callBound(server: Pick<Server, "fetch">, token: string, dpop?: st
 function toChallenge(scheme: "Bearer" | "DPoP", error: string, reason: string): string {
   const problem = `error="${error}", error_description="${reason}", `;
   const [bearer, dpop] = scheme === "Bearer" ? [problem, ""] : ["", problem];
-  return `Bearer ${bearer}resource_metadata="${METADATA}", ` +
-    `DPoP ${dpop}algs="${algs}", resource_metadata="${METADATA}"`;
+  return `Bearer ${bearer}resource_metadata="${METADATA}", DPoP ${dpop}algs="${algs}", resource_metadata="${METADATA}"`;
 }
 
 for (const alg of ALGORITHMS) {

@@ -139,9 +139,9 @@ Deno.test("MUST NOT accept a token in the query: the response is 400 invalid_req
   await using issuer = await TestIssuer.start();
   const server = protect([issuer]);
   const token = await issuer.sign();
-  const wanted = 'Bearer error="invalid_request", ' +
-    'error_description="the token is in the query; send it in the Authorization header", ' +
-    `resource_metadata="${METADATA}"`;
+  const wanted =
+    'Bearer error="invalid_request", error_description="the token is in the query; send it in the Authorization ' +
+    `header", resource_metadata="${METADATA}"`;
   for (const name of ["access_token", "access%5Ftoken"]) {
     for (const headers of [{}, { authorization: `Bearer ${token}` }]) {
       const request = toRequest("tools/call", { name: "whoami" }, headers as Record<string, string>);

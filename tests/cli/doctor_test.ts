@@ -529,8 +529,7 @@ Deno.test("doctor finds the known problems of the official library's server", as
     return await transport.handleRequest(request);
   }, { timeoutMs: 1000 });
   assertEquals(listDefects(findings).filter((each) => each.startsWith("problem")), [
-    "problem: session unknown: an unknown session gets 400 with error -32000, " +
-    '"Bad Request: Server not initialized"',
+    'problem: session unknown: an unknown session gets 400 with error -32000, "Bad Request: Server not initialized"',
     ...OFFICIAL,
   ]);
 });

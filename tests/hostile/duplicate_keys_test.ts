@@ -3,8 +3,8 @@ import { assertEquals, assertStringIncludes } from "@std/assert";
 import { createServer, tool } from "../../mod.ts";
 import { openPipe } from "../../src/transports/channel.ts";
 
-const meta = '"_meta":{"io.modelcontextprotocol/protocolVersion":"2026-07-28",' +
-  '"io.modelcontextprotocol/clientInfo":{"name":"t","version":"1"},"io.modelcontextprotocol/clientCapabilities":{}}';
+const meta =
+  '"_meta":{"io.modelcontextprotocol/protocolVersion":"2026-07-28","io.modelcontextprotocol/clientInfo":{"name":"t","version":"1"},"io.modelcontextprotocol/clientCapabilities":{}}';
 
 function makeServer() {
   const ran: string[] = [];

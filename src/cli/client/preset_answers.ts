@@ -49,7 +49,9 @@ export async function readPresetAnswers({ all }: Args): Promise<PresetAnswers> {
         );
       }
       action = text;
-    } else throw new UsageError(`Cannot use --answer ${text}: it is not a valid answer; write name=value, accept, decline or cancel`);
+    } else {throw new UsageError(
+        `Cannot use --answer ${text}: it is not a valid answer; write name=value, accept, decline or cancel`,
+      );}
   }
   const [name] = values.keys();
   if (name !== undefined && (action === "decline" || action === "cancel")) {
@@ -75,8 +77,9 @@ export function fillFields(fields: readonly FormField[], { values }: PresetAnswe
   for (const { name, isList, read } of fields) {
     const texts = values.get(name);
     if (texts === undefined) continue;
-    const result = isList || texts.length === 1 ? read(...texts) : { error: "the field takes one value; write only one " +
-      "--answer" };
+    const result = isList || texts.length === 1
+      ? read(...texts)
+      : { error: "the field takes one value; write only one --answer" };
     if ("value" in result) content.push([name, result.value]);
     else {
       const remedy = result.error.includes("; ") ? "" : "; correct the value";

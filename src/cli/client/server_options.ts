@@ -15,9 +15,8 @@ export const SERVER_DESCRIPTION =
   "instead, write its command after --.";
 
 export const ARGUMENTS_DESCRIPTION =
-  "The tool's input schema decides whether a VALUE such as 2 is read as text or as a number. Write an " +
-  "object as JSON, and a list as JSON or by repeating NAME=VALUE. NAME@=FILE reads the value from a file. A single " +
-    "JSON " +
+  "The tool's input schema decides whether a VALUE such as 2 is read as text or as a number. Write an object as " +
+  "JSON, and a list as JSON or by repeating NAME=VALUE. NAME@=FILE reads the value from a file. A single JSON " +
   "object in place of all NAME=VALUE arguments is sent unchanged.";
 
 export const ELICITATION_DESCRIPTION =

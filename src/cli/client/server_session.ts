@@ -133,8 +133,9 @@ function createWarningPrinter(name: string, controller: AbortController): (text:
   return (text) => {
     if (count < MAX_PRINTED_WARNINGS) reportLine(toLine(text));
     if (++count === MAX_PRINTED_WARNINGS) reportLine("Further warnings about the server are not printed.");
-    if (count === MAX_WARNINGS) controller.abort(new ServerError(`Cannot use ${name}: its output is not MCP; check ` +
-      "the command"));
+    if (count === MAX_WARNINGS) {
+      controller.abort(new ServerError(`Cannot use ${name}: its output is not MCP; check the command`));
+    }
   };
 }
 

@@ -76,8 +76,7 @@ function explainArgument(words: readonly CommandWord[], at: number, argument: Wo
   const option = findOptionBefore(words, at);
   if (option === undefined) return;
   return `the text ${argument.name} follows the option ${option} and may become the value of the option; put "--" ` +
-    "directly before the argument, " +
-    `limit ${argument.name} with enum, or ${UNSAFE}`;
+    `directly before the argument, limit ${argument.name} with enum, or ${UNSAFE}`;
 }
 
 /** Returns an option that may come directly before a word. Returns `undefined` if no option can. */
@@ -129,7 +128,9 @@ class CodeScan {
   /** Explains why the next word must not be an argument. Returns `undefined` if an argument is allowed. */
   explainArgument(): string | undefined {
     if (this.program === undefined) return;
-    const remedy = this.#runsScript ? "put the argument after a script file, such as ./script" : "call a script file instead";
+    const remedy = this.#runsScript
+      ? "put the argument after a script file, such as ./script"
+      : "call a script file instead";
     return `${this.program} may read this word as code, so a call could run anything; ${remedy}, or ${UNSAFE}`;
   }
 

@@ -34,8 +34,9 @@ export function readEnv(name: string): string | undefined {
 /** Returns the program of a command: a name to look up in PATH, or the absolute path of a file. */
 export function toProgram(source: Source, name: string, word: string | object): string {
   const key = ["tools", name, "run", 0];
-  if (typeof word !== "string") throw source.toProblem(key, "the program cannot be optional; write the name or path " +
-    "of the program");
+  if (typeof word !== "string") {
+    throw source.toProblem(key, "the program cannot be optional; write the name or path of the program");
+  }
   const text = parseTemplate(word, readEnv).fill(() => "");
   return /[\\/]/.test(text) ? source.resolvePath(key, text) : text;
 }
@@ -155,8 +156,10 @@ export function readVariables(
       ? undefined
       : withPath(() => parseTemplate(entry.slice(at + 1), readEnv), toProblem, ["env", i]);
     if (template?.names.length) {
-      throw toProblem(["env", i], "a call must not choose environment variables; set a fixed value, or pass the " +
-        "argument through stdin");
+      throw toProblem(
+        ["env", i],
+        "a call must not choose environment variables; set a fixed value, or pass the argument through stdin",
+      );
     }
     const value = template ? template.fill(() => "") : readEnv(name);
     if (value !== undefined) variables[name] = value;

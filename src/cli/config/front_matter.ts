@@ -67,8 +67,10 @@ function parseFrontMatter(text: string): ReadonlyMap<string, Value> {
     if (isAlias(node)) {
       const target = node.resolve(document);
       if (!target) {
-        throw new FrontMatterError(line, `the alias *${node.source} has no anchor before it; define &${node.source} ` +
-          "above the alias");
+        throw new FrontMatterError(
+          line,
+          `the alias *${node.source} has no anchor before it; define &${node.source} above the alias`,
+        );
       }
       return convert(target, line);
     }
@@ -77,7 +79,9 @@ function parseFrontMatter(text: string): ReadonlyMap<string, Value> {
         line,
         map: new Map(node.items.map(({ key, value }) => {
           const keyLine = isNode(key) ? toLine(key.range[0]) : line;
-          if (!isScalar(key)) throw new FrontMatterError(keyLine, "a key is not a string; write each entry as key: value");
+          if (!isScalar(key)) {
+            throw new FrontMatterError(keyLine, "a key is not a string; write each entry as key: value");
+          }
           return [String(key.value), convert(value, keyLine)];
         })),
       };
@@ -91,7 +95,9 @@ function parseFrontMatter(text: string): ReadonlyMap<string, Value> {
   if (document.contents === null) return new Map();
   const root = convert(document.contents, toLine(document.contents.range[0]));
   if ("map" in root) return root.map;
-  const state = "text" in root ? `the front matter is the text ${JSON.stringify(root.text)}` : "the front matter is a list";
+  const state = "text" in root
+    ? `the front matter is the text ${JSON.stringify(root.text)}`
+    : "the front matter is a list";
   throw new FrontMatterError(root.line, `${state}; write lines such as key: value`);
 }
 
@@ -107,8 +113,11 @@ function explainError({ code, message, pos }: YAMLError, text: string): string {
     const key = /^[^\s:]*/.exec(text.slice(pos[0]))?.[0];
     return `the key ${key} is repeated; remove the repetition`;
   }
-  if (code === "MISSING_CHAR" && /quote/.test(message)) return "a quoted string is not closed; add the closing " +
-    "quotation mark";
+  if (code === "MISSING_CHAR" && /quote/.test(message)) {
+    return "a quoted string is not closed; add the closing quotation mark";
+  }
   const state = message.replace(/\.$/, "");
-  return `the front matter is not valid YAML (${state[0].toLowerCase()}${state.slice(1)}); correct the YAML, or put the value in quotes`;
+  return `the front matter is not valid YAML (${state[0].toLowerCase()}${
+    state.slice(1)
+  }); correct the YAML, or put the value in quotes`;
 }

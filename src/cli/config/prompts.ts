@@ -89,7 +89,10 @@ function parseBody({ body, bodyLine }: Document, toProblem: ToProblem): readonly
 function readArguments(value: Value, toProblem: ToProblem): ReadonlyMap<string, Argument> {
   if ("list" in value) return new Map(value.list.map((item) => readListItem(item, toProblem)));
   if (!("map" in value)) {
-    throw toProblem(value.line, "arguments is not a list of names; write [first, second], or one line for each argument");
+    throw toProblem(
+      value.line,
+      "arguments is not a list of names; write [first, second], or one line for each argument",
+    );
   }
   return new Map([...value.map].map(([name, declaration]) => [name, readArgument(name, declaration, toProblem)]));
 }
@@ -98,7 +101,9 @@ function readArguments(value: Value, toProblem: ToProblem): ReadonlyMap<string, 
 function readListItem(item: Value, toProblem: ToProblem): [string, Argument] {
   if ("text" in item) return [item.text, { required: true, values: [] }];
   const name = "map" in item ? readText(item.map.get("name"), "name", toProblem) : undefined;
-  if (!("map" in item) || name === undefined) throw toProblem(item.line, "an argument has no name; write its name, or a map with the key name");
+  if (!("map" in item) || name === undefined) {
+    throw toProblem(item.line, "an argument has no name; write its name, or a map with the key name");
+  }
   const { line } = item;
   const map = new Map([...item.map].filter(([key]) => key !== "name"));
   return [name, readArgument(name, { line, map }, toProblem)];

@@ -15,8 +15,9 @@ const jsonObject = z.record(z.string(), z.unknown());
 const annotations = z.strictObject({
   audience: z.array(z.enum(["user", "assistant"])).optional().describe("The intended audience"),
   priority: z.number().min(0).max(1).optional().describe("Importance, from 0 (least) to 1 (most)"),
-  lastModified: text.optional().describe("When the resource was last changed, in ISO 8601, such as " +
-    "2025-01-12T15:00:58Z"),
+  lastModified: text.optional().describe(
+    "When the resource was last changed, in ISO 8601, such as 2025-01-12T15:00:58Z",
+  ),
 });
 
 const toolCommon = {
@@ -41,8 +42,7 @@ const toolCommon = {
 const word = z.union([
   z.string(),
   z.strictObject({
-    if: text.describe("The name of an argument. If this argument is missing or false, the words " +
-      "are left out"),
+    if: text.describe("The name of an argument. If this argument is missing or false, the words are left out"),
     words: z.array(z.string()).min(1).describe("The words"),
   }),
 ]).describe(
@@ -53,7 +53,7 @@ const commandTool = z.strictObject({
   ...toolCommon,
   run: z.array(word).min(1).describe(
     'The program and its arguments as separate words, such as ["git", "log", "-n", "{{count}}"]. No shell ' +
-      'interprets the words',
+      "interprets the words",
   ),
   cwd: path.optional().describe("The working directory. Defaults to the folder of this file"),
   env: z.array(z.string().regex(/^[A-Za-z_]\w*(=|$)/)).optional().describe(
@@ -100,7 +100,7 @@ const fetchTool = z.strictObject({
     ...request,
     body: z.unknown().optional().describe(
       'The request body: text or JSON. A string that consists of "{{name}}" alone is replaced with the value of the ' +
-        'argument, which keeps its type',
+        "argument, which keeps its type",
     ),
   }).describe("The request to send"),
 });
@@ -116,8 +116,9 @@ const resourceCommon = {
 const fileCommon = {
   ...resourceCommon,
   watch: z.boolean().optional().describe("Whether to notify clients of changes. Defaults to true"),
-  maxBytes: bytes.optional().describe("The maximum size of a file that clients can read, in bytes. Defaults to " +
-    "1048576"),
+  maxBytes: bytes.optional().describe(
+    "The maximum size of a file that clients can read, in bytes. Defaults to 1048576",
+  ),
 };
 const uri = text.regex(/^[a-z][a-z\d+.-]*:\S+$/).describe("The URI, such as notes://todo");
 
@@ -128,8 +129,9 @@ const fileResource = z.strictObject({
   ...fileCommon,
 });
 const globResource = z.strictObject({
-  glob: text.describe("A pattern for files, such as docs/**/*.md. A hidden file matches only if the pattern " +
-    "contains the leading dot"),
+  glob: text.describe(
+    "A pattern for files, such as docs/**/*.md. A hidden file matches only if the pattern contains the leading dot",
+  ),
   ...fileCommon,
 });
 const folderResource = z.strictObject({
@@ -172,8 +174,9 @@ const serverKeys = {
   hosts: z.array(text).optional().describe(
     "Host headers that requests from this machine may use, in addition to loopback hosts",
   ),
-  origins: z.array(text).optional().describe("Origins of web pages that may call the server, in addition to the " +
-    "server's own origin"),
+  origins: z.array(text).optional().describe(
+    "Origins of web pages that may call the server, in addition to the server's own origin",
+  ),
   secret: text.optional().describe(
     "A secret of at least 32 characters that all instances share, such as ${MCP_SECRET}",
   ),

@@ -70,8 +70,8 @@ export async function loadFolder(target: string, path: string): Promise<Loaded> 
     name,
     tools: true,
   });
-  const instructions = `The files of the folder ${name}. Clients can list, search and read the files, but not ` +
-    "change them.";
+  const instructions =
+    `The files of the folder ${name}. Clients can list, search and read the files, but not change them.`;
   const server = createServer({ name, version: "0.0.0", instructions, handlers: part.handlers });
   return { server, files: [], watch: () => watchParts([part], server) };
 }

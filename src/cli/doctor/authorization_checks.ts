@@ -99,8 +99,10 @@ export function checkForbidden({ headers }: ServerResponse, check: Check): void 
   if (!scope) return check.note("the 403 response does not name the missing scopes", `send ${wanted}`);
   check.ok(`a request with too few scopes gets 403, and the challenge names the scopes ${scope}`);
   if (!params.has("resource_metadata")) {
-    check.note("the challenge of the 403 response has no " +
-      "resource_metadata", "send resource_metadata as in the 401 response");
+    check.note(
+      "the challenge of the 403 response has no resource_metadata",
+      "send resource_metadata as in the 401 response",
+    );
   }
 }
 
@@ -142,8 +144,10 @@ function checkChallengeHeader({ headers }: ServerResponse, check: Check): string
     );
   }
   if (params.get("scope")?.split(" ").includes("offline_access")) {
-    check.note("the challenge contains the scope " +
-      "offline_access", "omit offline_access, because clients decide whether to request refresh tokens");
+    check.note(
+      "the challenge contains the scope offline_access",
+      "omit offline_access, because clients decide whether to request refresh tokens",
+    );
   }
   const named = params.get("resource_metadata");
   if (named === undefined) {
@@ -160,8 +164,10 @@ async function checkInvalidToken(endpoint: Endpoint, writer: RequestWriter, chec
   const headers = { ...endpoint.headers, authorization: `Bearer ${UNKNOWN_TOKEN}` };
   const response = await exchange({ ...endpoint, headers }, writer.write(writer.pingMethod));
   if (readResult(response)) {
-    return check.problem("the server accepts a token that no authorization server has " +
-      "issued", "verify the token in every request");
+    return check.problem(
+      "the server accepts a token that no authorization server has issued",
+      "verify the token in every request",
+    );
   }
   if (response.status !== 401) {
     return check.problem(

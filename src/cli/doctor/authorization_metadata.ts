@@ -120,11 +120,15 @@ function checkResource(endpoint: Endpoint, { url, value, headers }: Metadata, ch
     check.note(`the metadata at ${url} has a content type other than application/json`, "send application/json");
   }
   if (scopes !== undefined && !(Array.isArray(scopes) && scopes.every((scope) => typeof scope === "string"))) {
-    check.problem(`scopes_supported of the metadata at ${url} is not an array of ` +
-      "strings", "list the scopes, or remove scopes_supported");
+    check.problem(
+      `scopes_supported of the metadata at ${url} is not an array of strings`,
+      "list the scopes, or remove scopes_supported",
+    );
   } else if (Array.isArray(scopes) && scopes.includes("offline_access")) {
-    check.note("scopes_supported has offline_access", "omit offline_access, because clients decide whether to " +
-      "request refresh tokens");
+    check.note(
+      "scopes_supported has offline_access",
+      "omit offline_access, because clients decide whether to request refresh tokens",
+    );
   }
   if (methods !== undefined && !(Array.isArray(methods) && methods.join() === "header")) {
     check.problem(

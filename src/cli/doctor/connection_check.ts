@@ -43,8 +43,10 @@ export async function checkConnection(endpoint: Endpoint, check: Check): Promise
     );
   }
   if (status === 429) {
-    return void check.problem("the server rejects requests because of a rate limit " +
-      "(429)", "retry later, or raise the limit");
+    return void check.problem(
+      "the server rejects requests because of a rate limit (429)",
+      "retry later, or raise the limit",
+    );
   }
   if (status === 403) {
     return void check.problem(

@@ -62,9 +62,10 @@ function reportLists(listing: Listing, check: Check): void {
   for (const { level, place, state } of checkListing(listing, { maxTokens: MAX_TOKENS, isTrusted: false })) {
     // If the warning contains no fix, add a general fix.
     const isUndescribed = state.endsWith("has no description");
-    const [message, fix = isUndescribed ? "describe its purpose" : "fix the problem in the server's code"] = state.split(
-      "; ",
-    );
+    const [message, fix = isUndescribed ? "describe its purpose" : "fix the problem in the server's code"] = state
+      .split(
+        "; ",
+      );
     check[level === "error" ? "problem" : "note"](`${place}: ${message}`, fix);
   }
 }

@@ -57,8 +57,10 @@ export function readDiscovery(first: ServerResponse, check: Check): RequestWrite
     );
   }
   if (!isObject(capabilities)) {
-    check.problem("server/discover returns no " +
-      "capabilities", "return a capabilities object, or {} if the server has no capabilities");
+    check.problem(
+      "server/discover returns no capabilities",
+      "return a capabilities object, or {} if the server has no capabilities",
+    );
   }
   return modernWriter();
 }
@@ -136,8 +138,10 @@ function checkInitializeResult({ serverInfo, capabilities }: Params, check: Chec
     check.problem("initialize does not identify the server", "return serverInfo: { name, version }");
   }
   if (!isObject(capabilities)) {
-    check.problem("initialize returns no capabilities", "return a capabilities object, or {} if the server has no " +
-      "capabilities");
+    check.problem(
+      "initialize returns no capabilities",
+      "return a capabilities object, or {} if the server has no capabilities",
+    );
   }
 }
 

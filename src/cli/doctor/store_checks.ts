@@ -210,8 +210,7 @@ async function checkRings({ used, stores: [writer], key }: Bench, check: Check):
           `an entry did not reach another connection within ${DEAF_MS} ms`,
           canListen
             ? "check that the client is allowed to subscribe, that its subscriber reconnects, and that both " +
-              "connections reach " +
-              "the same server"
+              "connections reach the same server"
             : "check that both connections reach the same server",
         );
       }
@@ -233,8 +232,9 @@ async function checkSize({ used: { valueBytes }, stores: [a, b], key }: Bench, c
   try {
     await a.set(key("large"), text, { ttlMs: TTL_MS });
   } catch (error) {
-    if (error instanceof RangeError) return check.ok(`the engine rejects a value of ${valueBytes} bytes: ` +
-      `${toReason(error)}`);
+    if (error instanceof RangeError) {
+      return check.ok(`the engine rejects a value of ${valueBytes} bytes: ${toReason(error)}`);
+    }
     return check.problem(
       `a value of ${valueBytes} bytes cannot be written: ${toReason(error)}`,
       "decrease the store's valueBytes, or increase the engine's size limit or memory",

@@ -83,8 +83,10 @@ async function checkOpenStream(opened: OpenResponse, context: StreamContext): Pr
   const opening = performance.now();
   const first = await next(Math.min(FIRST_BYTE_MS, timeoutMs));
   if (first === "end") {
-    check.problem(`the stream of ${name} ends immediately ` +
-      `(${version})`, "keep the stream open until the client closes it");
+    check.problem(
+      `the stream of ${name} ends immediately (${version})`,
+      "keep the stream open until the client closes it",
+    );
   } else if (first === "late") {
     const message = `the stream of ${name} opens in ${formatMs(ms)} but sends no byte (${version})`;
     // Report a problem only in the modern revision, in which a stream begins with an acknowledgement.

@@ -126,8 +126,10 @@ async function checkCors(endpoint: Endpoint, writer: RequestWriter, cors: CorsOp
     isAuthorized: "authorization" in endpoint.headers,
   });
   if (allowed === "*" && isLocal && !isRejected) {
-    check.problem("every web page can call this server and read its " +
-      "responses", 'list the allowed origins instead of "*"');
+    check.problem(
+      "every web page can call this server and read its responses",
+      'list the allowed origins instead of "*"',
+    );
   }
   if (areHeadersAllowed) check.ok(`web pages of ${origin} can call the server`);
 }

@@ -153,14 +153,18 @@ function readTarget({ url, headers: given }: Params, server: NamedServer | undef
   if (protocol !== "http:" && protocol !== "https:") {
     throw new RelayError(400, "the URL must begin with http:// or https://");
   }
-  if (username || password) throw new RelayError(400, "the URL contains a user name or password; send the credentials in a header");
+  if (username || password) {
+    throw new RelayError(400, "the URL contains a user name or password; send the credentials in a header");
+  }
   return { target: url, headers };
 }
 
 function readHeaders(given: unknown): Readonly<Record<string, string>> {
   const headers = new Headers();
   for (const [name, value] of Object.entries(isObject(given) ? given : {})) {
-    if (RESERVED.test(name.toLowerCase())) throw new RelayError(400, `the inspector sets the header ${name} itself; remove the header`);
+    if (RESERVED.test(name.toLowerCase())) {
+      throw new RelayError(400, `the inspector sets the header ${name} itself; remove the header`);
+    }
     try {
       headers.set(name, String(value));
     } catch {

@@ -60,8 +60,7 @@ export async function prepareChange(
   if (other !== undefined && !mayReplace) {
     throw new CliError(
       `Cannot add ${name} to ${file}: the file already contains a different entry ${other}; set another name with ` +
-        "--name, or add " +
-        `--name ${other} --force to replace the entry`,
+        `--name, or add --name ${other} --force to replace the entry`,
     );
   }
   return { file, before, after: setEntry(before, entry, options), isReplacement: isThere, facts };

@@ -54,8 +54,7 @@ function planBridge(target: string, url: URL, destination: Destination, headers?
   if (headers) {
     throw new CliError(
       `Cannot install ${target}: ${client.title} starts a command, and all users of this machine can read a header ` +
-        "in its arguments; " +
-        "remove --header, and sign in to the server instead",
+        "in its arguments; remove --header, and sign in to the server instead",
     );
   }
   const permissions = platform.runtime === "deno" ? ["-A"] : [];

@@ -185,8 +185,9 @@ function toEnv(
 function toNotes({ permissions }: Requirements, variables: readonly string[], { client }: Destination) {
   const others = (permissions.env ?? []).filter((name) => name !== "PATH" && !variables.includes(name));
   return [
-    ...platform.runtime === "deno" ? [] : ["This runtime does not restrict permissions, so the server can do whatever you can " +
-      "do."],
+    ...platform.runtime === "deno"
+      ? []
+      : ["This runtime does not restrict permissions, so the server can do whatever you can do."],
     ...others.length
       ? [`The server reads ${others.join(", ")}. If ${client.title} does not pass on a variable, pass it with --env.`]
       : [],

@@ -30,7 +30,11 @@ const FORM = /^(\w+)(?::(\w+))?(?:=(.*?))?(?:\s+#\s*(.+?))?\s*$/;
 export function readSettings(words: readonly string[]): readonly Setting[] {
   const settings = words.map(readSetting);
   const twice = settings.find(({ name }, i) => settings.findIndex((other) => other.name === name) !== i);
-  if (twice) throw new UsageError(`Cannot ask for ${twice.name} twice: two --ask options declare this setting; remove one of the two`);
+  if (twice) {
+    throw new UsageError(
+      `Cannot ask for ${twice.name} twice: two --ask options declare this setting; remove one of the two`,
+    );
+  }
   return settings;
 }
 

@@ -18,8 +18,10 @@ export const SIGN_IN_DESCRIPTION =
 export const SIGN_IN_OPTIONS: Options = {
   "client-id": { value: "ID", text: "ID of a client that you have registered with the authorization server" },
   "client-env": { value: "NAME", text: "Environment variable that contains the client's secret" },
-  "issuer": { value: "URL", text: "Authorization server with which the client is registered; required with " +
-    "--client-env" },
+  "issuer": {
+    value: "URL",
+    text: "Authorization server with which the client is registered; required with --client-env",
+  },
   "client-metadata": { value: "URL", text: "URL of your client's metadata document" },
   "redirect-port": {
     value: "PORT",

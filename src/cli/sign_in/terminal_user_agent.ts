@@ -70,7 +70,8 @@ async function showPage({ url, server, issuer, scopes }: SignInPage, opens: bool
 /** Reads the redirect URL from the terminal, for users whose browser runs on another machine. */
 async function readPasted(redirectUri: string, signal: AbortSignal): Promise<string> {
   for (;;) {
-    const prompt = "Waiting for the browser. If the browser cannot load the last page, paste the address of that page here: ";
+    const prompt =
+      "Waiting for the browser. If the browser cannot load the last page, paste the address of that page here: ";
     const line = await promptLine(prompt, signal).catch((error) => signal.aborted ? undefined : Promise.reject(error));
     // Wait forever at the end of the input, because the response can then arrive only through the browser.
     if (line === undefined) return await new Promise(() => {});

@@ -6,8 +6,8 @@
 import type { ConnectionInfo } from "./access.ts";
 import type { Grant } from "./cors.ts";
 
-const ALLOWED = "accept, authorization, content-type, last-event-id, mcp-method, mcp-name, mcp-protocol-version, " +
-  "mcp-session-id";
+const ALLOWED =
+  "accept, authorization, content-type, last-event-id, mcp-method, mcp-name, mcp-protocol-version, mcp-session-id";
 const EXPOSED = "mcp-session-id, www-authenticate, retry-after";
 /**
  * Seconds for which browsers may cache a preflight response. Chromium caches preflight responses for at most two hours.

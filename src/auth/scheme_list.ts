@@ -260,9 +260,7 @@ function takes(schemes: readonly string[], authorization: string): boolean {
 function toForeignId({ id }: Principal, { label, prefix }: Listed, owner: Listed | undefined): TypeError {
   const state = owner?.prefix === undefined
     ? `${label} returned the id ${quote(id)}; return ids that begin with ${quote(`${prefix}:`)}`
-    : `${label} returned the id ${
-      quote(id)
-    }, which could be an id of ${owner.label}; return ids that begin differently`;
+    : `${label} returned the id ${quote(id)}, which could be an id of ${owner.label}; return ids with another prefix`;
   return new TypeError(`Cannot authenticate a caller: ${state}`);
 }
 

@@ -68,7 +68,9 @@ export function readParams({ all: { param } }: Args): Params | undefined {
   for (const word of param) {
     const at = word.indexOf("=");
     const name = word.slice(0, Math.max(0, at));
-    if (!name) throw new UsageError(`Cannot read --param ${word}: it has no value; write --param NAME=VALUE`);
+    if (!name) {
+      throw new UsageError(`Cannot read --param ${word}: it has no name or no value; write --param NAME=VALUE`);
+    }
     if (params.has(name)) {
       throw new UsageError(
         `Cannot read --param ${word}: ${name} is given twice; remove one of the two options`,

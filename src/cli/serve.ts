@@ -184,7 +184,7 @@ function checkHttpOptions(flags: Args["flags"], isHttp: boolean): void {
 function closeOnSignal(server: Loaded["server"], hasNotice: boolean): AbortSignal {
   const closed = new AbortController();
   platform.onSignal(() => {
-    if (hasNotice) console.error("Stopping when running calls have finished. Press Ctrl-C again to stop immediately.");
+    if (hasNotice) console.error("Waiting for running calls to finish. Press Ctrl-C again to stop immediately.");
     server.close().then(() => closed.abort());
   });
   return closed.signal;

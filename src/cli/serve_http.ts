@@ -182,8 +182,8 @@ function toAuthority(hostname: string): string {
 }
 
 /**
- * Rewrites the path of a request from `from` to `to`. Rewrites a request for `to` to `/`, because there must be no
- * endpoint at `to`.
+ * Changes the path of a request from `from` to `to`. Changes the path `to`, which the --path option has replaced, to
+ * `/`, so that the server responds with HTTP 404.
  */
 function rewritePath(request: Request, from: string, to: string): Request {
   const start = request.url.indexOf("/", request.url.indexOf("//") + 2);

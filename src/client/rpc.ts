@@ -520,8 +520,9 @@ class ChannelRpc implements Rpc {
   }
 
   /**
-   * Returns the request that needs the answer, or `undefined` if several requests may need the answer. Throws if one of
-   * several requests has callbacks of its own, because another request's callback could answer.
+   * Finds the running request to which a server request belongs. Returns `undefined` if several requests are running.
+   * Throws if at least one of them has its own callbacks, because the client could call the callbacks of the wrong
+   * request.
    */
   #findAsking({ method }: ServerRequest, from?: Running): Running | undefined {
     if (from || method === "ping") return from;

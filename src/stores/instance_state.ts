@@ -278,7 +278,10 @@ export class InstanceState implements SharedState {
     }
   }
 
-  /** Reserves a place among the pending ends for the end of a session. Returns `false` if too many ends are pending. */
+  /**
+   * Reserves room for the record that a session has ended, until the record is written to the store. Returns `false` if
+   * too many such records are waiting.
+   */
   reserveEnd(key: string, account: Account, write: () => Promise<boolean>): boolean {
     return !!this.#pots && this.ends.reserve(key, { account, pot: this.#pots.ends, write });
   }

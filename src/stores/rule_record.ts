@@ -324,7 +324,7 @@ const RENEW_MS = 1_800_000;
 const HIDDEN: SharedRule = { key: "", isShown: false };
 
 const NO_TRUNK =
-  "Cannot store which handlers of a path are disabled: the store does not report the rules for all paths";
+  "Cannot store which handlers of a path are disabled: the rules for all paths could not be loaded from the store; check the store";
 
 const UNREADABLE =
   "Cannot read which handlers are disabled: the rules were sealed with another secret, or written by another version of the " +

@@ -172,7 +172,7 @@ Deno.test("an invalid principal gets 500, an expired principal 401, and a princi
   }
 });
 
-Deno.test("a channel with an invalid principal grants nothing", async () => {
+Deno.test("a channel with an invalid principal rejects every call", async () => {
   for (const [at, make] of [...makeOdd(), ...promises].entries()) {
     const odd = make();
     const { server, ran } = start();

@@ -303,7 +303,7 @@ Deno.test("a caller is refused if a scheme returns an id with the prefix of anot
   const server = start([custom, key, stray], { observer });
   for (id of ["apikey:ada", "basic:ada", "apikey:"]) {
     assertEquals((await send(server, { authorization: "Bearer x" })).status, 500, id);
-    assertStringIncludes(String(faults.pop()), "return ids that begin differently");
+    assertStringIncludes(String(faults.pop()), "return ids with another prefix");
   }
   for (id of ["ada", "Apikey:ada", "apikey", "oauth:ada"]) {
     assertEquals((await send(server, { authorization: "Bearer x" })).id, id);

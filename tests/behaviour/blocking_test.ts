@@ -83,7 +83,7 @@ Deno.test("until they unsubscribe, listeners are notified when a handler starts 
 });
 
 const lost = () => Promise.reject(new Error("lost"));
-// TypeScript rejects such handlers; plain JavaScript does not.
+// Handlers that TypeScript rejects. Plain JavaScript accepts these handlers.
 const promises = [
   tool({ name: "object", run: () => ({ a: lost() }) }),
   tool({ name: "nested", run: () => Promise.resolve({ a: [new Map([["b", lost()]])] }) }),

@@ -187,7 +187,7 @@ behaviour("a call that is cancelled while one of its services is being created d
 });
 
 behaviour(
-  "if creating a service failed, the next call creates it again, and the model gets the text of mapError",
+  "if the creation of a service fails, the model gets the text that mapError returns, and the next call retries the creation",
   async (connect) => {
     let attempts = 0;
     const flaky = service("flaky", () => {

@@ -5,7 +5,10 @@ import { runtimes } from "./runtimes.ts";
 import { type Finished, run as runProgram, type RunOptions, start } from "../support/processes.ts";
 import { serve } from "./servers.ts";
 
-/** Runs a program, and removes the download messages that Deno prints, because the empty home folder has no cache. */
+/**
+ * Runs a program in an empty home folder. Deno then has no cache and prints download messages, which this function
+ * removes.
+ */
 async function run(words: readonly string[], options?: RunOptions): Promise<Finished> {
   const { stderr, ...finished } = await runProgram(words, options);
   return { ...finished, stderr: stderr.replace(/^Download .*\n/gm, "") };

@@ -398,7 +398,7 @@ for (const { name, program } of runtimes) {
       [["hi", ...answer("decline", "a=1")], [
         2,
         "",
-        /^Cannot answer decline and a=…: a refusal has no values; remove one/,
+        /^Cannot use --answer decline together with --answer a=…: an answer has values only if it accepts; remove one/,
       ]],
     ];
     await Promise.all(

@@ -105,15 +105,18 @@ for (const { name, program, file } of runtimes) {
     });
   });
 
-  testProcesses(`${name}: a file can export only handlers, and its server is named after the file`, async () => {
-    const source = `import { tool } from "@x/mcp";\nexport default [tool({ name: "hi", run: () => "Hi!" })];`;
-    await withFiles({ "my hands#1.ts": source }, async (cwd) => {
-      const called = toResponse(await run([...program, "my hands#1.ts"], { cwd, input: toCall("hi") }));
-      assertEquals(called.result.content, [{ type: "text", text: "Hi!" }]);
-      const begun = toResponse(await run([...program, "my hands#1.ts"], { cwd, input: handshake }));
-      assertEquals(begun.result.serverInfo.name, "my hands#1");
-    });
-  });
+  testProcesses(
+    `${name}: a file that exports handlers but no server is served, and the server is named after the file`,
+    async () => {
+      const source = `import { tool } from "@x/mcp";\nexport default [tool({ name: "hi", run: () => "Hi!" })];`;
+      await withFiles({ "my hands#1.ts": source }, async (cwd) => {
+        const called = toResponse(await run([...program, "my hands#1.ts"], { cwd, input: toCall("hi") }));
+        assertEquals(called.result.content, [{ type: "text", text: "Hi!" }]);
+        const begun = toResponse(await run([...program, "my hands#1.ts"], { cwd, input: handshake }));
+        assertEquals(begun.result.serverInfo.name, "my hands#1");
+      });
+    },
+  );
 
   testProcesses(`${name}: output of a served file does not mix with MCP messages`, async () => {
     const source = `import { tool } from "@x/mcp";
@@ -195,7 +198,7 @@ for (const { name, program, file } of runtimes) {
             assertEquals(code, 0);
             assertStringIncludes(
               stderr,
-              "\nStopping when running calls have finished. Press Ctrl-C again to stop immediately.\n",
+              "\nWaiting for running calls to finish. Press Ctrl-C again to stop immediately.\n",
             );
           }
           await using server = await start([...program, "server.ts", "--http", "--port", "0"], { cwd });

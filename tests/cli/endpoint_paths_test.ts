@@ -92,7 +92,7 @@ for (const { name, program } of runtimes) {
       ],
       [
         "app.ts --stdio --server tenants --param tenant",
-        "Cannot read --param tenant: it has no value; write --param NAME=VALUE",
+        "Cannot read --param tenant: it has no name or no value; write --param NAME=VALUE",
       ],
       [
         "app.ts --http --port 0 --inspect",

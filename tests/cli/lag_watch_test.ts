@@ -34,7 +34,7 @@ Deno.test("a delay is reported only while a call runs or after a call has run", 
   assertEquals(second.pass(600), 500);
 });
 
-Deno.test("time that was attributed to a handler does not count", () => {
+Deno.test("time that was attributed to a handler is not reported as a delay again", () => {
   const { watch, pass } = warm();
   watch.block(500);
   assertEquals(pass(610, true), undefined);

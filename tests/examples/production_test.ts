@@ -1,5 +1,5 @@
 // The example of a production server: tenants, scopes, roles, limits, tasks, health checks and metrics, in both eras.
-// Processes on both runtimes serve it too.
+// Processes on both runtimes also serve the example.
 import { assert, assertEquals, assertMatch, assertRejects, assertStringIncludes } from "@std/assert";
 import { mkdtemp, rm } from "node:fs/promises";
 import config from "../../deno.json" with { type: "json" };

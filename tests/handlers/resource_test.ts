@@ -66,7 +66,7 @@ Deno.test("a fixed resource is listed with its fields, and without unset fields"
   assertEquals([ttlMs, cacheScope, nextCursor], [0, "public", undefined]);
 });
 
-Deno.test("a server with a resource declares the capability, and has both lists, even if one of the lists is empty", async () => {
+Deno.test("a server with a resource declares the capability, and responds to resources/list and resources/templates/list, even if a list is empty", async () => {
   const server = serve(resource({ uri: "config://app", name: "config", read: () => "" }));
   const { capabilities } = await call(server, "server/discover");
   assertEquals(capabilities.resources, { listChanged: true, subscribe: true });

@@ -24,7 +24,7 @@ Deno.test("a session is idle after its call has ended, even if the client accept
   assertEquals(status, 200);
 });
 
-Deno.test("a connection that reads replayed events slowly ends after the events have expired", async () => {
+Deno.test("the server closes a connection that reads replayed events too slowly, after the events have expired", async () => {
   const say = tool({
     name: "say",
     input: any,

@@ -72,34 +72,40 @@ behaviour("a rejection has the thrown error as its cause", async (join) => {
   }
 });
 
-behaviour("the client has all faults and warnings that occurred between its connection and its close", async (join) => {
-  const forgets = tool({
-    name: "forgets",
-    run(_input, ctx) {
-      void ctx.roots();
-      return "";
-    },
-  });
-  const { warn } = console;
-  console.warn = () => {};
-  try {
-    const { client, takeFaults, join: another } = await join({ handlers: [...handlers, forgets] }, { roots: () => [] });
-    await client.callTool("broken");
-    const second = await another({ roots: () => [] });
-    await second.callTool("words");
-    await second.callTool("forgets");
-    assertEquals(client.faults.map(({ subject }) => subject), ["broken", "words"]);
-    assertEquals(second.faults.map(({ method, subject }) => [method, subject]), [["tools/call", "words"]]);
-    assertEquals([client.warnings.length, client.warnings], [1, second.warnings]);
-    assertStringIncludes(client.warnings[0], "Cannot use the answer to ctx.roots()");
-    await second.close();
-    await client.callTool("broken");
-    assertEquals([client.faults.length, second.faults.length], [3, 1]);
-    takeFaults();
-  } finally {
-    console.warn = warn;
-  }
-}, { perInstance: "observer" });
+behaviour(
+  "`client.faults` and `client.warnings` list everything that was reported while the client was connected",
+  async (join) => {
+    const forgets = tool({
+      name: "forgets",
+      run(_input, ctx) {
+        void ctx.roots();
+        return "";
+      },
+    });
+    const { warn } = console;
+    console.warn = () => {};
+    try {
+      const { client, takeFaults, join: another } = await join({ handlers: [...handlers, forgets] }, {
+        roots: () => [],
+      });
+      await client.callTool("broken");
+      const second = await another({ roots: () => [] });
+      await second.callTool("words");
+      await second.callTool("forgets");
+      assertEquals(client.faults.map(({ subject }) => subject), ["broken", "words"]);
+      assertEquals(second.faults.map(({ method, subject }) => [method, subject]), [["tools/call", "words"]]);
+      assertEquals([client.warnings.length, client.warnings], [1, second.warnings]);
+      assertStringIncludes(client.warnings[0], "Cannot use the answer to ctx.roots()");
+      await second.close();
+      await client.callTool("broken");
+      assertEquals([client.faults.length, second.faults.length], [3, 1]);
+      takeFaults();
+    } finally {
+      console.warn = warn;
+    }
+  },
+  { perInstance: "observer" },
+);
 
 Deno.test("a failed handshake has the original error as its cause", async () => {
   const observer = { fault() {} };

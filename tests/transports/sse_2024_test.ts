@@ -119,7 +119,7 @@ Deno.test("the server does not wait for a message that stops in the middle", asy
   await server.close();
 });
 
-Deno.test("a page of another origin, or a request with a foreign Host, can use neither path", async () => {
+Deno.test("requests with a foreign Origin or Host are rejected on the stream path and on the messages path", async () => {
   const { server, service, post, open } = setUp();
   const { events, path } = await open();
   for (const name of ["origin", "host"]) {

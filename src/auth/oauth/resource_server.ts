@@ -488,7 +488,8 @@ class ResourceServer implements Authentication<OAuthPrincipal> {
 function toCurrent(verdict: Verdict, now: number): Principal {
   const { principal, until } = verdict;
   if (principal.expiresAt === undefined || now < principal.expiresAt) return principal;
-  // The token has expired according to this server's clock, but not yet if the issuer's clock is up to `skewMs` slower.
+  // The token has expired according to this server's clock, but it has not expired if the issuer's clock is behind by
+  // up to `skewMs`.
   if (!verdict.late) {
     verdict.late = withExpiry(principal, until);
     shareExchange(principal, verdict.late);

@@ -49,14 +49,16 @@ export async function readPresetAnswers({ all }: Args): Promise<PresetAnswers> {
         );
       }
       action = text;
-    } else {throw new UsageError(
+    } else {
+      throw new UsageError(
         `Cannot use --answer ${text}: it is not a valid answer; write name=value, accept, decline or cancel`,
-      );}
+      );
+    }
   }
   const [name] = values.keys();
   if (name !== undefined && (action === "decline" || action === "cancel")) {
     throw new UsageError(
-      `Cannot answer ${action} and ${name}=…: a refusal has no values; remove one of the two answers`,
+      `Cannot use --answer ${action} together with --answer ${name}=…: an answer has values only if it accepts; remove one of the two`,
     );
   }
   return { values, action, roots: await Promise.all((all.root ?? []).map(toRoot)) };

@@ -36,7 +36,7 @@ const toolCommon = {
       "Calling the tool again with the same arguments changes nothing more",
     ),
     openWorldHint: z.boolean().optional().describe("The tool reaches external systems, such as the web"),
-  }).optional().describe("Hints about the behaviour of the tool"),
+  }).optional().describe("Hints about the behavior of the tool"),
 };
 
 const word = z.union([

@@ -13,7 +13,7 @@ import { NoResponse } from "./exchange.ts";
 export interface Finding {
   readonly level: "ok" | "note" | "problem";
   readonly check: string;
-  /** The server's behaviour, as a sentence. */
+  /** The server's behavior, as a sentence. */
   readonly message: string;
   /** How to fix a problem or follow a note, as a sentence. */
   readonly fix?: string;

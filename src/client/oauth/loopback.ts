@@ -96,7 +96,12 @@ class LoopbackTrip implements SignInTrip {
     const url = new URL(request.url);
     // Reject other Host headers, because a malicious web page can use a host name that resolves to this machine (DNS
     // rebinding).
-    if (request.headers.get("host") !== this.#host) return toPage(403, "This is not the address of the program.");
+    if (request.headers.get("host") !== this.#host) {
+      return toPage(
+        403,
+        "This address is not the redirect address of the program. Open the link that the program has printed.",
+      );
+    }
     if (url.pathname !== PATH) return toPage(404, "There is nothing at this address.");
     if (request.method !== "GET") return toPage(405, "This address only accepts GET.");
     if (this.#state === undefined || url.searchParams.get("state") !== this.#state) {

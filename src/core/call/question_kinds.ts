@@ -77,7 +77,7 @@ export function sampling(key: string, request: SamplingRequest): PreparedQuestio
         throw new TypeError(
           `Cannot sample ${
             quote(key)
-          }: messages[${wrong.at}] is invalid; only the assistant can use tools, and the next user message must contain exactly the results`,
+          }: messages[${wrong.at}] is invalid; put tool uses only in assistant messages, and one result of each use, and nothing else, in the next user message`,
         );
       }
       const isKept = includeContext === "none" || isObject(sampling?.context);

@@ -69,8 +69,8 @@ export interface FixedLimits {
      * Number of calls that wait in the process's queue. One client may fill a quarter of the queue. Over stdio and
      * WebSocket, the maximum per client is `calls.runningPerClient` if this limit is lower.
      *
-     * Reason: the number equals the default of `calls.running`, so that a waiting call waits for about one running call
-     * to end. The parameters of waiting calls count towards `memory`.
+     * Reason: the number equals the default of `calls.running`, so that each waiting call needs to wait for only about
+     * one running call to end. The parameters of waiting calls count towards `memory`.
      *
      * Exceeded: HTTP 503 (429 in revisions with sessions) with `Retry-After`, code -31503.
      */

@@ -45,7 +45,7 @@ export interface Needs {
 export interface Injection<C, A extends readonly unknown[], R> {
   readonly run: Injectable<C, A, R>;
   readonly needs: Needs;
-  /** Whether the function is `allow` or `list`. */
+  /** `true` for `allow` and `list`, which can use only services that outlive the call. */
   readonly isShared: boolean;
 }
 
@@ -359,7 +359,7 @@ export class ServiceContainer implements Container {
     if (from && from.lifetime !== "call" && lifetime !== "server" && !isSameKey) {
       throw new TypeError(
         `Cannot make ${from.place}: it ${WORDS[from.lifetime]}, but needs ${quote(service.name)}, which ` +
-          `${WORDS[lifetime]}; give both the same lifetime, or get the other service in the handler`,
+          `${WORDS[lifetime]}; give both services the same lifetime, or get ${quote(service.name)} in the handler`,
       );
     }
     if (lifetime === "call" && scope?.isShared) {

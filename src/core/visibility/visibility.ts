@@ -36,8 +36,8 @@ export interface SharedRules {
   /** Calls `onChange` whenever the rules have changed. Returns a function that stops these calls. */
   watch(onChange: () => void): () => void;
   /**
-   * Called on the rules for all paths. `rules` are the rules for one path. A rule for all paths that is added later
-   * takes precedence over these rules.
+   * Registers the rules for one path, so that a rule for all paths that is added later is newer than each of these
+   * rules, and takes precedence.
    */
   noticed(rules: readonly PlacedRule[]): void;
   /**

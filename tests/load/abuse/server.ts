@@ -11,7 +11,7 @@ export interface Abused extends AsyncDisposable {
   readonly url: string;
   /** Whether the process exited before it was disposed. */
   readonly isDead: boolean;
-  /** The last part of its standard error. */
+  /** The last part of the process's standard error. */
   readonly errors: string;
   spent(): Promise<Spent>;
   held(): Promise<Held>;

@@ -25,7 +25,10 @@ async function attack(server: Abused, next: (n: number) => Sent, signal: AbortSi
   return count;
 }
 
-/** Until the run ends, makes the server hold memory with each case in turn, and releases the memory after a while. */
+/**
+ * Runs the cases of `heldCases` one after another until the run ends. Each case makes the server hold memory for a few
+ * seconds, and then releases the memory.
+ */
 async function hold(server: Abused, signal: AbortSignal, begun: string[]): Promise<void> {
   while (!signal.aborted && !server.isDead) {
     for (const each of heldCases) {

@@ -5,7 +5,7 @@
  * @module
  */
 import type { Context } from "../core/call/context.ts";
-import { checkOptions, type KnownOptions } from "../core/call/known_options.ts";
+import { checkOptions, type KnownOptions, show } from "../core/call/known_options.ts";
 import { type Mark, type Marking, toSetName } from "../core/marked_ids.ts";
 import { type MarkStore, markStored, toMarkTtl } from "../core/marking.ts";
 import { Sealer } from "../core/call/sealer.ts";
@@ -15,7 +15,6 @@ import { systemClock } from "../core/capacity/timers.ts";
 import { openVersioned, sealVersioned } from "../core/call/versioned_seal.ts";
 import { toBase64Url } from "../kit/base64.ts";
 import { requirePrincipal } from "./principal.ts";
-import { showValue } from "../kit/shown_value.ts";
 
 /** Options of {@linkcode elicitationLinks}. */
 export interface ElicitationLinksOptions {
@@ -131,9 +130,7 @@ export function elicitationLinks(options: ElicitationLinksOptions = {}): Elicita
   // Reject `NaN` and `Infinity`, because JSON would seal them as `null`, and the link could never be opened.
   if (!(Number.isFinite(ttlMs) && ttlMs >= 0)) {
     throw new TypeError(
-      `Cannot create elicitation links: ttlMs is ${
-        showValue(ttlMs)
-      }; it must be a finite number of milliseconds, 0 or more`,
+      `Cannot create elicitation links: ttlMs is ${show(ttlMs)}; it must be a finite number of milliseconds, 0 or more`,
     );
   }
   if (

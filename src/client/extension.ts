@@ -7,13 +7,12 @@
 import { McpError } from "../protocol/errors.ts";
 import { isObject, type Params, type Result } from "../protocol/jsonrpc.ts";
 import type { ClientCapabilities } from "../protocol/types.ts";
-import { checkOptions, type KnownOptions, toPlace } from "../core/call/known_options.ts";
+import { checkOptions, type KnownOptions, show, toPlace } from "../core/call/known_options.ts";
 import type { Checked, Infer, Schema } from "../schema/schema.ts";
 import { compileSchema } from "../schema/schema_compiler.ts";
 import type { Notification } from "./message.ts";
 import type { Progress, RequestOptions, ServerRequest } from "./rpc.ts";
 import type { Subscription, SubscriptionFilter } from "./subscription.ts";
-import { showValue } from "../kit/shown_value.ts";
 
 /** Schemas, by the name of the result type or the method of the notification. */
 export type Schemas = { readonly [name: string]: Schema };
@@ -156,9 +155,7 @@ export function clientExtension<
   const { id, settings = {}, results, notifications, subjects = {} } = options;
   if (typeof id !== "string" || !/^[^/\s]+\/[^/\s]+$/.test(id)) {
     throw new TypeError(
-      `Cannot make the extension ${
-        showValue(id)
-      }: the id is not valid; use a prefix and a name, such as com.example/audit`,
+      `Cannot make the extension ${show(id)}: the id is not valid; use a prefix and a name, such as com.example/audit`,
     );
   }
   const compile = (schema: Schema, name: string) =>

@@ -5,7 +5,7 @@
  * @module
  */
 import { INTERNALS } from "../core/call/internals.ts";
-import { checkOptions, type KnownOptions } from "../core/call/known_options.ts";
+import { checkOptions, type KnownOptions, show } from "../core/call/known_options.ts";
 import type {
   AppendOptions,
   Awaitable,
@@ -28,7 +28,6 @@ import type {
 } from "../core/store.ts";
 import { systemClock } from "../core/capacity/timers.ts";
 import { readSyncVerdict } from "../core/call/verdict.ts";
-import { showValue } from "../kit/shown_value.ts";
 import { isPromiseLike } from "../protocol/promises.ts";
 import { isWithin } from "../protocol/weight.ts";
 import { InstanceState } from "./instance_state.ts";
@@ -164,7 +163,7 @@ export class CustomStore implements Store {
     const given = Object.entries(options).filter(([, value]) => value !== undefined);
     for (const [name, value] of given) {
       if (typeof value === "number" && value > 0) continue;
-      throw new TypeError(`Cannot create a store: ${name} is ${showValue(value)}; use a number above 0`);
+      throw new TypeError(`Cannot create a store: ${name} is ${show(value)}; use a number above 0`);
     }
     this.#options = { ...DEFAULTS, ...Object.fromEntries(given) };
     this.#isShared = isShared;
@@ -234,7 +233,7 @@ export class CustomStore implements Store {
     if (prefix !== "") checkKey("list", prefix);
     if (after !== "") checkKey("list", after);
     if (!(Number.isSafeInteger(limit) && limit > 0 && limit <= LIST_VALUES)) {
-      throw new RangeError(`Cannot list: limit is ${showValue(limit)}; use an integer from 1 to ${LIST_VALUES}`);
+      throw new RangeError(`Cannot list: limit is ${show(limit)}; use an integer from 1 to ${LIST_VALUES}`);
     }
     return this.#run("list", (engine, options) => then(engine.list(prefix, { after, limit, ...options }), readList));
   }
@@ -246,7 +245,7 @@ export class CustomStore implements Store {
     const { logEntries } = this.#options;
     if (!(Number.isSafeInteger(max) && max > 0 && max <= logEntries)) {
       throw new RangeError(
-        `Cannot append: max is ${showValue(max)}; use an integer from 1 to ${logEntries} (logEntries)`,
+        `Cannot append: max is ${show(max)}; use an integer from 1 to ${logEntries} (logEntries)`,
       );
     }
     const write = { ttlMs: toWholeTtl("append", ttlMs), max, token };
@@ -260,7 +259,7 @@ export class CustomStore implements Store {
     checkKey("read", log);
     checkId("read", after);
     if (!(Number.isSafeInteger(limit) && limit >= 0)) {
-      throw new RangeError(`Cannot read: limit is ${showValue(limit)}; use an integer of at least 0`);
+      throw new RangeError(`Cannot read: limit is ${show(limit)}; use an integer of at least 0`);
     }
     return this.#read(log, { after, limit: Math.min(limit, PAGE_ENTRIES) });
   }
@@ -547,7 +546,7 @@ function readId(id: number): number {
   if (Number.isSafeInteger(id) && id > 0) return id;
   throw new TypeError(
     `Cannot append: append() of the store's engine returned ${
-      showValue(id)
+      show(id)
     }; return the entry's id, which is an integer above 0`,
   );
 }
@@ -579,14 +578,14 @@ function toToken(): string {
 function checkKey(operation: string, key: string): void {
   if (key.length <= KEY_CHARACTERS && /^[\w-]+$/.test(key)) return;
   throw new RangeError(
-    `Cannot ${operation}: the key ${showValue(key)} is not 1 to ${KEY_CHARACTERS} letters, digits, "-" and "_"`,
+    `Cannot ${operation}: the key ${show(key)} is not 1 to ${KEY_CHARACTERS} letters, digits, "-" and "_"`,
   );
 }
 
 function checkToken(operation: string, token: string): void {
   if (typeof token === "string" && token.length <= KEY_CHARACTERS && /^[\w-]+$/.test(token)) return;
   throw new RangeError(
-    `Cannot ${operation}: the token ${showValue(token)} is not 1 to ${KEY_CHARACTERS} letters, digits, "-" and "_"`,
+    `Cannot ${operation}: the token ${show(token)} is not 1 to ${KEY_CHARACTERS} letters, digits, "-" and "_"`,
   );
 }
 
@@ -603,10 +602,10 @@ function checkSize(operation: string, value: string, { valueBytes = Infinity }: 
  */
 function toWholeTtl(operation: string, ttlMs: number): number {
   if (ttlMs > 0 && ttlMs <= MAX_TTL_MS) return Math.ceil(ttlMs);
-  throw new RangeError(`Cannot ${operation}: ttlMs is ${showValue(ttlMs)}; use a number above 0, up to ${MAX_TTL_MS}`);
+  throw new RangeError(`Cannot ${operation}: ttlMs is ${show(ttlMs)}; use a number above 0, up to ${MAX_TTL_MS}`);
 }
 
 function checkId(operation: string, id: number): void {
   if (Number.isSafeInteger(id) && id >= 0) return;
-  throw new RangeError(`Cannot ${operation}: ${showValue(id)} is not an entry id; use an integer of at least 0`);
+  throw new RangeError(`Cannot ${operation}: ${show(id)} is not an entry id; use an integer of at least 0`);
 }

@@ -4,9 +4,9 @@
  *
  * @module
  */
+import { show } from "../core/call/known_options.ts";
 import { systemClock } from "../core/capacity/timers.ts";
 import type { Awaitable, EngineOptions, StoreEngine } from "../core/store.ts";
-import { showValue } from "../kit/shown_value.ts";
 import { isPromiseLike } from "../protocol/promises.ts";
 
 /** Connects to an engine. */
@@ -149,6 +149,6 @@ function checkEngine(engine: StoreEngine): void {
   const { valueBytes } = engine;
   if (valueBytes === undefined || valueBytes > 0) return;
   throw new TypeError(
-    `Cannot use an engine as a store: the engine's valueBytes is ${showValue(valueBytes)}; use a number above 0`,
+    `Cannot use an engine as a store: the engine's valueBytes is ${show(valueBytes)}; use a number above 0`,
   );
 }

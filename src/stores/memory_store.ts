@@ -3,10 +3,9 @@
  *
  * @module
  */
-import { checkOptions, type KnownOptions } from "../core/call/known_options.ts";
+import { checkOptions, type KnownOptions, show } from "../core/call/known_options.ts";
 import type { Store } from "../core/store.ts";
 import { type Clock, systemClock } from "../core/capacity/timers.ts";
-import { showValue } from "../kit/shown_value.ts";
 import { CustomStore } from "./custom_store.ts";
 import { MemoryEngine } from "./memory_engine.ts";
 
@@ -43,7 +42,7 @@ const OPTIONS: KnownOptions<keyof MemoryStoreOptions> = { names: { bytes: true, 
 export function memoryStore(options: MemoryStoreOptions = {}): Store {
   checkOptions("create a store", options, OPTIONS);
   const { bytes = 64 * 1024 * 1024, leaseMs, clock = systemClock } = options;
-  if (!(bytes > 0)) throw new TypeError(`Cannot create a store: bytes is ${showValue(bytes)}; use a number above 0`);
+  if (!(bytes > 0)) throw new TypeError(`Cannot create a store: bytes is ${show(bytes)}; use a number above 0`);
   const engine = new MemoryEngine({ clock, bytes });
   return new CustomStore(() => engine, { leaseMs }, { isShared: false, isReplaceable: false });
 }

@@ -17,14 +17,13 @@
  * @module
  */
 import type { Context } from "../core/call/context.ts";
-import { checkOptions, type KnownOptions } from "../core/call/known_options.ts";
+import { checkOptions, type KnownOptions, show } from "../core/call/known_options.ts";
 import type { WorkerHandler } from "./expose.ts";
 import { findProcess, isCompiled } from "../runtime.ts";
 import { Pool, type WorkerPoolOptions } from "./pool.ts";
 
 export { exposeWorker, type WorkerContext, type WorkerHandler } from "./expose.ts";
 export type { WorkerPoolOptions } from "./pool.ts";
-import { showValue } from "../kit/shown_value.ts";
 
 /** A `run` function for a tool, prompt or resource that runs its handler in a worker thread. */
 export type WorkerRun<Handler extends WorkerHandler<never, unknown>> = (
@@ -90,9 +89,7 @@ function readOptions(
     const least = name === "size" ? 1 : 0;
     if (Number.isSafeInteger(value) && value >= least && value <= 0x7fffffff) continue;
     throw new TypeError(
-      `Cannot make a pool of worker threads: ${name} is ${
-        showValue(value)
-      }; use a whole number from ${least} to 2147483647`,
+      `Cannot make a pool of worker threads: ${name} is ${show(value)}; use a whole number from ${least} to 2147483647`,
     );
   }
   return options;

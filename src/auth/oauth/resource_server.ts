@@ -22,7 +22,7 @@ import { isObject } from "../../protocol/jsonrpc.ts";
 import type { Infer, Schema, StandardSchema } from "../../schema/schema.ts";
 import type { Principal } from "../../core/call/context.ts";
 import { withExpiry } from "../../core/call/principal.ts";
-import { checkOptions, type KnownOptions } from "../../core/call/known_options.ts";
+import { checkOptions, type KnownOptions, show } from "../../core/call/known_options.ts";
 import { readScopes as checkScopes } from "../../core/call/scopes.ts";
 import { CHECK_PATH } from "../../core/call/internals.ts";
 import { toScheme } from "../scheme_list.ts";
@@ -42,7 +42,6 @@ import { TokenCache } from "./token_cache.ts";
 import { PREFIX, QUERY, readToken, type TokenProblem, type TokenScheme } from "./token_header.ts";
 import { type ExchangeOptions, shareExchange, TokenExchange } from "./token_exchange.ts";
 import { TypedClaims } from "./typed_claims.ts";
-import { showValue } from "../../kit/shown_value.ts";
 
 /** Options of {@linkcode oauth}. Only `resource` and `issuers` are required. `S` is the type of the `claims` option. */
 export interface OAuthOptions<S extends Schema = StandardSchema<Claims>> {
@@ -310,7 +309,7 @@ class ResourceServer implements Authentication<OAuthPrincipal> {
     // accepted.
     if (!(typeof skewMs === "number" && skewMs >= 0 && skewMs <= MAX_SKEW_MS)) {
       throw new TypeError(
-        `Cannot use oauth(): skewMs is ${showValue(skewMs)}; it must be a number from 0 to ${MAX_SKEW_MS}`,
+        `Cannot use oauth(): skewMs is ${show(skewMs)}; it must be a number from 0 to ${MAX_SKEW_MS}`,
       );
     }
     this.#rules = {
@@ -583,6 +582,6 @@ const MAX_SKEW_MS = 300_000;
 function checkAlgorithms(algorithms: readonly string[]): void {
   const wrong = algorithms.find((name) => !ALGORITHMS.includes(name));
   if (wrong === undefined && algorithms.length) return;
-  const state = wrong === undefined ? "is empty" : `contains the unknown algorithm ${showValue(wrong)}`;
+  const state = wrong === undefined ? "is empty" : `contains the unknown algorithm ${show(wrong)}`;
   throw new TypeError(`Cannot use oauth(): algorithms ${state}; use one or more of ${ALGORITHMS.join(", ")}`);
 }

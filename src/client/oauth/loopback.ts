@@ -4,12 +4,11 @@
  * @see RFC 8252, section 7.3 (Loopback Interface Redirection)
  * @module
  */
-import { checkOptions, type KnownOptions } from "../../core/call/known_options.ts";
+import { checkOptions, type KnownOptions, show } from "../../core/call/known_options.ts";
 import { startTimer } from "../../kit/timer.ts";
 import { bun, deno } from "../../runtime.ts";
 import { SignInError } from "./errors.ts";
 import type { SignInPage, SignInTrip, UserAgent } from "./user_agent.ts";
-import { showValue } from "../../kit/shown_value.ts";
 
 /** The options of {@linkcode loopback}. */
 export interface LoopbackOptions {
@@ -43,7 +42,7 @@ export function loopback(options: LoopbackOptions): UserAgent {
   }
   if (!Number.isInteger(port) || port < 0 || port > 65_535) {
     throw new TypeError(
-      `Cannot use loopback(): port is ${showValue(port)}; pass a whole number from 1 to 65535, or omit port`,
+      `Cannot use loopback(): port is ${show(port)}; pass a whole number from 1 to 65535, or omit port`,
     );
   }
   if (!deno && !bun) {

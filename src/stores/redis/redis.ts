@@ -29,8 +29,7 @@ import type {
   StoredValue,
   StoreEngine,
 } from "../../core/store.ts";
-import { checkOptions, type KnownOptions } from "../../core/call/known_options.ts";
-import { showValue } from "../../kit/shown_value.ts";
+import { checkOptions, type KnownOptions, show } from "../../core/call/known_options.ts";
 import { customStore, STORE_OPTIONS, type StoreOptions } from "../custom_store.ts";
 import { openLink, type RedisClient, type RedisLink } from "./clients.ts";
 import { APPEND, DELETE, FIND_NAMES, GET, HEADS, INDEX, READ, SET, TRIM } from "./scripts.ts";
@@ -227,5 +226,5 @@ function toHead(answer: unknown): LogHead {
 
 function toList(answer: unknown): readonly unknown[] {
   if (Array.isArray(answer)) return answer;
-  throw new Error(`Cannot read the response from Redis: ${showValue(answer)} is not a list`);
+  throw new Error(`Cannot read the response from Redis: ${show(answer)} is not a list`);
 }

@@ -70,7 +70,7 @@ Deno.test("an endpoint with parameters has a path and a server for each combinat
 Deno.test("connecting to an endpoint without parameters fails if parameters are passed", async () => {
   const [endpoint] = listEndpoints(plain());
   assertEquals(endpoint.toPath({}), "/mcp");
-  assertThrows(() => endpoint.toPath({ tenant: "a" }), TypeError, "the path has no parameter tenant");
+  assertThrows(() => endpoint.toPath({ tenant: "a" }), TypeError, 'the path has no parameter "tenant"');
   await assertRejects(() => endpoint.enter({ tenant: "a" }), TypeError, "its path has no parameters");
   await using client = await connect(await endpoint.enter());
   assertEquals(textOf(await client.callTool("ping")), "pong");

@@ -188,7 +188,7 @@ behaviour("a tool list fails if publishSchema returns no schema", async (join) =
     const hidden = tool({ name: "a", input: { type: "object", properties: { internal: {} } }, run: () => "" });
     const { client, takeFaults } = await join({ handlers: [hidden], publishSchema });
     await assertRejects(() => client.listTools(), McpError, "Internal error");
-    assertStringIncludes(`${takeFaults()[0].error}`, "publishSchema did not return a schema; return an object");
+    assertStringIncludes(`${takeFaults()[0].error}`, "publishSchema must return a schema object");
   }
 }, { transports: ["memory", "http"] });
 

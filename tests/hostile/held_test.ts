@@ -37,7 +37,7 @@ Deno.test("a message with too many integer keys is refused before it is parsed",
   const sparse = Array.from({ length: 4001 }, () => ({ 7: 0 }));
   const message = parseMessage(toCall({ sparse }), BOUNDS.request);
   assert(message.kind === "broken");
-  assertStringIncludes(message.message, "small numbers");
+  assertStringIncludes(message.message, "small integers");
   // The same JSON inside a string is accepted, because a string has no keys.
   weigh(toCall({ text: JSON.stringify(sparse) }));
 });

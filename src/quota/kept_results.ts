@@ -123,10 +123,11 @@ export class Keeper {
     shelf.results.set(id, { pages, principal: principal?.id, held: [charge, place], ends });
     const uri = `${this.#start}${id}/1`;
     const minutes = Math.max(1, Math.round(this.#keepMs / 60_000));
+    // Put a space after the URI, because models and programs may read punctuation as part of the URI.
     const note =
-      `The result has ${size} bytes, which is too much for one response. Read the resource ${uri}, which is ` +
-      `page 1 of ${pages.length}. Each page except the last contains the URI of the next page. The server keeps the result for ` +
-      `${minutes} min.`;
+      `The result has ${size} bytes, which is too much for one response. Read the resource ${uri} for page 1 ` +
+      `of ${pages.length}. Each page except the last contains the URI of the next page. The server keeps the result ` +
+      `for ${minutes} min.`;
     const link = {
       type: "resource_link",
       uri,

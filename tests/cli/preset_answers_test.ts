@@ -85,5 +85,9 @@ Deno.test("an answer can be any choice of a list, even a choice that contains a 
   assertEquals(await fill("tags=c, d", "tags=a,b"), { tags: ["c", "d", "a,b"] });
   assertEquals(Object.entries(await fill("__proto__=x")), [["__proto__", "x"]]);
   await assertRejects(() => readPresetAnswers(toArgs(["accept", "cancel"])), CliError, "accept and cancel");
-  await assertRejects(() => readPresetAnswers(toArgs(["tags=c", "decline"])), CliError, "decline and tags=…");
+  await assertRejects(
+    () => readPresetAnswers(toArgs(["tags=c", "decline"])),
+    CliError,
+    "decline together with --answer tags=…",
+  );
 });

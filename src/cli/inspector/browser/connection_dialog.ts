@@ -127,7 +127,7 @@ function makeSecretFields() {
   const token = makeSecretField("Token", {
     id: newId(),
     pattern: "[\\t\\x20-\\x7e]*",
-    title: "A token without line breaks and without characters beyond ASCII",
+    title: "The token contains characters that are not allowed in a header.",
   });
   const rows = h("ul.rows");
   const adder = makeButton("button.small", "Add a header", () => addHeader("", "").focus());

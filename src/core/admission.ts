@@ -63,14 +63,8 @@ export async function admit(core: Core, decide: Admit, entering: Entering): Prom
   }
   if (decided === true) return;
   if (!isRefusal(decided)) {
-    throw core.report(
-      new TypeError(
-        "Cannot admit a request: admit did not return true or the result of refuseRequest()",
-      ),
-      {
-        method,
-      },
-    );
+    const state = "admit did not return true or the result of refuseRequest()";
+    throw core.report(new TypeError(`Cannot admit a request: ${state}`), { method });
   }
   if (observed) observed.reason = "admission";
   const { status, reason = "the server refused the request", challenges = [], retryAfterMs } = decided;

@@ -62,6 +62,7 @@ export class ServiceContainer implements Container {
   readonly #parts: ContainerParts;
   /** Services that live as long as the server, and that handlers or other services use. */
   readonly #lasting = new Map<Definition, Service>();
+  /** Definitions that `add` has visited, because services may list each other in `uses`. */
   readonly #added = new Set<Definition>();
   readonly #entries = new Map<Definition, Entry>();
   /** For each service with a key, the entries by key. The least recently used entry comes first. */

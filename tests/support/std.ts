@@ -1,6 +1,8 @@
-// Types for the assertions, which come from npm as plain JavaScript. Functions that narrow have an explicit `asserts`
-// type, because TypeScript does not narrow through an inferred type.
+// Types for the assertions, which come from npm as plain JavaScript, and support for expected values that contain
+// messages. Functions that narrow have an explicit `asserts` type, because TypeScript does not narrow through an
+// inferred type.
 import * as untyped from "deno-std/assert";
+import { findSentence, hasSentence, resolveSentences } from "./messages.ts";
 
 // deno-lint-ignore no-explicit-any
 type ErrorClass<E extends Error> = abstract new (...args: any[]) => E;
@@ -41,7 +43,38 @@ interface Assertions {
   fail(message?: string): never;
 }
 
-const std: Assertions = untyped;
+const original: Assertions = untyped;
+
+/** The assertions whose expected value can contain messages: see `sentence` in messages.ts. */
+const withMessages: Partial<Assertions> = {
+  assertEquals(actual, expected, message) {
+    // The cast is safe, because the resolved value has the same shape.
+    original.assertEquals(actual, resolveSentences(actual, expected) as typeof expected, message);
+  },
+  assertObjectMatch(actual, expected, message) {
+    // The cast is safe, because the resolved value has the same shape.
+    original.assertObjectMatch(actual, resolveSentences(actual, expected) as typeof expected, message);
+  },
+  assertStringIncludes(actual, expected, message) {
+    original.assertStringIncludes(actual, hasSentence(expected) ? findSentence(actual, expected) : expected, message);
+  },
+  assertThrows(run: () => unknown, ...rest: readonly unknown[]) {
+    const [type, expected] = rest;
+    if (!hasSentence(expected)) return original.assertThrows(run, ...rest as [ErrorClass<Error>, string]); // the same arguments
+    const error = original.assertThrows(run, type as ErrorClass<Error>); // a sentence follows a class
+    original.assertEquals(error.message, resolveSentences(error.message, expected));
+    return error;
+  },
+  async assertRejects(run: () => PromiseLike<unknown>, ...rest: readonly unknown[]) {
+    const [type, expected] = rest;
+    if (!hasSentence(expected)) return await original.assertRejects(run, ...rest as [ErrorClass<Error>, string]); // the same arguments
+    const error = await original.assertRejects(run, type as ErrorClass<Error>); // a sentence follows a class
+    original.assertEquals(error.message, resolveSentences(error.message, expected));
+    return error;
+  },
+};
+
+const std: Assertions = { ...original, ...withMessages };
 
 export const assert: Assertions["assert"] = std.assert;
 export const assertFalse: Assertions["assertFalse"] = std.assertFalse;

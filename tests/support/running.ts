@@ -1,0 +1,91 @@
+// Tells which test runs, and in which file and line it was registered. Deno's test runner does not tell its tests.
+import { runInThisContext } from "node:vm";
+
+/** A test that runs. */
+export interface RunningTest {
+  /** The path of the test file, relative to the project, such as `tests/auth/schemes_test.ts`. */
+  readonly file: string;
+  readonly name: string;
+  /** Functions that run after the test has passed. A function that throws fails the test. */
+  readonly atEnd: (() => void)[];
+}
+
+type Run = (t: unknown) => unknown;
+type Register = (...args: unknown[]) => unknown;
+
+interface State {
+  running?: RunningTest;
+  isWrapped?: boolean;
+  readonly registered: Pick<RunningTest, "file" | "name">[];
+}
+
+/** The state, which all copies of this module in a process share. */
+const state: State =
+  // The cast is safe, because only this module uses the key.
+  (globalThis as unknown as Record<symbol, State>)[Symbol.for("tests.running")] ??= { registered: [] };
+
+/** Returns the running test, or `undefined` outside of tests. */
+export function getRunningTest(): RunningTest | undefined {
+  return state.running;
+}
+
+/** Returns the tests that have been registered so far. */
+export function listRegistered(): readonly Pick<RunningTest, "file" | "name">[] {
+  return state.registered;
+}
+
+/** Returns the path of a file relative to the project. */
+function toRelative(path: string): string {
+  return /\btests\/.*$/.exec(path)?.[0] ?? path;
+}
+
+/** Returns the function of a test, changed so that {@linkcode getRunningTest} returns the test while it runs. */
+export function track(path: string, name: string, run: Run): Run {
+  const file = toRelative(path);
+  state.registered.push({ file, name });
+  return async (t) => {
+    const running: RunningTest = { file, name, atEnd: [] };
+    state.running = running;
+    try {
+      await run(t);
+      for (const end of running.atEnd) end();
+    } finally {
+      state.running = undefined;
+    }
+  };
+}
+
+/** Returns the line of a test file that calls the current function. */
+function findLine(): { readonly url: string; readonly line: number } {
+  for (const [, url, line] of new Error().stack?.matchAll(/(file:\/\/\/[^\s()]+?_test\.ts):(\d+)/g) ?? []) {
+    return { url, line: Number(line) };
+  }
+  throw new Error("Cannot register a test: no file whose name ends in _test.ts registers it");
+}
+
+/** Tracks the tests that a function such as `Deno.test` registers. */
+function wrap(register: Register): Register {
+  return (...args) => {
+    const definition = Object.assign({}, ...args.filter((arg) => typeof arg === "object"));
+    const run = args.find((arg) => typeof arg === "function") ?? definition.fn;
+    const name = args.find((arg) => typeof arg === "string") ?? definition.name ?? run.name;
+    if (name.includes("\u{e000}")) throw new Error(`Cannot register "${name}": its name contains a message`);
+    const { url, line } = findLine();
+    // Deno reports a test at the position of the call that registers it. This script has the name and the line of the
+    // test file; a call in this file would be the position of every test.
+    const add = runInThisContext("(register, test) => register(test)", { filename: url, lineOffset: line - 1 });
+    return add(register, { ...definition, name, fn: track(url, name, run) });
+  };
+}
+
+/** Wraps `Deno.test`. Other runtimes have no such function: their replacement calls {@linkcode track}. */
+function wrapDenoTest(): void {
+  const { Deno: deno } = globalThis as unknown as { Deno?: Record<string, Register & Record<string, Register>> }; // Other runtimes lack it.
+  const key = "test"; // Bun's configuration renames the member expression.
+  if (!deno?.[key] || state.isWrapped) return;
+  state.isWrapped = true;
+  const { ignore, only } = deno[key];
+  deno[key] = Object.assign(wrap(deno[key]), deno[key], { ignore: wrap(ignore), only: wrap(only) });
+}
+
+wrapDenoTest();

@@ -5,6 +5,7 @@ import { elicitationLinks, type ElicitationLinksOptions } from "../../src/auth/a
 import { INTERNALS } from "../../src/core/call/internals.ts";
 import { customStore, memoryStore } from "../../src/stores/stores.ts";
 import { fakeContext } from "../../src/testing/testing.ts";
+import { sentence } from "../support/messages.ts";
 
 const secret = "0123456789abcdef0123456789abcdef";
 const PAGE = "https://a.example.com/pay?lang=en";
@@ -50,9 +51,9 @@ Deno.test("a link that one server created does not open at another server with t
     assertThrows(() => elicitationLinks({ secret, server: server as never }), TypeError);
   }
   for (const store of [null, {}, "memory"]) {
-    assertThrows(() => elicitationLinks({ store: store as never }), TypeError, "the store has no get()");
+    assertThrows(() => elicitationLinks({ store: store as never }), TypeError, sentence("store", "get()"));
   }
-  assertThrows(() => elicitationLinks({ secret }), TypeError, "the name of the server is missing; set `server`");
+  assertThrows(() => elicitationLinks({ secret }), TypeError, sentence("`server`"));
 });
 
 Deno.test("a link with singleUse opens only once, even if two requests open the link concurrently", async () => {
@@ -93,11 +94,7 @@ Deno.test("opening a link with singleUse throws while the store is unavailable",
   });
   const options = { secret, server: "shop", store };
   const link = await make(options, PAGE, true);
-  await assertRejects(
-    () => elicitationLinks(options).open(link, "ada"),
-    Error,
-    "does not report whether the link was opened before",
-  );
+  await assertRejects(() => elicitationLinks(options).open(link, "ada"), Error, sentence("store"));
   isLost = false;
   assertEquals(await elicitationLinks(options).open(link, "ada"), { data: null });
   assertEquals(await elicitationLinks(options).open(link, "ada"), undefined);
@@ -105,6 +102,6 @@ Deno.test("opening a link with singleUse throws while the store is unavailable",
 
 Deno.test("elicitationLinks throws if singleUse is not a boolean", async () => {
   for (const singleUse of ["true", 1, null, Promise.resolve(true)]) {
-    await assertRejects(() => make({}, PAGE, singleUse as never), TypeError, "it must be true or false");
+    await assertRejects(() => make({}, PAGE, singleUse as never), TypeError, sentence("singleUse"));
   }
 });

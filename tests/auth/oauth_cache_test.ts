@@ -2,6 +2,7 @@
 import { assertEquals, assertRejects } from "@std/assert";
 import { Loaded, Unavailable } from "../../src/auth/oauth/loaded.ts";
 import { TokenCache } from "../../src/auth/oauth/token_cache.ts";
+import { sentence } from "../support/messages.ts";
 
 Deno.test("a token cache evicts the oldest token when it exceeds its maximum number of tokens", () => {
   const cache = new TokenCache<number>({ entries: 3, characters: 1000 });
@@ -48,9 +49,9 @@ Deno.test("concurrent requests share one load, a load starts at most once every 
   assertEquals([await value.renew(30_000), await value.get(30_001)], [2, 2]);
   isDown = true;
   assertEquals([await value.get(700_000), await value.get(700_001), loads], [2, 2, 3]);
-  await assertRejects(() => value.renew(730_000), Unavailable, "Cannot load it: down");
-  await assertRejects(() => value.get(4_000_000), Unavailable, "Cannot load it: down");
-  await assertRejects(() => value.get(4_000_001), Unavailable, "it could not be loaded");
+  await assertRejects(() => value.renew(730_000), Unavailable, sentence("down"));
+  await assertRejects(() => value.get(4_000_000), Unavailable, sentence("down"));
+  await assertRejects(() => value.get(4_000_001), Unavailable, sentence());
   isDown = false;
   // A clock that is set back must not prevent loading until the clock catches up.
   assertEquals([await value.get(1_000_000), loads], [6, 6]);

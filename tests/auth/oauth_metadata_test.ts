@@ -8,6 +8,7 @@ import { serve } from "../peers/runtime.ts";
 import { RESOURCE, TestIssuer } from "../support/issuer.ts";
 import { callWith, METADATA, protect, toInvalid } from "../support/protected.ts";
 import { toRequest } from "../support/requests.ts";
+import { sentence } from "../support/messages.ts";
 
 const WELL_KNOWN = "/.well-known/oauth-protected-resource";
 const issuers = ["https://login.example.com", "https://login.example.com/tenants/b"];
@@ -139,9 +140,8 @@ Deno.test("MUST NOT accept a token in the query: the response is 400 invalid_req
   await using issuer = await TestIssuer.start();
   const server = protect([issuer]);
   const token = await issuer.sign();
-  const wanted =
-    'Bearer error="invalid_request", error_description="the token is in the query; send it in the Authorization ' +
-    `header", resource_metadata="${METADATA}"`;
+  const wanted = `Bearer error="invalid_request", error_description="${sentence("Authorization")}", ` +
+    `resource_metadata="${METADATA}"`;
   for (const name of ["access_token", "access%5Ftoken"]) {
     for (const headers of [{}, { authorization: `Bearer ${token}` }]) {
       const request = toRequest("tools/call", { name: "whoami" }, headers as Record<string, string>);
@@ -164,7 +164,7 @@ Deno.test("MUST refuse a request with two tokens: the response is 400 invalid_re
   request.headers.append("authorization", `Bearer ${token}`);
   request.headers.append("authorization", `Bearer ${token}`);
   const response = await server.fetch(request);
-  const wanted = `Bearer error="invalid_request", error_description="it has more than one token", ` +
+  const wanted = `Bearer error="invalid_request", error_description="${sentence()}", ` +
     `resource_metadata="${METADATA}"`;
   assertEquals([response.status, response.headers.get("www-authenticate")], [400, wanted]);
   await response.body?.cancel();
@@ -203,6 +203,6 @@ Deno.test("the challenge for an invalid token has the documented parameters", as
   await using issuer = await TestIssuer.start();
   const server = protect([issuer], { oauth: { scopes: ["a", "b"] } });
   const { challenge } = await callWith(server, await issuer.sign({ claims: { exp: 1 } }));
-  assertEquals(challenge, `${toInvalid("the token has expired")}, scope="a b"`);
+  assertEquals(challenge, `${toInvalid(sentence())}, scope="a b"`);
   await server.close();
 });

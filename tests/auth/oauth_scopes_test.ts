@@ -1,10 +1,11 @@
 // Required scopes, step-up authorization, and streams that end when the token expires, in both eras.
-import { assert, assertEquals, assertMatch } from "@std/assert";
+import { assert, assertEquals, assertMatch, assertStringIncludes } from "@std/assert";
 import { prompt, resource, tool } from "../../mod.ts";
 import { fakeClock } from "../../src/testing/testing.ts";
 import { TestIssuer } from "../support/issuer.ts";
 import { METADATA, protect } from "../support/protected.ts";
 import { toRequest } from "../support/requests.ts";
+import { sentence } from "../support/messages.ts";
 
 const scopes = ["notes:read", "notes:write"];
 const handlers = [
@@ -157,7 +158,7 @@ Deno.test("MUST NOT use sessions for authentication: a token of another user can
   const { result } = await ask(own);
   const answer = { requestState: result.requestState, inputResponses: { sure: { action: "accept", content: {} } } };
   for (const token of [same, other]) {
-    assertMatch((await ask(token, answer)).error.message, /requestState belongs to another call/);
+    assertStringIncludes((await ask(token, answer)).error.message, sentence("requestState"));
   }
   assertEquals((await ask(own, answer)).result.content[0].text, "accept");
   await server.close();

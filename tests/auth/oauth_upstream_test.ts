@@ -1,5 +1,5 @@
 // Token exchange and client credentials: the server calls other servers without passing on the caller's token.
-import { assert, assertEquals, assertMatch, assertRejects, assertThrows } from "@std/assert";
+import { assert, assertEquals, assertMatch, assertRejects, assertStringIncludes, assertThrows } from "@std/assert";
 import { tool } from "../../mod.ts";
 import { elicitationLinks } from "../../src/auth/auth.ts";
 import { type AccessToken, clientCredentials, exchangeToken } from "../../src/auth/oauth/oauth.ts";
@@ -10,6 +10,7 @@ import { customStore } from "../../src/stores/stores.ts";
 import { systemClock } from "../../src/core/capacity/timers.ts";
 import { callWith, protect } from "../support/protected.ts";
 import { toRequest } from "../support/requests.ts";
+import { sentence } from "../support/messages.ts";
 
 const client = { clientId: "notes", clientSecret: "5f2b8c1d" };
 
@@ -74,28 +75,29 @@ Deno.test("MUST NOT pass the caller's token on: exchangeToken returns another to
 Deno.test("the error of a failed exchange contains neither the token nor the secret, and the next call sends another request", async () => {
   await using issuer = await TestIssuer.start();
   const token = await issuer.sign();
-  const responses: readonly (readonly [() => object | Response, RegExp])[] = [
+  const responses: readonly (readonly [() => object | Response, ...names: (string | number)[]])[] = [
     [
       () => Response.json({ error: "invalid_target", error_description: token }, { status: 400 }),
-      /status 400 \(invalid_target\)/,
+      400,
+      "invalid_target",
     ],
-    [() => Response.json({ error: token }, { status: 400 }), /status 400$/],
-    [() => Response.json({}), /status 200 and a body without access_token$/],
-    [() => Response.json({ access_token: "x" }), /status 200 and a body without token_type$/],
-    [() => Response.json({ access_token: "x", token_type: token }), /status 200 and an invalid body$/],
-    [() => new Response(`{ "access_token": "${token}`), /status 200$/],
-    [() => Response.json({ access_token: token, token_type: "Bearer" }), /returned the caller's own token/],
-    [() => Response.json({ access_token: "x", token_type: "DPoP" }), /returned a token that is bound to a key/],
-    [() => new Response(token, { status: 500 }), /status 500$/],
+    [() => Response.json({ error: token }, { status: 400 }), 400],
+    [() => Response.json({}), 200, "access_token"],
+    [() => Response.json({ access_token: "x" }), 200, "token_type"],
+    [() => Response.json({ access_token: "x", token_type: token }), 200],
+    [() => new Response(`{ "access_token": "${token}`), 200],
+    [() => Response.json({ access_token: token, token_type: "Bearer" })],
+    [() => Response.json({ access_token: "x", token_type: "DPoP" }), "DPoP"],
+    [() => new Response(token, { status: 500 }), 500],
   ];
   const got: (AccessToken | Error)[] = [];
   const server = protect([issuer], { handlers: [exchanging({ audience: "mail" }, got)], oauth: { exchange: client } });
-  for (const [respond, message] of responses) {
+  for (const [respond, ...names] of responses) {
     give(issuer, respond);
     await callWith(server, token, { name: "exchange" });
     const error = got.pop();
     assert(error instanceof Error);
-    assertMatch(error.message, message);
+    assertStringIncludes(error.message, sentence(...names));
     for (let each: unknown = error; each instanceof Error; each = each.cause) {
       for (const text of [each.message, each.stack ?? ""]) assert(!text.includes(token) && !text.includes("5f2b8c1d"));
     }
@@ -118,13 +120,10 @@ Deno.test("exchangeToken rejects for callers whose token is from another issuer 
   const without = protect([issuer], { handlers });
   await callWith(without, await issuer.sign(), { name: "exchange" });
   for (const error of got) {
-    assertMatch(
-      String(error),
-      /Cannot exchange the caller's token: ctx.principal was not created by oauth\(\) with `exchange`/,
-    );
+    assertStringIncludes(String(error), sentence("ctx.principal", "oauth()", "`exchange`"));
   }
   assertEquals([got.length, forms.length], [3, 0]);
-  await assertRejects(() => exchangeToken({ principal: undefined }, {}), Error, "Cannot exchange");
+  await assertRejects(() => exchangeToken({ principal: undefined }, {}), Error, sentence("ctx.principal"));
   await server.close();
   await without.close();
 });
@@ -151,13 +150,13 @@ Deno.test("clientCredentials gets tokens for the server itself, and requests new
   const short = clientCredentials(options);
   assertEquals([(await short()).accessToken, (await short()).accessToken], ["own-2", "own-3"]);
   give(issuer, () => Response.json({ error: "invalid_client" }, { status: 401 }));
-  await assertRejects(
-    short,
-    Error,
-    `Cannot get a token from ${issuer.name}: the issuer responded with status 401 (invalid_client)`,
-  );
+  await assertRejects(short, Error, sentence(issuer.name, 401, "invalid_client"));
   assertThrows(() => clientCredentials({ issuer: issuer.name, clientId: "x" }), TypeError, "clientSecret");
-  assertThrows(() => clientCredentials({ ...options, issuer: "http://example.com" }), TypeError, "loopback");
+  assertThrows(
+    () => clientCredentials({ ...options, issuer: "http://example.com" }),
+    TypeError,
+    sentence("http://example.com"),
+  );
 });
 
 /** Searches all values that are reachable from `value` for a text. Returns the path to the text, or `undefined`. */
@@ -342,11 +341,11 @@ Deno.test("a link opens in any process with the same secret until the link expir
   };
   assertEquals(await elicitationLinks({ secret, server }).open(await elicit(), "ada"), { data: null });
   assertEquals(await elicitationLinks({ secret, server }).open(await elicit(0), "ada"), undefined);
-  assertThrows(() => elicitationLinks({ ttlMs: Infinity }), TypeError, "ttlMs is Infinity; it must be a finite number");
+  assertThrows(() => elicitationLinks({ ttlMs: Infinity }), TypeError, sentence("ttlMs", "Infinity"));
   await assertRejects(
     () => elicitationLinks().elicit(fakeContext(), "k", { message: "m", url: "https://a.example.com/" }),
     Error,
-    "it needs an authenticated caller",
+    sentence(),
   );
-  assertThrows(() => elicitationLinks({ secret: "short", server }), TypeError, "fewer than 32 characters");
+  assertThrows(() => elicitationLinks({ secret: "short", server }), TypeError, sentence("secret", 32));
 });

@@ -12,6 +12,7 @@ import {
 import { clientCredentials, oauth } from "../../src/auth/oauth/oauth.ts";
 import { digest } from "../../src/auth/secrets.ts";
 import { toRequest } from "../support/requests.ts";
+import { sentence } from "../support/messages.ts";
 
 const ADA = "ada-2f6c1e0b9d4a7853";
 const BOB = "bob-8d3f5a7c6e1b9042";
@@ -199,7 +200,7 @@ Deno.test("a users function that returns a class instance, a list or a response 
       const faults: unknown[] = [];
       const server = start(basicAuth({ users: users as never }), faults);
       assertEquals((await send(server, headers)).status, 500);
-      assertStringIncludes(`${faults[0]}`, "return a plain object with facts, or undefined");
+      assertStringIncludes(`${faults[0]}`, sentence("users"));
       await server.close();
     }
   }
@@ -211,16 +212,16 @@ Deno.test("a users function that returns a class instance, a list or a response 
 
 Deno.test("invalid options throw errors that do not contain secrets", () => {
   for (const keys of [{ ada: "short" }, { ada: `${ADA},x` }, { ada: ` ${ADA}` }, { ada: undefined }]) {
-    const { message } = assertThrows(() => apiKey({ keys }), TypeError, 'Cannot use the API key of "ada"');
+    const { message } = assertThrows(() => apiKey({ keys }), TypeError, sentence('"ada"'));
     assert(!message.includes("short") && !message.includes(ADA));
   }
-  const { message } = assertThrows(() => apiKey({ keys: { ada: ADA, bob: ADA } }), TypeError, "a secret occurs twice");
+  const { message } = assertThrows(() => apiKey({ keys: { ada: ADA, bob: ADA } }), TypeError, sentence());
   assert(!message.includes(ADA));
-  assertThrows(() => basicAuth({ users: { "a:b": "x" } }), TypeError, "the name is empty, or contains a colon");
-  assertThrows(() => basicAuth({ users: { ada: "" } }), TypeError, "the password is not a non-empty string");
+  assertThrows(() => basicAuth({ users: { "a:b": "x" } }), TypeError, sentence('"a:b"'));
+  assertThrows(() => basicAuth({ users: { ada: "" } }), TypeError, sentence('"ada"'));
   const options = { name: "x", version: "1" };
   for (const auth of ["key", {}, null, 5]) {
-    assertThrows(() => createServer({ ...options, auth: auth as never }), TypeError, "auth is not an authentication");
+    assertThrows(() => createServer({ ...options, auth: auth as never }), TypeError, sentence("auth"));
   }
 });
 
@@ -228,38 +229,27 @@ Deno.test("authentication schemes throw for an unknown option", () => {
   const verify = () => undefined;
   const client = { clientId: "x", clientSecret: "y" };
   const place = { resource: "https://a.example/mcp", issuers: ["https://login.example"] };
-  const mistakes: readonly (readonly [make: () => unknown, message: string])[] = [
-    [
-      () => apiKey({ keys: { ada: ADA }, headerName: "x-key" } as never),
-      "apiKey(): unknown option headerName; did you mean header?",
-    ],
-    [
-      () => basicAuth({ users: { ada: "x" }, relam: "me" } as never),
-      "basicAuth(): unknown option relam; did you mean realm?",
-    ],
-    [
-      () => customAuth(verify, { cookie: ["sid"] } as never),
-      "customAuth(): unknown option cookie; did you mean cookies?",
-    ],
-    [() => elicitationLinks({ ttl: 5 } as never), "elicitationLinks(): unknown option ttl; did you mean ttlMs?"],
-    [
-      () => oauth({ ...place, requiredScopes: ["a"] } as never),
-      "oauth(): unknown option requiredScopes; set the required scopes",
-    ],
-    [
-      () => oauth({ resource: place.resource, issuer: "x" } as never),
-      "oauth(): unknown option issuer; did you mean issuers?",
-    ],
+  const mistakes: readonly (readonly [make: () => unknown, ...names: string[]])[] = [
+    [() => apiKey({ keys: { ada: ADA }, headerName: "x-key" } as never), "apiKey()", "headerName", "header?"],
+    [() => basicAuth({ users: { ada: "x" }, relam: "me" } as never), "basicAuth()", "relam", "realm"],
+    [() => customAuth(verify, { cookie: ["sid"] } as never), "customAuth()", "cookie", "cookies"],
+    [() => elicitationLinks({ ttl: 5 } as never), "elicitationLinks()", "ttl", "ttlMs"],
+    [() => oauth({ ...place, requiredScopes: ["a"] } as never), "oauth()", "requiredScopes"],
+    [() => oauth({ resource: place.resource, issuer: "x" } as never), "oauth()", "issuer", "issuers"],
     [
       () => oauth({ ...place, introspection: { ...client, url: "x" } } as never),
-      "oauth(): unknown option introspection.url; did you mean introspection.endpoint?",
+      "oauth()",
+      "introspection.url",
+      "introspection.endpoint",
     ],
     [
       () => clientCredentials({ ...client, issuer: "https://login.example", scope: "a" } as never),
-      "unknown option scope; did you mean scopes?",
+      "clientCredentials()",
+      "scope",
+      "scopes",
     ],
   ];
-  for (const [make, message] of mistakes) assertThrows(make, TypeError, message);
+  for (const [make, ...names] of mistakes) assertThrows(make, TypeError, sentence(...names));
   // An unknown option is ignored if its value is `undefined`.
   apiKey({ keys: { ada: ADA }, headerName: undefined } as never);
 });

@@ -13,6 +13,6 @@ export async function serveNotes(program: readonly string[], issuers: readonly s
   const words = [...program, `${root}tests/auth/notes_server.ts`, "--http", "--port", String(port)];
   const env = { NOTES_RESOURCE: url, NOTES_ISSUERS: issuers.join(" ") };
   const running: Running = await start(words, { env, timeoutMs: 120_000 });
-  await running.waitFor(/Serving/);
+  await running.waitFor(new RegExp(`:${port}/mcp`));
   return { url: new URL(url), [Symbol.asyncDispose]: () => running[Symbol.asyncDispose]() };
 }

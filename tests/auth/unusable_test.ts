@@ -1,10 +1,11 @@
 // Mistakes in authentication options: an invalid `Authentication` refuses every request with a reason, and `fetch`
 // never throws.
-import { assert, assertEquals, assertRejects, assertThrows } from "@std/assert";
+import { assert, assertEquals, assertRejects, assertStringIncludes, assertThrows } from "@std/assert";
 import { type Authentication, createServer, extension, tool } from "../../mod.ts";
 import { apiKey, basicAuth, refuseRequest } from "../../src/auth/auth.ts";
 import { customStore } from "../../src/stores/stores.ts";
 import { toRequest } from "../support/requests.ts";
+import { sentence } from "../support/messages.ts";
 
 /** Casts a value, so that a test can pass a value of the wrong type. */
 function untyped(value: unknown): never {
@@ -14,45 +15,32 @@ function untyped(value: unknown): never {
 const authenticate = () => ({ id: "ada" });
 const fetch = () => new Response("route");
 
-const unusable: Readonly<Record<string, [Partial<Authentication>, string]>> = {
-  "routes that are not a list": [
-    { routes: untyped({ path: "/x", fetch }) },
-    "routes must be a list; write it in brackets",
-  ],
-  "a route without a slash": [{ routes: [{ path: "x", fetch }] }, 'route "x" is not a normalized path; write "/x"'],
-  "a route with a query": [{ routes: [{ path: "/x?y", fetch }] }, 'route "/x?y" is not a normalized path; write "/x"'],
-  "a route with a space": [
-    { routes: [{ path: "/a b", fetch }] },
-    'route "/a b" is not a normalized path; write "/a%20b"',
-  ],
-  "a route twice": [{ routes: [{ path: "/x", fetch }, { path: "/x", fetch }] }, 'route "/x" is listed twice'],
-  "a route without fetch": [{ routes: [untyped({ path: "/x" })] }, 'route "/x" has no fetch()'],
-  "a challenge that is a string": [{ challenge: untyped("Bearer") }, "challenge is invalid; use an object such as"],
-  "a challenge with a line break": [{ challenge: { scheme: "a\r\nb" } }, "challenge is invalid; use an object such as"],
-  "a challenge with a number": [
-    { challenge: { scheme: "Bearer", params: { a: untyped(5) } } },
-    "challenge is invalid; use an object such as",
-  ],
-  "an invalid header name": [
-    { credentials: { headers: ["x user"] } },
-    "credentials is not an object with lists of header, cookie or query parameter names",
-  ],
-  "an empty cookie": [
-    { credentials: { cookies: [""] } },
-    "credentials is not an object with lists of header, cookie or query parameter names",
-  ],
+/** Invalid authentications, each with the names in the error. */
+const unusable: Readonly<Record<string, [Partial<Authentication>, ...names: string[]]>> = {
+  "routes that are not a list": [{ routes: untyped({ path: "/x", fetch }) }, "routes"],
+  "a route without a slash": [{ routes: [{ path: "x", fetch }] }, '"x"', '"/x"'],
+  "a route with a query": [{ routes: [{ path: "/x?y", fetch }] }, '"/x?y"', '"/x"'],
+  "a route with a space": [{ routes: [{ path: "/a b", fetch }] }, '"/a b"', '"/a%20b"'],
+  "a route twice": [{ routes: [{ path: "/x", fetch }, { path: "/x", fetch }] }, '"/x"'],
+  "a route without fetch": [{ routes: [untyped({ path: "/x" })] }, '"/x"', "fetch()"],
+  "a challenge that is a string": [{ challenge: untyped("Bearer") }, "challenge"],
+  "a challenge with a line break": [{ challenge: { scheme: "a\r\nb" } }, "challenge"],
+  "a challenge with a number": [{ challenge: { scheme: "Bearer", params: { a: untyped(5) } } }, "challenge"],
+  "an invalid header name": [{ credentials: { headers: ["x user"] } }, "credentials"],
+  "an empty cookie": [{ credentials: { cookies: [""] } }, "credentials"],
 };
 
-for (const [name, [parts, wanted]] of Object.entries(unusable)) {
+for (const [name, [parts, ...names]] of Object.entries(unusable)) {
   Deno.test(`an authentication with ${name} serves no request`, async () => {
     const faults: unknown[] = [];
     const observer = { fault: ({ error }: { readonly error: unknown }) => faults.push(error) };
     const server = createServer({ name: "x", version: "1.0.0", auth: { authenticate, ...parts }, observer });
     const response = await server.fetch(toRequest("tools/list"));
     assertEquals(response.status, 500);
-    assert(!(await response.text()).includes(wanted));
-    assert(String(faults).includes(`Cannot use the authentication: ${wanted}`), String(faults));
-    await assertRejects(() => server.ready(), TypeError, wanted);
+    const { message } = await assertRejects(() => server.ready(), TypeError, sentence(...names));
+    assertStringIncludes(String(faults), message);
+    const [, reason = message] = message.split(": ");
+    assert(!(await response.text()).includes(reason));
     await server.close();
   });
 }
@@ -68,7 +56,7 @@ Deno.test("refuseRequest throws for a refusal that HTTP cannot express, and fetc
       () => refuseRequest(401, { challenge: [{ scheme: "Bearer", params }] }),
     ]
   ) {
-    assertThrows(make, TypeError, "Cannot refuse a request: ");
+    assertThrows(make, TypeError, sentence());
     const observer = { fault() {} };
     const server = createServer({ name: "x", version: "1.0.0", auth: make, observer });
     assertEquals((await server.fetch(toRequest("tools/list"))).status, 500);
@@ -78,33 +66,28 @@ Deno.test("refuseRequest throws for a refusal that HTTP cannot express, and fetc
 
 Deno.test("apiKey() and basicAuth() throw if keys or users is empty, or is neither an object nor a function", () => {
   const key = "0123456789abcdef";
-  const none = "the object is empty, so no request could be authenticated";
-  assertThrows(() => apiKey({ keys: {} }), TypeError, `Cannot use the API keys: ${none}`);
-  assertThrows(() => apiKey({ keys: { ada: { key: [] } } }), TypeError, none);
-  assertThrows(() => basicAuth({ users: {} }), TypeError, `Cannot use the passwords: ${none}`);
+  assertThrows(() => apiKey({ keys: {} }), TypeError, sentence());
+  assertThrows(() => apiKey({ keys: { ada: { key: [] } } }), TypeError, sentence());
+  assertThrows(() => basicAuth({ users: {} }), TypeError, sentence());
   for (const keys of [undefined, null, [key], key]) {
-    assertThrows(() => apiKey({ keys: untyped(keys) }), TypeError, "keys must be a function or an object such as");
-    assertThrows(() => basicAuth({ users: untyped(keys) }), TypeError, "users must be a function or an object such as");
+    assertThrows(() => apiKey({ keys: untyped(keys) }), TypeError, sentence("keys"));
+    assertThrows(() => basicAuth({ users: untyped(keys) }), TypeError, sentence("users"));
   }
-  assertThrows(() => apiKey({ keys: { ada: untyped(null) } }), TypeError, "check that its environment variable is set");
+  assertThrows(() => apiKey({ keys: { ada: untyped(null) } }), TypeError, sentence('"ada"'));
   const scopes = untyped("notes:read");
-  assertThrows(
-    () => apiKey({ keys: { ada: { key, scopes } } }),
-    TypeError,
-    'the caller "ada": its scopes are not a list',
-  );
+  assertThrows(() => apiKey({ keys: { ada: { key, scopes } } }), TypeError, sentence('"ada"', "scopes"));
 });
 
 Deno.test("the errors for other options name what is wrong with an untyped value", () => {
-  assertThrows(() => customStore(untyped({})), TypeError, "Cannot create a store: the first argument has no get()");
+  assertThrows(() => customStore(untyped({})), TypeError, sentence("get()"));
   const server = { name: "x", version: "1.0.0" };
-  assertThrows(() => createServer({ ...server, observer: untyped(() => {}) }), TypeError, "observer is a function");
+  assertThrows(() => createServer({ ...server, observer: untyped(() => {}) }), TypeError, sentence("observer"));
   const own = extension({ id: "com.example/x" });
   const extensions = untyped({ own: own.attribute() });
   assertThrows(
     () => tool({ name: "t", extensions, run: () => "" }),
     TypeError,
-    "extensions is not a list of attributes; create each attribute with extension.attribute()",
+    sentence("extensions", "extension.attribute()"),
   );
   // `attribute()` needs no arguments, because all its options are optional.
   createServer({ ...server, handlers: [own, tool({ name: "t", extensions: [own.attribute()], run: () => "" })] });

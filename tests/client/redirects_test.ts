@@ -1,5 +1,5 @@
 // Redirects: the client sends nothing to an origin other than the origin to which it connected.
-import { assertEquals, assertRejects, assertStringIncludes } from "@std/assert";
+import { assertEquals, assertRejects } from "@std/assert";
 import { connect } from "../../src/client/client.ts";
 import { RedirectError } from "../../src/client/redirects.ts";
 import { startHttpServer } from "../../src/testing/http_server.ts";
@@ -65,10 +65,9 @@ function startOrigins(divert: (heard: Heard, other: string) => Answer, wrap = cr
 const redirect = (status: number, location: string) => new Response(null, { status, headers: { location } });
 const headers = { "x-api-key": "secret", authorization: "Bearer secret" };
 
-/** Asserts that a promise rejects with an error that contains both origins and the remedy. */
+/** Asserts that a promise rejects with an error that contains the client's origin and the URL of the other origin. */
 async function assertRefused(promise: Promise<unknown>, { origin, otherOrigin, otherHeard }: Origins): Promise<void> {
-  const { message } = await assertRejects(() => promise, RedirectError);
-  for (const part of [origin, otherOrigin, sentence(otherOrigin, "/mcp")]) assertStringIncludes(message, part);
+  await assertRejects(() => promise, RedirectError, sentence(origin, `${otherOrigin}/mcp`));
   assertEquals(otherHeard, []);
 }
 
@@ -182,46 +181,44 @@ Deno.test("the client follows every redirect of a GET within the origin", async 
 Deno.test("the client refuses a redirect that would turn POST into GET", async () => {
   for (const status of [301, 302, 303]) {
     await using origins = startOrigins(() => redirect(status, "/there"));
-    const { message } = await assertRejects(() => connect(origins.url, { headers }), RedirectError);
-    assertStringIncludes(message, sentence());
-    assertStringIncludes(message, sentence(origins.origin, "/there"));
+    const message = sentence(status, "POST", "GET", `${origins.origin}/there`);
+    await assertRejects(() => connect(origins.url, { headers }), RedirectError, message);
     assertEquals(origins.heard.length, 1);
   }
 });
 
 Deno.test("the client stops after five redirects", async () => {
   await using origins = startOrigins(() => redirect(307, "/mcp"));
-  await assertRejects(
-    () => connect(origins.url),
-    RedirectError,
-    sentence(),
-  );
+  await assertRejects(() => connect(origins.url), RedirectError, sentence(origins.url, 5));
   assertEquals(origins.heard.length, 6);
 });
 
-const odd: readonly { readonly what: string; readonly response: () => Response; readonly says: string }[] = [
+const odd: readonly { readonly what: string; readonly response: () => Response; readonly target?: string }[] = [
   {
     what: "a runtime does not reveal",
     // The `Response` constructor cannot create a response of this type.
     response: () => Object.defineProperty(Response.error(), "type", { value: "opaqueredirect" }),
-    says: sentence(),
   },
-  { what: "leads to no URL", response: () => redirect(307, "http://"), says: sentence() },
-  { what: "leads to a file", response: () => redirect(307, "file:///etc/passwd"), says: "to file:: another origin" },
-  { what: "leads to data", response: () => redirect(307, "data:text/plain,x"), says: "to data:: another origin" },
-  { what: "leads to TLS", response: () => redirect(308, "https://localhost/mcp"), says: "to https://localhost: " },
+  { what: "leads to no URL", response: () => redirect(307, "http://") },
+  { what: "leads to a file", response: () => redirect(307, "file:///etc/passwd"), target: "file:" },
+  { what: "leads to data", response: () => redirect(307, "data:text/plain,x"), target: "data:" },
+  { what: "leads to TLS", response: () => redirect(308, "https://localhost/mcp"), target: "https://localhost" },
   {
     what: "looks like the origin",
     response: () => redirect(307, "//localhost@evil.example/mcp"),
-    says: "to http://evil.example: ",
+    target: "http://evil.example",
   },
 ];
 
-for (const { what, response, says } of odd) {
+for (const { what, response, target = "" } of odd) {
   Deno.test(`a redirect that ${what} is refused`, async () => {
     let count = 0;
     const fetch = () => (count++, Promise.resolve(response()));
-    await assertRejects(() => connect("http://localhost/mcp", { fetch }), RedirectError, says);
+    await assertRejects(
+      () => connect("http://localhost/mcp", { fetch }),
+      RedirectError,
+      sentence("http://localhost", target),
+    );
     assertEquals(count, 1);
   });
 }

@@ -91,9 +91,7 @@ const samples: readonly Sample[] = [
   { path: "src/auth/oauth/a.ts", source: `import { jwtVerify } from "jose";\nimport "../principal.ts";` },
   { path: "src/auth/oauth/a.ts", source: `import { customFetch } from "oauth4webapi";` },
   { path: "src/client/a.ts", source: `import { customFetch } from "oauth4webapi";`, rule: "import-direction" },
-  { path: "src/middleware/a.ts", source: `import "../handlers/tool.ts";`, rule: "import-direction" },
   { path: "src/stores/a.ts", source: `import "../server/server.ts";`, rule: "import-direction" },
-  { path: "src/extensions/a.ts", source: `import "../transports/http.ts";`, rule: "import-direction" },
   {
     path: "src/testing/a.ts",
     source: `import "../server/server.ts";\nimport "../transports/http.ts";\nimport "../library.ts";`,

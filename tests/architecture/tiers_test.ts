@@ -1,10 +1,14 @@
 // Every test file is in one tier, every task of deno.json runs in a step or by hand, and a run reports each failure.
 import { assert, assertEquals, assertMatch, assertStringIncludes } from "@std/assert";
 import config from "../../deno.json" with { type: "json" };
+import { type LastRun, toAge } from "../support/last_run.ts";
 import { BY_HAND, listSteps } from "../support/step_list.ts";
-import { runStep, type Step } from "../support/steps.ts";
+import { runStep, type Step, type Verdict } from "../support/steps.ts";
 import { readCases } from "../support/test_report.ts";
 import { listTests, SLOW, toTier } from "../support/tiers.ts";
+import { until } from "../support/behaviour.ts";
+
+const root = new URL("../../", import.meta.url).pathname;
 
 const ignore = typeof Deno === "undefined"; // Only Deno runs the steps.
 
@@ -46,16 +50,56 @@ Deno.test({
   },
 });
 
-/** Runs a test file as a step. */
-async function runTests(source: string): Promise<Awaited<ReturnType<typeof runStep>>> {
+/** Runs a test file as a step */
+async function runTests(source: string): Promise<Verdict> {
   const folder = await Deno.makeTempDir();
   try {
     await Deno.writeTextFile(`${folder}/x_test.ts`, source);
-    const command = ["deno", "test", "--quiet", "--no-check", "--reporter=dot", "--junit-path=REPORT", `${folder}/`];
+    const options = ["--quiet", "--no-check", "-A", "--reporter=dot", "--junit-path=REPORT"];
+    const command = ["deno", "test", ...options, `${folder}/`];
     return await runStep({ name: "x", kind: "report", command, again: "again", minutes: 1 });
   } finally {
     await Deno.remove(folder, { recursive: true });
   }
+}
+
+Deno.test("the age of the long series is printed, and is a warning after 14 days", () => {
+  const last: LastRun = { date: "2026-11-01", revision: "abc", machine: "", counts: "9 passed, 0 failed", steps: {} };
+  const age = (day: string) => toAge(last, Date.parse(day));
+  assertMatch(age("2026-11-15"), /^The long series last ran 14 days ago, at abc: 9 passed, 0 failed$/);
+  assertMatch(age("2026-11-16"), /^Warning: .* 15 days ago/);
+  assertMatch(toAge(undefined), /^Warning: /);
+});
+
+Deno.test({
+  name: "an interrupted run names the running step, and ends it",
+  ignore,
+  async fn() {
+    const args = ["run", "-A", "--no-check", "tests/support/ok.ts", "--only", "check"];
+    const child = new Deno.Command("deno", { args, cwd: root, stdout: "piped", stderr: "null" }).spawn();
+    await until(async () => (await listProcesses(child.pid)).length > 1, "the step runs");
+    const steps = await listProcesses(child.pid);
+    child.kill("SIGTERM");
+    const { code, stdout } = await child.output();
+    assertEquals(code, 130);
+    assertMatch(new TextDecoder().decode(stdout), /^Interrupted in check$/m);
+    await until(async () => {
+      const left = await Promise.all(steps.map(isRunning));
+      return left.every((each) => !each);
+    }, "the processes of the step have ended");
+  },
+});
+
+/** Returns the ids of the processes that a process has started, directly or not. */
+async function listProcesses(pid: number): Promise<readonly number[]> {
+  const text = await Deno.readTextFile(`/proc/${pid}/task/${pid}/children`).catch(() => "");
+  const own = text.trim().split(" ").filter(Boolean).map(Number);
+  return [...own, ...(await Promise.all(own.map(listProcesses))).flat()];
+}
+
+async function isRunning(pid: number): Promise<boolean> {
+  const status = await Deno.readTextFile(`/proc/${pid}/stat`).catch(() => "");
+  return status !== "" && !/\) Z /.test(status);
 }
 
 Deno.test({

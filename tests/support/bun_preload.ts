@@ -9,7 +9,7 @@ interface BunHost {
 
 const { Bun } = globalThis as unknown as { Bun: BunHost }; // Deno type-checks this file, but has no types for Bun.
 const { test } = Bun.jest(new URL(import.meta.url).pathname);
-const timeout = 60_000; // Deno has no timeout per test. Bun's default of 5 s is too short for tests that start processes.
+const timeout = 120_000; // Deno has no timeout per test. The default of 5 s is too short, and `until` waits up to 60 s.
 
 Object.assign(globalThis, {
   __denoTest: createDenoTest((name, run, kind) => (kind ? test[kind] : test)(name, run, { timeout })),

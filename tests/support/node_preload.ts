@@ -25,7 +25,7 @@ registerHooks({
   },
 });
 
-const timeout = 60_000;
+const timeout = 120_000;
 
 /** APIs that Node 22 lacks. */
 class Stack {

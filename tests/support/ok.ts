@@ -1,20 +1,24 @@
 // Runs the checks and tests of the project:
 //
-// deno task ok [--slow] [--only STEP,STEP] [--slowest N]
+// deno task ok [--slow | --long | --weekly] [--only STEP,STEP] [--slowest N]
 //
-// Runs the fast tier. With --slow, runs the slow tier after the fast tier. The task prints the running steps. At the
-// end, it prints the name of each failed test with the command that runs the test alone. The last line is `N passed, N
-// failed`, which may be followed by `, N skipped`. The exit code is 1 if a step failed.
+// Runs the fast tier. With --slow, runs the slow tier after the fast tier. With --long or --weekly, runs only this tier,
+// and writes its figures into tests/load. The task prints the running steps. At the end, it prints the name of each
+// failed test with the command that runs the test alone. The last line is `N passed, N failed`, which may be followed by
+// `, N skipped`. The exit code is 1 if a step failed.
+import { runRepeatedly } from "./flaky.ts";
+import { readLastRun, toAge, writeLastRun } from "./last_run.ts";
 import { readOptions } from "./options.ts";
-import { runStep, type Step, toExplanation, type Verdict } from "./steps.ts";
+import { endSteps, type Step, toExplanation, type Verdict } from "./steps.ts";
 import { listSteps } from "./step_list.ts";
+import type { Tier } from "./tiers.ts";
 
 /** Seconds between two lines that name the running steps. */
 const PROGRESS_SECONDS = 10;
 /** Number of steps that run at the same time. */
 const LANES = 2;
 
-const options = readOptions(Deno.args, { values: ["--only", "--slowest"], flags: ["--slow"] });
+const options = readOptions(Deno.args, { values: ["--only", "--slowest"], flags: ["--slow", "--long", "--weekly"] });
 const only = options.get("--only")?.split(",");
 const all = await listSteps();
 for (const name of only ?? []) {
@@ -23,9 +27,14 @@ for (const name of only ?? []) {
     `Cannot run "${name}": there is no such step; choose from ${all.map((step) => step.name).join(", ")}`,
   );
 }
-const steps = only
-  ? all.filter(({ name }) => only.includes(name))
-  : all.filter(({ tier }) => tier === "fast" || options.has("--slow"));
+const tiers: readonly Tier[] = options.has("--weekly")
+  ? ["weekly"]
+  : options.has("--long")
+  ? ["long"]
+  : options.has("--slow")
+  ? ["fast", "slow"]
+  : ["fast"];
+const steps = all.filter(({ name, tier }) => only ? only.includes(name) : tiers.includes(tier));
 
 const begin = performance.now();
 const running = new Map<Step, { readonly since: number; tests: number }>();
@@ -51,7 +60,7 @@ function countDots(output: string): number {
 async function run(step: Step): Promise<void> {
   const state = { since: performance.now(), tests: 0 };
   running.set(step, state);
-  const verdict = await runStep(step, (output) => {
+  const verdict = await runRepeatedly(step, (output) => {
     if (step.kind === "report") state.tests = countDots(output);
   });
   running.delete(step);
@@ -66,12 +75,23 @@ function toCounts(passed: number, failed: number, skipped: number): string {
   return `${passed} passed, ${failed} failed${skipped ? `, ${skipped} skipped` : ""}`;
 }
 
+function interrupt(): void {
+  console.log(`\nInterrupted in ${[...running.keys()].map(({ name }) => name).join(" and ") || "no step"}`);
+  endSteps();
+  Deno.exit(130);
+}
+for (const signal of ["SIGINT", "SIGTERM"] as const) Deno.addSignalListener(signal, interrupt);
+
 const ticking = setInterval(printProgress, PROGRESS_SECONDS * 1000);
-const shared = steps.filter(({ isAlone }) => !isAlone);
-await Promise.all(Array.from({ length: LANES }, async () => {
-  for (let step = shared.shift(); step; step = shared.shift()) await run(step);
-}));
-for (const step of steps.filter(({ isAlone }) => isAlone)) await run(step);
+const tested = only ? [...new Set(steps.map(({ tier }) => tier))] : tiers;
+for (const each of tested) {
+  const ofTier = steps.filter(({ tier }) => tier === each);
+  const shared = ofTier.filter(({ isAlone }) => !isAlone);
+  await Promise.all(Array.from({ length: LANES }, async () => {
+    for (let step = shared.shift(); step; step = shared.shift()) await run(step);
+  }));
+  for (const step of ofTier.filter(({ isAlone }) => isAlone)) await run(step);
+}
 clearInterval(ticking);
 
 const ended = steps.flatMap((step) => verdicts.get(step) ?? []);
@@ -93,7 +113,28 @@ const skips = new Set(ended.flatMap(({ skips }) => skips).filter((name) => name.
 for (const name of skips) console.log(`skipped ${name.replace("(skipped: ", "(")}`);
 const failures = ended.flatMap(({ failures }) => failures);
 for (const name of new Set(failures)) console.log(`FAILED ${name}`);
+const flaky = ended.flatMap(({ flaky }) => flaky);
+for (const { name, line, outputs: [failed, repeated] } of flaky) {
+  console.log(`\nFLAKY ${name}\nThe failed run:\n${failed}\nA repetition:\n${repeated}`);
+  console.log(`Add this line to tests/flaky.md, or repair the test:\n${line}`);
+}
 const sum = (name: "passed" | "skipped") => ended.reduce((sum, verdict) => sum + verdict[name], 0);
+const counts = toCounts(sum("passed"), failures.length, sum("skipped"));
+
+if (!only && steps.length > 10) {
+  console.log("\nMinutes of each step:");
+  for (const [{ name }, { seconds }] of [...verdicts].sort(([, a], [, b]) => b.seconds - a.seconds)) {
+    console.log(`${(seconds / 60).toFixed(1).padStart(6)}  ${name}`);
+  }
+}
+const [tier] = tiers;
+if (!only && (tier === "long" || tier === "weekly")) {
+  const figures = Object.fromEntries(
+    [...verdicts].map(([{ name }, { seconds, output }]) => [name, { seconds, output }]),
+  );
+  await writeLastRun(tier, { counts, figures });
+}
+if (!only && options.has("--slow")) console.log(`\n${toAge(await readLastRun("long"))}`);
 console.log(`\n${steps.length} steps in ${toSeconds(begin)}`);
-console.log(toCounts(sum("passed"), failures.length, sum("skipped")));
+console.log(counts);
 Deno.exit(failures.length ? 1 : 0);

@@ -9,14 +9,20 @@ export interface TierStep extends Step {
 
 /** Number of test files that run concurrently. It exceeds the number of cores, because tests mostly wait. */
 const JOBS = 4;
-/** Number of runs of each test that kills processes. */
+/** Number of runs of each test that kills processes, in the long tier. */
 const KILLS = 5;
+/** The newest legacy revisions that the official suite tests only through a capped server. */
+const CAPS = ["2025-06-18", "2025-03-26", "2024-11-05"];
+/** Matches the names of tests that run in several combinations of revision and transport. */
+const WAYS = " over [\\w+-]+\\)$";
+const ENGINES = ["redis", "sqlite", "denokv"];
 
 /** Tasks in deno.json that no step runs, each with the reason. */
 export const BY_HAND: Readonly<Record<string, string>> = {
   "test": "the step `test` runs the same files directly",
   "test:bun": "the step `test:bun` runs the same files directly",
   "ok": "runs these steps",
+  "messages": "writes the snapshots that tests compare",
   "schema": "writes mcp.schema.json; a test compares it",
   "docs:limits": "writes a page; a test compares it",
   "docs:events": "writes a page; a test compares it",
@@ -40,6 +46,7 @@ export async function listSteps(): Promise<readonly TierStep[]> {
   const withWays = await Promise.all(fast.map(hasWays));
   const ways = fast.filter((_path, at) => withWays[at]);
   const few = { QUICK: "1" };
+  const others = { QUICK: "0" };
   return [
     check("check"),
     check("doc-lint"),
@@ -50,69 +57,77 @@ export async function listSteps(): Promise<readonly TierStep[]> {
     onBun("test:bun", "fast", fast, { env: few }),
 
     check("publish:dry", "slow"),
-    onDeno("test:slow", "slow", [...slow, ...ways]),
-    onBun("test:slow:bun", "slow", [...slow, ...ways]),
-    ...Array.from(
-      { length: KILLS },
-      (_, i) => onDeno(`kills:${i + 1}`, "slow", ["tests/cli/team_notes_test.ts"], { filter: "is killed" }),
-    ),
+    onDeno("test:ways", "slow", ways, { env: others, filter: WAYS }),
+    onBun("test:ways:bun", "slow", ways, { env: others, filter: WAYS }),
+    onDeno("test:slow", "slow", slow),
+    onBun("test:slow:bun", "slow", slow),
     count("conformance", []),
-    count("conformance", ["--runtime", "node", "--spec", "2025-11-25"]),
-    count("conformance", ["--runtime", "node", "--spec", "2026-07-28"]),
-    count("conformance", ["--old"]),
+    ...["2025-11-25", "2026-07-28"].map((spec) => count("conformance", ["--runtime", "node", "--spec", spec])),
     count("conformance", ["--tasks"]),
     count("conformance", ["--skills"]),
-    ...["2025-06-18", "2025-03-26", "2024-11-05"].map((cap) =>
-      count("conformance", ["--spec", "2025-11-25", "--cap", cap])
-    ),
     count("conformance:client", []),
-    count("test:instances", ["--store", "redis", "--runtime", "deno"]),
-    count("test:instances", ["--store", "sqlite", "--runtime", "bun"]),
-    count("load:kills", ["--kills", `${KILLS}`]),
-    count("load:kills", ["--rolling", "--engine", "redis", "--kills", "3"]),
-    count("load:kills", ["--skew", "30000", "--engine", "redis", "--kills", "3"]),
-    count("load:tasks", ["--tasks", "10"]),
-    count("load:task-memory", ["--tasks", "5000"]),
-    count("load:outages", ["--seconds", "3"]),
-    count("load:changes", ["--seconds", "5", "--subscriptions", "2000"]),
     count("test:workerd", []),
     count("test:node", []),
-    count("fuzz", []),
-    count("soak", ["--minutes", "0.2"]),
-    count("mutate", ["--since", "day", "--minutes", "2"]),
+    count("load:kills", ["--kills", "1"], { isAboutRaces: true }),
+    count("load:outages", ["--seconds", "1"], { isAboutRaces: true }),
+
+    ...Array.from(
+      { length: KILLS },
+      (_, i) => onDeno(`kills:${i + 1}`, "long", ["tests/cli/team_notes_test.ts"], { filter: "is killed" }),
+    ),
+    long("conformance", ["--old"]),
+    ...CAPS.map((cap) => long("conformance", ["--spec", "2025-11-25", "--cap", cap])),
+    ...["redis", "sqlite"].flatMap((store) =>
+      ["deno", "bun"].map((runtime) => long("test:instances", ["--store", store, "--runtime", runtime]))
+    ),
+    ...ENGINES.map((engine) => long("load:kills", ["--engine", engine, "--kills", "20"])),
+    long("load:kills", ["--rolling", "--engine", "redis", "--kills", "3"]),
+    long("load:kills", ["--skew", "30000", "--engine", "redis", "--kills", "3"]),
+    long("load:tasks", ["--tasks", "10"]),
+    long("load:task-memory", ["--tasks", "5000"]),
+    long("load:outages", ["--seconds", "3"]),
+    long("load:changes", ["--seconds", "5", "--subscriptions", "2000"]),
+    long("fuzz", []),
+    long("soak", ["--minutes", "1"]),
+    long("mutate", ["--since", "day", "--minutes", "2"]),
   ];
 }
 
 /** Returns a step for a task in deno.json that passes or fails as a whole. */
 function check(name: string, tier: Tier = "fast"): TierStep {
   const command = ["deno", "task", "--quiet", name];
-  return { name, tier, command, kind: "check", again: `deno task ${name}`, minutes: 5 };
+  return { name, tier, command, kind: "check", again: `deno task ${name}`, minutes: 10 };
 }
 
-/** Returns a step for a task in deno.json that prints its counts at the end. */
-function count(task: string, options: readonly string[]): TierStep {
+/** Returns a step of the slow tier for a task in deno.json that prints its counts at the end. */
+function count(task: string, options: readonly string[], { isAboutRaces = false } = {}): TierStep {
   const again = ["deno", "task", task, ...options].join(" ");
-  const command = ["deno", "task", "--quiet", task, ...options];
   return {
     name: [task, ...options].join(" "),
     tier: "slow",
-    command,
+    command: ["deno", "task", "--quiet", task, ...options],
     kind: "count",
     again,
-    minutes: 10,
+    minutes: 20,
     isAlone: true,
+    isRepeated: !isAboutRaces,
   };
+}
+
+/** Returns a step of the long tier. These steps measure rates and rare events, so none is repeated. */
+function long(task: string, options: readonly string[]): TierStep {
+  return { ...count(task, options, { isAboutRaces: true }), tier: "long" };
 }
 
 /** Returns the step that type-checks and runs the examples in doc comments. */
 function documents(): TierStep {
   const command = ["deno", "test", "-A", "--doc", "--reporter=dot", "--junit-path=REPORT", "mod.ts", "src"];
-  return { name: "doc-test", tier: "fast", command, kind: "report", again: "deno task doc-test", minutes: 5 };
+  return { name: "doc-test", tier: "fast", command, kind: "report", again: "deno task doc-test", minutes: 10 };
 }
 
 interface Options {
   readonly env?: Readonly<Record<string, string>>;
-  /** The step runs only the tests whose name contains this text. */
+  /** The step runs only the tests whose name matches this pattern. */
   readonly filter?: string;
 }
 
@@ -126,13 +141,13 @@ function onDeno(name: string, tier: Tier, files: readonly string[], { env, filte
     "--parallel",
     "--reporter=dot",
     "--junit-path=REPORT",
-    ...filter ? ["--filter", filter] : [],
+    ...filter ? ["--filter", `/${filter}/`] : [],
     ...files,
   ];
   return { ...toTests(name, tier, { command, files }), env: { DENO_JOBS: `${JOBS}`, ...env } };
 }
 
-function onBun(name: string, tier: Tier, files: readonly string[], { env }: Options = {}): TierStep {
+function onBun(name: string, tier: Tier, files: readonly string[], { env, filter }: Options = {}): TierStep {
   const command = [
     "bun",
     "test",
@@ -141,6 +156,7 @@ function onBun(name: string, tier: Tier, files: readonly string[], { env }: Opti
     "--only-failures",
     "--reporter=junit",
     "--reporter-outfile=REPORT",
+    ...filter ? ["-t", filter] : [],
     ...files.map((path) => `./${path}`),
   ];
   return { ...toTests(name, tier, { command, files }), env };
@@ -148,5 +164,14 @@ function onBun(name: string, tier: Tier, files: readonly string[], { env }: Opti
 
 function toTests(name: string, tier: Tier, rest: Pick<Step, "command" | "files">): TierStep {
   const again = `deno task ok --only ${name}`;
-  return { name, tier, ...rest, kind: "report", again, minutes: tier === "fast" ? 5 : 20, isAlone: true };
+  return {
+    name,
+    tier,
+    ...rest,
+    kind: "report",
+    again,
+    minutes: tier === "fast" ? 10 : 40,
+    isAlone: true,
+    isRepeated: tier === "slow",
+  };
 }

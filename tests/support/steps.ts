@@ -19,6 +19,20 @@ export interface Step {
   readonly minutes: number;
   /** Whether the step needs all cores. Any other step can run at the same time as another. */
   readonly isAlone?: boolean;
+  /**
+   * Whether a failure is repeated, to find out if it happens by chance: a failed test of a "report", or any other step as
+   * a whole. See flaky.ts.
+   */
+  readonly isRepeated?: boolean;
+}
+
+/** A test or a step that failed, and passed when it was repeated. */
+export interface Flaky {
+  readonly name: string;
+  /** The line for tests/flaky.md. */
+  readonly line: string;
+  /** The output of the failed run, and the output of the repetitions. */
+  readonly outputs: readonly [failed: string, repeated: string];
 }
 
 /** The outcome of a step. */
@@ -29,6 +43,8 @@ export interface Verdict {
   readonly failures: readonly string[];
   /** The names of skipped tests. */
   readonly skips: readonly string[];
+  /** Reports of tests that failed by chance, which are no failures. */
+  readonly flaky: readonly Flaky[];
   readonly output: string;
   readonly seconds: number;
   readonly cases: readonly Case[];
@@ -46,12 +62,20 @@ function toCommand(step: Step, report: string): Deno.Command {
   });
 }
 
-/** Runs a step. `progress` is called with each part of the output. */
+const children = new Set<Deno.ChildProcess>();
+
+/** Ends the running steps. */
+export function endSteps(): void {
+  for (const child of children) child.kill("SIGTERM");
+}
+
+/** Runs a step once. `progress` is called with each part of the output. */
 export async function runStep(step: Step, progress: (output: string) => void = () => {}): Promise<Verdict> {
   const start = performance.now();
   const folder = await Deno.makeTempDir({ prefix: "ok-" });
   try {
     const child = toCommand(step, `${folder}/report.xml`).spawn();
+    children.add(child);
     let isLate = false;
     const alarm = setTimeout(() => {
       isLate = true;
@@ -62,14 +86,16 @@ export async function runStep(step: Step, progress: (output: string) => void = (
       for await (const piece of child.stdout.pipeThrough(new TextDecoderStream())) progress(output += piece);
     })();
     const { success } = await child.status;
+    children.delete(child);
     clearTimeout(alarm);
     // Do not wait for the end of the output for long, because the pipe stays open if the step has left a process
     // running.
+    // Fixed wait: the output of a process that a step has left running does not end.
     await Promise.race([reading, new Promise((resolve) => setTimeout(resolve, 1000))]);
     if (isLate) output += `\nStopped after ${step.minutes} minutes\n`;
     const seconds = (performance.now() - start) / 1000;
     const report = await Deno.readTextFile(`${folder}/report.xml`).catch(() => "");
-    return { output, seconds, ...judge(step, { success, output, report }) };
+    return { output, seconds, flaky: [], ...judge(step, { success, output, report }) };
   } finally {
     await Deno.remove(folder, { recursive: true });
   }
@@ -95,15 +121,18 @@ function judge(
   }
 
   const cases = readCases(report);
-  const failures = cases.filter(({ state }) => state === "failed").map(({ name, file }) => {
-    const words = step.command[0] === "bun" ? "bun test -t" : "deno test -A --no-check --filter";
-    return `${step.name}: ${name}\n    ${words} ${JSON.stringify(name)} ${file}`;
-  });
+  const failures = cases.filter(({ state }) => state === "failed").map((each) => toFailure(step, each));
   const skips = cases.filter(({ state }) => state === "skipped").map(({ name }) => name);
   const passed = cases.length - failures.length - skips.length;
   if (!success && !failures.length) failures.push(whole);
   if (!passed && !failures.length) failures.push(`${whole} (it ran no test)`);
   return { passed, skipped: skips.length, failures, skips, cases };
+}
+
+/** Returns the name of a failed test with the command that runs this test alone. */
+export function toFailure(step: Step, { name, file }: Case): string {
+  const words = step.command[0] === "bun" ? "bun test -t" : "deno test -A --no-check --filter";
+  return `${step.name}: ${name}\n    ${words} ${JSON.stringify(name)} ${file}`;
 }
 
 /** Returns the part of a test runner's output that explains the failures, or the whole output of any other command. */

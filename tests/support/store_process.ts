@@ -29,6 +29,7 @@ start();
 async function run({ client, operation, args, faults }: Command): Promise<Response> {
   if (faults.stalls) await new Promise(() => {});
   if (faults.losesCommand) return new Response("lost", { status: 599 });
+  // Fixed wait: a store whose operations take random times.
   if (faults.delayMs) await new Promise((resolve) => setTimeout(resolve, Math.random() * (faults.delayMs ?? 0)));
   if (faults.isDeaf) deaf.add(client);
   else deaf.delete(client);

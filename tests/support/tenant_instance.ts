@@ -54,6 +54,7 @@ export function startTenantInstance(
     name: "work",
     async run() {
       instance.peak = Math.max(instance.peak, ++instance.running);
+      // Fixed wait: a tool that takes a fixed time.
       await new Promise((resolve) => setTimeout(resolve, 20));
       instance.running--;
       return "done";

@@ -1,13 +1,14 @@
-// Assigns test files to tiers. A file is fast unless it is listed here. `deno task ok` runs the fast tier, and `deno
-// task ok --slow` runs both tiers.
+// Assigns test files to tiers. A file is fast unless it is listed here. `deno task ok` runs the fast tier, `--slow` runs
+// the slow tier too, and `--long` and `--weekly` run the series that `.ci/run` has no time for.
 const root = new URL("../../", import.meta.url);
 
-/** The tier of a test file. */
-export type Tier = "fast" | "slow";
+/** The tier of a step. Test files are fast or slow. */
+export type Tier = "fast" | "slow" | "long" | "weekly";
 
 /** Test files, and folders of test files, that take too long for the fast tier, each with the reason. */
 export const SLOW: Readonly<Record<string, string>> = {
   "tests/apps/bridge_test.ts": "opens a browser",
+  "tests/architecture/flaky_test.ts": "runs tests again and again, as the slow tier does",
   "tests/architecture/shape_test.ts": "type-checks a copy of the whole project",
   "tests/architecture/wall_test.ts": "type-checks two copies of the project",
   "tests/examples/nginx_test.ts": "starts nginx in front of two processes",
@@ -39,7 +40,7 @@ export const SLOW: Readonly<Record<string, string>> = {
 };
 
 /** Returns the tier of a test file. Throws if more than one entry lists the file. */
-export function toTier(path: string): Tier {
+export function toTier(path: string): "fast" | "slow" {
   const entries = Object.keys(SLOW).filter((entry) => entry.endsWith("/") ? path.startsWith(entry) : path === entry);
   if (entries.length > 1) {
     throw new Error(`Cannot determine the tier of ${path}: ${entries.join(" and ")} list it; keep one entry`);
@@ -49,7 +50,7 @@ export function toTier(path: string): Tier {
 
 /** Tests whether a file registers behaviours, which run in fewer combinations in the fast tier. */
 export async function hasWays(path: string): Promise<boolean> {
-  return /from "\.\.\/support\/(?:behaviour|ways_in)\.ts"/.test(await Deno.readTextFile(new URL(path, root)));
+  return /\b(?:behaviour|listWaysIn)\(/.test(await Deno.readTextFile(new URL(path, root)));
 }
 
 /** Returns the sorted paths of all test files, relative to the project. Deno only. */

@@ -32,10 +32,14 @@ export function toPrincipal(name: typeof CALLERS[number]): Principal {
   return { id: `apikey:${name}` };
 }
 
-/** Returns the transports of an era. With QUICK=1, as in the fast tier, returns only one transport. */
+/** Returns the transports of an era. With QUICK=1, as in the fast tier, returns only one; with QUICK=0, only the others. */
 export function listWaysIn(era: "modern" | "legacy"): readonly WayIn[] {
-  if (process.env.QUICK) return era === "modern" ? ["websocket"] : ["memory"];
-  return era === "modern" ? ["memory", "pipe", "websocket"] : ["memory", "pipe", "websocket", "http-sse"];
+  const all: readonly WayIn[] = era === "modern"
+    ? ["memory", "pipe", "websocket"]
+    : ["memory", "pipe", "websocket", "http-sse"];
+  const quick: WayIn = era === "modern" ? "websocket" : "memory";
+  if (process.env.QUICK === "1") return [quick];
+  return process.env.QUICK === "0" ? all.filter((way) => way !== quick) : all;
 }
 
 /** Connects a caller to a server that has the option `auth: byKey`. */

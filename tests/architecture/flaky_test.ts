@@ -1,0 +1,116 @@
+// A failure by chance is neither a failure of a run nor hidden: the slow tier repeats a failed test, and reports it.
+import { assert, assertEquals, assertMatch, assertStringIncludes } from "@std/assert";
+import { isAboutRaces, runRepeatedly } from "../support/flaky.ts";
+import { listSteps } from "../support/step_list.ts";
+import type { Verdict } from "../support/steps.ts";
+
+const ignore = typeof Deno === "undefined"; // Only Deno runs the steps.
+
+/** Runs a test file as a step, and repeats failed tests with `isRepeated`. `FOLDER` in the source is its folder. */
+async function runTests(source: string, { isRepeated = false } = {}): Promise<Verdict> {
+  const folder = await Deno.makeTempDir();
+  try {
+    await Deno.writeTextFile(`${folder}/x_test.ts`, source.replaceAll("FOLDER", folder));
+    const options = ["--quiet", "--no-check", "-A", "--reporter=dot", "--junit-path=REPORT"];
+    const command = ["deno", "test", ...options, `${folder}/`];
+    return await runRepeatedly({ name: "x", kind: "report", command, again: "again", minutes: 1, isRepeated });
+  } finally {
+    await Deno.remove(folder, { recursive: true });
+  }
+}
+
+/** Returns a test that counts its runs by folders, and fails in the runs for which a condition on `run` holds. */
+function toFailing(condition: string, name = "sometimes fails"): string {
+  return `Deno.test(${JSON.stringify(name)}, async () => {
+    let run = 1;
+    while (await Deno.mkdir("FOLDER/run" + run).then(() => false, () => true)) run++;
+    if (${condition}) throw new Error("boom in run " + run);
+  });`;
+}
+
+Deno.test({
+  name: "a failed test that passes when it is repeated is flaky: the step succeeds, and reports both outputs",
+  ignore,
+  async fn() {
+    const { passed, failures, flaky: [found] } = await runTests(toFailing("run === 1"), { isRepeated: true });
+    assertEquals([passed, failures], [1, []]);
+    assertMatch(
+      found.line,
+      /^- \S+x_test\.ts: "sometimes fails" on Deno \(\d{4}-\d\d-\d\d; passed 10 of 10 repetitions\)$/,
+    );
+    assertStringIncludes(found.outputs[0], "boom in run 1");
+    assertEquals(found.outputs[1].includes("boom"), false);
+    const twice = await runTests(toFailing("run === 1 || run === 4"), { isRepeated: true });
+    assertEquals([twice.passed, twice.failures], [1, []]);
+    assertStringIncludes(twice.flaky[0].outputs[1], "boom in run 4");
+  },
+});
+
+Deno.test({
+  name: "a test that fails in every second run fails the step, and so does a test that fails alone",
+  ignore,
+  async fn() {
+    for (const condition of ["run % 2 === 1", "true"]) {
+      const { passed, failures, flaky } = await runTests(toFailing(condition), { isRepeated: true });
+      assertEquals([passed, failures.length, flaky], [0, 1, []]);
+    }
+  },
+});
+
+Deno.test({
+  name: "a test about races is not repeated, and neither is a test of a step that repeats nothing",
+  ignore,
+  async fn() {
+    for (const folder of ["hostile", "stores", "tasks", "quota", "auth"]) {
+      assert(isAboutRaces({ file: `tests/${folder}/x_test.ts`, name: "a" }));
+    }
+    assert(isAboutRaces({ file: "tests/cli/x_test.ts", name: "an effect happens exactly once" }));
+    assert(!isAboutRaces({ file: "tests/cli/x_test.ts", name: "the output names the concert" }));
+    const source = toFailing("run === 1", "runs the handler once");
+    assertEquals((await runTests(source, { isRepeated: true })).failures.length, 1);
+    assertEquals((await runTests(toFailing("run === 1"))).failures.length, 1);
+    for (const { name, tier, isRepeated } of await listSteps()) {
+      if (tier !== "slow" || name.startsWith("load:")) assert(!isRepeated, name);
+    }
+  },
+});
+
+Deno.test({
+  name: "if many tests of a step fail, none is repeated",
+  ignore,
+  async fn() {
+    const names = ["a", "b", "c", "d", "e", "f"];
+    const { failures, flaky } = await runTests(names.map((name) => toFailing("run <= 6", name)).join("\n"), {
+      isRepeated: true,
+    });
+    assertEquals([failures.length, flaky], [6, []]);
+  },
+});
+
+Deno.test({
+  name: "a step that is not a test file is repeated once as a whole",
+  ignore,
+  async fn() {
+    const folder = await Deno.makeTempDir();
+    const run = async (script: string) => {
+      const command = ["sh", "-c", script];
+      const step = {
+        name: "suite",
+        kind: "count",
+        command,
+        again: "deno task suite",
+        minutes: 1,
+        isRepeated: true,
+      } as const;
+      return await runRepeatedly(step);
+    };
+    const first = await run(
+      `[ -e ${folder}/ran ] && echo 2 passed, 0 failed || { touch ${folder}/ran; echo 1 passed, 1 failed; exit 1; }`,
+    );
+    assertEquals([first.passed, first.failures], [2, []]);
+    assertMatch(first.flaky[0].line, /^- deno task suite /);
+    const broken = await run("echo 1 passed, 1 failed; exit 1");
+    assertEquals([broken.failures.length, broken.flaky], [1, []]);
+    await Deno.remove(folder, { recursive: true });
+  },
+});

@@ -1,10 +1,11 @@
 // Large results: the pages that the server stores, their time to live, and truncation.
-import { assert, assertEquals, assertRejects, assertStringIncludes, assertThrows } from "@std/assert";
+import { assert, assertEquals, assertRejects, assertThrows } from "@std/assert";
 import { z } from "zod";
 import { createServer, media, prompt, resource, tool } from "../../mod.ts";
 import { quota, type QuotaOptions } from "../../src/quota/quota.ts";
 import { cutText, toSize } from "../../src/quota/text.ts";
 import { connectTest, fakeClock } from "../../src/testing/testing.ts";
+import { sentence } from "../support/messages.ts";
 
 async function open(options: QuotaOptions, server: Parameters<typeof createServer>[0] | object = {}) {
   const long = tool({
@@ -33,10 +34,10 @@ Deno.test("a stored result is deleted after its time to live", async () => {
   await clock.advance(600);
   const second = await at.link(5000);
   await clock.advance(500);
-  await assertRejects(() => at.client.readResource(first), Error, "not found");
+  await assertRejects(() => at.client.readResource(first), Error, sentence());
   await at.client.readResource(second);
   await clock.advance(600);
-  await assertRejects(() => at.client.readResource(second), Error, "not found");
+  await assertRejects(() => at.client.readResource(second), Error, sentence());
 });
 
 Deno.test("the oldest result is evicted when room is needed for a new result, and a result that is too large is refused", async () => {
@@ -45,11 +46,11 @@ Deno.test("the oldest result is evicted when room is needed for a new result, an
   const second = await at.link(10_000);
   await at.client.readResource(first);
   const third = await at.link(10_000);
-  await assertRejects(() => at.client.readResource(first), Error, "not found");
+  await assertRejects(() => at.client.readResource(first), Error, sentence());
   for (const uri of [second, third]) await at.client.readResource(uri);
   const { isError, content } = await at.client.callTool("long", { n: 50_000 });
   assert(isError);
-  assertStringIncludes(JSON.stringify(content), "Request less data");
+  assertEquals(content, [{ type: "text", text: sentence() }]);
 });
 
 Deno.test("stored results are charged to their client", async () => {
@@ -119,12 +120,20 @@ Deno.test("the whole truncated result is within its limit", async () => {
 
 Deno.test("limits that do not apply to a kind of handler are refused", () => {
   const link = quota({ resultBytes: 2000, onLarge: "link" });
-  assertThrows(() => prompt({ name: "p", quota: link, run: () => "" }), TypeError, "for tools");
-  assertThrows(() => resource({ uri: "x://r", name: "r", quota: link, read: () => "" }), TypeError, "for tools");
+  assertThrows(() => prompt({ name: "p", quota: link, run: () => "" }), TypeError, sentence("p", "link"));
+  assertThrows(
+    () => resource({ uri: "x://r", name: "r", quota: link, read: () => "" }),
+    TypeError,
+    sentence("r", "link"),
+  );
   const output = z.object({ a: z.string() });
-  assertThrows(() => tool({ name: "t", quota: link, output, run: () => ({ a: "" }) }), TypeError, "output schema");
+  assertThrows(
+    () => tool({ name: "t", quota: link, output, run: () => ({ a: "" }) }),
+    TypeError,
+    sentence("t", "link"),
+  );
   const tiny = quota({ resultBytes: 100, onLarge: "cut" });
-  assertThrows(() => tool({ name: "t", quota: tiny, run: () => "" }), TypeError, "at least 1024");
+  assertThrows(() => tool({ name: "t", quota: tiny, run: () => "" }), TypeError, sentence("resultBytes", 1024));
 });
 
 Deno.test("tools that share limits can all store results, and removing the tools deletes their results", async () => {
@@ -137,7 +146,7 @@ Deno.test("tools that share limits can all store results, and removing the tools
   const read = async (name: string) => Object((await client.callTool(name)).content[1]).uri as string;
   const [first, second] = [await read("a"), await read("b")];
   server.handlers.remove(a);
-  await assertRejects(() => client.readResource(first), Error, "not found");
+  await assertRejects(() => client.readResource(first), Error, sentence());
   await client.readResource(second);
   await server.close();
 });

@@ -4,6 +4,7 @@ import { createServer, tool } from "../../mod.ts";
 import { quota } from "../../src/quota/quota.ts";
 import { Buckets } from "../../src/quota/rate.ts";
 import { connectTest, fakeClock } from "../../src/testing/testing.ts";
+import { sentence } from "../support/messages.ts";
 
 Deno.test("a bucket refills with time, up to its burst", () => {
   const buckets = new Buckets({ calls: 2, perMs: 1000, burst: 3 });
@@ -107,21 +108,21 @@ Deno.test("each server counts calls separately", async () => {
 
 Deno.test("invalid limits are refused", () => {
   for (
-    const [options, words] of [
-      [{ timeoutMs: 0 }, "timeoutMs is 0"],
-      [{ concurrency: 0.5 }, "concurrency.calls is 0.5; it must be at least 1"],
-      [{ concurrency: { calls: 1, waiting: -1 } }, "concurrency.waiting is -1"],
-      [{ rate: { calls: 0, perMs: 1 } }, "rate.calls is 0"],
-      [{ rate: { calls: 0.5, perMs: 1 } }, "set burst"],
-      [{ rate: { calls: 1, perMs: NaN } }, "rate.perMs is NaN"],
-      [{ resultBytes: -1 }, "resultBytes is -1"],
+    const [options, message] of [
+      [{ timeoutMs: 0 }, sentence("timeoutMs", 0)],
+      [{ concurrency: 0.5 }, sentence("concurrency.calls", 0.5)],
+      [{ concurrency: { calls: 1, waiting: -1 } }, sentence("concurrency.waiting", -1)],
+      [{ rate: { calls: 0, perMs: 1 } }, sentence("rate.calls", 0)],
+      [{ rate: { calls: 0.5, perMs: 1 } }, sentence("burst")],
+      [{ rate: { calls: 1, perMs: NaN } }, sentence("rate.perMs", NaN)],
+      [{ resultBytes: -1 }, sentence("resultBytes", -1)],
     ] as const
-  ) assertThrows(() => quota(options), TypeError, words);
+  ) assertThrows(() => quota(options), TypeError, message);
   // The casts pass values that the types do not allow.
   assertThrows(
     () => quota({ onLarge: "drop" as "cut" }),
     TypeError,
-    'onLarge is "drop"; it must be "refuse", "cut" or "link"',
+    sentence("onLarge", "drop", "refuse", "cut", "link"),
   );
-  assertThrows(() => tool({ name: "t", quota: {} as never, run: () => "" }), TypeError, "quota()");
+  assertThrows(() => tool({ name: "t", quota: {} as never, run: () => "" }), TypeError, sentence("quota()"));
 });

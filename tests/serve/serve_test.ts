@@ -4,6 +4,7 @@ import { createServer, mount, type Server, service, tool } from "../../mod.ts";
 import { connect } from "../../src/client/client.ts";
 import { serve } from "../../src/serve/serve.ts";
 import { gate, until } from "../support/behaviour.ts";
+import { sentence } from "../support/messages.ts";
 
 const about = { name: "served", version: "1.0.0" };
 const ping = tool({ name: "ping", run: () => "pong" });
@@ -50,7 +51,7 @@ Deno.test("aborting the signal closes the server, and a running call gets its re
   end.abort();
   const refused = await fetch(served.url, { method: "POST" });
   assertEquals(refused.status, 503);
-  assertStringIncludes(await refused.text(), "the server is closing");
+  assertEquals((await refused.json()).error.message, sentence());
   open();
   assertEquals((await called).content, [{ type: "text", text: "done" }]);
   await served.finished;
@@ -89,7 +90,7 @@ Deno.test("if a service fails, serve throws an error with the failure as its cau
   const read = tool({ name: "read", services: { db }, run: () => "" });
   await using server = createServer({ ...about, handlers: [read], observer: { fault() {} } });
   const error = await assertRejects(() => serve(server, { port: 0, signals: false }), Error);
-  assertStringIncludes(error.message, "Cannot serve served: a service failed");
+  assertEquals(error.message, sentence(about.name));
   assertStringIncludes(String(error.cause), "no database");
   isBroken = false;
   await using served = await serve(server, { port: 0, signals: false });
@@ -102,7 +103,7 @@ Deno.test("if the port is in use, the error names the port, and the server can l
   await assertRejects(
     () => serve(server, { port: first.port, signals: false }),
     Error,
-    `Cannot serve served: port ${first.port} of 127.0.0.1 is already in use; choose another port, or 0 for any free port`,
+    sentence(about.name, first.port, "127.0.0.1"),
   );
   await using second = await serve(server, { port: 0, signals: false });
   assertEquals(await call(second.url, "2026-07-28"), [{ type: "text", text: "pong" }]);
@@ -110,10 +111,10 @@ Deno.test("if the port is in use, the error names the port, and the server can l
 
 Deno.test("invalid options throw before the server listens", async () => {
   const server = make();
-  await assertRejects(() => serve(server, { port: 70_000 }), TypeError, "port is not a port");
-  await assertRejects(() => serve(server, { hostname: "" }), TypeError, "hostname is not an address");
+  await assertRejects(() => serve(server, { port: 70_000 }), TypeError, sentence("port"));
+  await assertRejects(() => serve(server, { hostname: "" }), TypeError, sentence("hostname"));
   // Without types, as from JavaScript.
   // deno-lint-ignore no-explicit-any
-  await assertRejects(() => serve({} as any), TypeError, "the first argument is not a server");
+  await assertRejects(() => serve({} as any), TypeError, sentence());
   await server.close();
 });

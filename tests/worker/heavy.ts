@@ -96,6 +96,7 @@ export default exposeWorker(
     if (job === "wait") {
       await new Promise((_, reject) => ctx.signal.addEventListener("abort", () => reject(ctx.signal.reason)));
     }
+    // Fixed wait: threads that fail after their call, or never end.
     await new Promise((resolve) => setTimeout(resolve, 60_000));
   },
 );

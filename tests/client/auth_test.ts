@@ -3,6 +3,7 @@ import { assertEquals, assertRejects } from "@std/assert";
 import { type AuthChallenge, type ClientAuth, connect, McpError } from "../../src/client/client.ts";
 import { createServer, tool } from "../../mod.ts";
 import { textOf } from "../support/behaviour.ts";
+import { sentence } from "../support/messages.ts";
 
 /** Creates a server that accepts only the current token. */
 function createProtected() {
@@ -87,11 +88,7 @@ Deno.test("an invalid token is refused before a request is sent, and the error d
   for (const token of ["", "a\nb: c", 5, null, {}]) {
     const { state, fetch, close } = createProtected();
     const auth = { token: () => token } as unknown as ClientAuth; // The cast passes a token of the wrong type on purpose.
-    const error = await assertRejects(
-      () => connect(url, { fetch, auth }),
-      Error,
-      "auth.token returned an invalid token",
-    );
+    const error = await assertRejects(() => connect(url, { fetch, auth }), Error, sentence("auth.token"));
     assertEquals([state.seen, String(error).includes("a\nb")], [[], false]);
     await close();
   }
@@ -100,14 +97,10 @@ Deno.test("an invalid token is refused before a request is sent, and the error d
 Deno.test("connect throws if the auth option would have no effect", async () => {
   const auth: ClientAuth = { token: () => "t" };
   const server = createServer({ name: "s", version: "1" });
-  await assertRejects(() => connect(server, { auth }), TypeError, "auth requires a URL as the target");
-  await assertRejects(() => connect({ command: "true" }, { auth }), TypeError, "auth requires a URL as the target");
+  await assertRejects(() => connect(server, { auth }), TypeError, sentence("auth", "URL"));
+  await assertRejects(() => connect({ command: "true" }, { auth }), TypeError, sentence("auth", "URL"));
   const headers = { Authorization: "Bearer x" };
-  await assertRejects(
-    () => connect(url, { auth, headers }),
-    TypeError,
-    "both auth and headers set the Authorization header",
-  );
+  await assertRejects(() => connect(url, { auth, headers }), TypeError, sentence("auth", "headers", "Authorization"));
   await server.close();
 });
 
@@ -150,11 +143,7 @@ Deno.test("the time that a sign-in takes does not count towards the timeouts of 
   const connecting = connect(url, { fetch, auth, timeoutMs: 40 });
   // Without `refreshMs`, the request timeout also includes the time of the sign-in.
   const late: ClientAuth = { token: () => undefined, refresh: () => signedIn.promise };
-  await assertRejects(
-    () => connect(url, { fetch, auth: late, timeoutMs: 80 }),
-    DOMException,
-    "no response within 80 ms",
-  );
+  await assertRejects(() => connect(url, { fetch, auth: late, timeoutMs: 80 }), DOMException, sentence(80));
   assertEquals(isAsked, true);
   held.token = state.valid;
   signedIn.resolve(true);

@@ -4,6 +4,7 @@ import { connect } from "../../src/client/client.ts";
 import { connectTest as connectTest } from "../../src/testing/testing.ts";
 import { createServer } from "../../mod.ts";
 import { agreed, discovered, fakeHttp, type Heard, ok, stream, url } from "./fakes.ts";
+import { sentence } from "../support/messages.ts";
 
 const tool = (name: string, description = "") => ({ name, description, inputSchema: { type: "object" } });
 
@@ -33,12 +34,13 @@ Deno.test("the total number of characters in all pages of a list is limited", as
     nextCursor: `${page}`,
   }));
   await using client = await connect(url, { fetch: server.fetch });
-  await assertRejects(() => client.listTools(), RangeError, "the pages have more than 67108864 characters");
+  await assertRejects(() => client.listTools(), RangeError, sentence(67108864));
   assertEquals(server.heard.length, 1 + 4);
 });
 
 Deno.test("the total time for loading all pages of a list is limited", async () => {
   const server = listing(async (_, page) => {
+    // Fixed wait: each page takes less time than the timeout of one request.
     await new Promise((resolve) => setTimeout(resolve, 40)); // Each page takes less time than the request timeout.
     return { resultType: "complete", tools: [], nextCursor: `${page}` };
   });

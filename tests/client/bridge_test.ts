@@ -6,6 +6,7 @@ import { createServer, resource, type Server, tool } from "../../mod.ts";
 import { bridgeLines } from "../../src/client/bridge_lines.ts";
 import { httpSse } from "../../src/transports/http/sse_2024.ts";
 import { until } from "../support/behaviour.ts";
+import { sentence } from "../support/messages.ts";
 
 const url = "http://127.0.0.1:1/mcp";
 const _meta = {
@@ -98,7 +99,7 @@ Deno.test("bridge: a request fails if the HTTP response contains a message other
   ) {
     await using bridged = new LineClient(() => json(wrong));
     const { error } = await bridged.request(1, "ping", { _meta });
-    assertStringIncludes(JSON.stringify(error), "with a message that is not a response to this request");
+    assertEquals(Object(error).message, sentence());
     assertEquals(bridged.received.length, 1);
   }
   const unread = { jsonrpc: "2.0", id: null, error: { code: -32600, message: "Invalid" } };

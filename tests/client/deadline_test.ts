@@ -3,6 +3,7 @@ import { assert, assertEquals, assertRejects } from "@std/assert";
 import { z } from "zod";
 import { clientExtension, connect, type ConnectOptions, type Progress } from "../../src/client/client.ts";
 import { textOf, until } from "../support/behaviour.ts";
+import { sentence } from "../support/messages.ts";
 import { discovered, fakeHttp, ok, url } from "./fakes.ts";
 
 const asks = { resultType: "input_required", inputRequests: { name: { method: "roots/list" } }, requestState: "s" };
@@ -62,7 +63,7 @@ for (const [what, { results, options }] of Object.entries(waits)) {
     const auth = options.auth && slowAuth();
     await using client = await connect(url, { ...options, ...auth && { auth }, fetch });
     const late = await assertRejects(() => client.callTool("slow", {}, { timeoutMs: 60 }), DOMException);
-    assertEquals([late.name, late.message], ["TimeoutError", "Cannot finish tools/call: no response within 60 ms"]);
+    assertEquals([late.name, late.message], ["TimeoutError", sentence("tools/call", 60)]);
     const stop = new AbortController();
     const calling = client.callTool("slow", {}, { signal: stop.signal });
     setTimeout(() => stop.abort(new Error("enough")));

@@ -6,6 +6,7 @@ import { startHttpServer, toCommand } from "../../src/testing/http_server.ts";
 import { httpSse } from "../../src/transports/http/sse_2024.ts";
 import { textOf } from "../support/behaviour.ts";
 import { withEnvironment } from "../support/environment.ts";
+import { sentence } from "../support/messages.ts";
 import {
   agreed,
   discovered,
@@ -107,17 +108,13 @@ Deno.test("the client sends a handshake if the server refuses the revision and l
 
 Deno.test("connecting fails if client and server have no revision in common, and the error lists the revisions of both", async () => {
   const server = old((heard) => fault(heard, -32022, 400, { supported: ["2030-01-01"] }));
-  await assertRejects(
-    () => connect(url, { fetch: server.fetch }),
-    Error,
-    "the server supports the revisions 2030-01-01, but this client supports 2026",
-  );
+  await assertRejects(() => connect(url, { fetch: server.fetch }), Error, sentence("2030-01-01", "2026-07-28"));
   const discovering = fakeHttp((heard) => ok(heard, { supportedVersions: ["2030-01-01"] }));
-  await assertRejects(() => connect(url, { fetch: discovering.fetch }), Error, "supports the revisions 2030-01-01");
+  await assertRejects(() => connect(url, { fetch: discovering.fetch }), Error, sentence("2030-01-01", "2026-07-28"));
   const shaking = fakeHttp((heard) =>
     heard.method === "initialize" ? ok(heard, { ...agreed, protocolVersion: "2024-10-07" }) : fault(heard, -32601, 200)
   );
-  await assertRejects(() => connect(url, { fetch: shaking.fetch }), Error, "supports 2024-10-07");
+  await assertRejects(() => connect(url, { fetch: shaking.fetch }), Error, sentence("2024-10-07", "2025-11-25"));
   // The client stops after a few requests if a server refuses even the revisions in its own list.
   const turning = fakeHttp((heard) => fault(heard, -32022, 400, { supported: ["2026-07-28"] }));
   assertEquals((await assertRejects(() => connect(url, { fetch: turning.fetch }), McpError)).code, -32022);
@@ -144,13 +141,13 @@ Deno.test("the era and revisions options restrict which revisions the client use
   await assertRejects(
     () => connect(url, { fetch: server.fetch, era: "modern" }),
     Error,
-    "does not support 2026-07-28; the server rejected server/discover with error -32601 (-32601)",
+    sentence("2026-07-28", "server/discover", -32601),
   );
   assertEquals(methodsOf(server), ["server/discover"]);
   await assertRejects(
     () => connect(both, { era: "modern", revisions: ["2025-11-25"] }),
     TypeError,
-    "contains no",
+    sentence("revisions", "modern"),
   );
   await both.close();
 });
@@ -160,19 +157,19 @@ const page = (text: string, status: number, type = "text/html; charset=utf-8") =
 
 for (
   const [received, respond] of [
-    ["got 502 text/html: Bad Gateway", () => page("<html><title>Bad Gateway</title><h1>x", 502)],
-    ["got 200 text/html: My \\u{1b}[2J page", () => page("<!doctype html>\n<TITLE> My \x1b[2J page\n</TITLE>", 200)],
-    ["got 404 text/html", () => page("<!doctype html>" + "x".repeat(100_000), 404)],
-    ["got 503 text/plain: upstream down", () => page("\n upstream down\nat x", 503, "text/plain")],
-    ["got 500 application/json: {", () => Response.json({ busy: "x".repeat(5000) }, { status: 500 })],
-    ["got 204", () => new Response(null, { status: 204 })],
+    ["502 text/html: Bad Gateway", () => page("<html><title>Bad Gateway</title><h1>x", 502)],
+    ["200 text/html: My \\u{1b}[2J page", () => page("<!doctype html>\n<TITLE> My \x1b[2J page\n</TITLE>", 200)],
+    ["404 text/html", () => page("<!doctype html>" + "x".repeat(100_000), 404)],
+    ["503 text/plain: upstream down", () => page("\n upstream down\nat x", 503, "text/plain")],
+    ["500 application/json: {", () => Response.json({ busy: "x".repeat(5000) }, { status: 500 })],
+    ["204", () => new Response(null, { status: 204 })],
   ] as const
 ) {
   const fetch = () => Promise.resolve(respond());
   Deno.test(`the error for a web server without MCP describes the response: ${received}`, async () => {
     for (const options of [{ era: "modern" }, { revisions: ["2026-07-28"] }, { era: "legacy" }, {}] as const) {
       const { message, status } = await assertRejects(() => connect(url, { fetch, ...options }), McpError);
-      assertStringIncludes(message, received);
+      assertEquals(message, sentence(...received.split(": ")));
       assertEquals([status, message.length < 500, message.includes("<")], [respond().status, true, false], message);
     }
   });
@@ -202,7 +199,7 @@ Deno.test("a subscription over a pipe ends when the server cancels it, with or w
 
 Deno.test("if a server cannot be reached, the error contains its URL", async () => {
   const fetch = () => Promise.reject(new TypeError("connection refused"));
-  await assertRejects(() => connect(url, { fetch }), Error, `Cannot reach ${url}: connection refused`);
+  await assertRejects(() => connect(url, { fetch }), Error, sentence(url, "connection refused"));
 });
 
 Deno.test("a signal aborts connecting", async () => {
@@ -215,10 +212,10 @@ Deno.test("a signal aborts connecting", async () => {
 
 Deno.test("connect throws for an invalid target", async () => {
   for (const target of ["ftp://a.test/", "file:///a.ts", "node server.js", "", new URL("data:,x")]) {
-    await assertRejects(() => connect(target), TypeError, "the target is not an http or https URL");
+    await assertRejects(() => connect(target), TypeError, sentence(String(target)));
   }
   const nothing = {} as unknown as { command: string };
-  await assertRejects(() => connect(nothing), TypeError, "a server from createServer");
+  await assertRejects(() => connect(nothing), TypeError, sentence("createServer"));
 });
 
 // Servers with the HTTP+SSE transport.
@@ -252,7 +249,7 @@ function old2024(events: readonly unknown[], post = () => new Response(null, { s
 Deno.test("the client sends no POST to an HTTP+SSE endpoint at another host", async () => {
   const server = old2024(["event: endpoint\ndata: http://evil.test/messages\n\n"]);
   const connecting = connect(url, { fetch: server.fetch, headers: { authorization: "Bearer 1" } });
-  await assertRejects(() => connecting, Error, "http://evil.test is another origin");
+  await assertRejects(() => connecting, Error, sentence("http://evil.test"));
   assertEquals(methodsOf(server), ["server/discover", "initialize", "GET"]);
 });
 
@@ -261,12 +258,16 @@ Deno.test("the client closes an HTTP+SSE stream that names no endpoint", async (
   await assertRejects(
     () => connect(url, { fetch: silent.fetch, timeoutMs: 50 }),
     DOMException,
-    "the server did not send the URL within the timeout (timeoutMs)",
+    sentence("timeoutMs"),
   );
   const ending = fakeHttp(({ http }) => http === "GET" ? stream([]) : new Response(null, { status: 405 }));
-  await assertRejects(() => connect(url, { fetch: ending.fetch }), Error, "the stream ended before the server sent");
+  await assertRejects(() => connect(url, { fetch: ending.fetch }), Error, sentence());
   const none = fakeHttp(() => new Response("nobody", { status: 404, headers: { "content-type": "text/plain" } }));
-  const error = await assertRejects(() => connect(url, { fetch: none.fetch }), McpError, "got 404 text/plain: nobody");
+  const error = await assertRejects(
+    () => connect(url, { fetch: none.fetch }),
+    McpError,
+    sentence(404, "text/plain", "nobody"),
+  );
   assertEquals(error.status, 404);
 });
 
@@ -327,6 +328,7 @@ Deno.test("over a pipe, the client sends a handshake if the server refuses the p
 
 Deno.test("the probe timeout does not apply over HTTP, because a slow server will still respond", async () => {
   const server = fakeHttp(async (heard) => {
+    // Fixed wait: processes that respond after the timeout of a probe.
     await new Promise((resolve) => setTimeout(resolve, 30));
     return discovered(heard);
   });
@@ -374,12 +376,7 @@ Deno.test("lines from a process that are not messages are ignored and reported a
     onWarning: (text) => void warnings.push(text),
   });
   assertEquals((await client.listTools()).length, 1);
-  assertEquals(
-    warnings,
-    ["Starting…", "{}", "[1]"].map((text) =>
-      `Cannot read the server's message: "${text}" is not a JSON-RPC 2.0 message`
-    ),
-  );
+  assertEquals(warnings, ["Starting…", "{}", "[1]"].map((text) => sentence(`"${text}"`)));
 });
 
 Deno.test("the callback onStderr receives the standard error of the process", async () => {
@@ -393,10 +390,10 @@ Deno.test("the callback onStderr receives the standard error of the process", as
 Deno.test("calls fail if the process exits, and the error contains the exit code", async () => {
   await using client = await connect(toProcess("plain"), { probeMs: 30_000 });
   const subscription = await client.subscribe({ toolsListChanged: true });
-  const error = await assertRejects(() => client.callTool("exit"), DOMException, "ended with code 3");
+  const error = await assertRejects(() => client.callTool("exit"), DOMException, sentence(3));
   assertEquals(error.name, "NetworkError");
   await subscription.ended;
-  await assertRejects(() => client.listTools(), DOMException, "ended with code 3");
+  await assertRejects(() => client.listTools(), DOMException, sentence(3));
 });
 
 Deno.test("closing the client kills a process that does not exit by itself", async () => {
@@ -407,16 +404,18 @@ Deno.test("closing the client kills a process that does not exit by itself", asy
     await client.close();
     const last = alive;
     assert(last > 0, "it exited with its input");
+    // Fixed wait: processes that respond after the timeout of a probe.
     await new Promise((resolve) => setTimeout(resolve, 100));
     assertEquals(alive, last);
   }));
 });
 
 Deno.test("connecting fails if the command cannot be started, with its name in the error, or if the process ends silently", async () => {
-  await assertRejects(() => connect({ command: "no-such-command" }), Error, "Cannot start no-such-command");
+  const { message, cause } = await assertRejects(() => connect({ command: "no-such-command" }), Error);
+  assertEquals(message, `${sentence("no-such-command")}: ${Object(cause).message}`);
   const [command] = toCommand("");
   const silent = { command, args: ["--version"] };
-  await assertRejects(() => connect(silent, { onWarning() {} }), DOMException, "ended with code 0");
+  await assertRejects(() => connect(silent, { onWarning() {} }), DOMException, sentence(0));
 });
 
 Deno.test("a process inherits only the environment variables that programs need to run", async () => {

@@ -3,6 +3,7 @@ import { assert, assertEquals, assertRejects, assertThrows } from "@std/assert";
 import { readText } from "../../src/client/response_text.ts";
 import { readEvents, type StreamEvent } from "../../src/kit/event_stream.ts";
 import { type Message, readMessages } from "../../src/client/message.ts";
+import { sentence } from "../support/messages.ts";
 
 const encoder = new TextEncoder();
 
@@ -91,8 +92,8 @@ Deno.test("the size of a response or an event is limited, so an endless response
   function* endless() {
     while (true) yield megabyte;
   }
-  await assertRejects(() => readAll(endless()), RangeError, "an event is longer than");
-  await assertRejects(() => readText(toResponse(endless())), RangeError, "the text is longer than");
+  await assertRejects(() => readAll(endless()), RangeError, sentence(67108864));
+  await assertRejects(() => readText(toResponse(endless())), RangeError, sentence(67108864));
 });
 
 Deno.test("aborting ends a stream that is idle", async () => {
@@ -131,5 +132,5 @@ Deno.test("parsing returns JSON-RPC messages, and refuses other JSON", () => {
   ];
   for (const message of good) assertEquals(readMessages(JSON.stringify(message)), [message]);
   assertEquals(readMessages(JSON.stringify(good)), good);
-  for (const text of bad) assertThrows(() => readMessages(text), Error, "Cannot read the server's message");
+  for (const text of bad) assertThrows(() => readMessages(text), Error, sentence());
 });

@@ -11,6 +11,7 @@ import { startHttpServer } from "../../src/testing/http_server.ts";
 import { createServer, tool } from "../../mod.ts";
 import { z } from "zod";
 import { textOf, turn, until } from "../support/behaviour.ts";
+import { sentence } from "../support/messages.ts";
 import {
   agreed,
   discovered,
@@ -112,7 +113,7 @@ Deno.test("over HTTP, the client omits a tool with invalid header declarations f
   });
   await using client = await connect(url, { fetch: server.fetch, onWarning });
   assertEquals((await client.listTools()).map(({ name }) => name), ["t0"]);
-  assertEquals(warnings.map((text) => text.slice(0, 25)), ["Cannot list the tool t1: ", "Cannot list the tool t2: "]);
+  assertEquals(warnings, [sentence("t1"), sentence("t2")]);
   // Legacy revisions have no headers for arguments, so no tool is omitted.
   await using older = await connect(url, { fetch: server.fetch, era: "legacy" });
   assertEquals((await older.listTools()).length, 3);
@@ -180,7 +181,7 @@ Deno.test("an input_required result without questions is retried, and the number
   });
   await using client = await connect(url, { fetch: server.fetch, roots: [] });
   assertEquals(textOf(await client.callTool("later")), "now");
-  await assertRejects(() => client.callTool("never"), Error, "the server still requires input after 64 rounds");
+  await assertRejects(() => client.callTool("never"), Error, sentence("tools/call", 64));
   assertEquals(rounds, 65);
 });
 
@@ -192,18 +193,18 @@ Deno.test("a call fails if the client cannot answer a question", async () => {
     onElicit: () => Promise.reject(new Error("tired")),
   };
   const form = { message: "?", requestedSchema: {} };
-  const cases: readonly [string, object, string][] = [
-    ["sampling/createMessage", { messages: [] }, "no callback for this method"],
-    ["tools/call", {}, "no callback for this method"],
-    ["elicitation/create", { mode: "url", message: "?", url: "javascript:alert(1)" }, "not an http or https URL"],
-    ["elicitation/create", { mode: "url", message: "?", url: "file:///etc/passwd" }, "not an http or https URL"],
-    ["elicitation/create", { mode: "url", url: "https://a.test" }, "message or url is missing"],
-    ["elicitation/create", { message: "?" }, "requestedSchema is missing"],
+  const cases: readonly [string, object, ...names: string[]][] = [
+    ["sampling/createMessage", { messages: [] }, "sampling/createMessage"],
+    ["tools/call", {}, "tools/call"],
+    ["elicitation/create", { mode: "url", message: "?", url: "javascript:alert(1)" }, "url"],
+    ["elicitation/create", { mode: "url", message: "?", url: "file:///etc/passwd" }, "url"],
+    ["elicitation/create", { mode: "url", url: "https://a.test" }, "message", "url"],
+    ["elicitation/create", { message: "?" }, "requestedSchema"],
     ["elicitation/create", form, "tired"],
   ];
-  for (const [method, params, state] of cases) {
+  for (const [method, params, ...names] of cases) {
     await using client = await connect(url, { ...options, fetch: ask(method, params).fetch });
-    await assertRejects(() => client.callTool("t"), Error, state);
+    await assertRejects(() => client.callTool("t"), Error, sentence(...names));
   }
 });
 
@@ -215,27 +216,27 @@ Deno.test("onElicit does not handle URL elicitation, and onElicitUrl does not ha
     });
   const accept = () => ({ action: "accept" as const });
   await using one = await connect(url, { onElicit: accept, fetch: ask({ mode: "url", url: "https://a.test" }).fetch });
-  await assertRejects(() => one.callTool("t"), Error, "no callback for this method");
+  await assertRejects(() => one.callTool("t"), Error, sentence("elicitation/create"));
   await using two = await connect(url, { onElicitUrl: accept, fetch: ask({ requestedSchema: {} }).fetch });
-  await assertRejects(() => two.callTool("t"), Error, "no callback for this method");
+  await assertRejects(() => two.callTool("t"), Error, sentence("elicitation/create"));
   const sampling = { q: { method: "sampling/createMessage", params: { maxTokens: 1 } } };
   const server = modern((heard) => ok(heard, { resultType: "input_required", inputRequests: sampling }));
   await using three = await connect(url, { onSample: () => Promise.reject(new Error("asked")), fetch: server.fetch });
-  await assertRejects(() => three.callTool("t"), Error, "messages is missing");
+  await assertRejects(() => three.callTool("t"), Error, sentence("messages"));
 });
 
 Deno.test("a call fails if a question is invalid", async () => {
   for (const question of [5, {}, { method: 1 }]) {
     const server = modern((heard) => ok(heard, { resultType: "input_required", inputRequests: { q: question } }));
     await using client = await connect(url, { fetch: server.fetch, roots: [] });
-    await assertRejects(() => client.callTool("t"), Error, "Cannot read the input request q");
+    await assertRejects(() => client.callTool("t"), Error, sentence("q"));
   }
 });
 
 Deno.test("a result is refused if no extension declares its resultType", async () => {
   const server = modern((heard) => ok(heard, { resultType: "task", taskId: "1" }));
   await using client = await connect(url, { fetch: server.fetch });
-  await assertRejects(() => client.callTool("t"), Error, "the server sent the result type task");
+  await assertRejects(() => client.callTool("t"), Error, sentence("task"));
   const extensions = { "io.modelcontextprotocol/tasks": {} };
   await using knowing = await connect(url, { fetch: server.fetch, capabilities: { extensions } });
   assertEquals((await knowing.callTool("t")).taskId, "1");
@@ -246,24 +247,27 @@ Deno.test("a result is refused if no extension declares its resultType", async (
 // Responses.
 
 Deno.test("the error for an invalid response quotes the response", async () => {
-  const answers: Readonly<Record<string, (heard: Heard) => Response>> = {
-    "got 502 text/html: Bad Gateway": () =>
-      new Response("<html><title> Bad Gateway\n</title><p>x", {
-        status: 502,
-        headers: { "content-type": "text/html" },
-      }),
-    "got 202": () => new Response(null, { status: 202 }),
-    'got 503 application/json: {"busy":true}': () => Response.json({ busy: true }, { status: 503 }),
-    "Cannot read the server's message": () => Response.json({ result: {} }),
-    "Cannot use the response: its id is 99": () => ok({ id: 99 }),
-    "Cannot use the result": (heard) => ok(heard, { content: "text" }),
-    "the stream ended before the response": () => stream([{ jsonrpc: "2.0", method: "notifications/x" }]),
-    "stream ended before the response": () => stream([{ jsonrpc: "2.0", method: "notifications/x" }], "break"),
-  };
-  for (const [state, answer] of Object.entries(answers)) {
+  const html = { "content-type": "text/html" };
+  const news = { jsonrpc: "2.0", method: "notifications/x" };
+  const answers: readonly (readonly [answer: (heard: Heard) => Response, ...names: (string | number)[]])[] = [
+    [
+      () => new Response("<html><title> Bad Gateway\n</title><p>x", { status: 502, headers: html }),
+      502,
+      "text/html",
+      "Bad Gateway",
+    ],
+    [() => new Response(null, { status: 202 }), 202],
+    [() => Response.json({ busy: true }, { status: 503 }), 503, "application/json", '{"busy":true}'],
+    [() => Response.json({ result: {} }), "JSON-RPC 2.0"],
+    [() => ok({ id: 99 }), 99],
+    [(heard) => ok(heard, { content: "text" }), "content"],
+    [() => stream([news])],
+    [() => stream([news], "break")],
+  ];
+  for (const [answer, ...names] of answers) {
     const server = modern(answer);
     await using client = await connect(url, { fetch: server.fetch });
-    await assertRejects(() => client.callTool("t"), Error, state);
+    await assertRejects(() => client.callTool("t"), Error, sentence(...names));
     assertEquals(server.heard.length, 2, "a modern stream is not resumed");
   }
 });
@@ -271,12 +275,12 @@ Deno.test("the error for an invalid response quotes the response", async () => {
 Deno.test("listing fails if the pages of a list never end", async () => {
   const turning = modern((heard) => ok(heard, { tools: [], nextCursor: "same" }));
   await using client = await connect(url, { fetch: turning.fetch });
-  await assertRejects(() => client.listTools(), Error, "more than 1000 pages");
+  await assertRejects(() => client.listTools(), Error, sentence(1000));
   assertEquals(turning.heard.length, 1001);
   let page = 0;
   const endless = modern((heard) => ok(heard, { tools: [], nextCursor: String(page++) }));
   await using patient = await connect(url, { fetch: endless.fetch });
-  await assertRejects(() => patient.listTools(), Error, "more than 1000 pages");
+  await assertRejects(() => patient.listTools(), Error, sentence(1000));
 });
 
 Deno.test("listing returns an empty list if the server does not support the feature, unless the server has declared the feature", async () => {
@@ -326,7 +330,7 @@ Deno.test("a notification succeeds with any success status, and fails with any o
   for (status of [202, 200, 204]) await client.notify("notifications/x", { a: 1 });
   assertEquals(server.heard.at(-1)?.params, { a: 1 });
   status = 503;
-  await assertRejects(() => client.notify("notifications/x"), McpError, "got 503 text/plain: busy");
+  await assertRejects(() => client.notify("notifications/x"), McpError, sentence(503, "text/plain", "busy"));
   status = 400;
   assertEquals((await assertRejects(() => client.notify("notifications/x"), McpError)).code, -32600);
 });
@@ -344,8 +348,8 @@ Deno.test("the result of a completion contains total if the server sends total",
   assertEquals(await complete(), { values: ["a", "1"], total: 9, hasMore: true });
   assertEquals(server.heard.at(-1)?.params.context, undefined);
   assertEquals(await complete(), { values: [] });
-  await assertRejects(complete, McpError, "values is missing or has the wrong type");
-  await assertRejects(complete, McpError, "values is missing or has the wrong type");
+  await assertRejects(complete, McpError, sentence("values"));
+  await assertRejects(complete, McpError, sentence("values"));
 });
 
 Deno.test("a request from the server on a modern stream is reported as a warning, and gets no response", async () => {
@@ -402,7 +406,11 @@ Deno.test("the client retries opening a GET stream after a failure", async () =>
       : new Response("not now", { status, headers: { "content-type": "text/plain" } });
   });
   await using client = await connect(url, { fetch: server.fetch, era: "legacy", onNotification() {} });
-  await assertRejects(() => client.subscribe({ toolsListChanged: true }), McpError, "got 500 text/plain: not now");
+  await assertRejects(
+    () => client.subscribe({ toolsListChanged: true }),
+    McpError,
+    sentence(500, "text/plain", "not now"),
+  );
   status = 200;
   await client.subscribe({ toolsListChanged: true });
   await client.close();
@@ -518,15 +526,14 @@ Deno.test("a stream with a session is resumed after the retry time that the serv
 
 Deno.test("a call fails if its stream cannot be resumed", async () => {
   const place = `id: a\nretry: 1\ndata:\n\n`;
-  const answers: Readonly<Record<string, readonly [first: string, then: () => Response | Promise<Response>]>> = {
-    "the stream ended before the response": ["data:\n\n", () => stream([])],
-    "got 400 text/plain: gone": [
-      place,
-      () => new Response("gone", { status: 400, headers: { "content-type": "text/plain" } }),
-    ],
-    "stream ended before the response": [place, () => Promise.reject(new TypeError("no network"))],
-  };
-  for (const [state, [first, then]] of Object.entries(answers)) {
+  const gone = () => new Response("gone", { status: 400, headers: { "content-type": "text/plain" } });
+  const unreachable = () => Promise.reject(new TypeError("no network"));
+  const answers: readonly (readonly [first: string, then: () => Response | Promise<Response>, names: string[]])[] = [
+    ["data:\n\n", () => stream([]), []],
+    [place, gone, ["400", "text/plain", "gone"]],
+    [place, unreachable, []],
+  ];
+  for (const [first, then, names] of answers) {
     const server = legacy(({ http, method }) => {
       if (http === "GET") return then();
       return method === "tools/call" ? stream([first]) : undefined;
@@ -534,10 +541,9 @@ Deno.test("a call fails if its stream cannot be resumed", async () => {
     const warnings: string[] = [];
     const onWarning = (text: string) => void warnings.push(text);
     await using client = await connect(url, { fetch: server.fetch, era: "legacy", onWarning });
-    await assertRejects(() => client.callTool("t"), Error, state);
+    await assertRejects(() => client.callTool("t"), Error, sentence(...names));
     // The client reports only one warning for all attempts to resume the stream.
-    const lost = [`The connection was lost, trying to resume: Cannot reach ${url}: no network`];
-    assertEquals(warnings, first === place && state.startsWith("stream") ? lost : []);
+    assertEquals(warnings, then === unreachable ? [sentence(url, "no network")] : []);
   }
 });
 
@@ -590,11 +596,7 @@ Deno.test("subscribing fails if the server refuses or never acknowledges the sub
   assertEquals(error.name, "TimeoutError");
   const ending = modern((heard) => ok(heard, { resultType: "complete" }));
   await using over = await connect(url, { fetch: ending.fetch });
-  await assertRejects(
-    () => over.subscribe({ toolsListChanged: true }),
-    Error,
-    "ended the subscription without acknowledging it",
-  );
+  await assertRejects(() => over.subscribe({ toolsListChanged: true }), Error, sentence());
 });
 
 Deno.test("a subscription works on a server without a GET stream", async () => {
@@ -642,7 +644,7 @@ Deno.test("a closed client sends no further requests", async () => {
     const { length } = server.heard;
     assertEquals(await subscription.ended, undefined);
     await subscription.close();
-    await assertRejects(() => client.listTools(), DOMException, "the client was closed");
+    await assertRejects(() => client.listTools(), DOMException, sentence());
     assertEquals(server.heard.length, length);
   }
 });
@@ -796,8 +798,7 @@ Deno.test("client: trace may have some of its methods, and is refused if it is a
     await client.callTool("hi");
     assertStringIncludes(messages.at(-1) ?? "", '"text":"hi"');
   }
-  const refused = await assertRejects(() => connect(server, { trace: (() => {}) as never }), TypeError);
-  assertStringIncludes(refused.message, "trace must be an object with methods");
+  await assertRejects(() => connect(server, { trace: (() => {}) as never }), TypeError, sentence("trace"));
 });
 
 /** Creates a trace that records the method of each request. */
@@ -838,7 +839,11 @@ Deno.test("the client sends an answer again if a busy server refused it, and sen
   assertEquals(textOf(await client.callTool("greet")), "Hello, Ada");
   assertEquals(sent, refusals.length + 1);
   refusals.push(...Array.from({ length: 100 }, () => refusals[0]));
-  await assertRejects(() => client.callTool("greet", {}, { timeoutMs: 600 }), DOMException, "600 ms");
+  await assertRejects(
+    () => client.callTool("greet", {}, { timeoutMs: 600 }),
+    DOMException,
+    sentence("tools/call", 600),
+  );
   const before = sent;
   await client.listTools();
   assertEquals(sent, before);

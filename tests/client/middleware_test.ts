@@ -3,6 +3,7 @@ import { assert, assertEquals, assertRejects } from "@std/assert";
 import { createServer, resource, tool } from "../../mod.ts";
 import { type ClientMiddleware, connect } from "../../src/client/client.ts";
 import { textOf } from "../support/behaviour.ts";
+import { sentence } from "../support/messages.ts";
 
 function createEcho() {
   const meta = tool({ name: "meta", run: (_input, { meta }) => JSON.stringify(meta.traceparent ?? null) });
@@ -70,7 +71,7 @@ for (const era of ["modern", "legacy"] as const) {
         return request.method === "tools/call" ? Object(undefined)[1] : next();
       }]);
       await assertRejects(() => client.readResource("book://1"), Error, "not today");
-      await assertRejects(() => client.callTool("meta"), TypeError, "a function in the option use returned no result");
+      await assertRejects(() => client.callTool("meta"), TypeError, sentence("tools/call", "use"));
       assert((await client.listTools()).length);
     });
   }

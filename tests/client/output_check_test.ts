@@ -5,6 +5,7 @@ import { tool } from "../../mod.ts";
 import { connect, McpError } from "../../src/client/client.ts";
 import { compileJsonSchema } from "../../src/schema/json_check.ts";
 import { behaviour } from "../support/behaviour.ts";
+import { sentence } from "../support/messages.ts";
 import { agreed, discovered, fakeHttp, ok, url } from "./fakes.ts";
 
 // A pattern with exponential backtracking.
@@ -43,11 +44,11 @@ const schema = {
 for (const era of ["modern", "legacy"] as const) {
   Deno.test(`structured content must match the output schema of a listed tool (${era})`, async () => {
     const wrong = [
-      [{ structuredContent: { sum: "4" } }, "structuredContent.sum: expected number, got string"],
-      [{ structuredContent: { sum: 4, list: ["a", 1] } }, "structuredContent.list[1]: expected string, got number"],
-      [{ structuredContent: {} }, "structuredContent.sum: required"],
-      [{ structuredContent: null }, "structuredContent: expected object, got null"],
-      [{}, "structuredContent is missing, but the tool has an outputSchema"],
+      [{ structuredContent: { sum: "4" } }, "structuredContent.sum", "number", "string"],
+      [{ structuredContent: { sum: 4, list: ["a", 1] } }, "structuredContent.list[1]", "number", "string"],
+      [{ structuredContent: {} }, "structuredContent.sum"],
+      [{ structuredContent: null }, "structuredContent", "object", "null"],
+      [{}, "structuredContent", "outputSchema"],
     ] as const;
     const { fetch } = serve(era, schema, [
       ...wrong.map(([result]) => result),
@@ -57,9 +58,8 @@ for (const era of ["modern", "legacy"] as const) {
     ]);
     await using client = await connect(url, { fetch });
     await client.listTools();
-    for (const [, state] of wrong) {
-      const error = await assertRejects(() => client.callTool("sum"), McpError, state);
-      assertEquals(error.message.startsWith("Cannot use the result of the tool sum: "), true);
+    for (const [, ...names] of wrong) {
+      const error = await assertRejects(() => client.callTool("sum"), McpError, sentence("sum", ...names));
       assertEquals(error.code, 0);
     }
     assertEquals((await client.callTool("sum")).structuredContent, { sum: 4 });
@@ -147,12 +147,10 @@ Deno.test("the validation ignores patterns, and rejects a result only if it is i
   }
   assertEquals(misfits({ contains: { pattern }, maxContains: 1 }, ["b", "a"]), []);
   // Keywords other than `pattern` are still validated.
-  assertEquals(misfits({ pattern, maxLength: 2 }, "aaa"), [": expected at most 2 characters, got 3"]);
+  assertEquals(misfits({ pattern, maxLength: 2 }, "aaa"), [sentence(2, 3)]);
   assertEquals(misfits({ oneOf: [{ pattern }, { maxLength: 1 }] }, 4), []);
   assertEquals(misfits({ anyOf: [{ type: "string", pattern }, { type: "null" }] }, 4).length, 1);
-  assertEquals(misfits({ not: { type: "string" } }, "a"), [
-    ": not allowed, because it matches the schema of the keyword not",
-  ]);
+  assertEquals(misfits({ not: { type: "string" } }, "a"), [sentence("not")]);
 });
 
 behaviour("the client accepts every result from a server of this library", async (connect) => {

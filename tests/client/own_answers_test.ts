@@ -4,6 +4,7 @@ import { createServer, type Server, tool } from "../../mod.ts";
 import { type AnswerContext, type Client, connect, type ConnectOptions, McpError } from "../../src/client/client.ts";
 import { startHttpServer } from "../../src/testing/http_server.ts";
 import { textOf } from "../support/behaviour.ts";
+import { sentence } from "../support/messages.ts";
 
 const text = { type: "object", properties: { name: { type: "string" } }, required: ["name"] };
 
@@ -112,8 +113,8 @@ for (const era of ["modern", "legacy"] as const) {
 Deno.test("a modern request declares the capabilities for its own callbacks only", async () => {
   const server = createAsking();
   await using client = await connect(server);
-  await assertRejects(() => client.callTool("where"), McpError, "did not declare");
+  await assertRejects(() => client.callTool("where"), McpError, sentence("roots"));
   assertEquals(textOf(await client.callTool("where", {}, { roots: [] })), "");
-  await assertRejects(() => client.callTool("where"), McpError, "did not declare");
+  await assertRejects(() => client.callTool("where"), McpError, sentence("roots"));
   await server.close();
 });

@@ -7,6 +7,7 @@ import { connect, type ConnectOptions, McpError } from "../../src/client/client.
 import { findFormMisfit } from "../../src/kit/form_answer.ts";
 import { createServer, tool } from "../../mod.ts";
 import { discovered, type FakeHttp, fakeHttp, type Heard, ok } from "./fakes.ts";
+import { sentence } from "../support/messages.ts";
 
 const url = "http://server.example/mcp";
 
@@ -21,46 +22,46 @@ const long = "a".repeat(60);
 
 const text = { type: "string" };
 for (
-  const [field, value, misfit] of [
-    [text, "x", undefined],
-    [text, 1, "it must be a string"],
-    [text, null, "it must be a string"],
-    [{ ...text, minLength: 2 }, "a", "it must have at least 2 characters"],
-    [{ ...text, maxLength: 1 }, "ab", "it must have at most 1 characters"],
-    [{ ...text, maxLength: 1 }, "😀", undefined],
-    [{ ...text, enum: ["a", "b"] }, "c", "it must be one of the choices"],
-    [{ ...text, enum: ["a", "b"] }, "b", undefined],
-    [{ ...text, const: "a" }, "b", "it must be one of the choices"],
-    [{ ...text, oneOf: [{ const: "a", title: "A" }] }, "A", "it must be one of the choices"],
-    [{ ...text, anyOf: [{ const: "a", title: "A" }] }, "a", undefined],
-    [{ ...text, format: "email" }, "a@b", undefined],
-    [{ ...text, format: "email" }, "ab", "it is not a valid email"],
-    [{ ...text, format: "uri" }, "no", "it is not a valid uri"],
-    [{ ...text, format: "date" }, "2026-02-31x", "it is not a valid date"],
-    [{ ...text, format: "date-time" }, "2026-02-01", "it is not a valid date-time"],
-    [{ ...text, format: "other" }, "x", undefined],
-    [{ ...text, pattern: EVIL }, long, undefined],
-    [{ ...text, allOf: [{ pattern: EVIL }] }, long, undefined],
-    [{ type: "integer" }, 1.5, "it must be an integer"],
-    [{ type: "integer" }, "1", "it must be a number"],
-    [{ type: "number", minimum: 18 }, 17, "it must be at least 18"],
-    [{ type: "number", maximum: 18 }, 19, "it must be at most 18"],
-    [{ type: "number" }, NaN, "it must be a number"],
-    [{ type: "boolean" }, "true", "it must be true or false"],
-    [{ type: "array", items: { enum: ["a"] } }, ["a"], undefined],
-    [{ type: "array", items: { enum: ["a"] } }, ["b"], "each item must be one of the choices"],
-    [{ type: "array", items: { anyOf: [{ const: "a" }] } }, ["b"], "each item must be one of the choices"],
-    [{ type: "array", minItems: 2 }, ["a"], "it must have at least 2 items"],
-    [{ type: "array", maxItems: 1 }, ["a", "b"], "it must have at most 1 items"],
-    [{ type: "array" }, [1], "it must be an array of strings"],
-    [{ type: "array", items: { pattern: EVIL } }, [long], undefined],
-    [{}, { a: 1 }, "it must be a string, a number, a boolean or an array of strings"],
-    [{ type: "object" }, ["a"], undefined],
+  const [field, value, verdict, ...names] of [
+    [text, "x", "valid"],
+    [text, 1, "invalid"],
+    [text, null, "invalid"],
+    [{ ...text, minLength: 2 }, "a", "invalid", 2],
+    [{ ...text, maxLength: 1 }, "ab", "invalid", 1],
+    [{ ...text, maxLength: 1 }, "😀", "valid"],
+    [{ ...text, enum: ["a", "b"] }, "c", "invalid"],
+    [{ ...text, enum: ["a", "b"] }, "b", "valid"],
+    [{ ...text, const: "a" }, "b", "invalid"],
+    [{ ...text, oneOf: [{ const: "a", title: "A" }] }, "A", "invalid"],
+    [{ ...text, anyOf: [{ const: "a", title: "A" }] }, "a", "valid"],
+    [{ ...text, format: "email" }, "a@b", "valid"],
+    [{ ...text, format: "email" }, "ab", "invalid", "email"],
+    [{ ...text, format: "uri" }, "no", "invalid", "uri"],
+    [{ ...text, format: "date" }, "2026-02-31x", "invalid", "date"],
+    [{ ...text, format: "date-time" }, "2026-02-01", "invalid", "date-time"],
+    [{ ...text, format: "other" }, "x", "valid"],
+    [{ ...text, pattern: EVIL }, long, "valid"],
+    [{ ...text, allOf: [{ pattern: EVIL }] }, long, "valid"],
+    [{ type: "integer" }, 1.5, "invalid", "integer"],
+    [{ type: "integer" }, "1", "invalid"],
+    [{ type: "number", minimum: 18 }, 17, "invalid", 18],
+    [{ type: "number", maximum: 18 }, 19, "invalid", 18],
+    [{ type: "number" }, NaN, "invalid"],
+    [{ type: "boolean" }, "true", "invalid"],
+    [{ type: "array", items: { enum: ["a"] } }, ["a"], "valid"],
+    [{ type: "array", items: { enum: ["a"] } }, ["b"], "invalid"],
+    [{ type: "array", items: { anyOf: [{ const: "a" }] } }, ["b"], "invalid"],
+    [{ type: "array", minItems: 2 }, ["a"], "invalid", 2],
+    [{ type: "array", maxItems: 1 }, ["a", "b"], "invalid", 1],
+    [{ type: "array" }, [1], "invalid"],
+    [{ type: "array", items: { pattern: EVIL } }, [long], "valid"],
+    [{}, { a: 1 }, "invalid"],
+    [{ type: "object" }, ["a"], "valid"],
   ] as const
 ) {
-  Deno.test(`the form value ${JSON.stringify(value)} is checked against ${JSON.stringify(field)}: ${misfit ?? "it is valid"}`, async () => {
+  Deno.test(`the form value ${JSON.stringify(value)} is checked against ${JSON.stringify(field)}: ${verdict}`, async () => {
     const schema = { type: "object", properties: { f: field } };
-    assertEquals(findFormMisfit(schema, { f: value }), misfit && `f: ${misfit}`);
+    assertEquals(findFormMisfit(schema, { f: value }), verdict === "valid" ? undefined : sentence("f: ", ...names));
     // Check the same value with a request handler of the client.
     const answer = createRequestHandler({
       onElicit: () => ({ action: "accept", content: { f: Object(value) && value } as never }),
@@ -70,26 +71,20 @@ for (
         { method: "elicitation/create", params: { message: "?", requestedSchema: schema } },
         new AbortController().signal,
       );
-    if (misfit === undefined) assertEquals(await ask(), { action: "accept", content: { f: value } });
-    else {
-      await assertRejects(
-        ask,
-        TypeError,
-        `Cannot answer the elicitation: f: ${misfit}; correct the content that onElicit returns`,
-      );
-    }
+    if (verdict === "valid") assertEquals(await ask(), { action: "accept", content: { f: value } });
+    else await assertRejects(ask, TypeError, sentence("f: ", "onElicit", ...names));
   });
 }
 
 Deno.test("an accepted form must have its required fields and no unknown fields, and a declined form needs no content", async () => {
   const schema = { properties: { a: text, b: { ...text, default: "b" } }, required: ["a", "b"] };
-  assertEquals(findFormMisfit(schema, { b: "x" }), "a: it is required");
+  assertEquals(findFormMisfit(schema, { b: "x" }), sentence("a: "));
   assertEquals(findFormMisfit(schema, { a: "x", b: "x", c: 1 }), undefined);
   assertEquals(
     findFormMisfit({ ...schema, additionalProperties: false }, { a: "x", b: "x", c: 1 }),
-    "c: the form has no such field",
+    sentence("c: "),
   );
-  assertEquals(findFormMisfit({ properties: {}, required: ["toString"] }, {}), "toString: it is required");
+  assertEquals(findFormMisfit({ properties: {}, required: ["toString"] }, {}), sentence("toString: "));
   const params = { message: "?", requestedSchema: schema };
   const ask = async (result: unknown) =>
     await createRequestHandler({ onElicit: () => result as never })(
@@ -101,10 +96,14 @@ Deno.test("an accepted form must have its required fields and no unknown fields,
     action: "accept",
     content: { a: "x", b: "b" },
   });
-  await assertRejects(() => ask({ action: "accept", content: { a: undefined } }), TypeError, "a: it is required");
+  await assertRejects(
+    () => ask({ action: "accept", content: { a: undefined } }),
+    TypeError,
+    sentence("a: ", "onElicit"),
+  );
   assertEquals(await ask({ action: "decline" }), { action: "decline" });
-  await assertRejects(() => ask({ action: "yes" }), TypeError, "the action is yes; return accept, decline or cancel");
-  await assertRejects(() => ask({ action: "accept" }), TypeError, "a: it is required");
+  await assertRejects(() => ask({ action: "yes" }), TypeError, sentence("yes", "accept", "decline", "cancel"));
+  await assertRejects(() => ask({ action: "accept" }), TypeError, sentence("a: ", "onElicit"));
 });
 
 Deno.test("the fields of a form can have any names", async () => {
@@ -134,12 +133,10 @@ for (const era of ["modern", "legacy"] as const) {
     const warnings: string[] = [];
     const onElicit = () => ({ action: "accept" as const, content: { age: "old" } });
     await using client = await connect(server, { era, onElicit, onWarning: (warning) => warnings.push(warning) });
-    if (era === "modern") await assertRejects(() => client.callTool("ask"), TypeError, "age: it must be a number");
+    if (era === "modern") await assertRejects(() => client.callTool("ask"), TypeError, sentence("age: ", "onElicit"));
     else {
       await assertRejects(() => client.callTool("ask"));
-      assertEquals(warnings, [
-        "Cannot answer the elicitation: age: it must be a number; correct the content that onElicit returns",
-      ]);
+      assertEquals(warnings, [sentence("age: ", "onElicit")]);
     }
     assertEquals(answered, 0);
     await server.close();
@@ -159,7 +156,7 @@ Deno.test("the client declares its sampling features, and refuses requests that 
       new AbortController().signal,
     );
   for (const params of [{ tools: [] }, { toolChoice: { mode: "auto" } }]) {
-    const error = await assertRejects(() => ask({ onSample }, params), McpError, "has not declared sampling.tools");
+    const error = await assertRejects(() => ask({ onSample }, params), McpError, sentence("sampling.tools"));
     assertEquals(error.code, -32602);
     assertEquals(await ask({ onSample, sampling: { tools: true } }, params), onSample());
     assertEquals(await ask({ onSample, capabilities: { sampling: { tools: {} } } }, params), onSample());
@@ -176,22 +173,16 @@ Deno.test("the result of onSample is checked before it is sent", async () => {
       new AbortController().signal,
     );
   for (
-    const [result, problem] of [
-      [undefined, "role is not assistant or user"],
-      [{ role: "system", content: text, model: "m" }, "role is not assistant or user"],
-      [{ role: "assistant", content: text }, "model is not a string"],
-      [{ role: "assistant", content: "Hi", model: "m" }, "content is not a block or an array of blocks"],
-      [{ role: "assistant", model: "m" }, "content is not a block or an array of blocks"],
-      [{ role: "assistant", content: [text, null], model: "m" }, "content is not a block or an array of blocks"],
-      [{ role: "assistant", content: [text, use], model: "m" }, "content uses a tool, but the request offers no tools"],
+    const [result, field] of [
+      [undefined, "role"],
+      [{ role: "system", content: text, model: "m" }, "role"],
+      [{ role: "assistant", content: text }, "model"],
+      [{ role: "assistant", content: "Hi", model: "m" }, "content"],
+      [{ role: "assistant", model: "m" }, "content"],
+      [{ role: "assistant", content: [text, use], model: "m" }, "content"],
+      [{ role: "assistant", content: [text, null], model: "m" }, "content"],
     ] as const
-  ) {
-    await assertRejects(
-      () => ask(result),
-      TypeError,
-      `Cannot answer the sampling request: ${problem}; correct the result that onSample returns`,
-    );
-  }
+  ) await assertRejects(() => ask(result), TypeError, sentence(field, "onSample"));
   const fine = { role: "assistant", content: [text, use], model: "m" };
   assertEquals(await ask(fine, { tools: [] }), fine);
 });
@@ -199,13 +190,13 @@ Deno.test("the result of onSample is checked before it is sent", async () => {
 Deno.test("a root must be a file:// URI", async () => {
   const roots = ["https://example.com/", "/home/me", "file:/home/me", ""].map((uri) => [{ uri }]);
   for (const wrong of roots) {
-    assertThrows(() => createRequestHandler({ roots: wrong }), TypeError, "the URI is not a valid file:// URI");
+    assertThrows(() => createRequestHandler({ roots: wrong }), TypeError, sentence(wrong[0].uri, "file://"));
     const ask = async () =>
       await createRequestHandler({ roots: () => wrong })(
         { method: "roots/list", params: {} },
         new AbortController().signal,
       );
-    await assertRejects(ask, TypeError, "the URI is not a valid file:// URI");
+    await assertRejects(ask, TypeError, sentence(wrong[0].uri, "file://"));
   }
   const fine = [{ uri: "file:///home/me", name: "me" }, { uri: "FILE:///C:/x" }];
   assertEquals(
@@ -217,7 +208,7 @@ Deno.test("a root must be a file:// URI", async () => {
   await assertRejects(
     () => connect("http://x.example/", { roots: [{ uri: "x" }] }),
     TypeError,
-    "Cannot offer the root x",
+    sentence("x", "file://"),
   );
 });
 
@@ -227,11 +218,7 @@ Deno.test("a failure of the client's answer is an Error, not an McpError from th
   );
   await using client = await connect(url, { fetch: asking.fetch });
   for (const call of [() => client.callTool("t"), () => client.listTools()]) {
-    const error = await assertRejects(
-      call,
-      Error,
-      "Cannot answer roots/list: this client has no callback for this method",
-    );
+    const error = await assertRejects(call, Error, sentence("roots/list"));
     assert(!(error instanceof McpError));
     assert(error.cause instanceof McpError);
   }
@@ -263,7 +250,7 @@ Deno.test("a result with a resultType of an extension is accepted only if the cl
       [null, { "com.example/x": {} }],
     ] as const
   ) {
-    await assertRejects(() => call(resultType, extensions), Error, "has declared no extension");
+    await assertRejects(() => call(resultType, extensions), Error, sentence(String(resultType)));
   }
 });
 

@@ -5,6 +5,7 @@ import { extension, resourceProvider } from "../../mod.ts";
 import { SkillError, skillsOf } from "../../src/client/skills/skills.ts";
 import { skills } from "../../src/skills/skills.ts";
 import { behaviour } from "../support/behaviour.ts";
+import { sentence } from "../support/messages.ts";
 
 const digest = (text: string) => `sha256:${createHash("sha256").update(text).digest("hex")}`;
 const URI = "skill://pdf/SKILL.md";
@@ -63,7 +64,8 @@ behaviour("a client lists and reads the skills of a folder", async (connect) => 
   assert(style.files !== "dynamic");
   for (const { uri, size } of style.files) assertEquals((await office.read(style, uri)).bytes.length, size);
   assertEquals(bytes.length, style.files[0].size);
-  await assertRejects(() => office.read(style, "skill://plan-week/SKILL.md"), SkillError, "no such file");
+  const other = "skill://plan-week/SKILL.md";
+  await assertRejects(() => office.read(style, other), SkillError, sentence(other));
 });
 
 behaviour("the client reads files only on request, and verifies each file", async (connect) => {
@@ -74,25 +76,17 @@ behaviour("the client reads files only on request, and verifies each file", asyn
   assertEquals(reads, []);
   assertEquals((await own.read(skill, FORM)).text, texts[FORM]);
   assertEquals(reads, [FORM]);
-  const wrong: readonly (readonly [object, Record<string, string>, string])[] = [
-    [good, { ...texts, [URI]: texts[URI].replace("Body", "Evil") }, "its digest differs from the digest in its entry"],
-    [good, { ...texts, [URI]: `${texts[URI]}more` }, "bytes in its entry"],
-    [
-      { ...good, frontmatter: { ...good.frontmatter, tags: ["a", { b: 2 }] } },
-      texts,
-      "its front matter differs from the front matter in its entry",
-    ],
-    [
-      { ...good, frontmatter: { ...good.frontmatter, more: 1 } },
-      texts,
-      "its front matter differs from the front matter in its entry",
-    ],
+  const wrong: readonly (readonly [object, Record<string, string>, ...names: string[]])[] = [
+    [good, { ...texts, [URI]: texts[URI].replace("Body", "Evil") }, "digest"],
+    [{ ...good, frontmatter: { ...good.frontmatter, tags: ["a", { b: 2 }] } }, texts],
+    [good, { ...texts, [URI]: `${texts[URI]}more` }, String(texts[URI].length), String(texts[URI].length + 4)],
+    [{ ...good, frontmatter: { ...good.frontmatter, more: 1 } }, texts],
   ];
-  for (const [entry, files, words] of wrong) {
+  for (const [entry, files, ...names] of wrong) {
     const { client } = await connect({ handlers: serve([entry], files).handlers });
     const own = skillsOf(client);
     const [skill] = await own.list();
-    await assertRejects(() => own.read(skill), SkillError, words);
+    await assertRejects(() => own.read(skill), SkillError, sentence(URI, ...names));
   }
 });
 
@@ -101,34 +95,35 @@ behaviour("the client reads files of a dynamic skill only within the skill's fol
   const own = skillsOf(client);
   const skill = await own.get(URI);
   assertEquals((await own.read(skill)).text, texts[URI]);
-  await assertRejects(() => own.read(skill, "skill://other/SKILL.md"), SkillError, "no such file");
+  const other = "skill://other/SKILL.md";
+  await assertRejects(() => own.read(skill, other), SkillError, sentence(other));
 }, { transports: ["memory"] });
 
 behaviour("the client omits invalid entries from the list", async (connect) => {
   const [own, form] = good.resources;
   const entries = [
-    [null, "its entry has no uri"],
-    [{ ...good, uri: "skill://pdf/README.md" }, "does not end with /SKILL.md"],
-    [{ ...good, uri: "skill://pdf/SKILL.md\n/SKILL.md" }, "does not end with /SKILL.md"],
-    [{ ...good, uri: "skill://other/SKILL.md" }, "its folder has another name"],
-    [{ ...good, frontmatter: undefined }, "no front matter"],
-    [{ ...good, frontmatter: { name: "Pdf", description: "x" } }, "a name has 1 to 64 lowercase letters"],
-    [{ ...good, frontmatter: { name: "pdf" } }, "no description"],
-    [{ ...good, resources: undefined }, "resources in its entry is not a list"],
-    [{ ...good, resources: "all" }, "resources in its entry is not a list"],
-    [{ ...good, resources: [form] }, "its entry does not list its SKILL.md"],
-    [{ ...good, resources: [own, own] }, "listed twice"],
-    [{ ...good, resources: [own, { ...form, uri: "skill://pdfs/a" }] }, "is not in its folder"],
-    [{ ...good, resources: [own, { ...form, digest: form.digest.toUpperCase() }] }, "has no valid digest"],
-    [{ ...good, resources: [own, { ...form, size: -1 }] }, "has no valid size"],
-    [{ ...good, resources: [own, { ...form, size: 16_777_217 }] }, "at most 16777216"],
-    [{ ...good, resources: Array(513).fill(own) }, "at most 512"],
+    [null, "uri"],
+    [{ ...good, uri: "skill://pdf/README.md" }, "skill://pdf/README.md", "/SKILL.md"],
+    [{ ...good, uri: "skill://pdf/SKILL.md\n/SKILL.md" }, "skill://pdf/SKILL.md", "/SKILL.md"],
+    [{ ...good, uri: "skill://other/SKILL.md" }, "skill://other/SKILL.md", "pdf"],
+    [{ ...good, frontmatter: undefined }],
+    [{ ...good, frontmatter: { name: "Pdf", description: "x" } }, "name", 64],
+    [{ ...good, frontmatter: { name: "pdf" } }, "description"],
+    [{ ...good, resources: undefined }, "resources"],
+    [{ ...good, resources: [form] }, "SKILL.md"],
+    [{ ...good, resources: "all" }, "resources"],
+    [{ ...good, resources: [own, own] }, own.uri],
+    [{ ...good, resources: [own, { ...form, uri: "skill://pdfs/a" }] }, "skill://pdfs/a"],
+    [{ ...good, resources: [own, { ...form, digest: form.digest.toUpperCase() }] }, form.uri, "digest"],
+    [{ ...good, resources: [own, { ...form, size: -1 }] }, form.uri, "size"],
+    [{ ...good, resources: [own, { ...form, size: 16_777_217 }] }, 16777216],
+    [{ ...good, resources: Array(513).fill(own) }, 512],
   ] as const;
   const errors: SkillError[] = [];
   const { client } = await connect({ handlers: serve([...entries.map(([entry]) => entry), good]).handlers });
   const listed = await skillsOf(client, { onInvalid: (error) => errors.push(error) }).list();
   assertEquals(listed.map(({ uri }) => uri), [URI]);
   assertEquals(errors.length, entries.length);
-  for (const [at, [, words]] of entries.entries()) assert(errors[at].message.includes(words), errors[at].message);
+  for (const [at, [, ...names]] of entries.entries()) assertEquals(errors[at].message, sentence(...names));
   await assertRejects(() => skillsOf(client).get(URI), SkillError);
 }, { transports: ["memory"] });

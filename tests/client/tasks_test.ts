@@ -8,6 +8,7 @@ import { toPollMs, toRetryMs } from "../../src/client/tasks/task_polling.ts";
 import { type FakeClock, fakeClock } from "../../src/testing/testing.ts";
 import { z } from "zod";
 import { behaviour, started, textOf, turn, until } from "../support/behaviour.ts";
+import { sentence } from "../support/messages.ts";
 import { asking, completed, type Script, scriptTasks, working } from "./scripted_tasks.ts";
 
 const modern = { eras: ["modern"] } as const;
@@ -153,7 +154,7 @@ behaviour("a call rejects with a reason if its task is cancelled, failed or unkn
   };
   const cancelled = await fail();
   assert(cancelled instanceof TaskError && cancelled.taskId === "t1");
-  assertEquals(cancelled.message, "Cannot finish tools/call: the task t1 was cancelled: by the operator");
+  assertEquals(cancelled.message, sentence("tools/call", "t1", "by the operator"));
   const failed = await fail();
   assert(failed instanceof McpError);
   assertEquals([failed.code, failed.message, failed.data, failed.remote], [-31007, "no disk", { free: 0 }, true]);
@@ -162,10 +163,7 @@ behaviour("a call rejects with a reason if its task is cancelled, failed or unkn
   assertEquals([vague.code, vague.message], [-32603, "it broke"]);
   const unknown = await fail();
   assert(unknown instanceof TaskError);
-  assertEquals(
-    unknown.message,
-    "Cannot get the result of the task t1: the server does not know the task, because the task has expired or was lost (Unknown task)",
-  );
+  assertEquals(unknown.message, sentence("t1", "Unknown task"));
 }, modern);
 
 behaviour(
@@ -206,7 +204,7 @@ behaviour(
     const calling = started(client.callTool("work"));
     await until(() => clock.waiting > 0, "the task");
     await client.close();
-    const error = await assertRejects(() => calling, TaskError, "the task may still be running");
+    const error = await assertRejects(() => calling, TaskError, sentence("t1"));
     assertEquals([error.taskId, count("tasks/cancel")], ["t1", 0]);
   },
   modern,
@@ -223,7 +221,7 @@ behaviour("the client retries failed polls, and the final error names the task",
   const { client } = await connect({ handlers }, declared);
   const lost = started(client.callTool("work"));
   await advanceUntil(clock, lost, 300);
-  const error = await assertRejects(() => lost, TaskError, "restarting");
+  const error = await assertRejects(() => lost, TaskError, sentence("t1", "restarting"));
   assertEquals([error.taskId, count("tasks/cancel")], ["t1", 0]);
   assert(count("tasks/get") > 10, "each retry is a poll");
   const calling = client.callTool("work");
@@ -270,7 +268,7 @@ behaviour("if the client cannot answer a question, the call ends and the task is
   const { client } = await connect({ handlers }, declared);
   const calling = started(client.callTool("work"));
   await advanceUntil(clock, calling);
-  await assertRejects(() => calling, Error, "Cannot answer shell/run: this client has no callback for this method");
+  await assertRejects(() => calling, Error, sentence("shell/run"));
   await until(() => count("tasks/cancel") === 1, "the cancellation");
 }, modern);
 
@@ -291,7 +289,7 @@ behaviour("the client refuses invalid task states with an error that names the t
   for (; state < states.length; state++) {
     const calling = started(client.callTool("work"));
     await advanceUntil(clock, calling);
-    await assertRejects(() => calling, TaskError, "Cannot read the state of the task t1");
+    await assertRejects(() => calling, TaskError, sentence("t1"));
   }
 }, modern);
 
@@ -307,7 +305,7 @@ behaviour("the result of a task is validated like the result of a call", async (
   for (; at < results.length; at++) {
     const calling = started(client.callTool("work"));
     await advanceUntil(clock, calling);
-    await assertRejects(() => calling, McpError, "content is missing or has the wrong type");
+    await assertRejects(() => calling, McpError, sentence("content"));
   }
 }, modern);
 
@@ -316,7 +314,7 @@ behaviour("the client stops waiting for a task that far exceeds its ttlMs", asyn
   const { client } = await connect({ handlers }, declared);
   const calling = started(client.callTool("work"));
   await advanceUntil(clock, calling, 66_000);
-  await assertRejects(() => calling, TaskError, "the task did not end within its time to live of 5000 ms");
+  await assertRejects(() => calling, TaskError, sentence("t1", 5000));
 }, modern);
 
 behaviour("the client subscribes to a task, and polls soon after each change", async (connect) => {
@@ -423,10 +421,10 @@ behaviour("if a call returns its result immediately, the handle has this result"
     const handle = await startTool(client, tool);
     assertEquals([handle.id, textOf(handle.result!)], [undefined, tool === "work" ? "without a task" : "inline"]);
     assertEquals(await handle.wait(), handle.result);
-    await assertRejects(() => handle.get(), TypeError, "instead of a task");
+    await assertRejects(() => handle.get(), TypeError, sentence("result"));
   }
   if (era === "legacy") {
-    await assertRejects(() => resumeTask(client, "t1").wait(), TypeError, "Cannot resume tools/call");
+    await assertRejects(() => resumeTask(client, "t1").wait(), TypeError, sentence("tools/call"));
   }
 });
 

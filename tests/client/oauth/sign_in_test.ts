@@ -37,9 +37,10 @@
 //   "refused: the redirect URI …"
 // - use PKCE with S256, and stop if the metadata does not list S256: "refused: no PKCE", "refused: PKCE without S256"
 // - use each `state` once: "refused: no state", "refused: a replayed state", "refused: a second state"
-import { assert, assertEquals, assertRejects, assertStringIncludes, assertThrows } from "@std/assert";
+import { assert, assertEquals, assertRejects, assertThrows } from "@std/assert";
 import { memoryTokens, type SignInOptions } from "../../../src/client/oauth/oauth.ts";
 import { textOf } from "../../support/behaviour.ts";
+import { sentence } from "../../support/messages.ts";
 import { Bed, type Wrong } from "./bed.ts";
 
 /** Connects a client, calls the tool, and closes the client. Returns the text of the result. */
@@ -61,17 +62,18 @@ function checkSecrets(bed: Bed): void {
 }
 
 /**
- * Registers a test that the sign-in fails with an error that contains `text` and no secret. `visits` and `forms` are
- * the expected numbers of authorization requests and token requests.
+ * Registers a test that the sign-in fails with an error that contains all `names` and no secret. `visits` and `forms`
+ * are the expected numbers of authorization requests and token requests.
  */
-function refuses(name: string, wrong: Wrong, text: string, { visits = 0, forms = 0, ...options }: {
+function refuses(name: string, wrong: Wrong, { names = [], visits = 0, forms = 0, ...options }: {
+  readonly names?: readonly (string | number)[];
   readonly visits?: number;
   readonly forms?: number;
 } & Partial<SignInOptions> = {}): void {
   Deno.test(`refused: ${name}`, async () => {
     await using bed = new Bed(wrong);
     const error = await assertRejects(() => use(bed, options), Error);
-    assertStringIncludes(error.message, text);
+    assertEquals(error.message, sentence(...names));
     assertEquals([bed.visits.length, bed.forms.length], [visits, forms]);
     const shown = `${error.stack}${JSON.stringify(error)}${String(error.cause)}`;
     assertEquals([...bed.secrets].filter((secret) => shown.includes(secret)), []);
@@ -125,7 +127,7 @@ Deno.test("the client requests metadata URLs in the order of the specification",
     ] as const
   ) {
     await using bed = new Bed({ issuer, metadata: () => undefined });
-    await assertRejects(() => use(bed), Error, "has no metadata");
+    await assertRejects(() => use(bed), Error, sentence(issuer));
     const paths = bed.seen.map(({ url }) => new URL(url)).filter(({ origin }) =>
       origin === "https://login.example.com"
     );
@@ -180,7 +182,7 @@ const evil = { resource: "https://evil.example.com/mcp" };
 refuses(
   "resource metadata of another server",
   { resourceMetadata: (right) => ({ ...right, ...evil }) },
-  "names the resource",
+  { names: [evil.resource] },
 );
 for (
   const resource of [
@@ -193,41 +195,39 @@ for (
     null,
   ]
 ) {
-  refuses(`the resource ${resource}`, { resourceMetadata: (right) => ({ ...right, resource }) }, "names the resource");
+  refuses(
+    `the resource ${resource}`,
+    { resourceMetadata: (right) => ({ ...right, resource }) },
+    { names: [String(resource)] },
+  );
 }
-refuses("no resource", { resourceMetadata: ({ resource: _, ...right }) => right }, "contains no resource");
+refuses("no resource", { resourceMetadata: ({ resource: _, ...right }) => right });
 for (const list of [[], "https://login.example.com", undefined, [5]]) {
   const name = `the authorization servers ${JSON.stringify(list)}`;
-  refuses(
-    name,
-    { resourceMetadata: (right) => ({ ...right, authorization_servers: list }) },
-    "contains no authorization server",
-  );
+  refuses(name, { resourceMetadata: (right) => ({ ...right, authorization_servers: list }) });
 }
 refuses(
   "metadata of another issuer",
   { metadata: (right) => ({ ...right, issuer: "https://evil.example.com" }) },
-  "not to https://login.example.com",
+  { names: ["https://evil.example.com", "https://login.example.com"] },
 );
 for (const issuer of ["https://login.example.com/", "https://LOGIN.example.com", "https://login.example.com:443"]) {
   refuses(
     `the issuer ${issuer} in another spelling`,
     { metadata: (right) => ({ ...right, issuer }) },
-    "not to https://login.example.com",
+    { names: [issuer, "https://login.example.com"] },
   );
 }
-refuses(
-  "metadata that is named but does not exist",
-  { resourceMetadata: () => undefined },
-  "the server has no resource metadata",
-);
+refuses("metadata that is named but does not exist", { resourceMetadata: () => undefined });
 refuses(
   "metadata that responds with an error",
   { metadata: () => new Response("", { status: 503 }) },
-  "the status is 503",
+  { names: [503] },
 );
-refuses("an authorization server over http", { issuer: "http://login.example.com" }, "uses http;");
-refuses("a server over http", { server: "http://mcp.example.com/mcp" }, "uses http;");
+refuses("an authorization server over http", { issuer: "http://login.example.com" }, {
+  names: ["http://login.example.com"],
+});
+refuses("a server over http", { server: "http://mcp.example.com/mcp" }, { names: ["http://mcp.example.com/mcp"] });
 for (
   const host of [
     "localhost",
@@ -244,51 +244,66 @@ for (
     "[2002:7f00:1::]",
   ]
 ) {
-  refuses(`an authorization server in a private network (${host})`, { issuer: `https://${host}` }, "private network");
+  refuses(
+    `an authorization server in a private network (${host})`,
+    { issuer: `https://${host}` },
+    { names: [`https://${host}`] },
+  );
 }
 refuses(
   "metadata in a private network",
   { challenge: () => 'Bearer resource_metadata="https://10.0.0.1/x"' },
-  "private network",
+  { names: ["https://10.0.0.1"] },
 );
 refuses(
   "a token endpoint in a private network",
   { metadata: (right) => ({ ...right, token_endpoint: "https://10.0.0.1/token" }) },
-  "private network",
-  { visits: 1 },
+  { names: ["https://10.0.0.1"], visits: 1 },
 );
 refuses(
   "an authorization page whose URL is a script",
   { metadata: (right) => ({ ...right, authorization_endpoint: "javascript:alert(1)" }) },
-  "is not an https URL",
-  { visits: 0 },
+  { names: ["javascript:alert(1)"] },
 );
-refuses("no PKCE", { metadata: ({ code_challenge_methods_supported: _, ...right }) => right }, "does not support PKCE");
+refuses(
+  "no PKCE",
+  { metadata: ({ code_challenge_methods_supported: _, ...right }) => right },
+  { names: ["PKCE", "S256"] },
+);
 refuses(
   "PKCE without S256",
   { metadata: (right) => ({ ...right, code_challenge_methods_supported: ["plain"] }) },
-  "does not support PKCE",
+  { names: ["PKCE", "S256"] },
 );
 refuses("endless redirects", {
   metadata: (_, { href }) => new Response(null, { status: 302, headers: { location: href } }),
-}, "more than 5");
+}, { names: [5] });
 refuses("a redirect to another origin", {
   metadata: () => new Response(null, { status: 302, headers: { location: "https://evil.example.com/x" } }),
-}, "another origin");
-refuses("huge metadata", { metadata: (right) => ({ ...right, filler: "x".repeat(2_000_000) }) }, "longer than");
+}, { names: ["https://evil.example.com"] });
+refuses(
+  "huge metadata",
+  { metadata: (right) => ({ ...right, filler: "x".repeat(2_000_000) }) },
+  { names: [1048576] },
+);
 refuses(
   "an authorization server without client registration",
   { metadata: ({ registration_endpoint: _, ...right }) => right },
-  "does not support registration by clients",
+  { names: ["https://login.example.com"] },
 );
 for (const registration of [{}, { client_id: 5 }, { client_id: "" }]) {
-  refuses(`the registration ${JSON.stringify(registration)}`, { registration: () => registration }, "no client_id");
+  refuses(
+    `the registration ${JSON.stringify(registration)}`,
+    { registration: () => registration },
+    { names: ["client_id"] },
+  );
 }
 refuses("a registration that is refused", {
   registration: () =>
     Response.json({ error: "invalid_redirect_uri", error_description: "not\u001b[31m here" }, { status: 400 }),
-}, "invalid_redirect_uri not\\u{1b}[31m here");
-refuses("a client of another authorization server", {}, "the client is registered at https://other.example.com", {
+}, { names: ["invalid_redirect_uri", "not\\u{1b}[31m here"] });
+refuses("a client of another authorization server", {}, {
+  names: ["https://other.example.com", "https://login.example.com"],
   client: { id: "a", issuer: "https://other.example.com" },
 });
 
@@ -297,12 +312,13 @@ const back = (change: (url: URL) => void) => (url: URL) => {
   change(url);
   return url.href;
 };
-refuses("no state", { back: back((url) => url.searchParams.delete("state")) }, "state", { visits: 1 });
-refuses("a replayed state", { back: back((url) => url.searchParams.set("state", "old")) }, "state", { visits: 1 });
-refuses("a second state", { back: back((url) => url.searchParams.append("state", "old")) }, "state", { visits: 1 });
-refuses("no iss", { back: back((url) => url.searchParams.delete("iss")) }, "iss", { visits: 1 });
-for (const iss of ["https://evil.example.com", "https://login.example.com/", "HTTPS://login.example.com", ""]) {
-  refuses(`the iss ${iss}`, { back: back((url) => url.searchParams.set("iss", iss)) }, "iss", { visits: 1 });
+const [state, iss] = ["state", "iss"].map((name) => ({ names: [name], visits: 1 }));
+refuses("no state", { back: back((url) => url.searchParams.delete("state")) }, state);
+refuses("a replayed state", { back: back((url) => url.searchParams.set("state", "old")) }, state);
+refuses("a second state", { back: back((url) => url.searchParams.append("state", "old")) }, state);
+refuses("no iss", { back: back((url) => url.searchParams.delete("iss")) }, iss);
+for (const wrong of ["https://evil.example.com", "https://login.example.com/", "HTTPS://login.example.com", ""]) {
+  refuses(`the iss ${wrong}`, { back: back((url) => url.searchParams.set("iss", wrong)) }, iss);
 }
 refuses(
   "an iss that the metadata does not announce",
@@ -310,20 +326,15 @@ refuses(
     metadata: ({ authorization_response_iss_parameter_supported: _, ...right }) => right,
     back: back((url) => url.searchParams.set("iss", "https://evil.example.com")),
   },
-  "iss",
-  { visits: 1 },
+  iss,
 );
-refuses("another address", { back: (url) => url.href.replace("/callback", "/other") }, "another address", {
+refuses("another address", { back: (url) => url.href.replace("/callback", "/other") }, { visits: 1 });
+refuses("no address", { back: () => "nonsense" }, { visits: 1 });
+refuses("a user who cancels", { back: () => Promise.reject(new Error("closed the window")) }, {
+  names: ["closed the window"],
   visits: 1,
 });
-refuses("no address", { back: () => "nonsense" }, "another address", { visits: 1 });
-refuses("a user who cancels", { back: () => Promise.reject(new Error("closed the window")) }, "closed the window", {
-  visits: 1,
-});
-refuses("a user who takes too long", { back: () => new Promise(() => {}) }, "the user did not sign in within", {
-  visits: 1,
-  signInMs: 20,
-});
+refuses("a user who takes too long", { back: () => new Promise(() => {}) }, { visits: 1, signInMs: 20 });
 refuses(
   "an error of the authorization server",
   {
@@ -332,8 +343,7 @@ refuses(
       url.searchParams.set("error_description", "No\u202e.");
     }),
   },
-  "access_denied (No\\u{202e}.)",
-  { visits: 1 },
+  { names: ["access_denied", "No\\u{202e}."], visits: 1 },
 );
 
 Deno.test("refused: an error from another authorization server, whose text is not shown", async () => {
@@ -349,37 +359,34 @@ Deno.test("refused: an error from another authorization server, whose text is no
 });
 
 // The token response.
-const tokens:
-  readonly (readonly [string, (right: Record<string, unknown>) => Record<string, unknown> | Response, string])[] = [
-    ["no token", ({ access_token: _, ...right }) => right, "access_token"],
-    ["an empty token", (right) => ({ ...right, access_token: "" }), "access_token"],
-    ["a token that is not a text", (right) => ({ ...right, access_token: 5 }), "access_token"],
-    ["an unknown token type", (right) => ({ ...right, token_type: "mac" }), "token_type"],
-    ["no token type", ({ token_type: _, ...right }) => right, "token_type"],
-    ["a scope that is not a text", (right) => ({ ...right, scope: ["a"] }), "scope"],
-    ["a negative expiry", (right) => ({ ...right, expires_in: -5 }), "expires_in"],
-    [
-      "a refused code",
-      () => Response.json({ error: "invalid_grant", error_description: "expired" }, { status: 400 }),
-      "invalid_grant (expired)",
-    ],
-    [
-      "a redirect",
-      () => new Response(null, { status: 307, headers: { location: "https://evil.example.com/token" } }),
-      "redirect",
-    ],
-    ["a page", () => new Response("<html>", { headers: { "content-type": "text/html" } }), "Cannot get a token"],
-    ["a failure", () => new Response("", { status: 500 }), "Cannot get a token"],
-    ["a huge response", (right) => ({ ...right, filler: "x".repeat(2_000_000) }), "longer than"],
-  ];
-for (const [name, token, text] of tokens) {
-  refuses(`the token endpoint gives ${name}`, { token }, text, { visits: 1, forms: 1 });
+type TokenResponse = (right: Record<string, unknown>) => Record<string, unknown> | Response;
+const tokens: readonly (readonly [string, TokenResponse, ...names: (string | number)[]])[] = [
+  ["no token", ({ access_token: _, ...right }) => right, "access_token"],
+  ["an empty token", (right) => ({ ...right, access_token: "" }), "access_token"],
+  ["a token that is not a text", (right) => ({ ...right, access_token: 5 }), "access_token"],
+  ["an unknown token type", (right) => ({ ...right, token_type: "mac" }), "token_type"],
+  ["no token type", ({ token_type: _, ...right }) => right, "token_type"],
+  ["a scope that is not a text", (right) => ({ ...right, scope: ["a"] }), "scope"],
+  ["a negative expiry", (right) => ({ ...right, expires_in: -5 }), "expires_in"],
+  [
+    "a refused code",
+    () => Response.json({ error: "invalid_grant", error_description: "expired" }, { status: 400 }),
+    "invalid_grant",
+    "expired",
+  ],
+  [
+    "a redirect",
+    () => new Response(null, { status: 307, headers: { location: "https://evil.example.com/token" } }),
+    307,
+  ],
+  ["a page", () => new Response("<html>", { headers: { "content-type": "text/html" } })],
+  ["a failure", () => new Response("", { status: 500 })],
+  ["a huge response", (right) => ({ ...right, filler: "x".repeat(2_000_000) }), 1048576],
+];
+for (const [name, token, ...names] of tokens) {
+  refuses(`the token endpoint gives ${name}`, { token }, { names, visits: 1, forms: 1 });
 }
-refuses("a bearer token in response to a request for a bound token", {}, "is not bound", {
-  visits: 1,
-  forms: 1,
-  dpop: true,
-});
+refuses("a bearer token in response to a request for a bound token", {}, { visits: 1, forms: 1, dpop: true });
 
 Deno.test("refused: a token that a header cannot contain, and the error does not contain the token", async () => {
   for (const odd of ["a\r\nb: c", "a b", "\u00e9"]) {
@@ -443,7 +450,7 @@ Deno.test("an invalid refresh token leads to a new sign-in, but a failing author
     );
   await expire();
   answer = () => new Response("", { status: 503 });
-  await assertRejects(() => use(bed, { store }), Error, "Cannot get a token");
+  await assertRejects(() => use(bed, { store }), Error, sentence(bed.issuer));
   assert(await bed.signIn({ store }).facts(bed.server), "the user was signed out");
   assertEquals(bed.visits.length, 1);
   answer = () => Response.json({ error: "invalid_grant" }, { status: 400 });
@@ -452,7 +459,7 @@ Deno.test("an invalid refresh token leads to a new sign-in, but a failing author
 
 Deno.test("a request fails without a second sign-in if the server refuses a token that was just issued", async () => {
   await using bed = new Bed({ token: (right) => ({ ...right, access_token: "not-accepted" }) });
-  await assertRejects(() => use(bed), Error, "rejects a token that https://login.example.com has just issued");
+  await assertRejects(() => use(bed), Error, sentence(bed.server, bed.issuer));
   assertEquals(bed.visits.length, 1);
 });
 
@@ -520,7 +527,7 @@ Deno.test("a manually registered client belongs to the authorization server of i
   const expire = (text?: string) => Promise.resolve(JSON.stringify({ ...JSON.parse(text ?? ""), ...expired }));
   await store.update(`server ${bed.server}`, expire);
   await using moved = new Bed({ issuer: "https://new.example.com" });
-  await assertRejects(() => use(moved, { store, client }), Error, `has signed in at ${bed.issuer}`);
+  await assertRejects(() => use(moved, { store, client }), Error, sentence(bed.issuer, moved.issuer));
   assertEquals([moved.visits, moved.forms], [[], []]);
   await moved.signIn({ store, client }).signOut(moved.server);
   await use(moved, { store, client });
@@ -589,7 +596,7 @@ Deno.test("an error contains no token, even if the server's challenge does", asy
     token: (right) => ({ ...right, access_token: "secret-token" }),
     challenge: (right) => `${right}, error="invalid_token", error_description="secret-token \\\\u is bad"`,
   });
-  const error = await assertRejects(() => use(bed), Error, "has just issued");
+  const error = await assertRejects(() => use(bed), Error, sentence(bed.server, bed.issuer));
   assertEquals(error.message.includes("secret-token"), false);
 });
 
@@ -672,12 +679,7 @@ for (const redirectUri of ["http://app.example.com/back", "http://127.0.0.1.exam
   Deno.test(`refused: the redirect URI ${redirectUri}`, async () => {
     await using bed = new Bed();
     const userAgent: SignInOptions["userAgent"] = async () => ({ ...await bed.userAgent(), redirectUri });
-    const error = await assertRejects(
-      () => use(bed, { userAgent }),
-      Error,
-      "not an https URL or an http URL on loopback",
-    );
-    assertStringIncludes(error.message, redirectUri);
+    await assertRejects(() => use(bed, { userAgent }), Error, sentence(redirectUri));
     assertEquals([bed.visits.length, bed.seen.filter(({ url }) => url.endsWith("/register")).length], [0, 0]);
   });
 }
@@ -697,6 +699,6 @@ Deno.test("the client id is the client metadata URL if the authorization server 
   for (
     const odd of ["http://app.example.com/client.json", "https://app.example.com", "https://app.example.com/a#b", "a"]
   ) {
-    assertThrows(() => bed.signIn({ clientMetadataUrl: odd }), TypeError, "is not an https URL with a path");
+    assertThrows(() => bed.signIn({ clientMetadataUrl: odd }), TypeError, sentence("signIn()", "clientMetadataUrl"));
   }
 });

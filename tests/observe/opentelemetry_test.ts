@@ -9,6 +9,7 @@ import { connect as connectClient } from "../../src/client/client.ts";
 import { openTelemetry, openTelemetryClient } from "../../src/observe/opentelemetry.ts";
 import { behaviour, textOf, until } from "../support/behaviour.ts";
 import { toRequest } from "../support/requests.ts";
+import { sentence } from "../support/messages.ts";
 
 const TRACE = "4bf92f3577b34da6a3ce929d0e0e4736";
 const SECRET = "s3cret-5d20af";
@@ -190,6 +191,6 @@ behaviour("`details` adds an error's message to the span's status", async (conne
 });
 
 Deno.test("a provider that is passed instead of a tracer or a meter is refused", () => {
-  assertThrows(() => openTelemetry({ tracer: {} as never }), TypeError, "use provider.getTracer(name)");
-  assertThrows(() => openTelemetryClient({ meter: {} as never }), TypeError, "use provider.getMeter(name)");
+  assertThrows(() => openTelemetry({ tracer: {} as never }), TypeError, sentence("provider.getTracer(name)"));
+  assertThrows(() => openTelemetryClient({ meter: {} as never }), TypeError, sentence("provider.getMeter(name)"));
 });

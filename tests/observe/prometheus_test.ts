@@ -3,6 +3,7 @@ import { assert, assertEquals, assertRejects, assertThrows } from "@std/assert";
 import { McpError, prompt, resource, tool, ToolError } from "../../mod.ts";
 import { prometheus } from "../../src/observe/observe.ts";
 import { behaviour } from "../support/behaviour.ts";
+import { sentence } from "../support/messages.ts";
 
 const TOKEN = "scrape-7d41f2a09c3be856";
 
@@ -149,6 +150,6 @@ Deno.test("the endpoint responds only to GET requests with the right token", asy
 });
 
 Deno.test("a token that is too short, and a path without a slash, are refused", () => {
-  assertThrows(() => prometheus({ token: "short" }), TypeError, "token is not a valid token");
-  assertThrows(() => prometheus({ path: "metrics" }), TypeError, 'path is "metrics"; use a path such as /metrics');
+  assertThrows(() => prometheus({ token: "short" }), TypeError, sentence("token"));
+  assertThrows(() => prometheus({ path: "metrics" }), TypeError, sentence('"metrics"', "/metrics"));
 });

@@ -4,6 +4,7 @@ import { connectTest } from "../../src/testing/testing.ts";
 import { clientExtension } from "../../src/client/client.ts";
 import { assertEquals, assertThrows } from "../support/std.ts";
 import { makeFolder, removeFolder } from "../support/copies.ts";
+import { sentence } from "../support/messages.ts";
 
 type Library = typeof ours;
 
@@ -52,5 +53,5 @@ for (
 
 Deno.test("two copies of the library: an extension id that both copies use is registered once", () => {
   const handlers = [createAudit(ours), createAudit(theirs)];
-  assertThrows(() => ours.createServer({ name: "t", version: "1", handlers }), TypeError, "is already registered");
+  assertThrows(() => ours.createServer({ name: "t", version: "1", handlers }), TypeError, sentence(ID));
 });

@@ -7,6 +7,7 @@ import type { CallEvent, NotificationEvent, RefusedEvent, SessionEvent } from ".
 import { apiKey, refuseRequest } from "../../src/auth/auth.ts";
 import { connectTest, type ConnectTestOptions, fakeClock, McpError } from "../../src/testing/testing.ts";
 import { behaviour, textOf, until } from "../support/behaviour.ts";
+import { sentence } from "../support/messages.ts";
 
 const hello = tool({ name: "hello", run: () => "hello" });
 
@@ -47,7 +48,7 @@ behaviour("admit decides on each request, with the facts known at the time of th
   for (const run of [() => client.callTool("hello"), () => client.listTools(), () => client.request("no/such", {})]) {
     const { code, message, data } = await fails(run);
     assertEquals(code, -31503);
-    assertEquals(message, "Cannot serve the request: the shop is closed");
+    assertEquals(message, sentence("the shop is closed"));
     assertEquals(data, { retryAfterMs: 4200 });
   }
   assertEquals(seen, []);
@@ -82,7 +83,7 @@ Deno.test("admit gets the path parameters, and can refuse a caller of another te
       ] as const
     ) {
       const { code, message } = await fails(() => call(options));
-      assertEquals([code, message], [-31403, "Cannot serve the request: no member"]);
+      assertEquals([code, message], [-31403, sentence("no member")]);
     }
   }
   await server.close();
@@ -99,7 +100,7 @@ Deno.test("if admit reads path parameters but the path has none, every request i
   });
   await using client = await connectTest(server, { era: "modern" });
   assertEquals((await fails(() => client.callTool("hello"))).code, -32603);
-  assertStringIncludes(String(faults[0]), "the server's path has no parameters");
+  assertStringIncludes(String(faults[0]), sentence("TypeError"));
   await server.close();
 });
 
@@ -116,7 +117,7 @@ behaviour("admit can refuse a session, return a promise, or throw", async (conne
   assertEquals((await fails(() => client.callTool("hello"))).code, -32603);
   assertEquals(takeFaults().map(({ error }) => String(error)), [
     "Error: no database",
-    "TypeError: Cannot admit a request: admit did not return true or the result of refuseRequest()",
+    sentence("TypeError", "refuseRequest("),
   ]);
   if (way.transport === "pipe") return;
   const challenge = { scheme: "Bearer", params: { error: "step_up" } };
@@ -199,7 +200,7 @@ behaviour(
     if (way.era === "modern") {
       assertEquals([follow(client), follow(other)], [[], []]);
     } else {
-      const odd = ["undefined", "[a value that JSON cannot represent]"];
+      const odd = ["undefined", sentence()];
       assertEquals(follow(client), [{ text: "info" }, "error", ...odd]);
       assertEquals(follow(other), ["error", ...way.transport === "pipe" ? [] : ["ada only"], ...odd]);
       const message = client.received.find(({ method }) => method === "notifications/message");

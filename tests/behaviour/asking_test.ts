@@ -1,6 +1,6 @@
 // Requests to the client during a call. One handler serves both eras, and the server accepts an answer only for the
 // question that was asked.
-import { assert, assertEquals, assertMatch, assertRejects, assertStringIncludes } from "@std/assert";
+import { assert, assertEquals, assertRejects, assertStringIncludes } from "@std/assert";
 import { z } from "zod";
 import { type Context, createServer, prompt, resource, tool, ToolError } from "../../mod.ts";
 import {
@@ -12,6 +12,7 @@ import {
 } from "../../src/testing/testing.ts";
 import { behaviour, textOf, turn } from "../support/behaviour.ts";
 import { testLimits } from "../support/limits.ts";
+import { sentence } from "../support/messages.ts";
 
 const yesNo = z.object({ ok: z.boolean() });
 const accept = <C>(content: C) => ({ action: "accept", content }) as const;
@@ -255,8 +256,7 @@ behaviour(
     for (const name of ["other", "roots"]) assertEquals((await client.callTool(name)).isError, true);
     assertEquals(asked, ["Sure?", "roots"]);
     const told = takeFaults().map(({ error }) => error);
-    const refusal = (key: string) => `Cannot ask "${key}" twice: the questions differ; give each question its own key`;
-    assertEquals(told.map((error) => Object(error).message), [refusal("sure"), refusal("roots")]);
+    assertEquals(told.map((error) => Object(error).message), [sentence('"sure"'), sentence('"roots"')]);
     assertEquals(thrown, [told[0]]);
   },
 );
@@ -313,10 +313,7 @@ behaviour(
       if (ok) {
         const error = await assertRejects(() => client.callTool("order"), McpError);
         assertEquals(error.code, -32602);
-        assertMatch(
-          error.message,
-          /^Cannot use the client's answer to "second": ok.*; the client has sent 3 invalid answers$/,
-        );
+        assertEquals(error.message, sentence('"second"', asked - 2));
       } else assertEquals(textOf(await client.callTool("order")), "fallback");
       assertEquals(asked, 5);
     }
@@ -384,7 +381,7 @@ behaviour("a client's error response to a question does not become the error of 
       const error = await assertRejects(
         call,
         McpError,
-        `Cannot use the client's answer: it is the error ${code}, "No"`,
+        sentence(code),
       );
       assertEquals(error.code, -32602);
       assertEquals([undefined, 200].includes(error.status), true);
@@ -472,7 +469,7 @@ behaviour("URL elicitation accepts only http and https URLs", async (connect) =>
   ];
   for (url of bad) {
     assertEquals((await client.callTool("visit")).isError, true, url);
-    assertStringIncludes(String(takeFaults()[0].error), "TypeError: Cannot ask the user to open", url);
+    assertStringIncludes(String(takeFaults()[0].error), sentence("TypeError"), url);
   }
   assertEquals(asked, []);
   const good = ["https://pay.example", "http://localhost:8000/x?y=1#z", "HTTPS://pay.example/%20", "https://[::1]/ü"];
@@ -540,7 +537,7 @@ behaviour("if the server cannot wait for an answer, a question throws an error t
       assertEquals(error.code, code, method);
       const faults = takeFaults();
       assertEquals(faults.map(({ error }) => String(error)), [
-        `TypeError: Cannot ask the client in ${method}: questions are not allowed here; ask in run or read`,
+        sentence("TypeError", method),
       ]);
     }
     const names = (await client.listTools()).map(({ name }) => name);
@@ -643,7 +640,7 @@ behaviour("the number of rounds of a call is limited", async (connect) => {
   });
   const error = await assertRejects(() => client.callTool("endless"), McpError);
   assertEquals(error.code, -32602);
-  assertStringIncludes(error.message, "rounds");
+  assertEquals(error.message, sentence("calls.rounds"));
   assertEquals(countCalls(client), 4);
 }, { eras: ["modern"] });
 
@@ -681,14 +678,7 @@ behaviour("values of ctx.once can use half of calls.stateBytes, with and without
       assertEquals((await client.callTool("keep", { size, asks })).isError, true);
       const [{ error }, ...others] = takeFaults();
       assertEquals(others, []);
-      assertStringIncludes(
-        String(error),
-        'Cannot store the value of ctx.once("two"): all values of this call together have ',
-      );
-      assertStringIncludes(
-        String(error),
-        "more than half of calls.stateBytes (65536); return an id, and load",
-      );
+      assertEquals(String(error), sentence("RangeError", 'ctx.once("two")', "calls.stateBytes", 65_536));
     }
   }
 });
@@ -736,7 +726,7 @@ Deno.test("the state of a question expires", async () => {
   await clock.advance(200);
   const error = await assertRejects(() => client.request("tools/call", again), McpError);
   assertEquals(error.code, -32602);
-  assertStringIncludes(error.message, "expired");
+  assertEquals(error.message, sentence("requestState", "calls.stateMs"));
   await server.close();
 });
 

@@ -5,6 +5,7 @@ import { listEndpoints } from "../../src/host.ts";
 import { type Connection, connectTest, fakeClock } from "../../src/testing/testing.ts";
 import { behaviour, textOf } from "../support/behaviour.ts";
 import { collectWarnings } from "../support/warnings.ts";
+import { sentence } from "../support/messages.ts";
 
 /** A fake clock whose time a synchronous handler can advance. */
 function movable() {
@@ -57,9 +58,7 @@ behaviour("a handler that blocks the event loop for more than 50 ms is reported 
     });
     const place = { prompt: 'prompts/get "prompt"', note: 'resources/read "note://1"' }[name] ?? `tools/call "${name}"`;
     const { [name]: ms = 51 } = times;
-    const text = `Cannot serve other calls while ${place} blocks the event loop for ${ms} ms; split the work with ` +
-      "await, or move the work to a worker thread";
-    assertEquals(warnings, ["quick", "later"].includes(name) ? [] : [text], name);
+    assertEquals(warnings, ["quick", "later"].includes(name) ? [] : [sentence(place, ms)], name);
   }
   assertEquals(takeFaults().length, 2);
 }, { perInstance: "observer" });
@@ -104,7 +103,7 @@ behaviour(
       const { [name]: path = name === "note" ? "[0].text" : "a" } = paths;
       const place = name === "note" ? 'resource "note://1"' : name === "prompt" ? 'prompt "prompt"' : `tool "${name}"`;
       assertEquals(takeFaults().map(({ error }) => String(error)), [
-        `Error: Cannot send the result of ${place}: it returned a Promise at ${path}; await it`,
+        sentence(place, path),
       ]);
     }
   },

@@ -4,6 +4,7 @@ import { z } from "zod";
 import { type Context, McpError, type Middleware, prompt, resource, tool } from "../../mod.ts";
 import { behaviour, gate, LEGACY_VERSIONS, started, textOf, turn, until } from "../support/behaviour.ts";
 import { testLimits } from "../support/limits.ts";
+import { sentence } from "../support/messages.ts";
 
 function traced(log: string[], name: string): Middleware {
   return async (call, next) => {
@@ -74,7 +75,7 @@ behaviour("middleware can change a result, return its own result, or fail", asyn
   assertEquals((await assertRejects(() => client.callTool("refused"), McpError)).code, 4050);
   const error = await assertRejects(() => client.callTool("broken"), McpError);
   const [fault] = takeFaults();
-  assertEquals([error.code, error.message, error.data], [-32603, "Internal error", { errorId: fault.id }]);
+  assertEquals([error.code, error.message, error.data], [-32603, sentence(), { errorId: fault.id }]);
   assertEquals(ran, ["changed"]);
 });
 
@@ -481,10 +482,10 @@ behaviour("a result above the size limit is an internal error", async (connect) 
   const { client, takeFaults } = await connect({ handlers: [give], limits: { calls: { resultBytes: 1000 } } });
   assertEquals(textOf(await client.callTool("give", { n: 500 })).length, 500);
   const error = await assertRejects(() => client.callTool("give", { n: 2000 }), McpError);
-  assertEquals([error.code, error.message], [-32603, "Internal error"]);
+  assertEquals([error.code, error.message], [-32603, sentence()]);
   assertStringIncludes(
     String(takeFaults()[0].error),
-    'Cannot send the result of tools/call "give": it is longer than 1000 bytes (calls.resultBytes)',
+    sentence('tools/call "give"', 1000, "calls.resultBytes"),
   );
 });
 

@@ -4,6 +4,7 @@ import { type Context, createServer, prompt, resource, tool } from "../../mod.ts
 import type { ListName } from "../../src/types.ts";
 import { fakeContext, McpError } from "../../src/testing/testing.ts";
 import { behaviour, FENCE, fence, fenced, withoutFences } from "../support/behaviour.ts";
+import { sentence } from "../support/messages.ts";
 
 const LISTS = { toolsListChanged: true, promptsListChanged: true, resourcesListChanged: true };
 const FILTER = { ...LISTS, resourceSubscriptions: ["note://1"] };
@@ -230,7 +231,7 @@ Deno.test("resourceUpdated refuses a value that is not a string, such as the fun
   const server = createServer({ name: "s", version: "1.0.0", handlers: [note] });
   for (const { resourceUpdated } of [server, fakeContext().server]) {
     for (const uri of [note.uri, undefined, 5, new URL("note://1")]) {
-      assertThrows(() => resourceUpdated(uri as unknown as string), TypeError, "is not a string");
+      assertThrows(() => resourceUpdated(uri as unknown as string), TypeError, sentence("uri()"));
     }
     resourceUpdated(note.uri({ id: "1" }));
   }

@@ -3,6 +3,7 @@ import { assertEquals } from "@std/assert";
 import { type Context, prompt, resource, service, tool } from "../../mod.ts";
 import { consoleObserver } from "../../src/observer.ts";
 import { behaviour, until } from "../support/behaviour.ts";
+import { sentence } from "../support/messages.ts";
 
 const fail = (): never => {
   throw new Error("broken");
@@ -22,11 +23,11 @@ const handlers = [
   resource({ uri: "note://{id}", name: "note", complete: { id: fail }, read: fail }),
 ];
 
-/** Runs a function, and adds the first line of each printed error to `printed`, without the error id. */
+/** Runs a function, and adds the first line of each printed error to `printed`, with `<id>` instead of its id. */
 async function collect(run: (printed: string[]) => Promise<void>): Promise<void> {
   const printed: string[] = [];
   const { error } = console;
-  console.error = (text: string) => void printed.push(text.split("\n")[0].replace(/^Error [0-9a-f]{8} /, ""));
+  console.error = (text: string) => void printed.push(text.split("\n")[0].replace(/\b[0-9a-f]{8}\b/, "<id>"));
   try {
     await run(printed);
   } finally {
@@ -42,30 +43,30 @@ behaviour("the default error report names the handler of the call", async (conne
   const { client, takeFaults } = await connect({ handlers, use: [use], observer: consoleObserver() });
   const requests: readonly (readonly [method: string, params: Record<string, unknown>, printed: readonly string[]])[] =
     [
-      ["tools/call", { name: "broken" }, ['in tools/call of "broken":']],
-      ["tools/call", { name: "hidden" }, ['in tools/call of "hidden":']],
-      ["tools/call", { name: "late" }, ['in tools/call of "late":']],
-      ["tools/call", { name: "fine" }, ['in tools/call of "fine":']],
-      ["tools/call", { name: "tidy" }, ['in tools/call of "tidy":', 'in tools/call of service "tx":']],
+      ["tools/call", { name: "broken" }, [sentence("tools/call", '"broken"')]],
+      ["tools/call", { name: "hidden" }, [sentence("tools/call", '"hidden"')]],
+      ["tools/call", { name: "late" }, [sentence("tools/call", '"late"')]],
+      ["tools/call", { name: "fine" }, [sentence("tools/call", '"fine"')]],
+      ["tools/call", { name: "tidy" }, [sentence("tools/call", '"tidy"'), sentence("tools/call", 'service "tx"')]],
       // The tool rethrows the resource's error, which the server has already reported with the resource.
-      ["tools/call", { name: "slow" }, ['in resources/read of "config://app":']],
-      ["prompts/get", { name: 'say "hi"' }, ['in prompts/get of "say \\"hi\\"":']],
-      ["resources/read", { uri: "config://app" }, ['in resources/read of "config://app":']],
-      ["resources/read", { uri: "note://1" }, ['in resources/read of "note://1":']],
+      ["tools/call", { name: "slow" }, [sentence("resources/read", '"config://app"')]],
+      ["prompts/get", { name: 'say "hi"' }, [sentence("prompts/get", '"say \\"hi\\""')]],
+      ["resources/read", { uri: "config://app" }, [sentence("resources/read", '"config://app"')]],
+      ["resources/read", { uri: "note://1" }, [sentence("resources/read", '"note://1"')]],
       [
         "completion/complete",
         { ref: { type: "ref/resource", uri: "note://{id}" }, argument: { name: "id", value: "" } },
-        ['in completion/complete of "note://{id}":'],
+        [sentence("completion/complete", '"note://{id}"')],
       ],
       // A list request does not concern a single tool, even if the client sends a tool's name.
-      ["tools/list", { name: "broken" }, ["in tools/list:"]],
+      ["tools/list", { name: "broken" }, [sentence("tools/list")]],
     ];
   await collect(async (printed) => {
     // The first request is repeated at the end, so that the test detects an extra report for the last request.
     for (const [method, params, expected] of [...requests, requests[0]]) {
       await client.request(method, params).catch(() => {});
       await until(() => printed.length >= expected.length, `${method} has been printed`);
-      assertEquals(printed.splice(0).sort(), [...expected].sort(), `${era} ${JSON.stringify(params)}`);
+      assertEquals(printed.splice(0).sort(), [...expected], `${era} ${JSON.stringify(params)}`);
     }
   });
   takeFaults();

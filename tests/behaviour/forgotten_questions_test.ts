@@ -8,6 +8,7 @@ import { type Connection, connectTest, fakeClock } from "../../src/testing/testi
 import { task, tasks } from "../../src/tasks/tasks.ts";
 import { behaviour, gate, until } from "../support/behaviour.ts";
 import { collectWarnings } from "../support/warnings.ts";
+import { sentence } from "../support/messages.ts";
 
 const schema = z.object({ ok: z.boolean() });
 const ask = (ctx: Pick<Context, "elicit">, key = "sure") => ctx.elicit(key, { message: "?", schema });
@@ -81,9 +82,6 @@ async function use(connected: Connection, name: string): Promise<void> {
   else await connected.callTool(name);
 }
 
-const toWarning = (source: string, place: string) =>
-  `Cannot use the answer to ${source}: ${place} ended without waiting for the answer; write await before ${source}`;
-
 behaviour("a question that is not awaited is reported once, with its handler and its key", async (join) => {
   const { client: connected } = await join({ handlers: forgetting, clock: fakeClock() }, client);
   const sources: Readonly<Record<string, string>> = {
@@ -101,14 +99,14 @@ behaviour("a question that is not awaited is reported once, with its handler and
     const { [name]: source = 'ctx.elicit("sure")' } = sources;
     const { [name]: place = `tools/call "${name}"` } = places;
     // The resource was already reported in an earlier iteration.
-    assertEquals(warnings, name === "reads" ? [] : [toWarning(source, place)], name);
+    assertEquals(warnings, name === "reads" ? [] : [sentence(source, place)], name);
   }
 }, { perInstance: "observer" });
 
 behaviour("a resource that a handler reads is reported like a resource that a client reads", async (join) => {
   const { client: connected } = await join({ handlers: forgetting, clock: fakeClock() }, client);
   const warnings = await collectWarnings(() => connected.callTool("reads"));
-  assertEquals(warnings, [toWarning('ctx.elicit("sure")', 'resources/read "note://1"')]);
+  assertEquals(warnings, [sentence('ctx.elicit("sure")', 'resources/read "note://1"')]);
 }, { perInstance: "observer" });
 
 const awaiting = [
@@ -193,7 +191,7 @@ behaviour("middleware that does not await its question is reported", async (join
   }];
   const { client: connected } = await join({ handlers: [ping], use, clock: fakeClock() }, client);
   assertEquals(await collectWarnings(() => connected.callTool("ping")), [
-    toWarning('ctx.elicit("sure")', 'tools/call "ping"'),
+    sentence('ctx.elicit("sure")', 'tools/call "ping"'),
   ]);
 }, { perInstance: "observer" });
 
@@ -210,7 +208,7 @@ Deno.test("a tool that runs as a task is reported if it does not await its quest
   const server = createServer({ name: "s", version: "1.0.0", handlers: [tasks(), press] });
   await using connected = await connectTest(server, { ...client, extensions: [taskClient()] });
   assertEquals(await collectWarnings(() => connected.callTool("press")), [
-    toWarning('ctx.elicit("sure")', 'tools/call "press"'),
+    sentence('ctx.elicit("sure")', 'tools/call "press"'),
   ]);
   await server.close();
 });

@@ -1,11 +1,12 @@
 // Output guards process everything that a client gets from a handler: encoded values of any type, errors, and log and
 // progress messages.
-import { assert, assertEquals, assertRejects } from "@std/assert";
+import { assert, assertEquals, assertRejects, assertStringIncludes } from "@std/assert";
 import { McpError, prompt, resource, service, tool, ToolError } from "../../mod.ts";
 import type { OutputGuard } from "../../mod.ts";
 import { quota } from "../../src/quota/quota.ts";
 import { behaviour, textOf, until } from "../support/behaviour.ts";
 import { z } from "zod";
+import { sentence } from "../support/messages.ts";
 
 const SECRET = "sk-abc";
 
@@ -136,19 +137,19 @@ behaviour("errors of every kind pass through the guards of the handler and of th
   };
   for (const kind of Object.keys(errors)) {
     for (
-      const text of [
-        await told(() => client.callTool(kind)),
-        await told(() => client.readResource(`test://${kind}`)),
-        await told(() => client.getPrompt(kind)),
+      const [text, internal] of [
+        [await told(() => client.callTool(kind)), `"text":"${sentence()} (`],
+        [await told(() => client.readResource(`test://${kind}`)), `"message":"${sentence()}"`],
+        [await told(() => client.getPrompt(kind)), `"message":"${sentence()}"`],
       ]
     ) {
       assertEquals(text.includes(SECRET), false, text);
       const expected = kind === "bug"
-        ? "Internal error"
+        ? internal
         : kind === "blocks" && !text.includes("[redacted]")
         ? ""
         : "[redacted]";
-      assert(text.includes(expected), text);
+      assertStringIncludes(text, expected);
     }
   }
   const text = await told(() => client.callTool("unready"));
@@ -193,11 +194,13 @@ behaviour("the client gets an internal error if a guard fails or returns no text
     ],
   });
   for (const name of ["throws", "nothing", "odd", "coded"]) {
-    const text = JSON.stringify(await client.callTool(name).catch(({ message }) => message));
-    assertEquals([text.includes(SECRET), text.includes("Internal error")], [false, true], `${name}: ${text}`);
+    const got = await client.callTool(name).catch(({ message }) => message);
+    const [{ id }] = takeFaults();
+    assertEquals(JSON.stringify(got).includes(SECRET), false, name);
+    if (typeof got === "string") assertEquals([name, got], ["coded", sentence()]);
+    else assertEquals(textOf(got), `${sentence()} (${id})`, name);
   }
   assertEquals(textOf(await client.callTool("refuses")), "refused");
-  assertEquals(takeFaults().length, 4);
 });
 
 behaviour("log and progress messages pass through the guards, in order, before the result", async (connect) => {
@@ -265,6 +268,6 @@ behaviour("the output schema validates the value that the guards return", async 
     ],
   });
   assertEquals((await client.callTool("fixes")).structuredContent, { total: 1 });
-  await assertRejects(() => client.callTool("breaks"), Error, "Internal error");
+  await assertRejects(() => client.callTool("breaks"), Error, sentence());
   assertEquals(takeFaults().length, 1);
 }, { versions: ["2025-11-25"] });

@@ -13,6 +13,7 @@ import {
 } from "../../mod.ts";
 import { behaviour, textOf } from "../support/behaviour.ts";
 import { z } from "zod";
+import { sentence } from "../support/messages.ts";
 
 const path = z.object({ path: z.string() });
 const SECRET = /sk-\w+/g;
@@ -161,8 +162,8 @@ behaviour("an error that a guard throws is reported, and the handler does not ru
 Deno.test("a value of `guards` that is not a list of functions is refused", () => {
   const wrong = [[() => {}], { input: 5 }, { before: [() => {}] }];
   for (const guards of wrong as unknown as { readonly input: [] }[]) {
-    assertThrows(() => tool({ name: "t", guards, run: () => {} }), TypeError, "Cannot make tool");
-    assertThrows(() => createServer({ name: "s", version: "1.0.0", guards }), TypeError, "Cannot create a server: ");
+    assertThrows(() => tool({ name: "t", guards, run: () => {} }), TypeError, sentence('tool "t"', "guards"));
+    assertThrows(() => createServer({ name: "s", version: "1.0.0", guards }), TypeError, sentence("guards"));
   }
 });
 
@@ -304,7 +305,7 @@ behaviour("the schema of a tool can depend on the caller, in lists and in calls"
   // For a caller for which the schema function throws, the tool does not exist.
   const broken = await join({ principal: { id: "broken" } });
   assertEquals(await broken.listTools(), []);
-  await assertRejects(() => broken.callTool("make", { size: 1 }), Error, "Unknown tool");
+  await assertRejects(() => broken.callTool("make", { size: 1 }), Error, sentence('"make"'));
   assertEquals(takeFaults().length, 2);
 });
 

@@ -13,6 +13,7 @@ import type { ServerOptions } from "../../mod.ts";
 import { memoryStore } from "../../src/stores/stores.ts";
 import { type Connection, connectTest, fakeClock } from "../../src/testing/testing.ts";
 import { behaviour, gate, started, textOf, until } from "../support/behaviour.ts";
+import { sentence } from "../support/messages.ts";
 
 const ada = { id: "ada" };
 const input = z.object({ key: z.string().optional(), amount: z.number().default(1) });
@@ -78,7 +79,7 @@ for (const [title, options] of Object.entries(stores)) {
     for (const when of ["while it runs", "afterwards"]) {
       const error = await fails(client.callTool("pay", { key: "a", amount: 6 }));
       assertEquals(error.code, -32602, when);
-      assertStringIncludes(error.message, 'the idempotency key "a" was already used with different arguments');
+      assertStringIncludes(error.message, sentence('tool "pay"', '"a"'));
       open();
       await first;
     }
@@ -200,7 +201,7 @@ for (const [title, options] of Object.entries(stores)) {
     await until(() => runs.length === 1, "the first call runs");
     const other = await more({ principal: ada });
     const errors = await Promise.all([fails(first), fails(other.callTool("pay", { key: "a" }))]);
-    for (const { message } of errors) assertStringIncludes(message, "it took longer than 200 ms");
+    for (const { message } of errors) assertStringIncludes(message, sentence(200, "calls.timeoutMs"));
     open();
     // The handler continued, so its effect has occurred. Repeat the call, because it may time out again on a loaded
     // machine.
@@ -264,7 +265,7 @@ behaviour("a caller without an identity cannot use a key", async (join) => {
   const { client } = await join({ handlers: [pay] });
   const error = await fails(client.callTool("pay", { key: "a" }));
   assertEquals(error.code, -32600);
-  assertStringIncludes(error.message, "neither an authenticated caller nor a session; authenticate, or open a session");
+  assertStringIncludes(error.message, sentence('tool "pay"'));
   assertEquals(runs.length, 0);
   await client.callTool("pay", {});
   assertEquals(runs.length, 1);
@@ -307,13 +308,13 @@ behaviour("a key that is not a string, is empty or is too long is refused before
       const { isError } = await client.callTool("pay", { at, late });
       assertEquals(isError, true, String(values[at]));
       const [{ error }] = takeFaults();
-      assertStringIncludes(String(error), "its function for the idempotency key returned");
+      assertStringIncludes(String(error), sentence("TypeError", 'tool "pay"'));
     }
   }
   for (const name of ["empty", "long"]) {
     const error = await fails(client.callTool("text", { name }));
     assertEquals(error.code, -32602);
-    assertStringIncludes(error.message, `has ${texts[name].length} characters; use 1 to 256`);
+    assertStringIncludes(error.message, sentence(texts[name].length, 256));
   }
   assertEquals(runs, 0);
   for (const name of ["most", "odd", "most", "odd"]) await client.callTool("text", { name });
@@ -487,14 +488,14 @@ Deno.test("invalid idempotency options are refused", () => {
   const key = () => "a";
   const refuse = (options: object, message: string) =>
     assertThrows(() => tool({ name: "pay", run, ...options }), TypeError, message);
-  refuse({ idempotencyKey: "a" }, 'idempotencyKey is "a"; it must be a function');
-  refuse({ idempotency: key }, "idempotency");
-  const needs = "idempotency needs a key and a ttlMs above 0, and cannot be combined with idempotencyKey";
+  refuse({ idempotencyKey: "a" }, sentence('"pay"', "idempotencyKey", '"a"'));
+  refuse({ idempotency: key }, sentence("idempotency"));
+  const needs = sentence("idempotency", "ttlMs", "idempotencyKey");
   refuse({ idempotency: {} }, needs);
-  refuse({ idempotency: { key, rerun: 1 } }, "idempotency.rerun is 1; it must be true or false");
+  refuse({ idempotency: { key, rerun: 1 } }, sentence("idempotency.rerun"));
   refuse(
     { idempotency: { key, rerruns: true } },
-    "unknown option idempotency.rerruns; did you mean idempotency.rerun?",
+    sentence("idempotency.rerruns", "idempotency.rerun"),
   );
   refuse({ idempotency: { key }, idempotencyKey: key }, needs);
   for (const ttlMs of [0, -1, NaN, null, "soon", {}]) refuse({ idempotency: { key, ttlMs } }, needs);

@@ -4,6 +4,7 @@ import { resource, tool } from "../../mod.ts";
 import { INTERNALS } from "../../src/core/call/internals.ts";
 import { McpError } from "../../src/testing/testing.ts";
 import { behaviour, gate, started, until } from "../support/behaviour.ts";
+import { sentence } from "../support/messages.ts";
 
 behaviour("a waiting call does not run if a rule added in the meantime disables its handler", async (connect) => {
   const { pass, open } = gate();
@@ -28,7 +29,7 @@ behaviour("a waiting call does not run if a rule added in the meantime disables 
   server.handlers.disable(secret);
   open();
   await held;
-  await assertRejects(() => waiting, McpError, "Unknown tool");
+  await assertRejects(() => waiting, McpError, sentence('"secret"'));
   assertEquals(runs, 0);
 }, { perInstance: "limits" });
 

@@ -3,6 +3,7 @@ import { assert, assertEquals, assertRejects } from "@std/assert";
 import { createServer, isQuestion, McpError, type Middleware, prompt, resource, tool } from "../../mod.ts";
 import { behaviour, gate, LEGACY_VERSIONS, turn, until } from "../support/behaviour.ts";
 import { testLimits } from "../support/limits.ts";
+import { sentence } from "../support/messages.ts";
 
 const handlers = [
   tool({ name: "t", run: () => "t" }),
@@ -118,7 +119,7 @@ behaviour(
       await call.log.emergency("hello");
       await call.progress(1);
       await turn();
-      await assertRejects(() => call.roots(), TypeError, "Cannot ask the client in initialize");
+      await assertRejects(() => call.roots(), TypeError, sentence("initialize"));
       return { ...await next(), instructions: `For ${principal?.id}` };
     };
     const { client } = await connect({ handlers, use: [use] }, {

@@ -8,6 +8,7 @@ import { webSocket } from "../../src/transports/websocket.ts";
 import { serveStdio } from "../../src/transports/stdio/stdio.ts";
 import { startSession } from "../hostile/unread.ts";
 import { textOf } from "../support/behaviour.ts";
+import { sentence } from "../support/messages.ts";
 
 const ping = tool({ name: "ping", run: () => "pong" });
 const whoami = tool({ name: "whoami", run: (_, ctx) => ctx.principal?.id ?? "nobody" });
@@ -105,28 +106,28 @@ Deno.test("mounted servers share their services, which are disposed when the las
 
 Deno.test("mount throws for servers that cannot be mounted together", () => {
   const at = (name: string, path: string) => named(name, { path });
-  assertThrows(() => mount([]), TypeError, "the list of servers is empty");
+  assertThrows(() => mount([]), TypeError, sentence());
   assertThrows(
     () => mount([named("a"), at("b", "/a/mcp")]),
     TypeError,
-    "Cannot mount b: its path /a/mcp conflicts with the path /a/mcp of server a",
+    sentence("b", "/a/mcp", "a"),
   );
   assertThrows(
     () => mount([at("a", "/:x/mcp"), at("b", "/:y/mcp")]),
     TypeError,
-    "Cannot mount b: its path /:y/mcp conflicts with the path /:x/mcp of server a",
+    sentence("b", "/:y/mcp", "/:x/mcp", "a"),
   );
   assertThrows(
     () => mount([named("a"), named("b")], { handlers: [{ handlers: [ping], to: ["c"] }] }),
     TypeError,
-    'there is no server "c"; use one of a, b',
+    sentence('"c"', "a, b"),
   );
   const twice = named("twice");
   mount([twice]);
-  assertThrows(() => mount([twice]), TypeError, "this server is already mounted");
+  assertThrows(() => mount([twice]), TypeError, sentence());
   const other = createServer({ name: "other", version: "1.0.0", path: "/other/mcp" });
-  assertThrows(() => mount([other, twice]), TypeError, "this server is already mounted");
-  assertThrows(() => mount([other], { handlers: [{ handlers: [], to: ["nobody"] }] }), TypeError, "no server");
+  assertThrows(() => mount([other, twice]), TypeError, sentence());
+  assertThrows(() => mount([other], { handlers: [{ handlers: [], to: ["nobody"] }] }), TypeError, sentence('"nobody"'));
   // Neither failed call has changed the server, so it can still be mounted.
   assertEquals(mount([other]).servers, [other]);
 });
@@ -148,7 +149,7 @@ Deno.test("the routes of each server's authentication are served without credent
 Deno.test("other transports serve a single server, and refuse the mounted servers with an error that names them", async () => {
   const app = mount([named("notes"), named("admin")]);
   const [notes] = app.servers;
-  const several = "the mount contains the servers notes, admin; use one of its servers";
+  const several = sentence("notes", "admin");
   assertThrows(() => webSocket(app), TypeError, several);
   assertThrows(() => httpSse(app), TypeError, several);
   await assertRejects(() => serveStdio(app), TypeError, several);

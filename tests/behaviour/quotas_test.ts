@@ -6,6 +6,7 @@ import type { CallEvent, LimitEvent, RefusedEvent } from "../../src/observer.ts"
 import { quota } from "../../src/quota/quota.ts";
 import { fakeClock, McpError } from "../../src/testing/testing.ts";
 import { behaviour, gate, started, textOf, until } from "../support/behaviour.ts";
+import { sentence } from "../support/messages.ts";
 
 async function fails(run: () => Promise<unknown>): Promise<McpError> {
   const error = await assertRejects(run);
@@ -55,7 +56,7 @@ behaviour("every kind of handler has its own timeout", async (connect) => {
   await clock.advance(60);
   for (const { code, message } of await errors) {
     assertEquals(code, -32603);
-    assertStringIncludes(message, "took longer than 30 ms (handler.timeoutMs)");
+    assertStringIncludes(message, sentence(30, "handler.timeoutMs"));
   }
   assertEquals(aborted.toSorted(), ["c", "p", "r", "t"]);
   open();
@@ -117,7 +118,7 @@ behaviour(
       await clock.advance(30);
       assertEquals(
         textOf(await call),
-        "caught -32603 Cannot finish the call: it took longer than 30 ms (handler.timeoutMs)",
+        `caught -32603 ${sentence(30, "handler.timeoutMs")}`,
         uri,
       );
     }
@@ -402,10 +403,10 @@ behaviour("a result that is too large is refused with a message for the model", 
   assert(isError);
   assertStringIncludes(
     textOf({ content }),
-    "but at most 2000 bytes are allowed (handler.resultBytes). Request less data.",
+    sentence(2000, "handler.resultBytes"),
   );
   for (const run of [() => client.readResource("x://r"), () => client.getPrompt("p")]) {
-    assertStringIncludes((await fails(run)).message, "handler.resultBytes");
+    assertEquals((await fails(run)).message, sentence("handler.resultBytes", 2000));
   }
 });
 
@@ -423,13 +424,13 @@ behaviour("a result that is too large is truncated, with a note", async (connect
   const check = (text: string, note: string) => {
     assert(text.length > 100 && long.startsWith(text), text);
     assert(!/[\ud800-\udbff]$/.test(text), "a surrogate pair was split");
-    assertStringIncludes(note, "[Truncated: the whole result has");
+    assertEquals(note, sentence(2000));
   };
   const { content: [first, note] } = await client.callTool("t");
   check(textOf({ content: [first] }), textOf({ content: [note] }));
   const object = await client.callTool("o");
   assertEquals(object.structuredContent, undefined);
-  assertStringIncludes(textOf({ content: [object.content.at(-1)] }), "[Truncated:");
+  assertEquals(textOf({ content: [object.content.at(-1)] }), sentence(2000));
   const { contents } = await client.readResource("x://r");
   check(String(Object(contents[0]).text), String(Object(contents[1]).text));
   const { messages } = await client.getPrompt("p");
@@ -443,7 +444,7 @@ behaviour(
     const all = tool({ name: "all", quota: quota({ resultBytes: 4000, onLarge: "link" }), run: () => lines });
     const { client, join } = await connect({ handlers: [all] });
     const { content } = await client.callTool("all");
-    assertStringIncludes(textOf({ content }), "Read the resource result://all/");
+    assertStringIncludes(textOf({ content }), sentence("result://all/"));
     const link = Object(content[1]);
     assertEquals(link.type, "resource_link");
     let text = "";
@@ -456,18 +457,18 @@ behaviour(
       text += page.text;
       pages++;
       uri = next?.uri;
-      if (next) assertStringIncludes(next.text, `Next page: ${uri}`);
+      if (next) assertStringIncludes(next.text, sentence(next.uri));
     }
     assertEquals(text, lines);
-    assertEquals(Object(content[1]).name, `Page 1 of ${pages}`);
+    assertEquals(Object(content[1]).name, sentence(1, pages));
     assertEquals(await client.listResources(), []);
     assertEquals(await client.listResourceTemplates(), []);
     for (const uri of [`${link.uri}9`, "result://all/x/1"]) {
-      assertStringIncludes((await fails(() => client.readResource(uri))).message, "not found");
+      assertStringIncludes((await fails(() => client.readResource(uri))).message, sentence());
     }
     if (way.transport === "pipe") return;
     const ada = await join({ principal: { id: "ada" } });
-    assertStringIncludes((await fails(() => ada.readResource(link.uri))).message, "not found");
+    assertStringIncludes((await fails(() => ada.readResource(link.uri))).message, sentence());
   },
 );
 

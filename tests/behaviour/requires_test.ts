@@ -66,7 +66,7 @@ behaviour(
         () => client.readResource(`y${i}://1`),
       ];
       for (const attempt of attempts) {
-        const error = await assertRejects(attempt, McpError, sentence());
+        const error = await assertRejects(attempt, McpError, sentence(JSON.stringify(requiredCapabilities)));
         assertEquals(error.code, era === "modern" ? -32021 : -32600);
         assertEquals(error.data, { requiredCapabilities });
         assertEquals(error.status, transport === "pipe" ? undefined : era === "modern" ? 400 : 200);
@@ -164,7 +164,7 @@ behaviour(
         method: "POST",
         headers: {
           "content-type": "application/json",
-          accept: sentence("application/json", "text/event-stream"),
+          accept: "application/json, text/event-stream",
           host: "localhost",
         },
         body: JSON.stringify({ jsonrpc: "2.0", id: 1, method: "tools/call", params: { name: "t" } }),
@@ -178,9 +178,13 @@ behaviour(
 Deno.test("creating a handler with an unknown requirement throws", () => {
   for (const need of ["tasks", "elicitation.form", "sampling.", "__proto__", "toString", "", 1, null]) {
     const requires = [need] as Requirement[];
-    assertThrows(() => tool({ name: "t", requires, run: () => "x" }), TypeError, "Cannot make tool");
-    assertThrows(() => prompt({ name: "p", requires, run: () => "x" }), TypeError, "Cannot make prompt");
-    assertThrows(() => resource({ uri: "x://r", name: "r", requires, read: () => "x" }), TypeError, "use elicitation");
+    assertThrows(() => tool({ name: "t", requires, run: () => "x" }), TypeError, sentence('tool "t"', "requires"));
+    assertThrows(() => prompt({ name: "p", requires, run: () => "x" }), TypeError, sentence('prompt "p"', "requires"));
+    assertThrows(
+      () => resource({ uri: "x://r", name: "r", requires, read: () => "x" }),
+      TypeError,
+      sentence('resource "x://r"', "requires"),
+    );
   }
   // @ts-expect-error: the list may contain only known words
   assertThrows(() => tool({ name: "t", requires: ["root"], run: () => "x" }), TypeError);

@@ -5,6 +5,7 @@ import { media, prompt, resource, resourceLink, type SamplingMessage, tool } fro
 import { McpError } from "../../src/testing/testing.ts";
 import { behaviour, LEGACY_VERSIONS, textOf, until } from "../support/behaviour.ts";
 import { testLimits } from "../support/limits.ts";
+import { sentence } from "../support/messages.ts";
 
 const sound = media(new Uint8Array([1]), "audio/wav");
 const file = resourceLink("file:///a.txt", { title: "A file" });
@@ -311,7 +312,7 @@ behaviour("sampling messages contain only the content that the revision defines"
   );
   messages = [{ role: "user", content: [audio] }];
   if (version < "2025-03-26") {
-    const error = await assertRejects(() => client.callTool("ask"), McpError, "does not allow audio");
+    const error = await assertRejects(() => client.callTool("ask"), McpError, sentence(version));
     assertEquals([error.code, asked], [-32600, []]);
     return;
   }

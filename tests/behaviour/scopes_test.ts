@@ -5,6 +5,7 @@ import { allScopes } from "../../src/auth/auth.ts";
 import { McpError } from "../../src/testing/testing.ts";
 import { behaviour, textOf, until } from "../support/behaviour.ts";
 import { toRequest } from "../support/requests.ts";
+import { sentence } from "../support/messages.ts";
 
 const TEXT = { type: "object", properties: { text: { type: "string" } } } as const;
 const needed = ["notes:read", "notes:write"];
@@ -46,7 +47,7 @@ behaviour("a handler does not run for a caller that lacks a scope", async (conne
   ];
   seen.length = 0;
   for (const each of attempt(client)) {
-    const error = await assertRejects(each, McpError, "the caller needs the scopes notes:read notes:write");
+    const error = await assertRejects(each, McpError, sentence(needed.join(" ")));
     assertEquals([error.code, error.data], [-31403, { scopes: needed }]);
     assertEquals(error.status, transport === "pipe" ? undefined : 403);
   }
@@ -82,7 +83,7 @@ behaviour("`satisfies` of an authentication decides which scopes include other s
   });
   assertEquals(textOf(await client.callTool("tool")), "tool");
   const other = await join({ principal: reader });
-  await assertRejects(() => other.callTool("tool"), McpError, "the caller needs the scopes");
+  await assertRejects(() => other.callTool("tool"), McpError, sentence(needed.join(" ")));
 });
 
 behaviour(
@@ -158,7 +159,7 @@ Deno.test("creating a handler throws if `scopes` is not a list of scopes", () =>
         () => prompt({ name: "t", scopes, run: () => "" }),
         () => resource({ uri: "x://t", name: "t", scopes, read: () => "" }),
       ]
-    ) assertThrows(make, TypeError, 'scopes is not a list of names without spaces; use a list like ["notes:read"]');
+    ) assertThrows(make, TypeError, sentence("notes:read"));
   }
   tool({ name: "t", scopes: [], run: () => "" });
 });

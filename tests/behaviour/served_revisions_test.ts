@@ -4,6 +4,7 @@ import { assert, assertEquals, assertRejects, assertThrows } from "@std/assert";
 import { createServer, type Revision, type ServerOptions, tool } from "../../mod.ts";
 import { connect as connectClient } from "../../src/client/client.ts";
 import { connectTest } from "../../src/testing/testing.ts";
+import { sentence } from "../support/messages.ts";
 
 const ALL = ["2026-07-28", "2025-11-25", "2025-06-18", "2025-03-26", "2024-11-05"] as const;
 const [NEWEST, ...OLDER] = ALL;
@@ -124,5 +125,5 @@ Deno.test("a list that is empty, or contains a value other than a revision, is r
     assertThrows(() => serve(revisions as Revision[]), TypeError, "revisions", JSON.stringify(revisions));
   }
   assertThrows(() => createServer(undefined as never), TypeError);
-  assertThrows(() => serve(undefined, { versions: [NEWEST] } as object), TypeError, "did you mean revisions?");
+  assertThrows(() => serve(undefined, { versions: [NEWEST] } as object), TypeError, sentence("versions", "revisions"));
 });

@@ -13,6 +13,7 @@ import {
 } from "../../mod.ts";
 import { type Connection, connectTest, fakeClock } from "../../src/testing/testing.ts";
 import { behaviour, gate, textOf, turn, until } from "../support/behaviour.ts";
+import { sentence } from "../support/messages.ts";
 
 /** Creates services that record their creation and disposal in a log. */
 function recorder() {
@@ -395,7 +396,7 @@ behaviour("ctx.get returns services that the handler does not declare", async (c
   assertEquals(log.slice(-2), ["make tx", "dispose tx result"]);
   await client.callTool("narrow");
   assertEquals(takeFaults().map(({ error }) => Object(error).message), [
-    'Cannot get service "tx" here: its value lives for one call; declare the service in services, and use the value in run or read',
+    sentence('"tx"'),
   ]);
 }, { perInstance: "services" });
 
@@ -408,7 +409,7 @@ behaviour(
     const hidden = tool({ name: "hidden", services: { broken }, allow: () => true, run: () => "x" });
     const { client, takeFaults } = await connect({ handlers: [hidden] });
     assertEquals(await client.listTools(), []);
-    await assertRejects(() => client.callTool("hidden"), Error, "Unknown tool");
+    await assertRejects(() => client.callTool("hidden"), Error, sentence('"hidden"'));
     // Over HTTP, the creation of services on the first request reports the failure too.
     assertEquals(takeFaults().every(({ error }) => error instanceof RangeError), true);
   },

@@ -1,7 +1,8 @@
 // Results and errors that handlers return are checked before a client gets them.
 import { type Content, createServer, McpError, prompt, tool, ToolError } from "../../mod.ts";
 import { connectTest } from "../../src/testing/testing.ts";
-import { assertEquals, assertStringIncludes } from "../support/std.ts";
+import { assertEquals } from "../support/std.ts";
+import { sentence } from "../support/messages.ts";
 
 const text = { type: "text", text: "x" } as const;
 const uri = "test://a";
@@ -25,33 +26,31 @@ async function run(give: () => unknown) {
   return { told, answers };
 }
 
-const wrong: Record<string, readonly [content: unknown, words: string]> = {
+const wrong: Record<string, readonly [content: unknown, ...names: readonly string[]]> = {
   "an embedded resource without text or blob": [
     { type: "resource", resource: { uri } },
-    "without text or blob; add text or blob",
   ],
   "an embedded resource whose text is not a string": [
     { type: "resource", resource: { uri, text: 1 } },
-    "without text or blob",
   ],
   "a priority above 1": [
     { ...text, annotations: { priority: 1.1 } },
-    "has the priority 1.1; give a number from 0 to 1",
+    "1.1",
   ],
-  "a priority below 0": [{ ...text, annotations: { priority: -0.1 } }, "has the priority -0.1"],
-  "a priority that is not a number": [{ ...text, annotations: { priority: "high" } }, 'has the priority "high"'],
-  "a priority that is NaN": [{ ...text, annotations: { priority: NaN } }, "has the priority null"],
+  "a priority below 0": [{ ...text, annotations: { priority: -0.1 } }, "-0.1"],
+  "a priority that is not a number": [{ ...text, annotations: { priority: "high" } }, '"high"'],
+  "a priority that is NaN": [{ ...text, annotations: { priority: NaN } }, "null"],
   "an unknown audience": [
     { ...text, annotations: { audience: ["user", "admin"] } },
-    'has the audience ["user","admin"]',
+    '["user","admin"]',
   ],
   "an audience that is not a list": [
     { ...text, annotations: { audience: "user" } },
-    'has the audience "user"; give a list',
+    '"user"',
   ],
 };
 
-for (const [name, [content, words]] of Object.entries(wrong)) {
+for (const [name, [content, ...names]] of Object.entries(wrong)) {
   Deno.test(`checked results: ${name} is refused with a remedy`, async () => {
     const places: readonly (readonly [unknown, number])[] = [
       [content, 0],
@@ -63,8 +62,10 @@ for (const [name, [content, words]] of Object.entries(wrong)) {
     for (const [value, at] of places) {
       const { told, answers } = await run(() => value);
       assertEquals(answers, [-32603, -32603]);
-      assertStringIncludes(told[0], `Cannot send the result of tool "x": content[${at}] `);
-      for (const one of told) assertStringIncludes(one, words);
+      assertEquals(told, [
+        sentence('tool "x"', `content[${at}]`, ...names),
+        sentence('prompt "x"', ...names),
+      ]);
     }
   });
 }
@@ -101,12 +102,8 @@ for (
       throw new McpError(code as number, "x");
     });
     assertEquals(answers, [-32603, -32603]);
-    for (const one of told) {
-      assertStringIncludes(
-        one,
-        `Cannot send error code ${code}: use an integer outside -32768 to -32000`,
-      );
-    }
+    assertEquals(told.length, 2);
+    for (const one of told) assertEquals(one, sentence(String(code), -32768, -32000));
   });
 }
 

@@ -1,7 +1,8 @@
-import { assertEquals, assertMatch, assertStringIncludes } from "@std/assert";
+import { assertEquals } from "@std/assert";
 import { z } from "zod";
 import { createServer, McpError, prompt, resource, type ServerOptions } from "../../mod.ts";
 import { ask, call, fail } from "../support/requests.ts";
+import { sentence } from "../support/messages.ts";
 
 type Handlers = NonNullable<ServerOptions["handlers"]>;
 
@@ -116,35 +117,35 @@ Deno.test("invalid requests are refused with the reason", async () => {
   const argument = { name: "language", value: "" };
   const ref = ofPrompt("review");
   const wrong: readonly [object, string][] = [
-    [{ argument }, "ref is not an object"],
-    [{ ref: null, argument }, "ref is not an object"],
-    [{ ref: { type: "ref/tool", name: "a" }, argument }, 'ref.type is "ref/tool"'],
-    [{ ref: { name: "review" }, argument }, "ref.type"],
-    [{ ref: { type: "ref/prompt", uri: "review" }, argument }, "ref.name is not a string"],
-    [{ ref: { type: "ref/resource", name: "repo" }, argument }, "ref.uri is not a string"],
-    [{ ref: ofPrompt("none"), argument }, 'Unknown prompt: "none"'],
-    [{ ref: ofPrompt("repo://ada/x"), argument }, "Unknown prompt"],
-    [{ ref: ofResource("review"), argument }, "Unknown resource template"],
-    [{ ref: ofResource("fixed:1"), argument }, "Unknown resource template"],
-    [{ ref: ofResource("repo://ada/../x"), argument }, "Unknown resource template"],
-    [{ ref }, "argument.name or argument.value is not a string"],
-    [{ ref, argument: { name: "language" } }, "argument.name or argument.value is not a string"],
-    [{ ref, argument: { name: "language", value: 1 } }, "argument.name or argument.value is not a string"],
-    [{ ref, argument: { name: 1, value: "" } }, "argument.name or argument.value is not a string"],
-    [{ ref, argument, context: [] }, "context is not an object"],
+    [{ argument }, sentence("ref")],
+    [{ ref: null, argument }, sentence("ref")],
+    [{ ref: { type: "ref/tool", name: "a" }, argument }, sentence("ref.type", '"ref/tool"')],
+    [{ ref: { name: "review" }, argument }, sentence("ref.type")],
+    [{ ref: { type: "ref/prompt", uri: "review" }, argument }, sentence("ref.name")],
+    [{ ref: { type: "ref/resource", name: "repo" }, argument }, sentence("ref.uri")],
+    [{ ref: ofPrompt("none"), argument }, sentence('"none"')],
+    [{ ref: ofPrompt("repo://ada/x"), argument }, sentence('"repo://ada/x"')],
+    [{ ref: ofResource("review"), argument }, sentence('"review"')],
+    [{ ref: ofResource("fixed:1"), argument }, sentence('"fixed:1"')],
+    [{ ref: ofResource("repo://ada/../x"), argument }, sentence('"repo://ada/../x"')],
+    [{ ref }, sentence("argument.name", "argument.value")],
+    [{ ref, argument: { name: "language" } }, sentence("argument.name", "argument.value")],
+    [{ ref, argument: { name: "language", value: 1 } }, sentence("argument.name", "argument.value")],
+    [{ ref, argument: { name: 1, value: "" } }, sentence("argument.name", "argument.value")],
+    [{ ref, argument, context: [] }, sentence("context")],
     [
       { ref, argument, context: { arguments: "x" } },
-      "Cannot read the context of the completion: arguments is not an object",
+      sentence("context", "arguments"),
     ],
     [
       { ref, argument, context: { arguments: { code: 1 } } },
-      'context of the completion: argument "code" is not a string',
+      sentence("context", '"code"'),
     ],
   ];
-  for (const [params, text] of wrong) {
+  for (const [params, message] of wrong) {
     const answer = await ask(server, "completion/complete", { ...params });
-    assertEquals([answer.status, answer.error?.code], [400, -32602], text);
-    assertStringIncludes(answer.error?.message ?? "", text);
+    assertEquals([answer.status, answer.error?.code], [400, -32602], JSON.stringify(params));
+    assertEquals(answer.error?.message, message);
   }
   const long = "x".repeat(1_000_000);
   const { message } = await fail(server, "completion/complete", { ref: ofPrompt(long), argument });
@@ -162,7 +163,7 @@ Deno.test("a caller gets no values for a hidden prompt or a hidden resource", as
     const argument = { name: "x", value: "" };
     const error = await fail(server, "completion/complete", { ref, argument });
     assertEquals(error.code, -32602);
-    assertMatch(error.message, /^Unknown /);
+    assertEquals(error.message, sentence());
     // Other checks must not reveal either whether the handler exists.
     assertEquals((await fail(server, "completion/complete", { ref })).message, error.message);
     const { completion } = await call(server, "completion/complete", {
@@ -202,10 +203,10 @@ Deno.test("a completer's McpError is sent unchanged, and for any other error onl
     fail(server, "completion/complete", { ref: ofResource("a://{x}/{y}/{z}/{n}"), argument: { name, value: "" } });
   assertEquals(await failure("x"), { code: -32001, message: "Cannot complete: later" });
   assertEquals(reported, []);
-  assertEquals((await failure("y")).message, "Internal error");
+  assertEquals((await failure("y")).message, sentence());
   assertEquals(reported.splice(0), ["Error: secret", "a://{x}/{y}/{z}/{n}"]);
   for (const name of ["z", "n"]) {
-    assertEquals((await failure(name)).message, "Internal error");
-    assertStringIncludes(String(reported.splice(0)[0]), `"${name}" of resource`);
+    assertEquals((await failure(name)).message, sentence());
+    assertEquals(reported.splice(0)[0], sentence(`"${name}"`, '"a://{x}/{y}/{z}/{n}"'));
   }
 });

@@ -1,10 +1,11 @@
-import { assertEquals, assertMatch, assertRejects, assertStringIncludes, assertThrows } from "@std/assert";
+import { assertEquals, assertRejects, assertStringIncludes, assertThrows } from "@std/assert";
 import { z } from "zod";
 import { createServer, McpError, type Middleware, prompt, type ServerOptions, ToolError } from "../../mod.ts";
 import { connectTest } from "../../src/testing/testing.ts";
 import { behaviour } from "../support/behaviour.ts";
 import { ask, call, fail } from "../support/requests.ts";
 import { testLimits } from "../support/limits.ts";
+import { sentence } from "../support/messages.ts";
 
 function serve(...handlers: NonNullable<ServerOptions["handlers"]>) {
   return createServer({ name: "test", version: "1.0.0", handlers });
@@ -34,7 +35,7 @@ behaviour("a prompt's input can be a shape with z.coerce", async (connect) => {
   const { messages } = await client.getPrompt("count", { n: "6", text: "a" });
   assertEquals(Object(messages[0].content).text, "7 a");
   const make = () => prompt({ name: "p", input: { n: z.number() }, run: () => "" });
-  assertThrows(make, TypeError, 'argument "n" is of type number');
+  assertThrows(make, TypeError, sentence('prompt "p"', '"n"', "number"));
 });
 
 Deno.test("a prompt is listed with its arguments, and without unset fields", async () => {
@@ -94,7 +95,7 @@ Deno.test("a prompt gets parsed arguments: optional arguments, defaults and conv
   assertEquals(await text("convert", { n: "41", on: "yes" }), "42 true");
   const error = await fail(server, "prompts/get", { name: "convert", arguments: { n: "many" } });
   assertEquals(error.code, -32602);
-  assertStringIncludes(error.message, 'Cannot get "convert": n');
+  assertEquals(error.message, sentence('"convert"', "n:"));
 });
 
 Deno.test("z.coerce turns arguments into numbers and booleans, and every argument is listed", async () => {
@@ -132,29 +133,26 @@ Deno.test("z.coerce turns arguments into numbers and booleans, and every argumen
     () => client.getPrompt("coerced", { count: "9", loud: "", text: "" }),
     McpError,
   );
-  assertEquals([error.code, error.message], [
-    -32602,
-    'Cannot get "coerced": count: Too small: expected number to be >=10',
-  ]);
+  assertEquals([error.code, error.message], [-32602, sentence('"coerced"', "count", 10)]);
   await assertRejects(() => client.getPrompt("coerced", { count: "ten", loud: "", text: "" }), McpError, "NaN");
 });
 
 Deno.test("arguments that are missing, misspelled or not strings are refused by name", async () => {
   const server = serve(review, prompt({ name: "bare", run: () => "bare" }));
   const wrong: readonly [unknown, string][] = [
-    [undefined, "code"],
-    [{}, "code"],
-    [{ code: "x", language: "cobol" }, "language"],
-    [{ code: 1 }, 'argument "code" is not a string'],
-    [{ code: "x", language: null }, 'argument "language" is not a string'],
-    [{ code: "x", other: {} }, 'argument "other" is not a string'],
-    ["x", "arguments is not an object"],
-    [["x"], "arguments is not an object"],
+    [undefined, sentence("code")],
+    [{}, sentence("code")],
+    [{ code: "x", language: "cobol" }, sentence("language")],
+    [{ code: 1 }, sentence("code")],
+    [{ code: "x", language: null }, sentence("language")],
+    [{ code: "x", other: {} }, sentence("other")],
+    ["x", sentence("arguments")],
+    [["x"], sentence("arguments")],
   ];
-  for (const [given, text] of wrong) {
+  for (const [given, message] of wrong) {
     const answer = await ask(server, "prompts/get", { name: "review", arguments: given });
-    assertEquals([answer.status, answer.error?.code], [400, -32602], text);
-    assertStringIncludes(answer.error?.message ?? "", text);
+    assertEquals([answer.status, answer.error?.code], [400, -32602], JSON.stringify(given));
+    assertEquals(answer.error?.message, message);
   }
   assertEquals((await call(server, "prompts/get", { name: "bare" })).messages[0].content.text, "bare");
 });
@@ -164,7 +162,7 @@ Deno.test("an unknown prompt is refused", async () => {
   for (const name of ["other", "", "Review", 1, undefined]) {
     const error = await fail(server, "prompts/get", { name });
     assertEquals(error.code, -32602);
-    assertMatch(error.message, /^Unknown prompt: /);
+    assertEquals(error.message, sentence());
   }
 });
 
@@ -241,13 +239,13 @@ Deno.test("an McpError is sent unchanged, a ToolError is sent as its text, and f
   assertEquals(await failure("tool"), { code: -32603, message: "No ink" });
   assertEquals(reported, []);
   const other = await failure("other");
-  assertEquals([other.code, other.message, reported.splice(0)], [-32603, "Internal error", [
+  assertEquals([other.code, other.message, reported.splice(0)], [-32603, sentence(), [
     secret,
     "prompts/get",
     "throws",
   ]]);
-  assertEquals((await fail(server, "prompts/get", { name: "odd" })).message, "Internal error");
-  assertStringIncludes(String(reported[0]), 'prompt "odd"');
+  assertEquals((await fail(server, "prompts/get", { name: "odd" })).message, sentence());
+  assertEquals(String(reported[0]), sentence('prompt "odd"'));
 });
 
 Deno.test("a prompt that is hidden from a caller is not listed, and is unknown when the caller requests it", async () => {
@@ -268,7 +266,7 @@ Deno.test("a prompt that is hidden from a caller is not listed, and is unknown w
   assertEquals(await names({ _meta }), ["private", "open", "shut"]);
   assertEquals(await fail(server, "prompts/get", { name: "shut" }), {
     code: -32602,
-    message: 'Unknown prompt: "shut"',
+    message: sentence('"shut"'),
   });
   assertEquals((await call(server, "prompts/get", { name: "shut", _meta })).messages.length, 1);
 });
@@ -301,24 +299,30 @@ Deno.test("lists of prompts are paginated", async () => {
 Deno.test("an unusable prompt is refused when it is created, and the error names the prompt", () => {
   const run = () => "";
   const make: readonly [() => unknown, string][] = [
-    [() => prompt({ name: "", run }), 'prompt ""'],
+    [() => prompt({ name: "", run }), sentence('prompt ""')],
     // @ts-expect-error: run is missing
-    [() => prompt({ name: "a" }), 'prompt "a": run is not a function'],
+    [() => prompt({ name: "a" }), sentence('prompt "a"', "run")],
     [
       () => prompt({ name: "a", input: z.object({ n: z.number() }), run }),
-      'prompt "a": argument "n" is of type number',
+      sentence('prompt "a"', '"n"', "number"),
     ],
-    [() => prompt({ name: "a", input: z.object({ n: z.boolean().optional() }), run }), "of type boolean"],
-    [() => prompt({ name: "a", input: z.object({ n: z.array(z.string()) }), run }), "of type array"],
-    [() => prompt({ name: "a", input: z.object({ n: z.object({}) }), run }), "of type object"],
+    [
+      () => prompt({ name: "a", input: z.object({ n: z.boolean().optional() }), run }),
+      sentence('prompt "a"', '"n"', "boolean"),
+    ],
+    [
+      () => prompt({ name: "a", input: z.object({ n: z.array(z.string()) }), run }),
+      sentence('prompt "a"', '"n"', "array"),
+    ],
+    [() => prompt({ name: "a", input: z.object({ n: z.object({}) }), run }), sentence('prompt "a"', '"n"', "object")],
     [
       () => prompt({ name: "a", input: { type: "object", properties: { n: { type: ["integer", "null"] } } }, run }),
-      "of type integer,null, but arguments arrive as strings; use a string",
+      sentence('prompt "a"', '"n"', "integer,null"),
     ],
     [
       // @ts-expect-error: there is no such argument
       () => prompt({ name: "a", input: z.object({ b: z.string() }), complete: { c: () => [] }, run }),
-      'prompt "a": complete.c is for an argument that does not exist; use b',
+      sentence('prompt "a"', "complete.c", "b"),
     ],
   ];
   for (const [go, message] of make) assertThrows(go, TypeError, message);

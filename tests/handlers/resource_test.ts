@@ -1,4 +1,4 @@
-import { assertEquals, assertMatch, assertRejects, assertStringIncludes, assertThrows } from "@std/assert";
+import { assertEquals, assertMatch, assertRejects, assertThrows } from "@std/assert";
 import {
   createServer,
   McpError,
@@ -13,6 +13,7 @@ import { connectTest } from "../../src/testing/testing.ts";
 import { z } from "zod";
 import { ask, call, fail } from "../support/requests.ts";
 import { testLimits } from "../support/limits.ts";
+import { sentence } from "../support/messages.ts";
 
 function serve(...handlers: NonNullable<ServerOptions["handlers"]>) {
   return createServer({ name: "test", version: "1.0.0", handlers });
@@ -134,7 +135,7 @@ for (const value of [undefined, null]) {
     const server = serve(resource({ uri, name: "it", read: () => value }));
     assertEquals(await fail(server, "resources/read", { uri }), {
       code: -32602,
-      message: "Resource not found",
+      message: sentence(),
       data: { uri },
     });
   });
@@ -145,7 +146,7 @@ Deno.test("an unknown resource is not found, and a uri that is not a string is r
   const missing = "test://not here";
   const answer = await ask(server, "resources/read", { uri: missing });
   assertEquals(answer.status, 400);
-  assertEquals(answer.error, { code: -32602, message: "Resource not found", data: { uri: missing } });
+  assertEquals(answer.error, { code: -32602, message: sentence(), data: { uri: missing } });
   assertEquals((await fail(server, "resources/read", { uri: 1 })).code, -32602);
   assertEquals((await fail(server, "resources/read")).code, -32602);
 });
@@ -169,7 +170,7 @@ Deno.test("read gets a template's decoded variables, and only the list of templa
   assertEquals(cacheScope, "public");
   assertEquals((await read(server, "repo://ada/an%20engine?ref=v1")).contents[0].text, "ada|an engine|v1");
   assertEquals((await read(server, "repo://ada/engine")).contents[0].text, "ada|engine|none");
-  assertEquals((await fail(server, "resources/read", { uri: "repo://ada/..%2Fsecret" })).message, "Resource not found");
+  assertEquals((await fail(server, "resources/read", { uri: "repo://ada/..%2Fsecret" })).message, sentence());
 });
 
 Deno.test("a fixed URI is matched before a template, an earlier template before a later template, and a provider last", async () => {
@@ -195,8 +196,8 @@ Deno.test("the first handler that matches a URI decides, even if the handler ret
     resource({ uri: "a://x", name: "hidden", allow: () => false, read: () => "fixed" }),
     resource({ uri: "a://y/{z}", name: "empty", read: () => undefined }),
   );
-  assertEquals((await fail(server, "resources/read", { uri: "a://x" })).message, "Resource not found");
-  assertEquals((await fail(server, "resources/read", { uri: "a://y/1" })).message, "Resource not found");
+  assertEquals((await fail(server, "resources/read", { uri: "a://x" })).message, sentence());
+  assertEquals((await fail(server, "resources/read", { uri: "a://y/1" })).message, sentence());
   assertEquals((await read(server, "a://y")).contents[0].text, "provider");
 });
 
@@ -216,7 +217,7 @@ Deno.test("a provider reads all URIs of its scheme, but refuses path traversal",
       "note:a",
       "note+v1.0-xx:a",
     ]
-  ) assertEquals((await fail(server, "resources/read", { uri })).message, "Resource not found", uri);
+  ) assertEquals((await fail(server, "resources/read", { uri })).message, sentence(), uri);
 });
 
 Deno.test("a template lists its own resources after the fixed resources, with the template's type unless they have a type", async () => {
@@ -364,7 +365,7 @@ Deno.test("a resource that is hidden from a caller is in no list, and cannot be 
   for (const uri of ["f:shut", "t://0", "p:0"]) {
     assertEquals(await fail(server, "resources/read", { uri }), {
       code: -32602,
-      message: "Resource not found",
+      message: sentence(),
       data: { uri },
     });
     const result = await call(server, "resources/read", { uri, _meta });
@@ -431,13 +432,13 @@ Deno.test("an McpError is sent unchanged, a ToolError is sent as its text, and f
   assertEquals((await failure("error://blocks")).message, "One\nTwo");
   assertEquals(reported, []);
   const other = await failure("error://other");
-  assertEquals([other.code, other.message], [-32603, "Internal error"]);
+  assertEquals([other.code, other.message], [-32603, sentence()]);
   assertMatch(other.data.errorId, /^\w{8}$/);
   assertEquals(reported.splice(0), [secret, "resources/read", "error://other"]);
-  assertEquals((await fail(server, "resources/list")).message, "Internal error");
+  assertEquals((await fail(server, "resources/list")).message, sentence());
   assertEquals(reported.splice(0), [secret, "resources/list", "list:"]);
-  assertEquals((await failure("odd:1")).message, "Internal error");
-  assertStringIncludes(String(reported[0]), "it returned a Function; call it");
+  assertEquals((await failure("odd:1")).message, sentence());
+  assertEquals(String(reported[0]), sentence('resource "odd:1"', "Function"));
 });
 
 Deno.test("middleware runs around reads, can change their results, and gets the error for an unknown resource", async () => {
@@ -462,9 +463,9 @@ Deno.test("resources can be added and removed while the server runs", async () =
   const two = resource({ uri: "a://{id}", name: "two", complete: { id: () => ["2"] }, read: () => "two" });
   server.handlers.add(two);
   assertEquals((await read(server, "a://2")).contents[0].text, "two");
-  assertThrows(() => server.handlers.add(two), TypeError, 'resource "a://{id}"');
+  assertThrows(() => server.handlers.add(two), TypeError, sentence('resource "a://{id}"'));
   server.handlers.remove(two);
-  assertEquals((await fail(server, "resources/read", { uri: "a://2" })).message, "Resource not found");
+  assertEquals((await fail(server, "resources/read", { uri: "a://2" })).message, sentence());
   server.handlers.add(two);
   assertEquals(await listPages(server, "resources/templates/list"), [["a://{id}"]]);
 });
@@ -472,33 +473,33 @@ Deno.test("resources can be added and removed while the server runs", async () =
 Deno.test("an unusable resource is refused when it is created, and the error names the resource", () => {
   const read = () => "";
   const make: readonly [() => unknown, string][] = [
-    [() => resource({ uri: "no scheme", name: "a", read }), 'resource "no scheme"'],
-    [() => resource({ uri: "a:b c", name: "a", read }), 'resource "a:b c"'],
-    [() => resource({ uri: "a://{b*}", name: "a", read }), '"a://{b*}"'],
-    [() => resource({ uri: "a://b}", name: "a", read }), '"a://b}"'],
-    [() => resource({ uri: "{+all}", name: "a", read }), 'resource "{+all}"'],
-    [() => resourceProvider({ scheme: "Repo", name: "a", read }), 'resource "Repo:"'],
-    [() => resourceProvider({ scheme: "repo://", name: "a", read }), 'resource "repo://:"'],
-    [() => resourceProvider({ scheme: "", name: "a", read }), 'resource ":"'],
-    [() => resource({ uri: "a:b", name: "", read }), "it has no name"],
-    [() => resource({ uri: "a:b", name: "a", ttlMs: Infinity, read }), "ttlMs"],
-    [() => resource({ uri: "a:b", name: "a", ttlMs: -1, read }), "ttlMs"],
+    [() => resource({ uri: "no scheme", name: "a", read }), sentence('resource "no scheme"')],
+    [() => resource({ uri: "a:b c", name: "a", read }), sentence('resource "a:b c"')],
+    [() => resource({ uri: "a://{b*}", name: "a", read }), sentence('"a://{b*}"')],
+    [() => resource({ uri: "a://b}", name: "a", read }), sentence('"a://b}"')],
+    [() => resource({ uri: "{+all}", name: "a", read }), sentence('resource "{+all}"')],
+    [() => resourceProvider({ scheme: "Repo", name: "a", read }), sentence('resource "Repo:"')],
+    [() => resourceProvider({ scheme: "repo://", name: "a", read }), sentence('resource "repo://:"')],
+    [() => resourceProvider({ scheme: "", name: "a", read }), sentence('resource ":"')],
+    [() => resource({ uri: "a:b", name: "", read }), sentence('resource "a:b"')],
+    [() => resource({ uri: "a:b", name: "a", ttlMs: Infinity, read }), sentence("ttlMs")],
+    [() => resource({ uri: "a:b", name: "a", ttlMs: -1, read }), sentence("ttlMs")],
     // @ts-expect-error: read is missing
-    [() => resource({ uri: "a:b", name: "a" }), "read is not a function"],
+    [() => resource({ uri: "a:b", name: "a" }), sentence('resource "a:b"', "read")],
     // @ts-expect-error: neither uri nor scheme
-    [() => resource({ name: "a", read }), "uri is not a valid URI"],
+    [() => resource({ name: "a", read }), sentence("uri")],
     [
       // @ts-expect-error: the template has no such variable
       () => resource({ uri: "a://{b}", name: "a", complete: { c: () => [] }, read }),
-      'resource "a://{b}": complete.c is for an argument that does not exist; use b',
+      sentence('resource "a://{b}"', "complete.c", "b"),
     ],
     [
       // @ts-expect-error: not a function
       () => resource({ uri: "a://{b}", name: "a", complete: { b: ["x"] }, read }),
-      'resource "a://{b}": complete.b is not a function',
+      sentence('resource "a://{b}"', "complete.b"),
     ],
   ];
-  for (const [run, text] of make) assertThrows(run, TypeError, text);
+  for (const [run, message] of make) assertThrows(run, TypeError, message);
 });
 
 Deno.test("a test can read a resource without a server, with the input that the kind of resource requires", () => {
@@ -565,7 +566,7 @@ Deno.test("a template converts and validates its variables, and a URI that the s
   assertEquals(await read(note.uri({ id: "7", all: "yes" })), "8 true");
   assertEquals(await read("raw://7"), "8");
   for (const uri of ["note://x", "note://7?all=perhaps", "raw://x", "raw://7.5"]) {
-    await assertRejects(() => client.readResource(uri), Error, "Resource not found");
+    await assertRejects(() => client.readResource(uri), Error, sentence());
   }
 });
 
@@ -574,6 +575,6 @@ Deno.test("`params` of a resource require a URI template", () => {
   assertThrows(
     () => resource({ uri: "note://1", name: "note", params, read: () => "" }),
     TypeError,
-    "unknown option params; write a uri",
+    sentence("params", "uri"),
   );
 });

@@ -6,6 +6,7 @@ import { readArgs } from "../../../src/cli/args.ts";
 import { toFlags } from "../../../src/cli/command.ts";
 import { load } from "../../../src/cli/load.ts";
 import { system, toOutcome, withFolder, withServer } from "../folder.ts";
+import { sentence } from "../../support/messages.ts";
 
 /**
  * Checks a command line, in which words can be quoted. `X` is a text, `N` a number, `L` a list of numbers and `E` a
@@ -490,37 +491,20 @@ const withTool = (tool: object, properties: Record<string, unknown> = { a: text 
   },
 });
 
-/** Commands that break a rule, with the position and the message of the error. */
+/** Commands that break a rule, with the position of the error and the names in its message. */
 const rejected: readonly {
   readonly run: readonly string[];
   readonly stdin?: string;
   readonly properties?: Record<string, unknown>;
   readonly key: string;
-  readonly state: string;
+  readonly names: readonly string[];
 }[] = [
-  {
-    run: ["git", "-c", "{{a}}", "status"],
-    key: "run[2]",
-    state:
-      'the text a follows the option -c and may become the value of the option; put "--" directly before the argument, limit a with enum',
-  },
-  {
-    run: ["my-tool", "--name={{a}}"],
-    key: "run[1]",
-    state: "the argument a is only part of this word; make the argument a separate word",
-  },
-  {
-    run: ["python3", "{{a}}"],
-    key: "run[1]",
-    state: "python may read this word as code, so a call could run anything; put the argument after a script file",
-  },
-  {
-    run: ["sqlite3", "notes.db", "{{a}}"],
-    key: "run[2]",
-    state: "sqlite may read this word as code, so a call could run anything; call a script file instead",
-  },
-  { run: ["sh"], stdin: "echo {{a}}", key: "stdin", state: "sh reads its standard input as code" },
-  { run: ["x"], key: "env[0]", state: "a call must not choose environment variables; set a fixed value" },
+  { run: ["git", "-c", "{{a}}", "status"], key: "run[2]", names: ["-c", '"--"', "enum"] },
+  { run: ["my-tool", "--name={{a}}"], key: "run[1]", names: [" a "] },
+  { run: ["python3", "{{a}}"], key: "run[1]", names: ["python"] },
+  { run: ["sqlite3", "notes.db", "{{a}}"], key: "run[2]", names: ["sqlite"] },
+  { run: ["sh"], stdin: "echo {{a}}", key: "stdin", names: ["sh "] },
+  { run: ["x"], key: "env[0]", names: [] },
   // These schemas allow any text, so the text could become an option.
   ...[
     {},
@@ -532,17 +516,17 @@ const rejected: readonly {
     { type: "object" },
     { $ref: "#", enum: ["a"] },
     { type: "string", pattern: "^a$" },
-  ].map((a) => ({ run: ["x", "-n", "{{a}}"], properties: { a }, key: "run[2]", state: "the text a follows" })),
+  ].map((a) => ({ run: ["x", "-n", "{{a}}"], properties: { a }, key: "run[2]", names: [" a ", "-n"] })),
 ];
 
-for (const { run, stdin, properties, key, state } of rejected) {
+for (const { run, stdin, properties, key, names } of rejected) {
   const name = JSON.stringify(stdin ?? run) + JSON.stringify(properties?.a ?? text);
   Deno.test(`a command is rejected with its position and a remedy, unless the command is marked unsafe: ${name}`, async () => {
     const env = key.startsWith("env") ? ["A={{a}}"] : undefined;
     await withFolder(withTool({ run, stdin, env }, properties), async (folder) => {
       const error = await assertRejects(() => load(`${folder}/mcp.jsonc`), Error);
-      assertStringIncludes(error.message, `tools.it.${key}: ${state}`);
-      if (!env) assertStringIncludes(error.message, 'set "unsafe": true if no value of the argument can do harm');
+      const remedy = env ? [] : ['"unsafe": true'];
+      assertStringIncludes(error.message, sentence(`tools.it.${key}: `, ...names, ...remedy));
     });
     if (env) return;
     await withFolder(withTool({ run, stdin, unsafe: true }, properties), async (folder) => {
@@ -556,7 +540,7 @@ Deno.test("an argument whose schema has members beside a `$ref` counts as a text
   const input = { $ref: "#/$defs/any", $defs: { any: {} }, properties: { a: { type: "integer" } }, required: ["a"] };
   await withFolder(withTool({ run: ["git", "-c", "{{a}}"], input }), async (folder) => {
     const error = await assertRejects(() => load(`${folder}/mcp.jsonc`), Error);
-    assertStringIncludes(error.message, "tools.it.run[2]: the text a follows the option -c");
+    assertStringIncludes(error.message, sentence("tools.it.run[2]: ", " a ", "-c"));
   });
 });
 
@@ -585,7 +569,7 @@ Deno.test("a text can begin with a dash only directly after --, and not after a 
   await withServer(withTool({ run: ["printf", "[%s]", "--", "tar", "{{a}}"] }), async (client) => {
     const { text, isError } = toOutcome(await client.callTool("it", { a: "--checkpoint-action=exec=sh" }));
     assert(isError);
-    assertStringIncludes(text, 'a begins with "-", so the program would read the argument as an option');
+    assertStringIncludes(text, sentence("printf", "a ", '"-"'));
   });
   // An option can take the two dashes as its value. For example, `tar -I -- …` runs a program named "--", and
   // interprets the following words as options.
@@ -593,7 +577,7 @@ Deno.test("a text can begin with a dash only directly after --, and not after a 
     await withServer(withTool({ run: ["printf", "[%s]", option, "--", "{{a}}"] }), async (client) => {
       const { text, isError } = toOutcome(await client.callTool("it", { a: "--checkpoint-action=exec=sh" }));
       assert(isError);
-      assertStringIncludes(text, 'a begins with "-", so the program would read the argument as an option');
+      assertStringIncludes(text, sentence("printf", "a ", '"-"'));
       assertEquals(toOutcome(await client.callTool("it", { a: "x" })).text, `[${option}][--][x]`);
     });
   }
@@ -617,8 +601,8 @@ Deno.test("a program is recognized by the target of its symbolic link", async ()
   await withFolder({ "mcp.jsonc": withTool({ run: ["./tool", "{{a}}"] })["mcp.jsonc"] }, async (folder) => {
     await system("ln", "-s", "/bin/sh", `${folder}/tool`);
     const error = await assertRejects(() => load(`${folder}/mcp.jsonc`), Error);
-    assertStringIncludes(error.message, "tools.it.run[1]: ");
-    assertStringIncludes(error.message, "may read this word as code");
+    const [shell = ""] = (await system("realpath", "/bin/sh")).split("/").slice(-1);
+    assertStringIncludes(error.message.replace(` ${shell} `, " sh "), sentence("tools.it.run[1]: ", " sh "));
   });
 });
 
@@ -627,11 +611,11 @@ Deno.test("check reports a command that breaks a rule", async () => {
     await check.run(await readArgs([`${folder}/mcp.jsonc`], toFlags(check.options)));
   await withFolder(withTool({ run: ["tar", "-I", "{{a}}"] }), async (folder) => {
     const error = await assertRejects(() => checkFile(folder), Error);
-    assertStringIncludes(error.message, "tools.it.run[2]: the text a follows the option -I");
+    assertStringIncludes(error.message, sentence("tools.it.run[2]: ", " a ", "-I"));
   });
   const { log } = console;
   let printed = "";
-  console.log = (line: unknown) => void (printed += line);
+  console.log = (line: unknown) => void (printed += `${line}\n`);
   try {
     await withFolder(
       withTool({ run: ["git", "log", "-n", "{{a}}"] }, { a: { type: "integer", description: "The number" } }),
@@ -640,5 +624,5 @@ Deno.test("check reports a command that breaks a rule", async () => {
   } finally {
     console.log = log;
   }
-  assertStringIncludes(printed, "No problems.");
+  assertEquals(printed.trimEnd().split("\n").at(-1), sentence());
 });

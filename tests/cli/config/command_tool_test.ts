@@ -3,6 +3,7 @@ import { assert, assertEquals, assertMatch, assertRejects, assertStringIncludes 
 import { load } from "../../../src/cli/load.ts";
 import { system, toOutcome, withFolder, withServer } from "../folder.ts";
 import { until } from "../../support/behaviour.ts";
+import { sentence } from "../../support/messages.ts";
 
 /** Returns a config file with one tool, `it`. */
 function withTool(tool: Record<string, unknown>, properties: Record<string, unknown> = {}) {
@@ -49,7 +50,7 @@ Deno.test("an argument cannot become an option unless -- ends the options", asyn
     for (const a of ["-x", "--output=/etc/passwd", "-"]) {
       const { text, isError } = toOutcome(await client.callTool("it", { a }));
       assert(isError);
-      assertEquals(text, 'Cannot run printf: a begins with "-", so the program would read the argument as an option');
+      assertEquals(text, sentence("printf", "a ", '"-"'));
     }
     assertEquals(toOutcome(await client.callTool("it", { a: "a-b" })).text, "[a-b]");
   });
@@ -96,9 +97,9 @@ Deno.test("optional words are omitted with their argument, defaults apply, and n
 Deno.test("unknown arguments and NUL characters are rejected", async () => {
   const input = { properties: { a: text }, required: ["a"] };
   await withServer(withTool({ run: [...print, "{{a}}"], input }), async (client) => {
-    assertMatch(toOutcome(await client.callTool("it", { a: "x", b: 1 })).text, /^Cannot call it: b: not allowed/);
-    assertMatch(toOutcome(await client.callTool("it", {})).text, /^Cannot call it: a: required/);
-    assertMatch(toOutcome(await client.callTool("it", { a: "x\0y" })).text, /contains a NUL character/);
+    assertEquals(toOutcome(await client.callTool("it", { a: "x", b: 1 })).text, sentence("it", "b:"));
+    assertEquals(toOutcome(await client.callTool("it", {})).text, sentence("it", "a:"));
+    assertEquals(toOutcome(await client.callTool("it", { a: "x\0y" })).text, sentence("NUL"));
   });
 });
 
@@ -158,7 +159,7 @@ Deno.test("an unlisted exit code is a failure that contains the whole output", a
   const sh = (code: string) => ["sh", "-c", code];
   await withServer(withTool({ run: sh("echo out; echo err >&2; exit 3") }), async (client) => {
     assertEquals(toOutcome(await client.callTool("it")), {
-      text: "out\nerr\nsh exited with code 3.",
+      text: `out\nerr\n${sentence("sh", 3)}`,
       isError: true,
     });
   });
@@ -175,12 +176,12 @@ Deno.test("a missing program and a file that is not executable are reported", as
   await withServer(withTool({ run: ["no-such-program-here"] }), async (client) => {
     const { text, isError } = toOutcome(await client.callTool("it"));
     assert(isError);
-    assertMatch(text, /^Cannot run no-such-program-here: /);
+    assertEquals(text, sentence("no-such-program-here: "));
   });
-  await withServer({ ...withTool({ run: ["./data"] }), data: "x" }, async (client) => {
+  await withServer({ ...withTool({ run: ["./data"] }), data: "x" }, async (client, folder) => {
     const { text, isError } = toOutcome(await client.callTool("it"));
     assert(isError);
-    assertMatch(text, /^Cannot run \/.*\/data: /);
+    assertEquals(text, sentence(`${folder}/data: `));
   });
 });
 
@@ -190,7 +191,7 @@ Deno.test("a command line that is too long for the system is reported", async ()
     async (client) => {
       const { text, isError } = toOutcome(await client.callTool("it", { a: "x".repeat(3_000_000) }));
       assert(isError);
-      assertMatch(text, /^Cannot run printf: /);
+      assertEquals(text, sentence("printf: "));
     },
   );
 });
@@ -199,14 +200,14 @@ Deno.test("a program that runs too long or prints too much is killed, even if it
   const ignoring = ["sh", "-c", "trap '' TERM; echo begun; while :; do sleep 0.05; done"];
   await withServer(withTool({ run: ignoring, timeoutMs: 300 }), async (client) => {
     assertEquals(toOutcome(await client.callTool("it")), {
-      text: "begun\nThe program was killed after 300 ms (timeoutMs).",
+      text: `begun\n${sentence("300 ms", "timeoutMs")}`,
       isError: true,
     });
   });
   await withServer(withTool({ run: ["yes"], maxBytes: 1000 }), async (client) => {
     const { text, isError } = toOutcome(await client.callTool("it"));
     assert(isError);
-    assertEquals(text, "y\n".repeat(500) + "The program was killed after 1000 bytes of output (maxBytes).");
+    assertEquals(text, "y\n".repeat(500) + sentence(1000, "maxBytes"));
   });
   // A child process of the program keeps the output open.
   await withServer(withTool({ run: ["sh", "-c", "echo done; sleep 30 &"] }), async (client) => {
@@ -235,7 +236,7 @@ Deno.test("a JSON result becomes structured content, and is validated against `o
   });
   await withServer(json("oops"), async (client) => {
     assertEquals(toOutcome(await client.callTool("it")), {
-      text: "oops\nThe output of printf is not JSON.",
+      text: `oops\n${sentence("printf")}`,
       isError: true,
     });
   });
@@ -246,65 +247,64 @@ for (
     {
       title: "an argument as the program",
       tool: { run: ["{{a}}"] },
-      message: "tools.it.run[0]: a call must not choose the program",
+      message: sentence("tools.it.run[0]: "),
     },
     {
       title: "an unknown argument",
       tool: { run: ["x", "{{b}}"] },
-      message: "tools.it.run[1]: {{b}} is not a property of input; use one of a",
+      message: sentence("tools.it.run[1]: ", "{{b}}"),
     },
     {
       title: "an optional argument in a required word",
       tool: { run: ["x", "{{o}}"], input: { properties: { o: text } } },
-      message: "tools.it.run[1]: {{o}} is optional; add o to required",
+      message: sentence("tools.it.run[1]: ", "{{o}}", "required"),
     },
     {
       title: "an unknown condition",
       tool: { run: ["x", { if: "b", words: ["y"] }] },
-      message: "tools.it.run[1].if: b is not a property of input",
+      message: sentence("tools.it.run[1].if: ", "b "),
     },
     {
       title: "a malformed argument",
       tool: { run: ["x", "{{a b}}"] },
-      message: "tools.it.run[1]: {{ begins an argument",
+      message: sentence("tools.it.run[1]: ", "{{ "),
     },
     {
       title: "a variable that is not set",
       tool: { run: ["x", "${MCP_NOT_SET}"] },
-      message:
-        "tools.it.run[1]: the environment variable MCP_NOT_SET is not set; set it, or use a default with ${MCP_NOT_SET:-default}",
+      message: sentence("tools.it.run[1]: ", "MCP_NOT_SET", "${MCP_NOT_SET:-default}"),
     },
     {
       title: "a variable that is not set",
       tool: { run: ["x"], env: ["A=${MCP_NOT_SET}"] },
-      message: "tools.it.env[0]: the environment variable MCP_NOT_SET is not set",
+      message: sentence("tools.it.env[0]: ", "MCP_NOT_SET"),
     },
     {
       title: "a variable that is not set",
       tool: { run: ["x"], stdin: "${MCP_NOT_SET}" },
-      message: "tools.it.stdin: the environment variable MCP_NOT_SET is not set",
+      message: sentence("tools.it.stdin: ", "MCP_NOT_SET"),
     },
-    { title: "a cwd out of the folder", tool: { run: ["x"], cwd: "../.." }, message: "tools.it.cwd: it leads out of " },
-    { title: "a program out of the folder", tool: { run: ["../x"] }, message: "tools.it.run[0]: it leads out of " },
+    { title: "a cwd out of the folder", tool: { run: ["x"], cwd: "../.." }, message: sentence("tools.it.cwd: ") },
+    { title: "a program out of the folder", tool: { run: ["../x"] }, message: sentence("tools.it.run[0]: ") },
     {
       title: "a missing cwd",
       tool: { run: ["x"], cwd: "gone" },
-      message: "tools.it.cwd: there is no folder ",
+      message: sentence("tools.it.cwd: ", "/gone"),
     },
     {
       title: "output without JSON",
       tool: { run: ["x"], output: { type: "object" } },
-      message: 'tools.it.output: an output schema requires JSON output; add "format": "json"',
+      message: sentence("tools.it.output: ", '"format": "json"'),
     },
     {
       title: "an invalid schema",
       tool: { run: ["x"], input: { type: "text" } },
-      message: "tools.it: Cannot use the input schema",
+      message: sentence("tools.it: ", '"object"'),
     },
     {
       title: "a schema that refers to a file",
       tool: { run: ["x"], input: { properties: { a: { $ref: "file:///etc/passwd" } } } },
-      message: "tools.it: Cannot use the input schema",
+      message: sentence("tools.it: ", "file:///etc/passwd"),
     },
   ]
 ) {
@@ -312,7 +312,7 @@ for (
     const input = { properties: { a: text }, required: ["a"] };
     await withFolder(withTool({ input, ...tool }), async (folder) => {
       const error = await assertRejects(() => load(`${folder}/mcp.jsonc`), Error);
-      assertMatch(error.message, /^Cannot use .*\/mcp\.jsonc:1:\d+: /);
+      assertMatch(error.message, /\/mcp\.jsonc:1:\d+: /);
       assertStringIncludes(error.message, message);
     });
   });

@@ -1,11 +1,12 @@
 // Config files: parsing, defaults, and errors.
-import { assert, assertEquals, assertMatch, assertRejects, assertStringIncludes } from "@std/assert";
+import { assert, assertEquals, assertRejects, assertStringIncludes } from "@std/assert";
 import { platform } from "../../../src/cli/platform.ts";
 import { load } from "../../../src/cli/load.ts";
 import { findOffset, formatKeyPath, readJsonc } from "../../../src/cli/config/jsonc.ts";
 import { connectTest } from "../../../src/testing/testing.ts";
 import { schemaFile, schemaText } from "../../release/schema.ts";
 import { type Files, system, toOutcome, withFolder, withServer, writeFiles } from "../folder.ts";
+import { sentence } from "../../support/messages.ts";
 
 /** Returns the error message for a folder's config file, without the path of the folder. */
 async function findError(files: Files, prepare?: (folder: string) => Promise<unknown>): Promise<string> {
@@ -107,208 +108,177 @@ Deno.test("a module can add handlers", async () => {
 
 for (
   const { title, file, message } of [
-    { title: "no content", file: "", message: "Cannot read /mcp.jsonc:1:1: the file ends unexpectedly" },
-    { title: "no end", file: '{\n  "a": [1', message: "Cannot read /mcp.jsonc:2:10: the file ends unexpectedly" },
-    {
-      title: "no comma",
-      file: '{\n  "a": 1\n  "b": 2\n}',
-      message: 'Cannot read /mcp.jsonc:3:3: unexpected "b"; look for',
-    },
-    {
-      title: "a name without quotes",
-      file: "{ name: 1 }",
-      message: "Cannot read /mcp.jsonc:1:3: unexpected name; look for",
-    },
-    { title: "an unclosed string", file: '{ "a": "b\n}', message: "Cannot read /mcp.jsonc:1:8: unexpected " },
-    {
-      title: "a repeated key",
-      file: '{\n "name": "a",\n "name": "b" }',
-      message: "Cannot read /mcp.jsonc:3:2: this key is repeated",
-    },
-    { title: "a list", file: "[]", message: "Cannot use /mcp.jsonc:1:1: expected object, received array" },
-    { title: "too much nesting", file: "[".repeat(100_000), message: "Cannot read /mcp.jsonc" },
+    { title: "no content", file: "", message: sentence("/mcp.jsonc:1:1: ") },
+    { title: "no end", file: '{\n  "a": [1', message: sentence("/mcp.jsonc:2:10: ") },
+    { title: "no comma", file: '{\n  "a": 1\n  "b": 2\n}', message: sentence("/mcp.jsonc:3:3: ", '"b"') },
+    { title: "a name without quotes", file: "{ name: 1 }", message: sentence("/mcp.jsonc:1:3: ", "name") },
+    { title: "an unclosed string", file: '{ "a": "b\n}', message: sentence("/mcp.jsonc:1:8: ") },
+    { title: "a repeated key", file: '{\n "name": "a",\n "name": "b" }', message: sentence("/mcp.jsonc:3:2: ") },
+    { title: "a list", file: "[]", message: sentence("/mcp.jsonc:1:1: ", "object", "array") },
+    { title: "too much nesting", file: "[".repeat(100_000), message: sentence("/mcp.jsonc") },
     {
       title: "an unknown key",
       file: '{\n  "nmae": "x"\n}',
-      message: "Cannot use /mcp.jsonc:2:3: nmae: unknown key; did you mean name?",
+      message: sentence("/mcp.jsonc:2:3: nmae: ", "name?"),
     },
     {
       title: "an unknown key unlike any known key",
       file: { permissions: [] },
-      message:
-        "Cannot use /mcp.jsonc:1:2: permissions: unknown key; the known keys are $schema, description, include, tools",
+      message: sentence("/mcp.jsonc:1:2: permissions: ", "$schema, description, include, tools"),
     },
     {
       title: "the key __proto__",
       file: '{ "tools": { "__proto__": {} } }',
-      message: "Cannot use /mcp.jsonc:1:14: __proto__ is a reserved name; choose another",
+      message: sentence("/mcp.jsonc:1:14: ", "__proto__"),
     },
     {
       title: "an unknown key of a tool",
       file: { tools: { a: { ...tool, timeout: 5 } } },
-      message: "tools.a.timeout: unknown key; did you mean timeoutMs?",
+      message: sentence("tools.a.timeout: ", "timeoutMs"),
     },
     {
       title: "a wrong type",
       file: '{ "tools": {\n  "a": { "description": "x", "run": ["x"],\n    "timeoutMs": "5" } } }',
-      message:
-        "Cannot use /mcp.jsonc:3:5: tools.a.timeoutMs: expected number, received string (The time in milliseconds after which",
+      message: sentence("/mcp.jsonc:3:5: tools.a.timeoutMs: ", "number", "string"),
     },
-    {
-      title: "a missing key",
-      file: { tools: { a: { run: ["x"] } } },
-      message:
-        "tools.a.description: it is missing (What the tool does; the model reads this to decide when to call it)",
-    },
+    { title: "a missing key", file: { tools: { a: { run: ["x"] } } }, message: sentence("tools.a.description: ") },
     {
       title: "a tool without run or fetch",
       file: { tools: { a: { description: "x" } } },
-      message: "Cannot use /mcp.jsonc:1:11: tools.a: one of the keys run, fetch is required",
+      message: sentence("/mcp.jsonc:1:11: tools.a: ", "run, fetch"),
     },
     {
       title: "a tool with a misspelled run",
       file: { tools: { a: { description: "x", runs: [] } } },
-      message: "tools.a: one of the keys run, fetch is required; did you mean run instead of runs?",
+      message: sentence("tools.a: ", "run, fetch", "runs"),
     },
     {
       title: "a tool with run and fetch",
       file: { tools: { a: { ...tool, fetch: { url: "https://a.b" } } } },
-      message: "tools.a.fetch: it cannot be combined with run; remove one of the two",
+      message: sentence("tools.a.fetch: ", "run"),
     },
-    {
-      title: "an invalid name",
-      file: { tools: { "a b": tool } },
-      message: 'tools["a b"]: it is not a valid name; use 1 to 128 letters',
-    },
+    { title: "an invalid name", file: { tools: { "a b": tool } }, message: sentence('tools["a b"]: ', 128) },
     {
       title: "a command in one string",
       file: { tools: { a: { ...tool, run: "ls -l" } } },
-      message: "tools.a.run: expected array, received string (The program and its",
+      message: sentence("tools.a.run: ", "array", "string"),
     },
-    { title: "an empty command", file: { tools: { a: { ...tool, run: [] } } }, message: "tools.a.run: " },
+    { title: "an empty command", file: { tools: { a: { ...tool, run: [] } } }, message: sentence("tools.a.run: ") },
     {
       title: "optional words without if",
       file: { tools: { a: { ...tool, run: ["x", { words: ["y"] }] } } },
-      message: "tools.a.run[1].if: it is missing",
+      message: sentence("tools.a.run[1].if: "),
     },
     {
       title: "an unknown method",
       file: { tools: { a: { description: "x", fetch: { url: "http://a", method: "get" } } } },
-      message: "tools.a.fetch.method: expected one of",
+      message: sentence("tools.a.fetch.method: ", "GET"),
     },
     {
       title: "an unknown kind of resource",
       file: { resources: [{ path: "x" }] },
-      message: "resources[0]: one of the keys file, glob, folder, url is required",
+      message: sentence("resources[0]: ", "file, glob, folder, url"),
     },
     {
       title: "an unknown limit",
       file: { limits: { calls: { runing: 1 } } },
-      message: "limits.calls.runing: unknown key; did you mean running?",
+      message: sentence("limits.calls.runing: ", "running"),
     },
     {
       title: "a limit of 0",
       file: { limits: { calls: { running: 0 } } },
-      message: "limits.calls.running: expected number to be >0",
+      message: sentence("limits.calls.running: ", ">0"),
     },
-    { title: "a short secret", file: { secret: "short" }, message: "secret" },
+    { title: "a short secret", file: { secret: "short" }, message: sentence("secret") },
     {
       title: "a secret whose variable is not set",
       file: { secret: "${MCP_NOT_SET}" },
-      message: "secret: the environment variable MCP_NOT_SET is not set",
+      message: sentence("secret: ", "MCP_NOT_SET"),
     },
     {
       title: "missing instructions",
       file: { instructions: { file: "gone.md" } },
-      message: "instructions.file: there is no file /gone.md",
+      message: sentence("instructions.file: ", "/gone.md"),
     },
     {
       title: "a missing file",
       file: { resources: [{ file: "gone.md" }] },
-      message: "resources[0].file: there is no file /gone.md; check the path",
+      message: sentence("resources[0].file: ", "/gone.md"),
     },
     {
       title: "a missing folder",
       file: { resources: [{ folder: "gone" }] },
-      message: "resources[0].folder: there is no folder /gone",
+      message: sentence("resources[0].folder: ", "/gone"),
     },
     {
       title: "a file as a folder",
       file: { resources: [{ folder: "mcp.jsonc" }] },
-      message: "resources[0].folder: /mcp.jsonc is not a folder",
+      message: sentence("resources[0].folder: /mcp.jsonc "),
     },
     {
       title: "a folder as a file",
       file: { resources: [{ file: "." }] },
-      message: "resources[0].file:  is not a regular file",
+      message: sentence("resources[0].file: "),
     },
     {
       title: "a pattern in a missing folder",
       file: { resources: [{ glob: "gone/*.md" }] },
-      message: "resources[0].glob: there is no folder /gone",
+      message: sentence("resources[0].glob: ", "/gone"),
     },
     {
       title: "unclosed braces",
       file: { resources: [{ glob: "*.{md" }] },
-      message: "resources[0]: the braces of *.{md are nested or unbalanced",
+      message: sentence("resources[0]: ", "*.{md"),
     },
     {
       title: "too many braces",
       file: { resources: [{ glob: "{a,b}".repeat(20) }] },
-      message: "expand to more than 100 patterns",
+      message: sentence("resources[0]: ", 100),
     },
-    {
-      title: "a missing prompt",
-      file: { prompts: ["gone.md"] },
-      message: "prompts[0]: there is no file /gone.md",
-    },
+    { title: "a missing prompt", file: { prompts: ["gone.md"] }, message: sentence("prompts[0]: ", "/gone.md") },
     {
       title: "a pattern that matches no prompt",
       file: { prompts: ["*.md"] },
-      message: "prompts[0]: no file matches *.md in ",
+      message: sentence("prompts[0]: ", "*.md"),
     },
-    {
-      title: "a missing module",
-      file: { modules: ["gone.ts"] },
-      message: "modules[0]: there is no file /gone.ts",
-    },
+    { title: "a missing module", file: { modules: ["gone.ts"] }, message: sentence("modules[0]: ", "/gone.ts") },
     {
       title: "a path out of the folder",
       file: { resources: [{ file: "../x" }] },
-      message: "resources[0].file: it leads out of ; if that is intended, write the absolute path: ",
+      message: sentence("resources[0].file: "),
     },
     {
       title: "a path out of the folder",
       file: { resources: [{ folder: "a/../../x" }] },
-      message: "resources[0].folder: it leads out of ",
+      message: sentence("resources[0].folder: "),
     },
     {
       title: "a path out of the folder",
       file: { resources: [{ glob: "../*" }] },
-      message: "resources[0].glob: it leads out of ",
+      message: sentence("resources[0].glob: "),
     },
-    { title: "a path out of the folder", file: { prompts: ["../x.md"] }, message: "prompts[0]: it leads out of " },
-    { title: "a path out of the folder", file: { modules: ["../x.ts"] }, message: "modules[0]: it leads out of " },
-    { title: "a path out of the folder", file: { include: ["../x.jsonc"] }, message: "include[0]: it leads out of " },
+    { title: "a path out of the folder", file: { prompts: ["../x.md"] }, message: sentence("prompts[0]: ") },
+    { title: "a path out of the folder", file: { modules: ["../x.ts"] }, message: sentence("modules[0]: ") },
+    { title: "a path out of the folder", file: { include: ["../x.jsonc"] }, message: sentence("include[0]: ") },
     {
       title: "a path out of the folder",
       file: { instructions: { file: "../x" } },
-      message: "instructions.file: it leads out of ",
+      message: sentence("instructions.file: "),
     },
     {
       title: "a path in the home folder",
       file: { resources: [{ file: "~/x" }] },
-      message: "resources[0].file: ~ is not expanded; write the absolute path",
+      message: sentence("resources[0].file: ~ "),
     },
     {
       title: "a NUL character in a path",
       file: { resources: [{ file: "a\0b" }] },
-      message: "resources[0].file: it contains a NUL character",
+      message: sentence("resources[0].file: ", "NUL"),
     },
     {
       title: "a repeated URI",
       file: { resources: [{ file: "mcp.jsonc" }, { file: "mcp.jsonc" }] },
-      message: 'resource "file:///mcp.jsonc": it is already registered; choose another name or URI',
+      message: sentence('"file:///mcp.jsonc"'),
     },
   ]
 ) {
@@ -319,61 +289,56 @@ for (
 
 Deno.test("all errors are listed, one per line", async () => {
   const file = { nam: "x", version: 1, tools: { a: { ...tool, cdw: "x" } } };
-  assertEquals(
-    (await findError({ "mcp.jsonc": file })).split("\n").map((line) => line.trim().replace(/\(.*\)$/, "").trim()),
-    [
-      "Cannot use /mcp.jsonc:",
-      "/mcp.jsonc:1:2: nam: unknown key; did you mean name?",
-      "/mcp.jsonc:1:12: version: expected string, received number",
-      "/mcp.jsonc:1:77: tools.a.cdw: unknown key; did you mean cwd?",
-    ],
-  );
+  assertEquals((await findError({ "mcp.jsonc": file })).split("\n").map((line) => line.trim()), [
+    sentence("/mcp.jsonc:"),
+    sentence("/mcp.jsonc:1:2: nam: ", "name?"),
+    sentence("/mcp.jsonc:1:12: version: ", "string", "number"),
+    sentence("/mcp.jsonc:1:77: tools.a.cdw: ", "cwd"),
+  ]);
 });
 
 Deno.test("files that include each other in a cycle are rejected", async () => {
   assertStringIncludes(
     await findError({ "mcp.jsonc": { include: ["mcp.jsonc"] } }),
-    "Cannot use /mcp.jsonc:1:13: include[0]: mcp.jsonc includes this file, directly or indirectly; remove mcp.jsonc from include",
+    sentence("/mcp.jsonc:1:13: include[0]: mcp.jsonc "),
   );
   const ring = {
     "mcp.jsonc": { include: ["a.jsonc"] },
     "a.jsonc": { include: ["b.jsonc"] },
     "b.jsonc": { include: ["a.jsonc"] },
   };
-  assertStringIncludes(await findError(ring), "Cannot use /b.jsonc:1:13: include[0]: a.jsonc includes this file");
+  assertStringIncludes(await findError(ring), sentence("/b.jsonc:1:13: include[0]: a.jsonc "));
   const linked = { "mcp.jsonc": { include: ["link.jsonc"] } };
   assertStringIncludes(
     await findError(linked, (folder) => system("ln", "-s", "mcp.jsonc", `${folder}/link.jsonc`)),
-    "link.jsonc includes this file",
+    sentence("include[0]: link.jsonc "),
   );
 });
 
 Deno.test("an included file cannot set server options or repeat a tool's name", async () => {
   assertStringIncludes(
     await findError({ "mcp.jsonc": { include: ["a.jsonc"] }, "a.jsonc": { name: "x" } }),
-    "Cannot use /a.jsonc:1:2: name: unknown key; the known keys are $schema, description, include",
+    sentence("/a.jsonc:1:2: name: ", "$schema, description, include"),
   );
   assertStringIncludes(
     await findError({ "mcp.jsonc": { include: ["a.jsonc"], tools: { a: tool } }, "a.jsonc": { tools: { a: tool } } }),
-    "Cannot use /a.jsonc:1:11: tools.a: /mcp.jsonc also has a tool a; rename one of the two tools",
+    sentence("/a.jsonc:1:11: tools.a: /mcp.jsonc "),
   );
 });
 
 Deno.test("a module that cannot be loaded or exports no handlers is rejected with its position", async () => {
   assertStringIncludes(
     await findError({ "mcp.jsonc": { modules: ["a.ts"] }, "a.ts": "export default 1;" }),
-    "modules[0]: the default export is neither a handler (tool, resource or prompt) nor an array of handlers",
+    sentence("modules[0]: "),
   );
-  assertMatch(
-    await findError({ "mcp.jsonc": { modules: ["a.ts"] }, "a.ts": 'throw new Error("boom");' }),
-    /^Cannot load a\.ts: it threw an error while loading:\n[^]*boom/,
-  );
+  const thrown = await findError({ "mcp.jsonc": { modules: ["a.ts"] }, "a.ts": 'throw new Error("boom");' });
+  assertStringIncludes(thrown, sentence("a.ts:"));
+  assertStringIncludes(thrown, "boom");
 });
 
 Deno.test("symbolic links that lead out of the folder are not followed", async () => {
   await withFolder({ "secret.md": "Secret", "secrets/a.md": "Secret" }, async (outside) => {
     const link = (to: string) => (folder: string) => system("ln", "-s", `${outside}/${to}`, `${folder}/link`);
-    const state = "/link is a symbolic link that leads out of ; write the absolute path of the link's target";
     for (
       const [file, to] of [
         [{ resources: [{ file: "link" }] }, "secret.md"],
@@ -384,7 +349,7 @@ Deno.test("symbolic links that lead out of the folder are not followed", async (
         [{ resources: [{ folder: "link" }] }, "secrets"],
         [{ resources: [{ glob: "link/*.md" }] }, "secrets"],
       ] as const
-    ) assertStringIncludes(await findError({ "mcp.jsonc": file }, link(to)), state, JSON.stringify(file));
+    ) assertStringIncludes(await findError({ "mcp.jsonc": file }, link(to)), sentence("/link "), JSON.stringify(file));
     // An absolute path in the config file can lead out of the folder.
     await withServer({ "mcp.jsonc": { resources: [{ file: `${outside}/secret.md` }] } }, async (client) => {
       assertEquals((await client.readResource("file:///secret.md")).contents[0].text, "Secret");
@@ -396,21 +361,12 @@ Deno.test("a config file that is huge, binary or missing, or that is a folder or
   await withFolder({ "big/mcp.jsonc": " ".repeat(1024 * 1024 + 1), "folder.jsonc/x": "" }, async (folder) => {
     const findMessage = async (name: string) =>
       (await assertRejects(() => load(`${folder}/${name}`), Error)).message.replaceAll(folder, "");
-    assertEquals(
-      await findMessage("big/mcp.jsonc"),
-      "Cannot use /big/mcp.jsonc: it has more than 1048576 bytes; split the file with include",
-    );
-    assertEquals(
-      await findMessage("gone.jsonc"),
-      "Cannot use /gone.jsonc: there is no file /gone.jsonc; check the path",
-    );
+    assertEquals(await findMessage("big/mcp.jsonc"), sentence("/big/mcp.jsonc", 1_048_576));
+    assertEquals(await findMessage("gone.jsonc"), sentence("/gone.jsonc"));
     await system("mkfifo", `${folder}/pipe.jsonc`);
-    assertMatch(await findMessage("pipe.jsonc"), /there is no file/);
+    assertEquals(await findMessage("pipe.jsonc"), sentence("/pipe.jsonc"));
     await system("cp", "/bin/true", `${folder}/binary.jsonc`);
-    assertEquals(
-      await findMessage("binary.jsonc"),
-      "Cannot use /binary.jsonc: it is not UTF-8 text; save the file as UTF-8",
-    );
+    assertEquals(await findMessage("binary.jsonc"), sentence("/binary.jsonc", "UTF-8"));
   });
 });
 

@@ -1,12 +1,13 @@
 // Files, glob patterns and folders as resources and tools. They cannot reach files outside of their folder, and clients
 // are notified of changes.
-import { assert, assertEquals, assertMatch, assertRejects, assertStringIncludes } from "@std/assert";
+import { assert, assertEquals, assertRejects, assertStringIncludes } from "@std/assert";
 import { openFolder } from "../../../src/files/confined_folder.ts";
 import { toMatcher } from "../../../src/files/glob.ts";
 import { startChild, toCommand } from "../../../src/testing/http_server.ts";
 import type { Connection } from "../../../src/testing/testing.ts";
 import { system, toOutcome, withFolder, withServer, writeFiles } from "../folder.ts";
 import { until } from "../../support/behaviour.ts";
+import { sentence } from "../../support/messages.ts";
 
 const files = {
   "a.md": "# A\nalpha\n",
@@ -58,7 +59,7 @@ Deno.test("a folder is served as resources, with tools that list, search and rea
       toOutcome(await client.callTool("search", { query: "alpha", files: "**/*.txt" })).text,
       "b/c.txt:2: alphabet",
     );
-    assertEquals(toOutcome(await client.callTool("search", { query: "gamma" })).text, "No file contains the phrase.");
+    assertEquals(toOutcome(await client.callTool("search", { query: "gamma" })).text, sentence());
     assertEquals(toOutcome(await client.callTool("read", { path: "a.md" })).text, files["a.md"]);
     assertEquals(toOutcome(await client.callTool("read", { path: "a.md", from: 2, lines: 1 })).text, "alpha");
     assertEquals(await system("ls", "-A", folder), ".env\n.hidden\na.md\nb\nnode_modules");
@@ -118,18 +119,22 @@ Deno.test("no path can read a file outside of the folder", async () => {
       "x".repeat(5000),
       "a/".repeat(2000),
     ];
+    const [reasons, messages] = [new Set<string | undefined>(), new Set<string>()];
     for (const path of paths) {
       for (const name of ["read", "list"]) {
         const { text, isError } = toOutcome(await client.callTool(name, { path }));
         assert(isError, `${name} ${path}`);
-        assertMatch(text, /: (it is outside of the folder|there is no such file or folder)$/);
+        reasons.add(text.split(": ").at(-1));
       }
       for (const encoded of [path, encodeURIComponent(path), path.split("/").map(encodeURIComponent).join("/")]) {
         const error = await assertRejects(() => client.readResource(`file:///${encoded}`), Error);
-        assertEquals(error.message, "Resource not found", encoded);
+        messages.add(error.message);
       }
     }
-    assertEquals(toOutcome(await client.callTool("search", { query: "e" })).text, "No file contains the phrase.");
+    // A path is outside of the folder, or does not exist.
+    assertEquals([...reasons], [sentence(), sentence()]);
+    assertEquals([...messages], [sentence()]);
+    assertEquals(toOutcome(await client.callTool("search", { query: "e" })).text, sentence());
     await server.close();
   });
 });
@@ -148,14 +153,11 @@ Deno.test("binary files are returned unchanged, and pipes and large files are er
       await using client = await connectTest(server);
       const read = async (path: string) => await client.callTool("read", { path });
       assertEquals(toOutcome(await read("fits.txt")).text.length, 1000);
-      const tooLarge = "it is larger than 1000 bytes (maxBytes)";
-      assertEquals(toOutcome(await read("big.txt")), { text: `Cannot read big.txt: ${tooLarge}`, isError: true });
-      assertEquals(toOutcome(await read("huge")), { text: `Cannot read huge: ${tooLarge}`, isError: true });
-      assertEquals(toOutcome(await read("pipe")), {
-        text: "Cannot read pipe: it is not a regular file",
-        isError: true,
-      });
-      assertEquals(toOutcome(await read("")), { text: "Cannot read the folder: it is a folder", isError: true });
+      const tooLarge = sentence("huge", 1000, "maxBytes");
+      assertEquals(toOutcome(await read("big.txt")), { text: sentence("big.txt", 1000, "maxBytes"), isError: true });
+      assertEquals(toOutcome(await read("huge")), { text: tooLarge, isError: true });
+      assertEquals(toOutcome(await read("pipe")), { text: sentence("pipe"), isError: true });
+      assertEquals(toOutcome(await read("")), { text: sentence(), isError: true });
       assertEquals((await read("i.png")).content, [{ type: "image", data: "iVBORwA=", mimeType: "image/png" }]);
       assertEquals((await read("raw")).content, [
         { type: "resource", resource: { uri: "file:///f/raw", mimeType: "application/octet-stream", blob: "//4=" } },
@@ -164,7 +166,7 @@ Deno.test("binary files are returned unchanged, and pipes and large files are er
         { uri: "file:///f/i.png", mimeType: "image/png", blob: "iVBORwA=" },
       ]);
       const error = await assertRejects(() => client.readResource("file:///f/huge"), Error);
-      assertEquals(error.message, `Cannot read huge: ${tooLarge}`);
+      assertEquals(error.message, tooLarge);
       assertEquals(toOutcome(await client.callTool("search", { query: "x" })).text.startsWith("fits.txt:1: xxx"), true);
       await server.close();
     },
@@ -184,12 +186,8 @@ Deno.test("an unreadable file is an error and does not affect other files", asyn
       assertEquals(uris[0], "file:///f/a.md");
       assertEquals(uris.length, isRoot ? 2 : 1);
       const { text, isError } = toOutcome(await client.callTool("read", { path: "b/c.md" }));
-      assertEquals(
-        { text, isError },
-        isRoot
-          ? { text: "C", isError: false }
-          : { text: "Cannot read b/c.md: reading it failed with EACCES", isError: true },
-      );
+      assertEquals(isError, !isRoot);
+      assertStringIncludes(text, isRoot ? "C" : "EACCES");
       assertEquals(toOutcome(await client.callTool("read", { path: "x" })).isError, true);
     } finally {
       await system("chmod", "700", `${folder}/f/b`);
@@ -262,11 +260,7 @@ Deno.test("a file that was replaced by a link to the outside can no longer be re
       assertEquals(await readText(client, "file:///a.md"), files["a.md"]);
       for (const path of ["a.md", "b/c.txt"]) await system("ln", "-sf", "/etc/hostname", `${folder}/${path}`);
       for (const path of ["a.md", "b/c.txt"]) {
-        await assertRejects(
-          () => client.readResource(`file:///${path}`),
-          Error,
-          "Resource not found",
-        );
+        await assertRejects(() => client.readResource(`file:///${path}`), Error, sentence());
       }
     },
   );
@@ -339,7 +333,7 @@ Deno.test("the searches of one client run sequentially, and the number of waitin
     const rejected = outcomes.filter(({ isError }) => isError);
     assert(rejected.length > 0 && rejected.length < 30, `${rejected.length}`);
     for (const { text } of rejected) {
-      assertMatch(text, /^Cannot search: too many searches are waiting; try again later$/);
+      assertEquals(text, sentence());
     }
     assertEquals((await search()).isError, false);
   }, "");
@@ -365,6 +359,7 @@ Deno.test("clients are notified when files are written, added and removed", asyn
         }
         assertEquals([...new Set(all)].sort(), expected.sort());
       };
+      // Fixed wait: the watcher of a folder does not report when it has read the first version.
       await new Promise((resolve) => setTimeout(resolve, 200)); // Wait until the watcher has listed the folder, because it does not detect earlier changes.
       await writeFiles(folder, { "a.md": "22" });
       await expect("updated file:///a.md");
@@ -396,7 +391,7 @@ Deno.test("a missing folder is an error", async () => {
   const { load } = await import("../../../src/cli/load.ts");
   await withFolder({}, async (folder) => {
     const error = await assertRejects(() => load(`${folder}/gone`), Error);
-    assertMatch(error.message, /^Cannot serve .*\/gone: there is no file .*\/gone; check the path$/);
+    assertEquals(error.message, sentence(`${folder}/gone`));
   });
 });
 

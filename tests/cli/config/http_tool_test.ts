@@ -5,6 +5,7 @@ import { load } from "../../../src/cli/load.ts";
 import { isPrivateAddress } from "../../../src/ready/private_addresses.ts";
 import type { Connection } from "../../../src/testing/testing.ts";
 import { toOutcome, withFolder, withServer } from "../folder.ts";
+import { sentence } from "../../support/messages.ts";
 
 interface SeenRequest {
   readonly method: string;
@@ -166,7 +167,7 @@ Deno.test("a response becomes text, structured content, media or an error", asyn
         resource: { uri: `http://${host}/bytes`, mimeType: "application/octet-stream", blob: "iVBORwAB" },
       });
       assertEquals(toOutcome(await call("fails")), {
-        text: `${host} responded with 404.\nno such user`,
+        text: `${sentence(host, 404)}\nno such user`,
         isError: true,
       });
       assertEquals(toOutcome(await call("empty")), { text: "", isError: false });
@@ -183,7 +184,7 @@ Deno.test("a response that is too large or too slow is an error", async () => {
     async (client) => {
       const { text, isError } = toOutcome(await client.callTool("it"));
       assert(isError);
-      assertEquals(text, "Cannot read the response: it is larger than 50000 bytes (maxBytes)");
+      assertEquals(text, sentence(50_000, "maxBytes"));
     },
   );
   const silent = new AbortController();
@@ -195,11 +196,14 @@ Deno.test("a response that is too large or too slow is an error", async () => {
     async (client, { host }) => {
       const { text, isError } = toOutcome(await client.callTool("it"));
       assert(isError);
-      assertEquals(text, `Cannot reach http://${host}: it did not respond within 200 ms (timeoutMs)`);
+      assertEquals(text, sentence(`http://${host}`, "200 ms", "timeoutMs"));
       silent.abort();
     },
   );
 });
+
+/** Replaces the address of localhost in a message, because the address is ::1 on some machines. */
+const withAddress = (text: string) => text.replace(/(localhost\S*:) \S+/, "$1 127.0.0.1");
 
 Deno.test("redirect targets are checked too, and other origins do not get the headers", async () => {
   let target = "";
@@ -245,17 +249,11 @@ Deno.test("redirect targets are checked too, and other origins do not get the he
         ) {
           const { text, isError } = await call(303, to);
           assert(isError, to);
-          assertStringIncludes(
-            text,
-            "is an address of this machine or its network; to allow this host, set allowPrivate",
-          );
+          assertEquals(withAddress(text), sentence(`allowPrivate: ["${new URL(to).host}"]`), to);
         }
-        assertMatch((await call(302, "file:///etc/passwd")).text, /: its scheme is not allowed; use http or https$/);
-        assertMatch((await call(302, "http://")).text, /: the target is not a URL$/);
-        assertMatch(
-          (await call(302, "/302")).text,
-          /there were more than 5 redirects; use the URL of the final target$/,
-        );
+        assertEquals((await call(302, "file:///etc/passwd")).text, sentence("file:///etc/passwd", "https"));
+        assertEquals((await call(302, "http://")).text, sentence());
+        assertEquals((await call(302, "/302")).text, sentence(5));
       },
     );
     // Another origin gets no headers even if its host is allowed.
@@ -291,11 +289,7 @@ Deno.test("requests reach this machine and its network only if the config file a
     await withServer({ "mcp.jsonc": toFile({ url: `http://${host}/` }) }, async (client) => {
       const { text, isError } = toOutcome(await client.callTool("it"));
       assert(isError);
-      assertMatch(
-        text,
-        /is an address of this machine or its network; to allow this host, set allowPrivate: \["[^"]+"\]$/,
-        host,
-      );
+      assertEquals(withAddress(text), sentence(`allowPrivate: ["${new URL(`http://${host}/`).host}"]`), host);
     });
   }
 });
@@ -347,79 +341,79 @@ Deno.test("a URL can be served as a resource", async () => {
       ]);
       status = 404;
       const error = await assertRejects(() => client.readResource("status://b"), Error);
-      assertStringIncludes(error.message, "Resource not found");
+      assertEquals(error.message, sentence());
       status = 500;
       const second = await assertRejects(() => client.readResource("status://b"), Error);
-      assertEquals(second.message, `Cannot read status://b: ${host} responded with 500`);
+      assertEquals(second.message, sentence("status://b", host, 500));
     },
   );
 });
 
 for (
   const { title, fetch, message } of [
-    { title: "an argument in the host", fetch: { url: "https://{{a}}/x" }, message: "an argument is part of the host" },
+    { title: "an argument in the host", fetch: { url: "https://{{a}}/x" }, message: sentence("tools.it.fetch.url: ") },
     {
       title: "an argument in the host",
       fetch: { url: "https://api.{{a}}.com/x" },
-      message: "an argument is part of the host",
+      message: sentence("tools.it.fetch.url: "),
     },
     {
       title: "an argument right after the host",
       fetch: { url: "https://api.com{{a}}" },
-      message: "an argument is part of the host",
+      message: sentence("tools.it.fetch.url: "),
     },
     {
       title: "an argument in the port",
       fetch: { url: "https://api.com:{{a}}/" },
-      message: "an argument is part of the host",
+      message: sentence("tools.it.fetch.url: "),
     },
     {
       title: "an argument as the scheme",
       fetch: { url: "{{a}}://api.com/" },
-      message: "it does not begin with http:// or",
+      message: sentence("tools.it.fetch.url: ", "http://"),
     },
     {
       title: "a file URL",
       fetch: { url: "file:///etc/passwd" },
-      message: "it does not begin with http:// or https://",
+      message: sentence("tools.it.fetch.url: ", "http://", "https://"),
     },
     {
       title: "an invalid URL",
       fetch: { url: "http://a b/" },
-      message: "it is not a valid URL; write a URL such as https://host/path",
+      message: sentence("tools.it.fetch.url: ", "https://host/path"),
     },
-    { title: "a password", fetch: { url: "https://me:secret@api.com/" }, message: "it contains credentials" },
+    { title: "a password", fetch: { url: "https://me:secret@api.com/" }, message: sentence("tools.it.fetch.url: ") },
     {
       title: "a variable that is not set",
       fetch: { url: "https://${MCP_NOT_SET}/" },
-      message: "the environment variable MCP_NOT_SET is not set",
+      message: sentence("tools.it.fetch.url: ", "MCP_NOT_SET"),
     },
     {
       title: "a variable that is not set",
       fetch: { url: "https://a.b/", headers: { a: "${MCP_NOT_SET}" } },
-      message: "tools.it.fetch.headers.a: the environment variable MCP_NOT_SET is not set",
+      message: sentence("tools.it.fetch.headers.a: ", "MCP_NOT_SET"),
     },
     {
       title: "an unknown argument",
       fetch: { url: "https://a.b/{{c}}" },
-      message: "{{c}} is not a property of input; use one of a",
+      message: sentence("tools.it.fetch.url: {{c}} "),
     },
     {
       title: "a body for GET",
       fetch: { url: "https://a.b/", method: "GET", body: {} },
-      message: "tools.it.fetch.body: a GET request must not have a body",
+      message: sentence("tools.it.fetch.body: ", "GET"),
     },
     {
       title: "an unknown argument in the body",
       fetch: { url: "https://a.b/", body: { a: ["{{c}}"] } },
-      message: "tools.it.fetch.body.a[0]: {{c}} is not a property",
+      message: sentence("tools.it.fetch.body.a[0]: {{c}} "),
     },
   ]
 ) {
   Deno.test(`a config file with ${title} (${JSON.stringify(fetch)}) is rejected with its position`, async () => {
     await withFolder({ "mcp.jsonc": toFile(fetch, { a: text }, ["a"]) }, async (folder) => {
       const error = await assertRejects(() => load(`${folder}/mcp.jsonc`), Error);
-      assertMatch(error.message, /^Cannot use .*\/mcp\.jsonc:1:\d+: tools\.it\.fetch\./);
+      assertMatch(error.message, /\/mcp\.jsonc:1:\d+: tools\.it\.fetch\./);
       assertStringIncludes(error.message, message);
     });
   });
@@ -457,7 +451,7 @@ for (
         assertEquals(seen.map(({ url }) => url), url === undefined ? [] : [url]);
         assertEquals(outcome.isError, url === undefined);
         if (url === undefined) {
-          assertStringIncludes(outcome.text, "an argument is empty, but a path segment must not be empty");
+          assertEquals(outcome.text, sentence());
         }
       },
     );
@@ -494,10 +488,7 @@ for (const status of [301, 302, 303, 307, 308]) {
             assertEquals(others.map(({ method }) => method), becomesGet ? ["GET"] : []);
             assertEquals(isError, !becomesGet);
             if (!becomesGet) {
-              assertMatch(
-                text,
-                /^Cannot follow the redirect from http:\S+ to http:\S+: only GET and HEAD requests can be redirected to another origin/,
-              );
+              assertEquals(text, sentence(`http://${elsewhere}`, "GET", "HEAD"));
             }
             for (const { body, headers } of others) {
               assertEquals(body, "");

@@ -4,6 +4,7 @@ import { load } from "../../../src/cli/load.ts";
 import { parseTemplate } from "../../../src/ready/template.ts";
 import type { Connection } from "../../../src/testing/testing.ts";
 import { withFolder, withServer } from "../folder.ts";
+import { sentence } from "../../support/messages.ts";
 
 function withPrompts(texts: Readonly<Record<string, string>>) {
   return { "mcp.jsonc": { prompts: Object.keys(texts) }, ...texts };
@@ -68,7 +69,7 @@ Review this {{ language }} code, {{tone}}:
     assertEquals(await getText(client, "code_review", { code: "x", tone: "kind" }), "Review this  code, kind:\n\nx");
     assertEquals(await getText(client, "plain", { word: "hi" }), "Say hi twice: hi. Not {{this}}, nor ${HOME}.");
     assertEquals(await getText(client, "list", { a: "1", b: "2" }), "12");
-    await assertRejects(() => client.getPrompt("code_review", { code: "x" }), Error, "tone: required");
+    await assertRejects(() => client.getPrompt("code_review", { code: "x" }), Error, sentence("tone:"));
     const complete = async (name: string, value: string) => {
       const ref = { type: "ref/prompt", name: "code_review" };
       return (await client.request("completion/complete", { ref, argument: { name, value } })).completion;
@@ -139,66 +140,44 @@ arguments:
 
 for (
   const { text, message } of [
-    {
-      text: "---\nname: x\n",
-      message: "1: the front matter is not closed; write a second --- line below the last key",
-    },
-    { text: "---\nname\n---\n", message: '2: the front matter is the text "name"; write lines such as key: value' },
-    {
-      text: "---\ntitel: x\n---\n",
-      message: "2: unknown key titel; the known keys are name, title, description, arguments",
-    },
-    { text: "---\nname: a\n\nname: b\n---\n", message: "4: the key name is repeated; remove the repetition" },
-    { text: "---\nname: {a: b}\n---\n", message: "2: name is a list or a map; write a single string" },
-    { text: "---\nname: [a]\n---\n", message: "2: name is a list or a map; write a single string" },
-    { text: "---\n- a\n---\n", message: "2: the front matter is a list; write lines such as key: value" },
-    { text: "---\n[a]: b\n---\n", message: "2: a key is not a string; write each entry as key: value" },
-    {
-      text: "---\narguments:\n- description: x\n---\n",
-      message: "3: an argument has no name; write its name, or a map with the key name",
-    },
+    { text: "---\nname: x\n", message: sentence("p.md:1: ", "---") },
+    { text: "---\nname\n---\n", message: sentence("p.md:2: ", '"name"') },
+    { text: "---\ntitel: x\n---\n", message: sentence("p.md:2: ", "titel", "name, title, description, arguments") },
+    { text: "---\nname: a\n\nname: b\n---\n", message: sentence("p.md:4: ", "name") },
+    { text: "---\nname: {a: b}\n---\n", message: sentence("p.md:2: ", "name") },
+    { text: "---\nname: [a]\n---\n", message: sentence("p.md:2: ", "name") },
+    { text: "---\n- a\n---\n", message: sentence("p.md:2: ") },
+    { text: "---\n[a]: b\n---\n", message: sentence("p.md:2: ") },
+    { text: "---\narguments:\n- description: x\n---\n", message: sentence("p.md:3: ", "name") },
     {
       text: "---\narguments:\n- name: x\n  must: y\n---\n",
-      message: "4: unknown key must; the keys of an argument are description, required, values",
+      message: sentence("p.md:4: ", "must", "description, required, values"),
     },
-    { text: "---\nname: *b\n---\n", message: "2: the alias *b has no anchor before it; define &b above the alias" },
-    { text: '---\nname: "x\n---\n', message: "2: a quoted string is not closed; add the closing quotation mark" },
-    { text: "---\nname: 'x\n---\n", message: "2: a quoted string is not closed; add the closing quotation mark" },
-    { text: "---\narguments:\n\ta: x\n---\n", message: "3: the line is indented with a tab; use spaces" },
-    {
-      text: "---\narguments:\n  a: x\n b: y\n---\n",
-      message:
-        "4: the front matter is not valid YAML (all mapping items must start at the same column); correct the YAML, or put the value in quotes",
-    },
-    {
-      text: "---\narguments: a\n---\n",
-      message: "2: arguments is not a list of names; write [first, second], or one line for each argument",
-    },
-    {
-      text: "---\narguments:\n  a: [b]\n---\n",
-      message: "3: the argument a is a list; write a: description, or a map",
-    },
+    { text: "---\nname: *b\n---\n", message: sentence("p.md:2: ", "*b", "&b") },
+    { text: '---\nname: "x\n---\n', message: sentence("p.md:2: ") },
+    { text: "---\nname: 'x\n---\n", message: sentence("p.md:2: ") },
+    { text: "---\narguments:\n\ta: x\n---\n", message: sentence("p.md:3: ") },
+    { text: "---\narguments:\n  a: x\n b: y\n---\n", message: sentence("p.md:4: ", "YAML") },
+    { text: "---\narguments: a\n---\n", message: sentence("p.md:2: ", "arguments") },
+    { text: "---\narguments:\n  a: [b]\n---\n", message: sentence("p.md:3: ", " a ") },
     {
       text: "---\narguments:\n  a:\n    must: true\n---\n",
-      message: "4: unknown key must; the keys of an argument are description, required, values",
-    },
-    { text: "---\narguments:\n  a:\n    required: yes\n---\n", message: "4: required is yes; write true or false" },
-    { text: "---\narguments:\n  a:\n    values: b\n---\n", message: "4: values is not a list; write [first, second]" },
-    { text: "---\nname:\n  a: b\n---\n", message: "2: name is a list or a map; write a single string" },
-    {
-      text: "---\narguments: [a]\n---\n{{a}}\n\n{{b}}",
-      message: "6: {{b}} is not an argument; add b to the arguments in the front matter",
+      message: sentence("p.md:4: ", "must", "description, required, values"),
     },
     {
-      text: "one\ntwo {{three four}}",
-      message: "2: {{ begins an argument, such as {{name}}; write \\{{ for a literal {{",
+      text: "---\narguments:\n  a:\n    required: yes\n---\n",
+      message: sentence("p.md:4: ", "required", "yes", "true"),
     },
+    { text: "---\narguments:\n  a:\n    values: b\n---\n", message: sentence("p.md:4: ", "values") },
+    { text: "---\nname:\n  a: b\n---\n", message: sentence("p.md:2: ", "name") },
+    { text: "---\narguments: [a]\n---\n{{a}}\n\n{{b}}", message: sentence("p.md:6: ", "{{b}}") },
+    { text: "one\ntwo {{three four}}", message: sentence("p.md:2: ", "{{name}}", "\\{{") },
   ]
 ) {
   Deno.test(`an invalid prompt is rejected with the line of the error: ${JSON.stringify(text)}`, async () => {
     await withFolder(withPrompts({ "p.md": text }), async (folder) => {
       const error = await assertRejects(() => load(`${folder}/mcp.jsonc`), Error);
-      assertEquals(error.message, `Cannot use p.md:${message}`);
+      assertEquals(error.message, message);
     });
   });
 }
@@ -222,10 +201,6 @@ for (
 Deno.test("the value of a variable is not expanded again, and a missing variable is an error", () => {
   const template = parseTemplate("${A}", () => "{{a}}${B}");
   assertEquals([template.names, template.fill(() => "x")], [[], "{{a}}${B}"]);
-  assertThrows(
-    () => parseTemplate("${A}", () => undefined),
-    TypeError,
-    "the environment variable A is not set; set it",
-  );
-  assertThrows(() => parseTemplate("${A-B}", () => "x"), TypeError, "${ begins an environment variable");
+  assertThrows(() => parseTemplate("${A}", () => undefined), TypeError, sentence(" A "));
+  assertThrows(() => parseTemplate("${A-B}", () => "x"), TypeError, sentence("${"));
 });

@@ -35,7 +35,8 @@ Deno.test("a folder or a file without handlers is an error that names the path",
         (await assertRejects(() => discover(url), Error)).message.replaceAll(folder, "");
       assertEquals(await findMessage(new URL(`file://${folder}/x/`)), sentence("/x/none.ts"));
       assertEquals(await findMessage(new URL(`file://${folder}/y/`)), "broken");
-      assertEquals(await findMessage(new URL(`file://${folder}/none/`)), sentence("/none/"));
+      // Compare the message without the runtime's error at its end.
+      assertEquals((await findMessage(new URL(`file://${folder}/none/`))).split(":")[0], sentence("/none/"));
       assertEquals(
         await findMessage(new URL("https://example.com/")),
         sentence("./handlers/", "https://example.com/", "import.meta.url"),

@@ -2,8 +2,9 @@
 // copy.
 import * as ours from "../../mod.ts";
 import { connectTest } from "../../src/testing/testing.ts";
-import { assertEquals, assertNotStrictEquals, assertStringIncludes } from "../support/std.ts";
+import { assertEquals, assertNotStrictEquals } from "../support/std.ts";
 import { makeFolder, removeFolder } from "../support/copies.ts";
+import { sentence } from "../support/messages.ts";
 
 type Library = typeof ours;
 
@@ -85,8 +86,8 @@ for (const [order, names] of Object.entries(orders)) {
             for (const name of ["map", "output"]) assertEquals((await call(name)).code, -32603, name);
             assertEquals(reported.length, 3);
             assertEquals(reported[0], "RangeError: secret");
-            assertStringIncludes(String(reported[1]), "it returned a WeakMap at map");
-            assertStringIncludes(String(reported[2]), "Cannot send the result of");
+            assertEquals(reported[1], sentence(`tool "map_${by}"`, "WeakMap", "map"));
+            assertEquals(reported[2], sentence(`tool "output_${by}"`));
             reported.length = 0;
           }
           await server.close();
@@ -181,7 +182,7 @@ Deno.test("two copies of the library: an object that only looks like a library e
     });
     await using client = await connectTest(server, { era: "modern", transport: "memory" });
     const error = await client.request("prompts/get", { name: "x" }).then(() => undefined, (error) => error);
-    assertEquals([error?.code, error?.message], [-32603, "Internal error"]);
+    assertEquals([error?.code, error?.message], [-32603, sentence()]);
     await server.close();
   }
 });

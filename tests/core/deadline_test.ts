@@ -5,6 +5,7 @@ import { createServer, tool } from "../../mod.ts";
 import { quota } from "../../src/quota/quota.ts";
 import { connectTest, fakeClock } from "../../src/testing/testing.ts";
 import { turn, until } from "../support/behaviour.ts";
+import { sentence } from "../support/messages.ts";
 
 function hanging(options: Parameters<typeof quota>[0] = {}) {
   const state = { runs: false, aborted: false };
@@ -36,7 +37,7 @@ for (const era of ["modern", "legacy"] as const) {
     assert(!state.aborted);
     await clock.advance(31_000);
     assert(state.aborted);
-    await assertRejects(() => call, Error, "took longer than 120000 ms (calls.timeoutMs)");
+    await assertRejects(() => call, Error, sentence(120_000, "calls.timeoutMs"));
     await server.close();
   });
 

@@ -1,11 +1,12 @@
 // Setting limits, and the page about limits. tests/hostile/life_limits_test.ts tests their enforcement.
-import { assertEquals, assertMatch, assertStringIncludes, assertThrows } from "@std/assert";
+import { assertEquals, assertThrows } from "@std/assert";
 import { createServer, tool } from "../../mod.ts";
 import { type LimitOptions, LIMITS, readLimits } from "../../src/core/capacity/limits.ts";
 import { BOUNDS, testLimits } from "../support/limits.ts";
 import { isWithin } from "../../src/protocol/weight.ts";
 import { behaviour, gate, until } from "../support/behaviour.ts";
 import { pageFile, readPage, toTables, withTables } from "../release/limits_page.ts";
+import { sentence } from "../support/messages.ts";
 
 Deno.test("any limit can be set, and the other limits keep their defaults", () => {
   assertEquals(readLimits({}), BOUNDS);
@@ -22,37 +23,36 @@ Deno.test("any limit can be set, and the other limits keep their defaults", () =
 /** Invalid limits, some of which the types reject. */
 const wrong = (limits: unknown) => limits as LimitOptions; // The cast disables the type check, as in plain JavaScript.
 
-const mistakes: readonly (readonly [limits: unknown, message: string])[] = [
-  ["none", ": limits is not an object; use an object such as { calls: { running: 100 } }"],
-  [null, ": limits is not an object"],
-  [[], ": limits is not an object"],
-  [
-    { bodyBytes: 1000 },
-    ".bodyBytes: there is no such limit; use request, calls, connections, memory, perTenant",
-  ],
-  [{ call: { running: 1 } }, ".call: there is no such limit; did you mean calls?"],
-  [{ constructor: {} }, ".constructor: there is no such limit; did you mean connections?"],
-  [JSON.parse('{"__proto__":{"running":1}}'), ".__proto__: there is no such limit"],
-  [{ memory: 5 }, ".memory: memory is a group of limits; use an object with any of bytes, bytesPerClient"],
-  [{ memory: null }, ".memory: memory is a group of limits"],
-  [{ memory: [1] }, ".memory: memory is a group of limits"],
-  [{ memory: { byte: 5 } }, ".memory.byte: there is no such limit; did you mean bytes or bytesPerClient?"],
-  [{ memory: { size: 5 } }, ".memory.size: there is no such limit; use bytes, bytesPerClient"],
-  [{ memory: { toString: 5 } }, ".memory.toString: there is no such limit"],
-  [{ memory: JSON.parse('{"__proto__":5}') }, ".memory.__proto__: there is no such limit"],
-  [{ request: { depth: 5 } }, ".request.depth: the bound is fixed; omit this entry"],
-  [{ calls: { stateMs: 5 } }, ".calls.stateMs: the bound is fixed; omit this entry"],
-  [{ sessions: { lifeMs: 5 } }, ".sessions: there is no such limit; use request, calls"],
+const mistakes: readonly (readonly [limits: unknown, ...names: readonly string[]])[] = [
+  ["none", "limits"],
+  [null, "limits"],
+  [[], "limits"],
+  [{ bodyBytes: 1000 }, "limits.bodyBytes", "request, calls, connections, memory, perTenant"],
+  [{ call: { running: 1 } }, "limits.call:", "calls?"],
+  [{ constructor: {} }, "limits.constructor", "connections"],
+  [JSON.parse('{"__proto__":{"running":1}}'), "limits.__proto__"],
+  [{ memory: 5 }, "limits.memory", "bytes, bytesPerClient"],
+  [{ memory: null }, "limits.memory"],
+  [{ memory: [1] }, "limits.memory"],
+  [{ memory: { byte: 5 } }, "limits.memory.byte:", "bytes", "bytesPerClient"],
+  [{ memory: { size: 5 } }, "limits.memory.size", "bytes, bytesPerClient"],
+  [{ memory: { toString: 5 } }, "limits.memory.toString"],
+  [{ memory: JSON.parse('{"__proto__":5}') }, "limits.memory.__proto__"],
+  [{ request: { depth: 5 } }, "limits.request.depth"],
+  [{ calls: { stateMs: 5 } }, "limits.calls.stateMs"],
+  [{ sessions: { lifeMs: 5 } }, "limits.sessions", "request, calls"],
   ...[0, -1, NaN, "5", null, true, [5], {}].map((value) =>
-    [{ calls: { running: value } }, ".calls.running to"] as const
+    [{ calls: { running: value } }, "limits.calls.running"] as const
   ),
-  [{ calls: { running: 0 } }, ".calls.running to 0: it must be a number above 0"],
 ];
 
 Deno.test("limits that are not an object, unknown limits, and limits that are not numbers above 0 are refused with their path", () => {
-  for (const [limits, message] of mistakes) {
-    const make = () => createServer({ name: "l", version: "1.0.0", limits: wrong(limits) });
-    assertStringIncludes(assertThrows(make, TypeError).message, `Cannot set limits${message}`);
+  for (const [limits, ...names] of mistakes) {
+    assertThrows(
+      () => createServer({ name: "l", version: "1.0.0", limits: wrong(limits) }),
+      TypeError,
+      sentence(...names),
+    );
   }
   // Computed limits that are undefined keep their defaults.
   for (const limits of [{ calls: undefined }, { calls: { running: undefined } }, { call: undefined }]) {
@@ -80,8 +80,8 @@ behaviour("calls.resultBytes counts bytes, not characters", async (connect) => {
   await client.callTool("give", { text: "x".repeat(2900) });
   await client.callTool("give", { text: "€".repeat(950) });
   const error = await client.callTool("give", { text: "€".repeat(1000) }).catch((error) => error);
-  assertEquals([error.code, error.message], [-32603, "Internal error"]);
-  assertStringIncludes(String(takeFaults()[0].error), "longer than 3000 bytes (calls.resultBytes)");
+  assertEquals([error.code, error.message], [-32603, sentence()]);
+  assertEquals(String(takeFaults()[0].error), sentence('"give"', 3000, "calls.resultBytes"));
 });
 
 behaviour("a refusal because of a limit asks the client to retry later", async (connect) => {
@@ -96,12 +96,8 @@ behaviour("a refusal because of a limit asks the client to retry later", async (
     await until(() => messages.length > 0, "a call was refused");
     open();
     await Promise.all(calls);
-    for (const message of messages) {
-      assertMatch(
-        message,
-        /^Cannot (?:run the call|read the body): too [^;]*; (?:try again later|send the request again later)$/,
-      );
-    }
+    // Sorted and without repetitions, because the number and the order of the refused calls can vary.
+    for (const message of [...new Set(messages)].sort()) assertEquals(message, sentence());
   }
 }, { perInstance: "limits" });
 

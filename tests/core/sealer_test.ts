@@ -1,6 +1,7 @@
 // A sealed value can be opened only with the same secret and purpose, and opening returns the same value.
 import { assert, assertEquals, assertMatch, assertNotEquals, assertThrows } from "@std/assert";
 import { Sealer } from "../../src/core/call/sealer.ts";
+import { sentence } from "../support/messages.ts";
 
 const old = "an old secret of thirty-two chars";
 const young = "a new secret of thirty-two chars!";
@@ -71,7 +72,7 @@ Deno.test("the first of several secrets seals, and each of the secrets can open"
 
 Deno.test("a secret that could be guessed is refused with a command that generates a strong secret", () => {
   for (const secret of ["", "short", "x".repeat(31), ["x".repeat(32), "short"]]) {
-    assertThrows(() => new Sealer({ secret: secret, realm: "r" }), TypeError, "openssl rand");
+    assertThrows(() => new Sealer({ secret: secret, realm: "r" }), TypeError, sentence("openssl rand"));
   }
   new Sealer({ secret: "x".repeat(32), realm: "r" });
 });

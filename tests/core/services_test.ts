@@ -1,5 +1,5 @@
 // The service container: lifetimes, keys, limits, cycles, and failures during disposal.
-import { assert, assertEquals, assertRejects, assertThrows } from "@std/assert";
+import { assert, assertEquals, assertMatch, assertRejects, assertThrows } from "@std/assert";
 import { createServer, type Server, type ServerOptions, type Service, service, tool } from "../../mod.ts";
 import { connectTest, fakeClock, fakeContext, replay } from "../../src/testing/testing.ts";
 import { serveStdio } from "../../src/transports/stdio/stdio.ts";
@@ -7,6 +7,7 @@ import { INTERNALS } from "../../src/core/call/internals.ts";
 import { makeFolder, removeFolder } from "../support/copies.ts";
 import { gate, textOf, turn, until } from "../support/behaviour.ts";
 import { ask, call } from "../support/requests.ts";
+import { sentence } from "../support/messages.ts";
 
 const identity = { name: "services", version: "1.0.0" };
 
@@ -111,10 +112,7 @@ Deno.test("services: ready() reports a cycle, whichever service the cycle starts
     from("c", "a", waits);
     const { server } = make({ handlers: [tool({ name: "t", services: { ...parts }, run: () => "" })] });
     const { message } = await assertRejects(() => server.ready(), TypeError);
-    assert(
-      /^Cannot make service "(.)": its dependencies form a cycle \(\1 → . → . → \1\); get one/.test(message),
-      message,
-    );
+    assertMatch(message, /"(.)".*\(\1 → . → . → \1\)/);
     await server.close();
   }
   const self = service("self", ({ get }): Promise<unknown> => get(self));
@@ -122,7 +120,7 @@ Deno.test("services: ready() reports a cycle, whichever service the cycle starts
   await assertRejects(
     () => server.ready(),
     TypeError,
-    'Cannot make service "self": its dependencies form a cycle (self → self)',
+    sentence('service "self"', "self → self"),
   );
   await server.close();
 });
@@ -130,12 +128,10 @@ Deno.test("services: ready() reports a cycle, whichever service the cycle starts
 Deno.test("services: a service that depends on a service with a shorter lifetime fails at startup", async () => {
   const tx = service("tx", () => 1, { per: "call" });
   const cart = service("cart", () => 1, { per: () => "key" });
-  for (const [narrow, words] of [[tx, "lives for one call"], [cart, "lives as long as its key is used"]] as const) {
+  for (const narrow of [tx, cart]) {
     const db = service("db", ({ get }) => get<number>(narrow));
     const { server } = make({ handlers: [tool({ name: "t", services: { db }, run: () => "" })] });
-    const wanted =
-      `Cannot make service "db": it lives as long as the server, but needs "${narrow.name}", which ${words}`;
-    await assertRejects(() => server.ready(), TypeError, wanted);
+    await assertRejects(() => server.ready(), TypeError, sentence('service "db"', `"${narrow.name}"`));
     await server.close();
   }
 });
@@ -156,7 +152,7 @@ Deno.test("services: a service with a key can use a server-wide service, and ano
   assertEquals(textOf(await nobody.callTool("t")), "db undefined undefined");
   await nobody.callTool("u");
   assertEquals(faults.length, 1);
-  assert(faults[0].startsWith('Cannot make service "other": it lives as long as its key is used, but needs "user"'));
+  assertEquals(faults[0], sentence('service "other"', '"user"'));
   await server.close();
 });
 
@@ -201,7 +197,7 @@ Deno.test("services: a value in use is never evicted, and a call that would exce
   const second = await ask(server, "tools/call", { name: "t", arguments: { key: "b" } });
   assertEquals(
     second.error?.message,
-    'Cannot open service "cart": all 1 values are in use (the service\'s max option); try again later',
+    sentence('service "cart"', 1, "max"),
   );
   assertEquals([second.status, log], [503, []]);
   open();
@@ -220,15 +216,12 @@ Deno.test("services: a key that is not a string is an error, and an undefined ke
   const e = tool({ name: "e", services: { empty }, run: () => "" });
   const { server, faults } = make({ handlers: [t, h, e] });
   await textIn(server, "t");
-  assertEquals(faults.splice(0), ['Cannot get the key of service "bad": per returned 5; return a string']);
+  assertEquals(faults.splice(0), [sentence('service "bad"', 5)]);
   await textIn(server, "e");
   // With an empty key, all callers without an id would share the value.
-  const state = "per returned an empty string; return a key, or undefined for a value that lives for one call";
-  assertEquals(faults.splice(0), [`Cannot get the key of service "empty": ${state}`]);
-  assertEquals((await ask(server, "tools/call", { name: "h" })).error?.message, 'Unknown tool: "h"');
-  assert(
-    faults[0].startsWith('Cannot get service "none" here: its key is undefined, so its value would live for one call'),
-  );
+  assertEquals(faults.splice(0), [sentence('service "empty"')]);
+  assertEquals((await ask(server, "tools/call", { name: "h" })).error?.message, sentence('"h"'));
+  assertEquals(faults[0], sentence('service "none"'));
   await server.close();
 });
 
@@ -273,11 +266,11 @@ Deno.test("services: ctx.get keeps a value with a key in use while the handler r
   });
   const { server } = make({ handlers: [t] });
   const send = (key: string) => ask(server, "tools/call", { name: "t", arguments: { key } });
-  assertEquals((await send("hidden")).error?.message, 'Unknown tool: "t"');
+  assertEquals((await send("hidden")).error?.message, sentence('"t"'));
   const first = send("a");
   await until(() => got > 0, "the handler runs");
   // `allow` fails, because the only allowed value is in use.
-  assertEquals((await send("b")).error?.message, 'Unknown tool: "t"');
+  assertEquals((await send("b")).error?.message, sentence('"t"'));
   assertEquals(log, ["dispose hidden"]);
   open();
   await first;
@@ -324,7 +317,7 @@ Deno.test("services: a disposal that throws or hangs does not block other servic
   await clock.advance(10_000);
   await closing;
   assertEquals(log, ["d", "c", "b", "a"]);
-  assertEquals(faults, ['Cannot dispose service "d": the disposal took longer than 10000 ms', "c fails", "b fails"]);
+  assertEquals(faults, [sentence('service "d"', 10_000), "c fails", "b fails"]);
 });
 
 Deno.test("services: Symbol.asyncDispose and Symbol.dispose of a value are called, as its methods", async () => {
@@ -360,12 +353,12 @@ Deno.test("services: close() aborts a make that is running, and disposes a value
   const ready = assertRejects(
     () => server.ready(),
     Error,
-    'Cannot get service "slow": the server is closing; try again later',
+    sentence('service "slow"'),
   );
   await server.close();
   await ready;
   assertEquals(log, ["aborted", "disposed"]);
-  await assertRejects(() => server.ready(), Error, "the server is closing");
+  await assertRejects(() => server.ready(), Error, sentence('service "slow"'));
 });
 
 Deno.test("services: requesting a service while another service is being disposed throws", async () => {
@@ -386,7 +379,7 @@ Deno.test("services: requesting a service while another service is being dispose
   const { server } = make({ handlers: [t] });
   await textIn(server, "t");
   await server.close();
-  assertEquals(states, ['Cannot get service "late": the handler has ended; await get() before the handler returns']);
+  assertEquals(states, [sentence('service "late"', "get()")]);
 });
 
 Deno.test("services: two servers with the same service have separate values", async () => {
@@ -468,23 +461,22 @@ Deno.test("services: rest() disposes services, and a later call creates them aga
 
 Deno.test("services: an invalid definition is refused with the name of the invalid field", () => {
   const options = (wrong: object) => () => service("db", () => 1, wrong);
-  assertThrows(() => service("", () => 1), TypeError, 'Cannot make service "": the name is not a non-empty string');
-  assertThrows(() => service("db", 5 as never), TypeError, 'Cannot make service "db": make is not a function');
-  const per = 'per is "session"; it must be "server", "call" or a function that returns a key';
-  assertThrows(options({ per: "session" }), TypeError, per);
-  assertThrows(options({ dispose: 5 }), TypeError, "dispose is 5; it must be a function");
+  assertThrows(() => service("", () => 1), TypeError, sentence('service ""'));
+  assertThrows(() => service("db", 5 as never), TypeError, sentence('service "db"'));
+  assertThrows(options({ per: "session" }), TypeError, sentence('service "db"', '"session"', '"server"', '"call"'));
+  assertThrows(options({ dispose: 5 }), TypeError, sentence("dispose", 5));
   for (const uses of [{}, [5], [undefined], "db"]) {
-    assertThrows(options({ uses }), TypeError, 'Cannot make service "db": uses must be a list of services');
+    assertThrows(options({ uses }), TypeError, sentence('service "db"'));
   }
-  assertThrows(options({ per: () => "", max: 0 }), TypeError, "max is 0; it must be a number of at least 1");
-  assertThrows(options({ per: () => "", idleMs: -1 }), TypeError, "idleMs is -1; it must be a number of at least 0");
+  assertThrows(options({ per: () => "", max: 0 }), TypeError, sentence("max", 0));
+  assertThrows(options({ per: () => "", idleMs: -1 }), TypeError, sentence("idleMs", -1));
   // If this string were accepted, a time plus the string would be a string, and the value would never be disposed.
-  assertThrows(options({ per: () => "", idleMs: "600000" }), TypeError, 'idleMs is "600000"; it must be');
-  assertThrows(options({ per: () => "", max: "10" }), TypeError, 'max is "10"; it must be');
+  assertThrows(options({ per: () => "", idleMs: "600000" }), TypeError, sentence("idleMs", '"600000"'));
+  assertThrows(options({ per: () => "", max: "10" }), TypeError, sentence("max", '"10"'));
   assertThrows(
     () => tool({ name: "t", services: { db: 5 as never }, run: () => "" }),
     TypeError,
-    'Cannot make tool "t": services.db is not a service; create the value with service()',
+    sentence('tool "t"', "services.db"),
   );
 });
 
@@ -505,7 +497,7 @@ Deno.test("services: a fake context has fake services, and the error for a missi
   assertEquals(await notes.run({}, ctx), "fake fake s");
   assertEquals(ctx.deferred.length, 1);
   assertEquals(await notes.allow?.(fakeContext({ services: fakes })), true);
-  const wanted = 'Cannot use service "db": the option services contains no fake with this name; add a fake';
+  const wanted = sentence('service "db"', "services");
   await assertRejects(async () => await notes.run({}, fakeContext()), TypeError, wanted);
   const other = tool({ name: "other", run: (_, ctx) => ctx.get(db) });
   await assertRejects(async () => await other.run({}, fakeContext()), TypeError, wanted);

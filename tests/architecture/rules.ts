@@ -318,7 +318,7 @@ export function findViolations(path: string, source: string): string[] {
 }
 
 /** Runs visitors on the syntax tree of one file. */
-function visitFile(path: string, source: string, visitor: Deno.lint.LintVisitor): void {
+export function visitFile(path: string, source: string, visitor: Deno.lint.LintVisitor): void {
   Deno.lint.runPlugin({ name: "visit", rules: { visit: rule(() => visitor) } }, path, source);
 }
 

@@ -4,6 +4,7 @@ import { chmodSync, mkdtempSync, readdirSync, rmSync, statSync, symlinkSync, wri
 import { tmpdir } from "node:os";
 import { tokenFolder } from "../../../src/cli/sign_in/token_folder.ts";
 import { testProcesses } from "../../support/command_line.ts";
+import { sentence } from "../../support/messages.ts";
 import { root } from "../../support/processes.ts";
 
 function inFolder(name: string, run: (path: string) => Promise<void>): void {
@@ -63,7 +64,7 @@ inFolder("a file that is not private, not a regular file or incomplete is refuse
   await folder.update("a", put("secret"));
   const file = `${path}/${readdirSync(path)[0]}`;
   chmodSync(file, 0o644);
-  assertStringIncludes((await assertRejects(() => folder.get("a"), Error)).message, "chmod 600");
+  assertStringIncludes((await assertRejects(() => folder.get("a"), Error)).message, sentence("chmod 600"));
   chmodSync(file, 0o600);
   for (const text of ["", "{", "null", '{"key":"b","value":"x"}', '{"key":"a","value":5}']) {
     writeFileSync(file, text);
@@ -72,7 +73,7 @@ inFolder("a file that is not private, not a regular file or incomplete is refuse
   assertEquals(await folder.update("a", put("new")), "new");
   rmSync(file);
   symlinkSync("/etc/hostname", file);
-  assertStringIncludes((await assertRejects(() => folder.get("a"), Error)).message, "not a regular file");
+  assertStringIncludes((await assertRejects(() => folder.get("a"), Error)).message, sentence(file));
 });
 
 inFolder("a running process holds a lock for as long as it needs", async (path) => {

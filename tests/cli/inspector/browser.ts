@@ -59,7 +59,7 @@ export async function startServer(
 ): Promise<{ readonly running: Running; readonly url: string }> {
   const words = command ?? [...programs[runtime], "serve", root + file, "--http", "--inspect"];
   const running = await start(hasPort ? words : [...words, "--port", port]);
-  const [, url] = await running.waitFor(/in a browser:\s+(http:\S+)/);
+  const [, url] = await running.waitFor(/^ {2}(http:\S+#\S+)/m);
   return { running, url };
 }
 
@@ -120,6 +120,12 @@ export async function open(options: OpenOptions = {}): Promise<Opened> {
       await running[Symbol.asyncDispose]();
     },
   };
+}
+
+/** Waits until a place shows an alert with a text that contains all names, and returns the text. */
+export async function readAlert(place: Locator, ...names: readonly string[]): Promise<string> {
+  const alerts = place.getByRole("alert").filter({ visible: true, hasText: /./ });
+  return await names.reduce((found, name) => found.filter({ hasText: name }), alerts).innerText();
 }
 
 /** Registers a test that runs in a browser. A problem that the test does not expect fails the test. */

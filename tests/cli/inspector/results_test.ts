@@ -1,5 +1,6 @@
 // Results on the inspector page, in a real browser: long, empty, rendered and malicious results.
 import { assert, assertEquals, assertMatch, assertNotMatch, assertStringIncludes } from "@std/assert";
+import { sentence } from "../../support/messages.ts";
 import { test } from "./browser.ts";
 
 const file = "tests/cli/inspector/results.ts";
@@ -30,7 +31,7 @@ test(
         true,
       );
       await find.fill("no such words");
-      await panel.getByText("Not found").waitFor();
+      assertEquals(await panel.locator(".finder").getByRole("status").innerText(), sentence());
       await find.fill("");
       assertEquals(await panel.locator("mark").count(), 0);
       await panel.getByRole("button", { name: "Copy", exact: true }).first().click();
@@ -166,12 +167,16 @@ test("images and audio of safe types are shown without running or loading anythi
 
 test("empty results and invisible characters are shown", async (opened) => {
   const { panel, choose, press, turn, readResult } = opened;
+  const readNothing = async () => {
+    await readResult("Done");
+    return await panel.locator(".nothing").innerText();
+  };
   await choose("empty");
   await press("Call");
-  assertStringIncludes(await readResult("Done"), "The content is empty.");
+  assertEquals(await readNothing(), sentence());
   await choose("blank");
   await press("Call");
-  assertStringIncludes(await readResult("Done"), "The text is empty.");
+  assertEquals(await readNothing(), sentence());
   await choose("unseen");
   await press("Call");
   const text = await readResult("Done");
@@ -183,11 +188,11 @@ test("empty results and invisible characters are shown", async (opened) => {
   assertNotMatch(text, /[\u0000-\u0008\u001b\u202e\u2066\u200f\u2028\u3164\ufeff]/);
   await turn("Prompts");
   await choose("talkative");
-  await panel.getByText("Only the first 300 of 2000 arguments are shown.").waitFor();
+  assertEquals(await panel.locator(".fields > p.muted").innerText(), sentence("300", "2000"));
   assertEquals(await panel.locator(".field").count(), 300);
   await choose("silent");
   await press("Get");
-  assertStringIncludes(await readResult("Done"), "The prompt has no messages.");
+  assertEquals(await readNothing(), sentence());
   await panel.getByLabel("Filter prompts").fill("x");
-  await panel.getByText("Nothing matches.").waitFor();
+  assertEquals(await panel.locator(".side > p").filter({ visible: true }).innerText(), sentence());
 }, { file });

@@ -2,6 +2,7 @@
 import { assertEquals, assertStringIncludes, assertThrows } from "@std/assert";
 import { createServer, prompt, resource, resourceLink, resourceProvider, tool } from "../../mod.ts";
 import { behaviour } from "../support/behaviour.ts";
+import { sentence } from "../support/messages.ts";
 
 /** Makes a value of the wrong type compile. */
 function untyped(value: unknown): never {
@@ -10,14 +11,14 @@ function untyped(value: unknown): never {
 
 const text = () => "";
 
-const FACTORIES: Readonly<Record<string, (icons: never) => unknown>> = {
-  "create a server": (icons) => createServer({ name: "s", version: "1.0.0", icons }),
-  'make tool "t"': (icons) => tool({ name: "t", icons, run: text }),
-  'make prompt "p"': (icons) => prompt({ name: "p", icons, run: text }),
-  'make resource "x://a"': (icons) => resource({ uri: "x://a", name: "a", icons, read: text }),
-  'make resource "x://{a}"': (icons) => resource({ uri: "x://{a}", name: "a", icons, read: text }),
-  "link to a resource": (icons) => resourceLink("x://a", { icons }),
-};
+const FACTORIES: readonly (readonly [make: (icons: never) => unknown, ...names: readonly string[]])[] = [
+  [(icons) => createServer({ name: "s", version: "1.0.0", icons })],
+  [(icons) => tool({ name: "t", icons, run: text }), 'tool "t"'],
+  [(icons) => prompt({ name: "p", icons, run: text }), 'prompt "p"'],
+  [(icons) => resource({ uri: "x://a", name: "a", icons, read: text }), 'resource "x://a"'],
+  [(icons) => resource({ uri: "x://{a}", name: "a", icons, read: text }), 'resource "x://{a}"'],
+  [(icons) => resourceLink("x://a", { icons })],
+];
 
 const SAFE = [
   "https://a.example/icon.png",
@@ -54,42 +55,39 @@ const UNSAFE = [
 ];
 
 Deno.test("an icon throws if its source is neither an https URL nor a data: URL of an image", () => {
-  for (const [action, make] of Object.entries(FACTORIES)) {
+  for (const [make, ...names] of FACTORIES) {
     for (const src of SAFE) make(untyped([{ src, mimeType: "image/png", sizes: ["48x48", "any"], theme: "dark" }]));
     for (const src of UNSAFE) {
       const { message } = assertThrows(() => make(untyped([{ src: SAFE[0] }, { src }])), TypeError);
-      assertStringIncludes(
-        message,
-        `Cannot ${action}: icons contains an icon with the src ${JSON.stringify(src.slice(0, 60))}; use an https`,
-      );
+      assertStringIncludes(message, "icons");
+      assertStringIncludes(message, JSON.stringify(src.slice(0, 60)));
     }
+    const wrong = [{ src: SAFE[0] }, { src: UNSAFE[0] }];
+    assertThrows(() => make(untyped(wrong)), TypeError, sentence(...names, "icons", JSON.stringify(UNSAFE[0])));
   }
 });
 
 Deno.test("an icon with another invalid field throws with a remedy", () => {
   const [src] = SAFE;
   const cases: readonly (readonly [icons: unknown, message: string])[] = [
-    [[{}], "icons contains an icon with the src undefined; use an https URL"],
-    [[src], `icons contains ${JSON.stringify(src)}; each icon must be an object such as { src: "https://…" }`],
-    [[null], 'each icon must be an object such as { src: "https://…" }'],
-    [[{ src: [src] }], "icons contains an icon with the src a list"],
+    [[{}], sentence("src")],
+    [[src], sentence(JSON.stringify(src))],
+    [[null], sentence("null")],
+    [[{ src: [src] }], sentence("src")],
     [
       [{ src, mimeType: "text/html" }],
-      'icons contains an icon with the mimeType "text/html"; use an image type such as image/png',
+      sentence("mimeType", '"text/html"', "image/png"),
     ],
-    [[{ src, sizes: "48x48" }], 'icons contains an icon with the sizes "48x48"; use a list'],
-    [[{ src, sizes: ["big"] }], "icons contains an icon with the sizes a list; use a list such as"],
-    [[{ src, theme: "blue" }], 'icons contains an icon with the theme "blue"; use "light" or "dark"'],
+    [[{ src, sizes: "48x48" }], sentence("sizes", '"48x48"')],
+    [[{ src, sizes: ["big"] }], sentence("sizes")],
+    [[{ src, theme: "blue" }], sentence("theme", '"blue"', '"light"', '"dark"')],
     [
       [{ src, onload: "x" }],
-      "icons contains an icon with the unknown field onload; use only src, mimeType, sizes, theme",
+      sentence("onload", "src, mimeType, sizes, theme"),
     ],
   ];
   for (const [icons, message] of cases) {
-    assertStringIncludes(
-      assertThrows(() => tool({ name: "t", icons: untyped(icons), run: text }), TypeError).message,
-      message,
-    );
+    assertThrows(() => tool({ name: "t", icons: untyped(icons), run: text }), TypeError, message);
   }
 });
 
@@ -100,7 +98,7 @@ Deno.test("websiteUrl of a server must be an http or https URL", () => {
     assertThrows(
       () => make(url),
       TypeError,
-      `websiteUrl is ${JSON.stringify(url)}; it must be a well-formed http or https URL`,
+      sentence("websiteUrl", JSON.stringify(url)),
     );
   }
 });
@@ -126,6 +124,6 @@ behaviour(
     ]]);
     const faults = takeFaults();
     assertEquals(faults.length, 2);
-    assertStringIncludes(`${faults[0].error}`, 'icons contains an icon with the src "javascript:alert(1)"');
+    assertEquals(`${faults[0].error}`, sentence("icons", '"javascript:alert(1)"'));
   },
 );

@@ -33,9 +33,7 @@ function listTexts(path: string, source: string): readonly Text[] {
     Literal(node) {
       if (typeof node.value === "string") {
         if (!isTitle(node)) add(node.value, node);
-      } else if ("pattern" in node && typeof node.pattern === "string") {
-        add(node.pattern.replaceAll(/\\(.)/g, "$1"), node);
-      }
+      } else if (node.raw.startsWith("/")) add(node.raw.replaceAll(/\\(.)|^\/|\/\w*$/g, "$1"), node);
     },
     TemplateElement(node) {
       if (node.parent.type === "TemplateLiteral" && !isTitle(node.parent)) add(node.cooked, node);

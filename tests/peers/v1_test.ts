@@ -192,6 +192,7 @@ function createStory(server: Server): { readonly begun: Promise<Context>; readon
 }
 
 function pause(ms: number): Promise<void> {
+  // Fixed wait: a client of another library does not report which messages it has not received.
   return new Promise((resolve) => setTimeout(resolve, ms));
 }
 

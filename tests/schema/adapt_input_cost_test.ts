@@ -3,6 +3,7 @@ import { BOUNDS } from "../support/limits.ts";
 import { adaptInput as readAdapted } from "../../src/schema/adapt_input.ts";
 import type { JsonSchema } from "../../src/schema/json_schema.ts";
 import { assert, assertEquals } from "../support/std.ts";
+import { sentence } from "../support/messages.ts";
 
 const adaptInput = (...given: Parameters<typeof readAdapted>): unknown => {
   const adapted = readAdapted(...given);
@@ -157,7 +158,7 @@ Deno.test("adapting a short value that several schemas apply to takes few steps"
   }
   // The outcome for a text is not cached, so the text exceeds the limit on steps and is refused.
   const given = readAdapted("5", { ...node, $defs: ladder }, { jsonText, defaults: true });
-  assert(given.problem?.startsWith("cannot be checked: it takes too many steps"), JSON.stringify(given));
+  assertEquals(given.problem, sentence());
 });
 
 Deno.test("the steps for testing alternatives are proportional to the number of their properties", () => {
@@ -178,7 +179,7 @@ Deno.test("copying large defaults counts towards the steps", () => {
   const large = Object.fromEntries(list(100, (i) => [`key${i}`, i]));
   const schema = (given: unknown) => ({ items: { properties: { x: { default: given } } } });
   const given = list(9000, () => ({ y: 1 }));
-  assertEquals(readAdapted(given, schema(large), { defaults: true }).problem?.startsWith("cannot be checked"), true);
+  assertEquals(readAdapted(given, schema(large), { defaults: true }).problem, sentence());
   for (const small of [{ x: 1, y: [], z: "text" }, "a".repeat(300), []]) {
     assertEquals(readAdapted(given, schema(small), { defaults: true }).problem, undefined);
   }

@@ -4,6 +4,7 @@ import { LIMITS } from "../../src/core/capacity/limits.ts";
 import { compileJsonSchema, countLatestSteps } from "../../src/schema/json_check.ts";
 import type { JsonSchema } from "../../src/schema/json_schema.ts";
 import { assert, assertEquals, assertLess } from "../support/std.ts";
+import { sentence } from "../support/messages.ts";
 
 // A tenth of the maximum size of a message. The number of steps depends only on the size, not on the machine.
 const values = 20_000;
@@ -322,16 +323,16 @@ const SHORT: Record<string, readonly [JsonSchema, unknown, boolean | "too many s
   ],
 };
 
+/** The issue of a value whose check takes too many steps. */
+const [REFUSAL] = compileJsonSchema(ladder({ type: "string" }, "allOf"))("x");
+
 for (const [name, [schema, value, expected]] of Object.entries(SHORT)) {
   Deno.test(`schema cost: the steps for a short message are limited: ${name}`, () => {
     assertLess(JSON.stringify(value).length, 1024);
     const [first, ...more] = compileJsonSchema(schema)(value);
     assertLess(countLatestSteps(), MOST_OF_SHORT);
-    if (first?.message.startsWith("cannot be checked")) {
-      assertEquals(
-        first.message,
-        "cannot be checked: it takes too many steps; send a smaller value, or a value with fewer levels",
-      );
+    if (first?.message === REFUSAL.message) {
+      assertEquals(first.message, sentence());
       assertEquals(more, []);
       assertEquals(expected, "too many steps");
     } else assertEquals(!first, expected, first?.message);
@@ -346,7 +347,7 @@ Deno.test("an error message about many alternatives takes steps only for the alt
   const check = compileJsonSchema({ items: { oneOf: list(250, (i) => ({ const: `c${i}`, title: `Country ${i}` })) } });
   const issues = check(list(50, () => "nowhere"));
   assertEquals(issues.length, 20);
-  assert(issues[0].message.startsWith('expected "c0", got "nowhere" or expected "c1"'), issues[0].message);
+  assertEquals(issues[0].message, sentence('"c0"', '"nowhere"', '"c1"'));
   assertEquals(issues[0].message.length, 301);
   assertLess(countLatestSteps(), 60_000);
 });
@@ -354,7 +355,7 @@ Deno.test("an error message about many alternatives takes steps only for the alt
 Deno.test("a longer message can take more steps, and so can a message for a larger schema", () => {
   const forms = (count: number) => ({ items: { anyOf: list(count, (i) => ({ required: [`a${i}`] })) } });
   const refused = (schema: JsonSchema, value: unknown) =>
-    compileJsonSchema(schema)(value).some(({ message }) => message.startsWith("cannot be checked"));
+    compileJsonSchema(schema)(value).some(({ message }) => message === REFUSAL.message);
   const items = (length: number, text: string) => list(length, () => ({ a399: text }));
   assert(refused(forms(400), items(150, "")));
   assert(!refused(forms(400), items(150, "x".repeat(60))));

@@ -3,6 +3,7 @@ import { compileJsonSchema, countLatestSteps } from "../../src/schema/json_check
 import type { JsonSchema } from "../../src/schema/json_schema.ts";
 import { type Random, random } from "../support/random.ts";
 import { assert, assertEquals } from "../support/std.ts";
+import { sentence } from "../support/messages.ts";
 
 const NAMES = ["a", "b", "__proto__", "1"];
 const SCALARS = [0, -0, 1, 1.5, -1, "", "a", "1", "💩", true, false, null];
@@ -174,5 +175,5 @@ Deno.test("a cached outcome without evaluated property names is not used where t
     $defs: { x: { properties: { a: true } } },
   });
   assertEquals(check([LONG, { a: 1 }]), []);
-  assertEquals(check([LONG, { a: 1, b: 2 }]), [{ path: "[1].b", message: "not allowed" }]);
+  assertEquals(check([LONG, { a: 1, b: 2 }]), [{ path: "[1].b", message: sentence() }]);
 });

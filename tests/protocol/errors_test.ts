@@ -2,6 +2,7 @@
 import { assert, assertEquals } from "@std/assert";
 import { McpError } from "../../mod.ts";
 import { isMcpError } from "../../src/protocol/errors.ts";
+import { sentence } from "../support/messages.ts";
 
 Deno.test("McpError has a constructor for each JSON-RPC error code that a handler may need", () => {
   const made = [
@@ -17,7 +18,7 @@ Deno.test("McpError has a constructor for each JSON-RPC error code that a handle
     [McpError.insufficientScope("j", { scopes: ["a"] }), -31403, "j", { scopes: ["a"] }],
     [McpError.rateLimited("k", { retryAfterMs: 5 }), -31429, "k", { retryAfterMs: 5 }],
     [McpError.busy("l"), -31503, "l", undefined],
-    [McpError.resourceNotFound("note://1"), -32602, "Resource not found", { uri: "note://1" }],
+    [McpError.resourceNotFound("note://1"), -32602, sentence(), { uri: "note://1" }],
   ] as const;
   for (const [error, code, message, data] of made) {
     assertEquals<unknown>([error.code, error.message, error.data], [code, message, data]);

@@ -2,6 +2,7 @@ import { parseTemplate, type TemplateVariables } from "../../src/protocol/uri_te
 import { random } from "../support/random.ts";
 import { leastCost } from "../support/cost.ts";
 import { assert, assertEquals, assertLess, assertStrictEquals, assertThrows } from "../support/std.ts";
+import { sentence } from "../support/messages.ts";
 
 function read(template: string, uri: string): Record<string, string> | undefined {
   const values = parseTemplate(template).match(uri);
@@ -187,42 +188,40 @@ Deno.test("template: expansion follows the tables in RFC 6570, levels 1 to 3", (
 });
 
 Deno.test("template: an ambiguous template is refused with the reason", () => {
-  const cases: [template: string, reason: string][] = [
-    ["x/{id", "a brace is unbalanced"],
-    ["x/id}", "a brace is unbalanced"],
-    ["x/{{id}}", "a brace is unbalanced"],
-    ["x/{}", "has an invalid name"],
-    ["x/{+}", "has an invalid name"],
-    ["x/{a,}", "has an invalid name"],
-    ["x/{a b}", "has an invalid name"],
-    ["x/{!a}", "has an invalid name"],
-    ["x/{a-b}", "has an invalid name"],
-    ["x/{list*}", "cannot be matched"],
-    ["x/{id:3}", "cannot be matched"],
-    ["x/{a}/{a}", '"a" is used twice'],
-    ["x/{a}{?a}", '"a" is used twice'],
-    ["x/{a}{b}", "cannot be distinguished"],
-    ["x/{+a}{b}", "cannot be distinguished"],
-    ["x/{a}{+b}", "cannot be distinguished"],
-    ["x/{+a}/{+b}", "cannot be distinguished"],
-    ["x/{+a,b}", "cannot be distinguished"],
-    ["x/{+a}{#b}", "cannot be distinguished"],
-    ["x{?a}/y", "follows the parameters"],
-    ["x{?a}{b}", "follows the parameters"],
-    ["x{?a}{#b}", "follows the parameters"],
-    ["x{?a}{?b}", "follows the parameters"],
-    ["x{?a}{&b}", "follows the parameters"],
-    ["x{?a}{;b}", "follows the parameters"],
-    ["x{;a}{;b}", "follows the parameters"],
-    ["x{;a}/y", "follows the parameters"],
-    ["x{;a}?", "follows the parameters"],
-    ["x{;a}&{?b}", "follows the parameters"],
-    ["x/" + Array.from({ length: 51 }, (_, i) => `{v${i}}`).join("/"), "more than 50 variables"],
+  const cases: readonly (readonly [template: string, ...names: readonly (string | number)[]])[] = [
+    ["x/{id"],
+    ["x/id}"],
+    ["x/{{id}}"],
+    ["x/{}"],
+    ["x/{+}"],
+    ["x/{a,}"],
+    ["x/{a b}"],
+    ["x/{!a}"],
+    ["x/{a-b}"],
+    ["x/{list*}"],
+    ["x/{id:3}"],
+    ["x/{a}/{a}", '"a"'],
+    ["x/{a}{?a}", '"a"'],
+    ["x/{a}{b}"],
+    ["x/{+a}{b}"],
+    ["x/{a}{+b}"],
+    ["x/{+a}/{+b}"],
+    ["x/{+a,b}"],
+    ["x/{+a}{#b}"],
+    ["x{?a}/y"],
+    ["x{?a}{b}"],
+    ["x{?a}{#b}"],
+    ["x{?a}{?b}"],
+    ["x{?a}{&b}"],
+    ["x{?a}{;b}"],
+    ["x{;a}{;b}"],
+    ["x{;a}/y"],
+    ["x{;a}?"],
+    ["x{;a}&{?b}"],
+    ["x/" + Array.from({ length: 51 }, (_, i) => `{v${i}}`).join("/"), 50],
   ];
-  for (const [template, reason] of cases) {
-    const { message } = assertThrows(() => parseTemplate(template), TypeError, reason);
-    assert(message.startsWith(`Cannot parse URI template "${template}": `), message);
-    assert(message.includes(";"), `the message states no remedy: ${message}`);
+  for (const [template, ...names] of cases) {
+    assertThrows(() => parseTemplate(template), TypeError, sentence(`"${template}"`, ";", ...names));
   }
 });
 

@@ -6,6 +6,7 @@ import { openPipe } from "../../src/transports/channel.ts";
 import { type Random, random } from "../support/random.ts";
 import { leastCost } from "../support/cost.ts";
 import { assert, assertEquals, assertLess, assertStringIncludes } from "../support/std.ts";
+import { sentence } from "../support/messages.ts";
 
 const big = { ...BOUNDS.request, depth: 1000 };
 
@@ -40,14 +41,15 @@ function write({ below, pick, text }: Random, depth: number): string {
 }
 
 Deno.test("json values: a message with one value too many is refused, and a message is never refused for another reason", () => {
+  assertEquals(refusal("[0,0]", 2), sentence(2, "request.values"));
   const source = random(7);
   for (let i = 0; i < 3000; i++) {
     const text = write(source, 5);
     const values = size(JSON.parse(text));
     assertEquals(refusal(text, values), undefined, text);
     if (values > 1) {
-      const why = `Cannot read the message: it has more than ${values - 1} values (request.values)`;
-      assertEquals(refusal(text, values - 1), why, text);
+      const list = JSON.stringify(Array(values - 1).fill(0));
+      assertEquals(refusal(text, values - 1), refusal(list, values - 1), text);
     }
   }
 });
@@ -68,7 +70,7 @@ Deno.test("json values: a message can have exactly as many values as the limit",
     return JSON.stringify({ jsonrpc: "2.0", id: 1, method: "tools/call", params });
   };
   assertEquals(parseMessage(call(200_000), BOUNDS.request).kind, "request");
-  assertStringIncludes(refusal(call(200_001), BOUNDS.request.values) ?? "", "more than 200000 values");
+  assertEquals(refusal(call(200_001), BOUNDS.request.values), sentence(200_000, "request.values"));
   for (const part of ["{},", "[],", '"",', "1,", "[[]],", '{"":1},']) {
     assertStringIncludes(refusal(`[${part.repeat(200_001)}1]`, BOUNDS.request.values) ?? "", "request.values", part);
   }
@@ -136,7 +138,7 @@ Deno.test("json values: the limit also applies on a pipe, and the pipe stays usa
     handlers: [],
     limits: testLimits({ request: { values: 30 } }),
   });
-  const tooMany = "Cannot read the message: it has more than 30 values (request.values)";
+  const tooMany = sentence(30, "request.values");
   const lines: string[] = [];
   const pipe = openPipe(server, { write: (line) => void lines.push(line) });
   const ping = (extra: unknown) => JSON.stringify({ jsonrpc: "2.0", id: 1, method: "ping", params: { extra } });

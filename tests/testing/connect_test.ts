@@ -6,6 +6,7 @@ import { createServer, prompt, resource, tool } from "../../mod.ts";
 import { connect as connectClient } from "../../src/client/client.ts";
 import { connectTest, fakeClock, McpError } from "../../src/testing/testing.ts";
 import { behaviour, textOf, turn } from "../support/behaviour.ts";
+import { sentence } from "../support/messages.ts";
 
 const handlers = [
   tool({
@@ -120,7 +121,7 @@ Deno.test("headers are sent with every HTTP request, and timeoutMs limits each r
   await using client = await connectTest(server, { headers: { "x-tag": "1" }, timeoutMs: 50 });
   await client.callTool("see");
   assertEquals(seen, ["1"]);
-  await assertRejects(() => client.callTool("wait"), DOMException, "no response within 50 ms");
+  await assertRejects(() => client.callTool("wait"), DOMException, sentence("tools/call", 50));
   await server.close();
 });
 
@@ -134,11 +135,11 @@ Deno.test("a revision implies its era, and combining an old revision with the mo
     await assertRejects(
       () => connectTest(server, { revisions: [version], era: "modern" }),
       TypeError,
-      `Cannot connect with ${version}: the revision belongs to the legacy era; remove the option era, or use another revision`,
+      sentence(version, "era"),
     );
   }
   await using odd = await connectTest(server, { revisions: ["2099-01-01"] });
-  await assertRejects(() => odd.listTools(), McpError, '"2099-01-01" is not supported');
+  await assertRejects(() => odd.listTools(), McpError, sentence('"2099-01-01"'));
   await server.close();
 });
 
@@ -152,7 +153,7 @@ Deno.test("the error for an unanswered question names the options that can answe
   await assertRejects(
     () => client.callTool("ask"),
     McpError,
-    "pass onElicit, onElicitUrl, onSample or roots to connectTest",
+    sentence("onElicit", "onElicitUrl", "onSample", "connectTest"),
   );
   await server.close();
 });

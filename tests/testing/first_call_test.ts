@@ -2,6 +2,7 @@
 import { assertEquals } from "@std/assert";
 import { createServer, tool } from "../../mod.ts";
 import { connectTest, fakeClock } from "../../src/testing/testing.ts";
+import { sentence } from "../support/messages.ts";
 
 Deno.test("advancing a fake clock finds the first call running", async () => {
   const clock = fakeClock();
@@ -21,7 +22,7 @@ Deno.test("advancing a fake clock finds the first call running", async () => {
       // Over a real connection, wait until the request has arrived.
       if (transport === "http") await started.promise;
       await clock.advance(60_000);
-      assertEquals(await call, "Cannot finish the call: it took longer than 60000 ms (calls.timeoutMs)");
+      assertEquals(await call, sentence(60_000, "calls.timeoutMs"));
       await server.close();
     }
   }

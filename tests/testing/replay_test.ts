@@ -3,6 +3,7 @@ import { assertEquals, assertRejects, assertStringIncludes } from "@std/assert";
 import { z } from "zod";
 import { type Context, prompt, resource, tool, ToolError } from "../../mod.ts";
 import { replay } from "../../src/testing/testing.ts";
+import { sentence } from "../support/messages.ts";
 
 const yes = { action: "accept", content: { ok: true } };
 const ask = (ctx: Context, key: string, message = "?") =>
@@ -49,10 +50,7 @@ Deno.test("repeated work is reported with the question that causes the repetitio
   const { message } = await assertRejects(() => replay(noisy, {}, { answers: { first: yes, second: yes } }), Error);
   assertEquals(
     message,
-    `Cannot replay the handler: the handler repeats work after an answer:
-- before the question "first", the handler logs a message, reports progress, announces a change
-- before the question "second", the handler announces a change
-Do this work after the last question, or in ctx.once(key, make).`,
+    sentence('"first"', '"second"', "ctx.once(key"),
   );
 });
 
@@ -63,12 +61,12 @@ Deno.test("a question that changes between runs is reported", async () => {
     run: async (_input, ctx) => ((await ask(ctx, "sure", `${Math.min(at++, 3)}`)).action),
   });
   const { message } = await assertRejects(() => replay(odd, {}, { answers: { sure: yes } }), Error);
-  assertStringIncludes(message, 'the handler asks another question under the key "sure"');
+  assertStringIncludes(message, sentence('"sure"'));
   const endless = tool({ name: "endless", run: async (_input, ctx) => ((await ask(ctx, "sure", `${at++}`)).action) });
   await assertRejects(
     () => replay(endless, {}, { answers: { sure: yes } }),
     Error,
-    "still asks new questions after 64 runs",
+    sentence(64),
   );
 });
 
@@ -89,7 +87,7 @@ Deno.test("a handler that asks no question, fails or catches errors is replayed 
     run: async (_input, ctx) => (await ask(ctx, "sure").catch(() => undefined))?.action ?? "caught",
   });
   assertEquals((await replay(stubborn, {}, { answers: { sure: yes } })).value, "accept");
-  await assertRejects(() => replay(failing, { b: "x" }, { answers: {} }), TypeError, 'Cannot answer the question "x"');
+  await assertRejects(() => replay(failing, { b: "x" }, { answers: {} }), TypeError, sentence('"x"'));
 });
 
 Deno.test("a question that is not awaited is reported, unless its handler fails", async () => {
@@ -103,7 +101,7 @@ Deno.test("a question that is not awaited is reported, unless its handler fails"
   const { message } = await assertRejects(() => replay(forgets, {}, { answers: { sure: yes } }), Error);
   assertEquals(
     message,
-    'Cannot use the answer to ctx.elicit("sure"): tools/call ended without waiting for the answer; write await before ctx.elicit("sure")',
+    sentence('ctx.elicit("sure")', "tools/call"),
   );
   const fails = tool({
     name: "fails",

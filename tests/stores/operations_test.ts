@@ -36,6 +36,7 @@ function createCounted(): Counted {
             run: async (_, ctx) => {
               for (let step = 1; step <= 20; step++) {
                 await ctx.progress(step);
+                // Fixed wait: the writes of one second are counted.
                 await new Promise((resolve) => setTimeout(resolve, 10));
               }
               return "done";

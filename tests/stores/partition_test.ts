@@ -1,11 +1,12 @@
 // One of two instances cannot reach the store. This instance refuses calls that need the store, and runs other calls.
 // After the recovery, both instances share state again.
-import { assert, assertEquals, assertRejects, assertStringIncludes } from "@std/assert";
+import { assert, assertEquals, assertRejects } from "@std/assert";
 import { createServer, resource, type Server, tool } from "../../mod.ts";
 import { memoryStore, type Store } from "../../src/stores/stores.ts";
 import { connectTest, McpError } from "../../src/testing/testing.ts";
 import { textOf, until } from "../support/behaviour.ts";
 import { createLosable, type Losable } from "../support/engines.ts";
+import { sentence } from "../support/messages.ts";
 
 interface Side extends AsyncDisposable {
   readonly server: Server;
@@ -55,7 +56,7 @@ for (const era of ["modern", "legacy"] as const) {
     }
     // The other instance holds the key. This instance cannot read the key, so it does not run the call.
     assertEquals(textOf(await here.callTool("pay")), "paid 1");
-    const error = await assertRejects(() => there.callTool("pay"), McpError, "the store does not respond");
+    const error = await assertRejects(() => there.callTool("pay"), McpError, sentence("pay"));
     assertEquals([error.code, runs], [-31503, 1]);
     // The change reaches the clients of this instance.
     a.server.resourceUpdated("note://1");
@@ -69,7 +70,7 @@ for (const era of ["modern", "legacy"] as const) {
       try {
         return textOf(await there.callTool("pay")) === "paid 1";
       } catch (error) {
-        assertStringIncludes(`${error}`, "the store does not respond");
+        assertEquals(`${error}`, sentence("McpError", "pay"));
         return false;
       }
     }, "the store is available again");

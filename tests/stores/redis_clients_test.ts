@@ -5,6 +5,7 @@ import { redisStore, type RedisStoreOptions } from "../../src/stores/redis/redis
 import type { Store } from "../../src/stores/stores.ts";
 import { testStore } from "../../src/testing/stores.ts";
 import { until } from "../support/behaviour.ts";
+import { sentence } from "../support/messages.ts";
 import { type ClientKind, CLIENTS } from "../support/redis/clients.ts";
 import { missingRedis, type RedisServer, startRedis } from "../support/redis/server.ts";
 import { needs } from "../support/required.ts";
@@ -140,13 +141,16 @@ Deno.test("redisStore refuses a value that is not a function, a prefix that cont
   // deno-lint-ignore no-explicit-any -- as from JavaScript
   const make = redisStore as any;
   for (
-    const [args, message] of [[[{}], "is not a function"], [[() => ({}), { prefix: "{a}" }], "without braces"]]
+    const [args, expected] of [[[{}], sentence("TypeError")], [
+      [() => ({}), { prefix: "{a}" }],
+      sentence("prefix", "{a}"),
+    ]]
   ) {
     const error = await Promise.resolve().then(() => make(...args)).catch((error: unknown) => error);
-    assert(String(error).includes(String(message)), String(error));
+    assertEquals(String(error), expected);
   }
   const store: Store = make(() => ({}));
-  await assertRejects(async () => await store.get("key"), Error, "returned an unknown client");
+  await assertRejects(async () => await store.get("key"), Error, sentence());
   await store.close();
 });
 
@@ -156,11 +160,7 @@ each(
     const client = await kind.connect(server.socket);
     const store = redisStore(() => client);
     await store.set("key", "1", { ttlMs });
-    await assertRejects(
-      async () => await store.subscribe("topic", () => {}),
-      Error,
-      "return a new client on each call",
-    );
+    await assertRejects(async () => await store.subscribe("topic", () => {}), Error, sentence());
     assertEquals((await store.get("key"))?.value, "1");
     await store.close();
   },

@@ -7,6 +7,7 @@ import { customStore, memoryStore, type Store } from "../../src/stores/stores.ts
 import { type Connection, connectTest, fakeClock, McpError } from "../../src/testing/testing.ts";
 import { textOf } from "../support/behaviour.ts";
 import { createLosable, wrapEngine } from "../support/engines.ts";
+import { sentence } from "../support/messages.ts";
 
 const PERIOD = 60_000;
 
@@ -101,7 +102,7 @@ Deno.test("over HTTP the response has the status 429, and without the store each
 
 Deno.test("`shared` is supported only for a rate without a burst", () => {
   for (const wrong of [{ shared: true }, { shared: true, rate: { calls: 1, perMs: 1, burst: 2 } }]) {
-    assertThrows(() => quota(wrong), TypeError, "shared needs a rate without burst");
+    assertThrows(() => quota(wrong), TypeError, sentence("shared", "burst"));
   }
   // Without a store, the rate applies to this process alone.
   createServer({

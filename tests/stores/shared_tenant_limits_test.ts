@@ -12,6 +12,7 @@ import { customStore, memoryStore, type Store, type StoreOptions } from "../../s
 import { McpError } from "../../src/testing/testing.ts";
 import { until } from "../support/behaviour.ts";
 import { createLosable, wrapEngine } from "../support/engines.ts";
+import { sentence } from "../support/messages.ts";
 import { startTenantInstance, type TenantInstance, toHeld, type Way } from "../support/tenant_instance.ts";
 
 /** One lease is long enough for the delays of a busy machine. The other lease is longer than the test. */
@@ -196,12 +197,14 @@ Deno.test("instances with more calls than the limit allows share the limit evenl
   const instances = [1, 2].map(() => startTenantInstance(open(), { running: limit }));
   let isOver = false;
   async function load(instance: TenantInstance) {
+    // Fixed wait: instances with more load than the limit allows are observed for a fixed time.
     while (!isOver) if (!await instance.call("work", "acme")) await new Promise((resolve) => setTimeout(resolve, 5));
   }
   const loads = instances.flatMap((each) => Array.from({ length: 6 }, () => load(each)));
   // An instance takes a fifth of a second to publish its counts.
   await until(async () => {
     for (const each of instances) each.peak = 0;
+    // Fixed wait: instances with more load than the limit allows are observed for a fixed time.
     await new Promise((resolve) => setTimeout(resolve, 1000));
     return instances.every(({ peak }) => peak === limit / 2);
   }, "each instance runs half as many calls as the limit allows");
@@ -249,6 +252,7 @@ Deno.test("when an idle tenant becomes active again, its calls are published aga
     assert(await admits(a));
     assertEquals(accounts.known.size, 0);
     // This delay is long enough for an instance to detect that nothing is held.
+    // Fixed wait: instances with more load than the limit allows are observed for a fixed time.
     await new Promise((resolve) => setTimeout(resolve, 200));
   }
 });
@@ -341,23 +345,19 @@ Deno.test("limits that cannot be shared are refused when the server is created",
     createServer({ name: "t", version: "1.0.0", path: "/:tenant/mcp", limits: { perTenant: limits }, ...options });
   };
   const store = memoryStore();
-  assertThrows(
-    start({ running: 1, shared: true }),
-    TypeError,
-    "limits.perTenant.shared requires a store; set store too",
-  );
+  assertThrows(start({ running: 1, shared: true }), TypeError, sentence("limits.perTenant.shared"));
   assertThrows(
     start({ shared: true }, { store }),
     TypeError,
-    "the limits per tenant are Infinity; set limits.perTenant.running or limits.perTenant.bytes too",
+    sentence("limits.perTenant.running", "limits.perTenant.bytes"),
   );
   for (const shared of ["true", 1, 0, null]) {
-    assertThrows(start({ running: 1, shared }, { store }), TypeError, "it must be true or false");
+    assertThrows(start({ running: 1, shared }, { store }), TypeError, sentence("limits.perTenant.shared"));
   }
   for (const [name, value] of Object.entries({ running: true, bytes: false })) {
-    assertThrows(start({ [name]: value }, { store }), TypeError, "it must be a number above 0");
+    assertThrows(start({ [name]: value }, { store }), TypeError, sentence(`limits.perTenant.${name}`));
   }
-  assertThrows(start({ running: 1 }, { path: "/mcp" }), TypeError, "require path parameters; use a path such as");
+  assertThrows(start({ running: 1 }, { path: "/mcp" }), TypeError, sentence("limits.perTenant"));
   start({ running: 1, shared: false })();
 });
 

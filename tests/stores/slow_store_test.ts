@@ -29,6 +29,7 @@ function start(shared: Store): Slow {
   const store = customStore(async () =>
     wrapEngine(await shared[INTERNALS].connect(), async ({ name, run }) => {
       if (name !== "read" && name !== "heads") operations.push(name);
+      // Fixed wait: a store engine that takes a fixed time for each command.
       await new Promise((resolve) => setTimeout(resolve, TIMEOUT_MS / 3));
       return run();
     }), { timeoutMs: TIMEOUT_MS, pollMs: 50 });

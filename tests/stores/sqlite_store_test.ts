@@ -11,6 +11,7 @@ import type { Store } from "../../src/stores/stores.ts";
 import { testStore } from "../../src/testing/stores.ts";
 import { until } from "../support/behaviour.ts";
 import { assertKeptByLooks } from "../support/engines.ts";
+import { sentence } from "../support/messages.ts";
 
 const databases: Record<string, (path: string) => SqliteDatabase> = {
   "node:sqlite": (path) => new DatabaseSync(path),
@@ -54,7 +55,7 @@ for (const [name, open] of Object.entries(databases)) {
     const db = open(file);
     db.exec("begin immediate");
     const start = performance.now();
-    await assertRejects(async () => await store.set("key", "2", { ttlMs }), Error, "Cannot set");
+    await assertRejects(async () => await store.set("key", "2", { ttlMs }), Error, sentence());
     assert(performance.now() - start < 5000, "the write failed too late");
     assertEquals((await store.get("key"))?.value, "1");
     db.exec("rollback");

@@ -1,32 +1,29 @@
 // `testStore` rejects engines that work only apparently. Each engine breaks one rule.
-import { assertMatch } from "@std/assert";
+import { assertEquals, assertRejects } from "@std/assert";
 import { INTERNALS } from "../../src/core/call/internals.ts";
 import { customStore, memoryStore, type StoreEngine } from "../../src/stores/stores.ts";
 import { listStoreCases } from "../../src/testing/stores.ts";
 import { wrapEngine } from "../support/engines.ts";
+import { sentence } from "../support/messages.ts";
 
 /** An engine with a mistake. */
 interface Mistake {
-  /** The name of the rule that the engine breaks. */
-  readonly rule: string;
-  /** The message with which the rule's test fails. */
-  readonly message: RegExp;
+  /** Words in the name of the rule that the engine breaks. No other rule's name contains all of them. */
+  readonly rule: readonly string[];
   /** Returns one process's engine. `engine` fulfils all rules, and all processes share it. */
   readonly spoil: (engine: StoreEngine) => StoreEngine;
 }
 
-const rings = "a subscriber in another process receives an entry within 500 ms";
+const rings = ["subscriber", "process", "500"];
 const ascii = /[^\x20-\x7e]/g;
 
 const mistakes: Readonly<Record<string, Mistake>> = {
   "listen never rings": {
     rule: rings,
-    message: /not arrive within 500 ms/,
     spoil: (engine) => wrapEngine(engine, ({ run }) => run(), { listen: () => () => {} }),
   },
   "listen rings 900 ms late": {
     rule: rings,
-    message: /not arrive within 500 ms/,
     spoil: (engine) =>
       wrapEngine(engine, ({ run }) => run(), {
         listen(onRing, onLost) {
@@ -40,8 +37,7 @@ const mistakes: Readonly<Record<string, Mistake>> = {
       }),
   },
   "a repeated token is detected only for the last entry": {
-    rule: "an entry with a token is appended only once, even if other entries were appended in between",
-    message: /expected \[1,1\]/,
+    rule: ["token", "appended"],
     spoil(engine) {
       let appended = 0;
       const last = new Map<unknown, unknown>();
@@ -56,18 +52,15 @@ const mistakes: Readonly<Record<string, Mistake>> = {
     },
   },
   "text beyond ASCII is lost in values": {
-    rule: "non-ASCII text is returned unchanged",
-    message: /a\?/,
+    rule: ["ASCII", "unchanged"],
     spoil: (engine) => wrapEngine(engine, replaceText("set")),
   },
   "text beyond ASCII is lost in logs": {
-    rule: "60 entries with 3 MB of non-ASCII text are returned completely",
-    message: /expected -1/,
+    rule: ["ASCII", "60"],
     spoil: (engine) => wrapEngine(engine, replaceText("append")),
   },
   "a time to live is read as whole seconds": {
-    rule: "a value expires at most 500 ms after its time to live has passed",
-    message: /expected undefined/,
+    rule: ["expires", "500"],
     spoil: (engine) =>
       wrapEngine(engine, ({ name, args, run }) => {
         if (name !== "set") return run();
@@ -77,8 +70,7 @@ const mistakes: Readonly<Record<string, Mistake>> = {
       }),
   },
   "an expired log is kept": {
-    rule: "a value expires at most 500 ms after its time to live has passed",
-    message: /expected 0/,
+    rule: ["expires", "500"],
     spoil: (engine) =>
       wrapEngine(engine, ({ name, args, run }) => {
         if (name !== "append") return run();
@@ -87,8 +79,7 @@ const mistakes: Readonly<Record<string, Mistake>> = {
       }),
   },
   "a page of a log holds at most 1 MB": {
-    rule: "60 entries with 3 MB of non-ASCII text are returned completely",
-    message: /expected 60|has failed/,
+    rule: ["ASCII", "60"],
     spoil: (engine) =>
       wrapEngine(engine, async ({ name, run }) => {
         const found = await run();
@@ -97,8 +88,7 @@ const mistakes: Readonly<Record<string, Mistake>> = {
       }),
   },
   "a command fails forever after its first failure, because the connection is made once": {
-    rule: "the store closes an engine that keeps failing, and creates a new engine",
-    message: /within 10 seconds/,
+    rule: ["engine", "failing"],
     spoil(engine) {
       let isClosed = false;
       return wrapEngine(engine, ({ run }) => {
@@ -108,18 +98,15 @@ const mistakes: Readonly<Record<string, Mistake>> = {
     },
   },
   "the epoch of all logs is the same": {
-    rule: "a log keeps its epoch until the log is lost",
-    message: /\[false,false\]|expected false/,
+    rule: ["epoch"],
     spoil: (engine) => wrapEngine(engine, replaceEpoch((epoch) => epoch && "constant")),
   },
   "the epoch changes with each entry": {
-    rule: "a log keeps its epoch until the log is lost",
-    message: /The store returns/,
+    rule: ["epoch"],
     spoil: (engine) => wrapEngine(engine, replaceEpoch((epoch, last) => epoch && `${epoch}-${last}`)),
   },
   "a list ignores case": {
-    rule: "values with a prefix are listed in pages, sorted by key",
-    message: /The store returns/,
+    rule: ["prefix"],
     spoil: (engine) =>
       wrapEngine(engine, async ({ name, run }) => {
         const found = await run();
@@ -129,8 +116,7 @@ const mistakes: Readonly<Record<string, Mistake>> = {
       }),
   },
   "the states of logs are in another order": {
-    rule: "heads returns the state of each requested log",
-    message: /The store returns/,
+    rule: ["heads"],
     spoil: (engine) =>
       wrapEngine(engine, async ({ name, run }) => {
         const found = await run();
@@ -154,19 +140,19 @@ function replaceEpoch(change: (epoch: string, last: number) => string) {
   };
 }
 
-for (const [title, { rule, message, spoil }] of Object.entries(mistakes)) {
+for (const [title, { rule, spoil }] of Object.entries(mistakes)) {
   Deno.test(`testStore rejects an engine: ${title}`, async () => {
     const engine = await memoryStore()[INTERNALS].connect();
     const spoiled = spoil(engine);
-    const found = listStoreCases(() => customStore(() => spoiled)).find(({ name }) => name === rule);
-    if (!found) throw new Error(`there is no rule "${rule}"`);
-    const { error } = await found.run().then(() => ({ error: "it passes" }), (error) => ({ error }));
-    assertMatch(String(error), message);
+    const cases = listStoreCases(() => customStore(() => spoiled));
+    const [found, ...others] = cases.filter(({ name }) => rule.every((word) => name.includes(word)));
+    assertEquals(others, []);
+    await assertRejects(() => found.run(), Error, sentence());
   });
 }
 
 Deno.test("each rule of testStore has a unique name", () => {
   const names = listStoreCases(() => memoryStore()).map(({ name }) => name);
   const twice = names.filter((name, index) => names.indexOf(name) !== index);
-  assertMatch(String(twice.length), /^0$/, twice.join(", "));
+  assertEquals(twice, []);
 });

@@ -84,6 +84,7 @@ async function measure(): Promise<number> {
   );
   for (let i = 0; i < 30; i++) await connection.write("1\r\n \r\n".repeat(100));
   // Wait for a fixed time, because a test cannot detect when all sent bytes have arrived.
+  // Fixed wait: the memory of bytes on their way to a server cannot be observed as a state.
   await new Promise((resolve) => setTimeout(resolve, 500));
   const held = process.memoryUsage().external - before;
   connection.close();

@@ -1,5 +1,6 @@
 // Middleware that returns or throws before the subscription that it wraps has ended.
 import { type Observer, tool } from "../../mod.ts";
+import { BUSY } from "../../src/protocol/errors.ts";
 import { assertEquals } from "../support/std.ts";
 import { as, soon, start, toCall, toListen } from "./attack.ts";
 import { turn, until } from "../support/behaviour.ts";
@@ -61,5 +62,5 @@ Deno.test("a subscription is closed and no longer counts if the middleware throw
     await turn(10);
   }
   await server.close();
-  assertEquals(texts.map((text) => text?.includes("too many")), [false, false, false, false]);
+  assertEquals(texts.map((text) => text?.includes(`"code":${BUSY}`)), [false, false, false, false]);
 });

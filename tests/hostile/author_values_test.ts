@@ -15,6 +15,7 @@ import { z } from "zod";
 import { McpError } from "../../src/testing/testing.ts";
 import { oauth } from "../../src/auth/oauth/oauth.ts";
 import { behaviour } from "../support/behaviour.ts";
+import { sentence } from "../support/messages.ts";
 import { toRequest } from "../support/requests.ts";
 import { start, toCall } from "./attack.ts";
 
@@ -54,14 +55,10 @@ for (const [kind, handler] of Object.entries(copied)) {
       Object.create(handler, { allow: { value: () => false, enumerable: true } }),
     ];
     for (const copy of copies) {
-      assertThrows(
-        () => start({ handlers: [copy] }),
-        TypeError,
-        "pass all options to the function that creates the handler",
-      );
-      assertThrows(() => group("g", [copy]), TypeError, "Cannot make group");
+      assertThrows(() => start({ handlers: [copy] }), TypeError, sentence("tool()"));
+      assertThrows(() => group("g", [copy]), TypeError, sentence("g"));
       const server = start({});
-      assertThrows(() => server.handlers.add(copy), TypeError, "it is a copy");
+      assertThrows(() => server.handlers.add(copy), TypeError, sentence("tool()"));
       await server.close();
     }
   });
@@ -83,14 +80,14 @@ Deno.test("options that are class instances are refused, because copies would lo
   }
   const inherited = Object.create({ scope: ["admin"] }, Object.getOwnPropertyDescriptors(new Options()));
   for (const options of [new Options(), inherited]) {
-    assertThrows(() => tool(options), TypeError, "its options are not a plain object; write an object literal");
+    assertThrows(() => tool(options), TypeError, sentence());
   }
   // Objects without a prototype are accepted as plain objects.
   const bare = Object.assign(Object.create(null), { name: "a", run: () => "" });
   assertEquals(tool(bare).name, "a");
-  assertThrows(() => tool(Object.assign(bare, { scope: ["admin"] })), TypeError, "unknown option scope");
+  assertThrows(() => tool(Object.assign(bare, { scope: ["admin"] })), TypeError, sentence("scope", "scopes"));
   const auth = Object.assign(Object.create(null), { authenticate: () => undefined, satisfy: () => false });
-  assertThrows(() => start({ auth }), TypeError, "unknown option auth.satisfy");
+  assertThrows(() => start({ auth }), TypeError, sentence("auth.satisfy"));
 });
 
 for (
@@ -108,23 +105,24 @@ for (
     { ...secret },
   ] as Untyped[]
 ) {
-  Deno.test(`disable throws for a selection that matches nothing: ${JSON.stringify(selection)}`, async () => {
+  const shown = JSON.stringify(selection, (_key, value) => value ?? `${value}`);
+  Deno.test(`disable throws for a selection that matches nothing: ${shown}`, async () => {
     const server = start({ handlers: [secret] });
-    assertThrows(() => server.handlers.disable(selection), TypeError, "Cannot ");
+    assertThrows(() => server.handlers.disable(selection), TypeError, sentence());
     await server.close();
   });
 }
 
 const wrong: readonly (readonly [options: Untyped, state: string])[] = [
-  [{ hosts: [] }, "hosts is empty; list a host, or omit hosts"],
-  [{ secret: [] }, "Cannot use the secret"],
-  [{ secret: null }, "Cannot use the secret"],
-  [{ secret: false }, "Cannot use the secret"],
-  [{ secret: [undefined] }, "Cannot use the secret"],
-  [{ encoders: [undefined] }, "each encoder needs both"],
-  [{ encoders: [{ test: () => true }] }, "each encoder needs both"],
-  [{ clock: null }, "clock lacks now()"],
-  [{ clock: {} }, "clock lacks now()"],
+  [{ hosts: [] }, sentence("hosts")],
+  [{ secret: [] }, sentence("secret")],
+  [{ secret: null }, sentence("secret")],
+  [{ secret: false }, sentence("secret")],
+  [{ secret: [undefined] }, sentence("secret")],
+  [{ encoders: [undefined] }, sentence("encode")],
+  [{ encoders: [{ test: () => true }] }, sentence("encode")],
+  [{ clock: null }, sentence("clock", "now()")],
+  [{ clock: {} }, sentence("clock", "now()")],
 ];
 
 for (const [options, state] of wrong) {
@@ -141,10 +139,7 @@ for (const decided of [true, false]) {
     const result = await client.callTool("own");
     assertEquals(result.isError, true);
     assert(!JSON.stringify(result).includes("the secret"));
-    assertStringIncludes(
-      `${takeFaults()[0].error}`,
-      `a guard returned ${decided}; throw a ToolError to refuse the call`,
-    );
+    assertEquals(`${takeFaults()[0].error}`, sentence(String(decided), "ToolError"));
   }, { transports: ["memory", "http", "pipe"] });
 }
 
@@ -168,7 +163,7 @@ for (const decided of [true, false]) {
     assert(!JSON.stringify(results).includes("the secret"), JSON.stringify(results));
     const faults = takeFaults().map(({ error }) => `${error}`);
     assertEquals(faults.length, 3);
-    for (const fault of faults) assertStringIncludes(fault, `a guard returned ${decided}; throw a ToolError`);
+    for (const fault of faults) assertEquals(fault, sentence(String(decided), "ToolError"));
   }, { transports: ["memory", "http", "pipe"] });
 }
 
@@ -187,8 +182,8 @@ behaviour("a tool list fails if publishSchema returns no schema", async (join) =
   for (const publishSchema of [() => undefined, () => Promise.resolve({}), reject, () => 0] as Untyped[]) {
     const hidden = tool({ name: "a", input: { type: "object", properties: { internal: {} } }, run: () => "" });
     const { client, takeFaults } = await join({ handlers: [hidden], publishSchema });
-    await assertRejects(() => client.listTools(), McpError, "Internal error");
-    assertStringIncludes(`${takeFaults()[0].error}`, "publishSchema must return a schema object");
+    await assertRejects(() => client.listTools(), McpError, sentence());
+    assertEquals(`${takeFaults()[0].error}`, sentence("publishSchema"));
   }
 }, { transports: ["memory", "http"] });
 
@@ -196,7 +191,7 @@ Deno.test("an encoder converts a value only if the encoder's test returns true",
   for (const test of [() => Promise.resolve(false), reject, () => undefined, () => 1] as Untyped[]) {
     const value = tool({ name: "secret", run: () => ({ value: "the secret" }) });
     const text = await toText({ handlers: [value], encoders: [{ test, encode: () => "replaced" }] });
-    assertStringIncludes(text, "Internal error");
+    assertStringIncludes(text, `"text":"${sentence()} (`);
     assert(!text.includes("secret") && !text.includes("replaced"), text);
   }
 });

@@ -3,6 +3,7 @@
 import { assert, assertEquals, assertStringIncludes } from "@std/assert";
 import { createServer, prompt, type Server, type ServerOptions, tool } from "../../mod.ts";
 import { startHttpServer } from "../../src/testing/http_server.ts";
+import { hasSentence } from "../support/messages.ts";
 import { connectRaw, type RawAnswer, type RawConnection } from "./raw.ts";
 import { findSecret } from "./secrecy.ts";
 
@@ -43,7 +44,7 @@ export interface Case extends RawRequest {
   readonly code?: number;
   /** Expected id of the JSON-RPC response. `undefined` if the response has no id. */
   readonly id?: unknown;
-  /** Text that the body must contain. */
+  /** Text that the body must contain, or the error's message. */
   readonly says?: string;
   /** Headers that the response must have. */
   readonly has?: Readonly<Record<string, string | null>>;
@@ -288,7 +289,7 @@ function judge({ name, status, code, id, says, has = {}, dropped }: Case, answer
     assertEquals(headers.get("content-type"), "application/json", name);
     assert(body.length < 1500, `${name}: the error repeats the input`);
   }
-  if (says) assertStringIncludes(body, says, name);
+  if (says) assertStringIncludes(hasSentence(says) ? inside?.message : body, says, name);
   for (const [header, value] of Object.entries(has)) assertEquals(headers.get(header), value, `${name}: ${header}`);
 }
 

@@ -1,5 +1,6 @@
 // Invalid headers and `_meta` in modern requests.
 import { assert, assertEquals } from "@std/assert";
+import { sentence } from "../support/messages.ts";
 import {
   type Case,
   cases,
@@ -33,7 +34,7 @@ cases("headers must match the method and name in the body", {}, () => [
     name: `no ${header}`,
     headers: { [header.toLowerCase()]: null },
     ...mismatch,
-    says: `header ${header} is missing`,
+    says: sentence(header),
   })),
   {
     name: "a method that only this revision defines, without a header or _meta",
@@ -51,7 +52,7 @@ cases("headers must match the method and name in the body", {}, () => [
     name: `Mcp-Method ${JSON.stringify(method)}`,
     headers: { "mcp-method": method },
     ...mismatch,
-    says: `header Mcp-Method is ${JSON.stringify(JSON.stringify(method)).slice(1, -1)}`,
+    says: sentence("Mcp-Method", JSON.stringify(method)),
   })),
   { name: "Mcp-Method twice", headers: { "mcp-method": ["tools/call", "tools/call"] }, ...mismatch },
   { name: "Mcp-Method is never encoded", headers: { "mcp-method": encoded("tools/call") }, ...mismatch },
@@ -120,7 +121,7 @@ cases("headers must match the method and name in the body", {}, () => [
     body: text({}, { name: "a  b" }),
     headers: { "mcp-name": "a  b" },
     ...invalid,
-    says: "Unknown tool",
+    says: sentence("a  b"),
   },
   {
     name: "leading and trailing spaces of a name have to be encoded",

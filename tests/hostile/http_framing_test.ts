@@ -1,5 +1,6 @@
 // Bodies that are not JSON-RPC, or almost JSON-RPC.
 import { assert, assertEquals } from "@std/assert";
+import { sentence } from "../support/messages.ts";
 import {
   type Case,
   cases,
@@ -290,7 +291,7 @@ Deno.test("in a session with revision 2025-03-26, a hostile batch is refused, or
       name: "101 entries",
       body: `[${Array.from({ length: 101 }, (_, id) => one(id))}]`,
       ...invalid,
-      says: "more than 100 messages",
+      says: sentence("100"),
     },
     { name: "a repeated id refuses the batch", body: `[${one(1)},${one(1)}]`, ...invalid },
     {

@@ -375,6 +375,7 @@ Deno.test("a slow body is refused with 408 after request.bodyMs", async (t) => {
         await connection.write(head);
         while (!isOver) {
           await connection.write(" ");
+          // Fixed wait: a body that is sent one byte at a time.
           await new Promise((resolve) => setTimeout(resolve, 100));
         }
       }));

@@ -1,9 +1,10 @@
 // Closing a server: running calls get time to end, queued calls are refused, and no resource leaks.
-import { assertEquals, assertStringIncludes } from "@std/assert";
+import { assertEquals, assertRejects, assertStringIncludes } from "@std/assert";
 import { createServer, resource, type Server, type ServerOptions, tool } from "../../mod.ts";
 import { startChild, startHttpServer, toCommand } from "../../src/testing/http_server.ts";
 import { connectTest, fakeClock } from "../../src/testing/testing.ts";
 import { gate, until } from "../support/behaviour.ts";
+import { sentence } from "../support/messages.ts";
 import { ask, toRequest } from "../support/requests.ts";
 import { readData, startSession, toCall } from "./unread.ts";
 
@@ -84,7 +85,7 @@ for (const inTime of [true, false]) {
     for (const init of [toCall("hold"), toCall("hold", { session }), toListen(), get]) {
       const refused = await fetch(url, init);
       assertEquals([refused.status, refused.headers.get("retry-after")], [503, "1"]);
-      assertStringIncludes((await refused.json()).error.message, "closing");
+      assertEquals((await refused.json()).error.message, sentence());
     }
     if (inTime) open();
     await done;
@@ -95,10 +96,7 @@ for (const inTime of [true, false]) {
       assertEquals(messages.map(({ id }) => id).sort(), Array.from({ length: 50 }, (_, i) => `${kind} ${i}`).sort());
       for (const { result, error } of messages) {
         if (inTime) assertEquals(result.content[0].text, "held");
-        else {assertEquals([error.code, error.message], [
-            -32603,
-            "Cannot finish the call: the server is closing; try again if the call is idempotent",
-          ]);}
+        else assertEquals([error.code, error.message], [-32603, sentence()]);
       }
     }
     assertEquals(counts.aborted, inTime ? 0 : 100);
@@ -120,7 +118,7 @@ clean("queued calls get a response when the server closes", async () => {
     if (inTime) open();
     for (const { result, error } of await Promise.all(calls)) {
       if (inTime) assertEquals(result.content[0].text, "held");
-      else assertStringIncludes(error?.message ?? "", "the server is closing");
+      else assertEquals(error?.message, sentence());
     }
     await closing;
     assertEquals(counts.started, inTime ? 3 : 1, "a queued call is not started only to be cancelled");
@@ -136,12 +134,9 @@ clean("over a pipe, closing the server ends running calls and subscriptions", as
     const subscription = era === "modern" ? await client.subscribe({ toolsListChanged: true }) : undefined;
     await until(() => counts.started === 1, "the call runs");
     await server.close();
-    assertStringIncludes(await running, "the server is closing");
+    assertEquals(await running, sentence());
     await subscription?.ended;
-    assertStringIncludes(
-      await client.request("tools/list").then(() => "answered", (error) => error.message),
-      "the server is closing; try again later",
-    );
+    await assertRejects(() => client.request("tools/list"), Error, sentence());
     open();
     await client.close();
   }

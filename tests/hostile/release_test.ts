@@ -69,6 +69,7 @@ function toBody(bytes: Uint8Array, { below }: Random): ReadableStream {
 async function read(body: ReadableStream<Uint8Array> | null, { below }: Random): Promise<void> {
   const reader = body?.getReader();
   const way = below(10);
+  // Fixed wait: a client that reads its response late.
   if (way === 0) await new Promise((resolve) => setTimeout(resolve, 500)); // Longer than the server's timeouts.
   for (let i = way < 3 ? 0 : below(40); i > 0; i--) {
     if ((await soon(reader?.read() ?? Promise.resolve(undefined), 20))?.done) return;

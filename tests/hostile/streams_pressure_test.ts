@@ -58,6 +58,7 @@ function start(limits: LimitOptions = {}) {
       await until(() => taken.size === clients, "all handlers begin");
       while (sum() !== last) {
         last = sum();
+        // Fixed wait: the kernel does not report when its buffers are full.
         await new Promise((resolve) => setTimeout(resolve, 150));
       }
       return [...taken.values()].map((count) => count * 4000);

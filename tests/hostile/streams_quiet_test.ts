@@ -55,6 +55,7 @@ Deno.test("the server sends keep-alives at intervals, so an idle stream stays op
     return kinds.map(async ([what, make]) => ({ what, ...await follow(new Request(url, await make())) }));
   });
 
+  // Fixed wait: runtimes close connections that are idle for some time.
   await new Promise((resolve) => setTimeout(resolve, QUIET_MS));
   end();
   await server.close();

@@ -1,5 +1,5 @@
 // Clients that use many paths of a server, or paths whose handlers are created slowly, fail or do not exist.
-import { assert, assertEquals, assertMatch, assertStringIncludes } from "@std/assert";
+import { assert, assertEquals, assertMatch } from "@std/assert";
 import { createServer, type RouteServerOptions, type Server, service, tool } from "../../mod.ts";
 import { INTERNALS } from "../../src/core/call/internals.ts";
 import { openPipe } from "../../src/transports/channel.ts";
@@ -8,6 +8,7 @@ import { toRequest } from "../support/requests.ts";
 import { any, soon, toSlowCall } from "./attack.ts";
 import { serveOld } from "./sse.ts";
 import { testLimits } from "../support/limits.ts";
+import { sentence } from "../support/messages.ts";
 
 const quick = tool({ name: "quick", input: any, run: () => "" });
 
@@ -123,8 +124,8 @@ Deno.test("if the creation of a path's handlers never settles, requests to the p
     assertEquals([response?.status, response?.headers.get("retry-after")], [503, "1"]);
     assertMatch(await response?.text() ?? "", /auth\.timeoutMs/);
   }
-  assertStringIncludes(faults[0], "Cannot open path /:tenant/mcp: its handlers took longer than 100 ms");
-  assertEquals(faults.length, 3, "once for each path");
+  // The observer gets the error once for each path.
+  assertEquals(faults, Array(3).fill(sentence("/:tenant/mcp", 100)));
   stuck = false;
   assertEquals(await toStatus(call(server, "a")), 200);
   await server.close();

@@ -4,6 +4,7 @@ import { assertEquals, assertRejects, assertStringIncludes } from "@std/assert";
 import { connectTest, type ConnectTestOptions } from "../../src/testing/testing.ts";
 import { textOf } from "../support/behaviour.ts";
 import { withEnvironment } from "../support/environment.ts";
+import { sentence } from "../support/messages.ts";
 
 async function load(path: string) {
   return (await import(new URL(`../../examples/${path}`, import.meta.url).href)).default;
@@ -39,9 +40,9 @@ for (const options of WAYS) {
     assertEquals((await guest.listResources()).some(({ uri }) => uri === `note://${title}`), true);
     const { messages } = await guest.getPrompt("notes_summarize", { title });
     assertStringIncludes(JSON.stringify(messages), "Milk");
-    await assertRejects(() => guest.callTool("notes_remove", { title }), Error, "Unknown tool");
+    await assertRejects(() => guest.callTool("notes_remove", { title }), Error, sentence("notes_remove"));
     assertEquals(textOf(await ada.callTool("notes_remove", { title })), `Removed ${title}.`);
-    await assertRejects(() => guest.getPrompt("notes_summarize", { title }), Error, "Resource not found");
+    await assertRejects(() => guest.getPrompt("notes_summarize", { title }), Error, sentence());
   });
 }
 

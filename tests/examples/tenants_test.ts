@@ -3,6 +3,7 @@ import { assertEquals, assertRejects } from "@std/assert";
 import server from "../../examples/tenants.ts";
 import { connectTest, McpError } from "../../src/testing/testing.ts";
 import { textOf } from "../support/behaviour.ts";
+import { sentence } from "../support/messages.ts";
 
 for (const era of ["modern", "legacy"] as const) {
   for (const transport of ["memory", "http", "pipe"] as const) {
@@ -18,9 +19,9 @@ for (const era of ["modern", "legacy"] as const) {
       assertEquals(textOf(await bee.callTool("list_notes")), "There are no notes.");
       assertEquals((await acme.readResource(`note://${id}`)).contents[0].text, "Buy milk");
       for (const uri of [`note://${id}`, "note://x"]) {
-        await assertRejects(() => bee.readResource(uri), McpError, "Resource not found");
+        await assertRejects(() => bee.readResource(uri), McpError, sentence());
       }
-      await assertRejects(() => bee.callTool("clear_notes"), McpError, "Unknown tool");
+      await assertRejects(() => bee.callTool("clear_notes"), McpError, sentence("clear_notes"));
       assertEquals(textOf(await acme.callTool("clear_notes")), "Removed 1 notes.");
     });
   }

@@ -1,11 +1,12 @@
 // Access by address, Host and Origin, with the connection info that the runtime or a router provides.
-import { assert, assertEquals, assertMatch, assertStringIncludes, assertThrows } from "@std/assert";
+import { assert, assertEquals, assertStringIncludes, assertThrows } from "@std/assert";
 import { createServer, type ServerOptions, tool } from "../../mod.ts";
 import { isJsonType, readAccept } from "../../src/transports/http/accept.ts";
 import { type ConnectionInfo, isKnownHost, isLoopbackHost } from "../../src/transports/http/access.ts";
 import { httpSse } from "../../src/transports/http/sse_2024.ts";
 import { webSocket } from "../../src/transports/websocket.ts";
 import { toRequest } from "../support/requests.ts";
+import { sentence } from "../support/messages.ts";
 
 const message = JSON.stringify({
   jsonrpc: "2.0",
@@ -106,10 +107,9 @@ Deno.test("the host in the URL must match the Host header", async () => {
 
 Deno.test("the error names the refused value and the option that allows it", async () => {
   const [, host] = await visit({ host: "box.local:80", info: deno("127.0.0.1") });
-  assertStringIncludes(host, '"box.local:80"');
-  assertStringIncludes(host, 'hosts: ["box.local"]');
+  assertEquals(host, sentence('"box.local:80"', 'hosts: ["box.local"]'));
   const [, origin] = await visit({ host: "localhost", origin: "https://app.example.com" });
-  assertStringIncludes(origin, 'origins: ["https://app.example.com"]');
+  assertEquals(origin, sentence('origins: ["https://app.example.com"]'));
 });
 
 Deno.test("hosts can be listed by name, or with their port", async () => {
@@ -192,7 +192,7 @@ Deno.test("without listed hosts, a page counts as same-origin only under a host 
         assertEquals(status, 403, `${host} from ${address}`);
         // A URL parser turns some of these hosts into IP addresses, which then differ from the Host header.
         if (/[a-w]/.test(host)) {
-          assertStringIncludes(text, /^\d/.test(host) ? "but the Host header is" : "set hosts: [");
+          assertStringIncludes(text, /^\d/.test(host) ? JSON.stringify(host) : "hosts: [");
         }
       }
       for (const host of ["192.168.1.5", "172.17.0.1:8000", "[2001:db8::1]", "localhost:1", "[::1]:1"]) {
@@ -232,7 +232,7 @@ Deno.test("a request with an invalid host is refused before its address is parse
     ]
   ) {
     const [status, text] = await visit({ url: "http://localhost/mcp", host, info: deno("127.0.0.1") });
-    assertEquals([status, text.includes("Host header")], [400, true], host);
+    assertEquals([status, text], [400, sentence("Host")], host);
   }
   const [status] = await visit({
     url: "http://localhost/mcp",
@@ -248,7 +248,7 @@ Deno.test("a principal that is passed to fetch must be valid", async () => {
   assertEquals(await visit({ host: "localhost", info: { principal: undefined } }), [200, "null"]);
   for (const principal of [null, "ada", 5, {}, { id: 5 }, ["ada"]]) {
     const [status, text] = await visit({ host: "localhost", info: { principal } });
-    assertEquals([status, /Internal error/.test(String(text))], [500, true], JSON.stringify(principal));
+    assertEquals([status, text], [500, sentence()], JSON.stringify(principal));
   }
 });
 
@@ -405,19 +405,12 @@ Deno.test("on a platform where callers are never on the same machine, callers wi
 
 Deno.test("hosts and origins that can never match are refused when the server is created", () => {
   const make = (options: Partial<ServerOptions>) => () => createServer({ name: "x", version: "1", ...options });
-  const wrong: readonly Partial<ServerOptions>[] = [
-    { hosts: ["https://mcp.example.com"] },
-    { hosts: ["mcp.example.com/mcp"] },
-    { hosts: [""] },
-    { hosts: ["*"] },
-    { origins: ["app.example.com"] },
-    { origins: ["https://app.example.com/"] },
-    { origins: ["*"] },
-    { cors: { origins: ["https://app.example.com/path"] } },
-  ];
-  for (const options of wrong) {
-    const { message } = assertThrows(make(options), TypeError);
-    assertMatch(message, /^Cannot use (host|origin) ".*": it is not an? (host|origin) such as [a-z:/]+\.example\.com$/);
+  for (const host of ["https://mcp.example.com", "mcp.example.com/mcp", "", "*"]) {
+    assertThrows(make({ hosts: [host] }), TypeError, sentence(`"${host}"`));
+  }
+  for (const origin of ["app.example.com", "https://app.example.com/", "*", "https://app.example.com/path"]) {
+    assertThrows(make({ origins: [origin] }), TypeError, sentence(`"${origin}"`));
+    if (origin !== "*") assertThrows(make({ cors: { origins: [origin] } }), TypeError, sentence(`"${origin}"`));
   }
   for (const each of ["chrome-extension://abc", "vscode-webview://1a2b", "tauri://localhost", "null"]) {
     make({ origins: [each], cors: { origins: [each] } })();
@@ -475,11 +468,11 @@ Deno.test("creating a server throws for a path that no request can have", async 
     ...[null, 5] as unknown as string[],
   ];
   for (const path of bad) {
-    assertThrows(() => make(path), TypeError, "is not a plain path such as /mcp", JSON.stringify(path));
+    assertThrows(() => make(path), TypeError, sentence("/mcp"), JSON.stringify(path));
     const server = createServer({ name: "s", version: "1" });
-    assertThrows(() => webSocket(server, { path }), TypeError, "is not a plain path", String(path));
-    assertThrows(() => httpSse(server, { path }), TypeError, "is not a plain path", String(path));
-    assertThrows(() => httpSse(server, { messages: path }), TypeError, "is not a plain path", String(path));
+    assertThrows(() => webSocket(server, { path }), TypeError, sentence("/mcp"), String(path));
+    assertThrows(() => httpSse(server, { path }), TypeError, sentence("/mcp"), String(path));
+    assertThrows(() => httpSse(server, { messages: path }), TypeError, sentence("/mcp"), String(path));
   }
   for (
     const [path, odd] of [
@@ -492,10 +485,9 @@ Deno.test("creating a server throws for a path that no request can have", async 
       ["/\u{1f600}", "\u{1f600}"],
     ] as const
   ) {
-    const state = `Cannot use path ${JSON.stringify(path)}: it is not a plain path such as /mcp, because it contains `;
-    assertThrows(() => make(path), TypeError, state + JSON.stringify(odd));
+    assertThrows(() => make(path), TypeError, sentence(JSON.stringify(path), "/mcp", JSON.stringify(odd)));
   }
-  assertThrows(() => make("mcp"), TypeError, '"mcp": it is not a plain path such as /mcp');
+  assertThrows(() => make("mcp"), TypeError, sentence('"mcp"', "/mcp"));
   for (const path of ["/", "/mcp", "/mcp/", "/a/b-c_d.e~f", "/%C3%BC", "/a%20b", "/a;b=c,d@e!$&'()+"]) {
     const server = make(path);
     const { method, headers, body } = toRequest("server/discover");

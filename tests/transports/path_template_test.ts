@@ -2,6 +2,7 @@
 import { assertEquals, assertThrows } from "@std/assert";
 import { PathTemplate } from "../../src/transports/http/path_template.ts";
 import { random } from "../support/random.ts";
+import { sentence } from "../support/messages.ts";
 
 const template = new PathTemplate("/a/:b/:c/d");
 
@@ -48,10 +49,10 @@ Deno.test("build refuses missing and unknown parameters, and values that are not
   assertThrows(
     () => template.build({ b: "1" }),
     TypeError,
-    "Cannot open /a/:b/:c/d: the parameter c is missing; pass b, c",
+    sentence("/a/:b/:c/d", " c ", "b, c"),
   );
-  assertThrows(() => template.build({ b: "1", c: "2", e: "3" }), TypeError, 'the path has no parameter "e"');
+  assertThrows(() => template.build({ b: "1", c: "2", e: "3" }), TypeError, sentence("/a/:b/:c/d", '"e"'));
   for (const c of ["", ".", "..", "a/b", "a\\b", "\0", "\ud800"]) {
-    assertThrows(() => template.build({ b: "1", c }), TypeError, "pass the text of one path segment");
+    assertThrows(() => template.build({ b: "1", c }), TypeError, sentence("/a/:b/:c/d", " c "));
   }
 });

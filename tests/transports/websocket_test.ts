@@ -6,6 +6,7 @@ import { webSocket, type WebSocketOptions } from "../../src/transports/websocket
 import { turn, until } from "../support/behaviour.ts";
 import { serve } from "../peers/runtime.ts";
 import { testLimits } from "../support/limits.ts";
+import { sentence } from "../support/messages.ts";
 
 const initialize = {
   jsonrpc: "2.0",
@@ -219,7 +220,7 @@ Deno.test("a WebSocket that another function has upgraded is closed, whatever it
   }
   await server.close();
   assertEquals([runs, faults.length], [0, odd.length]);
-  assertMatch(faults[0], /Cannot serve a socket: .*; pass the request to fetch\(\) of webSocket\(\)/);
+  assertEquals(faults[0], sentence("fetch()", "webSocket()"));
 });
 
 Deno.test("a frame that is not text, or that is too long, closes the WebSocket", async () => {

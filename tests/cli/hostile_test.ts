@@ -1,6 +1,7 @@
 // Broken and malicious config files and arguments, as processes.
-import { assert, assertEquals, assertMatch, assertStringIncludes } from "@std/assert";
+import { assert, assertEquals, assertStringIncludes } from "@std/assert";
 import { _meta, isNotDeno, listNames, toRequestLine } from "../support/command_line.ts";
+import { sentence } from "../support/messages.ts";
 import { runtimes } from "./runtimes.ts";
 import { run } from "../support/processes.ts";
 
@@ -23,33 +24,21 @@ async function withFolder(use: (folder: string) => Promise<void>): Promise<void>
 const tool = (run: readonly string[]) => ({ tools: { it: { description: "x", run } } });
 
 /** Files, their content, and the error that is printed when the file is served. */
-const broken: readonly (readonly [name: string, content: unknown, told: RegExp])[] = [
-  ["unknown.jsonc", { tols: {} }, /unknown\.jsonc:1:2: tols: unknown key; did you mean tools\?/],
-  ["proto.jsonc", '{"__proto__":{"name":"x"}}', /proto\.jsonc:1:2: __proto__ is a reserved name/],
-  [
-    "env.jsonc",
-    tool(["echo", "${NOT_SET_HERE}"]),
-    /env\.jsonc:1:\d+: tools\.it\.run\[1\]: the environment variable NOT_SET_HERE is not set/,
-  ],
-  ["ring.jsonc", { include: ["ring2.jsonc"] }, /ring2\.jsonc:1:13: include\[0\]: ring\.jsonc includes this file/],
-  ["up.jsonc", { resources: [{ file: "../secret.md" }] }, /up\.jsonc:1:16: resources\[0\]\.file: it leads out of/],
-  [
-    "linked.jsonc",
-    { resources: [{ file: "link" }] },
-    /linked\.jsonc:1:16: .*link is a symbolic link that leads out of/,
-  ],
-  ["device.jsonc", { include: ["/dev/null"] }, /device\.jsonc:1:13: include\[0\]: \/dev\/null is not a regular file/],
-  ["big.jsonc", " ".repeat(1024 * 1024 + 1), /big\.jsonc: it has more than 1048576 bytes/],
-  ["deep.jsonc", "[".repeat(100_000), /deep\.jsonc: it is nested too deeply/],
-  ["binary.jsonc", Uint8Array.of(123, 34, 255, 254, 0), /binary\.jsonc: it is not UTF-8 text/],
-  ["cycle.jsonc", { modules: ["c.ts"] }, /Cannot load c\.ts: it threw an error while loading:\nReferenceError: Cannot/],
-  [
-    "/dev/zero",
-    undefined,
-    /Cannot serve \/dev\/zero: (it is neither a file nor a folder|there is no file \/dev\/zero); check the path/,
-  ],
-  ["$(touch owned).ts", undefined, /Cannot serve \$\(touch owned\)\.ts: there is no file/],
-  ["", undefined, /Cannot use "": the target is empty; name a file or a folder/],
+const broken: readonly (readonly [name: string, content: unknown, told: string])[] = [
+  ["unknown.jsonc", { tols: {} }, sentence("unknown.jsonc:1:2:", "tols", "tools?")],
+  ["proto.jsonc", '{"__proto__":{"name":"x"}}', sentence("proto.jsonc:1:2:", "__proto__")],
+  ["env.jsonc", tool(["echo", "${NOT_SET_HERE}"]), sentence("env.jsonc:1:", "tools.it.run[1]", "NOT_SET_HERE")],
+  ["ring.jsonc", { include: ["ring2.jsonc"] }, sentence("ring2.jsonc:1:13:", "include[0]", " ring.jsonc")],
+  ["up.jsonc", { resources: [{ file: "../secret.md" }] }, sentence("up.jsonc:1:16:", "resources[0].file")],
+  ["linked.jsonc", { resources: [{ file: "link" }] }, sentence("linked.jsonc:1:16:", "/link")],
+  ["device.jsonc", { include: ["/dev/null"] }, sentence("device.jsonc:1:13:", "include[0]", "/dev/null")],
+  ["big.jsonc", " ".repeat(1024 * 1024 + 1), sentence("big.jsonc:", "1048576")],
+  ["deep.jsonc", "[".repeat(100_000), sentence("deep.jsonc:")],
+  ["binary.jsonc", Uint8Array.of(123, 34, 255, 254, 0), sentence("binary.jsonc:", "UTF-8")],
+  ["cycle.jsonc", { modules: ["c.ts"] }, `${sentence("c.ts")}\nReferenceError: Cannot`],
+  ["/dev/zero", undefined, sentence("/dev/zero")],
+  ["$(touch owned).ts", undefined, sentence("$(touch owned).ts")],
+  ["", undefined, sentence('""')],
 ];
 
 const beside = {
@@ -78,19 +67,17 @@ for (const { name, program } of runtimes) {
         const tried = name === "bun"
           ? broken
           : broken.filter(([file]) => ["linked.jsonc", "cycle.jsonc"].includes(file));
-        await Promise.all(tried.map(async ([file, , told]) => {
-          const { code, stdout, stderr } = await run([...program, file], { cwd });
+        const finished = await Promise.all(tried.map(([file]) => run([...program, file], { cwd })));
+        for (const [at, [file, , told]] of tried.entries()) {
+          const { code, stdout, stderr } = finished[at];
           assertEquals({ code, stdout }, { code: 2, stdout: "" }, `${file}: ${stderr}`);
-          assertMatch(stderr, told);
+          assertStringIncludes(stderr, told);
           assert(!/Secret|node_modules|src\/cli/.test(stderr), stderr);
-        }));
+        }
         // On Deno, the runtime itself reports a module that never finishes loading.
         const { code, stdout, stderr } = await run([...program, "wait.ts"], { cwd });
         assertEquals({ code, stdout }, { code: name === "deno" ? 1 : 2, stdout: "" });
-        assertMatch(
-          stderr,
-          name === "deno" ? /never resolved/ : /^Cannot continue: the loaded modules wait for each other/,
-        );
+        assertStringIncludes(stderr, name === "deno" ? "never resolved" : sentence());
         await Deno.stat(`${cwd}/owned`).then(() => assert(false, "the broken target was run"), () => {});
       }),
   });
@@ -118,20 +105,18 @@ for (const { name, program } of runtimes) {
           ].join(""),
         });
         assertEquals(served.code, 0, served.stderr);
-        const answers = served.stdout.trim().split("\n").map((line) => JSON.parse(line));
+        const answers = served.stdout.trim().split("\n").map((line) => JSON.parse(line)).sort((a, b) => a.id - b.id);
         assertEquals(answers.length, words.length + paths.length);
         for (const { id, result } of answers) {
-          if (id < 100) assertEquals(result.content[0].text, `[${words[id]}]`);
-          else {assert(
-              result.isError && /outside of the folder|no such file/.test(result.content[0].text),
-              served.stdout,
-            );}
+          const { text } = result.content[0];
+          if (id < 100) assertEquals(text, `[${words[id]}]`);
+          else assertEquals([result.isError, text], [true, sentence()], served.stdout);
         }
         assert(!served.stdout.includes("Secret"));
         // The printed command quotes the path for a shell.
         const installed = await run([...program, "install", file, "--client", "cursor", "--dry-run"], { cwd });
         assertEquals(installed.code, 0, installed.stderr);
-        const [, shown] = /start the server with\n\n {2}(.+)\n/.exec(installed.stderr) ?? [];
+        const [, shown] = /^ {2}(.+)\n/m.exec(installed.stderr) ?? [];
         const pasted = await run(["sh", "-c", `printf '%s\\n' ${shown}`], { cwd });
         assertStringIncludes(pasted.stdout, `${cwd}/${file}\n`);
         assertEquals(listNames(cwd), [file, "link.md"].sort());

@@ -5,6 +5,7 @@ import { parse as parseYaml } from "yaml";
 import { CliError } from "../../src/cli/cli_error.ts";
 import { setEntry as setToml } from "../../src/cli/install/toml_edit.ts";
 import { setEntry as setYaml } from "../../src/cli/install/yaml_edit.ts";
+import { sentence } from "../support/messages.ts";
 
 const entry = { command: "deno", args: ["run", 'a "b"', "c\\d"], env: { KEY: "[mcp_servers.x]" } };
 const toml = (text: string, name = "s", value: unknown = entry) =>
@@ -52,26 +53,16 @@ Deno.test("Windows line breaks and comments after an entry are preserved in TOML
 });
 
 for (
-  const [text, told] of [
-    ["a = ", "Cannot read f.toml: "],
-    ["mcp_servers = 1", "Cannot change f.toml: mcp_servers is not a table; edit the file by hand"],
-    [
-      "mcp_servers = { a = { command = 'x' } }",
-      "Cannot change f.toml: the entry mcp_servers.s is written in a form that the command cannot replace",
-    ],
-    [
-      "[mcp_servers]\ns = { command = 'x' }",
-      "Cannot change f.toml: the entry mcp_servers.s is written in a form that the command cannot replace",
-    ],
-    [
-      "mcp_servers.s.command = 'x'",
-      "Cannot change f.toml: the entry mcp_servers.s is written in a form that the command cannot replace",
-    ],
+  const [text, name] of [
+    ["a = ", "f.toml"],
+    ["mcp_servers = 1", "mcp_servers"],
+    ["mcp_servers = { a = { command = 'x' } }", "mcp_servers.s"],
+    ["[mcp_servers]\ns = { command = 'x' }", "mcp_servers.s"],
+    ["mcp_servers.s.command = 'x'", "mcp_servers.s"],
   ]
 ) {
   Deno.test(`TOML that cannot be edited is rejected: ${text}`, () => {
-    const error = assertThrows(() => toml(text), CliError);
-    assert(error.message.startsWith(told), error.message);
+    assertThrows(() => toml(text), CliError, sentence("f.toml", name));
   });
 }
 
@@ -97,7 +88,6 @@ for (
 
 for (const text of ["a: [", "- a", "extensions: 1", "extensions: [a]", "a: 1\na: 2"]) {
   Deno.test(`YAML that cannot be edited is rejected: ${JSON.stringify(text)}`, () => {
-    const error = assertThrows(() => yaml(text), CliError);
-    assert(/^Cannot (read|change) f\.yaml: .*; (edit|fix) the file by hand$/.test(error.message), error.message);
+    assertThrows(() => yaml(text), CliError, sentence("f.yaml"));
   });
 }

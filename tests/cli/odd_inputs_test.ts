@@ -1,10 +1,11 @@
 // Inputs that scripts and typing errors produce: empty values, contradictory options, misplaced arguments, and outputs
 // that cannot be written. Each input is refused before the command has an effect.
-import { assert, assertEquals, assertMatch } from "@std/assert";
+import { assert, assertEquals, assertStringIncludes } from "@std/assert";
 import { createServer, type Handler, resource, tool } from "../../mod.ts";
 import { listNames, testProcesses, withFiles } from "../support/command_line.ts";
+import { sentence } from "../support/messages.ts";
 import { runtimes } from "./runtimes.ts";
-import { run, start } from "../support/processes.ts";
+import { type Finished, run, start } from "../support/processes.ts";
 import { inTerminal, serve } from "./servers.ts";
 
 const source = `import { createServer, tool } from "@x/mcp";
@@ -43,52 +44,40 @@ function createTarget(calls: string[]) {
 }
 
 // The test replaces URL with the URL of a running server.
-const refused: readonly (readonly [words: readonly string[], message: RegExp])[] = [
-  [["call", "URL", "send", "--output", ""], /^Cannot read --output: it needs a value; write --output VALUE\n/],
-  [["call", "URL", "send", "--output="], /^Cannot read --output: it needs a value/],
-  [["call", "URL", "ask", "--answer", ""], /^Cannot read --answer: it needs a value/],
-  [["call", "URL", "ask", "--root", ""], /^Cannot read --root: it needs a value/],
-  [["s.ts", "--http", "--path", ""], /^Cannot read --path: it needs a value/],
-  [["s.ts", "--http", "--host", ""], /^Cannot read --host: it needs a value/],
-  [["install", "s.ts", "--client", "cursor", "--allow-net", ""], /^Cannot read --allow-net: it needs a value/],
-  [["call", "URL", "send", "--output", "notes"], /^Cannot write notes: it is a folder; name a file in it\n/],
-  [
-    ["call", "URL", "send", "--output", "gone/x"],
-    /^Cannot write gone\/x: there is no folder .*gone; create it first\n/,
-  ],
-  [["read", "URL", "x://note", "--output", "."], /^Cannot write \.: it is a folder; name a file in it\n/],
-  [["call", "URL", ""], /^Cannot call "": the server has no such tool; the known names are send, ask\n/],
-  [["call", "URL", "send", "text@="], /^Cannot read text@=: it names no file; write text@=FILE\n/],
-  [["call", "URL", "send", "text@=big.txt"], /^Cannot read big\.txt: it has more than 16 MiB; send a smaller file\n/],
-  [["call", "URL", "send", "box=no"], /^Cannot use box=no: expected a JSON object \{ k\? \}\n/],
-  [["check", "--"], /^Cannot use --: check takes no arguments after --; remove them\n/],
-  [["check", "--", "true"], /^Cannot use -- true: check takes no arguments after --; remove them\n/],
-  [["new", "weather", "--", "x"], /^Cannot use -- x: new takes no arguments after --; remove them\n/],
-  [["completions", "bash", "--", "x"], /^Cannot use -- x: completions takes no arguments after --/],
-  [["install", "mcp.jsonc", "--client", "cursor", "--", "x"], /^Cannot use -- x: install takes no arguments/],
+const refused: readonly (readonly [words: readonly string[], message: string])[] = [
+  [["call", "URL", "send", "--output", ""], sentence("--output VALUE")],
+  [["call", "URL", "send", "--output="], sentence("--output VALUE")],
+  [["call", "URL", "ask", "--answer", ""], sentence("--answer VALUE")],
+  [["call", "URL", "ask", "--root", ""], sentence("--root VALUE")],
+  [["s.ts", "--http", "--path", ""], sentence("--path VALUE")],
+  [["s.ts", "--http", "--host", ""], sentence("--host VALUE")],
+  [["install", "s.ts", "--client", "cursor", "--allow-net", ""], sentence("--allow-net VALUE")],
+  [["call", "URL", "send", "--output", "notes"], sentence("notes")],
+  [["call", "URL", "send", "--output", "gone/x"], sentence("gone/x")],
+  [["read", "URL", "x://note", "--output", "."], sentence(" .:")],
+  [["call", "URL", ""], sentence('""', "send, ask")],
+  [["call", "URL", "send", "text@="], sentence("text@=", "text@=FILE")],
+  [["call", "URL", "send", "text@=big.txt"], sentence("big.txt", "16 MiB")],
+  [["call", "URL", "send", "box=no"], sentence("box=no", "{ k? }")],
+  [["check", "--"], sentence("--", "check")],
+  [["check", "--", "true"], sentence("-- true", "check")],
+  [["new", "weather", "--", "x"], sentence("-- x", "new")],
+  [["completions", "bash", "--", "x"], sentence("-- x", "completions")],
+  [["install", "mcp.jsonc", "--client", "cursor", "--", "x"], sentence("-- x", "install")],
   [
     ["install", "s.ts", "--client", "cursor", "--allow-all", "--allow-none"],
-    /^Cannot use --allow-all with --allow-none: the options contradict each other; remove one of the two\n/,
+    sentence("--allow-all", "--allow-none"),
   ],
   [
     ["install", "s.ts", "--client", "cursor", "--allow-none", "--allow-net", "x"],
-    /^Cannot use --allow-none with --allow-net: the options contradict each other; remove one of the two\n/,
+    sentence("--allow-none", "--allow-net"),
   ],
-  [
-    ["install", "mcp.jsonc", "--client", "goose", "--no-check", "--file", "bad.yaml"],
-    /^Cannot .*[^:]; fix the file by hand$/m,
-  ],
-  [
-    ["s.ts", "--http", "--stdio"],
-    /^Cannot use --http with --stdio: a server uses one transport; remove one of the two options\n/,
-  ],
-  [["Serve", "s.ts"], /^Cannot run Serve: there is no such command, and no such file; did you mean serve\?\n/],
-  [["help", "chekc"], /^Cannot print the help of chekc: there is no such command; did you mean check\?\n/],
-  [
-    ["notes/*.txt"],
-    /^Cannot serve notes\/\*\.txt: notes\/a\.txt is not a JavaScript or TypeScript file, or is a test, or its name begins with _; write/,
-  ],
-  [["check", "/dev/null"], /^Cannot serve \/dev\/null: it is neither a file nor a folder; check the path\n/],
+  [["install", "mcp.jsonc", "--client", "goose", "--no-check", "--file", "bad.yaml"], sentence("bad.yaml")],
+  [["s.ts", "--http", "--stdio"], sentence("--http", "--stdio")],
+  [["Serve", "s.ts"], sentence("Serve", "serve?")],
+  [["help", "chekc"], sentence("chekc", "check?")],
+  [["notes/*.txt"], sentence("notes/*.txt", "notes/a.txt")],
+  [["check", "/dev/null"], sentence("/dev/null")],
 ];
 
 for (const { name, program } of runtimes) {
@@ -98,18 +87,22 @@ for (const { name, program } of runtimes) {
     await withFiles(files, async (cwd) => {
       await Deno.writeFile(`${cwd}/big.txt`, new Uint8Array(16 * 1024 * 1024 + 1).fill(120));
       const before = listNames(cwd);
-      const failures: string[] = [];
+      const finished: Finished[] = [];
       for (let i = 0; i < refused.length; i += 4) {
-        await Promise.all(
-          refused.slice(i, i + 4).map(async ([words, message]) => {
-            const args = words.map((word) => word === "URL" ? server.url : word);
-            const { code, stdout, stderr } = await run([...program, ...args], { cwd });
-            if (code === 2 && stdout === "" && message.test(stderr)) return;
-            failures.push(`${words.join(" ")} -> ${code} ${stdout.slice(0, 300)} ${stderr.slice(0, 500)}`);
-          }),
+        finished.push(
+          ...await Promise.all(
+            refused.slice(i, i + 4).map(([words]) => {
+              const args = words.map((word) => word === "URL" ? server.url : word);
+              return run([...program, ...args], { cwd });
+            }),
+          ),
         );
       }
-      assert(!failures.length, failures.join("\n"));
+      for (const [at, [words, message]] of refused.entries()) {
+        const { code, stdout, stderr } = finished[at];
+        assertEquals([code, stdout], [2, ""], `${words.join(" ")}: ${stderr}`);
+        assertStringIncludes(stderr, message);
+      }
       assertEquals([listNames(cwd), calls], [before, []]);
     });
   });
@@ -121,7 +114,7 @@ for (const { name, program } of runtimes) {
       assertEquals([called.code, called.stdout], [0, '{"tenant":"acme","area":"eu"}\n'], called.stderr);
       const twice = await run([...program, ...words, "--param", "area=us"], { cwd });
       assertEquals(twice.code, 2);
-      assertMatch(twice.stderr, /^Cannot read --param area=us: area is given twice; remove one of the two options\n/);
+      assertStringIncludes(twice.stderr, sentence("--param area=us"));
     });
   });
 
@@ -146,7 +139,7 @@ for (const { name, program } of runtimes) {
       ) => ["sh", "-c", `"$@" ${redirect}`, "sh", ...program, "call", server.url, "send"];
       const full = await run(toShell(">/dev/full"));
       assertEquals(full.code, 2);
-      assertMatch(full.stderr, /^Cannot write the result: .*; check where standard output goes\n$/);
+      assertStringIncludes(full.stderr, sentence());
       const closed = await run([
         "bash",
         "-c",

@@ -3,6 +3,7 @@ import { assert, assertEquals, assertMatch, assertStringIncludes } from "@std/as
 import { connect } from "../../src/client/client.ts";
 import { textOf } from "../support/behaviour.ts";
 import { isNotDeno, listNames, testProcesses, withFiles } from "../support/command_line.ts";
+import { sentence } from "../support/messages.ts";
 import { findMcpb } from "../support/mcpb.ts";
 import { findNode, NODE_VERSIONS } from "../support/node_versions.ts";
 import { run } from "../support/processes.ts";
@@ -111,7 +112,7 @@ for (const { name, program } of runtimes) {
       await withServer(async (cwd) => {
         const packed = await pack(cwd, "server.ts", ...OPTIONS);
         assertEquals(packed.code, 0, packed.stderr);
-        assertStringIncludes(packed.stderr, "Wrote greeter.mcpb: greeter 1.2.0, 3 tools, 4 settings.");
+        assertStringIncludes(packed.stderr, sentence("greeter.mcpb", "greeter 1.2.0", "3 tools", "4 settings"));
         assertEquals(listNames(cwd), ["greeter.mcpb", "icon.png", "package.json", "server.ts", "texts"]);
         const node = nodes.flatMap((each) => "path" in each ? [each.path] : [])[0];
         const program = "path" in mcpb ? mcpb.path : "";
@@ -169,7 +170,7 @@ for (const { name, program } of runtimes) {
         await withFiles({ "server.ts": toServer(imports, code), "helper.ts": helper }, async (cwd) => {
           const { code, stderr } = await pack(cwd, "server.ts", "--author", "Ada");
           assertEquals(code, 2, stderr);
-          assertMatch(stderr, /Cannot pack \S+server\.ts: its code uses APIs that Node does not have; /);
+          assertStringIncludes(stderr, sentence("server.ts", "Node"));
           assertMatch(stderr, place);
           assertEquals(listNames(cwd), ["helper.ts", "server.ts"]);
         });
@@ -253,65 +254,41 @@ for (const { name, program } of runtimes) {
     const registry = ["--url", URL_OF_RELEASE, "--registry"];
     const author = ["--author", "Ada"];
     const name = "io.github.ada/s";
-    const cases: readonly (readonly [words: readonly string[], message: RegExp])[] = [
-      [["server.ts"], /^Cannot pack server\.ts: a bundle must name its author; write --author NAME/m],
-      [["bare.ts", ...author], /^Cannot pack bare\.ts: it has no description; add a description/m],
-      [["mcp.jsonc", ...author], /^Cannot pack mcp\.jsonc: it is a config, but only a code file can be bundled; /m],
-      [[".", ...author], /^Cannot pack \.: it is a folder, but only a code file can be bundled; /m],
-      [["params.ts", ...author], /^Cannot pack params\.ts: its path \/:tenant\/mcp has parameters; /m],
-      [["lost.ts", ...author], /^Cannot load /m],
-      [["late.ts", ...author], /^Cannot pack \S+late\.ts: its code cannot be bundled for Node\n.*nowhere\.ts/m],
-      [
-        ["server.ts", "bare.ts"],
-        /^Cannot pack server\.ts and bare\.ts: pack takes one server; remove one of the two/m,
-      ],
-      [
-        ["server.ts", ...author, ...registry, "greeter"],
-        /^Cannot describe greeter for the registry: it is not a registry name/m,
-      ],
-      [["server.ts", ...author, ...registry, "ada/greeter"], /^Cannot describe ada\/greeter for the registry: /m],
-      [["server.ts", ...author, ...registry, "io.github.ada/a/b"], /for the registry: it is not a registry name; /],
-      [["long.ts", ...author, ...registry, name], /the description has more than 100 characters; shorten/],
-      [
-        ["range.ts", ...author, ...registry, name],
-        /\^1\.0\.0 is not an exact version; write a version such as 1\.0\.0/,
-      ],
-      [["server.ts", ...author, "--registry", name], /no package is named; write --url/],
-      [
-        ["server.ts", ...author, "--registry", name, "--npm"],
-        /^Cannot use --npm: package\.json has no name, or has "private": true/m,
-      ],
-      [
-        ["server.ts", ...author, "--url", URL_OF_RELEASE],
-        /^Cannot use --url or --npm: the options are for server\.json; /m,
-      ],
-      [["server.ts", ...author, "--include", "../x"], /^Cannot include \.\.\/x: it is not in /m],
-      [["server.ts", ...author, "--include", "x"], /^Cannot include \S+\/x: there is no such file; check the path/m],
-      [
-        ["server.ts", ...author, "--icon", "mcp.jsonc"],
-        /^Cannot use mcp\.jsonc as the icon: it is not a PNG image; /m,
-      ],
-      [["server.ts", ...author, "--ask", "1X"], /^Cannot read --ask 1X: it is not a setting; write --ask NAME/m],
-      [["server.ts", ...author, "--ask", "X:text"], /^Cannot ask for X: text is not a type; write one of string, /m],
-      [["server.ts", ...author, "--ask", "X:number=a"], /^Cannot ask for X: the default a is not a number; /m],
-      [["server.ts", ...author, "--ask", "X:boolean=1"], /^Cannot ask for X: the default 1 is not a boolean; /m],
-      [
-        ["server.ts", ...author, "--ask", "X:file="],
-        /^Cannot ask for X: the default of a file cannot be empty; write a default/m,
-      ],
-      [["server.ts", ...author, "--ask", "X", "--ask", "X=1"], /^Cannot ask for X twice: /m],
-      [["server.ts", ...author, "--allow", "everything"], /^Cannot allow everything: it is not a permission; /m],
-      [
-        ["server.ts", ...author, "--ask", "X", "--allow", "write=X"],
-        /^Cannot allow write=X: it is not a permission; /m,
-      ],
+    const cases: readonly (readonly [words: readonly string[], ...messages: readonly string[]])[] = [
+      [["server.ts"], sentence("server.ts", "--author")],
+      [["bare.ts", ...author], sentence("bare.ts")],
+      [["mcp.jsonc", ...author], sentence("mcp.jsonc")],
+      [[".", ...author], sentence(" .:")],
+      [["params.ts", ...author], sentence("params.ts", "/:tenant/mcp")],
+      [["lost.ts", ...author], sentence("lost.ts:")],
+      [["late.ts", ...author], sentence("late.ts", "Node"), "nowhere.ts"],
+      [["server.ts", "bare.ts"], sentence("server.ts", "bare.ts")],
+      [["server.ts", ...author, ...registry, "greeter"], sentence("greeter")],
+      [["server.ts", ...author, ...registry, "ada/greeter"], sentence("ada/greeter")],
+      [["server.ts", ...author, ...registry, "io.github.ada/a/b"], sentence("io.github.ada/a/b")],
+      [["long.ts", ...author, ...registry, name], sentence(name, "100")],
+      [["range.ts", ...author, ...registry, name], sentence(name, "^1.0.0")],
+      [["server.ts", ...author, "--registry", name], sentence(name, "--url")],
+      [["server.ts", ...author, "--registry", name, "--npm"], sentence("--npm", "package.json")],
+      [["server.ts", ...author, "--url", URL_OF_RELEASE], sentence("--url", "--npm", "server.json")],
+      [["server.ts", ...author, "--include", "../x"], sentence("../x")],
+      [["server.ts", ...author, "--include", "x"], sentence("/x:")],
+      [["server.ts", ...author, "--icon", "mcp.jsonc"], sentence("mcp.jsonc", "PNG")],
+      [["server.ts", ...author, "--ask", "1X"], sentence("--ask 1X", "--ask NAME")],
+      [["server.ts", ...author, "--ask", "X:text"], sentence("X", "text")],
+      [["server.ts", ...author, "--ask", "X:number=a"], sentence("X", "a", "number")],
+      [["server.ts", ...author, "--ask", "X:boolean=1"], sentence("X", "1", "boolean")],
+      [["server.ts", ...author, "--ask", "X:file="], sentence("X", "file")],
+      [["server.ts", ...author, "--ask", "X", "--ask", "X=1"], sentence("X")],
+      [["server.ts", ...author, "--allow", "everything"], sentence("everything")],
+      [["server.ts", ...author, "--ask", "X", "--allow", "write=X"], sentence("write=X")],
     ];
     await withFiles(files, async (cwd) => {
-      for (const [words, message] of cases) {
+      for (const [words, ...messages] of cases) {
         await t.step(words.join(" "), async () => {
           const { code, stderr } = await pack(cwd, ...words);
           assertEquals(code, 2, stderr);
-          assertMatch(stderr, message);
+          for (const message of messages) assertStringIncludes(stderr, message);
         });
       }
       assertEquals(listNames(cwd), Object.keys(files).sort());
@@ -392,10 +369,6 @@ async function checkMissing(node: string, folder: string): Promise<void> {
   for (const config of configs) {
     const { args, env } = await readCommand(folder, config);
     const { code, stdout, stderr } = await run([node, ...args], { env });
-    assertEquals([code, stdout], [2, ""]);
-    assertEquals(
-      stderr,
-      "Cannot start greeter: KEY is not set; enter it in the settings of the extension, or set the environment variable\n",
-    );
+    assertEquals([code, stdout, stderr], [2, "", `${sentence("greeter", "KEY")}\n`]);
   }
 }

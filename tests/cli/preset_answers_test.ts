@@ -5,6 +5,7 @@ import type { Params } from "../../src/protocol/jsonrpc.ts";
 import { CliError } from "../../src/cli/cli_error.ts";
 import { toFields } from "../../src/cli/client/form_field.ts";
 import { fillFields, readPresetAnswers } from "../../src/cli/client/preset_answers.ts";
+import { sentence } from "../support/messages.ts";
 import { type Random, random } from "../support/random.ts";
 
 const NAMES = ["name", "naem", "a b", "__proto__", "constructor", "\x1b[2J", "é", "x=y", "0", ""];
@@ -84,10 +85,10 @@ Deno.test("an answer can be any choice of a list, even a choice that contains a 
   assertEquals(await fill("tags=a,b"), { tags: ["a,b"] });
   assertEquals(await fill("tags=c, d", "tags=a,b"), { tags: ["c", "d", "a,b"] });
   assertEquals(Object.entries(await fill("__proto__=x")), [["__proto__", "x"]]);
-  await assertRejects(() => readPresetAnswers(toArgs(["accept", "cancel"])), CliError, "accept and cancel");
+  await assertRejects(() => readPresetAnswers(toArgs(["accept", "cancel"])), CliError, sentence("accept", "cancel"));
   await assertRejects(
     () => readPresetAnswers(toArgs(["tags=c", "decline"])),
     CliError,
-    "decline together with --answer tags=…",
+    sentence("decline", "--answer tags=…"),
   );
 });

@@ -2,6 +2,7 @@
 import { assert, assertEquals, assertStringIncludes } from "@std/assert";
 import { toFields } from "../../src/cli/client/form_field.ts";
 import { checkListing } from "../../src/cli/listing_check.ts";
+import { sentence } from "../support/messages.ts";
 
 // This pattern has exponential backtracking.
 const EVIL = "^(([a-z])+.)+[A-Z]([a-z])+$";
@@ -60,5 +61,5 @@ Deno.test("defaults in schemas without patterns are validated", () => {
     { tools: [{ name: "t", description: "T", inputSchema }], resources: [], templates: [], prompts: [] },
     { maxTokens: 20_000, isTrusted: false },
   );
-  assertStringIncludes(found[0].state, "the default of pattern does not match its schema");
+  assertStringIncludes(found[0].state, sentence("pattern"));
 });

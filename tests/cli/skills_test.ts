@@ -3,6 +3,7 @@ import { assertEquals, assertStringIncludes } from "@std/assert";
 import { connect } from "../../src/client/client.ts";
 import { skillsOf } from "../../src/client/skills/skills.ts";
 import { testProcesses, withFiles } from "../support/command_line.ts";
+import { sentence } from "../support/messages.ts";
 import { run, start } from "../support/processes.ts";
 import { runtimes } from "./runtimes.ts";
 
@@ -20,7 +21,7 @@ for (const { name, program } of runtimes) {
     await withFiles(files, async (cwd) => {
       const [command, ...args] = [...program, "serve", "skills", "--skills"];
       await using served = await start([command, ...args, "--http", "--port", "0"], { cwd });
-      const [, url] = await served.waitFor(/at (http:\S+)/);
+      const [, url] = await served.waitFor(/(http:\S+)/);
       for (const era of ["modern", "legacy"] as const) {
         for (const target of [url, { command, args: [...args, "--stdio"], cwd }]) {
           await using client = await connect(target, { era });
@@ -42,11 +43,11 @@ for (const { name, program } of runtimes) {
     await withFiles(files, async (cwd) => {
       for (
         const [words, message] of [
-          [["serve", "--skills"], "no folder is named"],
-          [["serve", "missing", "--skills"], "there is no folder"],
-          [["serve", "file.txt", "--skills"], "it is not a folder"],
-          [["serve", "empty", "--skills"], "it contains no skill; add a folder with a file SKILL.md"],
-          [["serve", "skills", "--skills", "--watch"], "skills are always watched"],
+          [["serve", "--skills"], sentence("--skills")],
+          [["serve", "missing", "--skills"], sentence("missing")],
+          [["serve", "file.txt", "--skills"], sentence("file.txt")],
+          [["serve", "empty", "--skills"], sentence("empty", "SKILL.md")],
+          [["serve", "skills", "--skills", "--watch"], sentence("--watch")],
         ] as const
       ) {
         const { code, stderr } = await run([...program, ...words], { cwd, input: "" });

@@ -1,10 +1,11 @@
 // Tasks on the command line: `mcp call`, `mcp call --task` and `mcp task`, as processes on both runtimes.
-import { assert, assertEquals, assertMatch, assertStringIncludes } from "@std/assert";
+import { assertEquals, assertMatch, assertStringIncludes } from "@std/assert";
 import { createServer, McpError, tool, ToolError } from "../../mod.ts";
 import { task, tasks } from "../../src/tasks/tasks.ts";
 import { z } from "zod";
 import { gate } from "../support/behaviour.ts";
 import { testProcesses } from "../support/command_line.ts";
+import { sentence } from "../support/messages.ts";
 import { run, type Running, start } from "../support/processes.ts";
 import { runtimes } from "./runtimes.ts";
 import { inTerminal, serve } from "./servers.ts";
@@ -119,7 +120,7 @@ for (const { name, program } of runtimes) {
     ]);
     assertEquals(state, { code: 0, stdout: "Status: working\nMessage: Writing\\u{1b}[2J\n", stderr: "" });
     assertEquals([question.code, question.stdout], [0, "Status: input_required\nQuestion name: Who?\n"]);
-    assertEquals(cancelled, { code: 0, stdout: "", stderr: "The command has asked the server to cancel the task.\n" });
+    assertEquals(cancelled, { code: 0, stdout: "", stderr: `${sentence()}\n` });
     assertEquals([unknown.code, unknown.stdout], [1, ""]);
     open();
     const [result, lost, answered, json] = await Promise.all([
@@ -130,7 +131,7 @@ for (const { name, program } of runtimes) {
     ]);
     assertEquals(result, { code: 0, stdout: "Report A\n", stderr: "" });
     assertEquals(lost.code, 1);
-    assertStringIncludes(lost.stderr, `the task ${other} was cancelled`);
+    assertStringIncludes(lost.stderr.replace(other, "TASK_ID"), sentence("TASK_ID"));
     assertEquals([answered.code, answered.stdout], [0, "Hello Bo\n"]);
     assertEquals(JSON.parse(json.stdout).taskId, report);
     await server.close();
@@ -183,13 +184,12 @@ for (const { name, program } of runtimes) {
     assertEquals(quick, {
       code: 0,
       stdout: "quick\n",
-      stderr: "The server returned the result without creating a task.\n",
+      stderr: `${sentence()}\n`,
     });
-    for (const { code, stderr } of [action, id, extra]) {
-      assertEquals(code, 2);
-      assertMatch(stderr, /^Cannot (run|get) /);
-    }
-    assert(action.stderr.includes("task wait"));
+    assertEquals([action.code, id.code, extra.code], [2, 2, 2]);
+    assertStringIncludes(action.stderr, sentence("task stop", "task get", "task wait", "task cancel"));
+    assertStringIncludes(id.stderr, sentence("ID", "--task"));
+    assertStringIncludes(extra.stderr, sentence("1", "2", "ID"));
     await server.close();
   });
 }

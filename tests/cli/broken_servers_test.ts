@@ -1,9 +1,10 @@
 // Servers and files that are broken in unexpected ways: each command states the problem and the remedy, and exits.
-import { assert, assertEquals } from "@std/assert";
+import { assert, assertEquals, assertStringIncludes } from "@std/assert";
 import { listNames, testProcesses, withFiles } from "../support/command_line.ts";
 import { runtimes } from "./runtimes.ts";
 import { type Finished, run as runProgram, type RunOptions, start } from "../support/processes.ts";
 import { serve } from "./servers.ts";
+import { sentence } from "../support/messages.ts";
 
 /**
  * Runs a program in an empty home folder. Deno then has no cache and prints download messages, which this function
@@ -26,66 +27,64 @@ const answer = async (request: Request, response: object) =>
 
 /** Endpoints by path, each with its response and the cause that `call` and `install` report. */
 const endpoints: Readonly<
-  Record<string, readonly [respond: (request: Request) => Response | Promise<Response>, state: RegExp]>
+  Record<string, readonly [respond: (request: Request) => Response | Promise<Response>, problem: string]>
 > = {
   html: [
     () => reply(`<!doctype html><title>${EVIL}</title>Sign in`, "text/html"),
-    /got 200 text\/html: .*owned.*; check the path/,
+    sentence("200", "text/html", "owned"),
   ],
-  plain: [() => reply(`hello${EVIL}`, "text/plain"), /got 200 text\/plain: hello/],
-  untyped: [() => new Response(new TextEncoder().encode("{}")), /got 200: \{\}; check the path/],
-  loop: [() => redirect("/loop", 307), /the server sent more than 5 redirects; connect to the final URL/],
-  get: [() => redirect("/other", 302), /this status turns POST into GET; connect to/],
-  away: [() => redirect("http://evil.example/x", 307), /another origin must not receive/],
-  nowhere: [() => new Response(null, { status: 302 }), /got 302/],
-  empty: [() => reply("", "application/json"), /the text is empty/],
-  cut: [() => reply("{", "application/json"), /Cannot read the server's message: "\{" is not/],
-  list: [() => reply("[]", "application/json"), /got 200 application\/json: \[\]/],
-  null: [() => reply("null", "application/json"), /Cannot read the server's message: "null" is not/],
-  nothing: [() => new Response(null, { status: 204 }), /got 204/],
-  events: [() => reply("", "text/event-stream"), /the stream ended before the response/],
-  garbage: [() => reply("data: x\n\n", "text/event-stream"), /Cannot read the server's message: "x" is not/],
-  silent: [() => reply(start1(": hi\n\n"), "text/event-stream"), /no response within 700 ms/],
-  slow: [() => reply(start1("{"), "application/json"), /no response within 700 ms/],
-  basic: [() => reply(`no${EVIL}`, "text/plain", 401), /got 401 text\/plain: no.*; authenticate with --header/],
-  rate: [() => reply("", "text/plain", 429), /got 429 text\/plain; retry later, or raise the server's limit/],
-  crash: [() => reply("at x.js:1", "text/plain", 500), /got 500 text\/plain: at x\.js:1; check the server's log/],
-  away503: [() => reply("", "text/plain", 503), /got 503 text\/plain; check the server's log/],
-  other: [(request) => answer(request, { id: "zzz", result: {} }), /Cannot use the response: its id is zzz/],
-  number: [(request) => answer(request, { result: 5 }), /Cannot read the result: 5 is not an object/],
-  bare: [(request) => answer(request, { result: {} }), /the server supports no revision/],
-  code: [(request) => answer(request, { error: { code: "x", message: 5 } }), /Cannot read the server's message/],
-  evil: [(request) => answer(request, { error: { code: -32000, message: EVIL } }), /owned.*\(-32000\)/],
+  plain: [() => reply(`hello${EVIL}`, "text/plain"), sentence("200", "text/plain", "hello")],
+  untyped: [() => new Response(new TextEncoder().encode("{}")), sentence("200", "{}")],
+  loop: [() => redirect("/loop", 307), sentence("/loop", "5")],
+  get: [() => redirect("/other", 302), sentence("/other", "POST", "GET")],
+  away: [() => redirect("http://evil.example/x", 307), sentence("http://evil.example/x")],
+  nowhere: [() => new Response(null, { status: 302 }), sentence("302")],
+  empty: [() => reply("", "application/json"), sentence("/empty")],
+  cut: [() => reply("{", "application/json"), sentence('"{"')],
+  list: [() => reply("[]", "application/json"), sentence("200", "application/json", "[]")],
+  null: [() => reply("null", "application/json"), sentence('"null"')],
+  nothing: [() => new Response(null, { status: 204 }), sentence("204")],
+  events: [() => reply("", "text/event-stream"), sentence("/events")],
+  garbage: [() => reply("data: x\n\n", "text/event-stream"), sentence('"x"')],
+  silent: [() => reply(start1(": hi\n\n"), "text/event-stream"), sentence("700 ms")],
+  slow: [() => reply(start1("{"), "application/json"), sentence("700 ms")],
+  basic: [() => reply(`no${EVIL}`, "text/plain", 401), sentence("401", "text/plain", "no", "--header")],
+  rate: [() => reply("", "text/plain", 429), sentence("429", "text/plain")],
+  crash: [() => reply("at x.js:1", "text/plain", 500), sentence("500", "text/plain", "at x.js:1")],
+  away503: [() => reply("", "text/plain", 503), sentence("503", "text/plain")],
+  other: [(request) => answer(request, { id: "zzz", result: {} }), sentence("zzz")],
+  number: [(request) => answer(request, { result: 5 }), sentence("/number", "5")],
+  bare: [(request) => answer(request, { result: {} }), sentence("/bare")],
+  code: [(request) => answer(request, { error: { code: "x", message: 5 } }), sentence("/code")],
+  evil: [(request) => answer(request, { error: { code: -32000, message: EVIL } }), sentence("owned", "-32000")],
 };
 
-/** Files by name, each with its text, the problem that `check` reports, and whether it can still be installed. */
-const files: Readonly<Record<string, readonly [text: string, state: RegExp]>> = {
-  "rejected.ts": ["export default Promise.reject(new Error('no luck'));", /^Cannot load .*threw an error[^]*no luck/],
+/** The endpoints that do not respond. */
+const SILENT = ["silent", "slow"];
+
+/** Files by name, each with its text, the problem that `check` reports, and a part of the report after it. */
+const files: Readonly<Record<string, readonly [text: string, problem: string, part?: string]>> = {
+  "rejected.ts": ["export default Promise.reject(new Error('no luck'));", sentence("rejected.ts"), "no luck"],
   "proxy.ts": [
     "export default new Proxy({}, { get() { throw new Error('trap'); } });",
-    /^Cannot load .*threw an error[^]*trap/,
+    sentence("proxy.ts"),
+    "trap",
   ],
   "getter.ts": [
     "throw Object.defineProperty(new Error(), 'message', { get() { throw new Error('trap'); } });",
-    /^Cannot load .*threw an unreadable error/,
+    sentence("getter.ts"),
   ],
-  "text.ts": ["throw 'text';", /^Cannot load text\.ts: it threw (a string|text) while loading; fix the file/],
-  "null.ts": ["throw null;", /^Cannot load null\.ts: it threw null while loading/],
-  "long.ts": [
-    `throw new Error(${JSON.stringify(EVIL)} + "x".repeat(1e6));`,
-    /^Cannot load .*threw an error[^]{0,9000}$/,
-  ],
-  "number.ts": ["export default 5;", /^Cannot serve number\.ts: its default export is not a server; end the file/],
-  "function.ts": ["export default () => [];", /^Cannot serve .*its default export is not a server/],
-  "html.ts": ["<html>", /^Cannot load html\.ts: [^]*Fix the file/],
-  "nothing.ts": ["", /^Cannot serve nothing\.ts: it has no default export/],
-  "loop.ts": ["", /^Cannot serve loop\.ts: there is no file/],
-  "c.yaml": [
-    "name: x",
-    /^Cannot use c\.yaml: a config file must be JSON with comments; convert the file to mcp\.jsonc/,
-  ],
-  "c.toml": ["a = 1", /^Cannot use c\.toml: a config file must be JSON/],
-  "s.py": ["print(1)", /^Cannot use s\.py: a \.py file is neither code for Deno or Bun nor a config file; /],
+  "text.ts": ["throw 'text';", sentence("text.ts")],
+  "null.ts": ["throw null;", sentence("null.ts", "null")],
+  "long.ts": [`throw new Error(${JSON.stringify(EVIL)} + "x".repeat(1e6));`, sentence("long.ts")],
+  "number.ts": ["export default 5;", sentence("number.ts")],
+  "function.ts": ["export default () => [];", sentence("function.ts")],
+  "html.ts": ["<html>", sentence("html.ts")],
+  "nothing.ts": ["", sentence("nothing.ts")],
+  "loop.ts": ["", sentence("loop.ts")],
+  "c.yaml": ["name: x", sentence("c.yaml", "mcp.jsonc")],
+  "c.toml": ["a = 1", sentence("c.toml")],
+  "s.py": ["print(1)", sentence("s.py", ".py")],
 };
 
 const good = {
@@ -122,12 +121,17 @@ function findFault({ stdout, stderr }: Finished): string | undefined {
   return stdout || /^(.*\n)*?Cannot [^\n]+/.test(stderr) ? undefined : "no message";
 }
 
-async function tryAll<T>(items: readonly T[], attempt: (item: T) => Promise<readonly string[]>): Promise<void> {
-  const failures: string[] = [];
+/** Runs `attempt` for all items, six at a time, and then `check` with each result in order. */
+async function tryAll<T, R>(
+  items: readonly T[],
+  attempt: (item: T) => Promise<R>,
+  check: (item: T, result: R) => void,
+): Promise<void> {
   for (let i = 0; i < items.length; i += 6) {
-    failures.push(...(await Promise.all(items.slice(i, i + 6).map(attempt))).flat());
+    const batch = items.slice(i, i + 6);
+    const results = await Promise.all(batch.map(attempt));
+    results.forEach((result, at) => check(batch[at], result));
   }
-  assert(!failures.length, failures.join("\n"));
 }
 
 for (const { name, program } of runtimes) {
@@ -138,27 +142,26 @@ for (const { name, program } of runtimes) {
     });
     const { origin } = new URL(server.url);
     await withFiles({}, async (cwd) => {
-      await tryAll(Object.entries(endpoints), async ([path, [, state]]) => {
+      const attempt = async (path: string) => {
         const url = `${origin}/${path}`;
         // No short timeout for the endpoints that respond, because the machine may be busy.
-        const timeout = state.source.includes("no response") ? ["--timeout", "0.7"] : [];
+        const timeout = SILENT.includes(path) ? ["--timeout", "0.7"] : [];
         const called = await run([...program, "call", url, ...timeout], { cwd });
         const examined = await run([...program, "doctor", url, ...timeout], { cwd });
         const words = ["install", url, "--client", "cursor", "--file", "c.json", "--header", "x=y"];
         const installed = INSTALLED.includes(path) ? await run([...program, ...words], { cwd }) : undefined;
-        return [
-          ...called.code === 1 && state.test(called.stderr) ? [] : [`call: ${called.code} ${called.stderr}`],
-          ...examined.code === 1 && /problem/.test(examined.stdout)
-            ? []
-            : [`doctor: ${examined.code} ${examined.stdout} ${examined.stderr}`],
-          // `install` accepts this URL, because the client sends the credentials itself.
-          ...!installed || installed.code === (path === "basic" ? 0 : 2)
-            ? []
-            : [`install: ${installed.code} ${installed.stderr}`],
-          ...[called, examined, ...installed && path !== "basic" ? [installed] : []].flatMap((each) =>
-            findFault(each) ?? []
-          ),
-        ].map((failure) => `${path}: ${failure}`);
+        return { called, examined, installed };
+      };
+      await tryAll(Object.keys(endpoints), attempt, (path, { called, examined, installed }) => {
+        assertEquals([called.code, findFault(called)], [1, undefined], `call ${path}: ${called.stderr}`);
+        assertStringIncludes(called.stderr, endpoints[path][1]);
+        assertEquals([examined.code, findFault(examined)], [1, undefined], `doctor ${path}: ${examined.stderr}`);
+        assertStringIncludes(examined.stdout, "problem");
+        if (!installed) return;
+        // `install` accepts this URL, because the client sends the credentials itself.
+        const isAccepted = path === "basic";
+        assertEquals(installed.code, isAccepted ? 0 : 2, `install ${path}: ${installed.stderr}`);
+        if (!isAccepted) assertEquals(findFault(installed), undefined, `install ${path}: ${installed.stderr}`);
       });
       assertEquals(listNames(cwd), ["c.json"]);
       assertEquals(Object.keys(JSON.parse(await Deno.readTextFile(`${cwd}/c.json`)).mcpServers).length, 1);
@@ -172,22 +175,20 @@ for (const { name, program } of runtimes) {
     })().catch(() => {});
     await using web = serve(() => reply("", "text/plain"));
     const { port } = new URL(web.url);
-    const cases: readonly (readonly [url: string, state: string])[] = [
-      [
-        `http://127.0.0.1:${rude.addr.port}/mcp`,
-        "closed the connection or sent something other than HTTP; use https://",
-      ],
-      [`https://127.0.0.1:${port}/mcp`, "does not speak TLS; use http:// instead"],
-      ["http://nobody.invalid/mcp", "the host name nobody.invalid has no address; check the spelling"],
+    const cases: readonly (readonly [url: string, problem: string])[] = [
+      [`http://127.0.0.1:${rude.addr.port}/mcp`, sentence(rude.addr.port, "https://")],
+      [`https://127.0.0.1:${port}/mcp`, sentence(port, "http://")],
+      ["http://nobody.invalid/mcp", sentence("nobody.invalid")],
     ];
-    await tryAll(cases, async ([url, state]) => {
+    const attempt = async ([url]: readonly [url: string, problem: string]) => {
       const called = await run([...program, "call", url, "--timeout", "5"]);
-      const installed = await run([...program, "install", url, "--client", "cursor", "--dry-run"]);
-      return [called, installed].flatMap((each) =>
-        each.code === 2 && each.stderr.includes(state) && !findFault(each)
-          ? []
-          : [`${url}: ${each.code} ${each.stderr}`]
-      );
+      return [called, await run([...program, "install", url, "--client", "cursor", "--dry-run"])];
+    };
+    await tryAll(cases, attempt, ([url, problem], results) => {
+      for (const each of results) {
+        assertEquals([each.code, findFault(each)], [2, undefined], `${url}: ${each.stderr}`);
+        assertStringIncludes(each.stderr, problem);
+      }
     });
     rude.close();
   });
@@ -198,16 +199,21 @@ for (const { name, program } of runtimes) {
       await Deno.remove(`${cwd}/loop.ts`);
       await Deno.symlink("loop.ts", `${cwd}/loop.ts`);
       const before = listNames(cwd);
-      await tryAll(Object.entries(files), async ([file, [, state]]) => {
+      const attempt = async (file: string) => {
         const checked = await run([...program, "check", file], { cwd });
         const called = await run([...program, "call", file], { cwd });
         const words = ["install", file, "--client", "cursor", "--allow-none"];
-        const installed = INSTALLED.includes(file) ? [await run([...program, ...words], { cwd })] : [];
-        return [checked, called, ...installed].flatMap((each, i) =>
-          each.code === 2 && (i === 2 || state.test(each.stderr)) && !findFault(each)
-            ? []
-            : [`${file}: ${each.code} ${findFault(each)} ${each.stderr.slice(0, 500)}`]
-        );
+        return [checked, called, ...INSTALLED.includes(file) ? [await run([...program, ...words], { cwd })] : []];
+      };
+      await tryAll(Object.keys(files), attempt, (file, results) => {
+        const [, problem, part = ""] = files[file];
+        results.forEach((each, i) => {
+          assertEquals([each.code, findFault(each)], [2, undefined], `${file}: ${each.stderr.slice(0, 500)}`);
+          if (i === 2) return;
+          assertStringIncludes(each.stderr, problem);
+          assertStringIncludes(each.stderr, part);
+          assert(each.stderr.length < 9100, file);
+        });
       });
       assertEquals(listNames(cwd), before);
       for (const file of ["promise.ts", "noisy.ts"]) {
@@ -215,7 +221,8 @@ for (const { name, program } of runtimes) {
         assertEquals([code, stdout], [0, "Hi!\n"]);
       }
       await using waiting = await start([...program, "call", "waits.ts"], { cwd });
-      await waiting.waitFor(/^Waiting for waits\.ts: it has not finished loading; check the top-level await/);
+      const [line] = await waiting.waitFor(/.*waits\.ts.*(?=\n)/);
+      assertStringIncludes(line, sentence("waits.ts", "await"));
     });
   });
 
@@ -224,43 +231,26 @@ for (const { name, program } of runtimes) {
     async () => {
       await withFiles(good, async (cwd) => {
         const install = ["install", "good.ts", "--allow-none", "--client"];
-        const cases: readonly (readonly [words: readonly string[], message: RegExp])[] = [
-          [
-            [...install, "cursor", "--client", "zed"],
-            /^Cannot use --client twice: the option takes one value; remove one of the two values\n/,
-          ],
-          [[...install, "cursor", "--name", "a", "--name", "b"], /^Cannot use --name twice/],
-          [[...install, "cursor", "--name", "__proto__"], /^Cannot install good\.ts: the name cannot be a key/],
-          [[...install, "cursor", "--name", EVIL], /^Cannot install good\.ts: the name cannot be a key/],
-          [
-            [...install, "cursor", "--name", "x".repeat(65)],
-            /^Cannot install good\.ts: the name has more than 64 char/,
-          ],
-          [
-            [...install, "cursor", "--file", "/proc/self/mem"],
-            /^Cannot read \/proc\/self\/mem: .*; check the file.s permissions/,
-          ],
-          [["call", "good.ts", "hi", "--timeout", "1", "--timeout", "2"], /^Cannot use --timeout twice/],
-          [
-            ["call", "good.ts", "hi", "--answer", "accept", "--answer", "decline"],
-            /^Cannot answer both accept and decline: /,
-          ],
-          [
-            ["call", "good.ts", "hi", "--root", "gone"],
-            /^Cannot use the root gone: there is no folder .*; check the path/,
-          ],
-          [["call", "good.ts", "hi", "--root", "good.ts"], /^Cannot use the root good\.ts: there is no folder/],
-          [["call", "--", ""], /^Cannot call a server: the command after -- is empty; write the command/],
-          [
-            ["--http", "--path", "/a/{b}"],
-            /^Cannot serve at \/a\/\{b\}: it is not a valid path; write a path such as \/mcp\n/,
-          ],
-          [["--http", "--path", "/a:b"], /^Cannot serve at \/a:b: it is not a valid path/],
+        const cases: readonly (readonly [words: readonly string[], problem: string])[] = [
+          [[...install, "cursor", "--client", "zed"], sentence("--client")],
+          [[...install, "cursor", "--name", "a", "--name", "b"], sentence("--name")],
+          [[...install, "cursor", "--name", "__proto__"], sentence("good.ts")],
+          [[...install, "cursor", "--name", EVIL], sentence("good.ts")],
+          [[...install, "cursor", "--name", "x".repeat(65)], sentence("good.ts", "64")],
+          [[...install, "cursor", "--file", "/proc/self/mem"], sentence("/proc/self/mem")],
+          [["call", "good.ts", "hi", "--timeout", "1", "--timeout", "2"], sentence("--timeout")],
+          [["call", "good.ts", "hi", "--answer", "accept", "--answer", "decline"], sentence("accept", "decline")],
+          [["call", "good.ts", "hi", "--root", "gone"], sentence("gone")],
+          [["call", "good.ts", "hi", "--root", "good.ts"], sentence("good.ts")],
+          [["call", "--", ""], sentence("--")],
+          [["--http", "--path", "/a/{b}"], sentence("/a/{b}", "/mcp")],
+          [["--http", "--path", "/a:b"], sentence("/a:b")],
         ];
-        await tryAll(cases, async ([words, message]) => {
-          const tried = await run([...program, ...words], { cwd });
-          const isFine = tried.code === 2 && message.test(tried.stderr) && !findFault(tried);
-          return isFine ? [] : [`${words.join(" ")}: ${tried.code} ${tried.stderr}`];
+        const attempt = ([words]: readonly [words: readonly string[], problem: string]) =>
+          run([...program, ...words], { cwd });
+        await tryAll(cases, attempt, ([words, problem], tried) => {
+          assertEquals([tried.code, findFault(tried)], [2, undefined], `${words.join(" ")}: ${tried.stderr}`);
+          assertStringIncludes(tried.stderr, problem);
         });
         const many = ["--env", "HOME", "--env", "NO_COLOR", "--allow-env", "HOME", "--allow-env", "NO_COLOR,A"];
         const dry = [...install.slice(0, 2), "--client", "claude-code", "--no-check", "--dry-run", ...many];
@@ -278,15 +268,16 @@ for (const { name, program } of runtimes) {
     await withFiles(good, async (cwd) => {
       await Deno.symlink("nowhere/x.ts", `${cwd}/weather_test.ts`);
       const linked = await run([...program, "new", "weather"], { cwd });
-      assertEquals([linked.code, linked.stderr.split(";")[0]], [2, "Cannot write weather_test.ts: it already exists"]);
+      assertEquals(linked.code, 2);
+      assertStringIncludes(linked.stderr, sentence("weather_test.ts"));
       assertEquals(listNames(cwd).includes("weather.ts"), false);
       // Not even root can write to /proc.
       const nowhere = await run([...program, "new", "weather"], { cwd: "/proc" });
       assertEquals([nowhere.code, findFault(nowhere)], [2, undefined]);
-      assert(/^Cannot write weather\.ts: .*; check the folder\n$/.test(nowhere.stderr), nowhere.stderr);
+      assertStringIncludes(nowhere.stderr, sentence("weather.ts"));
       for (const [command, kind] of [["prompt", "prompts"], ["read", "resources"]]) {
         const { code, stdout, stderr } = await run([...program, command, "good.ts"], { cwd });
-        assertEquals([code, stdout, stderr], [0, "", `The server has no ${kind}.\n`]);
+        assertEquals([code, stdout, stderr], [0, "", `${sentence(kind)}\n`]);
       }
       const help = await run([...program, "help", "call"], { cwd });
       assertEquals(help.stdout, (await run([...program, "call", "--help"], { cwd })).stdout);
@@ -314,10 +305,8 @@ for (const { name, program } of runtimes) {
         );
         const added = tried.flatMap(({ code, stderr }, i) => {
           if (code === 0) return [`n${i}`];
-          assert(
-            /^Cannot change .*: another program (is writing|has just written) the file; run /.test(stderr),
-            stderr,
-          );
+          assertEquals(code, 2, stderr);
+          assertStringIncludes(stderr, "c.json: ");
           return [];
         });
         assert(added.length);

@@ -7,6 +7,7 @@ import { isNotDeno, testProcesses } from "../support/command_line.ts";
 import { runtimes } from "./runtimes.ts";
 import { forgetModern, inTerminal, serve } from "./servers.ts";
 import { type Finished, root, run, start } from "../support/processes.ts";
+import { sentence } from "../support/messages.ts";
 
 const PIXEL = "iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAYAAAAfFcSJAAAADUlEQVR42mNk+M9QDwADhgGAWjR9awAAAABJRU5ErkJggg==";
 const EVIL = "\x1b]0;owned\x07\x1b[2Jred\x9b5m\x07";
@@ -98,9 +99,16 @@ function createDesk(onEvent: (event: string) => unknown = () => {}): Server {
   return createServer({ name: "desk", version: "1.0.0", handlers });
 }
 
-function assertFinished({ code, stdout, stderr }: Finished, expected: readonly [number, string, RegExp]): void {
-  assertEquals([code, stdout], [expected[0], expected[1]], stderr);
-  assertMatch(stderr, expected[2]);
+type Outcome = readonly [code: number, stdout: string, stderr: string];
+
+/** Compares the outcome of a program. The hint at the end of standard error and the last line break are not compared. */
+function assertFinished({ code, stdout, stderr }: Finished, expected: Outcome): void {
+  assertEquals([code, stdout, withoutHint(stderr)], expected, stderr);
+}
+
+/** Returns standard error without the hint that names `--help`, and without the last line break. */
+function withoutHint(stderr: string): string {
+  return stderr.replace(/(?:\n\n.* --help)?\n$/, "");
 }
 
 for (const { name, program } of runtimes) {
@@ -139,66 +147,59 @@ for (const { name, program } of runtimes) {
       tool({ name: "broken", run: () => ({ content: [], isError: true }) }),
     ];
     await using server = serve(createServer({ name: "s", version: "1.0.0", handlers }).fetch);
-    const warning = /^The schema has no argument c, so the server may ignore this argument\.\n$/;
-    const cases: readonly (readonly [words: readonly string[], expected: readonly [number, string, RegExp]])[] = [
-      [["ignore", "a=1", "c=4"], [0, '{"a":1}\n', warning]],
-      [["ignore", '{"a":1,"c":4}'], [0, '{"a":1}\n', warning]],
-      [["ignore", "a=1", "limt=4"], [2, "", /^Cannot call ignore: there is no argument limt; did you mean limit\?\n/]],
-      [["ignore", "A=1"], [2, "", /^Cannot call ignore: there is no argument A; did you mean a\?\n/]],
-      [["open", "a=1", "limt=4"], [0, '{"a":1,"limt":4}\n', /^$/]],
-      [["closed", "other=4"], [
-        2,
-        "",
-        /^Cannot call closed: there is no argument other; the known names are a, limit\n/,
-      ]],
-      [["silent"], [0, "", /^The tool returned no content\.\n$/]],
-      [["silent", "c=1"], [0, "", /^The schema has no argument c, .*\nThe tool returned no content\.\n$/]],
-      [["broken"], [1, "", /^The tool failed and returned no content\.\n$/]],
+    const cases: readonly (readonly [words: readonly string[], expected: Outcome])[] = [
+      [["ignore", "a=1", "c=4"], [0, '{"a":1}\n', sentence("c")]],
+      [["ignore", '{"a":1,"c":4}'], [0, '{"a":1}\n', sentence("c")]],
+      [["ignore", "a=1", "limt=4"], [2, "", sentence("ignore", "limt", "limit")]],
+      [["ignore", "A=1"], [2, "", sentence("ignore", "A")]],
+      [["open", "a=1", "limt=4"], [0, '{"a":1,"limt":4}\n', ""]],
+      [["closed", "other=4"], [2, "", sentence("closed", "other", "a, limit")]],
+      [["silent"], [0, "", sentence()]],
+      [["silent", "c=1"], [0, "", `${sentence("c")}\n${sentence()}`]],
+      [["broken"], [1, "", sentence()]],
     ];
-    await Promise.all(cases.map(async ([words, expected]) => {
-      assertFinished(await run([...program, "call", server.url, ...words]), expected);
-    }));
+    const tried = await Promise.all(cases.map(([words]) => run([...program, "call", server.url, ...words])));
+    tried.forEach((finished, i) => assertFinished(finished, cases[i][1]));
     const { origin } = new URL(server.url);
     const { code, stderr } = await run([...program, "call", `${origin}/`]);
     assertEquals(code, 1);
-    assertStringIncludes(stderr, `the endpoint is /mcp (-32600); use ${origin}/mcp\n`);
+    assertStringIncludes(stderr, sentence("/mcp", "-32600", origin));
     // A user may copy the URL of the inspector page, which is served at this path.
     const inspector = await createInspector({ endpoint: "/mcp" });
     await using page = serve(async (request) => await inspector.respond(request, {}) ?? new Response());
     const opened = await run([...program, "call", `${page.url.replace("/mcp", "/")}#key=1`]);
-    assertStringIncludes(opened.stderr, `the endpoint is /mcp; use ${page.url}\n`);
+    assertStringIncludes(opened.stderr, sentence("/mcp", page.url));
     const installed = await run([...program, "install", `${origin}/`, "--client", "cursor"]);
-    const message = `Cannot install ${origin}/: there is no MCP endpoint at this URL; use ${origin}/mcp\n`;
-    assertEquals([installed.code, installed.stderr], [2, message]);
+    assertFinished(installed, [2, "", sentence(`${origin}/`, `${origin}/mcp`)]);
   });
 
   test("call reports mistakes before it calls the tool, and exits with the code of the outcome", async () => {
     await using server = serve(createDesk().fetch);
-    const cases: readonly (readonly [words: readonly string[], expected: readonly [number, string, RegExp]])[] = [
-      [["tak", "text=a"], [2, "", /^Cannot call tak: the server has no such tool; did you mean take\?\n/]],
-      [["take"], [2, "", /^Cannot call take: the argument text \(string\) is missing; add text=…\n/]],
-      [["take", "text=a", "count=two"], [2, "", /^Cannot use count=two: expected an integer\n/]],
-      [["take", "text=a", "sure=yes"], [2, "", /^Cannot use sure=yes: expected true or false\n/]],
-      [["take", "txt=a"], [2, "", /^Cannot call take: there is no argument txt; did you mean text\?\n/]],
-      [["take", "text=a", "text=b"], [2, "", /^Cannot call take: text is given twice; write text=… once\n/]],
-      [["take", "{text}"], [2, "", /^Cannot read \{text\}: it is not a JSON object; check the quotation marks\n/]],
-      [["fail"], [1, "It failed.\n", /^$/]],
+    const opening = `${sentence("Pay")}\n${sentence("pay.test")}\n  https://pay.test/1`;
+    const cases: readonly (readonly [words: readonly string[], expected: Outcome])[] = [
+      [["tak", "text=a"], [2, "", sentence("tak", "take")]],
+      [["take"], [2, "", sentence("take", "text (string)", "text=…")]],
+      [["take", "text=a", "count=two"], [2, "", sentence("count=two")]],
+      [["take", "text=a", "sure=yes"], [2, "", sentence("sure=yes", "true", "false")]],
+      [["take", "txt=a"], [2, "", sentence("take", "txt", "text")]],
+      [["take", "text=a", "text=b"], [2, "", sentence("take", "text=…")]],
+      [["take", "{text}"], [2, "", sentence("{text}")]],
+      [["fail"], [1, "It failed.\n", ""]],
       [["pay"], [
         2,
         "cancel\n",
-        /If you trust pay\.test, open this page:\n {2}https:\/\/pay\.test\/1\nCannot answer the question: /,
+        `${opening}\n${sentence("--answer accept")}`,
       ]],
-      [["pay", "--answer", "accept"], [0, "accept\n", /asks: Pay\n/]],
-      [["roots"], [0, "[]\n", /^$/]],
+      [["pay", "--answer", "accept"], [0, "accept\n", opening]],
+      [["roots"], [0, "[]\n", ""]],
       [["wait", "--timeout", "2"], [
         1,
         "",
-        /^warning clock: it takes time\S+\nCannot use .* 2 s; allow more time with --/,
+        `warning clock: it takes time${ESCAPED}\n${sentence(server.url, "2 s", "--timeout")}`,
       ]],
     ];
-    await Promise.all(cases.map(async ([words, expected]) => {
-      assertFinished(await run([...program, "call", server.url, ...words]), expected);
-    }));
+    const tried = await Promise.all(cases.map(([words]) => run([...program, "call", server.url, ...words])));
+    tried.forEach((finished, i) => assertFinished(finished, cases[i][1]));
   });
 
   test("--output saves bytes, a pipe gets the unchanged text, and a terminal gets neither bytes nor control characters", async () => {
@@ -213,34 +214,30 @@ for (const { name, program } of runtimes) {
       run(inTerminal([...program, "read", server.url, "desk://picture"])),
       run([...program, "call", server.url, "show", "--json"]),
     ]);
-    assertFinished(shown, [0, `text ${EVIL}\n[image image/png, 70 bytes]\n`, /^Wrote .*out\.png: 70 bytes\n$/]);
+    assertFinished(shown, [0, `text ${EVIL}\n${sentence("image/png", 70)}\n`, sentence(file, 70)]);
     assertEquals((await Deno.readFile(file)).toBase64(), PIXEL);
     assertEquals(piped.stdout, `note ${EVIL}\n`);
     assertEquals([plain.code, plain.stdout], [0, `note ${ESCAPED}\r\n`]);
     assertEquals([written.code, (await Deno.readFile(`${file}.2`)).toBase64()], [0, PIXEL]);
     assertEquals(refused.code, 2);
-    assertMatch(
-      refused.stdout,
-      /Cannot print \[desk:\/\/picture image\/png, 70 bytes\]: it is not text; .*--output FILE/,
-    );
+    assertStringIncludes(refused.stdout, `${sentence("desk://picture", "image/png", 70, "--output FILE")}\r\n`);
     assertEquals(JSON.parse(whole.stdout).content[1].data, PIXEL);
     await Deno.remove(folder, { recursive: true });
   });
 
   test("read and prompt list the resources and prompts of a server, and suggest similar names", async () => {
     await using server = serve(createDesk().fetch);
-    const cases: readonly (readonly [words: readonly string[], expected: readonly [number, string, RegExp]])[] = [
-      [["read", server.url], [0, "desk://note     note\ndesk://picture  picture\n", /^$/]],
-      [["read", server.url, "desk://not"], [1, "", /^Cannot read desk:\/\/not: .*; did you mean desk:\/\/note\?\n/]],
-      [["prompt", server.url], [0, "plan  Plans a day\n", /^$/]],
-      [["prompt", server.url, "plan", "day=2"], [0, "user:\nPlan my 2.\n", /^$/]],
-      [["prompt", server.url, "plan", "dya=2"], [2, "", /^Cannot get plan: .* no argument dya; did you mean day\?\n/]],
-      [["prompt", server.url, "plan", `day=${"9".repeat(30)}`], [1, "", /^Cannot get plan: day: .* \(-32602\)\n$/]],
-      [["prompt", server.url, "plane"], [2, "", /^Cannot get plane: .* no such prompt; did you mean plan\?\n/]],
+    const cases: readonly (readonly [words: readonly string[], expected: Outcome])[] = [
+      [["read", server.url], [0, "desk://note     note\ndesk://picture  picture\n", ""]],
+      [["read", server.url, "desk://not"], [1, "", sentence("desk://not:", "desk://note")]],
+      [["prompt", server.url], [0, "plan  Plans a day\n", ""]],
+      [["prompt", server.url, "plan", "day=2"], [0, "user:\nPlan my 2.\n", ""]],
+      [["prompt", server.url, "plan", "dya=2"], [2, "", sentence("plan", "dya", "day")]],
+      [["prompt", server.url, "plan", `day=${"9".repeat(30)}`], [1, "", sentence("plan", "day", "-32602")]],
+      [["prompt", server.url, "plane"], [2, "", sentence("plane", "plan?")]],
     ];
-    await Promise.all(
-      cases.map(async ([words, expected]) => assertFinished(await run([...program, ...words]), expected)),
-    );
+    const tried = await Promise.all(cases.map(([words]) => run([...program, ...words])));
+    tried.forEach((finished, i) => assertFinished(finished, cases[i][1]));
   });
 
   test("for servers of both eras, the terminal asks for each field of a form until the answer is valid", async () => {
@@ -267,11 +264,11 @@ for (const { name, program } of runtimes) {
       toLast(filled),
       accepted({ name: "Ada", age: 36, colour: "#0f0", likes: ["maps", "poems"], sure: true }),
     );
-    assertStringIncludes(filled.stdout, `${server.url} asks: Who are you?${ESCAPED}\r\n`);
-    assertMatch(filled.stdout, /Your name \(text\): {3}Invalid: it must have at least 2 characters\r\n/);
-    assertMatch(filled.stdout, /\n {2}1 {2}Red \(#f00\)\r\n {2}2 {2}Green \(#0f0\)\r\ncolour \(one of these\): /);
+    assertStringIncludes(filled.stdout, `${sentence(server.url)}Who are you?${ESCAPED}\r\n`);
+    assertStringIncludes(filled.stdout, `\n${sentence("Your name", 2)}\r`);
+    assertStringIncludes(filled.stdout, `\n  1  Red (#f00)\r\n  2  Green (#0f0)\r\n${sentence("colour")}: `);
     assertEquals(toLast(again), accepted({ name: "Ada", age: 40, colour: "#f00", sure: false }));
-    assertMatch(again.stdout, /age \(integer from 0, optional\) \[36\]: {3}Invalid: expected an integer from 0\r\n/);
+    assertStringIncludes(again.stdout, `\n${sentence("Your name", "age", 0, "[36]")}\r`);
     assertEquals(toLast(declined), { action: "decline" });
     assertEquals(toLast(ended), { action: "cancel" });
     assertEquals(toLast(given), accepted({ name: "Ada", age: 36, colour: "#0f0", sure: false }));
@@ -287,48 +284,42 @@ for (const { name, program } of runtimes) {
     await using old = serve(forgetModern(fetch));
     const cancelled = { action: "cancel" };
     const cases: readonly (readonly [answers: readonly string[], stdout: object, problems: readonly string[]])[] = [
-      [["name=A", "colour=green", "sure=n"], cancelled, [
-        "name=A: it must have at least 2 characters; correct the value",
-      ]],
-      [["name=Ada", "colour=pink", "sure=n"], cancelled, [
-        "colour=pink: expected one of #f00 (Red), #0f0 (Green); correct the value",
-      ]],
+      [["name=A", "colour=green", "sure=n"], cancelled, [sentence("name=A", 2)]],
+      [["name=Ada", "colour=pink", "sure=n"], cancelled, [sentence("colour=pink", "#f00 (Red), #0f0 (Green)")]],
       [["name=Ada", "age=old", "sure=perhaps", "likes=maps", "likes=war"], cancelled, [
-        "age=old: expected an integer from 0; correct the value",
-        "likes=maps,war: expected any of poems, maps; correct the value",
-        "sure=perhaps: expected yes or no; correct the value",
+        sentence("age=old", 0),
+        sentence("likes=maps,war", "poems, maps"),
+        sentence("sure=perhaps"),
       ]],
-      [["name=Ada", "age=-1", "colour=2", "sure=n"], cancelled, ["age=-1: it must be at least 0; correct the value"]],
-      [["accept", "age=old"], cancelled, ["age=old: expected an integer from 0; correct the value"]],
-      [["name=Ada", "name=Bob", "colour=2", "sure=n"], cancelled, [
-        "name=Ada,Bob: the field takes one value; write only one --answer",
-      ]],
-      [["name=Ada", "color=green", "sure=n"], cancelled, ["color: the form has no such field; did you mean colour?"]],
+      [["name=Ada", "age=-1", "colour=2", "sure=n"], cancelled, [sentence("age=-1", 0)]],
+      [["accept", "age=old"], cancelled, [sentence("age=old", 0)]],
+      [["name=Ada", "name=Bob", "colour=2", "sure=n"], cancelled, [sentence("name=Ada,Bob", "--answer")]],
+      [["name=Ada", "color=green", "sure=n"], cancelled, [sentence("color", "colour")]],
       [
         ["name=Ada", "colour=2", "sure=n", "something=else", "x=1"],
         { action: "accept", content: { name: "Ada", age: 36, colour: "#0f0", sure: false } },
         [
-          "something: no form has such a field; the known names are name, age, colour, likes, sure",
-          "x: no form has such a field; the known names are name, age, colour, likes, sure",
+          sentence("something", "name, age, colour, likes, sure"),
+          sentence("x:", "name, age, colour, likes, sure"),
         ],
       ],
-      [["name=Ada"], cancelled, [
-        "colour, sure: there is no terminal for a prompt; add --answer colour=… --answer sure=…",
-      ]],
-      [["accept", "name=Ada", "sure=y"], cancelled, [
-        "colour: there is no terminal for a prompt; add --answer colour=…",
-      ]],
+      [["name=Ada"], cancelled, [sentence("colour, sure", "--answer colour=… --answer sure=…")]],
+      [["accept", "name=Ada", "sure=y"], cancelled, [sentence("colour", "--answer colour=…")]],
       [[], cancelled, [
-        "name, colour, sure: there is no terminal for a prompt; add --answer name=… --answer colour=… --answer sure=…",
+        sentence("name, colour, sure", "--answer name=… --answer colour=… --answer sure=…"),
       ]],
     ];
-    await Promise.all(cases.map(async ([answers, stdout, problems], i) => {
-      const finished = await run([...program, "call", i % 2 ? old.url : server.url, "form", ...answer(...answers)]);
-      assertEquals([finished.code, JSON.parse(finished.stdout)], [2, stdout], finished.stderr);
-      const [, text] = finished.stderr.split(`asks: Who are you?${ESCAPED}\n`);
-      assertEquals(text.split("\n\nMore: ")[0], problems.map((each) => `Cannot answer ${each}`).join("\n"));
-      assertMatch(text, /\n\nMore: .* call --help\n$/);
-    }));
+    const tried = await Promise.all(
+      cases.map(([answers], i) =>
+        run([...program, "call", i % 2 ? old.url : server.url, "form", ...answer(...answers)])
+      ),
+    );
+    tried.forEach(({ code, stdout, stderr }, i) => {
+      assertEquals([code, JSON.parse(stdout)], [2, cases[i][1]], stderr);
+      const [, text] = stderr.split(`Who are you?${ESCAPED}\n`);
+      assertEquals(withoutHint(text), cases[i][2].join("\n"));
+      assertMatch(text, /\n\n.* call --help\n$/);
+    });
     // The terminal asks only for the fields without an --answer.
     const [prompted, unasked] = await Promise.all([
       run(inTerminal([...program, "call", old.url, "form", ...answer("name=A", "colour=2", "sure=y")]), {
@@ -337,12 +328,9 @@ for (const { name, program } of runtimes) {
       run(inTerminal([...program, "call", server.url, "form", ...answer("accept", "colour=2", "sure=y")])),
     ]);
     assertEquals(toLast(prompted), { action: "accept", content: { name: "Ada", age: 36, colour: "#0f0", sure: true } });
-    assertStringIncludes(
-      prompted.stdout,
-      "\r\nCannot answer name=A: it must have at least 2 characters; correct the value\r\n",
-    );
+    assertStringIncludes(prompted.stdout, `\n${sentence("name=A", 2)}\r`);
     assertEquals(unasked.code, 2);
-    assertMatch(unasked.stdout, /\nCannot answer name: the form has no default; add --answer name=…\r\n\r\nMore: /);
+    assertStringIncludes(unasked.stdout, `\n${sentence("name", "--answer name=…")}\r\n\r\n`);
   });
 
   test("call reports unused --answer options, and a server's error after a cancelled question", async () => {
@@ -368,44 +356,35 @@ for (const { name, program } of runtimes) {
     const { fetch } = createServer({ name: "s", version: "1.0.0", handlers });
     await using server = serve(fetch);
     await using old = serve(forgetModern(fetch));
-    const noQuestion = "The server asked no question, so";
-    const cases: readonly (readonly [words: readonly string[], expected: readonly [number, string, RegExp]])[] = [
-      [["hi", ...answer("sure=yes")], [0, "Hi.\n", new RegExp(`^${noQuestion} --answer sure=… had no effect\\.\n$`)]],
-      [["hi", ...answer("decline")], [0, "Hi.\n", new RegExp(`^${noQuestion} --answer decline had no effect\\.\n$`)]],
-      [["hi", ...answer("accept", "a=1")], [
-        0,
-        "Hi.\n",
-        new RegExp(`^${noQuestion} --answer a=… --answer accept had no effect\\.`),
-      ]],
+    const first = sentence("First?");
+    const second = sentence("Second?");
+    const sure = sentence("Sure?");
+    const cases: readonly (readonly [words: readonly string[], expected: Outcome])[] = [
+      [["hi", ...answer("sure=yes")], [0, "Hi.\n", sentence("--answer sure=…")]],
+      [["hi", ...answer("decline")], [0, "Hi.\n", sentence("--answer decline")]],
+      [["hi", ...answer("accept", "a=1")], [0, "Hi.\n", sentence("--answer a=… --answer accept")]],
       [["ask", ...answer("age=200", "name=abc")], [
         2,
         '["cancel","accept"]\n',
-        /\nCannot answer age=200: it must be at most 150; correct the value\n\nMore: /,
+        `${first}\n${second}\n${sentence("age=200", 150)}`,
       ]],
       [["ask", ...answer("age=20", "naem=abc")], [
         2,
         '["accept","cancel"]\n',
-        /naem: .* did you mean name\?\n\nMore: /,
+        `${first}\n${second}\n${sentence("naem", "name")}`,
       ]],
-      [["ask", ...answer("age=20", "name=abc")], [0, '["accept","accept"]\n', /^.* First\?\n.* Second\?\n$/]],
-      [["refuse", ...answer("accept")], [0, "Done.\n", /asks: Sure\?\n$/]],
-      [["refuse", ...answer("decline")], [1, "", /\nCannot use .*: It was not allowed \(-32000\)\n$/]],
-      [["refuse"], [
-        2,
-        "",
-        /\nCannot use .*: It was not allowed \(-32000\)\nCannot answer the question: .*; add --answer accept\n\nMore: /,
-      ]],
-      [["hi", ...answer("decline", "a=1")], [
-        2,
-        "",
-        /^Cannot use --answer decline together with --answer a=…: an answer has values only if it accepts; remove one/,
-      ]],
+      [["ask", ...answer("age=20", "name=abc")], [0, '["accept","accept"]\n', `${first}\n${second}`]],
+      [["refuse", ...answer("accept")], [0, "Done.\n", sure]],
+      [["refuse", ...answer("decline")], [1, "", `${sure}\n${sentence("It was not allowed", "-32000")}`]],
+      [["refuse"], [2, "", `${sure}\n${sentence("It was not allowed", "-32000")}\n${sentence("--answer accept")}`]],
+      [["hi", ...answer("decline", "a=1")], [2, "", sentence("--answer decline", "--answer a=…")]],
     ];
-    await Promise.all(
+    const tried = await Promise.all(
       cases.flatMap(([words, expected]) =>
-        [server, old].map(async ({ url }) => assertFinished(await run([...program, "call", url, ...words]), expected))
+        [server, old].map(async ({ url }) => ({ finished: await run([...program, "call", url, ...words]), expected }))
       ),
     );
+    for (const { finished, expected } of tried) assertFinished(finished, expected);
   });
 
   test("the first Ctrl-C cancels the call on the server, and a terminal shows the progress of the call", async () => {
@@ -427,7 +406,9 @@ for (const { name, program } of runtimes) {
     ]);
     assertStringIncludes(
       stdout,
-      `\r\x1b[K[######${".".repeat(18)}] 25 %  waiting${ESCAPED.slice(0, 18)}\r\x1b[KCannot use `,
+      `\r\x1b[K[######${".".repeat(18)}] 25 %  waiting${ESCAPED.slice(0, 18)}\r\x1b[K${
+        sentence("2 s", "--timeout")
+      }\r\n`,
     );
     assert(!stdout.includes("it takes time"));
   });

@@ -58,7 +58,7 @@ class Shell implements AsyncDisposable {
     const line = command.replace(/--port \d+/, "--port 0").replace(/ &$/, "").replace(/^mcp/, `exec ${this.#program}`);
     const server = await start(["sh", "-c", line], { cwd: this.#cwd });
     this.#background.push(server);
-    const [printed, address] = await server.waitFor(/Serving .* at http:\/\/([\d.:]+).*\n/);
+    const [printed, address] = await server.waitFor(/.* http:\/\/([\d.:]+).*\n/);
     const [, port = "3000"] = /--port (\d+)/.exec(command) ?? [];
     this.#addresses.set(`127.0.0.1:${port}`, address);
     if (!command.endsWith(" &")) await this.stop();

@@ -11,6 +11,7 @@ import { StreamableHTTPClientTransport as FirstHttpTransport } from "@modelconte
 import config from "../../deno.json" with { type: "json" };
 import { connect } from "../../src/client/client.ts";
 import { textOf } from "../support/behaviour.ts";
+import { sentence } from "../support/messages.ts";
 import { findNode, NODE_VERSIONS } from "../support/node_versions.ts";
 import { root, run, start } from "../support/processes.ts";
 import { needs, requireAll } from "../support/required.ts";
@@ -244,7 +245,7 @@ Deno.test({
           const { code, stderr } = await run([...toWords(installed), "check", "server.ts"], { cwd: `${cwd}/bare` });
           assertEquals(code, 2, `${name}: ${stderr}`);
           const command = name === "Bun" ? "bun add zod" : name === "Deno" ? "deno add npm:zod" : "npm install zod";
-          assertStringIncludes(stderr, `\nInstall the package zod: ${command}\n`, name);
+          assertStringIncludes(stderr, sentence(command), name);
         }
         await Deno.remove(`${cwd}/bare`, { recursive: true });
       });
@@ -258,10 +259,7 @@ Deno.test({
         }
         const { code, stderr } = await pack(node.toWords(installed));
         assertEquals(code, 2);
-        assertStringIncludes(
-          stderr,
-          "Node has no bundler, and esbuild is not installed; run npm install --save-dev esbuild",
-        );
+        assertStringIncludes(stderr, sentence("server.ts", "npm install --save-dev esbuild"));
         await Deno.mkdir(`${cwd}/node_modules`);
         await Deno.symlink(`${root}node_modules/esbuild`, `${cwd}/node_modules/esbuild`);
         const packed = await pack(node.toWords(installed));

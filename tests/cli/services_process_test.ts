@@ -43,6 +43,7 @@ for (const { name, file, program: cli } of runtimes) {
         await withFiles({}, async () => {
           await using running = await start([...cli, program, ...flags, "--", "export"]);
           await running.waitFor(flags.includes("--http") ? /http:/ : /made db/);
+          // Fixed wait: the CLI prints nothing when it starts to read its input.
           if (flags.includes("--stdio")) await new Promise((resolve) => setTimeout(resolve, 200));
           running.kill(signal);
           const { code, stderr } = await running.finished;

@@ -7,6 +7,7 @@ import { until } from "../support/behaviour.ts";
 import { platform } from "../../src/cli/platform.ts";
 import { withFolder, writeFiles } from "./folder.ts";
 
+// Fixed wait: reloads that take longer than the interval of the watcher.
 const delay = (ms: number) => new Promise<void>((resolve) => setTimeout(resolve, ms));
 const server = createServer({ name: "watched", version: "1.0.0" });
 

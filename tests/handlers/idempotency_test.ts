@@ -191,6 +191,7 @@ Deno.test("each key has one effect in a random mix of calls that fail, are cance
     const calls = Array.from({ length: 120 }, async () => {
       const controller = new AbortController();
       const calling = client.callTool("pay", { key: pick(keys) }, { signal: controller.signal });
+      // Fixed wait: cancellations arrive at random times.
       if (below(4) === 0) setTimeout(() => controller.abort(), below(5));
       const result = await calling.catch(() => undefined);
       if (result && !result.isError) assertEquals(result.structuredContent, { effect: 1 });

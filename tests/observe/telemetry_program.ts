@@ -40,6 +40,7 @@ function install(): () => Promise<void> {
  */
 async function query(n: number): Promise<number> {
   return await tracer.startActiveSpan("query", { kind: SpanKind.CLIENT, attributes: { n } }, async (span) => {
+    // Fixed wait: queries that take different times, so that calls end in another order.
     await new Promise((resolve) => setTimeout(resolve, n % 7));
     span.end();
     return n;

@@ -227,6 +227,7 @@ async function replay(lines: readonly string[], { transport }: ConnectTestOption
   }
   await waitFor(lines.filter(isHeard).length);
   // Superfluous messages would arrive now.
+  // Fixed wait: the absence of a message cannot be observed as a state.
   await new Promise((resolve) => setTimeout(resolve, 20));
   end.abort();
   await server.close();

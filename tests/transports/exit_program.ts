@@ -12,6 +12,7 @@ const { promise: never } = Promise.withResolvers<never>();
 const hello = tool({ name: "hello", run: () => "Hello!" });
 const later = tool({
   name: "later",
+  // Fixed wait: a program whose work takes longer than its shutdown.
   run: async () => (await new Promise((resolve) => setTimeout(resolve, 60)), "Hello!"),
 });
 const hang = tool({ name: "hang", run: () => never });
@@ -104,6 +105,7 @@ const programs: Readonly<Record<string, () => Promise<unknown>>> = {
       const response = await server.fetch(toRequest("tools/call", { name: "hang" }));
       console.log(response.headers.get("content-type"));
       await response.body?.cancel();
+      // Fixed wait: a program whose work takes longer than its shutdown.
       await new Promise((resolve) => setTimeout(resolve, 250));
     }
   },
@@ -125,6 +127,7 @@ const programs: Readonly<Record<string, () => Promise<unknown>>> = {
     attachSocket(makeServer(), socket as unknown as WebSocket); // The cast is safe, because attachSocket uses only these members.
     const data = JSON.stringify(await toRequest("tools/call", { name: "slow", _meta: { progressToken: 1 } }).json());
     socket.dispatchEvent(new MessageEvent("message", { data }));
+    // Fixed wait: a program whose work takes longer than its shutdown.
     await new Promise((resolve) => setTimeout(resolve, 100));
     socket.dispatchEvent(new Event("close"));
   },

@@ -26,6 +26,7 @@ async function serveLines(
   for (const message of first) await write(message);
   await serving;
   // The server's timer stops shortly after it is no longer used.
+  // Fixed wait: the test runner checks for timers after the last timer should have stopped.
   await new Promise((resolve) => setTimeout(resolve, 300));
 }
 

@@ -349,6 +349,7 @@ Deno.test("if its parent has exited, a process continues, uses no CPU time while
   };
   await ask(1);
   const before = await ask(2);
+  // Fixed wait: the CPU time that an idle process uses during a fixed time.
   await new Promise((resolve) => setTimeout(resolve, 500));
   const used = await ask(3) - before;
   assert(used < 250_000, `${used} µs of CPU time in half a second without input`);

@@ -7,6 +7,7 @@ const markup = `<img src=x onerror="document.title='broken'"><script>document.ti
 const pixel = "iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAYAAAAfFcSJAAAADUlEQVR42mP8z8DwHwAFBQIAX8jx0gAAAABJRU5ErkJggg==";
 
 function pause(ms: number): Promise<void> {
+  // Fixed wait: a tool that takes as long as its caller asks for.
   return new Promise((resolve) => setTimeout(resolve, ms));
 }
 

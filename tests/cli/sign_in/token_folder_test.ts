@@ -83,6 +83,7 @@ inFolder("a running process holds a lock for as long as it needs", async (path) 
   const slow = first.update("a", async () => {
     started.resolve();
     // The delay is several times the timeout after which the lock of a dead process is released.
+    // Fixed wait: a lock that is held longer than the timeout for locks of dead processes.
     await new Promise((resolve) => setTimeout(resolve, 1500));
     order.push("first");
     return "1";

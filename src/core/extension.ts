@@ -260,6 +260,14 @@ export type WatchTopic = (
 ) => Awaitable<(() => unknown) | void>;
 
 /**
+ * The stores to which a notification was written, each with the realms of the servers. Servers with the same store and
+ * the same realm are instances of one server, so only the first of these servers writes the notification.
+ *
+ * @internal
+ */
+export type WrittenStores = Map<Store | undefined, Set<string>>;
+
+/**
  * An extension that starts and stops with the server, or that publishes notifications.
  *
  * @internal
@@ -270,8 +278,10 @@ export interface Life {
   readonly start?: StartExtension;
   /** The extension's keys in `subscriptions/listen`. */
   readonly keys: ReadonlyMap<string, WatchTopic | undefined>;
+  /** A random id of this object. Another process has another object for the same extension. */
+  readonly origin: string;
   /** Functions that `publish` calls, one per server that may have subscribers. */
-  readonly servers: Set<(key: string, published: Published) => void>;
+  readonly servers: Set<(key: string, published: Published, written: WrittenStores) => void>;
   /** Creates the object that starts and stops all extensions of a server. */
   create(engine: Engine): LivesSet;
 }

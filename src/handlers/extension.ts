@@ -26,6 +26,7 @@ import {
   type StartExtension,
   type WatchTopic,
   type WrappedHandler,
+  type WrittenStores,
 } from "../core/extension.ts";
 import {
   type Compiled,
@@ -285,7 +286,8 @@ export function extension<
         throw refuse(`params is not JSON (${error})`);
       }
       if (!isObject(copy)) throw refuse("params is not an object");
-      for (const publish of [...life.servers]) publish(key, { topic, method, params: copy });
+      const written: WrittenStores = new Map();
+      for (const publish of [...life.servers]) publish(key, { topic, method, params: copy }, written);
     },
     [INTERNALS]: {
       feature: extensions,
@@ -303,7 +305,7 @@ export function extension<
  * @internal
  */
 export function watcher(id: string, start: StartExtension): Handler {
-  const life: Life = { id, start, keys: new Map(), servers: new Set(), create };
+  const life = createLife({ id, start, keys: new Map() });
   return { name: id, [INTERNALS]: { feature: watchers, key: id, definition: undefined, life } };
 }
 
@@ -357,7 +359,20 @@ function toLife<M extends Schemas, N extends Schemas, L extends Schemas>(
   { id, start, listen }: ExtensionOptions<M, N, L>,
 ): Life {
   const watched = Object.entries<FormListen>(listen ?? {}).map(([key, { watch }]) => [key, watch] as const);
-  return { id, start, keys: new Map(watched), servers: new Set(), create };
+  return createLife({ id, start, keys: new Map(watched) });
+}
+
+function createLife(parts: Pick<Life, "id" | "start" | "keys">): Life {
+  let origin: string | undefined;
+  return {
+    ...parts,
+    servers: new Set(),
+    create,
+    // Create the id when it is first needed, because Workers do not allow random values while a module loads.
+    get origin() {
+      return origin ??= crypto.randomUUID();
+    },
+  };
 }
 
 function define<M extends Schemas, N extends Schemas, L extends Schemas>(

@@ -9,7 +9,8 @@ import type { Result } from "../protocol/jsonrpc.ts";
 import { CancelError } from "../core/call/cancel_error.ts";
 import type { Published, WantedTopics } from "../core/call/lives.ts";
 import type { Engine } from "../core/era.ts";
-import type { ExtensionServer, InternalRequest, Life, LivesSet } from "../core/extension.ts";
+import type { ExtensionServer, InternalRequest, Life, LivesSet, WrittenStores } from "../core/extension.ts";
+import type { ExtensionNews } from "../core/visibility/changes.ts";
 import { openExtensionStore } from "./extension_store.ts";
 import { type Deliver, Topics } from "./topics.ts";
 
@@ -31,7 +32,7 @@ export class ServerLives implements LivesSet {
   constructor(engine: Engine, call: CallInternally) {
     this.#engine = engine;
     this.#call = call;
-    engine.changes.onNews = ({ extension, key, published }) => this.#extensions.get(extension)?.deliver(key, published);
+    engine.changes.onNews = (news) => this.#extensions.get(news.extension)?.receive(news);
   }
 
   set(lives: readonly Life[]): void {
@@ -108,10 +109,15 @@ class LivingExtension {
   #controller = new AbortController();
   #starting?: Promise<void>;
   #end?: () => unknown;
-  readonly #publish = (key: string, published: Published): void => {
-    const { id: extension } = this.life;
-    this.deliver(key, published);
-    this.#engine.changes.publish?.({ kind: "extension", extension, key, published });
+  readonly #publish = (key: string, published: Published, written: WrittenStores): void => {
+    const { id: extension, origin } = this.life;
+    const { changes, core: { sealer: { realm } }, store } = this.#engine;
+    this.#topics.publish(key, published);
+    if (!changes.publish) return;
+    const realms = written.get(store) ?? new Set();
+    if (realms.has(realm)) return;
+    written.set(store, realms.add(realm));
+    changes.publish({ kind: "extension", extension, key, published, origin });
   };
 
   constructor(engine: Engine, life: Life, call: CallInternally) {
@@ -125,9 +131,12 @@ class LivingExtension {
     this.#listen();
   }
 
-  /** Notifies the subscribers on this server. */
-  deliver(key: string, published: Published): void {
-    this.#topics.publish(key, published);
+  /**
+   * Notifies the subscribers on this server of a notification from another instance. Ignores a notification that
+   * another server of this process has written, because `publish` has already notified the subscribers.
+   */
+  receive({ key, published, origin }: ExtensionNews): void {
+    if (origin !== this.life.origin) this.#topics.publish(key, published);
   }
 
   subscribe(wanted: WantedTopics, deliver: Deliver): () => void {

@@ -10,6 +10,7 @@ export interface HttpModule {
 }
 
 interface Listener {
+  keepAliveTimeout: number;
   listen(options: { readonly port: number; readonly host: string }, ready: () => void): unknown;
   once(event: "error", listener: (error: Error) => void): unknown;
   address(): unknown;
@@ -61,9 +62,16 @@ export interface NodeServer {
   stop(now?: boolean): Promise<void>;
 }
 
+/**
+ * Idle timeout of a connection, in milliseconds, as on Bun. With Node's default of 5 seconds, Node would close
+ * connections that proxies and clients still use, and a request that is sent at the same moment would fail.
+ */
+const IDLE_MS = 255_000;
+
 /** Serves HTTP. Rejects if the server cannot listen on the address. */
 export async function serveOnNode({ createServer }: HttpModule, options: NodeServeOptions): Promise<NodeServer> {
   const server = createServer((request, response) => void answer(request, response, options.fetch));
+  server.keepAliveTimeout = IDLE_MS;
   await new Promise<void>((resolve, reject) => {
     server.once("error", reject);
     server.listen({ port: options.port, host: options.hostname }, resolve);

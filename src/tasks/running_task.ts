@@ -154,11 +154,16 @@ export class RunningTask {
     }
   }
 
-  /** Passes valid answers to the handler. Invalid answers are ignored. */
+  /**
+   * Passes valid answers to the handler. Invalid answers are ignored. If the handler has not asked a question again
+   * since this process has taken over the task, stores the answer until the handler asks.
+   */
   async answer(responses: Params): Promise<void> {
+    const early: [key: string, value: unknown][] = [];
     const valid: [key: string, value: unknown][] = [];
     for (const [key, value] of Object.entries(responses)) {
       const waiting = this.#waiting.get(key);
+      if (!waiting && this.#isOpen(key)) early.push([key, value]);
       if (waiting && await waiting.question.check(value) === undefined) valid.push([key, value]);
     }
     // Remove these questions before the write. Otherwise, the handler could receive a further answer instead of the
@@ -167,16 +172,25 @@ export class RunningTask {
       const waiting = this.#waiting.get(key);
       return waiting && this.#waiting.delete(key) ? [{ key, value, waiting }] : [];
     });
-    if (!taken.length) return;
+    if (!taken.length && !early.length) return;
     try {
-      await this.#change((record) =>
-        withAnswers(record, Object.fromEntries(taken.map(({ key, value }) => [key, value])))
-      );
+      await this.#change((record) => {
+        const first = Object.fromEntries(early.filter(([key]) => !Object.hasOwn(record.work?.answers ?? {}, key)));
+        return withAnswers(record, { ...first, ...Object.fromEntries(taken.map(({ key, value }) => [key, value])) });
+      });
     } catch (error) {
       for (const { key, waiting } of taken) this.#waiting.set(key, waiting);
       throw error;
     }
     for (const { value, waiting } of taken) waiting.answer(value);
+    // Deliver the stored answers to questions that the handler has asked during the write.
+    if (early.length) await this.#deliver(this.record.work?.answers ?? {});
+  }
+
+  /** Whether the record contains a question without an answer. */
+  #isOpen(key: string): boolean {
+    const { questions = {}, answers = {} } = this.record.work ?? {};
+    return Object.hasOwn(questions, key) && !Object.hasOwn(answers, key);
   }
 
   /** Applies a change that another process has written: clients' answers, or a cancellation. */

@@ -12,7 +12,7 @@ import { createServer, group, McpError, tool, ToolError } from "../../mod.ts";
 import type { ServerOptions } from "../../mod.ts";
 import { memoryStore } from "../../src/stores/stores.ts";
 import { type Connection, connectTest, fakeClock } from "../../src/testing/testing.ts";
-import { behaviour, gate, started, textOf, until } from "../support/behaviour.ts";
+import { advanceUntil, behaviour, gate, started, textOf, until } from "../support/behaviour.ts";
 import { sentence } from "../support/messages.ts";
 
 const ada = { id: "ada" };
@@ -193,24 +193,29 @@ for (const [title, options] of Object.entries(stores)) {
   });
 
   behaviour(`a waiting call has its own timeout: ${title}`, async (join) => {
+    const clock = fakeClock();
     const { pass, open } = gate();
     const { pay, runs } = counter(() => pass);
     const limits = { calls: { timeoutMs: 200 } };
-    const { client, join: more } = await join({ handlers: [pay], limits, ...options() }, { principal: ada });
+    const { client, join: more } = await join({ handlers: [pay], limits, clock, ...options() }, { principal: ada });
     const first = started(client.callTool("pay", { key: "a" }));
     await until(() => runs.length === 1, "the first call runs");
     const other = await more({ principal: ada });
-    const errors = await Promise.all([fails(first), fails(other.callTool("pay", { key: "a" }))]);
-    for (const { message } of errors) assertStringIncludes(message, sentence(200, "calls.timeoutMs"));
+    const pair = Promise.all([fails(first), fails(other.callTool("pay", { key: "a" }))]);
+    for (const { message } of await advanceUntil(clock, 200, pair)) {
+      assertStringIncludes(message, sentence(200, "calls.timeoutMs"));
+    }
     open();
-    // The handler continued, so its effect has occurred. Repeat the call, because it may time out again on a loaded
-    // machine.
+    // The handler continued, so its effect has occurred. Repeat the call, because it times out if another instance has
+    // not stored the result yet.
     let last: unknown;
     await until(async () => {
-      last = await other.callTool("pay", { key: "a" }).then((result) => result.structuredContent, () => undefined);
+      const call = other.callTool("pay", { key: "a" }).then((result) => result.structuredContent, () => undefined);
+      last = await advanceUntil(clock, 100, call);
       return last !== undefined;
     }, "the result");
     assertEquals(last, { count: 1, amount: 1 });
+    assertEquals(runs.length, 1);
   });
 
   behaviour(

@@ -1,14 +1,24 @@
 // Extensions that start and stop with their server, call its handlers, and publish on all of its instances.
 import { assertEquals, assertRejects } from "@std/assert";
-import { createServer, extension, McpError, type Principal, type Server, type ServerOptions, tool } from "../../mod.ts";
+import {
+  createServer,
+  extension,
+  type Handler,
+  McpError,
+  type Principal,
+  type Server,
+  type ServerOptions,
+  tool,
+} from "../../mod.ts";
 import type { CallEvent } from "../../src/observer.ts";
 import type { ExtensionServer, ExtensionStore } from "../../src/extension.ts";
 import { clientExtension } from "../../src/client/client.ts";
-import { memoryStore } from "../../src/stores/stores.ts";
+import { INTERNALS } from "../../src/core/call/internals.ts";
+import { customStore, memoryStore, type Store } from "../../src/stores/stores.ts";
 import { serveStdio } from "../../src/transports/stdio/stdio.ts";
 import { type Connection, connectTest } from "../../src/testing/testing.ts";
 import { z } from "zod";
-import { behaviour, gate, textOf, turn, until } from "../support/behaviour.ts";
+import { behaviour, FENCE, fence, fenced, gate, textOf, turn, until, withoutFences } from "../support/behaviour.ts";
 import { sentence } from "../support/messages.ts";
 
 const ID = "com.example/audit";
@@ -358,6 +368,72 @@ Deno.test("a publication reaches the subscribers on all instances once", async (
   assertEquals(counts, [2, 2, 2, 2]);
   for (const client of clients) await client.close();
   for (const server of servers) await server.close();
+});
+
+/** Instances of one server with subscribers, of which each instance can have its own extension and its own store. */
+async function watchDays(parts: readonly (readonly [audit: Handler, store: Store])[]) {
+  const secret = "s".repeat(32);
+  const servers = parts.map(([audit, store]) =>
+    createServer({ name: "one", version: "1", store, secret, handlers: [audit, fenced] })
+  );
+  const clients = await Promise.all(servers.map((server) => connectTest(server, declares)));
+  const subscriptions = await Promise.all(
+    clients.map((client) => client.subscribe({ resourceSubscriptions: [FENCE], extensions: { days: ["7"] } })),
+  );
+  const close = async () => {
+    await clients.shift()?.close();
+    await servers.shift()?.close();
+    subscriptions.shift();
+  };
+  return {
+    /** Returns how many publications each subscriber has received, after all writes to the store have arrived. */
+    async count() {
+      for (const server of servers) await fence(server, ...subscriptions);
+      return subscriptions.map((each) => withoutFences(each).length);
+    },
+    /** Closes the first instance that is still open. */
+    close,
+    async closeAll() {
+      while (servers.length) await close();
+    },
+  };
+}
+
+const toDays = () => extension({ id: ID, listen: { days: { filter: z.array(z.string()) } } });
+
+Deno.test("if several servers in a process share a name, a store and an extension, each subscriber gets a publication once", async () => {
+  const store = memoryStore();
+  // The last server stands for another process, so it has its own extension.
+  const [own, others] = [toDays(), toDays()];
+  const { count, close, closeAll } = await watchDays([[own, store], [own, store], [own, store], [others, store]]);
+  own.publish("days", { topic: "7", ...published() });
+  assertEquals(await count(), [1, 1, 1, 1]);
+  others.publish("days", { topic: "7", ...published() });
+  assertEquals(await count(), [2, 2, 2, 2]);
+  await close();
+  own.publish("days", { topic: "7", ...published() });
+  assertEquals(await count(), [3, 3, 3]);
+  await closeAll();
+});
+
+Deno.test("if servers in a process use the same data through two store objects, each subscriber gets a publication once", async () => {
+  const store = memoryStore();
+  const own = toDays();
+  const { count, closeAll } = await watchDays([[own, store], [own, customStore(store[INTERNALS].connect)]]);
+  own.publish("days", { topic: "7", ...published() });
+  assertEquals(await count(), [1, 1]);
+  await closeAll();
+});
+
+Deno.test("a publication reaches the instances of each store", async () => {
+  const stores = [memoryStore(), memoryStore()];
+  const [own, others] = [toDays(), toDays()];
+  const parts = [own, others].flatMap((audit) => stores.map((store) => [audit, store] as const));
+  // The servers with the same store are instances of each other, so each store needs its own fence.
+  const both = await Promise.all(stores.map((store) => watchDays(parts.filter(([, each]) => each === store))));
+  own.publish("days", { topic: "7", ...published() });
+  for (const { count } of both) assertEquals(await count(), [1, 1]);
+  for (const { closeAll } of both) await closeAll();
 });
 
 behaviour(

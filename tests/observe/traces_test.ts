@@ -7,6 +7,11 @@ import { BOUNDS, CLIENT_SPAN, METRICS, SERVER_SPAN } from "./conventions.ts";
 import { type CollectedMetric, type CollectedSpan, type Collector, startCollector } from "./collector.ts";
 
 const CALLS = 1000;
+/**
+ * Milliseconds after which a program is killed. A program takes ten seconds of CPU time, and a loaded machine gives it
+ * only a small part of a core.
+ */
+const RUN_MS = 600_000;
 const program = `${root}tests/observe/telemetry_program.ts`;
 
 async function findCommands(): Promise<Readonly<Record<string, readonly string[]>>> {
@@ -28,7 +33,7 @@ async function trace(words: readonly string[], collector: Collector, more: Recor
     CALLS: String(CALLS),
     ...more,
   };
-  const { code, stderr } = await run(words, { env });
+  const { code, stderr } = await run(words, { env, timeoutMs: RUN_MS });
   assertEquals(code, 0, stderr);
 }
 

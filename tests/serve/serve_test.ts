@@ -1,5 +1,5 @@
 // The function `serve`.
-import { assertEquals, assertRejects, assertStringIncludes } from "@std/assert";
+import { assert, assertEquals, assertRejects, assertStringIncludes } from "@std/assert";
 import { createServer, mount, type Server, service, tool } from "../../mod.ts";
 import { connect } from "../../src/client/client.ts";
 import { serve } from "../../src/serve/serve.ts";
@@ -31,6 +31,15 @@ Deno.test("a served server responds in both eras, and closes at the end of the b
   }
   assertEquals(server.stats().isClosing, true);
   await assertRejects(() => fetch(new URL("/mcp", url)));
+});
+
+Deno.test("an idle connection stays open for longer than proxies keep idle connections", async () => {
+  await using served = await serve(make(), { port: 0, signals: false });
+  const response = await fetch(served.url, { method: "POST" });
+  await response.body?.cancel();
+  // Only Node sends this header.
+  const [, seconds] = /^timeout=(\d+)$/.exec(response.headers.get("keep-alive") ?? "timeout=255") ?? [];
+  assert(Number(seconds) > 60, `${response.headers.get("keep-alive")}`);
 });
 
 Deno.test("aborting the signal closes the server, and a running call gets its result", async () => {

@@ -4,7 +4,7 @@ import { createServer, resource, type Server, tool } from "../../mod.ts";
 import { INTERNALS } from "../../src/core/call/internals.ts";
 import { customStore, memoryStore } from "../../src/stores/stores.ts";
 import { connectTest } from "../../src/testing/testing.ts";
-import { turn, until } from "../support/behaviour.ts";
+import { until } from "../support/behaviour.ts";
 import { wrapEngine } from "../support/engines.ts";
 
 interface Counted {
@@ -23,7 +23,7 @@ function createCounted(): Counted {
         wrapEngine(await connect(), ({ name, run }) => {
           asked.push(name);
           return run();
-        }), { pollMs: 60_000 });
+        }), { pollMs: 60_000, leaseMs: 60_000 });
       return createServer({
         name: "notes",
         version: "1.0.0",
@@ -59,9 +59,14 @@ for (const era of ["modern", "legacy"] as const) {
     // written, so they come before the measurement.
     await client.callTool("quick");
     await using subscription = await client.subscribe({ toolsListChanged: true });
-    // A session's stream is opened at the same time as these requests, and claimed in the store, so wait until this has
-    // ended.
-    await until(async () => (await turn(50), take().length === 0), "everything before");
+    // A session's stream is opened at the same time as these requests. Its last operations announce its claim, read the
+    // announcement and append to its log.
+    const before: string[] = [];
+    const count = (name: string) => before.filter((each) => each === name).length;
+    await until(() => {
+      before.push(...take());
+      return era === "modern" || count("append") >= 2 && count("read") >= 3;
+    }, "everything before");
     for (let i = 0; i < 5; i++) {
       await client.callTool("quick");
       await client.listTools();

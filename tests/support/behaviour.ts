@@ -5,7 +5,13 @@ import process from "node:process";
 import { inspect } from "node:util";
 import { assertEquals } from "@std/assert";
 import { createServer, resource, type Server, type ServerOptions } from "../../mod.ts";
-import { type Connection, connectTest, type ConnectTestOptions, type Subscription } from "../../src/testing/testing.ts";
+import {
+  type Connection,
+  connectTest,
+  type ConnectTestOptions,
+  type FakeClock,
+  type Subscription,
+} from "../../src/testing/testing.ts";
 import { createInstances, hasInstances, type PerInstance } from "./instances.ts";
 
 export const LEGACY_VERSIONS = ["2025-11-25", "2025-06-18", "2025-03-26", "2024-11-05"] as const;
@@ -133,6 +139,18 @@ export async function until(condition: () => unknown, what: string, look?: () =>
     }
     await new Promise((resolve) => setTimeout(resolve, 5));
   }
+}
+
+/** Advances a clock by `ms` milliseconds at a time until a promise has settled. Returns the value of the promise. */
+export async function advanceUntil<T>(clock: FakeClock, ms: number, promise: Promise<T>): Promise<T> {
+  let isSettled = false;
+  const settle = () => void (isSettled = true);
+  promise.then(settle, settle);
+  await until(async () => {
+    await clock.advance(ms);
+    return isSettled;
+  }, "the promise has settled");
+  return await promise;
 }
 
 /** Waits for turns of the event loop, in which all work runs that needs neither a timer nor another process. */

@@ -436,6 +436,38 @@ Deno.test("a task continues after its only instance has restarted", async () => 
   await b.close();
 });
 
+Deno.test("an answer that arrives before the handler has asked its question again is kept", async () => {
+  for (const place of ["b", "c"]) {
+    const { pass, open } = gate();
+    let runs = 0;
+    const run: Run = async (ctx) => {
+      if (++runs > 2) await pass;
+      return String((await ctx.elicit("name", { message: "Who?", schema: form })).content?.name);
+    };
+    const shared = memoryStore();
+    const a = await startInstance(shared, run);
+    const [valid, invalid] = [await start(a), await start(a)];
+    for (const id of [valid, invalid]) await reach(a, id, "input_required");
+    await a.close();
+    const b = await startInstance(shared, run);
+    await until(() => runs === 4, "the other instance runs both handlers again");
+    const c = await startInstance(shared, run);
+    const answering = place === "b" ? b : c;
+    await update(answering, valid, { name: answer("Ada"), other: 1 });
+    await update(answering, invalid, { name: { action: "accept", content: { name: 7 } } });
+    for (const id of [valid, invalid]) assertEquals((await get(answering, id)).status, "working", place);
+    // The second answer changes nothing.
+    await update(answering, valid, { name: answer("Bo") });
+    open();
+    assertEquals(textOf(Object((await reach(b, valid, "completed")).result)), "Ada", place);
+    // The handler validates the answer, and opens the question again.
+    await reach(b, invalid, "input_required");
+    await update(answering, invalid, { name: answer("Bo") });
+    assertEquals(textOf(Object((await reach(b, invalid, "completed")).result)), "Bo", place);
+    for (const instance of [b, c]) await instance.close();
+  }
+});
+
 Deno.test("an instance that other instances consider dead writes no further state, and its handler is cancelled", async () => {
   const reasons: string[] = [];
   const { run, made, open } = threeSteps();

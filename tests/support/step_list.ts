@@ -96,7 +96,7 @@ export async function listSteps(): Promise<readonly TierStep[]> {
 /** Returns a step for a task in deno.json that passes or fails as a whole. */
 function check(name: string, tier: Tier = "fast"): TierStep {
   const command = ["deno", "task", "--quiet", name];
-  return { name, tier, command, kind: "check", again: `deno task ${name}`, minutes: 10 };
+  return { name, tier, command, kind: "check", again: `deno task ${name}`, minutes: 30 };
 }
 
 /** Returns a step of the slow tier for a task in deno.json that prints its counts at the end. */
@@ -108,7 +108,7 @@ function count(task: string, options: readonly string[], { isAboutRaces = false 
     command: ["deno", "task", "--quiet", task, ...options],
     kind: "count",
     again,
-    minutes: 20,
+    minutes: 60,
     isAlone: true,
     isRepeated: !isAboutRaces,
   };
@@ -122,7 +122,7 @@ function long(task: string, options: readonly string[]): TierStep {
 /** Returns the step that type-checks and runs the examples in doc comments. */
 function documents(): TierStep {
   const command = ["deno", "test", "-A", "--doc", "--reporter=dot", "--junit-path=REPORT", "mod.ts", "src"];
-  return { name: "doc-test", tier: "fast", command, kind: "report", again: "deno task doc-test", minutes: 10 };
+  return { name: "doc-test", tier: "fast", command, kind: "report", again: "deno task doc-test", minutes: 30 };
 }
 
 interface Options {
@@ -170,7 +170,7 @@ function toTests(name: string, tier: Tier, rest: Pick<Step, "command" | "files">
     ...rest,
     kind: "report",
     again,
-    minutes: tier === "fast" ? 10 : 40,
+    minutes: tier === "fast" ? 30 : 60,
     isAlone: true,
     isRepeated: tier === "slow",
   };

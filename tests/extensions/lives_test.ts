@@ -334,47 +334,11 @@ Deno.test("a client cannot impersonate an extension", async () => {
 
 const published = () => ({ method: "notifications/audit", params: { at: 1 } });
 
-Deno.test("a publication reaches the subscribers on all instances once", async () => {
-  const store = memoryStore();
-  const secret = "s".repeat(32);
-  const listen = { days: { filter: z.array(z.string()) } };
-  const toAudit = () => extension({ id: ID, listen });
-  // Two servers in one process share an extension, and the other instance has its own extension.
-  const [own, others] = [toAudit(), toAudit()];
-  const toServer = (handlers: ServerOptions["handlers"], name: string) =>
-    createServer({ name, version: "1", store, secret, handlers });
-  const servers = [
-    toServer([own], "one"),
-    toServer([own], "two"),
-    toServer([others], "one"),
-    toServer([others], "two"),
-  ];
-  const counts: number[] = [];
-  const clients = await Promise.all(servers.map(async (server, at) => {
-    counts[at] = 0;
-    const client = await connectTest(server, {
-      ...declares,
-      onNotification: ({ method }) => method === "notifications/audit" && counts[at]++,
-    });
-    await client.subscribe({ extensions: { days: ["7"] } });
-    return client;
-  }));
-  own.publish("days", { topic: "7", ...published() });
-  own.publish("days", { topic: "8", ...published() });
-  await until(() => counts.every((count) => count > 0), `all subscribers (${counts})`);
-  others.publish("days", { topic: "7", ...published() });
-  await until(() => counts.every((count) => count > 1), `all subscribers have received the publication (${counts})`);
-  await turn(5);
-  assertEquals(counts, [2, 2, 2, 2]);
-  for (const client of clients) await client.close();
-  for (const server of servers) await server.close();
-});
-
-/** Instances of one server with subscribers, of which each instance can have its own extension and its own store. */
-async function watchDays(parts: readonly (readonly [audit: Handler, store: Store])[]) {
+/** Starts instances of one server with subscribers. Each instance can have its own extension and its own store. */
+async function watchDays(parts: readonly (readonly [audit: Handler, store: Store])[], name = "one") {
   const secret = "s".repeat(32);
   const servers = parts.map(([audit, store]) =>
-    createServer({ name: "one", version: "1", store, secret, handlers: [audit, fenced] })
+    createServer({ name, version: "1", store, secret, handlers: [audit, fenced] })
   );
   const clients = await Promise.all(servers.map((server) => connectTest(server, declares)));
   const subscriptions = await Promise.all(
@@ -400,6 +364,20 @@ async function watchDays(parts: readonly (readonly [audit: Handler, store: Store
 }
 
 const toDays = () => extension({ id: ID, listen: { days: { filter: z.array(z.string()) } } });
+
+Deno.test("a publication reaches the subscribers on all instances once", async () => {
+  const store = memoryStore();
+  // The two servers of a process share an extension, and the other process has its own extension.
+  const [own, others] = [toDays(), toDays()];
+  const parts = [[own, store], [others, store]] as const;
+  const both = [await watchDays(parts, "one"), await watchDays(parts, "two")];
+  own.publish("days", { topic: "7", ...published() });
+  own.publish("days", { topic: "8", ...published() });
+  for (const { count } of both) assertEquals(await count(), [1, 1]);
+  others.publish("days", { topic: "7", ...published() });
+  for (const { count } of both) assertEquals(await count(), [2, 2]);
+  for (const { closeAll } of both) await closeAll();
+});
 
 Deno.test("if several servers in a process share a name, a store and an extension, each subscriber gets a publication once", async () => {
   const store = memoryStore();

@@ -59,13 +59,13 @@ for (const era of ["modern", "legacy"] as const) {
     // written, so they come before the measurement.
     await client.callTool("quick");
     await using subscription = await client.subscribe({ toolsListChanged: true });
-    // A session's stream is opened at the same time as these requests. Its last operations announce its claim, read the
-    // announcement and append to its log.
+    // A session's stream is opened at the same time as these requests. The process then writes its lease and its claim,
+    // announces the stream, and appends to the log of the stream. These operations can end in any order.
     const before: string[] = [];
     const count = (name: string) => before.filter((each) => each === name).length;
     await until(() => {
       before.push(...take());
-      return era === "modern" || count("append") >= 2 && count("read") >= 3;
+      return era === "modern" || count("set") >= 2 && count("append") >= 2 && count("read") >= 3;
     }, "everything before");
     for (let i = 0; i < 5; i++) {
       await client.callTool("quick");

@@ -116,7 +116,7 @@ const VOLATILE: readonly (readonly [pattern: RegExp, replacement: string])[] = [
   [new RegExp(escape(root.pathname), "g"), "<project>/"],
   [/\/tmp\/[\w.-]+/g, "<temporary folder>"],
   [/\b[\da-f]{8}-[\da-f]{4}-[\da-f]{4}-[\da-f]{4}-[\da-f]{12}\b/g, "<uuid>"],
-  [/(?<=\b(?:127\.0\.0\.1|localhost|\[::1\]):)\d{4,5}\b/g, "<number>"],
+  [/(?<=\b(?:127\.0\.0\.1|localhost):|\[::1\]:)\d{4,5}\b/g, "<number>"],
   [/(?<=\bports? )\d{4,5}\b/g, "<number>"],
 ];
 

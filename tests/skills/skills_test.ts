@@ -342,7 +342,7 @@ Deno.test("10,000 files in skills can be listed and read", async () => {
   }
   await using folder = await makeFolder(files);
   const server = createServer({ name: "s", version: "1", handlers: [skills({ dir: folder.path })] });
-  const client = await connectTest(server, declared);
+  const client = await connectTest(server, { ...declared, timeoutMs: 60_000 });
   const { skills: page } = await client.request("skills/list", {});
   assertEquals(Object(page).length, 20);
   for (const { uri, size } of Object(page)[7].resources) {

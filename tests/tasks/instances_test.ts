@@ -14,7 +14,7 @@ import { asking } from "./declared.ts";
 
 const declared = { ...asking, principal: { id: "ada", scopes: ["pay"] } };
 const form = z.object({ name: z.string() });
-const LEASE_MS = 300;
+const LEASE_MS = 1500;
 
 type Run = (ctx: Context) => unknown;
 
@@ -47,7 +47,7 @@ interface Options {
 async function startInstance(
   shared: Store,
   run: Run,
-  { options, principal, input, timeoutMs = 100, leaseMs = LEASE_MS, detached = 100, valueBytes }: Options = {},
+  { options, principal, input, timeoutMs = 1000, leaseMs = LEASE_MS, detached = 100, valueBytes }: Options = {},
 ): Promise<Instance> {
   const instance: Pick<Instance, "isCut" | "operations" | "around"> = { isCut: false, operations: [] };
   const store = customStore(async () => {

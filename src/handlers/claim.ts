@@ -72,12 +72,18 @@ export class Claim {
   async take(version: string | null): Promise<boolean | undefined> {
     const { values, name, ttlMs } = this.#parts;
     const record = { ...this.claimed, by: values.lease.id };
-    const written = await values.attempt("set", async () => {
+    const before = this.#state;
+    const take = async () => {
       // Hold the lease before the record is written. Otherwise another instance could read the record, find no lease,
       // and assume that this process has ended.
       this.#release ??= await values.lease.hold();
       this.#state = "doubtful";
       return [await values.set(name, record, { ttlMs, version })] as const;
+    };
+    const written = await values.attempt("set", take).catch((error) => {
+      // The client has used up its share of the store, so nothing was written.
+      this.#state = before;
+      throw error;
     });
     if (!written) return;
     const [made] = written;

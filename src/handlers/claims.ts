@@ -109,7 +109,7 @@ export class Claims {
   async #claim(keyed: KeyedCall, turn: Turn): Promise<Claim | KeptRecord> {
     const { call, core: { shared, limits }, tool, token, input } = keyed;
     const ttlMs = Math.min(tool.ttlMs, MAX_TTL_MS);
-    const values = shared ?? this.#local;
+    const values = shared?.by(call.link.account) ?? this.#local;
     const name = await values.hash("idempotency", token);
     const bytes = this.#kept.take(call.link.account, limits, !shared);
     const isWanted = () => !call.ended;

@@ -5,24 +5,26 @@
  * @module
  */
 import { systemClock } from "../core/capacity/timers.ts";
-import type { Awaitable, Lease, Store } from "../core/store.ts";
 import { toBase64Url } from "../kit/base64.ts";
+import { type Operations, toOwn } from "./operations.ts";
 
 /** Number of renewals per time to live of a lease. */
 export const RENEWALS = 3;
 
+const LEASE = toOwn("lease");
+
 /** The lease of this process in a store. The lease is renewed only while a caller of `hold` needs it. */
-export class ProcessLease implements Lease {
+export class ProcessLease {
   readonly ms: number;
-  readonly #store: Pick<Store, "get" | "set">;
+  readonly #operations: Pick<Operations, "set">;
   readonly #holders = new Set<object>();
   #id?: string;
   /** The first write of the lease. Set only while the write is in progress. */
   #starting?: Promise<void>;
   #stop?: () => void;
 
-  constructor(store: Pick<Store, "get" | "set">, ms: number) {
-    this.#store = store;
+  constructor(operations: Pick<Operations, "set">, ms: number) {
+    this.#operations = operations;
     this.ms = ms;
   }
 
@@ -44,11 +46,6 @@ export class ProcessLease implements Lease {
       throw error;
     }
     return release;
-  }
-
-  isHeld(id: string): Awaitable<boolean> {
-    const found = this.#store.get(id);
-    return found instanceof Promise ? found.then((found) => !!found) : !!found;
   }
 
   /** Stops renewing the lease. Returns whether the lease was in use. */
@@ -86,7 +83,7 @@ export class ProcessLease implements Lease {
   }
 
   async #write(): Promise<void> {
-    await this.#store.set(this.id, "1", { ttlMs: this.ms });
+    await this.#operations.set(LEASE, this.id, "1", { ttlMs: this.ms });
   }
 
   #end(): void {

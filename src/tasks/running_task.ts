@@ -22,6 +22,8 @@ export interface TaskHost {
 /** Constructor arguments of {@linkcode RunningTask}. */
 export interface TaskParts {
   readonly host: TaskHost;
+  /** The store, with operations that count towards the share of the task's client. */
+  readonly store: TaskStore;
   readonly record: TaskRecord;
   /** Version of the record in the store. `null` before the record is first written. */
   readonly version: string | null;
@@ -53,6 +55,7 @@ export class RunningTask {
   /** Whether the handler has been called. */
   hasRun = false;
   readonly #host: TaskHost;
+  #store: TaskStore;
   /** Values that the handler has created with `once`, as JSON. */
   readonly #values = new Map<string, string>();
   readonly #making = new Map<string, Promise<string>>();
@@ -75,8 +78,9 @@ export class RunningTask {
   #isOver = false;
 
   /** Creates a task whose handler has not started. */
-  constructor({ host, record, version }: TaskParts, { isTask }: { readonly isTask: boolean }) {
+  constructor({ host, store, record, version }: TaskParts, { isTask }: { readonly isTask: boolean }) {
     this.#host = host;
+    this.#store = store;
     this.record = record;
     this.#version = version;
     this.isTask = isTask;
@@ -109,7 +113,7 @@ export class RunningTask {
     this.isTask = true;
     this.#keepWork(() => ({ made: [...this.#values] }));
     try {
-      const version = await this.#host.store.set(this.record, null);
+      const version = await this.#store.set(this.record, null);
       if (version === undefined) throw new Error("Cannot begin a task: the id is already used");
       this.#version = version;
       this.#begun.resolve();
@@ -130,10 +134,11 @@ export class RunningTask {
     this.#begun.reject(reason);
   }
 
-  /** Loads the `once` values that earlier runs of the handler have stored. */
-  async load(): Promise<void> {
+  /** Loads the `once` values that earlier runs of the handler have stored. From now on, uses `store`. */
+  async load(store: TaskStore): Promise<void> {
+    this.#store = store;
     const { made = [] } = this.record.work ?? {};
-    const journal = await this.#repeat(() => this.#host.store.readValues(this.record.id));
+    const journal = await this.#repeat(() => store.readValues(this.record.id));
     for (const [key, json] of [...made, ...journal]) this.#values.set(key, json);
   }
 
@@ -275,7 +280,7 @@ export class RunningTask {
       // The token prevents a repeated write from adding the value twice. A write can be repeated although it has
       // succeeded, if the response was lost.
       const token = crypto.randomUUID();
-      await this.#repeat(() => this.#host.store.addValue(this.record, { key, json, token }));
+      await this.#repeat(() => this.#store.addValue(this.record, { key, json, token }));
     }
     this.#values.set(key, json);
     this.#making.delete(key);
@@ -352,12 +357,12 @@ export class RunningTask {
   }
 
   async #write(change: (record: TaskRecord) => TaskRecord): Promise<void> {
-    const { store, server: { clock } } = this.#host;
+    const { clock } = this.#host.server;
     while (true) {
       if (isEnded(this.record)) return;
       if (this.#isLost) throw new Error("Cannot change the task: this process no longer runs the task");
       const next = { ...change(this.record), updatedAt: clock.date() };
-      const version = await this.#repeat(() => store.set(next, this.#version));
+      const version = await this.#repeat(() => this.#store.set(next, this.#version));
       if (version !== undefined) {
         const { isWatched } = this.record;
         this.#version = version;
@@ -373,9 +378,8 @@ export class RunningTask {
    * take over the task.
    */
   async #reread(): Promise<void> {
-    const { store } = this.#host;
     const { id, by, run } = this.record;
-    const found = await this.#repeat(() => store.get(id));
+    const found = await this.#repeat(() => this.#store.get(id));
     if (!found) return this.#lose("the task is no longer in the store");
     this.#version = found.version;
     // Keep `isWatched`, because this process may not have written `isWatched` to the store yet.
@@ -395,14 +399,15 @@ export class RunningTask {
     this.cancelHandler(`Cannot continue the handler: ${state}`);
   }
 
-  // Retries an operation while the store does not respond, until the server closes.
+  // Retries an operation while the store does not respond, or the client has used up its share of the store, until the
+  // server closes.
   async #repeat<T>(run: () => Promise<T>): Promise<T> {
     const { clock, signal } = this.#host.server;
     while (true) {
       try {
         return await run();
       } catch (error) {
-        if (isFinal(error) || signal.aborted || this.#isLost) throw error;
+        if (isFinal(error) && error.code !== BUSY || signal.aborted || this.#isLost) throw error;
         await new Promise<void>((resolve) => clock.start(resolve, RETRY_MS, { background: true }));
       }
     }
@@ -466,7 +471,7 @@ function withStatus(record: TaskRecord): TaskRecord {
   return { ...record, status: isAsking ? "input_required" : "working" };
 }
 
-function isFinal(error: unknown): boolean {
+function isFinal(error: unknown): error is Error & { readonly code?: number } {
   return error instanceof RangeError || error instanceof TypeError || error instanceof McpError;
 }
 

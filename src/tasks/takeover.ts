@@ -139,7 +139,7 @@ export class Takeover {
       return await this.#fail({ record, version }, `Cannot resume the task: ${error.message}`);
     }
     if (taken === undefined) return false;
-    this.#run(new RunningTask({ host: this.#jobs, record: mine, version: taken }, { isTask: true }));
+    this.#run(new RunningTask({ host: this.#jobs, store, record: mine, version: taken }, { isTask: true }));
     return true;
   }
 
@@ -167,19 +167,15 @@ export class Takeover {
     task.cancelHandler = (message) => controller.abort(new Error(message));
     this.#jobs.add(task);
     const { params, client } = work;
-    const run = async () => {
-      await task.load();
-      return await server.call({
-        method: "tools/call",
-        params,
-        client,
-        principal: toPrincipal(work.principal, server.clock.date()),
-        data: task,
-        timeoutMs: Math.max(createdAt + ttlMs - server.clock.date(), 1),
-        signal: controller.signal,
-      });
-    };
-    void task.follow(run());
+    void task.follow(server.call({
+      method: "tools/call",
+      params,
+      client,
+      principal: toPrincipal(work.principal, server.clock.date()),
+      data: task,
+      timeoutMs: Math.max(createdAt + ttlMs - server.clock.date(), 1),
+      signal: controller.signal,
+    }));
   }
 }
 

@@ -132,6 +132,7 @@ export class CustomStore extends UserView implements Store {
     const operations = new Operations(all, {
       connect,
       isReplaceable,
+      isNeeded: () => users.size > 0 || parts.lease.isUsed,
       onListening: (state, error) => {
         for (const user of users) user.reportListening(state, error);
       },

@@ -3,7 +3,8 @@
  * each operation, and reads topics.
  *
  * Each operation has a user: a client, or the process itself. Clients share slots, and wait for each other. Operations
- * of the process never wait for clients, because some of the operations in progress are reserved for the process.
+ * of the process never wait for clients: some of the operations in progress are reserved for the process, and failures
+ * of clients' operations do not stop its operations.
  *
  * @module
  */
@@ -32,7 +33,7 @@ import type {
 import { toBusy } from "../protocol/errors.ts";
 import { isPromiseLike } from "../protocol/promises.ts";
 import { isWithin } from "../protocol/weight.ts";
-import { type Connect, EngineConnection } from "./engine_connection.ts";
+import { type Connect, EngineConnection, type Side } from "./engine_connection.ts";
 import { Subscription } from "./subscription.ts";
 import { Topics } from "./topics.ts";
 
@@ -109,6 +110,8 @@ export interface OperationHost {
   readonly connect: Connect;
   /** Whether the store can replace the engine by connecting again. */
   readonly isReplaceable: boolean;
+  /** Returns whether the process needs the store for itself, such as for a server's state. */
+  isNeeded(): boolean;
   /** Called when the engine's listener is lost, and when a listener works again. */
   onListening(state: "lost" | "back", error?: unknown): void;
 }
@@ -145,12 +148,13 @@ export class Operations {
   #subscribed = 0;
   #isClosed = false;
 
-  constructor(options: OperationOptions, { connect, isReplaceable, onListening }: OperationHost) {
+  constructor(options: OperationOptions, { connect, isReplaceable, isNeeded, onListening }: OperationHost) {
     this.#options = options;
     this.#connection = new EngineConnection(connect, {
       connectMs: CONNECT_TIMES * options.timeoutMs,
       isReplaceable,
       onReplace: () => this.#topics.restart(),
+      test: () => isNeeded() ? this.#test() : undefined,
     });
     this.#topics = new Topics({
       read: (topic, after) => this.#read(TOPICS, topic, { after, limit: PAGE_ENTRIES }),
@@ -364,6 +368,17 @@ export class Operations {
     });
   }
 
+  /** Tests whether the engine responds to the process, after operations of clients have failed. */
+  async #test(): Promise<boolean> {
+    try {
+      // Use the right of the lease, so that neither the limit nor the circuit of the process refuses the test.
+      await this.#run(LEASE, "get", (engine, options) => then(engine.get(TEST_KEY, options), () => {}));
+      return true;
+    } catch {
+      return false;
+    }
+  }
+
   // Runs an operation. If the engine returns synchronously, returns the result synchronously. Otherwise the operation
   // has a timeout of `timeoutMs`, which starts when the operation has a slot.
   #run<T>(user: StoreUser, operation: string, run: Operation<T>): Awaitable<T> {
@@ -429,7 +444,8 @@ export class Operations {
   #start<T>(starting: Starting<T>): Awaitable<T> {
     const { user, operation, run } = starting;
     this.#requireRoom(starting);
-    this.#connection.admit(operation);
+    const side = toSide(user);
+    if (user.own !== "lease") this.#connection.admit(operation, side);
     const controller = new AbortController();
     let first: Promise<T> | undefined;
     try {
@@ -455,6 +471,7 @@ export class Operations {
   ): Promise<T> {
     const { timeoutMs } = this.#options;
     const { account, own } = user;
+    const side = toSide(user);
     const isCounted = own !== "topics";
     const { promise, resolve, reject } = Promise.withResolvers<T>();
     /** The engine of the current attempt. `undefined` until the attempt has connected. */
@@ -473,7 +490,7 @@ export class Operations {
       reject(error);
     };
     const late = () => {
-      this.#connection.fail(engine);
+      this.#connection.fail(engine, side);
       end(new Error(`Cannot ${operation}: the store did not respond within ${timeoutMs} ms (timeoutMs)`));
     };
     const stop = systemClock.start(late, timeoutMs);
@@ -499,7 +516,7 @@ export class Operations {
         // Do not count a final error as a failure of the connection, because the engine has responded: the operation
         // can never succeed.
         if (isFinal(cause)) return reject(cause);
-        this.#connection.fail(engine);
+        this.#connection.fail(engine, side);
         reject(new Error(`Cannot ${operation}: the store's engine has failed; see the cause`, { cause }));
       },
     );
@@ -524,12 +541,20 @@ interface Started<T> {
   readonly first?: Promise<T>;
 }
 
+/** A key without a value. Reading it shows whether the engine responds. */
+const TEST_KEY = "mcp-unused";
+
 /**
  * Returns how many of `max` operations or subscriptions are reserved for the process: a quarter, and at most 64. A
  * process makes few operations for itself at the same time.
  */
 function toReserved(max: number): number {
   return Math.min(64, Math.floor(max / 4));
+}
+
+// Failures of operations that clients may have caused are counted separately, because a client may cause many of them.
+function toSide({ own }: StoreUser): Side {
+  return own === undefined || own === "author" ? "clients" : "own";
 }
 
 // Retries an operation until its caller has received an error. A later retry could undo the caller's next write.

@@ -33,6 +33,11 @@ export class ProcessLease {
     return this.#id ??= toBase64Url(crypto.getRandomValues(new Uint8Array(32)));
   }
 
+  /** Whether the process renews the lease. */
+  get isUsed(): boolean {
+    return !!this.#stop;
+  }
+
   async hold(): Promise<() => void> {
     const holder = {};
     this.#holders.add(holder);

@@ -244,10 +244,22 @@ export interface Lease {
   /** Milliseconds from the end of this process until other processes notice the end. */
   readonly ms: number;
   /**
+   * Time until which other processes certainly see the lease, in milliseconds on the monotonic clock of this process
+   * (`performance.now()`, or the `clock` of `memoryStore`). In the past if the lease is not held. The time is measured
+   * from the beginning of the last renewal, so that no clocks of two machines are compared.
+   */
+  readonly heldUntil: number;
+  /**
    * Acquires the lease, and renews it until the returned function is called. Resolves when other processes can see the
    * lease.
    */
   hold(): Promise<() => void>;
+  /**
+   * Returns the number of the lease's current term, if other processes certainly see the lease for another tenth of
+   * `ms`. Otherwise renews the lease first. The number changes if the lease may have expired in the meantime, so that
+   * another process may have taken over the work of this process. Throws or rejects if the store does not respond.
+   */
+  confirm(): Awaitable<number>;
   /** Returns whether the process with this id still holds a lease. */
   isHeld(id: string): Awaitable<boolean>;
 }

@@ -20,6 +20,7 @@ import {
   toForeignHandle,
   toFull,
   toStoreLost,
+  toTakenOver,
   toUnkept,
   toUnknown,
   toUnreadable,
@@ -178,6 +179,9 @@ export class Claims {
     });
     begin(turn, input);
     try {
+      // Start the handler only while no other instance can assume that this instance has ended.
+      const isCertain = await claim.confirm();
+      if (!isCertain) throw isCertain === undefined ? toStoreLost(keyed) : toTakenOver(keyed);
       const result = await start();
       isOver = true;
       // Do not keep the result of a cancelled handler if a service may have undone the handler's effects, such as by

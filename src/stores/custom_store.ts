@@ -17,6 +17,7 @@ import type {
 import { InstanceState } from "./instance_state.ts";
 import { RuleRecord } from "./rule_record.ts";
 import { SessionRecord } from "./session_record.ts";
+import type { Clock } from "../core/capacity/timers.ts";
 import type { Connect } from "./engine_connection.ts";
 import { Operations } from "./operations.ts";
 import { ProcessLease } from "./process_lease.ts";
@@ -107,6 +108,8 @@ export interface EngineFacts {
   readonly isShared: boolean;
   /** Whether the store can replace the engine by connecting again. */
   readonly isReplaceable: boolean;
+  /** The clock of an engine in this process. Defaults to the system clock. */
+  readonly clock?: Clock;
 }
 
 /**
@@ -121,7 +124,8 @@ export class CustomStore extends UserView implements Store {
   /** The state of each server that uses the store. */
   readonly #users: Set<InstanceState>;
 
-  constructor(connect: Connect, options: StoreOptions, { isShared, isReplaceable }: EngineFacts) {
+  constructor(connect: Connect, options: StoreOptions, facts: EngineFacts) {
+    const { isShared, isReplaceable, clock } = facts;
     const given = Object.entries(options).filter(([, value]) => value !== undefined);
     for (const [name, value] of given) {
       if (typeof value === "number" && value > 0) continue;
@@ -137,7 +141,7 @@ export class CustomStore extends UserView implements Store {
         for (const user of users) user.reportListening(state, error);
       },
     });
-    const parts: StoreParts = { operations, lease: new ProcessLease(operations, all.leaseMs) };
+    const parts: StoreParts = { operations, lease: new ProcessLease(operations, { ms: all.leaseMs, clock }) };
     super(parts, "author");
     this.#parts = parts;
     this.#users = users;
@@ -148,7 +152,7 @@ export class CustomStore extends UserView implements Store {
       isShared,
       timeoutMs: all.timeoutMs,
       valueBytes: all.valueBytes,
-      reopen: (changed = {}) => new CustomStore(connect, { ...options, ...changed }, { isShared, isReplaceable }),
+      reopen: (changed = {}) => new CustomStore(connect, { ...options, ...changed }, facts),
       share: (host) => this.#share(host),
     };
   }

@@ -116,8 +116,16 @@ export class UserLease implements Lease {
     return this.#parts.lease.ms;
   }
 
+  get heldUntil(): number {
+    return this.#parts.lease.heldUntil;
+  }
+
   hold(): Promise<() => void> {
     return this.#parts.lease.hold();
+  }
+
+  confirm(): Awaitable<number> {
+    return this.#parts.lease.confirm();
   }
 
   isHeld(id: string): Awaitable<boolean> {

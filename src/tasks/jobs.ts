@@ -33,6 +33,8 @@ export class Jobs implements TakeoverHost {
   readonly #prefixes = new Map([[this.prefix, Infinity]]);
   /** Time at which this process's entry in the store expires, in milliseconds since 1970. */
   #knownUntil = 0;
+  /** The term of the lease in which this process has written its entry. */
+  #term?: number;
   #opening?: Promise<void>;
   #adopting: Promise<void> = Promise.resolve();
   #stopListening?: () => void;
@@ -83,7 +85,9 @@ export class Jobs implements TakeoverHost {
   async #adopt(prefix: string, until: number): Promise<void> {
     const known = this.#prefixes.get(prefix);
     const last = Math.max(known ?? 0, until);
-    if (known === undefined || until > this.#knownUntil) {
+    const term = await this.store.lease.confirm();
+    // While the lease was expired, another process may have taken over all tasks, and have removed the entry.
+    if (known === undefined || until > this.#knownUntil || term !== this.#term) {
       const now = this.server.clock.date();
       for (const [each, end] of this.#prefixes) if (end < now) this.#prefixes.delete(each);
       // Let the entry live twice as long as required, so that most new tasks do not have to write the entry.
@@ -92,6 +96,7 @@ export class Jobs implements TakeoverHost {
       // Set `#knownUntil` only after the write has succeeded. If later tasks relied on an entry that was never written,
       // no other process could find these tasks after this process has ended.
       this.#knownUntil = now + left;
+      this.#term = term;
     }
     this.#prefixes.set(prefix, last);
   }

@@ -27,6 +27,8 @@ export interface TaskParts {
   readonly record: TaskRecord;
   /** Version of the record in the store. `null` before the record is first written. */
   readonly version: string | null;
+  /** The term of the process's lease in which the record was written. `undefined` before the record is first written. */
+  readonly term?: number;
 }
 
 /** A question whose answer the handler awaits. */
@@ -56,6 +58,8 @@ export class RunningTask {
   hasRun = false;
   readonly #host: TaskHost;
   #store: TaskStore;
+  /** The term of the process's lease in which this process has confirmed that it runs the task. */
+  #term?: number;
   /** Values that the handler has created with `once`, as JSON. */
   readonly #values = new Map<string, string>();
   readonly #making = new Map<string, Promise<string>>();
@@ -78,9 +82,10 @@ export class RunningTask {
   #isOver = false;
 
   /** Creates a task whose handler has not started. */
-  constructor({ host, store, record, version }: TaskParts, { isTask }: { readonly isTask: boolean }) {
+  constructor({ host, store, record, version, term }: TaskParts, { isTask }: { readonly isTask: boolean }) {
     this.#host = host;
     this.#store = store;
+    this.#term = term;
     this.record = record;
     this.#version = version;
     this.isTask = isTask;
@@ -113,6 +118,7 @@ export class RunningTask {
     this.isTask = true;
     this.#keepWork(() => ({ made: [...this.#values] }));
     try {
+      this.#term = await this.#store.lease.confirm();
       const version = await this.#store.set(this.record, null);
       if (version === undefined) throw new Error("Cannot begin a task: the id is already used");
       this.#version = version;
@@ -134,12 +140,16 @@ export class RunningTask {
     this.#begun.reject(reason);
   }
 
-  /** Loads the `once` values that earlier runs of the handler have stored. From now on, uses `store`. */
+  /**
+   * Prepares another run of the handler: loads the `once` values that earlier runs have stored, and confirms that no
+   * other process can run the task. From now on, uses `store`.
+   */
   async load(store: TaskStore): Promise<void> {
     this.#store = store;
     const { made = [] } = this.record.work ?? {};
     const journal = await this.#repeat(() => store.readValues(this.record.id));
     for (const [key, json] of [...made, ...journal]) this.#values.set(key, json);
+    await this.#confirm();
   }
 
   /**
@@ -224,6 +234,8 @@ export class RunningTask {
     const { promise, resolve: answer } = Promise.withResolvers<unknown>();
     this.#waiting.set(key, { question, answer });
     this.#asked.resolve();
+    await this.#writing;
+    await this.#confirm();
     await this.#change((record) => withQuestion(record, key, { method, params }));
     // Deliver an answer that has arrived while the question was being written.
     await this.#deliver(this.record.work?.answers ?? {});
@@ -271,6 +283,7 @@ export class RunningTask {
     // Do not create a value after the task has ended in this process, because another process may now be creating the
     // value.
     if (this.#isOver || this.#isLost || isEnded(this.record)) throw new Error(OVER);
+    if (this.isTask) await this.#confirm();
     const json = JSON.stringify(await (this.isTask ? make() : direct())) ?? "null";
     if (this.isTask) {
       if (this.charge?.grow(toBytes(json)) === false) throw toFull();
@@ -391,6 +404,23 @@ export class RunningTask {
     if (found.record.by !== by || found.record.run !== run) return this.#lose("another process runs the task");
     // Deliver the answers in a microtask: delivering may write the record, and this function runs during a write.
     queueMicrotask(() => this.#deliver(found.record.work?.answers ?? {}).catch(() => {}));
+  }
+
+  /**
+   * Waits until other processes certainly see this process's lease, so that none of them can run the task. If they may
+   * have found the lease expired since this process wrote the record, writes the record again: a takeover that has begun
+   * then fails. Rejects if another process runs the task, or if the task has ended.
+   */
+  async #confirm(): Promise<void> {
+    // No other process knows a task that is not in the store.
+    if (!this.#store.isShared || this.#version === null) return;
+    while (true) {
+      const term = await this.#repeat(async () => await this.#store.lease.confirm());
+      if (this.#isOver || this.#isLost || isEnded(this.record)) throw new Error(OVER);
+      if (term === this.#term) return;
+      await this.#change((record) => record);
+      this.#term = term;
+    }
   }
 
   #lose(state: string): void {

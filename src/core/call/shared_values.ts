@@ -22,6 +22,11 @@ export interface SharedValues {
     readonly id: string;
     /** Acquires the lease, and renews it until the returned function is called. */
     hold(): Promise<() => void>;
+    /**
+     * Returns the number of the lease's current term. Renews the lease first if it is about to expire. The number
+     * changes if other processes may have found the lease expired. Rejects if the store fails.
+     */
+    confirm(): number | Promise<number>;
     /** Returns whether the process with this id still holds a lease. */
     isHeld(id: string): boolean | Promise<boolean>;
   };

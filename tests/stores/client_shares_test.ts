@@ -1,7 +1,7 @@
 // A client that has used up its share of a store is refused with code -31503. Such a refusal is never treated like a
 // failure of the store, so the client gains nothing by it, and other clients and the process itself notice nothing.
 import { assert, assertEquals, assertMatch } from "@std/assert";
-import { createServer, extension, type Server, tool } from "../../mod.ts";
+import { createServer, extension, resource, type Server, tool } from "../../mod.ts";
 import { type Authentication, type AuthFacts, refuseRequest } from "../../src/core/auth.ts";
 import { INTERNALS } from "../../src/core/call/internals.ts";
 import type { BoundOptions } from "../../src/core/capacity/limits.ts";
@@ -90,6 +90,7 @@ function startInstance(shared: Store, { leaseMs, ...bounds }: Options = {}): Ins
     store,
     limits: testLimits({ calls: { closeMs: 20 }, ...bounds }),
     auth: auth(),
+    sharedDisable: true,
     routes: health(),
     handlers: [
       tasks(),
@@ -122,6 +123,8 @@ function startInstance(shared: Store, { leaseMs, ...bounds }: Options = {}): Ins
           return "tailed";
         },
       }),
+      resource({ uri: "test://a", name: "a", read: () => "" }),
+      tool({ name: "off", run: () => "off" }),
       tool({ name: "work", extensions: [task()], run: () => `worked ${count("work")}` }),
       tool({
         name: "charge",
@@ -360,6 +363,12 @@ Deno.test("each request that needs the store is refused if its client has used u
   assertMatch((await bob.call(b, "pay", { key: "new" })).text, /paid 1/);
   assertMatch((await bob.call(b, "rated")).text, /rated 1/);
   assertEquals((await bob.end(b, session)).status, 204);
+  const { body } = await bob.send(a, toListen({ resourceSubscriptions: ["test://a"] }));
+  const reading = readTo(body, "notifications/resources/updated");
+  b.server.resourceUpdated("test://a");
+  assertMatch(await reading, /"uri":"test:\/\/a"/);
+  b.server.handlers.disable({ tool: "off" });
+  await until(async () => (await bob.call(a, "off")).code === -32602, "the tool is disabled on the other instance");
   const ready = await b.server.fetch(new Request("http://localhost/ready"));
   assertEquals([ready.status, b.states], [200, []]);
   await ready.body?.cancel();

@@ -28,6 +28,7 @@ export type {
   DetachOptions,
   ExtensionServer,
   ExtensionStore,
+  ExtensionStores,
   InternalRequest,
   Next,
   Redirect,

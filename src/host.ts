@@ -9,7 +9,7 @@ import { INTERNALS } from "./core/call/internals.ts";
 import { LIMITS } from "./core/capacity/limits.ts";
 import type { DevelopmentListener } from "./core/call/development.ts";
 import type { Observer } from "./core/call/observer.ts";
-import type { Store, StoreInternals } from "./core/store.ts";
+import type { StoreInternals } from "./core/store.ts";
 import type { Server } from "./server/server.ts";
 import { enterServer, type PipeServer } from "./transports/channel.ts";
 import { PathTemplate } from "./transports/http/path_template.ts";
@@ -97,14 +97,16 @@ export interface UsedStore extends Pick<StoreInternals, "isShared" | "timeoutMs"
 /** Returns the store of a server, or the stores of all servers in a mount. */
 export function listStores(server: Server): readonly UsedStore[] {
   const servers = server[INTERNALS].servers ?? [server];
-  const named = servers.flatMap(({ [INTERNALS]: { name, engine: { store } } }) => store ? [{ name, store }] : []);
+  const named = servers.flatMap(({ [INTERNALS]: { name, engine: { core: { shared } } } }) =>
+    shared ? [{ name, store: shared.store }] : []
+  );
   return [...Map.groupBy(named, ({ store }) => store)].map(([store, users]) =>
     toUsedStore(store, users.map(({ name }) => name))
   );
 }
 
-function toUsedStore({ [INTERNALS]: internals }: Store, names: readonly string[]): UsedStore {
-  const { isShared, timeoutMs, valueBytes, reopen, connect } = internals;
+function toUsedStore(store: StoreInternals, names: readonly string[]): UsedStore {
+  const { isShared, timeoutMs, valueBytes, reopen, connect } = store;
   async function canListen(): Promise<boolean> {
     const engine = await connect();
     return typeof engine.listen === "function";

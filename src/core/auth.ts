@@ -143,7 +143,17 @@ export interface AuthFacts extends PathFacts {
    *
    * @ignore
    */
-  readonly [USED]?: { spend(mark: Mark, ttlMs: number): Promise<Marking | undefined> } | null;
+  readonly [USED]?: UsedIds | null;
+}
+
+/** Marks ids of credentials as used on all instances. */
+export interface UsedIds {
+  /**
+   * Marks an id as used for the principal with the id `principal`, and resolves to the id's state before the change.
+   * Resolves to `undefined` if it is unknown whether the id was used before, because the store did not respond, or
+   * because the principal has used up its share of the store.
+   */
+  spend(principal: string, mark: Mark, ttlMs: number): Promise<Marking | undefined>;
 }
 
 /** Describes an authentication that can be used in a list. */

@@ -11,7 +11,6 @@ import type { Core } from "./core.ts";
 import type { Link, Reply } from "./call/link.ts";
 import type { Registry } from "./visibility/registry.ts";
 import type { Visibility } from "./visibility/visibility.ts";
-import type { Store } from "./store.ts";
 import type { Scheduler } from "./scheduler.ts";
 
 /** The parts of the server that an era uses. */
@@ -26,8 +25,6 @@ export interface Engine {
   /** The concrete path, which is the tenant's name in limits. Set if the server's path has parameters. */
   readonly tenant?: string;
   readonly host: CallHost;
-  /** The server's store, which extensions can use. */
-  readonly store?: Store;
 }
 
 /** Implements several protocol revisions. Converts a message to a call, and the outcome of the call to a reply. */

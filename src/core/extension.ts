@@ -10,7 +10,7 @@ import type { ChangeNotifier, ClientFacts, Context, Principal, ProgressOptions }
 import type { Engine } from "./era.ts";
 import type { Lives, Published } from "./call/lives.ts";
 import { withAlso } from "./visibility/registry.ts";
-import type { Awaitable, Store } from "./store.ts";
+import type { Awaitable, StoreInternals, StoreView } from "./store.ts";
 import type { CancelReason } from "./call/observer.ts";
 import type { Clock } from "./capacity/timers.ts";
 import type { JsonSchema } from "../schema/schema.ts";
@@ -205,7 +205,7 @@ export interface ExtensionServer extends ChangeNotifier {
    * The server's store. Each extension has separate keys, logs and topics. `undefined` if the server has no store. In
    * that case, use `memoryStore()` from `@x/mcp/stores`, or throw from `start`.
    */
-  readonly store?: ExtensionStore;
+  readonly store?: ExtensionStores;
   /**
    * Seals a JSON value into opaque text. Only the same extension of the same server can open the text, on any instance.
    */
@@ -229,8 +229,29 @@ export interface ExtensionServer extends ChangeNotifier {
   readonly call: (request: InternalRequest) => Promise<Result>;
 }
 
-/** The part of a server's store that an extension receives. The server closes the store. */
-export type ExtensionStore = Omit<Store, "close" | typeof INTERNALS>;
+/**
+ * The part of a server's store that an extension receives. `own` and `by` contain the same keys, logs and topics. The
+ * server closes the store.
+ */
+export interface ExtensionStores {
+  /**
+   * The operations that the extension makes for itself, such as from timers that `start` has started. They never wait
+   * for clients, so their number must not grow with the number of requests.
+   */
+  readonly own: ExtensionStore;
+  /**
+   * Returns the operations for the request to which a context belongs, and for work that continues the request, such as
+   * a task. The operations count towards the client's share of the store: a client that sends too many requests delays
+   * and refuses only itself. The first operation rejects with code -31503 if the client has used up its share. Later
+   * operations wait.
+   *
+   * @throws {TypeError} if the context does not belong to a call, such as a copy of a context.
+   */
+  by(ctx: Context<unknown>): ExtensionStore;
+}
+
+/** The operations of an extension's part of a store. */
+export type ExtensionStore = StoreView;
 
 /** Options of {@linkcode ExtensionServer.call}. */
 export interface InternalRequest {
@@ -252,10 +273,12 @@ export interface InternalRequest {
 
 /**
  * Called when a topic gets its first subscriber on this instance. May return a function that is called when the last
- * subscription has ended. `server` is the object that was passed to `start`.
+ * subscription has ended. `ctx` is the context of the first subscriber's request. `server` is the object that was passed
+ * to `start`.
  */
 export type WatchTopic = (
   topic: string,
+  ctx: Context,
   server: ExtensionServer | undefined,
 ) => Awaitable<(() => unknown) | void>;
 
@@ -265,7 +288,7 @@ export type WatchTopic = (
  *
  * @internal
  */
-export type WrittenStores = Map<Store | undefined, Set<string>>;
+export type WrittenStores = Map<StoreInternals | undefined, Set<string>>;
 
 /**
  * An extension that starts and stops with the server, or that publishes notifications.

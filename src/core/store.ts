@@ -11,7 +11,7 @@ import type { Notification, Response } from "../protocol/jsonrpc.ts";
 import type { Bounds } from "./capacity/limits.ts";
 import type { Mark, Marking } from "./marked_ids.ts";
 import type { Observer } from "./call/observer.ts";
-import type { SharedLogs } from "./call/shared_values.ts";
+import type { SharedStore } from "./call/shared_values.ts";
 import type { Sealer } from "./call/sealer.ts";
 import type { SharedRules, Visibility } from "./visibility/visibility.ts";
 
@@ -230,6 +230,9 @@ export interface Store {
   readonly [INTERNALS]: StoreInternals;
 }
 
+/** The operations of a store, without the functions that control the store. */
+export type StoreView = Omit<Store, "close" | typeof INTERNALS>;
+
 /**
  * A value in the store that expires soon after this process has ended, so that other processes notice the end. If this
  * process is blocked for longer than `ms` milliseconds, other processes assume that this process has ended. Therefore
@@ -241,10 +244,22 @@ export interface Lease {
   /** Milliseconds from the end of this process until other processes notice the end. */
   readonly ms: number;
   /**
+   * Time until which other processes certainly see the lease, in milliseconds on the monotonic clock of this process
+   * (`performance.now()`, or the `clock` of `memoryStore`). In the past if the lease is not held. The time is measured
+   * from the beginning of the last renewal, so that no clocks of two machines are compared.
+   */
+  readonly heldUntil: number;
+  /**
    * Acquires the lease, and renews it until the returned function is called. Resolves when other processes can see the
    * lease.
    */
   hold(): Promise<() => void>;
+  /**
+   * Returns the number of the lease's current term, if other processes certainly see the lease for another tenth of
+   * `ms`. Otherwise renews the lease first. The number changes if the lease may have expired in the meantime, so that
+   * another process may have taken over the work of this process. Throws or rejects if the store does not respond.
+   */
+  confirm(): Awaitable<number>;
   /** Returns whether the process with this id still holds a lease. */
   isHeld(id: string): Awaitable<boolean>;
 }
@@ -305,29 +320,36 @@ export interface SharingHost {
 
 /**
  * The state that all instances of a server share. If the store fails, the methods report the failure to the observer,
- * and return the same result as for an empty store. Only the methods of {@linkcode SharedLogs} reject.
+ * and return the same result as for an empty store. If a client has used up its share of the store, the methods reject
+ * with the error for the client, code -31503, because such a refusal is no failure of the store.
  */
-export interface SharedState extends SharedLogs {
+export interface SharedState extends SharedStore {
+  /**
+   * The internal functions of the store. They do not include its operations, so that the parts of a server can use the
+   * store only through this object.
+   */
+  readonly store: StoreInternals;
   /**
    * Returns a function that limits tenants across all instances. `undefined` if the `perTenant.shared` limit is
    * `false`.
    */
   limitTenants(accounts: Accounts): Limit | undefined;
-  /**
-   * Opens the shared state of a session. Resolves to `undefined` if the client has too many store operations in
-   * progress.
-   */
-  openSession(facts: SharedSessionFacts): Promise<SharedSession | undefined>;
+  /** Reads a value that does not exist, for the process itself. Rejects if the store does not respond. */
+  check(): Promise<void>;
+  /** The parts of the store that belong to one extension. */
+  openPart(extension: string): Promise<StorePart>;
+  /** Opens the shared state of a session. */
+  openSession(facts: SharedSessionFacts): Promise<SharedSession>;
   /**
    * If the end of a session is not recorded in the store yet, tries to record the end. Resolves to `written` if the end
    * was recorded, to `waiting` if the end is still pending, and to `undefined` if the session has no pending end.
    */
   findEnd(id: string): Promise<"written" | "waiting" | undefined>;
   /**
-   * Marks an id as used, and resolves to the id's state before the change. Resolves to `undefined` if the store did not
-   * respond. In that case, it is unknown whether the id was used before.
+   * Marks an id as used for a client, and resolves to the id's state before the change. Resolves to `undefined` if the
+   * store did not respond. In that case, it is unknown whether the id was used before.
    */
-  spend(mark: Mark, ttlMs: number): Promise<Marking | undefined>;
+  spend(account: Account, mark: Mark, ttlMs: number): Promise<Marking | undefined>;
   /** The rules that `enable` and `disable` have set for all instances. Set after `shareRules` was called. */
   readonly rules?: SharedRules;
   /**
@@ -337,6 +359,17 @@ export interface SharedState extends SharedLogs {
   shareRules(ruled: Ruled, trunk?: SharedRules): void;
   /** Writes pending changes, and closes the store unless another server in this process uses the store. */
   close(): Promise<void>;
+}
+
+/** The part of a store that contains only the keys, logs and topics of one extension of one server. */
+export interface StorePart {
+  /** The operations that the extension makes for the process. */
+  readonly own: StoreView;
+  /**
+   * The operations that one request of a client causes, or that continue the work of such a request. They count towards
+   * the client's share.
+   */
+  by(account: Account): StoreView;
 }
 
 /** A server's handlers, and the rules that `enable` and `disable` have set for the handlers. */

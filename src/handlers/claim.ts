@@ -43,6 +43,8 @@ export class Claim {
   #version?: string;
   /** Releases the lease of this process. The lease ends only after every holder has released it. */
   #release?: () => void;
+  /** The term of the lease in which the record was last written. */
+  #term?: number;
   /**
    * Whether the key is reserved. `doubtful` means that the store did not respond, so it may contain the record. `over`
    * means that the claim has ended.
@@ -72,12 +74,19 @@ export class Claim {
   async take(version: string | null): Promise<boolean | undefined> {
     const { values, name, ttlMs } = this.#parts;
     const record = { ...this.claimed, by: values.lease.id };
-    const written = await values.attempt("set", async () => {
+    const before = this.#state;
+    const take = async () => {
       // Hold the lease before the record is written. Otherwise another instance could read the record, find no lease,
       // and assume that this process has ended.
       this.#release ??= await values.lease.hold();
+      this.#term = await values.lease.confirm();
       this.#state = "doubtful";
       return [await values.set(name, record, { ttlMs, version })] as const;
+    };
+    const written = await values.attempt("set", take).catch((error) => {
+      // The client has used up its share of the store, so nothing was written.
+      this.#state = before;
+      throw error;
     });
     if (!written) return;
     const [made] = written;
@@ -87,6 +96,24 @@ export class Claim {
     this.#record = record;
     this.#renewLater();
     return true;
+  }
+
+  /**
+   * Confirms that no other instance can have taken over the key. Writes the record again if other instances may have
+   * found the lease expired, so that a takeover that has begun fails. Returns `false` if another instance has taken over
+   * the key, or `undefined` if the store does not respond.
+   */
+  async confirm(): Promise<boolean | undefined> {
+    const { values } = this.#parts;
+    while (true) {
+      const term = await values.attempt("set", async () => await values.lease.confirm());
+      if (term === undefined) return;
+      if (term === this.#term) return true;
+      const written = await this.#write();
+      if (!written) return;
+      if (written.other) return false;
+      this.#term = term;
+    }
   }
 
   /** Abandons the claim without running the handler. */

@@ -122,6 +122,13 @@ export function toStoreLost({ tool: { place } }: Keyed): McpError {
   );
 }
 
+/** Creates the error for a call whose key another instance has taken over before the handler started. */
+export function toTakenOver({ tool: { place } }: Keyed): McpError {
+  return toBusy(
+    `run ${place} with an idempotency key: another instance has taken over the call, because this instance could not renew its lease`,
+  );
+}
+
 /** Creates the error for a client that has used too many keys. */
 export function toFull({ tool: { place } }: Keyed): McpError {
   return toBusy(

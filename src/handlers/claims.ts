@@ -20,6 +20,7 @@ import {
   toForeignHandle,
   toFull,
   toStoreLost,
+  toTakenOver,
   toUnkept,
   toUnknown,
   toUnreadable,
@@ -109,7 +110,7 @@ export class Claims {
   async #claim(keyed: KeyedCall, turn: Turn): Promise<Claim | KeptRecord> {
     const { call, core: { shared, limits }, tool, token, input } = keyed;
     const ttlMs = Math.min(tool.ttlMs, MAX_TTL_MS);
-    const values = shared ?? this.#local;
+    const values = shared?.by(call.link.account) ?? this.#local;
     const name = await values.hash("idempotency", token);
     const bytes = this.#kept.take(call.link.account, limits, !shared);
     const isWanted = () => !call.ended;
@@ -178,6 +179,9 @@ export class Claims {
     });
     begin(turn, input);
     try {
+      // Start the handler only while no other instance can assume that this instance has ended.
+      const isCertain = await claim.confirm();
+      if (!isCertain) throw isCertain === undefined ? toStoreLost(keyed) : toTakenOver(keyed);
       const result = await start();
       isOver = true;
       // Do not keep the result of a cancelled handler if a service may have undone the handler's effects, such as by

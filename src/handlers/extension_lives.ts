@@ -8,10 +8,21 @@ import { quote } from "../protocol/errors.ts";
 import type { Result } from "../protocol/jsonrpc.ts";
 import { CancelError } from "../core/call/cancel_error.ts";
 import type { Published, WantedTopics } from "../core/call/lives.ts";
+import type { Call } from "../core/call/call.ts";
+import type { Context } from "../core/call/context.ts";
+import { CALL } from "../core/call/internals.ts";
 import type { Engine } from "../core/era.ts";
-import type { ExtensionServer, InternalRequest, Life, LivesSet, WrittenStores } from "../core/extension.ts";
+import type {
+  ExtensionServer,
+  ExtensionStore,
+  ExtensionStores,
+  InternalRequest,
+  Life,
+  LivesSet,
+  WrittenStores,
+} from "../core/extension.ts";
+import type { StorePart } from "../core/store.ts";
 import type { ExtensionNews } from "../core/visibility/changes.ts";
-import { openExtensionStore } from "./extension_store.ts";
 import { type Deliver, Topics } from "./topics.ts";
 
 /** Runs a handler for an extension, without a request from a client. */
@@ -111,9 +122,10 @@ class LivingExtension {
   #end?: () => unknown;
   readonly #publish = (key: string, published: Published, written: WrittenStores): void => {
     const { id: extension, origin } = this.life;
-    const { changes, core: { sealer: { realm } }, store } = this.#engine;
+    const { changes, core: { sealer: { realm }, shared } } = this.#engine;
     this.#topics.publish(key, published);
     if (!changes.publish) return;
+    const store = shared?.store;
     const realms = written.get(store) ?? new Set();
     if (realms.has(realm)) return;
     written.set(store, realms.add(realm));
@@ -125,7 +137,7 @@ class LivingExtension {
     this.#engine = engine;
     this.#call = call;
     const watched = [...life.keys].map(([key, watch]) =>
-      [key, watch && ((topic: string) => watch(topic, this.server))] as const
+      [key, watch && ((topic: string, ctx: Context) => watch(topic, ctx, this.server))] as const
     );
     this.#topics = new Topics({ core: engine.core, server: engine.host.server }, new Map(watched));
     this.#listen();
@@ -184,12 +196,12 @@ class LivingExtension {
 
   async #start(): Promise<void> {
     const { id, start } = this.life;
-    const { core: { sealer, ticker }, host, store } = this.#engine;
+    const { core: { sealer, ticker, shared }, host } = this.#engine;
     const { resourceUpdated, listChanged } = host.server;
     const purpose = `extension ${id}`;
     if (this.#controller.signal.aborted) this.#controller = new AbortController();
     const server: ExtensionServer = this.server = {
-      store: store && await openExtensionStore(store, sealer.realm, id),
+      store: shared && toStores(await shared.openPart(id)),
       seal: (value) => sealer.seal(purpose, value),
       open: (text) => sealer.open(purpose, text),
       signal: this.#controller.signal,
@@ -223,4 +235,23 @@ class LivingExtension {
     if (this.#topics.isUsed || this.#engine.changes.publish) servers.add(this.#publish);
     else servers.delete(this.#publish);
   }
+}
+
+// Returns the same view for each use of a call, because a view refuses only its first operation.
+function toStores(part: StorePart): ExtensionStores {
+  const views = new WeakMap<Call, ExtensionStore>();
+  return {
+    own: part.own,
+    by(ctx) {
+      // The cast is safe: a context without services is the call, and the check below finds any other object.
+      const call: Call = Reflect.get(ctx, CALL) ?? ctx as Context as Call;
+      const account = call.link?.account;
+      if (!account) {
+        throw new TypeError("Cannot use the store: ctx does not belong to a call; pass the context of a request");
+      }
+      const view = views.get(call) ?? part.by(account);
+      views.set(call, view);
+      return view;
+    },
+  };
 }

@@ -15,7 +15,12 @@ interface LocalValue {
 
 /** Values in memory. The lease is always held, because the values cannot outlive this process. */
 export class LocalValues implements SharedValues {
-  readonly lease: SharedValues["lease"] = { id: "", hold: () => Promise.resolve(() => {}), isHeld: () => true };
+  readonly lease: SharedValues["lease"] = {
+    id: "",
+    hold: () => Promise.resolve(() => {}),
+    confirm: () => 0,
+    isHeld: () => true,
+  };
   readonly #clock: Clock;
   readonly #values = new Map<string, LocalValue>();
   #writes = 0;

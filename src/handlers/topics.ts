@@ -4,7 +4,7 @@
  * @module
  */
 import type { Published, WantedTopics } from "../core/call/lives.ts";
-import type { ChangeNotifier } from "../core/call/context.ts";
+import type { ChangeNotifier, Context } from "../core/call/context.ts";
 import type { Reporter } from "../core/call/observer.ts";
 import type { Awaitable } from "../core/store.ts";
 import { Subscribers, type SubscriptionHooks } from "../core/visibility/subscribers.ts";
@@ -16,10 +16,10 @@ export interface TopicHost {
 }
 
 /**
- * Called when a topic gets its first subscriber. Returns a function that is called after the topic has lost its last
- * subscriber.
+ * Called when a topic gets its first subscriber, whose context is `ctx`. Returns a function that is called after the
+ * topic has lost its last subscriber.
  */
-type Watch = (topic: string) => Awaitable<(() => unknown) | void>;
+type Watch = (topic: string, ctx: Context) => Awaitable<(() => unknown) | void>;
 
 /** Called with each notification of a topic. */
 export type Deliver = (published: Published) => void;
@@ -29,11 +29,13 @@ export class Topics {
   readonly #listeners = new Map<string, Set<Deliver>>();
   readonly #subscribers: Subscribers;
   readonly #hooks: ReadonlyMap<string, SubscriptionHooks | undefined>;
+  /** The contexts of the first subscribers of topics whose `watch` has not been called yet. */
+  readonly #first = new Map<string, Context>();
 
   /** `watched` contains, for each key, the function to call when a topic gets its first subscriber. */
   constructor({ core, server }: TopicHost, watched: ReadonlyMap<string, Watch | undefined>) {
     this.#subscribers = new Subscribers(core, server);
-    this.#hooks = new Map([...watched].map(([key, watch]) => [key, watch && toHooks(key, watch)]));
+    this.#hooks = new Map([...watched].map(([key, watch]) => [key, watch && this.#toHooks(key, watch)]));
   }
 
   /** Whether any topic has a subscriber. */
@@ -42,8 +44,8 @@ export class Topics {
   }
 
   /** Calls `deliver` for each notification of these topics. Returns a function that unsubscribes. */
-  subscribe({ key, topics }: WantedTopics, deliver: Deliver): () => void {
-    const stops = topics.map((topic) => this.#add(toName(key, topic), key, topic, deliver));
+  subscribe(wanted: WantedTopics, deliver: Deliver): () => void {
+    const stops = wanted.topics.map((topic) => this.#add(topic, wanted, deliver));
     return () => {
       for (const stop of stops.splice(0)) stop();
     };
@@ -54,40 +56,50 @@ export class Topics {
     for (const deliver of [...this.#listeners.get(toName(key, published.topic)) ?? []]) deliver(published);
   }
 
-  #add(name: string, key: string, topic: string, deliver: Deliver): () => void {
+  #add(topic: string, { key, ctx }: WantedTopics, deliver: Deliver): () => void {
+    const name = toName(key, topic);
     const known = this.#listeners.get(name) ?? new Set();
-    this.#listeners.set(name, known.add(deliver));
     const hooks = this.#hooks.get(key);
+    if (hooks && !known.size) this.#first.set(name, ctx);
+    this.#listeners.set(name, known.add(deliver));
     const leave = hooks && this.#subscribers.add(topic, hooks);
     return () => {
       known.delete(deliver);
-      if (!known.size && this.#listeners.get(name) === known) this.#listeners.delete(name);
+      if (!known.size && this.#listeners.get(name) === known) {
+        this.#listeners.delete(name);
+        this.#first.delete(name);
+      }
       leave?.();
+    };
+  }
+
+  // Returns separate hooks for each key, because two keys may have the same topic.
+  #toHooks(key: string, watch: Watch): SubscriptionHooks {
+    const stops = new Map<string, (() => unknown) | undefined>();
+    return {
+      subscribe: async (topic) => {
+        const name = toName(key, topic);
+        const ctx = this.#first.get(name);
+        this.#first.delete(name);
+        // If all subscribers have left since, there is nothing to watch.
+        if (!ctx) return;
+        const stop: unknown = await watch(topic, ctx);
+        if (stop !== undefined && typeof stop !== "function") {
+          throw new TypeError(
+            `Cannot watch ${key}: watch did not return a function; return a function that stops watching, or nothing`,
+          );
+        }
+        stops.set(topic, stop as (() => unknown) | undefined); // The cast is safe, because the check above throws for any other value.
+      },
+      unsubscribe: async (topic) => {
+        const stop = stops.get(topic);
+        stops.delete(topic);
+        await stop?.();
+      },
     };
   }
 }
 
 function toName(key: string, topic: string): string {
   return `${key} ${topic}`;
-}
-
-// Returns separate hooks for each key, because two keys may have the same topic.
-function toHooks(key: string, watch: Watch): SubscriptionHooks {
-  const stops = new Map<string, (() => unknown) | undefined>();
-  return {
-    async subscribe(topic) {
-      const stop: unknown = await watch(topic);
-      if (stop !== undefined && typeof stop !== "function") {
-        throw new TypeError(
-          `Cannot watch ${key}: watch did not return a function; return a function that stops watching, or nothing`,
-        );
-      }
-      stops.set(topic, stop as (() => unknown) | undefined); // The cast is safe, because the check above throws for any other value.
-    },
-    async unsubscribe(topic) {
-      const stop = stops.get(topic);
-      stops.delete(topic);
-      await stop?.();
-    },
-  };
 }

@@ -66,8 +66,6 @@ const OPTIONS: KnownOptions<keyof HealthOptions> = {
 
 /** Milliseconds for which the result of a check is cached, so that frequent requests cannot overload a store. */
 const REMEMBER_MS = 1000;
-/** A key that servers never write. If the store responds to a read of this key, the store works. */
-const UNUSED_KEY = "health";
 
 /**
  * Creates the routes of health checks, for `routes` of `createServer` or `mount`:
@@ -162,10 +160,10 @@ class Probe {
   }
 
   async #askNow(): Promise<Parts> {
-    const { engine: { store: used } } = this.#server[INTERNALS];
+    const { engine: { core: { shared } } } = this.#server[INTERNALS];
     const [services, store] = await Promise.all([
       this.#wait(() => this.#server.ready()),
-      used && this.#wait(() => used.get(UNUSED_KEY)),
+      shared && this.#wait(() => shared.check()),
     ]);
     return { services, store: store ?? "none" };
   }

@@ -12,7 +12,7 @@ import type { FeatureParts } from "../core/visibility/feature_parts.ts";
 import type { Handler } from "../core/visibility/feature.ts";
 import type { LimitedHandler } from "../core/visibility/quota.ts";
 import { INTERNALS } from "../core/call/internals.ts";
-import type { SharedValues } from "../core/call/shared_values.ts";
+import type { SharedStore, SharedValues } from "../core/call/shared_values.ts";
 import type { Sweep } from "../core/capacity/timers.ts";
 import { type Definition, resources } from "../handlers/resource_methods.ts";
 import { cutText } from "./text.ts";
@@ -48,7 +48,7 @@ interface Shelf {
   /** Removes expired results. The timer that calls this function does not keep the process alive. */
   readonly sweep: Sweep;
   /** The store through which other instances find the results, if the server has a store. */
-  readonly shared?: SharedValues;
+  readonly shared?: SharedStore;
 }
 
 /** A value in the store, with some pages of a result. */
@@ -135,26 +135,32 @@ export class Keeper {
       mimeType: pages[0]?.mimeType,
     } as const;
     const result: Result = { content: [{ type: "text", text: note }, link] };
-    return shelf.shared
-      ? this.#share(shelf.shared, id, { pages, principal: principal?.id }).then(() => result)
-      : result;
+    // The handler has run, so the call waits for its turn instead of being refused. Otherwise the client would repeat the
+    // call, and the handler would run again.
+    const shared = shelf.shared?.by(account, { mustWait: true });
+    if (!shared) return result;
+    return shared.queue(id, () => this.#share(shelf, shared, id, { pages, principal: principal?.id })).then(() =>
+      result
+    );
   }
 
   // Writes the pages to the store. If the store fails, the link works only on this instance.
   async #share(
+    { results }: Shelf,
     shared: SharedValues,
     id: string,
     { pages, principal }: Pick<Kept, "pages" | "principal">,
   ): Promise<void> {
     const count = pages.length;
-    await shared.attempt("set", () =>
-      Promise.all(
-        this.#toPlaces(count).map(async (place) => {
-          const part = pages.slice(place * this.#perValue, (place + 1) * this.#perValue);
-          const value: SharedPages = { v: 1, principal, count, pages: part };
-          await shared.set(await this.#toKey(shared, id, place), value, { ttlMs: this.#keepMs });
-        }),
-      ));
+    // Write one value after another, so that a large result takes one operation of the client's share.
+    await shared.attempt("set", async () => {
+      for (const place of this.#toPlaces(count)) {
+        if (!results.has(id)) return;
+        const part = pages.slice(place * this.#perValue, (place + 1) * this.#perValue);
+        const value: SharedPages = { v: 1, principal, count, pages: part };
+        await shared.set(await this.#toKey(shared, id, place), value, { ttlMs: this.#keepMs });
+      }
+    });
   }
 
   /** Returns the numbers of the stored values that contain a result with `pages` pages, starting at 0. */
@@ -190,13 +196,18 @@ export class Keeper {
 
   // Delete an evicted result from the store too. Otherwise a client could fill the store.
   #drop(shelf: Shelf, id: string): boolean {
+    const account = shelf.results.get(id)?.held[0]?.account;
     const kept = this.#forget(shelf, id);
-    const { shared } = shelf;
-    if (kept && shared) {
-      const remove = (place: number) => async () => void await shared.delete(await this.#toKey(shared, id, place));
-      for (const place of this.#toPlaces(kept.pages.length)) void shared.attempt("delete", remove(place));
-    }
+    const shared = account && shelf.shared?.by(account, { mustWait: true });
+    // The result may be evicted while it is being written.
+    if (kept && shared) void shared.queue(id, () => this.#remove(shared, id, kept.pages.length));
     return !!kept;
+  }
+
+  async #remove(shared: SharedValues, id: string, pages: number): Promise<void> {
+    await shared.attempt("delete", async () => {
+      for (const place of this.#toPlaces(pages)) await shared.delete(await this.#toKey(shared, id, place));
+    });
   }
 
   #forget(shelf: Shelf, id: string): Kept | undefined {
@@ -214,7 +225,8 @@ export class Keeper {
     const known = kept && { principal: kept.principal, count: kept.pages.length, page: kept.pages[at - 1] };
     const { shared } = core;
     if (known || !shared) return this.#toResult(uri, { id, at, known, call });
-    return this.#find(shared, id, at).then((known) => this.#toResult(uri, { id, at, known, call }));
+    return this.#find(shared.by(call.link.account), id, at)
+      .then((known) => this.#toResult(uri, { id, at, known, call }));
   }
 
   #toResult(

@@ -187,7 +187,7 @@ function limited(runner: Runner, { options, handler: { place }, state, core, lar
     // Do not use the store for a client that is identified only by its connection, because all calls on a connection go
     // to the same instance.
     if (!shared || !sharedRate || typeof client !== "string") return start();
-    return sharedRate.take(shared, client, core.ticker.clock.date()).then((retryAfterMs) => {
+    return sharedRate.take(shared, call, { client, now: core.ticker.clock.date() }).then((retryAfterMs) => {
       if (retryAfterMs) throw refuseRate(retryAfterMs, call, core, place);
       return start();
     });

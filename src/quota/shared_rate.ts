@@ -6,8 +6,17 @@
  *
  * @module
  */
-import type { SharedLogs } from "../core/call/shared_values.ts";
+import type { Call } from "../core/call/call.ts";
+import type { SharedStore } from "../core/call/shared_values.ts";
 import type { Rate } from "./rate.ts";
+
+/** A call that is about to be counted. */
+interface Taken {
+  /** Key of the client, which is the same on all instances. */
+  readonly client: string;
+  /** Time of day in milliseconds. */
+  readonly now: number;
+}
 
 /** Counts the calls for one rate, per client and across all instances. */
 export class SharedRate {
@@ -27,10 +36,14 @@ export class SharedRate {
   }
 
   /**
-   * Counts a call. Returns the milliseconds until the next period if the call exceeds the rate. Returns 0 if the call
-   * is within the rate, or if the store does not respond. `now` is the time of day in milliseconds.
+   * Counts a call of the client with the key `client`. Returns the milliseconds until the next period if the call
+   * exceeds the rate. Returns 0 if the call is within the rate, or if the store does not respond. `now` is the time of
+   * day in milliseconds.
+   *
+   * Rejects with the error for the client, code -31503, if the client has used up its share of the store. If such a call
+   * ran without being counted, a client could exceed the rate by filling its share.
    */
-  async take(shared: SharedLogs, client: string, now: number): Promise<number> {
+  async take(store: SharedStore, call: Call, { client, now }: Taken): Promise<number> {
     const { calls, perMs } = this.#rate;
     const period = Math.floor(now / perMs);
     if (period !== this.#period) {
@@ -39,6 +52,7 @@ export class SharedRate {
     }
     const waitMs = Math.max(1, Math.ceil((period + 1) * perMs - now));
     if (this.#spent.has(client)) return waitMs;
+    const shared = store.by(call.link.account);
     const number = await shared.attempt("append", async () => {
       const log = await shared.hash("rate", JSON.stringify([this.#name, client, period]));
       // Keep the log for two periods, because the clock of another instance may be slow by up to one period.

@@ -167,7 +167,7 @@ function growServer<P extends Schema>(options: RouteServerOptions<P>, createEra:
   const first = branch?.handlers ?? (typeof handlers === "function" ? [] : handlers);
   registry.add(first);
   openServices(first, host);
-  const engine: Engine = { ...parts, host, store: options.store };
+  const engine: Engine = { ...parts, host };
   // If the path has parameters, only the servers of concrete paths run handlers.
   if (!hasParams) {
     registry.onChange = () => updateLives(engine);

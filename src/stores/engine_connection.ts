@@ -2,6 +2,11 @@
  * Connects a store to its engine on first use. Sets a timeout for each attempt, and replaces an engine that does not
  * respond.
  *
+ * Failures are counted separately for clients and for the process, because a client may cause many of them, such as
+ * with values that the engine handles slowly. While the process needs the store for itself, failures of clients only
+ * cause a test by the process. Only if the test fails too, clients' operations fail at once, and the engine is replaced.
+ * Operations of the process fail at once only after failures of its own operations.
+ *
  * @module
  */
 import { show } from "../core/call/known_options.ts";
@@ -19,6 +24,24 @@ export interface EngineConnectionOptions {
   readonly isReplaceable: boolean;
   /** Called when an engine is closed because it does not respond. */
   readonly onReplace: () => void;
+  /**
+   * Tests whether the engine responds to the process, after operations of clients have failed. Returns `undefined` if
+   * the process does not need the store for itself.
+   */
+  readonly test: () => Promise<boolean> | undefined;
+}
+
+/** The operations whose failures are counted together: those that clients may have caused, or those of the process. */
+export type Side = "clients" | "own";
+
+/** The consecutive failures of one side. */
+interface Circuit {
+  failures: number;
+  /**
+   * While operations fail without reaching the engine, the time of the next attempt in milliseconds on the monotonic
+   * clock. Otherwise 0.
+   */
+  retryAt: number;
 }
 
 /** Number of consecutive failures after which the engine is replaced. */
@@ -35,12 +58,12 @@ export class EngineConnection {
   #giveUp?: (error: Error) => void;
   /** Settles when the latest attempt to connect has ended. An attempt that has timed out may end later. */
   #attempt?: Promise<void>;
-  #failures = 0;
-  /**
-   * While the engine does not respond, the time of the next attempt in milliseconds on the monotonic clock. Otherwise
-   * 0.
-   */
-  #retryAt = 0;
+  readonly #clients: Circuit = { failures: 0, retryAt: 0 };
+  readonly #own: Circuit = { failures: 0, retryAt: 0 };
+  /** Whether a test of the engine is in progress. */
+  #isTesting = false;
+  /** Time at which the engine was last found lost, in milliseconds on the monotonic clock. */
+  #lostAt = -Infinity;
 
   constructor(connect: Connect, options: EngineConnectionOptions) {
     this.#connect = connect;
@@ -52,23 +75,25 @@ export class EngineConnection {
     return this.#engine;
   }
 
-  /** Whether operations currently fail without reaching the engine. */
+  /** Whether operations of the process currently fail without reaching the engine. */
   get isLost(): boolean {
-    return systemClock.now() < this.#retryAt;
+    return systemClock.now() < this.#own.retryAt;
   }
 
   /**
-   * Throws if the engine does not respond. Admits one operation per second, to test whether the engine responds again.
-   * If all operations were admitted, each operation would fail only after its timeout.
+   * Throws if the engine does not respond. Admits one operation of each side per second, to test whether the engine
+   * responds again. If all operations were admitted, each operation would fail only after its timeout.
    */
-  admit(operation: string): void {
-    if (!this.#retryAt) return;
-    if (this.isLost) {
+  admit(operation: string, side: Side): void {
+    const circuit = side === "own" ? this.#own : this.#clients;
+    if (!circuit.retryAt) return;
+    const now = systemClock.now();
+    if (now < circuit.retryAt) {
       throw new Error(
         `Cannot ${operation}: the store does not respond (the last ${LOST_AFTER} operations failed or timed out)`,
       );
     }
-    this.#retryAt = systemClock.now() + RETRY_MS;
+    circuit.retryAt = now + RETRY_MS;
   }
 
   /** Returns the engine. Connects first if there is no connection. */
@@ -83,15 +108,35 @@ export class EngineConnection {
 
   /** Records that the engine has responded. */
   succeed(engine: StoreEngine | undefined): void {
-    if (engine === this.#engine) this.#failures = this.#retryAt = 0;
+    if (engine !== this.#engine) return;
+    this.#clients.failures = this.#clients.retryAt = 0;
+    this.#own.failures = this.#own.retryAt = 0;
   }
 
   /** Records that an operation has failed or timed out. `engine` is `undefined` if no engine was connected. */
-  fail(engine: StoreEngine | undefined): void {
+  fail(engine: StoreEngine | undefined, side: Side): void {
     // Ignore failures of a replaced engine, because the current engine may work.
     if (engine && engine !== this.#engine) return;
-    if (++this.#failures < LOST_AFTER) return;
-    this.#retryAt = systemClock.now() + RETRY_MS;
+    this.#clients.failures++;
+    if (side === "own") this.#own.failures++;
+    if (this.#own.failures >= LOST_AFTER) return this.#lose(this.#clients, this.#own);
+    if (side === "own" || this.#clients.failures < LOST_AFTER || this.#isTesting) return;
+    const testing = this.#options.test();
+    if (!testing) return this.#lose(this.#clients, this.#own);
+    this.#isTesting = true;
+    testing.then((responds) => {
+      this.#isTesting = false;
+      if (!responds && engine === this.#engine) this.#lose(this.#clients);
+    });
+  }
+
+  /** Lets the operations that `circuits` count fail at once, and replaces the engine. */
+  #lose(...circuits: readonly Circuit[]): void {
+    const now = systemClock.now();
+    // The lease is renewed more often than once per second, and must not replace an engine that was just connected.
+    if (now - this.#lostAt < RETRY_MS / 2) return;
+    this.#lostAt = now;
+    for (const circuit of circuits) circuit.retryAt = now + RETRY_MS;
     if (!this.#engine || !this.#options.isReplaceable) return;
     this.#close(this.#engine);
     this.#engine = undefined;

@@ -12,39 +12,25 @@ import type { Bounds } from "../core/capacity/limits.ts";
 import { type Mark, type Marking, toSetName } from "../core/marked_ids.ts";
 import { type MarkPlace, markStored, toMarkTtl } from "../core/marking.ts";
 import type {
-  AppendOptions,
-  Lease,
-  ReadOptions,
   Ruled,
-  SetOptions,
   SharedChange,
   SharedSession,
   SharedSessionFacts,
   SharedState,
   SharingHost,
-  Store,
+  StoreInternals,
+  StorePart,
 } from "../core/store.ts";
 import type { SharedRules } from "../core/visibility/visibility.ts";
 import { openVersioned, sealVersioned, VERSION } from "../core/call/versioned_seal.ts";
 import { systemClock } from "../core/capacity/timers.ts";
+import { isMcpError } from "../protocol/errors.ts";
 import { OwnChanges } from "./own_changes.ts";
 import { PendingEnds } from "./pending_ends.ts";
+import { SealedStore, type Sealing } from "./sealed_store.ts";
 import { TenantSums } from "./tenant_sums.ts";
+import { type StoreParts, UserView } from "./user_view.ts";
 import { WrittenBytes } from "./written_bytes.ts";
-
-/** An unsealed JSON value from the store, and its version. */
-export interface OpenedValue {
-  readonly value: unknown;
-  readonly version: string;
-}
-
-/** A page of a log, with unsealed entries. */
-export interface OpenedPage {
-  readonly entries: readonly { readonly id: number; readonly value: unknown }[];
-  readonly first: number;
-  readonly last: number;
-  readonly epoch: string;
-}
 
 /** A notification from one instance to all other instances. */
 type News =
@@ -63,13 +49,8 @@ type News =
   /** The rules of `enable` and `disable` have changed. */
   | { readonly rules: true };
 
-/** The pots that limit how much each client can use the store. */
+/** The pots that limit how much each client can store, and the messages that each client can forward. */
 interface Pots {
-  /**
-   * Operations on sessions that are in progress. Each operation on a session runs at most three store operations at a
-   * time.
-   */
-  readonly operations: Pot;
   /** Messages that were forwarded to other instances within the last {@linkcode RELAY_MS}. */
   readonly relays: Pot;
   /** Ends of sessions that the store has not confirmed yet. */
@@ -80,7 +61,6 @@ interface Pots {
 
 function findPots(accounts: Accounts, limits: Bounds): Pots {
   return {
-    operations: accounts.pot({ name: "store.operations", total: 256, share: 32 }),
     relays: accounts.pot({ name: "store.relays", total: 8192, share: 512 }),
     ends: accounts.pot({ name: "sessions.ending", total: 1024, share: 64 }),
     written: new WrittenBytes(accounts, limits),
@@ -100,6 +80,8 @@ export interface SessionFacts {
   readonly mark: Mark;
   /** The account of the client. */
   readonly account: Account;
+  /** The store, with the operations of the request that opens the session and of the session's own work. */
+  readonly store: SealedStore;
 }
 
 /** A session's record, to which other instances send notifications. */
@@ -131,8 +113,9 @@ export interface InformedRules extends SharedRules {
 }
 
 /** The parts that {@linkcode InstanceState} needs. */
-export interface StateParts {
-  readonly store: Store;
+export interface StateParts extends StoreParts {
+  /** The internal functions of the store. */
+  readonly store: StoreInternals;
   /** Creates the record of a session. */
   readonly createSession: (state: InstanceState, facts: SessionFacts) => InformedSession;
   /** Creates the record of the `enable` and `disable` rules. */
@@ -142,13 +125,14 @@ export interface StateParts {
 }
 
 /** The state that a server shares with its other instances through a store. */
-export class InstanceState implements SharedState {
-  readonly #store: Store;
+export class InstanceState implements SharedState, Sealing {
+  /** The store, with the operations that this instance makes for itself. */
+  readonly own: SealedStore;
   readonly #host: SharingHost;
   readonly #parts: StateParts;
   #instance?: string;
   readonly #sessions = new Map<string, InformedSession>();
-  /** Records of sessions that this process is opening. The pot `operations` limits the number of these records. */
+  /** Records of sessions that this process is opening. The limits on store operations limit their number. */
   readonly #opening = new Set<InformedSession>();
   /** For each session or key, the last operation in progress. */
   readonly #pending = new Map<string, Promise<unknown>>();
@@ -175,9 +159,9 @@ export class InstanceState implements SharedState {
   #rules?: InformedRules;
 
   constructor(host: SharingHost, parts: StateParts) {
-    this.#store = parts.store;
     this.#host = host;
     this.#parts = parts;
+    this.own = new SealedStore(parts, this, "server");
     host.changes.publish = (change) => this.#tell(change);
     host.changes.connect = () => {
       const loading = this.#rules?.load();
@@ -200,34 +184,56 @@ export class InstanceState implements SharedState {
     return this.#instance ??= crypto.randomUUID();
   }
 
-  /** The lease that shows other instances that this process is running. */
-  get lease(): Lease {
-    return this.#store.lease;
+  /** Milliseconds after which other instances notice that this process has ended. */
+  get leaseMs(): number {
+    return this.#parts.lease.ms;
+  }
+
+  get store(): StoreInternals {
+    return this.#parts.store;
   }
 
   get limits(): SharingHost["limits"] {
     return this.#host.limits;
   }
 
+  by(account: Account, { mustWait = false }: { readonly mustWait?: boolean } = {}): SealedStore {
+    const store = new SealedStore(this.#parts, this, account);
+    store.hasBegun = mustWait;
+    return store;
+  }
+
+  async check(): Promise<void> {
+    await this.own.get(UNUSED_KEY);
+  }
+
+  async openPart(extension: string): Promise<StorePart> {
+    // The start of the hash suffices, because a server has few extensions.
+    const prefix = `${(await this.hash("extension", extension)).slice(0, 16)}-`;
+    return {
+      own: new UserView(this.#parts, "server", prefix),
+      by: (account) => new UserView(this.#parts, account, prefix),
+    };
+  }
+
   /** Waits for pending operations on the session, and then opens its record. */
-  async openSession({ id, ms, mark, account, accounts }: SharedSessionFacts): Promise<SharedSession | undefined> {
+  async openSession({ id, ms, mark, account, accounts }: SharedSessionFacts): Promise<SharedSession> {
     this.#pots ??= findPots(accounts, this.limits);
-    return await this.share(account, async () => {
-      await this.#pending.get(id);
-      // Start listening before reading the state. Otherwise a change between the two steps would be missed.
-      const [key] = await Promise.all([this.hash("session", id), this.listen(), this.#rules?.load()]);
-      const record = this.#parts.createSession(this, { key, id, ms, mark, account });
-      // Add the record before its first read. Otherwise the record would miss the notification of a change during the
-      // read.
-      this.#opening.add(record);
-      try {
-        await record.refresh();
-      } catch (error) {
-        this.#opening.delete(record);
-        throw error;
-      }
-      return record;
-    });
+    if (this.#relayed.length) this.#forgetRelays();
+    await this.#pending.get(id);
+    // Start listening before reading the state. Otherwise a change between the two steps would be missed.
+    const [key] = await Promise.all([this.hash("session", id), this.listen(), this.#rules?.load()]);
+    const record = this.#parts.createSession(this, { key, id, ms, mark, account, store: this.by(account) });
+    // Add the record before its first read. Otherwise the record would miss the notification of a change during the
+    // read.
+    this.#opening.add(record);
+    try {
+      await record.refresh();
+    } catch (error) {
+      this.#opening.delete(record);
+      throw error;
+    }
+    return record;
   }
 
   limitTenants(accounts: Accounts): Limit | undefined {
@@ -242,40 +248,26 @@ export class InstanceState implements SharedState {
     return end === "waiting" && await this.ends.write(key) ? "written" : end;
   }
 
-  async spend(mark: Mark, ttlMs: number): Promise<Marking | undefined> {
-    const place = await this.#toPlace("spent", mark, ttlMs);
+  async spend(account: Account, mark: Mark, ttlMs: number): Promise<Marking | undefined> {
+    const place = await this.#toPlace(this.by(account), "spent", mark, ttlMs);
     // Run these operations one after another, so that a client that sends many answers has only one operation in
     // progress.
     return await this.queue(place.key, () => this.attempt("set", () => markStored(mark, place)));
   }
 
   /** Returns the location in the store for the marks of a client's ended sessions. */
-  toEndPlace(mark: Mark): Promise<MarkPlace> {
-    return this.#toPlace("ended", mark, toMarkTtl(this.limits.sessions.lifeMs));
+  toEndPlace(store: SealedStore, mark: Mark): Promise<MarkPlace> {
+    return this.#toPlace(store, "ended", mark, toMarkTtl(this.limits.sessions.lifeMs));
   }
 
   // Use a separate list for each version of the format, because an instance that cannot read a list would overwrite it.
-  async #toPlace(kind: string, mark: Mark, ttlMs: number): Promise<MarkPlace> {
+  async #toPlace(store: SealedStore, kind: string, mark: Mark, ttlMs: number): Promise<MarkPlace> {
     return {
-      store: this,
+      store,
       key: await this.hash(`${kind} ${VERSION}`, toSetName(mark)),
       ttlMs,
       date: systemClock.date(),
     };
-  }
-
-  /**
-   * Runs an operation for a client. Resolves to `undefined` without running the operation if the client has too many
-   * operations in progress.
-   */
-  async share<T>(account: Account, run: () => Promise<T>): Promise<T | undefined> {
-    if (this.#relayed.length) this.#forgetRelays();
-    if (!this.#pots?.operations.take(account)) return;
-    try {
-      return await run();
-    } finally {
-      this.#pots.operations.give(account);
-    }
   }
 
   /**
@@ -368,60 +360,10 @@ export class InstanceState implements SharedState {
     return toBase64Url(new Uint8Array(await crypto.subtle.digest("SHA-256", bytes)));
   }
 
-  /** Reads a value. Returns `undefined` if the key has no value. The `value` is `undefined` if it cannot be opened. */
-  async get(key: string): Promise<OpenedValue | undefined> {
-    const found = await this.#store.get(key);
-    return found && { value: await this.open(key, found.value), version: found.version };
-  }
-
-  /** Writes a value. Returns the version of the written value, or `undefined` if the required version did not match. */
-  async set(key: string, value: unknown, options: SetOptions): Promise<string | undefined> {
-    return await this.#store.set(key, await this.seal(key, value), options);
-  }
-
-  /** Deletes a value. Returns `false` if the required version did not match. */
-  async delete(key: string, version?: string): Promise<boolean> {
-    return await this.#store.delete(key, { version });
-  }
-
-  /** Appends an entry to a log. Returns the id of the entry. */
-  async append(log: string, value: unknown, options: AppendOptions): Promise<number> {
-    return await this.#store.append(log, await this.seal(log, value), options);
-  }
-
-  /** Reads a page of a log. */
-  async read(log: string, options: ReadOptions): Promise<OpenedPage> {
-    const { entries, first, last, epoch } = await this.#store.read(log, options);
-    const opened = entries.map(async ({ id, value }) => ({ id, value: await this.open(log, value) }));
-    return { entries: await Promise.all(opened), first, last, epoch };
-  }
-
-  /**
-   * Calls `listener` in order for each log entry after the entry `after`. If the listener returns a promise, the next
-   * entry waits until the promise has settled.
-   */
-  async follow(
-    log: string,
-    listener: (value: unknown) => void | Promise<unknown>,
-    options: { readonly after?: number; readonly epoch?: string; readonly onGap: (last: number) => void },
-  ): Promise<() => void> {
-    let isOver = false;
-    let queue = Promise.resolve();
-    const stop = await this.#store.subscribe(log, (text) => {
-      queue = queue.then(async () => {
-        const value = await this.open(log, text);
-        if (!isOver && value !== undefined) await listener(value);
-      }).catch(() => {});
-    }, options);
-    return () => {
-      isOver = true;
-      stop();
-    };
-  }
-
   /**
    * Runs store operations. If a store operation fails, reports the error to the observer under the name `operation`,
-   * and returns `undefined`.
+   * and returns `undefined`. Rejects with the error for the client if the client has used up its share of the store,
+   * because the store may work, and a client must not be able to cause the behavior of a failed store.
    */
   async attempt<T>(operation: string, run: () => Promise<T>): Promise<T | undefined> {
     try {
@@ -432,6 +374,7 @@ export class InstanceState implements SharedState {
       }
       return result;
     } catch (error) {
+      if (isMcpError(error)) throw error;
       if (this.#isClosed) return;
       // Do not report the store as degraded, because only this value is too large.
       if (error instanceof RangeError) return this.#reportRefused(operation, error);
@@ -468,18 +411,17 @@ export class InstanceState implements SharedState {
   /**
    * Sends a notification to the other instances. Resolves to `false` if the store fails; the notification is then lost.
    */
-  async publish(news: News): Promise<boolean> {
+  async publish(store: SealedStore, news: News): Promise<boolean> {
     const publish = async () => {
-      await this.tell(news);
+      await this.tell(store, news);
       return true;
     };
     return await this.attempt("publish", publish) ?? false;
   }
 
   /** Sends a notification to the other instances. Rejects if the store fails. */
-  async tell(news: News): Promise<void> {
-    const topic = await this.#toTopic();
-    await this.#store.publish(topic, await this.seal(topic, { from: this.instance, ...news }));
+  async tell(store: SealedStore, news: News): Promise<void> {
+    await store.publish(await this.#toTopic(), { from: this.instance, ...news });
   }
 
   /** Seals a value, so that only instances of this server can open the value, and only with the same key. */
@@ -510,7 +452,7 @@ export class InstanceState implements SharedState {
   async #startListening(): Promise<boolean> {
     const stop = await this.attempt("subscribe", async () => {
       const topic = await this.#toTopic();
-      return await this.follow(topic, (value) => this.#take(value), { onGap: () => this.#refreshAll() });
+      return await this.own.follow(topic, (value) => this.#take(value), { onGap: () => this.#refreshAll() });
     });
     if (stop) {
       this.#stop = stop;
@@ -607,11 +549,14 @@ export class InstanceState implements SharedState {
     await undefined;
     while (this.#changes.size) {
       const changes = this.#takeBatch();
-      if (!await this.publish({ changes })) this.#own.remove(changes);
+      if (!await this.publish(this.own, { changes })) this.#own.remove(changes);
     }
     this.#isTelling = false;
   }
 }
+
+/** A key without a value. Reading it shows whether the store responds. */
+const UNUSED_KEY = "health";
 
 const RETRY_MS = 1000;
 /**

@@ -44,5 +44,5 @@ export function memoryStore(options: MemoryStoreOptions = {}): Store {
   const { bytes = 64 * 1024 * 1024, leaseMs, clock = systemClock } = options;
   if (!(bytes > 0)) throw new TypeError(`Cannot create a store: bytes is ${show(bytes)}; use a number above 0`);
   const engine = new MemoryEngine({ clock, bytes });
-  return new CustomStore(() => engine, { leaseMs }, { isShared: false, isReplaceable: false });
+  return new CustomStore(() => engine, { leaseMs }, { isShared: false, isReplaceable: false, clock });
 }

@@ -179,7 +179,7 @@ export class RuleRecord implements InformedRules {
     const isDone = await this.#instances.queue(key, () =>
       this.#instances.attempt("set", async () => {
         await this.#write(key);
-        if (this.#isUntold) await this.#instances.tell({ rules: true });
+        if (this.#isUntold) await this.#instances.tell(this.#instances.own, { rules: true });
         this.#isUntold = false;
         return true;
       }));
@@ -192,7 +192,7 @@ export class RuleRecord implements InformedRules {
     // path could be dropped as if it had no effect, although the trunk's rules hide the handler.
     if (this.#trunk && !this.#trunk.list) throw new Error(NO_TRUNK);
     for (let left = ATTEMPTS; left; left--) {
-      const found = await this.#instances.get(key);
+      const found = await this.#instances.own.get(key);
       const stored = found ? toStored(found.value) : NOTHING;
       if (!stored) throw new RangeError(UNREADABLE);
       // If the stored rules are older, the store was emptied or restored from a backup. Keep the known rules, so that
@@ -209,7 +209,7 @@ export class RuleRecord implements InformedRules {
         this.#isUntold = true;
         const value = { at: next.at, rules: next.rules.map(({ key, isShown, at }) => [key, isShown, at]) };
         const options = { ttlMs: LIFE_MS, version: found?.version ?? null };
-        if (await this.#instances.set(key, value, options) === undefined) continue;
+        if (await this.#instances.own.set(key, value, options) === undefined) continue;
       }
       this.#isDue = false;
       this.#known = next;

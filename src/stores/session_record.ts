@@ -11,6 +11,7 @@ import type { Mark } from "../core/marked_ids.ts";
 import { findStored, markStored } from "../core/marking.ts";
 import type { FoundStream, LocalSession, SessionState, WrittenStream } from "../core/store.ts";
 import type { InformedSession, InstanceState, SessionFacts } from "./instance_state.ts";
+import type { SealedStore } from "./sealed_store.ts";
 import { StreamLog } from "./stream_log.ts";
 
 /** A session's record in a store. */
@@ -21,6 +22,11 @@ export class SessionRecord implements InformedSession {
   readonly #ends: number;
   readonly #mark: Mark;
   readonly #account: Account;
+  /**
+   * The store, for the read with which a request opens the session, and for the session's own work. This work waits, but
+   * is not refused. A request in an open session gets a store of its own.
+   */
+  readonly #store: SealedStore;
   readonly #streams: StreamLog;
   #isEnded?: boolean;
   #cutoff = 0;
@@ -41,14 +47,15 @@ export class SessionRecord implements InformedSession {
   /** Ends the charge for the mark of use that was last written. */
   #replaceUse?: () => void;
 
-  constructor(instances: InstanceState, { key, id, ms, mark, account }: SessionFacts) {
+  constructor(instances: InstanceState, { key, id, ms, mark, account, store }: SessionFacts) {
     this.key = key;
     this.#id = id;
     this.#instances = instances;
     this.#ends = performance.now() + ms;
     this.#mark = mark;
     this.#account = account;
-    this.#streams = new StreamLog(instances, key, account);
+    this.#store = store;
+    this.#streams = new StreamLog(instances, { session: key, account, store });
   }
 
   get isEnded(): boolean | undefined {
@@ -84,7 +91,7 @@ export class SessionRecord implements InformedSession {
     this.#replaceUse = replace;
     await this.#attempt("set", async () => {
       for (let left = ATTEMPTS; left; left--) {
-        const version = await this.#instances.set(await this.#toUsedKey(), instance, {
+        const version = await this.#store.set(await this.#toUsedKey(), instance, {
           ...options,
           version: this.#usedVersion,
         });
@@ -111,9 +118,9 @@ export class SessionRecord implements InformedSession {
       const options = { ttlMs: RETIRED_MS, version: this.#usedVersion };
       // After this write, other instances find the session retired. The write fails if another instance has just used
       // the session, and this other instance then retires the session later.
-      if (await this.#instances.set(await this.#toUsedKey(), RETIRED, options) === undefined) return;
+      if (await this.#store.set(await this.#toUsedKey(), RETIRED, options) === undefined) return;
       await this.#markEnd();
-      await this.#instances.publish({ session: this.key, isEnded: true });
+      await this.#instances.publish(this.#store, { session: this.key, isEnded: true });
     });
   }
 
@@ -140,38 +147,35 @@ export class SessionRecord implements InformedSession {
     this.#replaceState = replace;
     this.#state = expected;
     let refused: { readonly error: unknown } | undefined;
-    const isDone = await this.#instances.share(this.#account, async () => {
-      await this.#attempt("set", async () => {
-        for (let left = ATTEMPTS; left; left--) {
-          const known = this.#stored;
-          const { state, version } = known ?? await this.#readState();
-          this.#stored = undefined;
-          if (!state) return;
-          let next: SessionState;
-          try {
-            next = change(state);
-          } catch (error) {
-            // The known state may be outdated. Read the stored state and try again before rejecting the change.
-            if (known) continue;
-            this.#stored = { state, version };
-            return void (refused = { error });
-          }
-          const written = await this.#instances.set(this.key, next, { ttlMs, version });
-          if (!written) continue;
-          this.#state = next;
-          this.#stored = { state: next, version: written };
-          // If the state was read from the store, it may contain changes by other instances. Apply these changes in
-          // this process too.
-          if (!known) this.#apply(expected);
-          return void await this.#instances.publish({ session: this.key });
+    const store = this.#instances.by(this.#account);
+    await this.#attempt("set", async () => {
+      for (let left = ATTEMPTS; left; left--) {
+        const known = this.#stored;
+        const { state, version } = known ?? await this.#readState(store);
+        this.#stored = undefined;
+        if (!state) return;
+        let next: SessionState;
+        try {
+          next = change(state);
+        } catch (error) {
+          // The known state may be outdated. Read the stored state and try again before rejecting the change.
+          if (known) continue;
+          this.#stored = { state, version };
+          return void (refused = { error });
         }
-        throw new Error(
-          `Cannot change the session: in all ${ATTEMPTS} attempts, another instance changed the session first`,
-        );
-      });
-      return true;
+        const written = await store.set(this.key, next, { ttlMs, version });
+        if (!written) continue;
+        this.#state = next;
+        this.#stored = { state: next, version: written };
+        // If the state was read from the store, it may contain changes by other instances. Apply these changes in this
+        // process too.
+        if (!known) this.#apply(expected);
+        return void await this.#instances.publish(store, { session: this.key });
+      }
+      throw new Error(
+        `Cannot change the session: in all ${ATTEMPTS} attempts, another instance changed the session first`,
+      );
     });
-    if (!isDone) throw toBusy("change the session: the client has too many operations in progress");
     if (refused) throw refused.error;
   }
 
@@ -206,13 +210,13 @@ export class SessionRecord implements InformedSession {
     this.#isEnded = true;
     this.#local?.end();
     // Delete the mark of use, because this process may have written the mark after the session had ended.
-    this.#attempt("delete", async () => void await this.#instances.delete(await this.#toUsedKey()));
+    this.#attempt("delete", async () => void await this.#store.delete(await this.#toUsedKey()));
   }
 
   async #read(): Promise<{ readonly state?: SessionState; readonly isMarked: boolean; readonly cutoff: number }> {
-    const marking = this.#instances.toEndPlace(this.#mark).then((place) => findStored(this.#mark, place));
+    const marking = this.#instances.toEndPlace(this.#store, this.#mark).then((place) => findStored(this.#mark, place));
     const [{ state }, used, { found, cutoff }] = await Promise.all([
-      this.#readState(),
+      this.#readState(this.#store),
       this.#readUse(),
       marking,
     ]);
@@ -221,14 +225,14 @@ export class SessionRecord implements InformedSession {
     return { state, isMarked, cutoff };
   }
 
-  async #readState(): Promise<StoredState> {
-    const record = await this.#instances.get(this.key);
+  async #readState(store: SealedStore): Promise<StoredState> {
+    const record = await store.get(this.key);
     return this.#stored = { state: record ? toState(record.value) : {}, version: record?.version ?? null };
   }
 
   /** Returns the id of the instance that last used the session, or {@linkcode RETIRED}. */
   async #readUse(): Promise<unknown> {
-    const used = await this.#instances.get(await this.#toUsedKey());
+    const used = await this.#store.get(await this.#toUsedKey());
     this.#usedVersion = used?.version ?? null;
     return used?.value;
   }
@@ -245,12 +249,14 @@ export class SessionRecord implements InformedSession {
     if (message.kind === "response" && !await this.#isAwaited(message)) return true;
     const mayRelay = this.#instances.mayRelay(this.#account);
     if (!mayRelay || !this.#instances.mayWrite(this.#account, message, RELAY.ttlMs)) return this.#keep(message);
-    const isDone = await this.#instances.share(this.#account, () =>
-      this.#instances.attempt("append", async () => {
-        const relay = await this.#instances.append(await this.#toRelayLog(), message, RELAY);
-        await this.#instances.tell({ session: this.key, relay });
-        return true;
-      }));
+    const store = this.#instances.by(this.#account);
+    const forward = async () => {
+      const relay = await store.append(await this.#toRelayLog(), message, RELAY);
+      await this.#instances.tell(store, { session: this.key, relay });
+      return true;
+    };
+    // `attempt` rejects if the client has used up its share of the store.
+    const isDone = await this.#instances.attempt("append", forward).catch(() => false);
     return isDone || this.#keep(message);
   }
 
@@ -284,7 +290,7 @@ export class SessionRecord implements InformedSession {
 
   async receiveLocal(id: number): Promise<void> {
     await this.#instances.attempt("read", async () => {
-      const { entries } = await this.#instances.read(await this.#toRelayLog(), { after: id - 1, limit: 1 });
+      const { entries } = await this.#store.read(await this.#toRelayLog(), { after: id - 1, limit: 1 });
       if (entries[0]?.id === id) this.#local?.receive(entries[0].value);
     });
   }
@@ -302,12 +308,14 @@ export class SessionRecord implements InformedSession {
   }
 
   claim(stream?: string): void {
-    this.#instances.share(this.#account, () => this.#instances.publish({ session: this.key, claim: stream ?? null }));
+    const store = this.#instances.by(this.#account);
+    // If the client has used up its share of the store, its earlier connection stays open, which harms only the client.
+    this.#instances.publish(store, { session: this.key, claim: stream ?? null }).catch(() => {});
   }
 
   // Queue this write behind other writes by this process, so that only other instances can cause conflicts.
   async #markEnd(): Promise<void> {
-    const place = await this.#instances.toEndPlace(this.#mark);
+    const place = await this.#instances.toEndPlace(this.#store, this.#mark);
     await this.#instances.queue(place.key, () => markStored(this.#mark, place));
   }
 
@@ -315,8 +323,8 @@ export class SessionRecord implements InformedSession {
     return !!await this.#attempt("set", async () => {
       await this.#markEnd();
       // Delete the mark of use, because a cut-off does not end a session with a mark of use.
-      await this.#instances.delete(await this.#toUsedKey());
-      await this.#instances.publish({ session: this.key, isEnded: true });
+      await this.#store.delete(await this.#toUsedKey());
+      await this.#instances.publish(this.#store, { session: this.key, isEnded: true });
       return true;
     });
   }

@@ -8,6 +8,7 @@ import { systemClock } from "../core/capacity/timers.ts";
 import type { FoundStream, WrittenStream } from "../core/store.ts";
 import { toBytes } from "../protocol/weight.ts";
 import type { InstanceState } from "./instance_state.ts";
+import type { SealedStore } from "./sealed_store.ts";
 
 /** A log entry with consecutive events. The first event has the number `first`. */
 interface Batch {
@@ -21,11 +22,21 @@ interface Batch {
   readonly isDead?: boolean;
 }
 
+/** The session whose streams a {@linkcode StreamLog} writes. */
+export interface LoggedSession {
+  /** Hash of the session id. */
+  readonly session: string;
+  readonly account: Account;
+  /** The store, for writing the session's streams. */
+  readonly store: SealedStore;
+}
+
 /** Writes and reads the logs of one session's streams. */
 export class StreamLog {
   readonly #instances: InstanceState;
   readonly #session: string;
   readonly #account: Account;
+  readonly #store: SealedStore;
   /** For each stream, the number of the last event that was written to its log. */
   readonly #written = new WeakMap<WrittenStream, number>();
   readonly #writing = new Set<WrittenStream>();
@@ -35,10 +46,11 @@ export class StreamLog {
   /** For each stream that has not ended, the function that releases the lease. */
   readonly #leases = new Map<WrittenStream, () => void>();
 
-  constructor(instances: InstanceState, session: string, account: Account) {
+  constructor(instances: InstanceState, { session, account, store }: LoggedSession) {
     this.#instances = instances;
     this.#session = session;
     this.#account = account;
+    this.#store = store;
   }
 
   /** Writes new events in the background. Events that arrive during a write are written together in the next write. */
@@ -103,7 +115,7 @@ export class StreamLog {
   // lease.
   async #hold(stream: WrittenStream): Promise<void> {
     if (this.#leases.has(stream) || stream.isOver) return;
-    const release = await this.#instances.attempt("set", () => this.#instances.lease.hold());
+    const release = await this.#instances.attempt("set", () => this.#store.lease.hold());
     if (release) this.#leases.set(stream, release);
   }
 
@@ -134,14 +146,14 @@ export class StreamLog {
   readonly #over = new WeakSet<WrittenStream>();
 
   async #append(name: string, batch: Batch): Promise<number> {
-    return await this.#appendTo(await this.#toLog(name), { ...batch, writer: this.#instances.lease.id });
+    return await this.#appendTo(await this.#toLog(name), { ...batch, writer: this.#store.lease.id });
   }
 
   async #appendTo(log: string, { first, texts, isOwn, isOver, writer, isDead }: Batch): Promise<number> {
     const { replay } = this.#instances.limits;
     const max = Math.max(1, Math.min(replay.events, MAX_ENTRIES));
     const options = { ttlMs: this.#ttlMs, max };
-    return await this.#instances.append(log, [first, texts, isOwn, isOver, writer, isDead === true], options);
+    return await this.#store.append(log, [first, texts, isOwn, isOver, writer, isDead === true], options);
   }
 
   get #ttlMs(): number {
@@ -150,13 +162,14 @@ export class StreamLog {
 
   async #find(name: string, after: number): Promise<FoundStream | undefined> {
     const { replay } = this.#instances.limits;
+    const store = this.#instances.by(this.#account);
     const log = await this.#toLog(name);
     const texts: string[] = [];
     let [cursor, written, bytes, isOver] = [0, 0, 0, false];
     let known: string | undefined;
     let newest: Batch | undefined;
     while (true) {
-      const { entries, last, epoch } = await this.#instances.read(log, { after: cursor, limit: PAGE_ENTRIES });
+      const { entries, last, epoch } = await store.read(log, { after: cursor, limit: PAGE_ENTRIES });
       // The log was lost, and may have been created again.
       if (!last || known !== undefined && epoch !== known) return;
       known = epoch;
@@ -226,12 +239,14 @@ export class StreamLog {
     });
     this.#followed.add(stop);
     const { cursor: after, epoch } = place;
-    this.#instances.attempt("subscribe", () => this.#instances.follow(log, take, { after, epoch, onGap: end })).then(
+    this.#instances.attempt("subscribe", () => this.#store.follow(log, take, { after, epoch, onGap: end })).then(
       (stop) => {
         if (!stop) return end();
         stopFollowing = stop;
         if (isOver) stop();
       },
+      // The client follows too many streams.
+      end,
     );
     return stop;
   }
@@ -242,7 +257,7 @@ export class StreamLog {
    */
   #watch(writer: string | undefined, onDead: () => void): () => void {
     if (writer === undefined) return () => {};
-    const { lease } = this.#instances;
+    const { lease } = this.#store;
     let absences = 0;
     let stop = () => {};
     const check = async () => {

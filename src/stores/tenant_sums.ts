@@ -10,22 +10,18 @@
  */
 import { isObject } from "../protocol/jsonrpc.ts";
 import type { SharedLogs } from "../core/call/shared_values.ts";
-import type { Lease } from "../core/store.ts";
 import type { Account, Accounts, Limit, Pot } from "../core/capacity/account.ts";
 import { systemClock } from "../core/capacity/timers.ts";
 import { RENEWALS } from "./process_lease.ts";
+import type { SealedStore } from "./sealed_store.ts";
 
 /** The parts of {@linkcode InstanceState} that {@linkcode TenantSums} needs. */
-export interface SumsHost extends Pick<SharedLogs, "append" | "attempt" | "hash"> {
+export interface SumsHost extends Pick<SharedLogs, "attempt" | "hash"> {
   /** A random id of this instance. */
   readonly instance: string;
-  readonly lease: Pick<Lease, "ms">;
-  /** Calls `listener` for each log entry after the entry `after`. Returns a function that stops these calls. */
-  follow(
-    log: string,
-    listener: (value: unknown) => void,
-    options: { readonly after: number; readonly onGap: () => void },
-  ): Promise<() => void>;
+  readonly leaseMs: number;
+  /** The store, with the operations of this instance. */
+  readonly own: Pick<SealedStore, "append" | "follow">;
 }
 
 /**
@@ -137,7 +133,7 @@ export class TenantSums {
       if (!isOver && !this.#isClosed) this.#publishLater();
     };
     // Publish the sums again before other instances let the last sums expire.
-    const ms = Math.min(PUBLISH_MS, this.#state.lease.ms / RENEWALS);
+    const ms = Math.min(PUBLISH_MS, this.#state.leaseMs / RENEWALS);
     const begin = () => {
       this.#stop = undefined;
       this.#publishing = publish();
@@ -151,7 +147,7 @@ export class TenantSums {
     this.#follow();
     const sums = this.#takeSums();
     const text = JSON.stringify(sums);
-    const renewAt = this.#publishedAt + this.#state.lease.ms / RENEWALS;
+    const renewAt = this.#publishedAt + this.#state.leaseMs / RENEWALS;
     const isDue = sums.length > 0 && systemClock.now() >= renewAt;
     if ((isDue || text !== this.#published) && await this.#append(sums)) {
       this.#published = text;
@@ -186,10 +182,10 @@ export class TenantSums {
   }
 
   async #append(sums: readonly Sum[]): Promise<boolean> {
-    const { instance, lease: { ms } } = this.#state;
+    const { instance, leaseMs: ms } = this.#state;
     const entry = { from: instance, turn: ++this.#turn, ms, sums };
     const id = await this.#state.attempt("append", async () => {
-      return await this.#state.append(await this.#toLog(), entry, { ttlMs: 2 * ms, max: MAX_ENTRIES });
+      return await this.#state.own.append(await this.#toLog(), entry, { ttlMs: 2 * ms, max: MAX_ENTRIES });
     });
     return id !== undefined;
   }
@@ -202,7 +198,7 @@ export class TenantSums {
   async #startFollowing(): Promise<void> {
     this.#unfollow = await this.#state.attempt("subscribe", async () => {
       // Ignore gaps in the log, because each instance soon publishes its sums again.
-      return await this.#state.follow(await this.#toLog(), (value) => this.#take(value), { after: 0, onGap() {} });
+      return await this.#state.own.follow(await this.#toLog(), (value) => this.#take(value), { after: 0, onGap() {} });
     });
     this.#following = undefined;
   }

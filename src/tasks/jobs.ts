@@ -33,6 +33,8 @@ export class Jobs implements TakeoverHost {
   readonly #prefixes = new Map([[this.prefix, Infinity]]);
   /** Time at which this process's entry in the store expires, in milliseconds since 1970. */
   #knownUntil = 0;
+  /** The term of the lease in which this process has written its entry. */
+  #term?: number;
   #opening?: Promise<void>;
   #adopting: Promise<void> = Promise.resolve();
   #stopListening?: () => void;
@@ -83,7 +85,9 @@ export class Jobs implements TakeoverHost {
   async #adopt(prefix: string, until: number): Promise<void> {
     const known = this.#prefixes.get(prefix);
     const last = Math.max(known ?? 0, until);
-    if (known === undefined || until > this.#knownUntil) {
+    const term = await this.store.lease.confirm();
+    // While the lease was expired, another process may have taken over all tasks, and have removed the entry.
+    if (known === undefined || until > this.#knownUntil || term !== this.#term) {
       const now = this.server.clock.date();
       for (const [each, end] of this.#prefixes) if (end < now) this.#prefixes.delete(each);
       // Let the entry live twice as long as required, so that most new tasks do not have to write the entry.
@@ -92,6 +96,7 @@ export class Jobs implements TakeoverHost {
       // Set `#knownUntil` only after the write has succeeded. If later tasks relied on an entry that was never written,
       // no other process could find these tasks after this process has ended.
       this.#knownUntil = now + left;
+      this.#term = term;
     }
     this.#prefixes.set(prefix, last);
   }
@@ -132,7 +137,8 @@ export class Jobs implements TakeoverHost {
    * task may belong to any caller.
    */
   async find(id: string, caller?: Caller): Promise<TaskRecord | undefined> {
-    const record = this.#running.get(id)?.record ?? this.#ended.get(id) ?? await this.#read(id);
+    const store = caller?.store ?? this.store;
+    const record = this.#running.get(id)?.record ?? this.#ended.get(id) ?? await this.#read(id, store);
     return record && isOf(record, caller) ? record : undefined;
   }
 
@@ -165,13 +171,13 @@ export class Jobs implements TakeoverHost {
 
   /**
    * Asks the process that runs the task to announce each change to all instances, so that this process can notify its
-   * subscribed clients.
+   * subscribed clients. The caller's subscription has been granted.
    */
-  async watch(id: string): Promise<void> {
+  async watch(id: string, { store }: Caller): Promise<void> {
     const running = this.#running.get(id);
     if (running) return running.watch();
-    const record = await this.find(id);
-    if (record && !isEnded(record)) await this.store.tell(record.crew, { id, isWatched: true });
+    const record = this.#ended.get(id) ?? await this.#read(id, store);
+    if (record && !isEnded(record)) await store.tell(record.crew, { id, isWatched: true });
   }
 
   /**
@@ -203,16 +209,19 @@ export class Jobs implements TakeoverHost {
   }
 
   // Concurrent requests for a task share one read of the store.
-  async #read(id: string): Promise<TaskRecord | undefined> {
+  async #read(id: string, store: TaskStore): Promise<TaskRecord | undefined> {
     if (!ID.test(id)) return;
-    const reading = this.#reading.get(id) ?? this.store.get(id).then((found) => found?.record);
+    // If the read of another request fails, read again, because only the other request's client may have been refused.
+    const shared = await this.#reading.get(id)?.catch(() => undefined);
+    if (shared) return shared;
+    const reading = store.get(id).then((found) => found?.record);
     this.#reading.set(id, reading);
     try {
       const record = await reading;
       if (record && isEnded(record)) this.#ended.add(record);
       return record;
     } finally {
-      this.#reading.delete(id);
+      if (this.#reading.get(id) === reading) this.#reading.delete(id);
     }
   }
 
@@ -226,6 +235,7 @@ export class Jobs implements TakeoverHost {
     changeHere: (running: RunningTask) => Promise<unknown>,
     change: (record: TaskRecord) => Change,
   ): Promise<boolean> {
+    const store = caller?.store ?? this.store;
     for (let left = ATTEMPTS; left; left--) {
       // Look for the task in this process in each attempt, because this process may have taken over the task since the
       // last attempt.
@@ -234,16 +244,16 @@ export class Jobs implements TakeoverHost {
         await changeHere(running);
         return true;
       }
-      const found = ID.test(id) ? await this.store.get(id) : undefined;
+      const found = ID.test(id) ? await store.get(id) : undefined;
       if (!found || !isOf(found.record, caller)) return false;
       if (isEnded(found.record)) return true;
       const { next, news } = change(found.record);
-      const version = next === found.record ? found.version : await this.store.set(next, found.version);
+      const version = next === found.record ? found.version : await store.set(next, found.version);
       if (version === undefined) continue;
       // Notify clients here only if no process runs the task. A process that runs the task notifies clients itself.
       if (found.record.by === null && next.isWatched && next !== found.record) this.#announce(next);
       if (news && found.record.by !== null) {
-        await this.store.tell(found.record.crew, { id, base: found.version, version, ...news });
+        await store.tell(found.record.crew, { id, base: found.version, version, ...news });
       }
       return true;
     }
@@ -265,6 +275,8 @@ export class Jobs implements TakeoverHost {
 export interface Caller {
   /** Id of the principal. `undefined` if the caller has no principal. */
   readonly owner: string | undefined;
+  /** The tasks in the store, with operations that count towards the caller's share. */
+  readonly store: TaskStore;
 }
 
 // A request without a caller comes from an operator, who can use all tasks.

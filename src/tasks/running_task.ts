@@ -22,9 +22,13 @@ export interface TaskHost {
 /** Constructor arguments of {@linkcode RunningTask}. */
 export interface TaskParts {
   readonly host: TaskHost;
+  /** The store, with operations that count towards the share of the task's client. */
+  readonly store: TaskStore;
   readonly record: TaskRecord;
   /** Version of the record in the store. `null` before the record is first written. */
   readonly version: string | null;
+  /** The term of the process's lease in which the record was written. `undefined` before the record is first written. */
+  readonly term?: number;
 }
 
 /** A question whose answer the handler awaits. */
@@ -53,6 +57,9 @@ export class RunningTask {
   /** Whether the handler has been called. */
   hasRun = false;
   readonly #host: TaskHost;
+  #store: TaskStore;
+  /** The term of the process's lease in which this process has confirmed that it runs the task. */
+  #term?: number;
   /** Values that the handler has created with `once`, as JSON. */
   readonly #values = new Map<string, string>();
   readonly #making = new Map<string, Promise<string>>();
@@ -75,8 +82,10 @@ export class RunningTask {
   #isOver = false;
 
   /** Creates a task whose handler has not started. */
-  constructor({ host, record, version }: TaskParts, { isTask }: { readonly isTask: boolean }) {
+  constructor({ host, store, record, version, term }: TaskParts, { isTask }: { readonly isTask: boolean }) {
     this.#host = host;
+    this.#store = store;
+    this.#term = term;
     this.record = record;
     this.#version = version;
     this.isTask = isTask;
@@ -109,7 +118,8 @@ export class RunningTask {
     this.isTask = true;
     this.#keepWork(() => ({ made: [...this.#values] }));
     try {
-      const version = await this.#host.store.set(this.record, null);
+      this.#term = await this.#store.lease.confirm();
+      const version = await this.#store.set(this.record, null);
       if (version === undefined) throw new Error("Cannot begin a task: the id is already used");
       this.#version = version;
       this.#begun.resolve();
@@ -130,11 +140,16 @@ export class RunningTask {
     this.#begun.reject(reason);
   }
 
-  /** Loads the `once` values that earlier runs of the handler have stored. */
-  async load(): Promise<void> {
+  /**
+   * Prepares another run of the handler: loads the `once` values that earlier runs have stored, and confirms that no
+   * other process can run the task. From now on, uses `store`.
+   */
+  async load(store: TaskStore): Promise<void> {
+    this.#store = store;
     const { made = [] } = this.record.work ?? {};
-    const journal = await this.#repeat(() => this.#host.store.readValues(this.record.id));
+    const journal = await this.#repeat(() => store.readValues(this.record.id));
     for (const [key, json] of [...made, ...journal]) this.#values.set(key, json);
+    await this.#confirm();
   }
 
   /**
@@ -233,6 +248,8 @@ export class RunningTask {
     const { promise, resolve: answer } = Promise.withResolvers<unknown>();
     this.#waiting.set(key, { question, answer });
     this.#asked.resolve();
+    await this.#writing;
+    await this.#confirm();
     await this.#change((record) => withQuestion(record, key, { method, params }));
     // Deliver an answer that has arrived while the question was being written.
     await this.#deliver(this.record.work?.answers ?? {});
@@ -280,6 +297,7 @@ export class RunningTask {
     // Do not create a value after the task has ended in this process, because another process may now be creating the
     // value.
     if (this.#isOver || this.#isLost || isEnded(this.record)) throw new Error(OVER);
+    if (this.isTask) await this.#confirm();
     const json = JSON.stringify(await (this.isTask ? make() : direct())) ?? "null";
     if (this.isTask) {
       if (this.charge?.grow(toBytes(json)) === false) throw toFull();
@@ -289,7 +307,7 @@ export class RunningTask {
       // The token prevents a repeated write from adding the value twice. A write can be repeated although it has
       // succeeded, if the response was lost.
       const token = crypto.randomUUID();
-      await this.#repeat(() => this.#host.store.addValue(this.record, { key, json, token }));
+      await this.#repeat(() => this.#store.addValue(this.record, { key, json, token }));
     }
     this.#values.set(key, json);
     this.#making.delete(key);
@@ -366,12 +384,12 @@ export class RunningTask {
   }
 
   async #write(change: (record: TaskRecord) => TaskRecord): Promise<void> {
-    const { store, server: { clock } } = this.#host;
+    const { clock } = this.#host.server;
     while (true) {
       if (isEnded(this.record)) return;
       if (this.#isLost) throw new Error("Cannot change the task: this process no longer runs the task");
       const next = { ...change(this.record), updatedAt: clock.date() };
-      const version = await this.#repeat(() => store.set(next, this.#version));
+      const version = await this.#repeat(() => this.#store.set(next, this.#version));
       if (version !== undefined) {
         const { isWatched } = this.record;
         this.#version = version;
@@ -387,9 +405,8 @@ export class RunningTask {
    * take over the task.
    */
   async #reread(): Promise<void> {
-    const { store } = this.#host;
     const { id, by, run } = this.record;
-    const found = await this.#repeat(() => store.get(id));
+    const found = await this.#repeat(() => this.#store.get(id));
     if (!found) return this.#lose("the task is no longer in the store");
     this.#version = found.version;
     // Keep `isWatched`, because this process may not have written `isWatched` to the store yet.
@@ -403,20 +420,38 @@ export class RunningTask {
     queueMicrotask(() => this.#deliver(found.record.work?.answers ?? {}).catch(() => {}));
   }
 
+  /**
+   * Waits until other processes certainly see this process's lease, so that none of them can run the task. If they may
+   * have found the lease expired since this process wrote the record, writes the record again: a takeover that has begun
+   * then fails. Rejects if another process runs the task, or if the task has ended.
+   */
+  async #confirm(): Promise<void> {
+    // No other process knows a task that is not in the store.
+    if (!this.#store.isShared || this.#version === null) return;
+    while (true) {
+      const term = await this.#repeat(async () => await this.#store.lease.confirm());
+      if (this.#isOver || this.#isLost || isEnded(this.record)) throw new Error(OVER);
+      if (term === this.#term) return;
+      await this.#change((record) => record);
+      this.#term = term;
+    }
+  }
+
   #lose(state: string): void {
     if (this.#isLost) return;
     this.#isLost = true;
     this.cancelHandler(`Cannot continue the handler: ${state}`);
   }
 
-  // Retries an operation while the store does not respond, until the server closes.
+  // Retries an operation while the store does not respond, or the client has used up its share of the store, until the
+  // server closes.
   async #repeat<T>(run: () => Promise<T>): Promise<T> {
     const { clock, signal } = this.#host.server;
     while (true) {
       try {
         return await run();
       } catch (error) {
-        if (isFinal(error) || signal.aborted || this.#isLost) throw error;
+        if (isFinal(error) && error.code !== BUSY || signal.aborted || this.#isLost) throw error;
         await new Promise<void>((resolve) => clock.start(resolve, RETRY_MS, { background: true }));
       }
     }
@@ -480,7 +515,7 @@ function withStatus(record: TaskRecord): TaskRecord {
   return { ...record, status: isAsking ? "input_required" : "working" };
 }
 
-function isFinal(error: unknown): boolean {
+function isFinal(error: unknown): error is Error & { readonly code?: number } {
   return error instanceof RangeError || error instanceof TypeError || error instanceof McpError;
 }
 

@@ -39,15 +39,15 @@ export class Takeover {
   }
 
   /**
-   * Searches immediately, and then at intervals of half a lease's duration. Does nothing if the store is not shared
-   * with other processes.
+   * Searches immediately, and then every {@linkcode SEARCH_MS} milliseconds, or twice per lease duration if that is
+   * shorter. Does nothing if the store is not shared with other processes.
    */
   start(): void {
     if (!this.#jobs.store.isShared) return;
     // Ignore store errors, because the next search tries again.
     this.#looking = this.#look().catch(() => {}).finally(() => {
       if (this.#isStopped) return;
-      const ms = this.#jobs.store.lease.ms / 2;
+      const ms = Math.min(this.#jobs.store.lease.ms / 2, SEARCH_MS);
       this.#stopTimer = this.#jobs.server.clock.start(() => this.start(), ms, { background: true });
     });
   }
@@ -99,17 +99,18 @@ export class Takeover {
   /** Takes over all tasks of a process that has ended. Returns `false` if some tasks could not be taken over yet. */
   async #takeAll(crew: Crew): Promise<boolean> {
     const { store } = this.#jobs;
-    const held = new Map<string, boolean>();
-    const isRun = async ({ by, crew: runner }: TaskRecord) => {
-      if (by === null || runner === crew.prefix) return false;
-      if (!held.has(by)) held.set(by, await store.lease.isHeld(by));
-      return held.get(by) === true;
-    };
+    // Check the lease after the record was read. Otherwise a process that has regained its lease in between, and has
+    // written its records again, would lose its tasks.
+    const isRun = async ({ by }: TaskRecord) => by !== null && await store.lease.isHeld(by);
     let isDone = true;
     for (const prefix of crew.prefixes) {
       for await (const found of store.list(prefix)) {
         if (this.#isOver) return false;
-        if (isEnded(found.record) || await isRun(found.record)) continue;
+        if (isEnded(found.record)) continue;
+        if (await isRun(found.record)) {
+          isDone &&= found.record.crew !== crew.prefix;
+          continue;
+        }
         // Without capacity, skip tasks that can resume. The next search finds such a task again, unless a process with
         // capacity has taken it over.
         const mustWait = this.#isFull && found.record.work?.canResume;
@@ -129,6 +130,7 @@ export class Takeover {
     }
     await this.#jobs.adopt(prefix, record);
     const mine = { ...record, by: store.lease.id, crew: this.#jobs.prefix, run: record.run + 1, isWatched: true };
+    const term = await store.lease.confirm();
     let taken: string | undefined;
     try {
       taken = await store.set(mine, version);
@@ -139,7 +141,7 @@ export class Takeover {
       return await this.#fail({ record, version }, `Cannot resume the task: ${error.message}`);
     }
     if (taken === undefined) return false;
-    this.#run(new RunningTask({ host: this.#jobs, record: mine, version: taken }, { isTask: true }));
+    this.#run(new RunningTask({ host: this.#jobs, store, record: mine, version: taken, term }, { isTask: true }));
     return true;
   }
 
@@ -167,19 +169,15 @@ export class Takeover {
     task.cancelHandler = (message) => controller.abort(new Error(message));
     this.#jobs.add(task);
     const { params, client } = work;
-    const run = async () => {
-      await task.load();
-      return await server.call({
-        method: "tools/call",
-        params,
-        client,
-        principal: toPrincipal(work.principal, server.clock.date()),
-        data: task,
-        timeoutMs: Math.max(createdAt + ttlMs - server.clock.date(), 1),
-        signal: controller.signal,
-      });
-    };
-    void task.follow(run());
+    void task.follow(server.call({
+      method: "tools/call",
+      params,
+      client,
+      principal: toPrincipal(work.principal, server.clock.date()),
+      data: task,
+      timeoutMs: Math.max(createdAt + ttlMs - server.clock.date(), 1),
+      signal: controller.signal,
+    }));
   }
 }
 
@@ -199,6 +197,9 @@ function toPrincipal(stored: StoredPrincipal | undefined, now: number): Principa
     ...claims !== undefined && { claims },
   };
 }
+
+/** Milliseconds between two searches. Tasks are taken over within two seconds after the lease has expired. */
+const SEARCH_MS = 1500;
 
 const LOST =
   "The process that ran the task ended before the task was finished; call the tool again if the call can safely be repeated";

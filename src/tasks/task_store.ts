@@ -7,6 +7,7 @@
  * @module
  */
 import type { ExtensionServer, ExtensionStore } from "../extension.ts";
+import type { Context } from "../library.ts";
 import { memoryStore } from "../stores/stores.ts";
 import type { TaskRecord } from "./task_record.ts";
 
@@ -42,11 +43,20 @@ export class TaskStore {
   readonly #server: ExtensionServer;
   readonly #store: ExtensionStore;
 
-  /** Uses the server's store. If the server has no store, tasks are stored in memory. */
-  constructor(server: ExtensionServer) {
+  /**
+   * Uses `store`, whose operations belong to a client or to this process. By default, uses the server's store for this
+   * process. If the server has no store, tasks are stored in memory.
+   */
+  constructor(server: ExtensionServer, store?: ExtensionStore) {
     this.#server = server;
     this.isShared = server.store !== undefined;
-    this.#store = server.store ?? memoryStore({ clock: server.clock, bytes: MEMORY_BYTES });
+    this.#store = store ?? server.store?.own ?? memoryStore({ clock: server.clock, bytes: MEMORY_BYTES });
+  }
+
+  /** Returns the tasks, with operations that count towards the share of the client of a request. */
+  by(ctx: Context): TaskStore {
+    const { store } = this.#server;
+    return store ? new TaskStore(this.#server, store.by(ctx)) : this;
   }
 
   /** The lease of this process, which shows other processes that this process is running. */

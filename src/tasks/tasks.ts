@@ -164,7 +164,8 @@ function make(start?: StartExtension): Extension<"taskIds"> {
         params: named,
         subject: "taskId",
         async run({ taskId }, ctx, server) {
-          const record = await toJobs(server).find(taskId, toCaller(ctx));
+          const jobs = toJobs(server);
+          const record = await jobs.find(taskId, toCaller(ctx, jobs));
           if (!record) throw toUnknown();
           return toDetailed(record, ctx.client.capabilities);
         },
@@ -173,7 +174,8 @@ function make(start?: StartExtension): Extension<"taskIds"> {
         params: update,
         subject: "taskId",
         async run({ taskId, inputResponses }, ctx, server) {
-          if (await toJobs(server).answer(taskId, inputResponses, toCaller(ctx))) return {};
+          const jobs = toJobs(server);
+          if (await jobs.answer(taskId, inputResponses, toCaller(ctx, jobs))) return {};
           throw toUnknown();
         },
       },
@@ -181,7 +183,8 @@ function make(start?: StartExtension): Extension<"taskIds"> {
         params: named,
         subject: "taskId",
         async run({ taskId }, ctx, server) {
-          if (await toJobs(server).cancel(taskId, toCaller(ctx))) return {};
+          const jobs = toJobs(server);
+          if (await jobs.cancel(taskId, toCaller(ctx, jobs))) return {};
           throw toUnknown();
         },
       },
@@ -191,13 +194,22 @@ function make(start?: StartExtension): Extension<"taskIds"> {
         filter: { type: "array", items: { type: "string" }, maxItems: 100 } as const,
         async grant(ids, ctx, server) {
           // The cast is safe, because `filter` validates the items. TypeScript cannot infer their type from the schema.
-          const known = (ids as unknown as readonly string[]).map(async (id) => {
-            const record = await toJobs(server).find(id, toCaller(ctx));
-            return record ? [id] : [];
-          });
-          return (await Promise.all(known)).flat();
+          const all = ids as unknown as readonly string[];
+          const jobs = toJobs(server);
+          const caller = toCaller(ctx, jobs);
+          const known: string[] = [];
+          // Read a few tasks at a time, so that one request does not take the client's whole share of the store.
+          for (let at = 0; at < all.length; at += MAX_READS) {
+            const some = all.slice(at, at + MAX_READS);
+            const records = await Promise.all(some.map((id) => jobs.find(id, caller)));
+            known.push(...some.filter((_, index) => records[index]));
+          }
+          return known;
         },
-        watch: async (id, server) => await toJobs(server).watch(id),
+        watch: async (id, ctx, server) => {
+          const jobs = toJobs(server);
+          await jobs.watch(id, toCaller(ctx, jobs));
+        },
       },
     },
     start,
@@ -212,8 +224,8 @@ function toJobs(server: ExtensionServer | undefined): Jobs {
   return jobs;
 }
 
-function toCaller({ principal }: Context): Caller {
-  return { owner: principal?.id };
+function toCaller(ctx: Context, jobs: Jobs): Caller {
+  return { owner: ctx.principal?.id, store: jobs.store.by(ctx) };
 }
 
 // Use one message for all three causes, so that callers cannot find out which task ids of other callers exist.
@@ -240,9 +252,9 @@ function refuse({ handler, hasSession }: WrappedCall): Result {
 /** Runs the handler of a call that can become a task. */
 async function begin(call: WrappedCall, next: Next, rules: TaskRules): Promise<Result> {
   const jobs = toJobs(call.server);
-  const task = new RunningTask({ host: jobs, record: await toRecord(call, rules, jobs), version: null }, {
-    isTask: rules.after === 0,
-  });
+  const record = await toRecord(call, rules, jobs);
+  const store = jobs.store.by(call.ctx);
+  const task = new RunningTask({ host: jobs, store, record, version: null }, { isTask: rules.after === 0 });
   const { clock } = jobs.server;
   const late = Promise.withResolvers<void>();
   const stop = clock.start(late.resolve, rules.after || SLOW_MS);
@@ -310,6 +322,10 @@ async function runAgain(call: WrappedCall, next: Next, { task, rules }: Again): 
   // Resume the task even if a limit is exceeded, because the task was accepted when it began.
   charge.grow(toBytes(task.record));
   jobs.chargeUntilExpired(task.record, charge);
+  await task.load(jobs.store.by(call.ctx)).catch((error) => {
+    // The client can read the reason. It is no unexpected error of the server.
+    throw McpError.internalError(error.message);
+  });
   task.hasRun = true;
   return await next(task.redirect);
 }
@@ -363,6 +379,9 @@ function toInfo(record: TaskRecord): TaskInfo {
   const times = { createdAt: new Date(createdAt), updatedAt: new Date(updatedAt), ttlMs };
   return { id, tool, status, statusMessage, owner, ...times, result, error };
 }
+
+/** Number of tasks that a request to subscribe reads at the same time. */
+const MAX_READS = 4;
 
 /** Milliseconds after which a call becomes a task, even if middleware has not called the handler yet. */
 const SLOW_MS = 100;

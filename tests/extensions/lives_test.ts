@@ -143,8 +143,8 @@ Deno.test("each tenant's path starts and stops its own extension", async () => {
       extension({
         id: ID,
         async start({ store }) {
-          await store?.set("name", tenant, { ttlMs: 1000, version: null });
-          seen.push(`start ${(await store?.get("name"))?.value}`);
+          await store?.own.set("name", tenant, { ttlMs: 1000, version: null });
+          seen.push(`start ${(await store?.own.get("name"))?.value}`);
           return () => seen.push(`stop ${tenant}`);
         },
       }),
@@ -182,12 +182,12 @@ Deno.test("an extension can seal values, and has a separate part of the store", 
     undefined,
     undefined,
   ]);
-  const ofX = x.store as ExtensionStore; // The cast is safe, because these servers have a store.
+  const ofX = x.store?.own as ExtensionStore; // The cast is safe, because these servers have a store.
   await ofX.set("key", "value", { ttlMs: 10_000 });
   assertEquals((await ofX.get("key"))?.value, "value");
-  assertEquals([await y.store?.get("key"), await other.store?.get("key")], [undefined, undefined]);
+  assertEquals([await y.store?.own.get("key"), await other.store?.own.get("key")], [undefined, undefined]);
   await ofX.set("key2", "2", { ttlMs: 10_000 });
-  await y.store?.set("key3", "not of x", { ttlMs: 10_000 });
+  await y.store?.own.set("key3", "not of x", { ttlMs: 10_000 });
   const listed = await ofX.list("", { limit: 1 });
   assertEquals(listed.map(({ key, value }) => [key, value]), [["key", "value"]]);
   const rest = await ofX.list("ke", { after: "key", limit: 10 });
@@ -195,7 +195,7 @@ Deno.test("an extension can seal values, and has a separate part of the store", 
   assertEquals(await ofX.lease.isHeld(ofX.lease.id), false);
   const told: string[] = [];
   const stop = await ofX.subscribe("topic", (text) => void told.push(text));
-  await y.store?.publish("topic", "not for x");
+  await y.store?.own.publish("topic", "not for x");
   await ofX.publish("topic", "for x");
   await until(() => told.length === 1, "the text");
   assertEquals(told, ["for x"]);

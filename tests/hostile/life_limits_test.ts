@@ -710,6 +710,8 @@ const cases: { readonly [path in Path]: (() => Promise<void>) | undefined } = {
   "replay.events": undefined,
   "replay.bytes": undefined,
   "replay.ms": undefined,
+  // tests/stores/client_shares_test.ts tests this limit.
+  "store.operations": undefined,
   async "calls.pageItems"() {
     await using held = start(testLimits({ calls: { pageItems: 2 } }));
     const { result = {} } = await send(held, "resources/list");

@@ -144,10 +144,22 @@ export const POTS: { readonly [name in PotName]: PotRow } = {
     full: "events are not stored; a change of a session's state and a message that is passed on get 429",
   },
   "store.operations": {
-    counts: "operations on sessions of the store that are in progress",
+    counts: "operations of the store that requests of clients cause, and that are in progress",
     payer: CLIENT,
     share: `32 of 256; ${RESERVE}`,
+    full: "the operation waits, see store.waiting. Clients take turns",
+  },
+  "store.waiting": {
+    counts: "requests whose first operation of the store waits for a slot",
+    payer: CLIENT,
+    share: `64 of 4,096; ${RESERVE}`,
     full: "503",
+  },
+  "store.subscriptions": {
+    counts: "topics of the store that requests of clients follow, such as streams of other instances",
+    payer: CLIENT,
+    share: `connections.streamsPerClient; ${RESERVE}`,
+    full: "the resumed stream ends",
   },
   "store.relays": {
     counts: "answers and cancellations that were passed on to other instances within 10 seconds",

@@ -29,6 +29,7 @@ export const SLOW: Readonly<Record<string, string>> = {
   "tests/release/": "packs, publishes and installs the package, and runs every program in the docs",
   "tests/serve/serve_process_test.ts": "starts processes on each runtime",
   "tests/stores/instances_test.ts": "starts several instances and processes for each store",
+  "tests/stores/flood_test.ts": "starts a Redis server for each kind of request, and floods two instances",
   "tests/stores/deno_kv_store_test.ts": "starts processes that write concurrently, and needs a flag",
   "tests/stores/redis_clients_test.ts": "starts Redis servers, and kills them",
   "tests/stores/redis_cluster_test.ts": "starts a Redis cluster",
@@ -37,6 +38,7 @@ export const SLOW: Readonly<Record<string, string>> = {
   "tests/stores/process_store_test.ts": "starts a store process for each test",
   "tests/stores/wrong_engines_test.ts": "waits for late notifications, and for engines that stay unavailable",
   "tests/stores/type_errors_test.ts": "starts the compiler",
+  "tests/stores/user_types_test.ts": "starts the compiler",
 };
 
 /** Returns the tier of a test file. Throws if more than one entry lists the file. */

@@ -64,7 +64,9 @@ export class Proofs {
     // before which all of the principal's marks count as used.
     const client = `d${(await toClientHash(`principal ${proven.principal}`)).slice(1)}`;
     const mark = { client, at: iat, id };
-    const { found } = await (facts[USED] ? facts[USED].spend(mark, TTL_MS) : this.#spend(mark)) ?? { found: "unknown" };
+    const used = facts[USED];
+    const { found } = await (used ? used.spend(proven.principal, mark, TTL_MS) : this.#spend(mark)) ??
+      { found: "unknown" };
     if (found === "marked") throw new InvalidProof("the proof was already used");
     if (found === "cut off") {
       return refuseRequest(429, { reason: "the caller has used too many newer proofs; create a new proof" });

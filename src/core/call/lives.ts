@@ -3,6 +3,7 @@
  *
  * @module
  */
+import type { Context } from "./context.ts";
 
 /** A server's extensions that start and stop with the server, or that publish notifications. */
 export interface Lives {
@@ -37,6 +38,8 @@ export interface Lives {
 export interface WantedTopics {
   readonly key: string;
   readonly topics: readonly string[];
+  /** The context of the subscription. */
+  readonly ctx: Context;
 }
 
 /** A notification for the subscribers to a topic. */

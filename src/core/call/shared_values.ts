@@ -3,6 +3,7 @@
  *
  * @module
  */
+import type { Account } from "../capacity/account.ts";
 
 /** A JSON value with its version. */
 export interface SharedValue {
@@ -21,6 +22,11 @@ export interface SharedValues {
     readonly id: string;
     /** Acquires the lease, and renews it until the returned function is called. */
     hold(): Promise<() => void>;
+    /**
+     * Returns the number of the lease's current term. Renews the lease first if it is about to expire. The number
+     * changes if other processes may have found the lease expired. Rejects if the store fails.
+     */
+    confirm(): number | Promise<number>;
     /** Returns whether the process with this id still holds a lease. */
     isHeld(id: string): boolean | Promise<boolean>;
   };
@@ -41,7 +47,10 @@ export interface SharedValues {
    * before it closes.
    */
   queue<T>(key: string, run: () => Promise<T>): Promise<T>;
-  /** Runs `run`. If `run` fails, reports the failure of `operation` to the observer, and resolves to `undefined`. */
+  /**
+   * Runs `run`. If the store fails, reports the failure of `operation` to the observer, and resolves to `undefined`.
+   * Rejects with the error for the client, code -31503, if the client has used up its share of the store.
+   */
   attempt<T>(operation: string, run: () => Promise<T>): Promise<T | undefined>;
 }
 
@@ -49,4 +58,15 @@ export interface SharedValues {
 export interface SharedLogs extends SharedValues {
   /** Appends an entry to a log. Resolves to the number of the entry. The first entry has number 1. */
   append(log: string, value: unknown, options: { readonly ttlMs: number; readonly max: number }): Promise<number>;
+}
+
+/** The store of a server, as the parts of the server see it. */
+export interface SharedStore {
+  /**
+   * Returns the values and logs for one request of a client, or for work that continues such a request. The operations
+   * count towards the client's share, so a client that sends many requests delays and refuses only itself. Only the
+   * first operation is refused: a request that has begun to use the store is not refused halfway. With `mustWait`, the
+   * first operation is not refused either.
+   */
+  by(account: Account, options?: { readonly mustWait?: boolean }): SharedLogs;
 }

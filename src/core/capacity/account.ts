@@ -53,6 +53,8 @@ export type PotName =
   | "sessions.ending"
   | "store.bytes"
   | "store.operations"
+  | "store.waiting"
+  | "store.subscriptions"
   | "store.relays";
 
 export interface PotOptions {

@@ -4,7 +4,7 @@
  * @module
  */
 
-/** `take` returns the oldest item of the client whose last turn was longest ago. */
+/** `take` returns the oldest item of the client whose last turn was longest ago, among the clients that are ready. */
 export class FairQueue<T> {
   readonly #items = new Map<unknown, Set<T>>();
 
@@ -25,10 +25,14 @@ export class FairQueue<T> {
     if (own?.delete(item) && !own.size) this.#items.delete(client);
   }
 
-  /** Removes and returns the item whose turn it is, or returns `undefined` if the queue is empty. */
-  take(): T | undefined {
+  /**
+   * Removes and returns the item whose turn it is. Skips each client whose oldest item is not ready. Returns `undefined`
+   * if no item is left or ready.
+   */
+  take(isReady?: (item: T) => boolean): T | undefined {
     for (const [client, own] of this.#items) {
       const [first] = own;
+      if (isReady && !isReady(first)) continue;
       own.delete(first);
       this.#items.delete(client);
       if (own.size) this.#items.set(client, own);

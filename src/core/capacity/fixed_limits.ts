@@ -256,6 +256,24 @@ export interface FixedLimits {
      */
     readonly bytes: number;
   };
+  /** The use of the store by clients. Operations that the server makes for itself do not count. */
+  readonly store: {
+    /**
+     * Number of store operations that the requests of all clients together have in progress. One client may have an
+     * eighth of this number in progress, which is 32, and twice as many requests that wait to begin. The last quarter of
+     * the number is for clients that use few resources. In addition, one client may follow as many topics of the store
+     * as `connections.streamsPerClient`, such as the streams of other instances that the client has resumed.
+     *
+     * Reason: the number is about a quarter of the default of the store's option `pending`, so that three servers can
+     * share a store. One request makes at most four operations at the same time.
+     *
+     * Exceeded: the operation waits, and the clients take turns. If too many requests of the client wait to begin: HTTP
+     * 503 (429 in revisions with sessions) with `Retry-After`, code -31503. A request that has begun to use the store
+     * is not refused, because its first half would have been done in vain. A further stream that the client resumes
+     * from another instance ends.
+     */
+    readonly operations: number;
+  };
   /** The concrete paths of a server whose path has parameters, such as one path per tenant. */
   readonly endpoints: {
     /**
@@ -342,6 +360,9 @@ export const FIXED_LIMITS: FixedLimits = {
   idempotency: {
     keyCharacters: 256,
     bytes: 64 * 1024 * 1024,
+  },
+  store: {
+    operations: 256,
   },
   endpoints: {
     open: 1000,

@@ -12,7 +12,7 @@ import type { Context } from "../call/context.ts";
 import type { Reporter } from "../call/observer.ts";
 import type { ScopeRules } from "../call/scopes.ts";
 import type { Sealer } from "../call/sealer.ts";
-import type { SharedLogs } from "../call/shared_values.ts";
+import type { SharedStore } from "../call/shared_values.ts";
 import type { NoServices } from "../call/service.ts";
 import type { Bounds } from "../capacity/limits.ts";
 import type { Ticker } from "../capacity/timers.ts";
@@ -67,6 +67,6 @@ export interface FeatureParts extends Reporter, ScopeRules {
   readonly text?: TextCopy;
   /** The server's optional capabilities. */
   readonly can: ReadCapabilities;
-  /** Values and logs that all instances share. `undefined` if the server has no store. */
-  readonly shared?: SharedLogs;
+  /** The store, with the values and logs that all instances share. `undefined` if the server has no store. */
+  readonly shared?: SharedStore;
 }

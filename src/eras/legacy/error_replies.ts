@@ -42,6 +42,11 @@ export function refuse(core: Core, link: Link, { status, state, reason, ...refus
   return { text: toFailure(toId(refused), error), status };
 }
 
+/** Whether a limit was reached, so that the client can retry the request. */
+export function isBusy({ code }: McpError): boolean {
+  return code === BUSY;
+}
+
 /**
  * Rejects a request because a limit was reached. The client can retry the request. Throws `error` if it is not an
  * `McpError`.
@@ -64,7 +69,7 @@ export function toErrorReply(
   const known = downgradeError(method, error);
   const text = toFailure(id, known);
   const hints = toHints(error);
-  const status = error.code === BUSY && !(REPLY_HEADERS in error) ? 429 : hints?.status;
+  const status = isBusy(error) && !(REPLY_HEADERS in error) ? 429 : hints?.status;
   observed?.fail(known, status);
   return { text, ...hints, status };
 }

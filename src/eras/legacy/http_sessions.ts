@@ -10,7 +10,7 @@ import { Room } from "../../protocol/room.ts";
 import type { Call } from "../../core/call/call.ts";
 import type { Link, Reply } from "../../core/call/link.ts";
 import { countSubscriber } from "../../core/watching.ts";
-import { refuse, refuseBusy, toFacts, UNKNOWN_SESSION } from "./error_replies.ts";
+import { isBusy, refuse, refuseBusy, toFacts, UNKNOWN_SESSION } from "./error_replies.ts";
 import { initialize } from "./initialize.ts";
 import type { MessageServer, Readable } from "./message_server.ts";
 import type { HttpSession, Sessions } from "./session.ts";
@@ -97,6 +97,8 @@ export class HttpSessions {
       return {};
     } catch (error) {
       if (!isMcpError(error)) throw error;
+      // The stored events may exist, so let the client try again.
+      if (isBusy(error)) return refuseBusy(this.#parts.engine.core, link, session.client, error);
       this.#parts.engine.core.observing?.refuse(link, { ...toFacts(error), status: 400, reason: "session" });
       return { text: toFailure(toNoId(session.client.version), error), status: 400 };
     } finally {

@@ -238,10 +238,7 @@ export class Sessions {
   }
 
   async #openShared(id: string, { mark, leftMs }: OpenedId, { account }: Link): Promise<SharedSession | undefined> {
-    if (!this.#core.shared) return;
-    const shared = await this.#core.shared.openSession({ id, ms: leftMs, mark, account, accounts: this.#accounts });
-    if (shared) return shared;
-    throw toBusy("open the session: the client has too many operations in progress");
+    return await this.#core.shared?.openSession({ id, ms: leftMs, mark, account, accounts: this.#accounts });
   }
 
   // The cut-off in the store takes precedence, because the store knows which sessions other instances have used

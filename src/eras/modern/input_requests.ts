@@ -89,7 +89,9 @@ export class InputRequests {
     if (!this.#use) return;
     const { shared, limits } = this.#engine.core;
     const ttlMs = toMarkTtl(limits.calls.stateMs);
-    const spending = await findSpentIds(this.#engine).spend(this.#use, shared && ((use) => shared.spend(use, ttlMs)));
+    const { account } = this.#call.link;
+    const spent = findSpentIds(this.#engine);
+    const spending = await spent.spend(this.#use, shared && ((use) => shared.spend(account, use, ttlMs)));
     if (spending !== "spent") throw toUnspendable(spending);
   }
 

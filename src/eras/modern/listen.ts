@@ -212,7 +212,8 @@ class Subscription {
       this.#engine.changes.listeners.add(this.#onChange);
       const { lives } = this.#call.host;
       for (const { key: { extension, key }, names } of this.#filter.topics) {
-        const stop = lives?.subscribe(extension, { key, topics: names }, (published) => this.#deliver(published));
+        const wanted = { key, topics: names, ctx: this.#call };
+        const stop = lives?.subscribe(extension, wanted, (published) => this.#deliver(published));
         if (stop) this.#stops.push(stop);
       }
       // Subscribe before sending the acknowledgement, because the client must not miss a change after the

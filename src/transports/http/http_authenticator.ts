@@ -26,6 +26,7 @@ import {
   refuseRequest,
   toChallengeHeaders,
 } from "../../core/auth.ts";
+import type { Accounts } from "../../core/capacity/account.ts";
 import type { CallerChecks } from "../../core/call/caller_watch.ts";
 import type { Principal, ReadRoute } from "../../core/call/context.ts";
 import type { Core } from "../../core/core.ts";
@@ -46,6 +47,7 @@ import { toRequestPath } from "./address.ts";
 export class HttpAuthenticator implements Authenticator {
   readonly #auth: Authentication;
   readonly #core: Core;
+  readonly #accounts: Accounts;
   readonly #proxies: readonly string[];
   readonly #hidden: Hidden;
   readonly #limits: AuthenticationLimits;
@@ -63,6 +65,7 @@ export class HttpAuthenticator implements Authenticator {
     if (problem !== undefined) throw new TypeError(`Cannot use the authentication: ${problem}`);
     this.#auth = auth;
     this.#core = core;
+    this.#accounts = accounts;
     this.#proxies = proxies;
     this.#hidden = toHidden(auth.credentials);
     this.#limits = new AuthenticationLimits(core, accounts, toAuthPot(core, "auth.running"));
@@ -123,6 +126,7 @@ export class HttpAuthenticator implements Authenticator {
     const entry = new Entry<P>(request, info, {
       ...options,
       core: this.#core,
+      accounts: this.#accounts,
       proxies: this.#proxies,
       limits: this.#limits,
     });
@@ -276,7 +280,7 @@ const TOO_MANY = refuseRequest(503, {
   reason: `too many callers are being authenticated (auth.running, auth.runningPerPeer); try again later`,
 });
 
-interface EntryOptions<P extends Place> extends EnterOptions<P>, Omit<AuthenticatorParts, "path" | "accounts"> {
+interface EntryOptions<P extends Place> extends EnterOptions<P>, Omit<AuthenticatorParts, "path"> {
   readonly limits: AuthenticationLimits;
 }
 
@@ -293,12 +297,13 @@ class Entry<P extends Place = Place> implements AuthFacts {
   readonly #core: Core;
   readonly #proxies: readonly string[];
   readonly #limits: AuthenticationLimits;
+  readonly #accounts: Accounts;
   #controller?: AbortController;
 
   constructor(
     request: Request,
     info: ConnectionInfo | undefined,
-    { transport, place, core, proxies, limits }: EntryOptions<P>,
+    { transport, place, core, accounts, proxies, limits }: EntryOptions<P>,
   ) {
     this.transport = transport;
     this.route = place?.route ?? NO_ROUTE.route;
@@ -308,6 +313,7 @@ class Entry<P extends Place = Place> implements AuthFacts {
     this.#core = core;
     this.#proxies = proxies;
     this.#limits = limits;
+    this.#accounts = accounts;
   }
 
   [FIND_PLACE](): AuthRefusal | undefined {
@@ -315,7 +321,14 @@ class Entry<P extends Place = Place> implements AuthFacts {
   }
 
   get [USED](): AuthFacts[typeof USED] {
-    return this.#core.shared;
+    const { shared } = this.#core;
+    return shared && {
+      spend: (principal, mark, ttlMs) => {
+        const account = this.#accounts.find(`principal ${principal}`);
+        // `spend` rejects if the principal has used up its share of the store.
+        return shared.spend(account, mark, ttlMs).catch(() => undefined);
+      },
+    };
   }
 
   get request(): Request {

@@ -1,6 +1,6 @@
 // Clients that fill their share of every account, and refill the share when they have lost part of it.
 import { toCall, toGet, toListen, toSlowCall } from "../../hostile/attack.ts";
-import { ask, initialize, toConsent, toEnd, toMessage, toTalk } from "./requests.ts";
+import { ask, initialize, toConsent, toEnd, toFollow, toMessage, toTalk } from "./requests.ts";
 import { type Caller, send, type Site } from "./sites.ts";
 
 /** How the attackers identify themselves to the servers. */
@@ -15,7 +15,7 @@ const TIMES = 8;
 const RELEASED = 4;
 
 /** Number of phases after which each attacker has taken each step alone, and has taken all steps concurrently. */
-export const PHASES = 16;
+export const PHASES = 17;
 
 type Step = () => unknown;
 
@@ -69,6 +69,7 @@ export class Attackers {
       () => this.#useKeys(),
       () => this.#endSession(),
       () => this.#consent(),
+      () => this.#post(toFollow()),
       ...hasTenants ? this.#listTenantSteps() : [],
       ...hasTokens ? [() => this.#post(toCall("quick"), { ...this.#next(), token: "junk" })] : [],
     ];

@@ -1,7 +1,7 @@
 // Requests that both the attackers and the other clients send.
 import { toRequest } from "../../support/requests.ts";
 import { toGet, toInitialize, toLegacy } from "../../hostile/attack.ts";
-import { type Caller, send, type Site } from "./sites.ts";
+import { type Caller, FOLLOW, send, type Site } from "./sites.ts";
 
 const REVISION = { "mcp-protocol-version": "2025-11-25" };
 const CAN_ASK = { "io.modelcontextprotocol/clientCapabilities": { elicitation: { form: {} } } };
@@ -26,6 +26,12 @@ export function toTalk(session: string, name: string, given: object = {}): Reque
 /** Creates a request that ends a session. */
 export function toEnd(session: string): Request {
   return new Request(toGet(session), { method: "DELETE" });
+}
+
+/** Creates a request that follows a topic of the store. */
+export function toFollow(): Request {
+  const _meta = { "io.modelcontextprotocol/clientCapabilities": { extensions: { [FOLLOW]: {} } } };
+  return toRequest("follow/topic", { _meta });
 }
 
 /** Creates a request that reads a resource. */

@@ -44,6 +44,7 @@ const LIMITS: LimitOptions = testLimits({
   replay: { bytes: 400_000 },
   idempotency: { bytes: 2_000_000 },
   request: { bodyMs: 5000, allBodiesBytes: 4_000_000 },
+  store: { operations: 192 },
 });
 
 /** Starts a server without authentication, with all state in memory. */
@@ -100,9 +101,24 @@ function listHandlers() {
       return { content: [] };
     },
   });
+  const follow = extension({
+    id: FOLLOW,
+    start() {},
+    methods: {
+      // Follows a topic for some time, like a client that has resumed a stream of another instance.
+      "follow/topic": {
+        async run(_, ctx, server) {
+          const stop = await server?.store?.by(ctx).subscribe("topic", () => {});
+          setTimeout(() => stop?.(), 8 * SLOW_MS);
+          return {};
+        },
+      },
+    },
+  });
   const narrow = quota({ concurrency: 2 });
   return [
     late,
+    follow,
     tool({ name: "quick", input: any, run: () => "quick" }),
     tool({ name: "narrow", input: any, quota: narrow, run: () => slowly("narrow", 1) }),
     tool({ name: "wait", input: any, run: (_, { signal }) => untilCancelled(signal) }),
@@ -142,13 +158,16 @@ function listHandlers() {
   ];
 }
 
+/** The extension whose method follows a topic of the store. */
+export const FOLLOW = "test.example/follow";
+
 const sure = z.object({ ok: z.boolean() });
 
 function makeSlowStore(): Store {
   return customStore(async (): Promise<StoreEngine> => {
     const engine = await memoryStore()[INTERNALS].connect();
     return wrapEngine(engine, async ({ run }) => await slowly(run(), STORE_MS));
-  });
+  }, { subscriptions: 144 });
 }
 
 /** Returns a promise that resolves to a value after a delay. */

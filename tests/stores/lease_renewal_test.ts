@@ -1,0 +1,170 @@
+// The lease of a process is renewed whatever clients and the author's code do to the store, and the process knows until
+// when other processes certainly see the lease.
+import { assert, assertEquals, assertRejects } from "@std/assert";
+import { INTERNALS } from "../../src/core/call/internals.ts";
+import { customStore, memoryStore, type StoreOptions } from "../../src/stores/stores.ts";
+import { fakeClock } from "../../src/testing/testing.ts";
+import { gate, until } from "../support/behaviour.ts";
+import { type Command, wrapEngine } from "../support/engines.ts";
+import { sentence } from "../support/messages.ts";
+
+/** Opens a store whose commands run through `around`. `connects` counts the connections. */
+function open(around: (command: Command) => unknown, options: StoreOptions = {}) {
+  const shared = memoryStore();
+  const opened = { connects: 0, shared };
+  const store = customStore(async () => {
+    opened.connects++;
+    return wrapEngine(await shared[INTERNALS].connect(), around);
+  }, options);
+  return Object.assign(opened, { store });
+}
+
+Deno.test("heldUntil and the term of a lease tell until when other processes certainly see it", async () => {
+  const leaseMs = 400;
+  let isCut = false;
+  const { store, shared } = open(async ({ run }) => {
+    if (isCut) throw new Error("no route to the store");
+    return await run();
+  }, { leaseMs });
+  const { lease } = store;
+  assertEquals(lease.heldUntil, 0);
+  const before = performance.now();
+  const release = await lease.hold();
+  const known = lease.heldUntil;
+  assert(known >= before + leaseMs && known <= performance.now() + leaseMs, `${known}`);
+  const term = await lease.confirm();
+  // Renewals do not change the term.
+  await until(() => lease.heldUntil > known, "a renewal");
+  assertEquals(await lease.confirm(), term);
+  isCut = true;
+  // Before the time that the process knows, other processes see the lease.
+  while (performance.now() < lease.heldUntil - 20) {
+    assertEquals(shared.lease.isHeld(lease.id), true);
+    await new Promise((resolve) => setTimeout(resolve));
+  }
+  await until(() => shared.lease.isHeld(lease.id) === false, "the lease has expired");
+  await assertRejects(async () => await lease.confirm(), Error);
+  isCut = false;
+  assertEquals([await lease.confirm(), shared.lease.isHeld(lease.id)], [term + 1, true]);
+  release();
+  await store.close();
+});
+
+Deno.test("a lease that has expired is acquired again before hold resolves, even if it is still in use", async () => {
+  let isCut = false;
+  const { store, shared } = open(async ({ run }) => {
+    if (isCut) throw new Error("no route to the store");
+    return await run();
+  }, { leaseMs: 300 });
+  await store.lease.hold();
+  isCut = true;
+  await until(() => shared.lease.isHeld(store.lease.id) === false, "the lease has expired");
+  await assertRejects(() => store.lease.hold(), Error);
+  isCut = false;
+  await store.lease.hold();
+  assertEquals(shared.lease.isHeld(store.lease.id), true);
+  await store.close();
+});
+
+Deno.test("a store in memory renews its lease by its own clock", async () => {
+  const clock = fakeClock();
+  const store = memoryStore({ clock, leaseMs: 5000 });
+  const release = await store.lease.hold();
+  const term = await store.lease.confirm();
+  for (let seconds = 0; seconds < 60; seconds++) {
+    await clock.advance(1000);
+    assertEquals([await store.lease.isHeld(store.lease.id), await store.lease.confirm()], [true, term]);
+  }
+  release();
+  await clock.advance(10_000);
+  assertEquals([await store.lease.isHeld(store.lease.id), store.lease.heldUntil < clock.now()], [false, true]);
+  await store.close();
+});
+
+Deno.test("a missed renewal is repeated at once, so that the lease does not expire", async () => {
+  const leaseMs = 3000;
+  let failures = 0;
+  let isFailing = false;
+  const { store, shared } = open(async ({ name, run }) => {
+    if (name === "set" && isFailing && ++failures <= 25) throw new Error("no route to the store");
+    return await run();
+  }, { leaseMs });
+  await store.lease.hold();
+  const known = store.lease.heldUntil;
+  isFailing = true;
+  await until(() => {
+    assertEquals(shared.lease.isHeld(store.lease.id), true);
+    return store.lease.heldUntil > known;
+  }, "a renewal");
+  assert(failures > 25, `${failures}`);
+  assert(performance.now() < known, "the lease was renewed too late");
+  await store.close();
+});
+
+Deno.test("failures of operations that clients may cause neither stop the renewals nor replace the engine", async () => {
+  const opened = open(async ({ name, args: [key], run }) => {
+    if (name === "get" && key === "broken") throw new Error("this operation fails");
+    return await run();
+  }, { leaseMs: 300 });
+  const { store, shared } = opened;
+  await store.lease.hold();
+  const since = performance.now();
+  while (performance.now() - since < 900) {
+    const failed = await Promise.allSettled(Array.from({ length: 20 }, async () => await store.get("broken")));
+    assertEquals(failed.every(({ status }) => status === "rejected"), true);
+    assertEquals(shared.lease.isHeld(store.lease.id), true);
+    // Other operations are not refused.
+    assertEquals(await store.get("works"), undefined);
+  }
+  assertEquals(opened.connects, 1);
+  await store.close();
+});
+
+Deno.test("if the engine responds to nobody, operations fail at once, and the engine is replaced", async () => {
+  let isCut = false;
+  const opened = open(async ({ run }) => {
+    if (isCut) throw new Error("no route to the store");
+    return await run();
+  }, { leaseMs: 60_000 });
+  const { store } = opened;
+  await store.lease.hold();
+  isCut = true;
+  await until(async () => {
+    const error = await assertRejects(async () => await store.get("key"), Error);
+    return error.message.includes("the last 3 operations failed");
+  }, "operations fail at once");
+  isCut = false;
+  await until(async () => {
+    try {
+      return await store.get("key") === undefined;
+    } catch {
+      return false;
+    }
+  }, "the store is back");
+  assertEquals(opened.connects, 2);
+  await store.close();
+});
+
+Deno.test("operations of the author's code leave room in `pending` for the process, and its lease is never refused", async () => {
+  const { pass, open: finish } = gate();
+  const { store } = open(async ({ name, run }) => {
+    if (name === "get") await pass;
+    return await run();
+  }, { pending: 8, leaseMs: 300 });
+  const waiting = Array.from({ length: 6 }, async () => await store.get("key"));
+  await assertRejects(async () => await store.get("key"), Error, sentence("pending"));
+  const { lease } = store;
+  await lease.hold();
+  const known = lease.heldUntil;
+  await until(() => lease.heldUntil > known, "a renewal");
+  finish();
+  await Promise.all(waiting);
+  await store.close();
+});
+
+Deno.test("subscriptions of the author's code leave room in `subscriptions` for the process", async () => {
+  const store = customStore(memoryStore()[INTERNALS].connect, { subscriptions: 8 });
+  for (let i = 0; i < 6; i++) await store.subscribe(`topic${i}`, () => {});
+  await assertRejects(async () => await store.subscribe("topic", () => {}), Error, sentence("subscriptions"));
+  await store.close();
+});

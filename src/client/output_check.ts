@@ -14,6 +14,12 @@ type Check = (value: unknown) => readonly Issue[];
 export class OutputChecks {
   #schemas = new Map<unknown, Params>();
   readonly #checks = new WeakMap<Params, Check>();
+  readonly #find: (name: string) => Params | undefined;
+
+  /** `find` returns the output schema of a tool whose schema is not known from a list. */
+  constructor(find: (name: string) => Params | undefined = () => undefined) {
+    this.#find = find;
+  }
 
   /** Replaces all schemas with the output schemas in a complete list of tools. */
   learn(tools: readonly Params[]): void {
@@ -33,7 +39,7 @@ export class OutputChecks {
    * @throws {McpError} with code 0 if the structured content is missing or does not match the schema.
    */
   async check(name: string, { isError, structuredContent }: Result): Promise<void> {
-    const schema = this.#schemas.get(name);
+    const schema = this.#schemas.get(name) ?? this.#find(name);
     if (!schema || isError === true) return;
     const refuse = (state: string) =>
       new McpError(0, `Cannot use the result of the tool ${name}: ${state}`, undefined, {});

@@ -116,7 +116,7 @@ Deno.test("the client refuses an invalid response to its request", async () => {
     "Cannot read the response: got 502 text/html": () =>
       new Response("<html>", { status: 502, headers: { "content-type": "text/html" } }),
     "Cannot read the response: got 202": () => new Response(null, { status: 202 }),
-    "the stream ended before the response": () => sse({ jsonrpc: "2.0", method: "notifications/message", params: {} }),
+    "the stream ended before the response": () => sse({ jsonrpc: "2.0", method: "notifications/message", params: { level: "info", data: 1 } }),
     "after the response": (_, { id }) => sse(ok(id), ok(id)),
   };
   for (const [text, answer] of Object.entries(bad)) {

@@ -4,6 +4,7 @@
  * @see specification/2026-07-28/server/tools (Output Schema)
  * @module
  */
+import { toPrintableLine } from "../kit/printable.ts";
 import { McpError } from "../protocol/errors.ts";
 import { isObject, type Params, type Result } from "../protocol/jsonrpc.ts";
 import { type Issue, toText } from "../schema/json_schema.ts";
@@ -42,7 +43,7 @@ export class OutputChecks {
     const schema = this.#schemas.get(name) ?? this.#find(name);
     if (!schema || isError === true) return;
     const refuse = (state: string) =>
-      new McpError(0, `Cannot use the result of the tool ${name}: ${state}`, undefined, {});
+      new McpError(0, toPrintableLine(`Cannot use the result of the tool ${name}: ${state}`), undefined, {});
     if (structuredContent === undefined) throw refuse("structuredContent is missing, but the tool has an outputSchema");
     const issues = (await this.#compile(schema))(structuredContent);
     if (!issues.length) return;

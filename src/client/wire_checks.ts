@@ -5,6 +5,7 @@
  * @see specification/2026-07-28/schema
  * @module
  */
+import { toPrintableLine } from "../kit/printable.ts";
 import { McpError, quote } from "../protocol/errors.ts";
 import type { Result } from "../protocol/jsonrpc.ts";
 import { describeMisfits, fitEntries, fitResult, type Members } from "../protocol/wire.ts";
@@ -17,7 +18,7 @@ export type OnMisfit = (text: string) => void;
 
 /** Creates the error for a result that the client cannot use. */
 export function toMisfit(what: string, state: string): McpError {
-  return new McpError(0, `Cannot use the result of ${what}: ${state}`, undefined, {});
+  return new McpError(0, toPrintableLine(`Cannot use the result of ${what}: ${state}`), undefined, {});
 }
 
 /**
@@ -34,7 +35,7 @@ export function readEntries(method: string, entries: readonly Members[], onMisfi
   const [first, ...others] = problems;
   if (first === undefined) return read;
   const more = others.length ? `; other members of a wrong type in the list: ${others.length}` : "";
-  onMisfit(`Cannot use ${first}${more}`);
+  onMisfit(toPrintableLine(`Cannot use ${first}${more}`));
   return read;
 }
 
@@ -50,6 +51,8 @@ export function readResult(
 ): Result {
   const { value, misfits } = fitResult(method, result, { isReceived: true });
   if (!value) throw toMisfit(what, describeMisfits(misfits));
-  if (misfits.length) onMisfit(`Cannot use a part of the result of ${what}: ${describeMisfits(misfits)}`);
+  if (misfits.length) {
+    onMisfit(toPrintableLine(`Cannot use a part of the result of ${what}: ${describeMisfits(misfits)}`));
+  }
   return value;
 }

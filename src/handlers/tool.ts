@@ -659,8 +659,8 @@ function toPlainResult(value: unknown, sending: Sending): Result | Promise<Resul
   if (value === undefined) return { content: [] };
   if (isToolResult(value)) return toFullResult(value, sending);
   if (isContent(value)) return toFullResult({ content: [value] }, sending);
-  if (Array.isArray(value) && value.length && value.every(isContent)) {
-    return toFullResult({ content: value }, sending);
+  if (Array.isArray(value) && value.every((item) => typeof item === "string" || isContent(item)) && value.some(isContent)) {
+    return toFullResult({ content: value.map((item) => typeof item === "string" ? toText(item) : item) }, sending);
   }
   return toJsonResult(value, sending);
 }

@@ -285,9 +285,8 @@ const tool: Kind = (value, check) => {
   const { name, inputSchema, outputSchema, annotations, execution } = value;
   check.needText("name", name);
   described(value, check);
-  if (!isObject(inputSchema) || inputSchema.type !== "object") {
-    check.refuse("inputSchema", inputSchema, 'use a JSON Schema of the type "object"', "no such schema");
-  }
+  if (!isObject(inputSchema)) check.refuse("inputSchema", inputSchema, "use a JSON Schema");
+  else if (inputSchema.type !== "object") check.refuse("inputSchema.type", inputSchema.type, 'use "object"');
   if (outputSchema !== undefined) {
     check.inside("outputSchema", outputSchema, ({ $schema }) => check.text("$schema", $schema));
   }

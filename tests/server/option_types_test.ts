@@ -25,6 +25,9 @@ const run = () => "";
 const audit: Middleware = (_call, next) => next();
 const about = { name: "x", version: "1.0.0" };
 
+/** The options that clients see. For these options, `null` counts as absent. */
+const NULLABLE = ["icons", "annotations"];
+
 /** A factory with the names of its options, grouped by type. */
 interface Typed {
   readonly make: (wrong: object) => unknown;
@@ -84,7 +87,8 @@ for (const [action, { make, lists, functions, objects = [] }] of Object.entries(
   Deno.test(`${action}: every list, function and object option refuses a value of another type, and the error names the option`, () => {
     for (const name of lists) {
       for (const wrong of ["elicitation", { 0: run }, null, 5, true, run]) {
-        if (name !== "handlers" || wrong !== run) check(name, wrong, /(must be|is not) a list/);
+        if (wrong === null && NULLABLE.includes(name)) make({ [name]: wrong });
+        else if (name !== "handlers" || wrong !== run) check(name, wrong, /(must be|is not) a list/);
       }
     }
     for (const name of functions) {
@@ -93,7 +97,10 @@ for (const [action, { make, lists, functions, objects = [] }] of Object.entries(
       }
     }
     for (const name of objects) {
-      for (const wrong of ["x", null, true, 5, [], run]) check(name, wrong, /it must be an object/);
+      for (const wrong of ["x", null, true, 5, [], run]) {
+        if (wrong === null && NULLABLE.includes(name)) make({ [name]: wrong });
+        else check(name, wrong, /it must be an object/);
+      }
     }
   });
 }

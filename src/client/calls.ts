@@ -38,7 +38,8 @@ export interface Completion {
 
 /**
  * A client that is connected to a server. If the server responds with an error, or its response is invalid, the methods
- * throw an {@linkcode McpError} with `remote: true`. If `signal` aborts before the response arrives, the methods throw
+ * throw an {@linkcode McpError} with `remote: true`. Optional members of a wrong type, and entries of a list with a
+ * required member of a wrong type, are left out and described to `onWarning`. If `signal` aborts before the response arrives, the methods throw
  * the signal's reason. After `timeoutMs`, the methods throw a `TimeoutError`.
  */
 export interface Client<Options extends RequestOptions = RequestOptions> extends AsyncDisposable {

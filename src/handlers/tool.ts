@@ -67,7 +67,11 @@ import { DESCRIPTION, HANDLER, HANDLER_HINTS } from "./option_names.ts";
  *
  * The same conversions apply within objects and arrays. An array of texts, content blocks and media becomes content in
  * the same order. For media in any other object or array, the JSON contains the URI of the media, such as
- * `result:chart`, and the media follow as content.
+ * `result:chart`, and the media follow as content. Such a result has no structured content, unless the tool has an
+ * output schema, because some clients pass only structured content to the model.
+ *
+ * A value that matches the output schema of the tool becomes structured content: any JSON value, including `null` and an
+ * object with a property `content`.
  *
  * Reading is limited to `limits.calls.resultBytes` bytes and 60 seconds. Any other value causes an error that names the
  * type of the value.
@@ -123,12 +127,16 @@ export interface ToolOptions<
    * models write `"[1, 2]"` for `[1, 2]`. Defaults to the server's `lenientArguments`.
    */
   readonly lenientArguments?: boolean;
-  /** Schema of the structured content. Each result is validated before it is sent. */
+  /**
+   * Schema of the structured content, which can be any JSON value. Each result is validated before it is sent. Clients
+   * of revisions in which structured content is always an object get any other value only as text.
+   */
   readonly output?: O;
   /**
    * The text that accompanies structured content: `"full"` is the structured content as JSON, `"summary"` lists its
    * keys with their types and lengths in at most 500 characters, and `"none"` omits the text. If `run` returns text
-   * itself, that text is sent unchanged. Clients of revisions without structured content get the full JSON as text.
+   * itself, that text is sent unchanged. Clients of revisions without structured content get the full JSON as text, and
+   * so do all clients if the value has media. In a text of more than 16,384 characters, each element has its own line.
    * Defaults to the server's `text`.
    */
   readonly text?: "full" | "summary" | "none";

@@ -240,7 +240,7 @@ function findBase64Misfit(text: unknown): readonly [remedy: string, state?: stri
   if (text.slice(0, 5).toLowerCase() === "data:") return ["use only the Base64 after the comma", "a data: URL"];
   if (text.includes("-") || text.includes("_")) return ["use standard Base64, with + and /", "base64url"];
   const isLong = text.length > HEAD;
-  const pattern = isLong ? /^[A-Za-z\d+/\s]*$/ : /^[A-Za-z\d+/\s]*={0,2}\s*$/;
+  const pattern = isLong ? /^[A-Za-z\d+/\s]*$/ : /^[A-Za-z\d+/\s]*(?:=\s*){0,2}$/;
   if (pattern.test(isLong ? text.slice(0, HEAD) : text) && hasFullLength(text)) return;
   return ["encode the bytes in Base64", "not Base64"];
 }

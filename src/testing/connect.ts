@@ -159,6 +159,10 @@ export interface Connection extends Client<TestRequestOptions>, TransportFacts {
  * rejection. `transcript` contains the messages without these additions. A server with `development: false` does not
  * expose the reason.
  *
+ * The client is as strict as the strictest real clients: lists, results, notifications and questions with a member of a
+ * wrong type are errors, and so is a result without the structured content that the tool's output schema requires.
+ * `request` returns results without these checks.
+ *
  * The client does not recover from failures, so that the test notices each failure. The client never detects the era,
  * resumes a stream, renews a session or retries a request. Errors that belong to no request fail the running test.
  *

@@ -10,7 +10,9 @@ import { wireRoom } from "./wire_room.ts";
 
 /**
  * Wraps a call. Calls `next` to run the handler, and returns the handler's result or another result, or throws. After a
- * timeout or a cancellation, `next` rejects with the reason of `call.signal`, even if the handler is still running.
+ * timeout or a cancellation, `next` rejects with the reason of `call.signal`, even if the handler is still running. The
+ * returned result is checked like the result of a handler: a member of a wrong type fails the call, and is left out of a
+ * list.
  *
  * ```ts
  * import type { Middleware } from "@x/mcp";

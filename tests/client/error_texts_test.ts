@@ -27,17 +27,16 @@ Deno.test("no error repeats the user name or the password of a URL", async () =>
   const moved = (location: string) => () => Promise.resolve(new Response(null, { status: 302, headers: { location } }));
   const errors = [
     await fails("ftp://zoe:s3cret@a.test/"),
-    await fails("http://zoe:s3cret@a.test/mcp", { fetch: lost }),
-    await fails("http://zoe:s3cret@a.test/mcp", { fetch: moved("/other") }),
-    await fails("http://zoe:s3cret@a.test/mcp", { fetch: moved("https://zoe:s3cret@b.test/") }),
-    await fails("http://zoe:s3cret@a.test/mcp", { fetch: moved("http://[") }),
+    await fails("http://a.test/mcp", { fetch: moved("https://zoe:s3cret@b.test/") }),
     assertThrows(() => oauth({ resource: "https://zoe:s3cret@a.test/mcp", issuers: ["https://b.test"] }), TypeError),
     assertThrows(() => oauth({ resource: "https://a.test/mcp", issuers: ["https://zoe:s3cret@b.test"] }), TypeError),
   ];
-  for (const { message } of errors) {
-    assert(!message.includes("s3cret") && !message.includes("zoe"), message);
-    assertEquals(message, sentence(".test"));
+  for (const { message } of errors) assertEquals(message, sentence(".test"));
+  // Node makes no request for such a URL, so the sentence is another one.
+  for (const fetch of [lost, moved("/other"), moved("http://[")]) {
+    errors.push(await fails("http://zoe:s3cret@a.test/mcp", { fetch }));
   }
+  for (const { message } of errors) assert(!message.includes("s3cret") && !message.includes("zoe"), message);
 });
 
 Deno.test("an error states once what cannot be done", async () => {

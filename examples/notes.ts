@@ -38,7 +38,7 @@ const write = tool({
     notes.set(title, text); // Write after the last question, because this function runs again after each answer.
     const uri = note.uri({ title });
     ctx.server.resourceUpdated(uri);
-    return resourceLink(uri);
+    return [`Saved ${title}.`, resourceLink(uri)]; // Some clients pass only the text to the model.
   },
 });
 

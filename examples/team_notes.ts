@@ -118,7 +118,7 @@ export const write = tool({
     const { notes } = ctx.services;
     notes.write(title, text);
     announce(ctx, uriOf(notes, title));
-    return resourceLink(uriOf(notes, title));
+    return [`Saved ${title}.`, resourceLink(uriOf(notes, title))];
   },
 });
 
@@ -127,7 +127,10 @@ export const search = tool({
   description: "Finds notes that contain a text",
   input: z.object({ text: z.string().min(1) }),
   services: { mine },
-  run: ({ text }, { services: { mine } }) => mine.titles(text).map((title) => resourceLink(uriOf(mine, title))),
+  run({ text }, { services: { mine } }) {
+    const titles = mine.titles(text);
+    return [`Found: ${titles.join(", ") || "nothing"}`, ...titles.map((title) => resourceLink(uriOf(mine, title)))];
+  },
 });
 
 export const remove = tool({

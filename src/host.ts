@@ -73,12 +73,34 @@ export async function loadSchemaCompiler(): Promise<typeof import("./schema/json
   return (await import("./schema/json_check.ts")).compileJsonSchema;
 }
 
-/** Returns the warnings that extensions give about handlers, each with the name of its handler. */
+/** Returns the warnings about the code of handlers, each with the name of its handler. */
 export function listWarnings(server: Server): readonly { readonly place: string; readonly state: string }[] {
-  return server[INTERNALS].engine.registry.handlers.flatMap(({ [INTERNALS]: { feature, key, extensions } }) => {
+  return server[INTERNALS].engine.registry.handlers.flatMap((handler) => {
+    const { feature, key, extensions } = handler[INTERNALS];
     const place = `${feature.name.replace(/s$/, "")} ${key}`;
-    return (extensions?.warnings() ?? []).map((state) => ({ place, state }));
+    const warnings = [...extensions?.warnings() ?? []];
+    if (feature.name === "tools" && returnsOnlyLink(Object(handler).run)) warnings.push(ONLY_LINK);
+    return warnings.map((state) => ({ place, state }));
   });
+}
+
+const ONLY_LINK = "it returns only a resource link, which some clients do not pass to the model; " +
+  "return a text too, such as [`Saved ${title}.`, resourceLink(uri)]";
+
+/**
+ * Whether the source of a function returns nothing but a resource link, or a list of resource links. Does not find
+ * links under another name, or in functions that `run` calls.
+ */
+function returnsOnlyLink(run: unknown): boolean {
+  const source = String(run);
+  const head = source.slice(0, Math.max(0, source.indexOf("=>")));
+  const body = source.slice(head.length + 2).trimStart();
+  // An arrow with an open brace before it is inside the body of another function.
+  const isExpression = head.split("{").length === head.split("}").length && !body.startsWith("{");
+  const returned = [...source.matchAll(/\breturn\b\s*([^;]*)/g)].map(([, text]) => text);
+  return [...isExpression ? [body] : [], ...returned].some((text) =>
+    /^(await\s+)?(resourceLink\s*\(|[^[{(][^;]*=>\s*resourceLink\s*\()/.test(text)
+  );
 }
 
 /** Returns the endpoint of a server, or the endpoints of all servers in a mount. */

@@ -38,7 +38,10 @@ export const open = tool({
   input: z.object({ title: z.string().min(3).max(200).describe("What is wrong, in one line") }),
   quota: quota({ rate: { calls: 10, perMs: 60_000 }, timeoutMs: 5000 }),
   services: { tickets },
-  run: async ({ title }, { services: { tickets } }) => resourceLink(uriOf(await tickets.open(title))),
+  async run({ title }, { services: { tickets } }) {
+    const id = await tickets.open(title);
+    return [`Opened ticket ${id}.`, resourceLink(uriOf(id))];
+  },
 });
 
 // Only agents can see and call this tool.

@@ -15,6 +15,7 @@ import { type Message, readMessages } from "./message.ts";
 import { ModernCodec } from "./modern.ts";
 import { describeResponse } from "./response_text.ts";
 import { sseTransport } from "./sse_transport.ts";
+import { explain } from "./shown.ts";
 
 export interface BridgeOptions {
   readonly url: string;
@@ -333,7 +334,7 @@ export class Bridge {
   }
 
   #warn(action: string, error: unknown): void {
-    this.#options.onWarning(`${action}: ${error instanceof Error ? error.message : error}`);
+    this.#options.onWarning(explain(action, error));
   }
 }
 
@@ -366,7 +367,6 @@ function toRevision({ params }: Message): string | undefined {
 }
 
 function toFailure(id: Id, url: string, error: unknown): Message {
-  const reason = error instanceof Error ? error.message : String(error);
-  const message = reason.startsWith("Cannot ") ? reason : `Cannot use ${url}: ${reason}`;
+  const message = explain(`Cannot use ${url}`, error);
   return { jsonrpc: "2.0", id, error: { code: INTERNAL_ERROR, message } };
 }

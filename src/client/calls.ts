@@ -4,7 +4,7 @@
  * @see specification/2026-07-28/schema
  * @module
  */
-import { isRemoteError, McpError, METHOD_NOT_FOUND } from "../protocol/errors.ts";
+import { isRemoteError, METHOD_NOT_FOUND } from "../protocol/errors.ts";
 import { isObject, type Params, type Result } from "../protocol/jsonrpc.ts";
 import { checkOptions, type KnownOptions } from "../core/call/known_options.ts";
 import type { ClientCapabilities, LogLevel, PromptMessage, ResourceContents, ToolResult } from "../protocol/types.ts";
@@ -18,6 +18,7 @@ import { REQUEST, type RequestOptions, type Rpc, type SentRequestOptions } from 
 import { createRequestHandler, type RequestHandlerOptions } from "./server_requests.ts";
 import type { Protocol, ServerFacts } from "./protocol.ts";
 import { type Subscription, type SubscriptionFilter, toSubscription } from "./subscription.ts";
+import { type OnMisfit, readEntries, readResult, toMisfit } from "./wire_checks.ts";
 
 /** Options of `complete`. */
 export interface CompleteOptions extends RequestOptions {
@@ -37,7 +38,8 @@ export interface Completion {
 
 /**
  * A client that is connected to a server. If the server responds with an error, or its response is invalid, the methods
- * throw an {@linkcode McpError} with `remote: true`. If `signal` aborts before the response arrives, the methods throw
+ * throw an {@linkcode McpError} with `remote: true`. Optional members of a wrong type, and entries of a list with a
+ * required member of a wrong type, are left out and described to `onWarning`. If `signal` aborts before the response arrives, the methods throw
  * the signal's reason. After `timeoutMs`, the methods throw a `TimeoutError`.
  */
 export interface Client<Options extends RequestOptions = RequestOptions> extends AsyncDisposable {
@@ -115,12 +117,17 @@ export interface ToClientOptions {
   readonly known?: KnownOptions;
   /** The callbacks that answer the server, for requests without callbacks of their own. */
   readonly answers: RequestHandlerOptions;
+  /** Called with the description of each member of a wrong type that was left out. Can throw. */
+  readonly onMisfit: OnMisfit;
+  /** Returns the output schema of a tool that the client has not listed. Defaults to no schema. */
+  readonly findOutput?: (name: string) => Params | undefined;
 }
 
 /** Creates the client of a connection, after the protocol has been chosen. */
 export function toClient(rpc: Rpc, protocol: Protocol, options: ToClientOptions): Client {
   const requests = new Requests(rpc, protocol, options);
-  const outputs = new OutputChecks();
+  const outputs = new OutputChecks(options.findOutput);
+  const { onMisfit } = options;
   rpc.listeners.add(({ method }) => {
     if (method === "notifications/tools/list_changed") outputs.forget();
   });
@@ -132,13 +139,11 @@ export function toClient(rpc: Rpc, protocol: Protocol, options: ToClientOptions)
     ...toLists(requests, outputs),
     async callTool(name, args = {}, options) {
       const result = await requests.send("tools/call", { name, arguments: args }, options);
-      // Validate only the content of final results, because other results have no content.
-      if (result.resultType === undefined || result.resultType === "complete") {
-        readObjects(result, "content");
-        await outputs.check(name, result);
-      }
-      // The cast assumes the types of the objects in `content`.
-      return result as Awaited<ReturnType<Client["callTool"]>>;
+      // Check only final results, because other results have no content.
+      if (result.resultType !== undefined && result.resultType !== "complete") return result as ToolResult & Result; // See below.
+      const read = readResult("tools/call", result, { what: `the tool ${name}`, onMisfit });
+      await outputs.check(name, read);
+      return read as ToolResult & Result; // The cast is safe, because the result was checked.
     },
     readResource: (uri, options) => read(requests, uri, options),
     async readTemplate(template, variables, options) {
@@ -147,8 +152,8 @@ export function toClient(rpc: Rpc, protocol: Protocol, options: ToClientOptions)
     },
     async getPrompt(name, args = {}, options) {
       const result = await requests.send("prompts/get", { name, arguments: args }, options);
-      readObjects(result, "messages");
-      return result as Awaited<ReturnType<Client["getPrompt"]>>; // See callTool.
+      const read = readResult("prompts/get", result, { what: `the prompt ${name}`, onMisfit });
+      return read as Awaited<ReturnType<Client["getPrompt"]>>; // See callTool.
     },
     complete: (ref, argument, options) => complete(requests, { ref, argument }, options),
     request: (method, params, options) => requests.send(method, params, options),
@@ -162,29 +167,30 @@ export function toClient(rpc: Rpc, protocol: Protocol, options: ToClientOptions)
 
 async function read(requests: Requests, uri: string, options?: RequestOptions): ReturnType<Client["readResource"]> {
   const result = await requests.send("resources/read", { uri }, options);
-  readObjects(result, "contents");
-  return result as Awaited<ReturnType<Client["readResource"]>>; // See callTool.
+  const { onMisfit } = requests;
+  const read = readResult("resources/read", result, { what: `the resource ${uri}`, onMisfit });
+  return read as Awaited<ReturnType<Client["readResource"]>>; // See callTool.
 }
 
 /** The methods that list tools, resources, templates and prompts. */
 type Lists = Pick<Client, "listTools" | "listResources" | "listResourceTemplates" | "listPrompts">;
 
-// Each method checks only that the result contains a list of objects. The casts assume the types of the objects.
+// The casts are safe, because `list` checks the items.
 function toLists(requests: Requests, outputs: OutputChecks): Lists {
   return {
     async listTools(options) {
       const tools = await requests.list("tools/list", "tools", options);
       outputs.learn(tools);
-      return tools as Awaited<ReturnType<Client["listTools"]>>; // The cast assumes the types of the items.
+      return tools as Awaited<ReturnType<Client["listTools"]>>; // See above.
     },
     listResources: (options) =>
-      // The cast assumes the types of the items.
+      // See above.
       requests.list("resources/list", "resources", options) as ReturnType<Client["listResources"]>,
     listResourceTemplates(options) {
       const listed = requests.list("resources/templates/list", "resourceTemplates", options);
-      return listed as ReturnType<Client["listResourceTemplates"]>; // The cast assumes the types of the items.
+      return listed as ReturnType<Client["listResourceTemplates"]>; // See above.
     },
-    // The cast assumes the types of the items.
+    // See above.
     listPrompts: (options) => requests.list("prompts/list", "prompts", options) as ReturnType<Client["listPrompts"]>,
   };
 }
@@ -195,10 +201,12 @@ class Requests {
   readonly #protocol: Protocol;
   readonly #known: KnownOptions;
   readonly #answers: RequestHandlerOptions;
+  readonly onMisfit: OnMisfit;
   #closing?: Promise<void>;
 
-  constructor(rpc: Rpc, protocol: Protocol, { known = REQUEST, answers }: ToClientOptions) {
+  constructor(rpc: Rpc, protocol: Protocol, { known = REQUEST, answers, onMisfit }: ToClientOptions) {
     this.#answers = answers;
+    this.onMisfit = onMisfit;
     this.#rpc = rpc;
     this.#known = known;
     this.#protocol = protocol;
@@ -242,7 +250,7 @@ class Requests {
     for await (const page of pages) {
       // Do not spread the items into `push`, because a page may have more items than a function call can have
       // arguments.
-      for (const item of readObjects(page, key)) items.push(item);
+      for (const item of readEntries(method, readObjects(page, key), this.onMisfit)) items.push(item);
       if (items.length > MAX_ITEMS) {
         throw new RangeError(`Cannot list ${key}: the server lists more than ${MAX_ITEMS} items, which is the limit`);
       }
@@ -289,22 +297,15 @@ async function complete(
   { arguments: chosen, ...options }: CompleteOptions = {},
 ): Promise<Completion> {
   const params = { ref, argument, ...chosen && { context: { arguments: chosen } } };
-  const { completion } = await requests.send("completion/complete", params, options);
-  if (!isObject(completion) || !Array.isArray(completion.values)) throw toMisfit("completion/complete", "values");
-  const { values, total, hasMore } = completion;
-  return {
-    values: values.map(String),
-    ...typeof total === "number" && { total },
-    ...typeof hasMore === "boolean" && { hasMore },
-  };
+  const result = await requests.send("completion/complete", params, options);
+  const { onMisfit } = requests;
+  const { completion } = readResult("completion/complete", result, { what: "completion/complete", onMisfit });
+  const { values, total, hasMore } = completion as Completion; // The cast is safe, because the result was checked.
+  return { values, ...total !== undefined && { total }, ...hasMore !== undefined && { hasMore } };
 }
 
 function readObjects(result: Result, key: string): readonly Params[] {
   const items = result[key];
-  if (!Array.isArray(items) || !items.every(isObject)) throw toMisfit("the request", key);
-  return items;
-}
-
-function toMisfit(method: string, key: string): McpError {
-  return new McpError(0, `Cannot use the result of ${method}: ${key} is missing or has the wrong type`, undefined, {});
+  if (Array.isArray(items) && items.every(isObject)) return items;
+  throw toMisfit("the request", `${key} is missing or has the wrong type`);
 }

@@ -229,7 +229,7 @@ async function attempt(open: Open, versions: readonly string[], options: Connect
       probeMs,
       listens: onNotification !== undefined || Object.keys(asked).length > 0,
     });
-    return toClient(rpc, protocol, { answers: options });
+    return toClient(rpc, protocol, { answers: options, onMisfit: onWarning });
   } catch (error) {
     rpc.abort();
     await rpc.channel.close();

@@ -19,6 +19,7 @@ import { ModernCodec, modernProtocol, readSupported } from "./modern.ts";
 import { delay } from "./delay.ts";
 import type { Rpc } from "./rpc.ts";
 import { type Protocol, type ProtocolOptions, type ServerFacts, toImplementation } from "./protocol.ts";
+import { toShown } from "./shown.ts";
 
 /** All supported protocol revisions, newest first. */
 export const VERSIONS: readonly string[] = ["2026-07-28", "2025-11-25", "2025-06-18", "2025-03-26", "2024-11-05"];
@@ -161,7 +162,7 @@ function choose(
   if (version !== undefined || legacy.some((each) => supported.includes(each))) return version;
   const ours = [...modern, ...legacy].join(", ");
   throw new Error(
-    `Cannot connect: the server supports the revisions ${supported.join(", ")}, but this client supports ${ours}`,
+    `Cannot connect: the server supports the revisions ${toShown(supported.join(", "))}, but this client supports ${ours}`,
   );
 }
 

@@ -9,7 +9,7 @@ import { McpError } from "../protocol/errors.ts";
 import { startBackgroundTimer } from "../runtime.ts";
 import { describeResponse, readText } from "./response_text.ts";
 import type { Channel, SendOptions, SendResult, ServerStream, Trace } from "./channel.ts";
-import { readEvents, type StreamEvent } from "../kit/event_stream.ts";
+import { readEvents, readMessageEvent, type StreamEvent } from "../kit/event_stream.ts";
 import { type Message, readMessages } from "./message.ts";
 import { delay } from "./delay.ts";
 import type { HttpSender } from "./client_auth.ts";
@@ -165,7 +165,8 @@ class HttpChannel implements Channel {
   #readEvent(event: StreamEvent, position: Position): readonly Message[] {
     position.id = event.id ?? position.id;
     position.retryMs = event.retry ?? position.retryMs;
-    const messages = event.data === undefined ? [] : readMessages(event.data);
+    const data = readMessageEvent(event);
+    const messages = data === undefined ? [] : readMessages(data);
     for (const message of messages) this.#trace?.received?.(message);
     return messages;
   }
@@ -253,7 +254,8 @@ export async function toError(response: Response): Promise<McpError> {
 }
 
 async function expectEnd(events: AsyncGenerator<StreamEvent>, reply: Message): Promise<Message> {
-  for await (const { data } of events) {
+  for await (const event of events) {
+    const data = readMessageEvent(event);
     if (data !== undefined) {
       throw new Error(
         `Cannot read the stream: the server sent ${JSON.stringify(data.slice(0, 200))} after the response`,

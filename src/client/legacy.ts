@@ -15,6 +15,7 @@ import { delay } from "./delay.ts";
 import { startTimer } from "../kit/timer.ts";
 import { type Protocol, type ProtocolOptions, type ServerFacts, toImplementation } from "./protocol.ts";
 import type { SubscriptionFilter, Watch } from "./subscription.ts";
+import { explain, toShown } from "./shown.ts";
 
 /** Adds the session id and the protocol revision to the HTTP headers of messages. */
 export class LegacyCodec implements Codec {
@@ -184,7 +185,7 @@ class LegacyProtocol implements Protocol {
     const { protocolVersion: version } = result;
     if (typeof version !== "string" || (recovers && !versions.includes(version))) {
       throw new Error(
-        `Cannot connect: the server supports ${version ?? "no revision"}, but this client supports ${
+        `Cannot connect: the server supports ${toShown(version ?? "no revision")}, but this client supports ${
           versions.join(", ")
         }`,
       );
@@ -244,7 +245,7 @@ class LegacyProtocol implements Protocol {
       opened?.ended.then((status) => {
         const isLost = recovers && status === 404 && sessionId !== undefined;
         if (isLost && !this.#stop.signal.aborted) return this.#renew(sessionId);
-      }).catch((error) => onWarning(`Cannot begin a new session: ${error.message}`));
+      }).catch((error) => onWarning(explain("Cannot begin a new session", error)));
       return opened;
     } catch (error) {
       if (!recovers || !isRemoteError(error) || error.status !== 405) throw error;

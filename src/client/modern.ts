@@ -27,6 +27,7 @@ import { delay, startPatientTimer } from "./delay.ts";
 import { startTimer } from "../kit/timer.ts";
 import type { ClientIdentity, Protocol, ProtocolOptions, ServerFacts } from "./protocol.ts";
 import { type SubscriptionFilter, toSubscription, type Watch } from "./subscription.ts";
+import { explain, toShown } from "./shown.ts";
 
 const META = "io.modelcontextprotocol/";
 /** The name of the parameter that the `Mcp-Name` header must repeat, by method. */
@@ -239,7 +240,7 @@ class ModernProtocol implements Protocol {
     // Answer one input request after another, because there is only one user.
     for (const [key, asked] of Object.entries(requests)) {
       if (!isObject(asked) || typeof asked.method !== "string") {
-        throw new Error(`Cannot read the input request ${key}: the method is missing`);
+        throw new Error(`Cannot read the input request ${toShown(key)}: the method is missing`);
       }
       signal.throwIfAborted();
       const params = isObject(asked.params) ? asked.params : {};
@@ -257,7 +258,7 @@ class ModernProtocol implements Protocol {
       return await this.#rpc.answer(question, options);
     } catch (cause) {
       if (options.signal.aborted || !(isMcpError(cause) || isRemoteError(cause))) throw cause;
-      throw new Error(`Cannot finish the request: ${cause.message}`, { cause });
+      throw new Error(explain("Cannot finish the request", cause), { cause });
     }
   }
 
@@ -271,7 +272,7 @@ class ModernProtocol implements Protocol {
     const own = this.#options.extensions?.find(({ results }) => results.has(String(resultType)));
     if (!own && !isDeclared(resultType, this.#options)) {
       throw new Error(
-        `Cannot use the result of ${method}: the server sent the result type ${resultType}, but the client has declared no extension for this type`,
+        `Cannot use the result of ${method}: the server sent the result type ${toShown(resultType)}, but the client has declared no extension for this type`,
       );
     }
     const finish = options.finish === false || options.rounds === false
@@ -352,7 +353,7 @@ class ModernProtocol implements Protocol {
       } catch (error) {
         if (!this.#options.recovers) throw error;
         const state = error instanceof Error ? error.message : error;
-        this.#options.onWarning(`Cannot list the tool ${tool.name}: ${state}`);
+        this.#options.onWarning(`Cannot list the tool ${toShown(tool.name)}: ${toShown(state)}`);
         return false;
       }
     });

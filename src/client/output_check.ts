@@ -4,6 +4,7 @@
  * @see specification/2026-07-28/server/tools (Output Schema)
  * @module
  */
+import { toPrintableLine } from "../kit/printable.ts";
 import { McpError } from "../protocol/errors.ts";
 import { isObject, type Params, type Result } from "../protocol/jsonrpc.ts";
 import { type Issue, toText } from "../schema/json_schema.ts";
@@ -14,6 +15,12 @@ type Check = (value: unknown) => readonly Issue[];
 export class OutputChecks {
   #schemas = new Map<unknown, Params>();
   readonly #checks = new WeakMap<Params, Check>();
+  readonly #find: (name: string) => Params | undefined;
+
+  /** `find` returns the output schema of a tool whose schema is not known from a list. */
+  constructor(find: (name: string) => Params | undefined = () => undefined) {
+    this.#find = find;
+  }
 
   /** Replaces all schemas with the output schemas in a complete list of tools. */
   learn(tools: readonly Params[]): void {
@@ -33,10 +40,10 @@ export class OutputChecks {
    * @throws {McpError} with code 0 if the structured content is missing or does not match the schema.
    */
   async check(name: string, { isError, structuredContent }: Result): Promise<void> {
-    const schema = this.#schemas.get(name);
+    const schema = this.#schemas.get(name) ?? this.#find(name);
     if (!schema || isError === true) return;
     const refuse = (state: string) =>
-      new McpError(0, `Cannot use the result of the tool ${name}: ${state}`, undefined, {});
+      new McpError(0, toPrintableLine(`Cannot use the result of the tool ${name}: ${state}`), undefined, {});
     if (structuredContent === undefined) throw refuse("structuredContent is missing, but the tool has an outputSchema");
     const issues = (await this.#compile(schema))(structuredContent);
     if (!issues.length) return;

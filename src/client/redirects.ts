@@ -5,6 +5,8 @@
  * @module
  */
 
+import { hideCredentials } from "../kit/url_text.ts";
+
 /** An HTTP request that can be sent several times, unlike a `Request`, whose body can be read only once. */
 export interface HttpMessage {
   readonly url: string | URL;
@@ -39,24 +41,28 @@ export async function fetchSameOrigin(
   const { method = "GET", headers, body, signal } = sending;
   let url = new URL(sending.url);
   for (let count = 0; count <= MAX_REDIRECTS; count++) {
-    const request = new Request(url, { method, headers, body, signal, redirect: "manual" });
-    const response = await send(fetch, request);
+    const response = await send(fetch, url, { method, headers, body, signal, redirect: "manual" });
     const target = readTarget(response, url, method);
     if (!target) return response;
     await response.body?.cancel();
     url = target;
   }
   throw new RedirectError(
-    `Cannot follow the redirects of ${sending.url}: the server sent more than ${MAX_REDIRECTS} redirects; connect to the final URL`,
+    `Cannot follow the redirects of ${hideCredentials(String(sending.url))}: the server sent more than ${MAX_REDIRECTS} redirects; connect to the final URL`,
   );
 }
 
-async function send(fetch: (request: Request) => Promise<Response>, request: Request): Promise<Response> {
+async function send(
+  fetch: (request: Request) => Promise<Response>,
+  { href }: URL,
+  init: RequestInit,
+): Promise<Response> {
   try {
-    return await fetch(request);
+    return await fetch(new Request(href, init));
   } catch (cause) {
-    if (request.signal.aborted) throw cause;
-    throw new Error(`Cannot reach ${request.url}: ${toReason(cause)}`, { cause });
+    if (init.signal?.aborted) throw cause;
+    // Some runtimes refuse a URL with credentials, with an error that repeats the URL.
+    throw new Error(hideCredentials(`Cannot reach ${href}: ${toReason(cause)}`), { cause });
   }
 }
 
@@ -73,13 +79,13 @@ function readTarget({ type, status, headers }: Response, from: URL, method: stri
   // Browsers, and some other runtimes, hide the status and the target of a redirect.
   if (type === "opaqueredirect") {
     throw new RedirectError(
-      `Cannot follow the redirect of ${from.href}: this runtime hides the target of the redirect; connect to the target's URL`,
+      `Cannot follow the redirect of ${hideCredentials(from.href)}: this runtime hides the target of the redirect; connect to the target's URL`,
     );
   }
   const location = headers.get("location");
   if (!REDIRECTS.includes(status) || location === null) return;
   if (!URL.canParse(location, from)) {
-    throw new RedirectError(`Cannot follow the redirect of ${from.href} (${status}): the target is not a URL`);
+    throw new RedirectError(`Cannot follow the redirect of ${hideCredentials(from.href)} (${status}): the target is not a URL`);
   }
   const target = new URL(location, from);
   target.username = target.password = "";
@@ -93,7 +99,7 @@ function readTarget({ type, status, headers }: Response, from: URL, method: stri
   // After any redirect status except 307 and 308, clients send a GET request without the body.
   if (method !== "GET" && status !== 307 && status !== 308) {
     throw new RedirectError(
-      `Cannot follow the redirect (${status}) from ${from.href} to ${place}: this status turns ${method} into GET; ` +
+      `Cannot follow the redirect (${status}) from ${hideCredentials(from.href)} to ${place}: this status turns ${method} into GET; ` +
         `connect to ${place}, or let the server respond with 307 or 308`,
     );
   }

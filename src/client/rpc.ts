@@ -17,6 +17,7 @@ import { startTimer } from "../kit/timer.ts";
 import { describeResponse } from "./response_text.ts";
 import type { ClientCapabilities } from "../protocol/types.ts";
 import type { Held } from "./subscription.ts";
+import { toShown } from "./shown.ts";
 
 /** A progress report for a request. */
 export interface Progress {
@@ -442,7 +443,7 @@ class ChannelRpc implements Rpc {
 
   async #respond(id: Id, request: ServerRequest, from?: Running): Promise<void> {
     if (!this.codec.hasSession) {
-      throw new Error(`Cannot answer ${request.method}: in this protocol revision, servers must not send requests`);
+      throw new Error(`Cannot answer ${toShown(request.method)}: in this protocol revision, servers must not send requests`);
     }
     const stop = new AbortController();
     // Answer a ping without waiting for a slot, because a ping tests whether the connection works.
@@ -451,7 +452,7 @@ class ChannelRpc implements Rpc {
     const isHeavy = this.#questions.size > 0 && this.#questionCharacters + characters > MAX_QUESTION_CHARACTERS;
     if (isHeavy || this.#slots.waiting >= MAX_WAITING) {
       const message =
-        `Cannot answer ${request.method}: too many requests are waiting for an answer; send fewer requests at the same time`;
+        `Cannot answer ${toShown(request.method)}: too many requests are waiting for an answer; send fewer requests at the same time`;
       return await this.#reply(id, { error: { code: INTERNAL_ERROR, message } });
     }
     const question: Question = { id, stop, calls: this.#findCalls(request, from) };
@@ -515,7 +516,7 @@ class ChannelRpc implements Rpc {
     } catch (error) {
       if (isMcpError(error)) return { error: { code: error.code, message: error.message, data: error.data } };
       if (!signal.aborted) this.#onError(error);
-      return { error: { code: INTERNAL_ERROR, message: `Cannot answer ${asked.method}` } };
+      return { error: { code: INTERNAL_ERROR, message: `Cannot answer ${toShown(asked.method)}` } };
     }
   }
 
@@ -533,7 +534,7 @@ class ChannelRpc implements Rpc {
       others.length + 1
     } requests are running, some with callbacks of their own, and any of these requests may need the answer`;
     throw McpError.internalError(
-      `Cannot answer ${method}: ${state}; send one request at a time, or open a connection for each request`,
+      `Cannot answer ${toShown(method)}: ${state}; send one request at a time, or open a connection for each request`,
     );
   }
 }
@@ -566,7 +567,7 @@ function toOutcome(id: Id, received: Awaited<ReturnType<Channel["send"]>>): Outc
   const { error, result } = message;
   if (error) throw new McpError(error.code, error.message, error.data, { status });
   if (message.id !== id) {
-    throw new Error(`Cannot use the response: its id is ${message.id}, but the id of the request is ${id}`);
+    throw new Error(`Cannot use the response: its id is ${toShown(message.id)}, but the id of the request is ${id}`);
   }
   if (!isObject(result)) {
     throw new McpError(0, `Cannot read the result: ${JSON.stringify(result)} is not an object`, undefined, {

@@ -18,6 +18,8 @@ import {
 import type { ClientCapabilities, Root, SamplingRequest, SamplingResult } from "../protocol/types.ts";
 import { findFormMisfit } from "../kit/form_answer.ts";
 import type { RequestHandler } from "./rpc.ts";
+import { show } from "../core/call/known_options.ts";
+import { toShown } from "./shown.ts";
 
 /** The callbacks that answer a server, and the capabilities that the client declares. */
 export interface RequestHandlerOptions extends AnswerOptions {
@@ -55,34 +57,34 @@ export function createRequestHandler(options: RequestHandlerOptions): RequestHan
       case "roots/list":
         if (roots) return { roots: checkRoots(typeof roots === "function" ? await roots(context) : roots) };
     }
-    throw McpError.methodNotFound(`Cannot answer ${method}: this client has no callback for this method`);
+    throw McpError.methodNotFound(`Cannot answer ${toShown(method)}: this client has no callback for this method`);
   };
 }
 
 function readRequest({ message, requestedSchema, ...more }: Params): ElicitRequest {
-  if (typeof message !== "string" || !isObject(requestedSchema)) throw refuse("message or requestedSchema is missing");
+  if (typeof message !== "string" || !isObject(requestedSchema)) throw refuse("elicitation/create", "message or requestedSchema is missing");
   return { ...more, message, requestedSchema };
 }
 
 function readUrlRequest({ message, url, ...more }: Params): ElicitUrlRequest {
-  if (typeof message !== "string" || typeof url !== "string") throw refuse("message or url is missing");
+  if (typeof message !== "string" || typeof url !== "string") throw refuse("elicitation/create", "message or url is missing");
   // Allow only http and https, because opening a URL with another scheme could run code or open a file.
-  if (!URL.canParse(url) || !/^https?:$/.test(new URL(url).protocol)) throw refuse("url is not an http or https URL");
+  if (!URL.canParse(url) || !/^https?:$/.test(new URL(url).protocol)) throw refuse("elicitation/create", "url is not an http or https URL");
   return { ...more, message, url };
 }
 
 function readSampling(params: Params, declared: ClientCapabilities["sampling"]): SamplingRequest {
-  if (!Array.isArray(params.messages)) throw refuse("messages is missing");
+  if (!Array.isArray(params.messages)) throw refuse("sampling/createMessage", "messages is missing");
   if ((params.tools !== undefined || params.toolChoice !== undefined) && !declared?.tools) {
-    throw refuse("this client has not declared sampling.tools");
+    throw refuse("sampling/createMessage", "this client has not declared sampling.tools");
   }
   // The client checks only that `messages` is an array. `onSample` must validate the content, because its format
   // differs between protocol revisions.
   return params as unknown as SamplingRequest;
 }
 
-function refuse(state: string): McpError {
-  return McpError.invalidParams(`Cannot answer: ${state}`);
+function refuse(method: string, state: string): McpError {
+  return McpError.invalidParams(`Cannot answer ${method}: ${state}`);
 }
 
 // Fills in defaults for missing values, because the user saw these defaults in the form and accepted the form.
@@ -101,7 +103,7 @@ function withDefaults(result: ElicitResult, { requestedSchema }: ElicitRequest):
 function checkForm(result: ElicitResult, { requestedSchema }: ElicitRequest): ElicitResult {
   if (!["accept", "decline", "cancel"].includes(result.action)) {
     throw new TypeError(
-      `Cannot answer the elicitation: the action is ${result.action}; return accept, decline or cancel from onElicit`,
+      `Cannot answer the elicitation: the action is ${show(result.action)}; return accept, decline or cancel from onElicit`,
     );
   }
   if (result.action !== "accept") return result;
@@ -129,9 +131,9 @@ function checkSample(result: SamplingResult, { tools }: SamplingRequest): Sampli
 }
 
 function checkRoots(roots: readonly Root[]): readonly Root[] {
-  const wrong = roots.find(({ uri }) => !/^file:\/\//i.test(uri) || !URL.canParse(uri));
+  const wrong = roots.find(({ uri }) => typeof uri !== "string" || !/^file:\/\//i.test(uri) || !URL.canParse(uri));
   if (!wrong) return roots;
   throw new TypeError(
-    `Cannot offer the root ${wrong.uri}: the URI is not a valid file:// URI; use a URI such as file:///path/to/folder`,
+    `Cannot offer the root ${show(wrong.uri)}: the URI is not a valid file:// URI; use a URI such as file:///path/to/folder`,
   );
 }

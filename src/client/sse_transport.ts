@@ -5,7 +5,7 @@
  * @see specification/2024-11-05/basic/transports (HTTP with SSE)
  * @module
  */
-import { readEvents, type StreamEvent } from "../kit/event_stream.ts";
+import { readEvents, readMessageEvent, type StreamEvent } from "../kit/event_stream.ts";
 import { type HttpChannelOptions, isStream, toError } from "./http_channel.ts";
 import type { OpenLineTransport } from "./line_channel.ts";
 
@@ -45,7 +45,8 @@ export async function sseTransport(
     async function read(): Promise<void> {
       try {
         for (let next = await events.next(); !next.done; next = await events.next()) {
-          if (next.value.data !== undefined) await receive(next.value.data);
+          const data = readMessageEvent(next.value);
+          if (data !== undefined) await receive(data);
         }
       } catch {
         // Treat a broken stream like a stream that has ended.

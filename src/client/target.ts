@@ -3,7 +3,8 @@
  *
  * @module
  */
-import { isRemoteError } from "../protocol/errors.ts";
+import { isRemoteError, quote } from "../protocol/errors.ts";
+import { hideCredentials } from "../kit/url_text.ts";
 import { INTERNALS } from "../core/call/internals.ts";
 import { checkOptions } from "../core/call/known_options.ts";
 import type { PipeServer } from "../transports/channel.ts";
@@ -72,7 +73,7 @@ export function openTarget(target: Target, options: TargetOptions): Open {
     throw new TypeError("Cannot connect: auth requires a URL as the target; remove auth");
   }
   if (INTERNALS in target) return openLines(memoryTransport(target), trace);
-  if (typeof target.command !== "string") {
+  if (typeof target.command !== "string" || !target.command) {
     throw new TypeError(
       "Cannot connect: the target is invalid; pass a URL, { command, args }, or a server from createServer",
     );
@@ -160,7 +161,9 @@ function toHttp(target: string | URL, options: TargetOptions): HttpChannelOption
   const url = String(target);
   if (!URL.canParse(url) || !/^https?:$/.test(new URL(url).protocol)) {
     throw new TypeError(
-      `Cannot connect to ${url}: the target is not an http or https URL; to start a command, pass { command, args }`,
+      `Cannot connect to ${
+        quote(hideCredentials(url))
+      }: the target is not an http or https URL; to start a command, pass { command, args }`,
     );
   }
   return { url, sender: createSender(url, fetch, auth), headers, trace };

@@ -402,7 +402,7 @@ export function readExtensions(
   place: string,
 ): Extended {
   const { requires, _meta, extensions } = options;
-  const own = { requires: readRequirements(requires, place), _meta };
+  const own = { requires: readRequirements(requires, place), _meta: _meta ?? undefined };
   if (extensions === undefined || Array.isArray(extensions) && !extensions.length) return own;
   const combine = Array.isArray(extensions) ? extensions[0]?.[INTERNALS]?.combine : undefined;
   if (!combine) throw new TypeError(`Cannot make ${place}: ${NO_ATTRIBUTE}`);

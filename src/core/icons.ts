@@ -31,7 +31,7 @@ export const ICONS: OptionRule = { findProblem };
 /** The rule for an option that is the URL of a web page. */
 export const WEB_PAGE: OptionRule = {
   findProblem: (value) =>
-    typeof value === "string" && /^https?:\/\/\S+$/i.test(value) && URL.canParse(value)
+    value === null || typeof value === "string" && /^https?:\/\/\S+$/i.test(value) && URL.canParse(value)
       ? undefined
       : `is ${show(value)}; it must be a well-formed http or https URL`,
 };
@@ -51,6 +51,7 @@ export function withoutUnsafeIcons<E extends { readonly uri: string; readonly ic
 }
 
 function findProblem(icons: unknown): string | undefined {
+  if (icons === null) return;
   if (!Array.isArray(icons)) return "must be a list; write it in brackets";
   for (const icon of icons) {
     if (!isObject(icon)) return `contains ${show(icon)}; each icon must be an object such as { src: "https://…" }`;

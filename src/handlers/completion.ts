@@ -22,6 +22,7 @@ import { INTERNALS } from "../core/call/internals.ts";
 import { bindQuota, type BoundQuota, type Quota } from "../core/visibility/quota.ts";
 import type { NoServices } from "../core/call/service.ts";
 import { attempt } from "./attempt.ts";
+import { wireRoom } from "../core/call/wire_room.ts";
 
 /**
  * Suggestions, best first: an array of all suggestions, or an object with some of the suggestions. The server sends at
@@ -138,9 +139,11 @@ async function answer(definition: Definition, call: Call, core: FeatureParts): P
   const { complete = {}, place, name: subject, services, mapError } = definition;
   const completer = Object.hasOwn(complete, name) ? complete[name] : undefined;
   if (!completer) return { completion: { values: [], total: 0, hasMore: false } };
-  const run = async (call: Call, ctx: Context<never> = call) => ({
-    completion: toCompletion(await completer(value, others, ctx), `${quote(name)} of ${place}`),
-  });
+  const run = async (call: Call, ctx: Context<never> = call) => {
+    const completion = toCompletion(await completer(value, others, ctx), `${quote(name)} of ${place}`);
+    const { checkResult } = await wireRoom.open();
+    return checkResult(call, { completion }, `the completer of ${quote(name)} of ${place}`);
+  };
   return await attempt({ core, call, subject, mapError }, () => (services?.inject(run) ?? run)(call));
 }
 

@@ -25,11 +25,19 @@ export function isContent(value: unknown): value is Content {
 }
 
 /**
+ * Whether a value with `content` also has a member that only a full result has. A tool with an output schema can return
+ * structured content that has a member `content` itself.
+ */
+export function hasResultMembers(value: unknown): boolean {
+  return isObject(value) && ("structuredContent" in value || value.isError === true);
+}
+
+/**
  * Whether a content block has parts that {@linkcode isContent} does not check, such as annotations, so that the block
  * may be invalid.
  */
-export function isDoubtful({ type, annotations }: Content): boolean {
-  return type === "resource" || annotations !== undefined;
+export function isDoubtful({ type, annotations, _meta }: Content): boolean {
+  return type !== "text" || annotations !== undefined || _meta !== undefined;
 }
 
 /**

@@ -7,10 +7,13 @@
 import type { Call } from "../core/call/call.ts";
 import type { FeatureParts } from "../core/visibility/feature_parts.ts";
 import { ResultError } from "../protocol/errors.ts";
-import { copyText } from "../protocol/text_copy.ts";
+import type { Result } from "../protocol/jsonrpc.ts";
+import { copyText, toJsonText } from "../protocol/text_copy.ts";
 import type { TextCopy } from "../protocol/text_option.ts";
 import type { Content, ResourceContents, ToolResult } from "../protocol/types.ts";
+import { describeMisfits, fitResult } from "../protocol/wire.ts";
 import type { CompiledSchema } from "../schema/schema.ts";
+import { hasResultMembers } from "./content_checks.ts";
 import { encode, type Encoded, release } from "./encoders.ts";
 
 /** The result that the server is about to send. */
@@ -21,6 +24,8 @@ export interface Sending {
   readonly core: FeatureParts;
   /** The text copy of structured content. Defaults to the server's option. */
   readonly text?: TextCopy;
+  /** The output schema of a tool, if any. */
+  readonly output?: CompiledSchema;
   /** Media type of a resource. Defaults to the media type of the contents. */
   readonly mimeType?: string;
 }
@@ -37,7 +42,6 @@ export interface ToolResultOptions {
    * that result.
    */
   readonly full?: ToolResult;
-  readonly output?: CompiledSchema;
   /** Problem that validation against the output schema found before the value was encoded. */
   readonly problem?: string;
 }
@@ -50,36 +54,38 @@ export class EncodedResults {
     this.#tools = tools;
   }
 
-  async ofTool(given: unknown, { full, output, problem }: ToolResultOptions): Promise<Record<string, unknown>> {
+  async ofTool(given: unknown, { full, problem }: ToolResultOptions): Promise<Record<string, unknown>> {
+    const { output } = this.#tools;
     // A raw JSON Schema describes the value as sent. Any other schema describes the value that the handler returned.
     if (problem !== undefined && !output?.isRaw) {
       release(given);
       throw this.#refuse(problem);
     }
-    // Reject a map, because JSON would send it as `{}`.
-    const meta: unknown = full?._meta ?? {};
-    if (Object.prototype.toString.call(meta) !== "[object Object]") {
-      release(given);
-      throw this.#refuse("_meta is not a plain object; use a plain object");
-    }
     const { value, text, media, blocks, isError } = await this.#encode(given);
-    // In a full result, structured content may be any JSON value. A value that is only bytes becomes content, not
-    // structured content.
-    const isStructured = typeof value === "object" ? full || !blocks : full && !media.length;
-    const structuredContent = isStructured ? full ? value : value ?? undefined : undefined;
     if (output?.isRaw && !isError) {
       const checked = await output.validate(value);
       if (checked.problem !== undefined) throw this.#refuse(checked.problem);
     }
     const found = media.map(({ block }) => block);
-    this.checkContent({ content: full?.content ?? blocks ?? [] });
-    if (full) return { ...full, content: [...full.content, ...found], structuredContent };
-    if (!blocks && structuredContent !== undefined) return this.#withCopy(structuredContent, found);
-    return {
-      content: blocks ?? [...text === undefined ? [] : [toText(text)], ...found],
-      structuredContent,
-      isError: isError || undefined,
-    };
+    if (full) {
+      // A value that is only bytes becomes content, not structured content.
+      const structuredContent = typeof value === "object" || !media.length ? value : undefined;
+      return this.check({ ...full, content: [...full.content, ...found], structuredContent });
+    }
+    if (output && !isError) return this.#withCopy(value === undefined ? await this.#toNull(output) : value, found);
+    if (blocks) return this.check({ content: blocks, isError: isError || undefined });
+    const isObject = typeof value === "object" && value !== null;
+    // Some clients pass only structured content to the model, so structured content would hide the media.
+    if (isObject && !media.length && !isError) return this.#withCopy(value, []);
+    const copy = isObject ? toJsonText(value) : text;
+    return { content: [...copy === undefined ? [] : [toText(copy)], ...found], isError: isError || undefined };
+  }
+
+  /** Returns the structured content of a handler that returned nothing although its tool has an output schema. */
+  async #toNull(output: CompiledSchema): Promise<null> {
+    const { problem } = await output.validate(null);
+    if (problem === undefined) return null;
+    throw this.#refuse("run returned nothing, but the tool has an output schema; return a value that matches the schema");
   }
 
   /** Returns a result with structured content, its text copy, and media. */
@@ -123,37 +129,31 @@ export class EncodedResults {
     if (isError) return { value: { content: blocks ?? [toText(text ?? ""), ...found], isError } };
     if (blocks) return { value: blocks.length ? blocks : undefined };
     if (!media.length) return { value };
-    const finish = (left: unknown) =>
-      this.#isFull(left) && left.structuredContent !== undefined && !left.isError
-        ? { ...left, ...this.#withCopy(left.structuredContent, left.content) }
-        : left;
+    const finish = (left: unknown) => {
+      if (!this.#isFull(left) || left.structuredContent === undefined || left.isError) return left;
+      const { structuredContent, ...rest } = left;
+      if (this.#tools.output) return { ...left, ...this.#withCopy(structuredContent, left.content) };
+      return { ...rest, content: [toText(toJsonText(structuredContent)), ...left.content] };
+    };
     return { value: { content: found, structuredContent: value }, finish };
   }
 
   #isFull(value: unknown): value is ToolResult {
+    const { call: { method }, output, isContent } = this.#tools;
     const { content } = Object(value);
-    return this.#tools.call.method === "tools/call" && Array.isArray(content) && content.every(this.#tools.isContent);
+    return method === "tools/call" && Array.isArray(content) && content.every(isContent) &&
+      (!output || hasResultMembers(value));
   }
 
-  /** Returns a full result unchanged. Throws if a content block is invalid. */
-  checkContent<R extends { readonly content: readonly Content[] }>(result: R): R {
-    result.content.forEach((block, i) => {
-      const refuse = (state: string) => this.#refuse(`content[${i}] ${state}`);
-      if (block.type === "resource" && typeof (block.resource.text ?? block.resource.blob) !== "string") {
-        throw refuse("is a resource without text or blob; add text or blob, or return a resource link");
-      }
-      const { annotations } = block;
-      if (annotations === undefined) return;
-      const { audience, priority }: { readonly audience?: unknown; readonly priority?: unknown } = Object(annotations);
-      if (priority !== undefined && !(typeof priority === "number" && priority >= 0 && priority <= 1)) {
-        throw refuse(`has the priority ${show(priority)}; give a number from 0 to 1`);
-      }
-      const known = Array.isArray(audience) && audience.every((role) => role === "user" || role === "assistant");
-      if (audience !== undefined && !known) {
-        throw refuse(`has the audience ${show(audience)}; give a list of "user" and "assistant"`);
-      }
-    });
-    return result;
+  /**
+   * Checks the types of a result's members. Returns the result without members that are `null`.
+   *
+   * @throws {ResultError} that names the handler and the member, if a member has a wrong type.
+   */
+  check<R extends Result>(result: R, method: string = this.#tools.call.method): R {
+    const { value, misfits } = fitResult(method, result);
+    if (misfits.length) throw this.#refuse(describeMisfits(misfits));
+    return value as R; // The cast is safe, because only members that are `null` were left out.
   }
 
   /** Returns the contents of a resource, or `undefined` if the value has no contents. */
@@ -219,10 +219,6 @@ export class EncodedResults {
   #toFailed(): Error {
     return this.#refuse("it returned a Response with an error status; check response.ok, and throw an error");
   }
-}
-
-function show(value: unknown): string {
-  return String(JSON.stringify(value) ?? value).slice(0, 60);
 }
 
 function toText(text: string): Content {

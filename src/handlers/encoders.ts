@@ -174,7 +174,8 @@ class Encoder {
   readonly #open = new Set<unknown>();
   #isError = false;
   #isPlain = true;
-  #hasFound = false;
+  /** Whether the value contains media, or numbers that JSON represents as `null`. */
+  #hasReplaced = false;
   #used = 0;
   #values = 0;
   #stopTimer?: () => void;
@@ -204,7 +205,7 @@ class Encoder {
     }
     if (value === undefined) return { media: [], blocks: [], isError };
     const blocks = Array.isArray(value) ? this.#toBlocks(value) : undefined;
-    const json = this.#hasFound ? this.#refer(value) : value;
+    const json = this.#hasReplaced ? this.#refer(value) : value;
     const text = typeof json === "string" ? json : JSON.stringify(json);
     return { value: json, text, media: this.#media, blocks, isError, isPlain: this.#isPlain };
   }
@@ -219,7 +220,10 @@ class Encoder {
     }
     this.#spend(2, path);
     if (value === null || value === undefined || typeof value === "boolean") return value;
-    if (typeof value === "number") return Number.isFinite(value) ? value : null;
+    if (typeof value === "number") {
+      if (!Number.isFinite(value)) this.#hasReplaced = true;
+      return value;
+    }
     if (depth > MAX_DEPTH) throw this.#tooDeep(path);
     if (!isJson && this.#open.has(value)) {
       throw new Lost(`it returned an object that contains itself${at(path)}; return a copy without the cycle`);
@@ -293,7 +297,7 @@ class Encoder {
         type: "resource",
         resource: { uri: toUri(end), mimeType: shown, ...(text === undefined ? { blob } : { text }) },
       };
-    this.#hasFound = true;
+    this.#hasReplaced = true;
     return new Found({ path, text, blob, mimeType: mimeType || undefined, block }, toUri(end));
   }
 
@@ -509,13 +513,14 @@ class Encoder {
     return blocks.length === list.length && list.some((item) => typeof item !== "string") ? blocks : undefined;
   }
 
-  /** Replaces media in the value with references to the media. */
+  /** Replaces media in the value with references to the media, and numbers as JSON does. */
   #refer(value: unknown): unknown {
     if (value instanceof Found) {
       this.#media.push(value.media);
       return value.uri;
     }
     if (Array.isArray(value)) return value.map((item) => this.#refer(item));
+    if (typeof value === "number") return Number.isFinite(value) ? value : null;
     if (typeof value !== "object" || !value) return value;
     return Object.fromEntries(Object.entries(value).map(([key, part]) => [key, this.#refer(part)]));
   }

@@ -47,6 +47,7 @@ import type { Reply } from "../core/call/link.ts";
 import { requireCapabilities } from "../core/call/question.ts";
 import { attempt } from "./attempt.ts";
 import { ServerLives } from "./extension_lives.ts";
+import { wireRoom } from "../core/call/wire_room.ts";
 
 /** Schemas, keyed by the name of a method, notification or filter key. */
 export type Schemas = { readonly [name: string]: Schema };
@@ -461,8 +462,10 @@ function compile(
           if (call.ended) throw call.reason;
           // The cast is safe, because the schema validated the value.
           const result = await run(checked.value as never, call, findServer(call, id));
-          if (isObject(result)) return result;
+          if (isObject(result) && result._meta === undefined) return result;
           if (name.startsWith("notifications/")) return {};
+          // The extension defines all other members.
+          if (isObject(result)) return (await wireRoom.open()).checkResult(call, result, `run of ${quote(id)}`);
           throw new TypeError(`Cannot send the result of ${name}: run did not return an object; return an object`);
         }),
     };

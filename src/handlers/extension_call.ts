@@ -34,6 +34,7 @@ import type { RequestReport } from "../core/call/observer.ts";
 import { OnceValues } from "../core/call/once.ts";
 import { type Question, requireCapabilities } from "../core/call/question.ts";
 import { untilAborted } from "../core/call/until_aborted.ts";
+import { checkResult } from "../core/call/wire_check.ts";
 
 export { callInternally } from "../core/internal_call.ts";
 
@@ -200,7 +201,8 @@ class Layer {
         );
       }
       const type = readResultType(result);
-      if (type !== undefined && this.#isDetached) await inner.onHandle?.(result, type);
+      if (type === undefined) return checkResult(inner, result, `wrap of ${this.#attribute.id}`);
+      if (this.#isDetached) await inner.onHandle?.(result, type);
       return result;
     } finally {
       outer?.signal.removeEventListener("abort", onAbort);

@@ -3,7 +3,7 @@
  *
  * @module
  */
-import type { OptionRule } from "../core/call/known_options.ts";
+import { isPlain, type OptionRule, show } from "../core/call/known_options.ts";
 import { GUARDS } from "../core/visibility/guards.ts";
 import { ICONS } from "../core/icons.ts";
 
@@ -22,12 +22,17 @@ export const HANDLER = {
   quota: true,
 } as const satisfies Readonly<Record<string, OptionRule>>;
 
+const META: OptionRule = {
+  findProblem: (value) =>
+    value === null || typeof value === "object" && isPlain(value) ? undefined : `is ${show(value)}; it must be a plain object`,
+};
+
 /** Options that clients see in lists. */
 export const DESCRIPTION = {
-  title: true,
-  description: true,
+  title: "text",
+  description: "text",
   icons: ICONS,
-  _meta: true,
+  _meta: META,
 } as const satisfies Readonly<Record<string, OptionRule>>;
 
 /** Option names of other libraries, each with the name to use instead. The hints apply to all kinds of handlers. */

@@ -16,7 +16,7 @@ import { type Binding, bindServices } from "../core/call/container.ts";
 import type { Allow, Context } from "../core/call/context.ts";
 import { type Attribute, readExtensions } from "../core/extension.ts";
 import { bindQuota, type Quota } from "../core/visibility/quota.ts";
-import { checkOptions, type KnownOptions, toPlace } from "../core/call/known_options.ts";
+import { checkOptions, type KnownOptions, toPlace, withoutNulls } from "../core/call/known_options.ts";
 import { compose, type Middleware } from "../core/call/middleware.ts";
 import {
   bindAllow,
@@ -251,7 +251,8 @@ function define<I extends Schema, S extends Services>(
   place: string,
   services: Binding | undefined,
 ): Definition {
-  const { name, title, description, icons, allow, use = [], run } = options;
+  const { name, allow, use = [], run } = options;
+  const { title, description, icons } = withoutNulls(options);
   const { requires, _meta, extensions } = readExtensions(options, place);
   const input = options.input === undefined ? undefined : compileSchema(options.input, { use: "input", place });
   const inputs = input ? toArguments(toTester(options.input, input), place) : [];
@@ -398,9 +399,9 @@ async function toPromptResult(value: unknown, sending: Sending): Promise<Result>
   const given: unknown = isFull ? value.messages : value;
   const messages = toMessages(given) ?? toMessages(await (await loadResults(sending, given)).ofPrompt(given));
   if (!messages) throw new Error(`Cannot send ${sending.place}: run did not return text, content or messages`);
-  const content = messages.map(({ content }) => content);
-  if (content.some(isDoubtful)) (await loadResults(sending, content)).checkContent({ content });
-  return isFull ? { ...value, messages } : { messages };
+  const result: Result = isFull ? { ...value, messages } : { messages };
+  const isFine = !isFull && !messages.some(({ content }) => isDoubtful(content));
+  return isFine ? result : (await loadResults(sending, result)).check(result);
 }
 
 function toMessages(given: unknown): PromptMessage[] | undefined {

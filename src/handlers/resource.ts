@@ -6,6 +6,8 @@
  */
 import type { FeatureParts, MapError } from "../core/visibility/feature_parts.ts";
 import { McpError, quote } from "../protocol/errors.ts";
+import { isObject } from "../protocol/jsonrpc.ts";
+import { ANNOTATIONS } from "../protocol/annotations.ts";
 import type { Typed } from "../core/visibility/typed.ts";
 import { parseTemplate, type TemplateVariables, type UriTemplate } from "../protocol/uri_template.ts";
 import type { Infer, Schema } from "../schema/schema.ts";
@@ -17,7 +19,14 @@ import { type Binding, bindServices } from "../core/call/container.ts";
 import type { ChangeNotifier, Context } from "../core/call/context.ts";
 import { type Attribute, readExtensions } from "../core/extension.ts";
 import { bindQuota, type Quota } from "../core/visibility/quota.ts";
-import { checkOptions, type KnownOptions, show, toPlace } from "../core/call/known_options.ts";
+import {
+  checkOptions,
+  type KnownOptions,
+  type OptionRule,
+  show,
+  toPlace,
+  withoutNulls,
+} from "../core/call/known_options.ts";
 import { compose, type Middleware } from "../core/call/middleware.ts";
 import type { Requirement } from "../core/call/question.ts";
 import { bindAllow, type Handler, type Remake } from "../core/visibility/feature.ts";
@@ -30,6 +39,7 @@ import { type Completers, completion } from "./completion.ts";
 import { DESCRIPTION, HANDLER, HANDLER_HINTS } from "./option_names.ts";
 import { type ResourceReturn, toContents } from "./resource_contents.ts";
 import { type Definition, type ResourceEntry, type ResourcePage, resources } from "./resource_methods.ts";
+import { wireRoom } from "../core/call/wire_room.ts";
 
 /**
  * Decides whether a caller may see and read a resource. `subject` is the first argument of `read`: the variables of a
@@ -185,10 +195,26 @@ export interface ResourceProviderOptions<S extends Services = NoServices> extend
   readonly read: (uri: string, ctx: Context<ServiceValues<S>>) => ResourceReturn | Promise<ResourceReturn>;
 }
 
+const SIZE: OptionRule = {
+  findProblem: (size) =>
+    size === null || Number.isFinite(size) ? undefined : `is ${show(size)}; it must be a number of bytes`,
+};
+
+const HINTS: OptionRule = {
+  findProblem(annotations) {
+    if (annotations === null) return;
+    if (!isObject(annotations)) return `is ${show(annotations)}; it must be an object`;
+    for (const [name, [test, remedy]] of Object.entries(ANNOTATIONS)) {
+      const value = annotations[name] ?? undefined;
+      if (value !== undefined && !test(value)) return `has the ${name} ${show(value)}; ${remedy}`;
+    }
+  },
+};
+
 // Use `Object.assign` instead of a spread. Bundlers do not remove an unused spread, because spreading could run a
 // getter.
 const RESOURCE = /* @__PURE__ */ Object.assign(
-  { mimeType: true, ttlMs: true, cacheScope: ["public", "private"], read: true } as const,
+  { mimeType: "text", ttlMs: true, cacheScope: ["public", "private"], read: true } as const,
   HANDLER,
 );
 
@@ -199,7 +225,7 @@ const PROVIDED = "use resourceProvider()";
 const LISTED = "set it on each resource that list returns";
 
 const FIXED: KnownOptions<keyof ResourceFixedOptions> = {
-  names: /* @__PURE__ */ Object.assign({ uri: true, size: true, annotations: true } as const, RESOURCE, DESCRIPTION),
+  names: /* @__PURE__ */ Object.assign({ uri: true, size: SIZE, annotations: HINTS } as const, RESOURCE, DESCRIPTION),
   hints: /* @__PURE__ */ Object.assign({ meta: "_meta", uriTemplate: "uri" } as const, HANDLER_HINTS, READ_HINTS),
   elsewhere: {
     params: VARIABLES,
@@ -212,7 +238,7 @@ const FIXED: KnownOptions<keyof ResourceFixedOptions> = {
 
 const TEMPLATE: KnownOptions<keyof ResourceTemplateOptions<TemplateText>> = {
   names: /* @__PURE__ */ Object.assign(
-    { uri: true, annotations: true, params: true, complete: true, list: "function" } as const,
+    { uri: true, annotations: HINTS, params: true, complete: true, list: "function" } as const,
     RESOURCE,
     DESCRIPTION,
   ),
@@ -409,7 +435,9 @@ interface Defined {
 }
 
 function define<Input>(form: Form<Input>): Defined {
-  const { scheme, uri: key = `${scheme}:`, name, title, description, mimeType, size, icons, annotations } = form;
+  const { scheme, uri: key = `${scheme}:`, name } = form;
+  const { title, description, mimeType, size, icons, annotations: given } = withoutNulls(form);
+  const annotations = given && withoutNulls(given);
   const { allow, use = [], ttlMs, cacheScope = "private", list, read } = form;
   const isTemplate = scheme === undefined && /[{}]/.test(key);
   checkForm(form, key);
@@ -420,9 +448,11 @@ function define<Input>(form: Form<Input>): Defined {
     (async (call: Call, ctx: Context<never> = call, cursor: string | undefined, size: number) => {
       // The cast is safe, because of the signatures above: `list` of a template takes only the context.
       const listed = await (isTemplate ? list(ctx as never, ctx) : list(cursor as never, ctx));
-      const { resources, nextCursor } = "resources" in listed ? listed : cut(listed, Number(cursor ?? 0), size);
+      const { resources, nextCursor } = readPage(listed, { cursor, size, place: key });
       const report = (error: unknown) => call.host.parts?.report(error, call);
-      return { resources: resources.map((entry) => ({ mimeType, ...withoutUnsafeIcons(entry, report) })), nextCursor };
+      const { checkEntries } = await wireRoom.open();
+      const entries = checkEntries(call, resources, { method: "resources/list", source: `of ${quote(key)}` });
+      return { resources: entries.map((entry) => ({ mimeType, ...withoutUnsafeIcons(entry, report) })), nextCursor };
     });
   const invoke = async (
     call: Call,
@@ -512,6 +542,28 @@ function toMatcher(
   const { match, variables } = template;
   if (isTemplate) return { kind: "template", match, variables };
   return { kind: "provider", match: (uri) => match(uri) && uri, variables: [] };
+}
+
+/** The page to read from a list, for {@linkcode readPage}. */
+interface PageOptions {
+  readonly cursor: string | undefined;
+  readonly size: number;
+  /** URI template or scheme, for error messages. */
+  readonly place: string;
+}
+
+/** Reads the return value of `list`: a page, or all entries. Throws if the value is neither. */
+function readPage(listed: unknown, { cursor, size, place }: PageOptions): ResourcePage {
+  const refuse = (state: string) => new TypeError(`Cannot list the resources of ${quote(place)}: ${state}`);
+  if (Array.isArray(listed)) return cut(listed, Number(cursor ?? 0), size);
+  const { resources, nextCursor }: { readonly resources?: unknown; readonly nextCursor?: unknown } = Object(listed);
+  if (!Array.isArray(resources)) {
+    throw refuse("list returned neither an array of resources nor a page; return { resources, nextCursor }");
+  }
+  // Without a next page, many databases return `null`.
+  if (nextCursor === undefined || nextCursor === null) return { resources };
+  if (typeof nextCursor === "string") return { resources, nextCursor };
+  throw refuse(`nextCursor is ${show(nextCursor)}; return a string, or omit nextCursor on the last page`);
 }
 
 function cut(all: readonly ResourceEntry[], from: number, size: number): ResourcePage {

@@ -32,17 +32,31 @@ export async function toContents(
   if (value === undefined || value === null) return;
   const given = isObject(value) && Array.isArray(value.contents) ? value.contents : value;
   const list = Array.isArray(given) && given.length ? given : [given];
-  if (list.every(isContents)) return toFull(list, mimeType);
+  if (list.every(isContents)) return await toFull(list, mimeType, sending);
   if (typeof value === "string") return [{ uri, mimeType: mimeType ?? TEXT, text: value }];
   const json = toJson(value);
   if (json) return [{ uri, mimeType: mimeType ?? "application/json", text: json }];
   const results = await loadResults(sending, value);
   const contents = await results.ofResource(value, { uri, mimeType });
-  return contents?.every(isContents) ? toFull(contents, mimeType) : undefined;
+  return contents?.every(isContents) ? await toFull(contents, mimeType, sending) : undefined;
 }
 
-function toFull(list: readonly ResourceContents[], mimeType: string | undefined): ResourceContents[] {
-  return list.map((one) => ({ ...one, mimeType: one.mimeType ?? mimeType ?? (one.text === undefined ? BYTES : TEXT) }));
+async function toFull(
+  list: readonly ResourceContents[],
+  mimeType: string | undefined,
+  sending: Sending,
+): Promise<ResourceContents[]> {
+  const contents = list.map((one) => ({
+    ...one,
+    mimeType: one.mimeType ?? mimeType ?? (typeof one.text === "string" ? TEXT : BYTES),
+  }));
+  if (!contents.some(isDoubtful)) return contents;
+  return (await loadResults(sending, list)).check({ contents }, "resources/read").contents;
+}
+
+/** Whether contents have members that {@linkcode isContents} does not check, so that the contents may be invalid. */
+function isDoubtful({ blob, mimeType, _meta }: ResourceContents): boolean {
+  return blob !== undefined || _meta !== undefined || typeof mimeType !== "string";
 }
 
 const TEXT = "text/plain";

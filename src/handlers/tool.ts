@@ -4,11 +4,10 @@
  * @see specification/2026-07-28/server/tools
  * @module
  */
-import { toVariant } from "./variant.ts";
 import type { FeatureParts, MapError, PublishedTool, PublishSchema } from "../core/visibility/feature_parts.ts";
 import { INVALID_PARAMS, isMcpError, isResultError, isToolError, McpError, quote } from "../protocol/errors.ts";
 import { isObject, type Params, type Result } from "../protocol/jsonrpc.ts";
-import { TEXT_COPY } from "../protocol/text_option.ts";
+import { MAX_LINE, TEXT_COPY } from "../protocol/text_option.ts";
 import { isStrayPromise } from "../protocol/promises.ts";
 import type { Content, Icon, Meta, ToolAnnotations, ToolResult } from "../protocol/types.ts";
 import type { Checked, CompiledSchema, Infer, InferInput, Schema, StandardSchema } from "../schema/schema.ts";
@@ -19,7 +18,7 @@ import type { Call } from "../core/call/call.ts";
 import { type Binding, bindServices } from "../core/call/container.ts";
 import type { Allow, Context } from "../core/call/context.ts";
 import { type Attribute, readExtensions } from "../core/extension.ts";
-import { checkOptions, type KnownOptions, toPlace } from "../core/call/known_options.ts";
+import { checkOptions, type KnownOptions, toPlace, withoutNulls } from "../core/call/known_options.ts";
 import { bindQuota, type Quota } from "../core/visibility/quota.ts";
 import { compose, type Middleware } from "../core/call/middleware.ts";
 import {
@@ -41,14 +40,14 @@ import { createList } from "../core/visibility/pagination.ts";
 import type { NoServices, Services, ServiceValues, SharedServiceValues } from "../core/call/service.ts";
 import { describe } from "./attempt.ts";
 import { loadResults } from "./content.ts";
-import { isContent, isDoubtful, toJson } from "./content_checks.ts";
+import { hasResultMembers, isContent, isDoubtful, toJson } from "./content_checks.ts";
 import type { Sending } from "./encoded_results.ts";
 import type { ListedTool } from "../protocol/listed.ts";
 import type { Typed } from "../core/visibility/typed.ts";
 import { IDEMPOTENCY, readIdempotency, runOnce } from "./idempotency.ts";
-import { toListedOptions } from "./tool_from.ts";
+import { toForeign, toListedOptions } from "./tool_from.ts";
 import type { Callable } from "./callable.ts";
-import { confirmFirst, runGuarded } from "./value_room.ts";
+import { confirmFirst, loadValues, runGuarded } from "./value_room.ts";
 import type { ToolVariant } from "./variant.ts";
 import { DESCRIPTION, HANDLER, HANDLER_HINTS } from "./option_names.ts";
 
@@ -68,7 +67,11 @@ import { DESCRIPTION, HANDLER, HANDLER_HINTS } from "./option_names.ts";
  *
  * The same conversions apply within objects and arrays. An array of texts, content blocks and media becomes content in
  * the same order. For media in any other object or array, the JSON contains the URI of the media, such as
- * `result:chart`, and the media follow as content.
+ * `result:chart`, and the media follow as content. Such a result has no structured content, unless the tool has an
+ * output schema, because some clients pass only structured content to the model.
+ *
+ * A value that matches the output schema of the tool becomes structured content: any JSON value, including `null` and an
+ * object with a property `content`.
  *
  * Reading is limited to `limits.calls.resultBytes` bytes and 60 seconds. Any other value causes an error that names the
  * type of the value.
@@ -124,12 +127,16 @@ export interface ToolOptions<
    * models write `"[1, 2]"` for `[1, 2]`. Defaults to the server's `lenientArguments`.
    */
   readonly lenientArguments?: boolean;
-  /** Schema of the structured content. Each result is validated before it is sent. */
+  /**
+   * Schema of the structured content, which can be any JSON value. Each result is validated before it is sent. Clients
+   * of revisions in which structured content is always an object get any other value only as text.
+   */
   readonly output?: O;
   /**
    * The text that accompanies structured content: `"full"` is the structured content as JSON, `"summary"` lists its
    * keys with their types and lengths in at most 500 characters, and `"none"` omits the text. If `run` returns text
-   * itself, that text is sent unchanged. Clients of revisions without structured content get the full JSON as text.
+   * itself, that text is sent unchanged. Clients of revisions without structured content get the full JSON as text, and
+   * so do all clients if the value has media. In a text of more than 16,384 characters, each element has its own line.
    * Defaults to the server's `text`.
    */
   readonly text?: "full" | "summary" | "none";
@@ -248,13 +255,14 @@ export interface ToolOptions<
 }
 
 const ANNOTATIONS: KnownOptions<keyof ToolAnnotations> = {
-  names: { title: true, readOnlyHint: true, destructiveHint: true, idempotentHint: true, openWorldHint: true },
+  names: { title: "text", readOnlyHint: "hint", destructiveHint: "hint", idempotentHint: "hint", openWorldHint: "hint" },
   hints: {
     readOnly: "readOnlyHint",
     destructive: "destructiveHint",
     idempotent: "idempotentHint",
     openWorld: "openWorldHint",
   },
+  isNullable: true,
 };
 
 /** The known options of a tool. */
@@ -361,7 +369,10 @@ export type RunListed = ToolOptions<StandardSchema<Params, Params>, StandardSche
  * @throws {TypeError} if an option is unknown or invalid.
  */
 export const tool: ToolFactory = Object.assign(makeTool, {
-  from: (listed: ListedTool, run: RunListed) => makeTool({ ...toListedOptions(listed), run }),
+  from(listed: ListedTool, run: RunListed) {
+    const runs: RunListed = listed.outputSchema ? async (...given) => toForeign(await run(...given)) : run;
+    return makeTool({ ...toListedOptions(listed), run: runs });
+  },
 });
 
 function makeTool<
@@ -401,7 +412,9 @@ function define<I extends Schema, O extends Schema, S extends Services>(
   options: ToolOptions<I, O, S>,
   services: Binding | undefined,
 ): Definition {
-  const { name, title, description, annotations, icons, allow, text, use = [] } = options;
+  const { name, allow, text, use = [] } = options;
+  const { title, description, icons, annotations } = withoutNulls(options);
+  const hints = annotations && withoutNulls(annotations);
   const place = `tool ${JSON.stringify(name)}`;
   const { requires, _meta, extensions } = readExtensions(options, place);
   const idempotency = readIdempotency(options, { place, name, services });
@@ -420,7 +433,7 @@ function define<I extends Schema, O extends Schema, S extends Services>(
     core: FeatureParts,
     filter: Filter | undefined,
   ): Result | Promise<Result> => {
-    const sending = { place, call, core, text };
+    const sending = { place, call, core, text, output };
     const answer = (value: unknown) => {
       return output ? toCheckedResult(value, sending, output) : toPlainResult(value, sending);
     };
@@ -447,6 +460,7 @@ function define<I extends Schema, O extends Schema, S extends Services>(
     services,
     mapError: options.mapError,
     vary: options.forCaller && (async (call, core) => {
+      const { toVariant } = await loadValues();
       const variant = await toVariant(options, { call, core, services, define });
       // All variants of a tool share its quota.
       return variant && { ...variant, quota };
@@ -465,7 +479,7 @@ function define<I extends Schema, O extends Schema, S extends Services>(
       description,
       inputSchema: toPublic(input, publishSchema, { tool: name, use: "input" }) ?? { type: "object", properties: {} },
       outputSchema: toPublic(output, publishSchema, { tool: name, use: "output" }),
-      annotations,
+      annotations: hints,
       icons,
       _meta,
     }),
@@ -591,7 +605,7 @@ async function readLeniently(input: CompiledSchema, given: Params, { limits }: F
 function invoke(definition: Definition, call: Call, checked: Checked, core: FeatureParts): Result | Promise<Result> {
   const { key, invoke, guards, idempotency } = definition;
   // Return a result instead of a protocol error, so that the model can read it and correct its call.
-  if (checked.problem !== undefined) return toToolError(`Cannot call ${key}: ${checked.problem}`);
+  if (checked.problem !== undefined) return toErrorText(`Cannot call ${key}: ${checked.problem}`);
   const { value } = checked;
   if (guards || core.filters) {
     const next = (value: unknown, filter: Filter) => invoke(call, undefined, value, core, filter);
@@ -607,36 +621,42 @@ function invoke(definition: Definition, call: Call, checked: Checked, core: Feat
  * Returns a result that describes the error to the model. Throws the error again if the client must get a protocol
  * error instead.
  */
-function toFailed({ key, mapError }: Definition, call: Call, error: unknown, core: FeatureParts): Result {
+function toFailed({ key, mapError }: Definition, call: Call, error: unknown, core: FeatureParts): Result | Promise<Result> {
+  const sending = { place: `tool ${quote(key)}`, call, core };
   if (isMcpError(error)) throw error;
-  if (isToolError(error)) return toToolError(error.content);
+  if (isToolError(error)) return toToolError(error.content, sending);
   const reported = core.report(error, { method: call.method, subject: key });
   if (isResultError(error)) throw reported;
   const words = describe({ core, call, mapError }, error);
   if (isMcpError(words)) throw words;
-  if (isToolError(words)) return toToolError(words.content);
+  if (isToolError(words)) return toToolError(words.content, sending);
   // `mapError` may return a promise in spite of its type. A promise would be sent as `{}`.
-  return toToolError(typeof words === "string" ? words : `${reported.message} (${Object.values(reported.data ?? {})})`);
+  return toErrorText(typeof words === "string" ? words : `${reported.message} (${Object.values(reported.data ?? {})})`);
 }
 
-function toToolError(content: string | readonly Content[]): Result {
-  return { content: typeof content === "string" ? [toText(content)] : content, isError: true };
+function toErrorText(text: string): Result {
+  return { content: [toText(text)], isError: true };
+}
+
+/** Returns a result with content of the author, which may be invalid. */
+function toToolError(content: readonly Content[], sending: Sending): Result | Promise<Result> {
+  const result = { content, isError: true };
+  const isFine = content.every((block) => isContent(block) && !isDoubtful(block));
+  return isFine ? result : loadResults(sending, content).then((to) => to.check(result));
 }
 
 function toCheckedResult(value: unknown, sending: Sending, output: CompiledSchema): Result | Promise<Result> {
-  const full = isToolResult(value) ? value : undefined;
+  const full = isToolResult(value) && hasResultMembers(value) ? value : undefined;
   // Do not validate errors, because the output schema does not apply to them.
   if (full?.isError) return toFullResult(full, sending);
   const given = full ? full.structuredContent : value;
   const finish = ({ problem, value }: { readonly problem?: string; readonly value?: unknown }) => {
     if (problem !== undefined) {
-      return loadResults(sending, given).then((to) => to.ofTool(given, { full, output, problem }));
+      return loadResults(sending, given).then((to) => to.ofTool(given, { full, problem }));
     }
     // Send the value that the schema returned. The value that the handler returned may lack defaults, or have
     // properties that the schema does not list.
-    return full
-      ? toFullResult({ ...full, structuredContent: value }, sending, output)
-      : toJsonResult(value, sending, output);
+    return full ? toFullResult({ ...full, structuredContent: value }, sending) : toJsonResult(value, sending);
   };
   const reading = output.validate(given);
   return reading instanceof Promise ? reading.then(finish) : finish(reading);
@@ -647,24 +667,28 @@ function toPlainResult(value: unknown, sending: Sending): Result | Promise<Resul
   if (value === undefined) return { content: [] };
   if (isToolResult(value)) return toFullResult(value, sending);
   if (isContent(value)) return toFullResult({ content: [value] }, sending);
-  if (Array.isArray(value) && value.length && value.every(isContent)) {
-    return toFullResult({ content: value }, sending);
+  if (Array.isArray(value) && value.every((item) => typeof item === "string" || isContent(item)) && value.some(isContent)) {
+    return toFullResult({ content: value.map((item) => typeof item === "string" ? toText(item) : item) }, sending);
   }
   return toJsonResult(value, sending);
 }
 
-function toFullResult(full: ToolResult, sending: Sending, output?: CompiledSchema): Result | Promise<Result> {
-  const { content, structuredContent, _meta } = full;
-  const isFine = [structuredContent, _meta].every((part) => part === undefined || toJson(part)) &&
-    !content.some(isDoubtful);
-  return isFine ? { ...full } : loadResults(sending, full).then((to) => to.ofTool(structuredContent, { full, output }));
+function toFullResult(full: ToolResult, sending: Sending): Result | Promise<Result> {
+  const { content, structuredContent, isError = false, _meta } = full;
+  const isFine = (structuredContent === undefined || toJson(structuredContent)) && _meta === undefined &&
+    typeof isError === "boolean" && !content.some(isDoubtful);
+  return isFine ? { ...full } : loadResults(sending, full).then((to) => to.ofTool(structuredContent, { full }));
 }
 
-function toJsonResult(value: unknown, sending: Sending, output?: CompiledSchema): Result | Promise<Result> {
-  const text = toJson(value);
-  return text && (sending.text ?? sending.core.text ?? "full") === "full"
-    ? { content: [toText(text)], structuredContent: typeof value === "object" ? value ?? undefined : undefined }
-    : loadResults(sending, value).then((to) => to.ofTool(value, { output }));
+function toJsonResult(value: unknown, sending: Sending): Result | Promise<Result> {
+  const { output, text = sending.core.text ?? "full" } = sending;
+  const copy = toJson(value);
+  return copy && text === "full" && copy.length <= MAX_LINE
+    ? {
+      content: [toText(copy)],
+      structuredContent: output ? value : typeof value === "object" ? value ?? undefined : undefined,
+    }
+    : loadResults(sending, value).then((to) => to.ofTool(value, {}));
 }
 
 function toText(text: string): Content {

@@ -27,6 +27,15 @@ export function toListedOptions(listed: ListedTool) {
   };
 }
 
+/**
+ * Marks a result of another server as a full result. Without structured content, the result of a tool with an output
+ * schema could otherwise be taken for structured content that has a member `content`.
+ */
+export function toForeign<R>(result: R): R {
+  // The cast is safe, because a member that is `undefined` counts as absent.
+  return Array.isArray(Object(result).content) ? { structuredContent: undefined, ...result } as R : result;
+}
+
 /** A schema that accepts every value, and publishes the given JSON Schema. */
 function publish<T>(schema: Params): StandardSchema<T, T> {
   return {

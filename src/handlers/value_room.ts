@@ -1,6 +1,6 @@
 /**
- * Loads code that most servers never need: guards, encoders for values that JSON cannot represent, and the questions of
- * the `confirm` option.
+ * Loads code that most servers never need: guards, encoders for values that JSON cannot represent, the questions of the
+ * `confirm` option, and tools that differ between callers.
  *
  * @module
  */
@@ -9,7 +9,7 @@ import type { Run } from "../core/visibility/run_steps.ts";
 import type { Confirmed } from "./confirm.ts";
 import type { FilteredRun, Guarded } from "./filters.ts";
 
-/** Loads the code for guards, encoders and `confirm`. */
+/** Loads the code for guards, encoders, `confirm` and `forCaller`. */
 export const loadValues = (): Promise<typeof import("./values.ts")> => import("./values.ts");
 
 /** Runs a handler within its guards and encoders. */

@@ -24,7 +24,7 @@ export interface ToolVariant<Input = unknown> {
 }
 
 const OPTIONS: KnownOptions<keyof ToolVariant> = {
-  names: { title: true, description: true, input: true, annotations: true },
+  names: { title: "text", description: "text", input: true, annotations: true },
 };
 
 /** The options of a tool with variants. */
@@ -53,7 +53,7 @@ export async function toVariant<Options extends Varying, Definition>(
     const variant = await (services?.share(ask) ?? ask)(call);
     if (variant === undefined) return define(options, services);
     checkOptions(`use the result of forCaller of tool ${JSON.stringify(options.name)}`, variant, OPTIONS);
-    const given = Object.entries(variant).filter(([, value]) => value !== undefined);
+    const given = Object.entries(variant).filter(([, value]) => value !== undefined && value !== null);
     return define({ ...options, ...Object.fromEntries(given) }, services);
   } catch (error) {
     core.report(error, { method: call.method, subject: options.name });

@@ -25,6 +25,14 @@ export interface StreamEvent {
   readonly retry?: number;
 }
 
+/**
+ * Returns the data of an event that contains a message. Returns `undefined` for an event of another type, such as a
+ * `ping` that keeps the connection open, because its data is not a message.
+ */
+export function readMessageEvent({ type = "", data }: StreamEvent): string | undefined {
+  return type === "" || type === "message" ? data : undefined;
+}
+
 /** Yields the events of a response. Cancels the response body and throws the reason if `signal` aborts. */
 export async function* readEvents(response: Response, signal?: AbortSignal): AsyncGenerator<StreamEvent> {
   const reader = response.body?.getReader();

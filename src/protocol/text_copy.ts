@@ -5,7 +5,7 @@
  * @module
  */
 import { isObject, type Result } from "./jsonrpc.ts";
-import type { TextCopy } from "./text_option.ts";
+import { MAX_LINE, type TextCopy } from "./text_option.ts";
 
 /**
  * Marks results that lack the full text copy, and the text blocks that replace it. JSON.stringify omits the mark, and
@@ -16,12 +16,18 @@ const SHORT: unique symbol = Symbol.for("mcp.shortText");
 /** Maximum length of a summary in characters. */
 const MAX_CHARACTERS = 500;
 
+/** Number of characters above which an element of a long text copy has its own elements on separate lines. */
+const MAX_ELEMENT = 2048;
+
+/** Number of nested levels whose elements get their own lines, because each level serializes the value again. */
+const MAX_LEVELS = 4;
+
 /**
  * Returns the content blocks of the text copy, and an object to spread into the result. The object marks a result
  * without the full copy.
  */
 export function copyText(structured: unknown, kind: TextCopy): { content: Result[]; mark: object } {
-  if (kind === "full") return { content: [{ type: "text", text: JSON.stringify(structured) }], mark: {} };
+  if (kind === "full") return { content: [{ type: "text", text: toJsonText(structured) }], mark: {} };
   const content = kind === "none" ? [] : [{ type: "text", text: summarize(structured), [SHORT]: true }];
   return { content, mark: { [SHORT]: true } };
 }
@@ -32,6 +38,28 @@ export function restoreText(result: Result): Result {
   if (!(SHORT in result) || structuredContent === undefined || !Array.isArray(content)) return result;
   const own = content.filter((block) => !(isObject(block) && SHORT in block));
   return { ...result, content: [...copyText(structuredContent, "full").content, ...own] };
+}
+
+/** Returns a value as JSON. The elements of a long array or object are on separate lines. */
+export function toJsonText(value: unknown): string {
+  const text = JSON.stringify(value);
+  return text.length > MAX_LINE ? breakLines(value, text, 1) : text;
+}
+
+function breakLines(value: unknown, text: string, level: number): string {
+  const isArray = text.startsWith("[");
+  // An object with a toJSON method has other elements than its JSON.
+  if (level > MAX_LEVELS || !isArray && !text.startsWith("{") || "toJSON" in Object(value)) return text;
+  const toElement = (element: unknown) => {
+    const text = JSON.stringify(element);
+    return text?.length > MAX_ELEMENT ? breakLines(element, text, level + 1) : text;
+  };
+  if (Array.isArray(value)) return `[\n${value.map((item) => toElement(item) ?? "null").join(",\n")}\n]`;
+  const members = Object.entries(Object(value)).flatMap(([name, member]) => {
+    const element = toElement(member);
+    return element === undefined ? [] : `${JSON.stringify(name)}:${element}`;
+  });
+  return `{\n${members.join(",\n")}\n}`;
 }
 
 /** Describes the top level of a value. */

@@ -12,3 +12,10 @@ export type TextCopy = "full" | "summary" | "none";
 
 /** The allowed values of the `text` option. */
 export const TEXT_COPY: readonly TextCopy[] = ["full", "summary", "none"];
+
+/**
+ * Number of characters above which the JSON of a text copy has one element per line. Clients show a preview of a long
+ * result that they cut after some lines or characters. A client that cuts only at line breaks shows nothing of a long
+ * line.
+ */
+export const MAX_LINE = 16_384;

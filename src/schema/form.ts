@@ -11,6 +11,8 @@ import { compileSchema } from "./schema_compiler.ts";
 export interface Form {
   /** The restricted JSON Schema of `specification/2026-07-28/client/elicitation` (Requested Schema). */
   readonly requestedSchema: JsonSchema;
+  /** The defaults of the fields: the answer of a client that sends no content. */
+  readonly defaults: Readonly<Record<string, unknown>>;
   /** Checks the user's answer against the original schema, not against the restricted schema. */
   check(content: unknown): Checked | Promise<Checked>;
 }
@@ -48,9 +50,11 @@ export function toForm(schema: Schema, place: string): Form {
   const fields = Object.entries(Object(properties)).map(([name, given]) => {
     const field = toField(given, $defs);
     if (typeof field === "string") throw refuse(JSON.stringify(name), field);
-    return [name, field];
+    return [name, field] as const;
   });
+  const defaults = fields.flatMap(([name, field]) => "default" in field ? [[name, field.default]] : []);
   return {
+    defaults: Object.fromEntries(defaults),
     requestedSchema: { type: "object", properties: Object.fromEntries(fields), ...(required ? { required } : {}) },
     check: validate,
   };

@@ -6,6 +6,7 @@
 import { INTERNAL_ERROR, McpError } from "../protocol/errors.ts";
 import { type Authentication, SCHEME } from "../core/auth.ts";
 import { CallerWatch } from "../core/call/caller_watch.ts";
+import { withoutNulls } from "../core/call/known_options.ts";
 import { readCapabilities } from "../core/call/capabilities.ts";
 import { admit } from "../core/admission.ts";
 import { createObserving } from "../core/observing.ts";
@@ -29,7 +30,8 @@ export function createCore(
   options: CommonOptions,
   { share, ...own }: Pick<Core, "ticker" | "sealer"> & { readonly share: Share },
 ): Core {
-  const { name, version, title, description, websiteUrl, icons, instructions, ttlMs = 0, admit: decide } = options;
+  const { name, version, ttlMs = 0, admit: decide } = options;
+  const { title, description, websiteUrl, icons, instructions } = withoutNulls(options);
   const limits = readLimits(options.limits);
   const observer = combineObservers(options.observer);
   const auth = readAuth(options);

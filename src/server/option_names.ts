@@ -33,13 +33,13 @@ const CLOCK: OptionRule = {
 /** The options of `createServer`, with the rule for each value. */
 export const SERVER: KnownOptions<keyof RouteServerOptions<Schema>> = {
   names: {
-    name: true,
-    version: true,
-    title: true,
-    description: true,
+    name: "text",
+    version: "text",
+    title: "text",
+    description: "text",
     websiteUrl: WEB_PAGE,
     icons: ICONS,
-    instructions: true,
+    instructions: "text",
     handlers: true,
     params: true,
     use: "functions",
@@ -95,4 +95,4 @@ export const SERVER: KnownOptions<keyof RouteServerOptions<Schema>> = {
 
 export const LIST_CHANGED: KnownOptions<keyof ListChangedOptions> = { names: { to: "function" } };
 
-export const LOG: KnownOptions<keyof ServerLogOptions> = { names: { logger: true, to: "function" } };
+export const LOG: KnownOptions<keyof ServerLogOptions> = { names: { logger: "text", to: "function" } };

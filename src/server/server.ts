@@ -19,14 +19,13 @@ import type { Typed } from "../core/visibility/typed.ts";
 import { CHECK_PATH, INTERNALS } from "../core/call/internals.ts";
 import { checkOptions, show } from "../core/call/known_options.ts";
 import type { Observer } from "../core/call/observer.ts";
-import { createServerLog, type ServerLog, toLoggable, toSafeFilter } from "../core/call/log.ts";
+import { createServerLog, type ServerLog, toLoggable, toLogger, toSafeFilter } from "../core/call/log.ts";
 import { Registry, withAlso } from "../core/visibility/registry.ts";
 import { Scheduler } from "../core/scheduler.ts";
 import { Sealer } from "../core/call/sealer.ts";
 import { isGranted } from "../core/call/scopes.ts";
 import { recheck } from "../core/recheck.ts";
 import { updateLives } from "../core/extension.ts";
-import { readInner } from "../core/inner_read.ts";
 import { Visibility } from "../core/visibility/visibility.ts";
 import { systemClock, Ticker } from "../core/capacity/timers.ts";
 import type { OpenPipe, PipeServer, Served } from "../transports/channel.ts";
@@ -204,7 +203,7 @@ function growServer<P extends Schema>(options: RouteServerOptions<P>, createEra:
       checkOptions("log a message", options, LOG);
       if (site.closed || !core.can.logging) return;
       const { logger, to = () => true } = options;
-      changes.log({ level, logger, data: toLoggable(data) }, toSafeFilter(to, core.report));
+      changes.log({ level, logger: toLogger(logger), data: toLoggable(data) }, toSafeFilter(to, core.report));
     }),
     ready: async () => {
       if (front) await front.open();
@@ -291,10 +290,14 @@ function createHost(parts: Omit<Engine, "host">, site: Site, handlers: HandlerSe
       return () => recheck(call, core, registry);
     },
     async readResource(call, uri) {
+      const { readInner } = await innerReadRoom.open();
       return await readInner(call, uri, { core, scheduler, method: registry.methods.get("resources/read") });
     },
   };
 }
+
+/** Loaded on demand, because few handlers read resources. */
+const innerReadRoom = new Room(() => import("../core/inner_read.ts"));
 
 /** Registers the handlers' services with the host's container. */
 function openServices(handlers: readonly Handler[], host: CallHost): void {

@@ -4,7 +4,9 @@
  * @module
  */
 import { isMcpError, McpError, METHOD_NOT_FOUND } from "../protocol/errors.ts";
-import type { Result } from "../protocol/jsonrpc.ts";
+import type { Params, Result } from "../protocol/jsonrpc.ts";
+import { describeMisfits, fitParams } from "../protocol/wire.ts";
+import type { CompiledSchema } from "../schema/schema.ts";
 import type { Principal } from "../core/call/context.ts";
 import type { FaultEvent } from "../core/call/observer.ts";
 import { INTERNALS } from "../core/call/internals.ts";
@@ -23,6 +25,7 @@ import { createRpc, REQUEST, type RequestHandler, type Rpc, type TestRequestOpti
 import { ANSWER, toCapabilities } from "../client/answer_options.ts";
 import { createRequestHandler, type RequestHandlerOptions } from "../client/server_requests.ts";
 import type { SubscriptionFilter } from "../client/subscription.ts";
+import { readResult } from "../client/wire_checks.ts";
 import { FaultLog, withFaults } from "./fault_log.ts";
 import { createSubscription, type Subscription } from "./subscription.ts";
 import { Transcript } from "../kit/transcript.ts";
@@ -156,6 +159,10 @@ export interface Connection extends Client<TestRequestOptions>, TransportFacts {
  * rejection. `transcript` contains the messages without these additions. A server with `development: false` does not
  * expose the reason.
  *
+ * The client is as strict as the strictest real clients: lists, results, notifications and questions with a member of a
+ * wrong type are errors, and so is a result without the structured content that the tool's output schema requires.
+ * `request` returns results without these checks.
+ *
  * The client does not recover from failures, so that the test notices each failure. The client never detects the era,
  * resumes a stream, renews a session or retries a request. Errors that belong to no request fail the running test.
  *
@@ -214,6 +221,7 @@ export async function connectTest(
     },
   });
   rpc.listeners.add((notification) => void received.push(notification));
+  rpc.listeners.add(checkNotification);
   if (options.onNotification) rpc.listeners.add(options.onNotification);
   if (options.extensions?.length) rpc.listeners.add(toReceiver(options.extensions, fail));
   try {
@@ -224,6 +232,7 @@ export async function connectTest(
         versions: [version],
       })
       : await legacyProtocol(rpc, legacy, { ...protocolOptions, versions: [version], listens: false });
+    if (protocol.handshake) readResult("initialize", protocol.handshake, { what: "the handshake", onMisfit: refuse });
     const facts = {
       era,
       transport,
@@ -235,7 +244,8 @@ export async function connectTest(
       warnings: log.warnings,
       ...opened.transport?.facts,
     };
-    return toConnection({ rpc, protocol: withFaults(protocol, log, stop), answers: options }, facts);
+    const findOutput = (name: string) => findSchema(server, name, version);
+    return toConnection({ rpc, protocol: withFaults(protocol, log, stop), answers: options, findOutput }, facts);
   } catch (error) {
     stop();
     rpc.abort();
@@ -285,11 +295,41 @@ interface Connected {
   readonly rpc: Rpc;
   readonly protocol: Protocol;
   readonly answers: RequestHandlerOptions;
+  readonly findOutput: (name: string) => Params | undefined;
 }
 
-function toConnection({ rpc, protocol, answers }: Connected, facts: Facts): Connection {
+/** Refuses a member of a wrong type, because strict clients refuse the whole list or result. */
+function refuse(text: string): never {
+  throw new McpError(0, text, undefined, {});
+}
+
+/** Fails the running test if a notification has a member of a wrong type, because strict clients drop it. */
+function checkNotification({ method, params }: Notification): void {
+  const { misfits } = fitParams(method, params, { isReceived: true });
+  if (misfits.length) fail(new TypeError(`Cannot use the notification ${method}: ${describeMisfits(misfits)}`));
+}
+
+/**
+ * Returns the output schema of a tool as clients see it. Other clients list the tools before the first call, so they
+ * check the first result too.
+ */
+function findSchema(server: TestServer | string | URL, name: string, version: string): Params | undefined {
+  if (!(typeof server === "object" && INTERNALS in server) || version < FIRST_WITH_OUTPUT) return;
+  const { engine } = server[INTERNALS].served ?? {};
+  // A published schema may differ from the schema of the tool.
+  if (!engine || engine.core.publishSchema) return;
+  const { definition } = engine.registry.find("tool", name)?.[INTERNALS] ?? {};
+  const { output }: { readonly output?: Pick<CompiledSchema, "json"> } = Object(definition);
+  const schema = output?.json();
+  return isModern(version) || schema?.type === "object" ? schema : undefined;
+}
+
+/** The first revision with output schemas. Before revision 2026-07-28, a listed output schema describes an object. */
+const FIRST_WITH_OUTPUT = "2025-06-18";
+
+function toConnection({ rpc, protocol, answers, findOutput }: Connected, facts: Facts): Connection {
   // Assign to the client instead of copying the client, because `server` of the client is a getter.
-  return Object.assign(toClient(rpc, protocol, { known: REQUESTS, answers }), {
+  return Object.assign(toClient(rpc, protocol, { known: REQUESTS, answers, onMisfit: refuse, findOutput }), {
     ...facts,
     handshake: protocol.handshake,
     sessionId: protocol.sessionId,
@@ -311,6 +351,10 @@ function toProtocolOptions(options: ConnectTestOptions): ProtocolOptions & { rea
     extensions: options.extensions,
     logLevel,
     answer: answer ?? (async (request, signal) => {
+      const { misfits } = fitParams(request.method, request.params, { isReceived: true });
+      if (misfits.length) {
+        throw McpError.invalidParams(`Cannot answer ${request.method}: ${describeMisfits(misfits)}`);
+      }
       try {
         return await handle(request, signal);
       } catch (error) {

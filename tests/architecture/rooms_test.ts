@@ -8,12 +8,13 @@ const ignore = typeof Deno === "undefined"; // Deno's linter provides the syntax
 
 /**
  * By file, the rooms that the file loads on demand. Loading each room at startup would take at least 3 ms, or would
- * require a package. Routes and development reports are exceptions: few servers use them, and they must not enlarge the
- * bundles of other servers.
+ * require a package. Routes, development reports, reads of resources by handlers, and checks of the author's values are
+ * exceptions: few servers use them, and they must not enlarge the bundles of other servers.
  */
 const rooms: Readonly<Record<string, readonly string[]>> = {
   "src/auth/oauth/access_token.ts": ["src/auth/oauth/token_requests.ts"],
   "src/core/call/call.ts": ["src/core/call/forward.ts"],
+  "src/core/call/wire_room.ts": ["src/core/call/wire_check.ts"],
   "src/core/services/lazy_container.ts": ["src/core/services/service_container.ts"],
   "src/eras/legacy/http_sessions.ts": ["src/eras/legacy/session.ts"],
   "src/eras/eras.ts": ["src/eras/modern/modern.ts"],
@@ -25,6 +26,7 @@ const rooms: Readonly<Record<string, readonly string[]>> = {
   "src/schema/schema_compiler.ts": ["src/schema/schema_room.ts"],
   "src/server/server.ts": [
     "src/server/routes.ts",
+    "src/core/inner_read.ts",
     "src/transports/http/http_authenticator.ts",
     "src/transports/http/path_router.ts",
     "src/core/call/development.ts",

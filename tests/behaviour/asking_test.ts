@@ -261,6 +261,50 @@ behaviour(
   },
 );
 
+behaviour("a form that is accepted without content has the defaults of its fields", async (connect) => {
+  const schemas = {
+    empty: z.object({}),
+    zod: z.object({ size: z.number().default(3), note: z.string().optional() }),
+    raw: {
+      type: "object",
+      properties: {
+        size: { type: "integer", default: 3 },
+        note: { type: "string" },
+        ok: { type: "boolean", default: false },
+      },
+      required: ["size"],
+    },
+    required: z.object({ name: z.string() }),
+  } as const;
+  const handlers = Object.entries(schemas).map(([name, schema]) =>
+    tool({
+      name,
+      async run(_input, ctx) {
+        const answer = await ctx.elicit("form", { message: "Fill in", schema });
+        return JSON.stringify(answer.action === "accept" ? answer.content : answer.action);
+      },
+    })
+  );
+  const confirmed = tool({ name: "confirmed", confirm: "Run?", run: () => "ran" });
+  for (const answer of [{ action: "accept" }, { action: "accept", content: null }]) {
+    const { client } = await connect({ handlers: [...handlers, confirmed] }, { answer: () => answer });
+    const texts = Object.keys({ ...schemas, confirmed }).filter((name) => name !== "required").map(async (name) => [
+      name,
+      textOf(await client.callTool(name)),
+    ]);
+    assertEquals(Object.fromEntries(await Promise.all(texts)), {
+      empty: "{}",
+      zod: '{"size":3}',
+      raw: '{"size":3,"ok":false}',
+      confirmed: "ran",
+    });
+    const before = countCalls(client);
+    await assertRejects(() => client.callTool("required"), McpError, sentence("name"));
+    // Without a session, the server repeats the question twice.
+    assertEquals(countCalls(client) - before, client.era === "modern" ? 4 : 1);
+  }
+});
+
 behaviour("a handler can repeat a question after an unusable answer", async (connect) => {
   const answers: unknown[] = ["no", accept({ ok: true })];
   const order = tool({

@@ -1,10 +1,10 @@
 // Facts about a running server that tools such as the inspector read: its endpoints, how to connect to an endpoint, and
 // its development mode.
 import { assert, assertEquals, assertRejects, assertThrows } from "@std/assert";
-import { type Context, createServer, mount, type Server, tool } from "../../mod.ts";
+import { type Context, createServer, mount, resourceLink, type Server, tool } from "../../mod.ts";
 import { apiKey } from "../../src/auth/auth.ts";
 import { connect } from "../../src/client/client.ts";
-import { isServer, listEndpoints } from "../../src/host.ts";
+import { isServer, listEndpoints, listWarnings } from "../../src/host.ts";
 import { makeFolder, removeFolder } from "../support/copies.ts";
 import { textOf } from "../support/behaviour.ts";
 import { collectWarnings } from "../support/warnings.ts";
@@ -111,4 +111,40 @@ Deno.test("isServer() accepts only servers", () => {
   const server = plain();
   const others = [undefined, null, "server", [], [server], {}, { fetch: server.fetch }, ping, () => server];
   assertEquals(others.map(isServer), others.map(() => false));
+});
+
+Deno.test("a tool that returns only a resource link gets a warning, because some clients drop links", () => {
+  const uris = ["a://a", "a://b"];
+  const only: Record<string, () => unknown> = {
+    arrow: () => resourceLink("a://a"),
+    block: () => {
+      const [uri] = uris.map((uri) => uri);
+      return resourceLink(uri);
+    },
+    list: () => uris.map((uri) => resourceLink(uri)),
+    method() {
+      return uris.map((uri) => resourceLink(uri));
+    },
+  };
+  const fine: Record<string, () => unknown> = {
+    text: () => ["Saved.", resourceLink("a://a")],
+    texts: () => ["Found:", ...uris.map((uri) => resourceLink(uri))],
+    block: () => {
+      const link = resourceLink("a://a");
+      return [link.name, link];
+    },
+    object: () => ({ content: [resourceLink("a://a")], structuredContent: { uris } }),
+    number: () => 5,
+  };
+  const make = (all: Record<string, () => unknown>) =>
+    createServer({
+      name: "s",
+      version: "1",
+      handlers: Object.entries(all).map(([name, run]) => tool({ name, run: run as () => string })),
+    });
+  assertEquals(
+    listWarnings(make(only)).map(({ place, state }) => [place, state]),
+    ["arrow", "block", "list", "method"].map((name) => [`tool ${name}`, sentence("link", "text")]),
+  );
+  assertEquals(listWarnings(make(fine)), []);
 });

@@ -31,9 +31,8 @@ behaviour("the text copy is the full JSON, a summary, or absent", async (connect
       assertEquals(structuredContent, hasStructure ? report : undefined, name);
     }
     const media = await client.callTool(`${kind}-media`);
-    const types = media.content.map(({ type }) => type);
-    assertEquals(types, hasStructure && !texts.length ? ["image"] : ["text", "image"], kind);
-    if (!hasStructure) assertEquals(textOf(media), '{"a":1,"chart":"result:chart"}');
+    assertEquals(media.content.map(({ type }) => type), ["text", "image"], kind);
+    assertEquals([textOf(media), media.structuredContent], ['{"a":1,"chart":"result:chart"}', undefined]);
     const typed = await client.callTool(`${kind}-typed`);
     assertEquals(typed.content.length, hasStructure ? texts.length : 1);
   }

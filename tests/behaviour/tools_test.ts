@@ -87,6 +87,15 @@ const returns: readonly {
     ],
   },
   {
+    what: "texts and blocks",
+    value: ["Saved.", { type: "text", text: "x" }, resourceLink("file:///a/b.txt")],
+    content: [
+      { type: "text", text: "Saved." },
+      { type: "text", text: "x" },
+      { type: "resource_link", uri: "file:///a/b.txt", name: "b.txt" },
+    ],
+  },
+  {
     what: "a full result",
     value: { content: [{ type: "text", text: "x" }], structuredContent: { n: 1 }, _meta: { "example.com/t": 2 } },
     content: [{ type: "text", text: "x" }],

@@ -337,19 +337,23 @@ Deno.test("a notification succeeds with any success status, and fails with any o
 
 Deno.test("the result of a completion contains total if the server sends total", async () => {
   const answers: unknown[] = [
-    { values: ["a", 1], total: 9, hasMore: true },
+    { values: ["a", "b"], total: 9, hasMore: true },
     { values: [], total: "9", hasMore: 1 },
+    { values: ["a", 1] },
     { values: "a" },
     undefined,
   ];
   const server = modern((heard) => ok(heard, { completion: answers.shift() }));
-  await using client = await connect(url, { fetch: server.fetch });
+  const warnings: string[] = [];
+  await using client = await connect(url, { fetch: server.fetch, onWarning: (text) => warnings.push(text) });
   const complete = () => client.complete({ type: "ref/prompt", name: "p" }, { name: "a", value: "" });
-  assertEquals(await complete(), { values: ["a", "1"], total: 9, hasMore: true });
+  assertEquals(await complete(), { values: ["a", "b"], total: 9, hasMore: true });
   assertEquals(server.heard.at(-1)?.params.context, undefined);
   assertEquals(await complete(), { values: [] });
-  await assertRejects(complete, McpError, sentence("values"));
-  await assertRejects(complete, McpError, sentence("values"));
+  assertEquals(warnings, [sentence("completion.total", '"9"', "completion.hasMore", 1)]);
+  await assertRejects(complete, McpError, sentence("completion.values[1]"));
+  await assertRejects(complete, McpError, sentence("completion.values"));
+  await assertRejects(complete, McpError, sentence("completion"));
 });
 
 Deno.test("a request from the server on a modern stream is reported as a warning, and gets no response", async () => {

@@ -259,7 +259,7 @@ Deno.test("a cursor can repeat, and can be any text", async () => {
   const server = modern((heard) => {
     const nextCursor = cursors.shift();
     return ok(heard, {
-      tools: [{ name: `t${cursors.length}`, inputSchema: {} }],
+      tools: [{ name: `t${cursors.length}`, inputSchema: { type: "object" } }],
       ...nextCursor !== undefined && { nextCursor },
     });
   });

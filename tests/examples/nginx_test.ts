@@ -95,7 +95,7 @@ Deno.test({
       const open = async (era: "modern" | "legacy"): Promise<Client> => await connect(origin + path, { era, headers });
       for (const era of ["modern", "legacy"] as const) {
         await using client = await open(era);
-        const { content: [link] } = await client.callTool("open_ticket", { title: `Ticket over ${era}` });
+        const { content: [, link] } = await client.callTool("open_ticket", { title: `Ticket over ${era}` });
         const { uri } = link as { readonly uri: string };
         // A change that one process announces reaches streams on every process.
         const heard: string[] = [];

@@ -70,7 +70,7 @@ for (const era of ["modern", "legacy"] as const) {
 
   Deno.test(`production: each tenant has its own tickets, and accepts only its own tokens (${era})`, async () => {
     await using acme = await open({ sub: `ada-${era}` });
-    const { content: [link] } = await acme.callTool("open_ticket", { title: `Printer on fire (${era})` });
+    const { content: [, link] } = await acme.callTool("open_ticket", { title: `Printer on fire (${era})` });
     const { uri } = link as { readonly uri: string };
     assertStringIncludes(JSON.stringify(await acme.readResource(uri)), "Printer on fire");
     assertStringIncludes(JSON.stringify(await acme.callTool("list_tickets")), `Printer on fire (${era})`);
@@ -97,7 +97,7 @@ for (const era of ["modern", "legacy"] as const) {
     }
     assertEquals((await assertRejects(() => stranger.readResource("ticket://1"), McpError)).status, 403);
     await using agent = await open({ roles: ["agent"], sub: `agent-${era}` });
-    const { content: [link] } = await agent.callTool("open_ticket", { title: "Close me" });
+    const { content: [, link] } = await agent.callTool("open_ticket", { title: "Close me" });
     const id = Number(String((link as { readonly uri: string }).uri).split("/").at(-1));
     assertEquals(textOf(await agent.callTool("close_ticket", { id })), `Closed ticket ${id}.`);
     assertEquals(textOf(await agent.callTool("close_ticket", { id })), "The ticket is already closed.");

@@ -39,7 +39,7 @@ const wrong: Record<string, readonly [content: unknown, ...names: readonly strin
   ],
   "a priority below 0": [{ ...text, annotations: { priority: -0.1 } }, "-0.1"],
   "a priority that is not a number": [{ ...text, annotations: { priority: "high" } }, '"high"'],
-  "a priority that is NaN": [{ ...text, annotations: { priority: NaN } }, "null"],
+  "a priority that is NaN": [{ ...text, annotations: { priority: NaN } }, "NaN"],
   "an unknown audience": [
     { ...text, annotations: { audience: ["user", "admin"] } },
     '["user","admin"]',

@@ -2,6 +2,7 @@
 import { assert, assertEquals, assertStringIncludes } from "@std/assert";
 import { createServer, McpError, type Observer, tool } from "../../mod.ts";
 import { type Connection, connectTest } from "../../src/testing/testing.ts";
+import { sentence } from "../support/messages.ts";
 import { behaviour, gate, started, textOf, turn, until } from "../support/behaviour.ts";
 import { sentence } from "../support/messages.ts";
 import { random } from "../support/random.ts";
@@ -202,7 +203,7 @@ behaviour(
       // Every question fails immediately, because the client has declared no capabilities.
       const result = await client.callTool("floating", {}, { meta: { progressToken: 1 } });
       assertEquals(textOf(result), "floating");
-      assertEquals(takeFaults(), []);
+      assertEquals(takeFaults().map(({ error }) => String(error)), [sentence('"floating"', "progress")]);
     }),
 );
 
@@ -218,8 +219,9 @@ behaviour(
           return "odd";
         },
       });
-      const { client } = await connect({ handlers: [odd] });
+      const { client, takeFaults } = await connect({ handlers: [odd] });
       assertEquals(textOf(await client.callTool("odd", {}, { meta: { progressToken: 1 } })), "odd");
+      assertEquals(takeFaults().map(({ error }) => String(error)), [sentence('"odd"', "progress")]);
     }),
 );
 

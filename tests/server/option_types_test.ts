@@ -26,6 +26,9 @@ const run = () => "";
 const audit: Middleware = (_call, next) => next();
 const about = { name: "x", version: "1.0.0" };
 
+/** The options that clients see. For these options, `null` counts as absent. */
+const NULLABLE = ["icons", "annotations"];
+
 /** A factory with the names of its options, grouped by type. */
 interface Typed {
   readonly make: (wrong: object) => unknown;
@@ -77,7 +80,11 @@ const FACTORIES: Readonly<Record<string, Typed>> = {
 
 for (const [action, { make, lists, functions, objects = [] }] of Object.entries(FACTORIES)) {
   const check = (name: string, values: readonly unknown[]) => {
-    const messages = values.map((wrong) => assertThrows(() => make({ [name]: wrong }), TypeError).message);
+    const isAbsent = (value: unknown) => value === null && NULLABLE.includes(name);
+    for (const absent of values.filter(isAbsent)) make({ [name]: absent });
+    const messages = values.filter((value) => !isAbsent(value)).map((wrong) =>
+      assertThrows(() => make({ [name]: wrong }), TypeError).message
+    );
     assertEquals(messages[0], sentence(name));
     // All values of a wrong type have the same remedy.
     for (const message of messages) {

@@ -120,7 +120,9 @@ Deno.test("the client refuses an invalid response to its request", async () => {
       "text/html",
     ],
     "no content": [() => new Response(null, { status: 202 }), 202],
-    "a stream without a response": [() => sse({ jsonrpc: "2.0", method: "notifications/message", params: {} })],
+    "a stream without a response": [
+      () => sse({ jsonrpc: "2.0", method: "notifications/message", params: { level: "info", data: 1 } }),
+    ],
     "two responses": [(_, { id }) => sse(ok(id), ok(id))],
   };
   for (const [name, [answer, ...names]] of Object.entries(bad)) {

@@ -7,6 +7,8 @@
 import { createLocalJWKSet, type JSONWebKeySet } from "jose";
 import { isLoopback, readSecureUrl, type Send, sendJson, TIMEOUT_MS } from "./http.ts";
 import { Loaded } from "./loaded.ts";
+import { hideCredentials } from "../../kit/url_text.ts";
+import { quote } from "../../protocol/errors.ts";
 
 /**
  * The endpoints from an issuer's metadata. An endpoint is `undefined` if the metadata contains no secure URL for the
@@ -39,8 +41,8 @@ export class Issuer {
     const url = readSecureUrl(name);
     if (!url || url.search) {
       const state =
-        "it must be an https URL without a query, as in the claim `iss` of its tokens; http is allowed only on loopback";
-      throw new TypeError(`Cannot use the issuer ${JSON.stringify(name)}: ${state}`);
+        "it must be an https URL without a user name, a password and a query, as in the claim `iss` of its tokens; http is allowed only on loopback";
+      throw new TypeError(`Cannot use the issuer ${quote(hideCredentials(String(name)))}: ${state}`);
     }
     this.name = name;
     this.#url = url;

@@ -4,6 +4,8 @@
  * @see specification/2026-07-28/basic/authorization
  * @module
  */
+import { hideCredentials } from "../../kit/url_text.ts";
+import { quote } from "../../protocol/errors.ts";
 import { isStrayPromise } from "../../protocol/promises.ts";
 import type { AuthRoute, Challenge, PathFacts } from "../../core/auth.ts";
 import { toAudience } from "./claims.ts";
@@ -53,8 +55,12 @@ export class Resource {
   #readUrl(): URL {
     const url = readSecureUrl(this.#text);
     const refuse = (state: string) =>
-      new TypeError(`Cannot use the resource ${JSON.stringify(String(this.#text).slice(0, 200))}: ${state}`);
-    if (!url) throw refuse("it must be the endpoint's https URL without a fragment; http is allowed only on loopback");
+      new TypeError(`Cannot use the resource ${quote(hideCredentials(String(this.#text)))}: ${state}`);
+    if (!url) {
+      throw refuse(
+        "it must be the endpoint's https URL without a user name, a password and a fragment; http is allowed only on loopback",
+      );
+    }
     // Require the normal form. Otherwise, paths whose URLs differ only in spelling would share one resource.
     if (this.key && toName(this.#text, url) !== this.#text) {
       const normal = toName(this.#text, url);

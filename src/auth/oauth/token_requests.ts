@@ -24,6 +24,8 @@ import { toBasicCredentials } from "../../kit/basic_credentials.ts";
 import type { Claims } from "./caller.ts";
 import { readSecureUrl, type Send, sendText } from "./http.ts";
 import type { OAuthClient, PrivateJwk } from "./oauth_client.ts";
+import { quote } from "../../protocol/errors.ts";
+import { hideCredentials } from "../../kit/url_text.ts";
 
 /** A request to an authorization server, with the credentials of this server. */
 export interface TokenRequest {
@@ -93,7 +95,7 @@ async function exchange<T>(
 ): Promise<T> {
   // The request contains credentials, so the endpoint must be a valid URL that uses https, or http on loopback.
   if (!readSecureUrl(endpoint)) {
-    throw new UnusableResponseError(`the endpoint ${endpoint} is not a URL over https, or over http on loopback`);
+    throw new UnusableResponseError(`the endpoint ${quote(hideCredentials(endpoint))} is not a URL over https, or over http on loopback`);
   }
   const authentication = await toAuthentication(client);
   let status: number | undefined;

@@ -4,7 +4,7 @@
  *
  * @module
  */
-import { readEvents } from "../../kit/event_stream.ts";
+import { readEvents, readMessageEvent } from "../../kit/event_stream.ts";
 import type { Message, Params } from "../../client/client.ts";
 import { isObject } from "../../kit/json.ts";
 import { startTimer } from "../../kit/timer.ts";
@@ -158,7 +158,8 @@ function toTimeoutError(ms: number): NoResponse {
 }
 
 async function readStreamResponse({ response, signal }: OpenResponse): Promise<Message | undefined> {
-  for await (const { data } of readEvents(response, signal)) {
+  for await (const event of readEvents(response, signal)) {
+    const data = readMessageEvent(event);
     const message = data === undefined ? undefined : readMessage(data);
     if (message && message.method === undefined) return message;
   }

@@ -22,6 +22,7 @@ import type { RegisteredClient } from "./held_tokens.ts";
 import { type ClientIdentityOptions, findClient, toAuthentication } from "./registration.ts";
 import { isThisMachine } from "./requests.ts";
 import type { SignInTrip, UserAgent } from "./user_agent.ts";
+import { toDuration } from "../../kit/duration.ts";
 
 export interface CodeGrantOptions extends ClientIdentityOptions {
   readonly userAgent: UserAgent;
@@ -36,13 +37,14 @@ export function codeGrant(options: CodeGrantOptions): Grant {
     clientId: options.client?.id,
     async obtain(context) {
       const late = new AbortController();
-      const seconds = Math.round(options.signInMs / 1000);
       const stopTimer = startTimer(
         options.signInMs,
         () =>
           late.abort(
             new SignInError(
-              `Cannot sign in to ${context.server}: the user did not sign in within ${seconds} s; try again`,
+              `Cannot sign in to ${context.server}: the user did not sign in within ${
+                toDuration(options.signInMs)
+              }; try again`,
             ),
           ),
       );

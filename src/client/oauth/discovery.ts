@@ -104,10 +104,14 @@ function readResource(text: unknown, server: URL): string {
   const url = typeof text === "string" ? URL.parse(text) : null;
   const isHere = url && !url.hash && url.origin === server.origin && isWithin(server, url);
   if (isHere) return String(text);
-  const state = text === undefined ? "contains no resource" : `names the resource ${toShown(text)}`;
+  if (text === undefined || text === null) {
+    throw refuse(server, "its resource metadata contains no resource; ask the operator of the server");
+  }
   throw refuse(
     server,
-    `its resource metadata ${state}, not the server's URL; a token for this resource could be used at another server`,
+    `its resource metadata names the resource ${
+      toShown(text)
+    }, not the server's URL; a token for this resource could be used at another server`,
   );
 }
 

@@ -5,18 +5,18 @@
  */
 import { AuthorizationResponseError, ResponseBodyError } from "oauth4webapi";
 import { toPrintableLine } from "../../kit/printable.ts";
+import { toShown } from "../shown.ts";
+
+export { toShown };
 
 /** The error of a failed sign-in. */
 export class SignInError extends Error {
-  override readonly name = "SignInError";
-}
+  override readonly name: string = "SignInError";
 
-const MAX_CHARACTERS = 200;
-
-/** Returns text from a server in printable form, on one line and truncated. */
-export function toShown(text: unknown): string {
-  const line = toPrintableLine(text);
-  return line.length > MAX_CHARACTERS ? `${line.slice(0, MAX_CHARACTERS)}…` : line;
+  /** Creates an error. Escapes `message`, because it may contain text from a server, such as an issuer. */
+  constructor(message: string) {
+    super(toPrintableLine(message));
+  }
 }
 
 /**
@@ -36,5 +36,8 @@ export function toReason(error: unknown): string {
     const { error_description: description } = error;
     return toShown(description ? `${error.error} (${description})` : error.error);
   }
-  return toShown(error instanceof Error ? error.message : error);
+  const message = toShown(error instanceof Error ? error.message : error);
+  // The OAuth library does not state the status of a response that is not valid.
+  const response = error instanceof Error ? error.cause : undefined;
+  return response instanceof Response ? `the response has status ${response.status} and is not valid (${message})` : message;
 }

@@ -11,6 +11,7 @@ import type { ProofKey } from "./proof_key.ts";
 import { type TokenRequestOptions, toRequestOptions } from "./registration.ts";
 import type { Requests } from "./requests.ts";
 import type { TokenStore } from "./token_store.ts";
+import { explain } from "../shown.ts";
 
 export interface GrantContext {
   readonly server: string;
@@ -81,7 +82,7 @@ export async function requestToken(
     signal.throwIfAborted();
     if (error instanceof SignInError) throw error;
     const code = toErrorCode(error);
-    const message = `Cannot get a token from ${issuer}: ${toReason(error)}`;
+    const message = explain(`Cannot get a token from ${issuer}`, toReason(error));
     throw code === undefined ? new SignInError(message) : new TokenRefusedError(message, code);
   }
 }

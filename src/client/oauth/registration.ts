@@ -25,6 +25,7 @@ import {
 } from "./held_tokens.ts";
 import type { Requests } from "./requests.ts";
 import type { TokenStore } from "./token_store.ts";
+import { explain } from "../shown.ts";
 
 /** A client that was registered manually. */
 export interface KnownClient {
@@ -134,7 +135,7 @@ async function register(options: RegistrationOptions): Promise<RegisteredClient>
     signal.throwIfAborted();
     const remedy = "register a client there manually, and pass the client's id";
     throw new RegistrationError(
-      `Cannot register a client at ${authorizationServer.issuer}: ${toReason(error)}; ${remedy}`,
+      `${explain(`Cannot register a client at ${authorizationServer.issuer}`, toReason(error))}; ${remedy}`,
     );
   }
 }

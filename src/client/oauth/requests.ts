@@ -106,7 +106,7 @@ export class Requests {
     const exchange = async () => {
       const response = await send(signal);
       const { status, headers } = response;
-      return { status, headers, text: await readText(response) };
+      return { status, headers, text: await readText(response, url) };
     };
     // Stop waiting when the signal aborts, because a `fetch` that ignores the signal would block every request that
     // waits for a token.
@@ -123,13 +123,13 @@ export function isThisMachine({ hostname }: URL): boolean {
   return hostname === "localhost" || hostname === "[::1]" || /^127\.\d+\.\d+\.\d+$/.test(hostname);
 }
 
-async function readText({ body, url }: Response): Promise<string> {
+async function readText({ body }: Response, { href }: URL): Promise<string> {
   const decoder = new TextDecoder();
   let text = "";
   let bytes = 0;
   for await (const chunk of body ?? []) {
     bytes += chunk.byteLength;
-    if (bytes > MAX_BYTES) throw new SignInError(`Cannot read ${url}: the response is longer than ${MAX_BYTES} bytes`);
+    if (bytes > MAX_BYTES) throw new SignInError(`Cannot read ${href}: the response is longer than ${MAX_BYTES} bytes`);
     text += decoder.decode(chunk, { stream: true });
   }
   return text + decoder.decode();

@@ -4,7 +4,9 @@
  * @see SEP-2640 (Skill Entries)
  * @module
  */
+import { toPrintableLine } from "../../kit/printable.ts";
 import { isObject } from "../../protocol/jsonrpc.ts";
+import { toShown } from "../shown.ts";
 
 /** A file of a skill. */
 export interface SkillFile {
@@ -46,7 +48,7 @@ export class SkillError extends Error {
 
   /** Creates an error whose message contains the URI and `state`, the reason. */
   constructor(uri: string, state: string) {
-    super(`Cannot use ${uri.slice(0, 200)}: ${state}`);
+    super(`Cannot use ${toShown(uri)}: ${toPrintableLine(state)}`);
     this.uri = uri;
   }
 }
@@ -63,7 +65,7 @@ export function readEntry(entry: unknown, server: string): Skill {
   const { name, description } = frontmatter;
   if (typeof name !== "string" || !NAME.test(name) || name.length > 64) {
     throw refuse(
-      `its name is ${JSON.stringify(name)}; a name has 1 to 64 lowercase letters, digits and single hyphens`,
+      `its name is ${toShown(JSON.stringify(name))}; a name has 1 to 64 lowercase letters, digits and single hyphens`,
     );
   }
   if (typeof description !== "string" || !description) throw refuse("it has no description");
@@ -89,12 +91,12 @@ function readFiles(
   }
   const files = resources.map((resource: unknown): SkillFile => {
     const { uri, digest, size } = isObject(resource) ? resource : {};
-    if (typeof uri !== "string" || !uri.startsWith(folder)) throw refuse(`its file ${uri} is not in its folder`);
+    if (typeof uri !== "string" || !uri.startsWith(folder)) throw refuse(`its file ${toShown(uri)} is not in its folder`);
     if (typeof digest !== "string" || !/^sha256:[\da-f]{64}$/.test(digest)) {
-      throw refuse(`its file ${uri} has no valid digest`);
+      throw refuse(`its file ${toShown(uri)} has no valid digest`);
     }
     if (typeof size !== "number" || !Number.isSafeInteger(size) || size < 0) {
-      throw refuse(`its file ${uri} has no valid size`);
+      throw refuse(`its file ${toShown(uri)} has no valid size`);
     }
     return { uri, digest, size };
   });

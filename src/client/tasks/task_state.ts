@@ -6,6 +6,7 @@
  */
 import { INTERNAL_ERROR, McpError } from "../../protocol/errors.ts";
 import { isObject, type Params, type Result } from "../../protocol/jsonrpc.ts";
+import { toPrintableLine } from "../../kit/printable.ts";
 
 /** The status of a task. `completed`, `failed` and `cancelled` are final. */
 export type TaskStatus = "working" | "input_required" | "completed" | "failed" | "cancelled";
@@ -52,9 +53,9 @@ export class TaskError extends Error {
   /** The id of the task. Pass the id to `resumeTask` to wait for the task again. */
   readonly taskId: string;
 
-  /** Creates an error for the task with the id `taskId`. */
+  /** Creates an error for the task with the id `taskId`. Escapes `message`, which can contain text from the server. */
   constructor(taskId: string, message: string, options?: ErrorOptions) {
-    super(message, options);
+    super(toPrintableLine(message), options);
     this.taskId = taskId;
   }
 }

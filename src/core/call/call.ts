@@ -10,7 +10,16 @@ import { countIndexes, toWeight } from "../../protocol/weight.ts";
 import type { Meta, ResourceContents } from "../../protocol/types.ts";
 import type { Account } from "../capacity/account.ts";
 import { type ContainerHost, findInternals, type ServiceCall } from "./container.ts";
-import type { ClientFacts, Context, Log, Principal, ReadRoute, ReadSession, RunningServer } from "./context.ts";
+import type {
+  ClientFacts,
+  Context,
+  Log,
+  Principal,
+  ProgressOptions,
+  ReadRoute,
+  ReadSession,
+  RunningServer,
+} from "./context.ts";
 import { CancelError } from "./cancel_error.ts";
 import type { Cancellable, InFlight } from "./in_flight.ts";
 import type { Link } from "./link.ts";
@@ -151,6 +160,8 @@ export abstract class Call implements ServiceCall, Cancellable {
    * which the value is stored.
    */
   declare data?: readonly [unknown];
+  /** Whether the handler has reported progress of a wrong type. */
+  declare hasMisfit?: boolean;
   /** Number of questions that the client has not answered. */
   declare asking?: number;
   /** The exact timeout. `undefined` if the call has only the server's default timeout. */
@@ -305,7 +316,11 @@ export abstract class Call implements ServiceCall, Cancellable {
   get progress(): Context["progress"] {
     return (progress, { total, message } = {}) => {
       const { progressToken: token }: Meta = Object(this.params._meta);
-      if (!(isProgressToken(token) || this.takesAllProgress) || !(progress > this.#progress)) return done;
+      if (!(isProgressToken(token) || this.takesAllProgress)) return done;
+      const isFit = Number.isFinite(progress) && (total === undefined || Number.isFinite(total)) &&
+        (message === undefined || typeof message === "string");
+      if (!isFit) return this.#fitProgress(progress, { total, message });
+      if (progress <= this.#progress) return done;
       this.#progress = progress;
       const params = { progressToken: token, progress, total, message };
       if (!this.#waiting) return this.#send("notifications/progress", params);
@@ -587,6 +602,25 @@ export abstract class Call implements ServiceCall, Cancellable {
       return report ? report.ask(question.method, answer) : answer;
     };
     return await (reruns ? reruns.ask(this, key, ask) : ask());
+  }
+
+  /**
+   * Reports progress without the members that have a wrong type. Reports the mistake only once, because handlers report
+   * progress in loops.
+   */
+  #fitProgress(progress: number, { total, message }: ProgressOptions): Promise<void> {
+    const left = {
+      total: Number.isFinite(total) ? total : undefined,
+      message: typeof message === "string" ? message : undefined,
+    };
+    const isWrong = !Number.isFinite(progress) || left.total !== (total ?? undefined) ||
+      left.message !== (message ?? undefined);
+    if (isWrong && !this.hasMisfit) {
+      this.hasMisfit = true;
+      const state = "progress and total must be finite numbers, and message a string";
+      this.host.parts?.report(new TypeError(`Cannot report progress of ${quote(this.subject)}: ${state}`), this);
+    }
+    return Number.isFinite(progress) ? this.progress(progress, left) : done;
   }
 
   #send(method: string, params: Params): Promise<void> {

@@ -308,7 +308,7 @@ export interface Context<S = NoServices> {
    * ready to receive further messages.
    *
    * A value that is not greater than the previous value is dropped. If the client reads too slowly, only the newest
-   * value is sent.
+   * value is sent. Numbers that are not finite are dropped, and reported to `observer.fault` once per call.
    *
    * @see specification/2026-07-28/basic/patterns/progress
    */
@@ -327,7 +327,7 @@ export interface Context<S = NoServices> {
    * question with the same key, the handler gets the same answer.
    *
    * When the answer arrives, the handler may run again from its beginning, so do irreversible work after the last
-   * question.
+   * question. If the client accepts the form without content, the fields have their defaults.
    *
    * @throws {McpError} with code -32021 if the client does not support forms.
    * @throws {TypeError} if a different question in this run has the same key.

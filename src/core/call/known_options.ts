@@ -9,12 +9,12 @@ import { findSuggestion } from "../../kit/suggestions.ts";
 
 /**
  * The rule for an option's value. `true` accepts any value, because the code that reads the option checks the value. A
- * list names the accepted strings. A function returns what is wrong with the value.
+ * list names the accepted strings. A function returns what is wrong with the value. `"text"` and `"hint"` are
+ * for optional members of the protocol, for which `null` counts as absent, because databases return `null`.
  */
 export type OptionRule =
   | true
-  | "function"
-  | "boolean"
+  | keyof typeof TYPES
   | keyof typeof LISTS
   | readonly string[]
   | KnownOptions
@@ -34,6 +34,8 @@ export interface KnownOptions<K extends string = string> {
    * value.
    */
   readonly hasOtherForms?: boolean;
+  /** Whether `null` counts as absent, as for an optional member of the protocol. */
+  readonly isNullable?: boolean;
   /**
    * Whether only plain objects are checked, because an instance of a class may have further fields. Set this field for
    * objects that an author implements, such as an authentication.
@@ -79,8 +81,9 @@ function checkNames(action: string, given: object, known: KnownOptions, path: st
 function checkValue(action: string, value: unknown, rule: OptionRule, path: string): void {
   if (rule === true) return;
   const refuse = (state: string) => new TypeError(`Cannot ${action}: ${path} ${state}`);
-  if (rule === "function" || rule === "boolean") {
-    if (toType(value) !== rule) throw refuse(`is ${show(value)}; it must be ${EXPECTED[rule]}`);
+  if (typeof rule === "string" && isType(rule)) {
+    const [type, state, isNullable] = TYPES[rule];
+    if (toType(value) !== type && !(isNullable && value === null)) throw refuse(`is ${show(value)}; it must be ${state}`);
   } else if (typeof rule === "string") {
     const { type, state } = LISTS[rule];
     if (!Array.isArray(value)) throw refuse(`is ${show(value)}; ${state}`);
@@ -98,7 +101,7 @@ function checkValue(action: string, value: unknown, rule: OptionRule, path: stri
     if (typeof value !== "object" || !value) throw refuse(`is ${show(value)}; it must contain objects`);
     for (const [name, item] of Object.entries(value)) checkValue(action, item, rule.each, `${path}.${name}`);
   } else if (!isObject(value)) {
-    if (!rule.hasOtherForms) throw refuse(`is ${show(value)}; it must be an object`);
+    if (!rule.hasOtherForms && !(rule.isNullable && value === null)) throw refuse(`is ${show(value)}; it must be an object`);
   } else if (!rule.isPlain || isPlain(value)) {
     checkNames(action, value, rule, `${path}.`);
   }
@@ -110,7 +113,26 @@ export function isPlain(value: object): boolean {
   return prototype === null || Object.getPrototypeOf(prototype) === null;
 }
 
-const EXPECTED = { function: "a function", boolean: "true or false" } as const;
+/** The type of each rule's value, the end of the rule's error message, and whether `null` counts as absent. */
+const TYPES = {
+  function: ["function", "a function", false],
+  boolean: ["boolean", "true or false", false],
+  text: ["string", "a string", true],
+  hint: ["boolean", "true or false", true],
+} as const;
+
+function isType(rule: string): rule is keyof typeof TYPES {
+  return rule in TYPES;
+}
+
+/**
+ * Returns the members of the protocol in `options`, without members that are `null`. Pass only members for which `null`
+ * counts as absent, and never options such as `allow`.
+ */
+export function withoutNulls<T extends object>(options: T): T {
+  // The cast is safe, because only optional members can be `null` here.
+  return Object.fromEntries(Object.entries(options).filter(([, value]) => value !== null)) as T;
+}
 
 /** The element type of each list rule, and the end of the rule's error message. */
 const LISTS = {

@@ -53,6 +53,11 @@ export function toLoggable(data: unknown): unknown {
   return ["undefined", "function", "symbol"].includes(typeof data) ? String(data) : data;
 }
 
+/** Returns the name of a logger. `undefined` for any other value, which clients would refuse. */
+export function toLogger(logger: unknown): string | undefined {
+  return typeof logger === "string" ? logger : undefined;
+}
+
 /** Creates a server's log. Each method passes its message to `announce`. */
 export function createServerLog(
   announce: (level: LogLevel, data: unknown, options: ServerLogOptions) => void,
@@ -70,7 +75,7 @@ const levels = Object.defineProperties(
   {},
   Object.fromEntries(LOG_LEVELS.map((level) => [level, {
     get(this: { readonly write: WriteLog }): LogMethod {
-      return (data, options) => this.write(level, data, options?.logger);
+      return (data, options) => this.write(level, data, toLogger(options?.logger));
     },
   }])),
 );

@@ -6,10 +6,13 @@
 import type { Result } from "../../protocol/jsonrpc.ts";
 import type { Call } from "./call.ts";
 import type { Context } from "./context.ts";
+import { wireRoom } from "./wire_room.ts";
 
 /**
  * Wraps a call. Calls `next` to run the handler, and returns the handler's result or another result, or throws. After a
- * timeout or a cancellation, `next` rejects with the reason of `call.signal`, even if the handler is still running.
+ * timeout or a cancellation, `next` rejects with the reason of `call.signal`, even if the handler is still running. The
+ * returned result is checked like the result of a handler: a member of a wrong type fails the call, and is left out of a
+ * list.
  *
  * ```ts
  * import type { Middleware } from "@x/mcp";
@@ -93,12 +96,16 @@ export function seesLists(middleware: Middleware & { readonly [METHODS]?: readon
   return middleware[METHODS]?.some((method) => method.endsWith("/list")) ?? true;
 }
 
-/** Composes middleware around `last`. The first middleware is the outermost. */
+/**
+ * Composes middleware around `last`. The first middleware is the outermost. Checks the result, because a middleware can
+ * return a result of its own.
+ */
 export function compose<A extends readonly unknown[]>(
   middleware: readonly Middleware[],
   last: (call: Call, ...rest: A) => Result | Promise<Result>,
 ): (call: Call, ...rest: A) => Result | Promise<Result> {
-  return middleware.reduceRight<(call: Call, ...rest: A) => Result | Promise<Result>>(
+  if (!middleware.length) return last;
+  const run = middleware.reduceRight<(call: Call, ...rest: A) => Result | Promise<Result>>(
     (next, use) => (call, ...rest) =>
       use(call, () => {
         try {
@@ -112,4 +119,11 @@ export function compose<A extends readonly unknown[]>(
       }),
     last,
   );
+  return (call, ...rest) => check(call, run(call, ...rest));
+}
+
+async function check(call: Call, running: Result | Promise<Result>): Promise<Result> {
+  const result = await running;
+  const { checkResult } = wireRoom.loaded ?? await wireRoom.open();
+  return checkResult(call, result, "middleware");
 }

@@ -9,7 +9,7 @@ import type { SamplingContent, SamplingMessage, SamplingRequest } from "../../pr
 import { toForm } from "../../schema/form.ts";
 import type { Checked } from "../../schema/schema.ts";
 import type { ElicitOptions, ElicitUrlOptions } from "./context.ts";
-import { checkOptions, type KnownOptions } from "./known_options.ts";
+import { checkOptions, type KnownOptions, show, withoutNulls } from "./known_options.ts";
 import { FORM, type PreparedQuestion } from "./question.ts";
 
 export const ELICIT: KnownOptions<keyof ElicitOptions> = {
@@ -26,6 +26,7 @@ const ELICIT_URL: KnownOptions<keyof ElicitUrlOptions> = {
 export function elicitation(key: string, options: ElicitOptions): PreparedQuestion {
   checkOptions(`ask ${quote(key)}`, options, ELICIT);
   const { message, schema, singleUse = false } = options;
+  checkMessage(key, message);
   return {
     key,
     requires: [FORM],
@@ -38,7 +39,7 @@ export function elicitation(key: string, options: ElicitOptions): PreparedQuesti
         read(given) {
           const answer = readAction(given);
           if (answer.problem !== undefined || !isObject(given) || given.action !== "accept") return answer;
-          const checked = form.check(given.content);
+          const checked = form.check(given.content ?? form.defaults);
           return checked instanceof Promise ? checked.then(toAccepted) : toAccepted(checked);
         },
       };
@@ -50,6 +51,7 @@ export function elicitation(key: string, options: ElicitOptions): PreparedQuesti
 export function urlElicitation(key: string, options: ElicitUrlOptions): PreparedQuestion {
   checkOptions(`ask ${quote(key)}`, options, ELICIT_URL);
   const { message, url, singleUse = false } = options;
+  checkMessage(key, message);
   return {
     key,
     requires: ["elicitation.url"],
@@ -65,9 +67,17 @@ export function urlElicitation(key: string, options: ElicitUrlOptions): Prepared
   };
 }
 
+function checkMessage(key: string, message: unknown): void {
+  if (typeof message === "string") return;
+  throw new TypeError(`Cannot ask ${quote(key)}: message is ${show(message)}; it must be a string`);
+}
+
 /** Creates a sampling request. The request requires `sampling.tools` if it refers to tools. */
 export function sampling(key: string, request: SamplingRequest): PreparedQuestion {
-  const { messages, tools, toolChoice, includeContext } = request;
+  const { messages, maxTokens, tools, toolChoice, includeContext } = request;
+  if (!Array.isArray(messages) || !Number.isInteger(maxTokens)) {
+    throw new TypeError(`Cannot sample ${quote(key)}: messages must be an array, and maxTokens an integer`);
+  }
   const wrong = findUnbalanced(messages);
   return {
     key,
@@ -81,7 +91,7 @@ export function sampling(key: string, request: SamplingRequest): PreparedQuestio
         );
       }
       const isKept = includeContext === "none" || isObject(sampling?.context);
-      const params = { ...request, includeContext: isKept ? includeContext : undefined };
+      const params = withoutNulls({ ...request, includeContext: isKept ? includeContext : undefined });
       return { method: "sampling/createMessage", params, read: readSample };
     },
   };

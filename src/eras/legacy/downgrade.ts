@@ -4,7 +4,7 @@
  * @see specification/2025-06-18/changelog
  * @module
  */
-import { restoreText } from "../../protocol/text_copy.ts";
+import { restoreText, toJsonText } from "../../protocol/text_copy.ts";
 import { INVALID_PARAMS, INVALID_REQUEST, McpError, MISSING_CAPABILITY } from "../../protocol/errors.ts";
 import { isObject, type Params, type Result } from "../../protocol/jsonrpc.ts";
 import type { ClientFacts } from "../../core/call/context.ts";
@@ -89,7 +89,7 @@ function downgradeToolResult(result: Result, version: Version): Result {
   // If the result has only structured content, copy the structured content to `content` as text. Otherwise the client
   // would receive an empty result.
   const isBare = structuredContent !== undefined && Array.isArray(rest.content) && !rest.content.length;
-  const content = isBare ? [{ type: "text", text: JSON.stringify(structuredContent) }] : rest.content;
+  const content = isBare ? [{ type: "text", text: toJsonText(structuredContent) }] : rest.content;
   return { ...rest, content: mapObjects(content, (block) => downgradeContent(block, version)) };
 }
 

@@ -22,6 +22,7 @@ import { type Link, type Reply, toSilent } from "../../core/call/link.ts";
 import { type Method, toMethod } from "../../core/visibility/feature.ts";
 import type { Answered, Dialect } from "../../core/pipeline.ts";
 import { serveBatch } from "./batch.ts";
+import { findQuirk } from "../client_quirks.ts";
 import { downgradeResult } from "./downgrade.ts";
 import { refuseBusy, toErrorReply } from "./error_replies.ts";
 import { type DialectParts, LegacyCall, SessionHome } from "./legacy_call.ts";
@@ -176,7 +177,9 @@ class SessionDialect implements Dialect {
   }
 
   translate({ method }: Call, result: Result): Result {
-    return downgradeResult(method, result, this.#session.client.version);
+    const { client } = this.#session;
+    const translated = downgradeResult(method, result, client.version);
+    return method === "tools/call" ? findQuirk(client)?.toolResult?.(translated) ?? translated : translated;
   }
 
   writeError(request: Answered, error: McpError): Reply {

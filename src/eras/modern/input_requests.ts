@@ -13,6 +13,7 @@ import { type Question, QuestionError } from "../../core/call/question.ts";
 import type { Accounts } from "../../core/capacity/account.ts";
 import { toMarkTtl } from "../../core/marking.ts";
 import { type SingleUse, type Spending, SpentIds } from "../../core/single_use.ts";
+import { findQuirk } from "../client_quirks.ts";
 import { openState, refuse, sealState } from "./request_state.ts";
 
 /**
@@ -144,7 +145,13 @@ export class InputRequests {
       ...this.#misfits.size && { misfits: [...this.#misfits] },
       use,
     });
-    return toTypedResult("input_required", { inputRequests: Object.fromEntries(questions), requestState });
+    // The client's quirk is not part of the state, because it changes nothing about the question.
+    const { elicitation = (params: Params) => params } = findQuirk(this.#call.client) ?? {};
+    const inputRequests = questions.map(([key, { method, params }]) => [
+      key,
+      { method, params: method === "elicitation/create" ? elicitation(params) : params },
+    ]);
+    return toTypedResult("input_required", { inputRequests: Object.fromEntries(inputRequests), requestState });
   }
 
   #leaveOpen(key: string, question: Question): never {

@@ -201,7 +201,9 @@ for (
     { names: [String(resource)] },
   );
 }
-refuses("no resource", { resourceMetadata: ({ resource: _, ...right }) => right });
+refuses("no resource", { resourceMetadata: ({ resource: _, ...right }) => right }, {
+  names: ["contains no resource;"],
+});
 for (const list of [[], "https://login.example.com", undefined, [5]]) {
   const name = `the authorization servers ${JSON.stringify(list)}`;
   refuses(name, { resourceMetadata: (right) => ({ ...right, authorization_servers: list }) });
@@ -284,7 +286,7 @@ refuses("a redirect to another origin", {
 refuses(
   "huge metadata",
   { metadata: (right) => ({ ...right, filler: "x".repeat(2_000_000) }) },
-  { names: [1048576] },
+  { names: ["https://login.example.com/.well-known/oauth-authorization-server", 1048576] },
 );
 refuses(
   "an authorization server without client registration",
@@ -334,7 +336,11 @@ refuses("a user who cancels", { back: () => Promise.reject(new Error("closed the
   names: ["closed the window"],
   visits: 1,
 });
-refuses("a user who takes too long", { back: () => new Promise(() => {}) }, { visits: 1, signInMs: 20 });
+refuses("a user who takes too long", { back: () => new Promise(() => {}) }, {
+  visits: 1,
+  signInMs: 20,
+  names: ["20 ms"],
+});
 refuses(
   "an error of the authorization server",
   {
@@ -379,9 +385,9 @@ const tokens: readonly (readonly [string, TokenResponse, ...names: (string | num
     () => new Response(null, { status: 307, headers: { location: "https://evil.example.com/token" } }),
     307,
   ],
-  ["a page", () => new Response("<html>", { headers: { "content-type": "text/html" } })],
-  ["a failure", () => new Response("", { status: 500 })],
-  ["a huge response", (right) => ({ ...right, filler: "x".repeat(2_000_000) }), 1048576],
+  ["a page", () => new Response("<html>", { headers: { "content-type": "text/html" } }), 200],
+  ["a failure", () => new Response("", { status: 500 }), 500],
+  ["a huge response", (right) => ({ ...right, filler: "x".repeat(2_000_000) }), "https://login.example.com/", 1048576],
 ];
 for (const [name, token, ...names] of tokens) {
   refuses(`the token endpoint gives ${name}`, { token }, { names, visits: 1, forms: 1 });
@@ -450,7 +456,7 @@ Deno.test("an invalid refresh token leads to a new sign-in, but a failing author
     );
   await expire();
   answer = () => new Response("", { status: 503 });
-  await assertRejects(() => use(bed, { store }), Error, sentence(bed.issuer));
+  await assertRejects(() => use(bed, { store }), Error, sentence(bed.issuer, 503));
   assert(await bed.signIn({ store }).facts(bed.server), "the user was signed out");
   assertEquals(bed.visits.length, 1);
   answer = () => Response.json({ error: "invalid_grant" }, { status: 400 });

@@ -1,0 +1,58 @@
+/**
+ * Checks the types of the values that a server sends. Without these checks, a client would pass on values that do not
+ * have the types that its methods promise.
+ *
+ * @see specification/2026-07-28/schema
+ * @module
+ */
+import { toPrintableLine } from "../kit/printable.ts";
+import { McpError, quote } from "../protocol/errors.ts";
+import type { Result } from "../protocol/jsonrpc.ts";
+import { describeMisfits, fitEntries, fitResult, type Members } from "../protocol/wire.ts";
+
+/**
+ * Called with the description of a member that has a wrong type and was left out. A test client throws, because strict
+ * clients refuse the whole list or result.
+ */
+export type OnMisfit = (text: string) => void;
+
+/** Creates the error for a result that the client cannot use. */
+export function toMisfit(what: string, state: string): McpError {
+  return new McpError(0, toPrintableLine(`Cannot use the result of ${what}: ${state}`), undefined, {});
+}
+
+/**
+ * Returns the entries of a list without members of a wrong type, and without entries whose required members have a
+ * wrong type.
+ */
+export function readEntries(method: string, entries: readonly Members[], onMisfit: OnMisfit): readonly Members[] {
+  const kind = method.split("/")[0].slice(0, -1);
+  const problems: string[] = [];
+  const read = fitEntries(method, entries, ({ place, state, name, at, isLeftOut }) => {
+    const entry = `${kind} ${name === undefined ? at + 1 : quote(name)}`;
+    problems.push(isLeftOut ? `${entry}: ${place} ${state}` : `${place} of ${entry}: it ${state}`);
+  }, { isReceived: true });
+  const [first, ...others] = problems;
+  if (first === undefined) return read;
+  const more = others.length ? `; other members of a wrong type in the list: ${others.length}` : "";
+  onMisfit(toPrintableLine(`Cannot use ${first}${more}`));
+  return read;
+}
+
+/**
+ * Returns a result without optional members of a wrong type. `what` names the result in errors.
+ *
+ * @throws {McpError} if a required member has a wrong type.
+ */
+export function readResult(
+  method: string,
+  result: Result,
+  { what, onMisfit }: { readonly what: string; readonly onMisfit: OnMisfit },
+): Result {
+  const { value, misfits } = fitResult(method, result, { isReceived: true });
+  if (!value) throw toMisfit(what, describeMisfits(misfits));
+  if (misfits.length) {
+    onMisfit(toPrintableLine(`Cannot use a part of the result of ${what}: ${describeMisfits(misfits)}`));
+  }
+  return value;
+}

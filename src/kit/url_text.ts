@@ -1,0 +1,10 @@
+/**
+ * Shows URLs in messages.
+ *
+ * @module
+ */
+
+/** Removes the user name and the password from all URLs in a text. */
+export function hideCredentials(text: string): string {
+  return text.replaceAll(/(?<=:\/\/)[^/?#\s"]*@/g, "");
+}

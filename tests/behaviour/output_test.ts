@@ -1,0 +1,188 @@
+// Results of tools with an output schema: structured content is any JSON value, where the revision allows it.
+import { assertEquals, assertRejects } from "@std/assert";
+import { tool } from "../../mod.ts";
+import { behaviour, LEGACY_VERSIONS, textOf } from "../support/behaviour.ts";
+import { sentence } from "../support/messages.ts";
+import { z } from "zod";
+
+const found = z.object({ id: z.number() }).nullable();
+
+/** Values, each with the output schema of its tool. */
+const VALUES: Readonly<Record<string, readonly [output: z.ZodType, value: unknown]>> = {
+  number: [z.number(), 0],
+  fraction: [z.number(), -0.5],
+  text: [z.string(), "a\nb"],
+  empty: [z.string(), ""],
+  boolean: [z.boolean(), false],
+  null: [z.null(), null],
+  missing: [found, null],
+  found: [found, { id: 1 }],
+  list: [z.array(z.string()), ["a", "b"]],
+  choice: [z.enum(["a", "b"]), "b"],
+  union: [z.union([z.number(), z.string()]), 7],
+};
+
+behaviour("structured content is any JSON value that matches the output schema", async (connect, { era }) => {
+  const handlers = (["full", "summary", "none"] as const).flatMap((text) =>
+    Object.entries(VALUES).flatMap(([name, [output, value]]) => [
+      tool({ name: `${name}-${text}`, output, text, run: () => value as never }),
+      tool({ name: `${name}-${text}-late`, output, text, run: () => Promise.resolve(value) as never }),
+      tool({
+        name: `${name}-${text}-guarded`,
+        output,
+        text,
+        guards: { output: [() => {}] },
+        run: () => value as never,
+      }),
+      tool({ name: `${name}-${text}-own`, output, text, run: () => ({ content: [], structuredContent: value }) }),
+    ])
+  );
+  const { client } = await connect({ handlers });
+  const listed = new Map((await client.listTools()).map(({ name, outputSchema }) => [name, outputSchema]));
+  for (const { name } of await client.listTools()) {
+    const [key, text, kind] = name.split("-");
+    const [, value] = VALUES[key];
+    const { content, structuredContent } = await client.callTool(name);
+    const isSent = era === "modern" || typeof value === "object" && value !== null && !Array.isArray(value);
+    assertEquals(structuredContent, isSent ? value : undefined, name);
+    assertEquals(listed.get(name) !== undefined, era === "modern", name);
+    // Older revisions get the JSON as text instead.
+    const copies = isSent && (text === "none" || kind === "own") ? 0 : 1;
+    assertEquals(content.length, copies, name);
+    if (copies && (!isSent || text === "full")) assertEquals(textOf({ content }), JSON.stringify(value), name);
+  }
+}, { versions: LEGACY_VERSIONS.slice(0, 2) });
+
+behaviour(
+  "a tool with an output schema that returns nothing sends null if the schema accepts null",
+  async (connect) => {
+    const handlers = [
+      tool({ name: "any", output: z.unknown(), run: () => undefined }),
+      tool({ name: "nullish", output: z.string().nullish(), run: () => undefined }),
+      tool({ name: "default", output: z.string().default("x"), run: () => undefined }),
+      tool({ name: "optional", output: z.string().optional(), run: () => undefined }),
+    ];
+    const { client, takeFaults } = await connect({ handlers });
+    await client.listTools();
+    const results = ["any", "nullish", "default"].map(async (name) => textOf(await client.callTool(name)));
+    assertEquals(await Promise.all(results), ["null", "null", '"x"']);
+    await assertRejects(() => client.callTool("optional"));
+    assertEquals(takeFaults().map(({ error }) => String(error)), [sentence('tool "optional"', "output schema")]);
+  },
+);
+
+behaviour(
+  "a value that matches the output schema is structured content, even if it looks like a result",
+  async (connect) => {
+    const page = z.object({ content: z.array(z.unknown()), next: z.string().optional() });
+    const text = { type: "text", text: "x" };
+    const link = { type: "resource_link", uri: "a://a", name: "a" };
+    const values: readonly unknown[] = [{ content: [] }, { content: [text] }, { content: [text, link], next: "2" }];
+    const handlers = values.flatMap((value, at) => [
+      tool({ name: `t${at}`, output: page, run: () => value as never }),
+      tool({ name: `g${at}`, output: page, guards: { output: [() => {}] }, run: () => value as never }),
+      tool({ name: `own${at}`, output: page, run: () => ({ content: [], structuredContent: value }) }),
+      tool({ name: `map${at}`, output: page, run: () => new Map(Object.entries(value as object)) as never }),
+    ]);
+    const failing = tool({
+      name: "failing",
+      output: page,
+      run: () => ({ content: [{ type: "text", text: "no" }], isError: true }) as const,
+    });
+    const wrong = tool({ name: "wrong", output: z.object({ sum: z.number() }), run: () => ({ content: [] }) as never });
+    const { client, takeFaults } = await connect({ handlers: [...handlers, failing, wrong] });
+    for (const [at, value] of values.entries()) {
+      for (const name of [`t${at}`, `g${at}`, `own${at}`]) {
+        assertEquals((await client.callTool(name)).structuredContent, value, name);
+      }
+    }
+    const { content, structuredContent, isError } = await client.callTool("failing");
+    assertEquals([content, structuredContent, isError], [[{ type: "text", text: "no" }], undefined, true]);
+    await assertRejects(() => client.callTool("wrong"));
+    assertEquals(takeFaults().map(({ error }) => String(error)), [sentence('tool "wrong"', "sum")]);
+  },
+);
+
+behaviour("a foreign result without structured content stays as it is", async (connect) => {
+  const listed = { name: "far", inputSchema: { type: "object" }, outputSchema: { type: "object" } };
+  const content = [{ type: "text" as const, text: "x" }];
+  const far = tool.from(listed, () => ({ content, isError: true }));
+  const late = tool.from(
+    { ...listed, name: "late" },
+    () => Promise.resolve({ content, structuredContent: { content } }),
+  );
+  const { client } = await connect({ handlers: [far, late] });
+  const failed = await client.callTool("far");
+  assertEquals([failed.content, failed.structuredContent, failed.isError], [content, undefined, true]);
+  assertEquals((await client.callTool("late")).structuredContent, { content });
+});
+
+behaviour("media replace structured content, unless the tool has an output schema", async (connect, { era }) => {
+  const chart = () => new Blob(["x"], { type: "image/png" });
+  const output = z.object({ day: z.number(), chart: z.any() });
+  const handlers = (["full", "summary", "none"] as const).flatMap((text) => [
+    tool({ name: `plain-${text}`, text, run: () => ({ day: 1, chart: chart() }) }),
+    tool({ name: `nested-${text}`, text, run: () => [{ day: 1, chart: { small: chart(), large: chart() } }] }),
+    tool({ name: `guarded-${text}`, text, guards: { output: [() => {}] }, run: () => ({ day: 1, chart: chart() }) }),
+    tool({ name: `typed-${text}`, text, output, run: () => ({ day: 1, chart: chart() }) }),
+    tool({
+      name: `both-${text}`,
+      text,
+      output,
+      guards: { output: [() => {}] },
+      run: () => ({ day: 1, chart: chart() }),
+    }),
+  ]);
+  const { client } = await connect({ handlers });
+  const json = '{"day":1,"chart":"result:chart"}';
+  const nested = '[{"day":1,"chart":{"small":"result:%5B0%5D.chart.small","large":"result:%5B0%5D.chart.large"}}]';
+  for (const { name } of await client.listTools()) {
+    const [kind, text] = name.split("-");
+    const { content, structuredContent } = await client.callTool(name);
+    const types = content.map(({ type }) => type);
+    if (kind === "plain" || kind === "guarded") {
+      assertEquals([types, textOf({ content }), structuredContent], [["text", "image"], json, undefined], name);
+    } else if (kind === "nested") {
+      assertEquals([types, textOf({ content })], [["text", "image", "image"], nested], name);
+      assertEquals(structuredContent, undefined, name);
+    } else {
+      assertEquals(structuredContent, JSON.parse(json), `${name} ${era}`);
+      assertEquals(types, text === "none" ? ["image"] : ["text", "image"], name);
+    }
+  }
+});
+
+behaviour(
+  "the text copy of a long value has one element per line, and equals the structured content",
+  async (connect) => {
+    const row = (id: number) => ({ id, name: `row ${id}`, tags: ["a", undefined, null], none: undefined });
+    const rows = Array.from({ length: 500 }, (_, id) => row(id));
+    const wide = { title: "x", rows, nested: { rows, note: "y".repeat(3000) }, at: new Date(0), none: undefined };
+    const deep = [[[[[[rows]]]]]];
+    const values: Record<string, unknown> = {
+      rows,
+      wide,
+      deep,
+      map: new Map([["rows", rows]]),
+      text: "z".repeat(20_000),
+    };
+    const handlers = Object.entries(values).flatMap(([name, value]) => [
+      tool({ name, run: () => value as string }),
+      tool({ name: `${name}-guarded`, guards: { output: [() => {}] }, run: () => value as string }),
+    ]);
+    const { client } = await connect({ handlers });
+    for (const { name } of await client.listTools()) {
+      const [key] = name.split("-");
+      const text = textOf(await client.callTool(name));
+      if (key === "text") assertEquals(text, values.text);
+      else assertEquals(JSON.parse(text), JSON.parse(JSON.stringify(key === "map" ? { rows } : values[key])), name);
+      const lines = text.split("\n");
+      const expected: Readonly<Record<string, number>> = { rows: 502, wide: 1011, deep: 9, map: 504, text: 1 };
+      assertEquals(lines.length, expected[key], name);
+    }
+    assertEquals(
+      textOf(await client.callTool("rows")).split("\n")[7],
+      '{"id":6,"name":"row 6","tags":["a",null,null]},',
+    );
+  },
+);

@@ -166,6 +166,7 @@ async function checkServing(words: readonly string[], options: Options): Promise
 async function checkSignIn(
   words: readonly string[],
   { cwd, env, server = words }: Options & { readonly server?: readonly string[] },
+  afterwards?: (url: string, options: Options) => Promise<void>,
 ): Promise<void> {
   await using oidc = await startOidc();
   const user = await Deno.makeTempDir({ prefix: "mcp-user-" });
@@ -194,6 +195,7 @@ async function checkSignIn(
       env: { PATH: Deno.env.get("PATH") ?? "", ...options.env },
     });
     assertMatch(textOf(await client.callTool("whoami")), /^oauth:.*ada/);
+    await afterwards?.(url, options);
     served.kill("SIGTERM");
   } finally {
     await Deno.remove(user, { recursive: true });
@@ -263,6 +265,25 @@ Deno.test({
             },
           );
         }
+      });
+      await t.step("after a sign-in to one server, calls to other servers load no code for a sign-in", async () => {
+        const [{ toWords }] = runners;
+        const words = toWords(installed);
+        await checkSignIn(words, { cwd, env: toEnv(registry) }, async (url, options) => {
+          await using other = await start([...words, "server.ts", "--http", "--port", "0"], { cwd });
+          const [, unprotected] = await other.waitFor(/ at (http:\S+\/mcp)/);
+          const jose = `${installed.replace(/\/@x\/mcp$/, "")}/jose`;
+          await Deno.rename(jose, `${jose}-away`);
+          try {
+            const called = await run([...words, "call", unprotected, "inc", "a=1"], options);
+            assertEquals([called.code, called.stdout, called.stderr], [0, "2\n", ""]);
+            const failed = await run([...words, "call", url, "whoami"], options);
+            assertEquals(failed.code, 1, failed.stderr);
+            assertStringIncludes(failed.stderr, "'jose'");
+          } finally {
+            await Deno.rename(`${jose}-away`, jose);
+          }
+        });
       });
       await t.step("the program can be started from a registry, by the name of the package", async (t) => {
         const [oldest, newest] = runners.slice(0, 2).map(({ toWords }) =>

@@ -2,7 +2,7 @@
 import { assertEquals, assertMatch, assertStringIncludes } from "@std/assert";
 import { signIn, startOidc } from "../auth/oidc.ts";
 import { serveNotes } from "../auth/serve_notes.ts";
-import { runtimes } from "../cli/runtimes.ts";
+import { runtimes } from "../support/runtimes.ts";
 import { testProcesses } from "../support/command_line.ts";
 import { sentence } from "../support/messages.ts";
 import { root, start } from "../support/processes.ts";

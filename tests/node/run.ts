@@ -27,7 +27,7 @@ const TESTED = [
   "tests/worker/",
 ];
 
-/** Test files and folders whose tests start processes with the commands in tests/cli/runtimes.ts. */
+/** Test files and folders whose tests start processes with the commands in tests/support/runtimes.ts. */
 const PROCESSES = [
   "tests/cli/auth_test.ts",
   "tests/cli/bridge_test.ts",

@@ -1,6 +1,7 @@
 // The library and the CLI are separate. Without src/cli/, the library and its tests still compile. src/cli/ compiles
 // with only the published entries, src/host.ts and src/kit/.
 import { assert, assertEquals } from "@std/assert";
+import { toSnapshotPath } from "../support/messages.ts";
 import { listSources } from "../support/sources.ts";
 import { findImports, OPEN } from "./rules.ts";
 
@@ -25,7 +26,10 @@ async function checkCopy(paths: readonly string[], tests: readonly string[] = []
   const config = JSON.parse(await Deno.readTextFile(new URL("deno.json", root)));
   const members: readonly string[] = config.workspace;
   const workspace = members.filter((member) => paths.some((path) => path.startsWith(`${member}/`)));
-  const others = ["deno.lock", "tests/conformance/expected.json", ...workspace.map((member) => `${member}/deno.json`)];
+  const others = [
+    ...["deno.lock", "tests/conformance/expected.json", ...workspace.map((member) => `${member}/deno.json`)],
+    ...tests.map(toSnapshotPath),
+  ];
   const folder = await Deno.makeTempDir({ prefix: "wall-" });
   try {
     for (const path of [...paths, ...others]) {

@@ -118,7 +118,9 @@ const PARAMETER = "state";
  *     return action === "accept" ? "Finish on the page." : "Not connected.";
  *   },
  * });
- * // At the page, after the user has signed in: await links.open(request.url, id)
+ * // At the page, after the user has signed in:
+ * // const { search } = new URL(request.url);
+ * // await links.open(`https://notes.example.com/connect${search}`, id)
  * ```
  *
  * @throws {TypeError} if the secret is too short, if `secret` is set without `server`, or if `ttlMs` is negative or not

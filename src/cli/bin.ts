@@ -1,47 +1,20 @@
 #!/usr/bin/env node
 /**
- * The executable of the npm package. `npx` and `bunx` store the package outside of the user's folder. A user's file
- * could therefore not import the package by name, unless the user has installed the package. The executable resolves
- * such imports to its own copy of the package.
+ * The executable of the npm package. Checks the version of Node first, because an older version fails in the middle of
+ * a command, with an error that does not name the version.
  *
  * @module
  */
-import { main } from "./main.ts";
-import { isInstalled, listEntries } from "./own_entries.ts";
-import { bun } from "./runtime_globals.ts";
-import { NAME } from "./version.ts";
 
-/** Whether a specifier names this package or one of its subpaths. */
-function isOwn(specifier: string): boolean {
-  return specifier === NAME || specifier.startsWith(`${NAME}/`);
+// This file imports nothing statically, because an older version could not load the rest of the program.
+const OLDEST = [22, 18] as const;
+
+const { node, bun, deno } = process.versions;
+const [major, minor] = node.split(".").map(Number);
+const isOld = bun === undefined && deno === undefined && (major < OLDEST[0] || major === OLDEST[0] && minor < OLDEST[1]);
+if (isOld) {
+  console.error(`Cannot run on Node ${node}: @x/mcp needs Node ${OLDEST.join(".")} or newer; update Node, or use Bun or Deno`);
+  process.exit(2);
 }
-
-async function resolveToSelf(): Promise<void> {
-  if (isInstalled(process.cwd())) return;
-  const entries = await listEntries();
-  if (bun) {
-    bun.plugin({
-      name: "own-entries",
-      setup(build) {
-        // Use `build.module`, because Bun does not call `onResolve` for package names.
-        for (const [name, file] of entries) {
-          build.module(name, async () => ({ exports: await import(file), loader: "object" }));
-        }
-      },
-    });
-    return;
-  }
-  const files = new Map(entries);
-  const { registerHooks } = process.getBuiltinModule("module");
-  registerHooks({
-    resolve(specifier, context, next) {
-      const file = isOwn(specifier) ? files.get(specifier) : undefined;
-      return file === undefined ? next(specifier, context) : { url: file, format: "module", shortCircuit: true };
-    },
-    // This hook changes nothing. But without a `load` hook, Deno resolves a file's imports before it calls `resolve`.
-    load: (url, context, next) => next(url, context),
-  });
-}
-
-await resolveToSelf();
-await main();
+const { startProgram } = await import("./program.ts");
+await startProgram();

@@ -38,6 +38,7 @@ export async function loadAll(): Promise<void> {
     import("./login.ts"),
     import("./logout.ts"),
     import("./misspellings.ts"),
+    import("./module_type.ts"),
     import("./new.ts"),
     import("./pack.ts"),
     import("./pack/foreign_code.ts"),

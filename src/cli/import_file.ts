@@ -20,6 +20,14 @@ export async function importDefault(target: string, url: string): Promise<unknow
   return await importFile(target, url, async (exports) => await exports.default);
 }
 
+const PACKAGES = "Check the packages that the file imports.";
+
+function toRemedy(url: string): string {
+  if (url.startsWith("file:")) return "Fix the file.";
+  if (!/^https?:/i.test(url)) return "Check the name.";
+  return "Name a file. To use a server that runs at this URL, use the call, inspect or doctor command.";
+}
+
 /**
  * Imports a file, and passes its exports to `read`.
  *
@@ -43,13 +51,10 @@ export async function importFile<T>(
   try {
     return await read(await import(url));
   } catch (error) {
-    const remedy = /^https?:/i.test(url)
-      ? "Name a file. To use a server that runs at this URL, use the call, inspect or doctor command."
-      : url.startsWith("file:")
-      ? "Fix the file."
-      : "Check the name.";
     const { explainLoadError } = await importModule<typeof import("./load_error.ts")>("./load_error.ts");
-    throw new CliError(`Cannot load ${target}: ${explainLoadError(error, remedy)}`);
+    const { findModuleRemedy } = await importModule<typeof import("./module_type.ts")>("./module_type.ts");
+    const file = await findModuleRemedy(error, url).catch(() => undefined) ?? toRemedy(url);
+    throw new CliError(`Cannot load ${target}: ${explainLoadError(error, { file, packages: PACKAGES })}`);
   } finally {
     stopNotice();
   }

@@ -27,14 +27,20 @@ export async function suggestFile(target: string, path: string): Promise<string>
   return `did you mean ${target.slice(0, target.lastIndexOf("/") + 1)}${suggestion}?`;
 }
 
+/** Remedies for errors in a file, and for errors in the packages that the file imports. */
+export interface LoadRemedies {
+  readonly file: string;
+  readonly packages: string;
+}
+
 /** Explains an error that importing a file threw, and adds a remedy. */
-export function explainLoadError(error: unknown, remedy: string): string {
+export function explainLoadError(error: unknown, remedies: LoadRemedies): string {
   // Catch errors, because the error comes from the user's code, and reading its properties may throw.
   try {
     // Remove colors, which Deno adds to its messages.
-    return toPlain(explain(error, remedy));
+    return toPlain(explain(error, remedies));
   } catch {
-    return `it threw an unreadable error while loading\n${remedy}`;
+    return `it threw an unreadable error while loading\n${remedies.file}`;
   }
 }
 
@@ -42,14 +48,15 @@ export function explainLoadError(error: unknown, remedy: string): string {
  * Explains an error by the runtime's message if the file is invalid, or by the error's stack if code in the file threw
  * the error.
  */
-function explain(error: unknown, remedy: string): string {
+function explain(error: unknown, remedies: LoadRemedies): string {
   if (!(error instanceof Error)) return `it threw ${String(error)} while loading; fix the file`;
   const { message } = error;
   const missing = explainPermission(message);
   if (missing !== undefined) return missing;
+  const { file: remedy } = remedies;
   const position = "position" in error ? error.position : undefined;
   if (isPosition(position)) return `${message}\n    at ${position.file}:${position.line}:${position.column}\n${remedy}`;
-  if (error instanceof AggregateError) return error.errors.map((each) => explain(each, remedy)).join("\n");
+  if (error instanceof AggregateError) return error.errors.map((each) => explain(each, remedies)).join("\n");
   const { head, frames: all } = readStack(error);
   // Omit stack frames in the command line's own code, because they do not concern the file.
   const frames = all.filter((line) => !decodePath(line).includes(COMMAND_LINE));
@@ -59,7 +66,9 @@ function explain(error: unknown, remedy: string): string {
   if (isText) return `${message}\n${toInstallHint(message) ?? remedy}`;
   const others = frames.filter((frame) => !isOfUser(frame));
   const lines = [...own, ...others].join("\n").slice(0, MAX_LENGTH);
-  return [`it threw an error while loading:\n${head.slice(0, MAX_LENGTH)}`, lines || [], remedy].flat().join("\n");
+  const isElsewhere = others.length > 0 && !own.length;
+  const last = isElsewhere ? remedies.packages : remedy;
+  return [`it threw an error while loading:\n${head.slice(0, MAX_LENGTH)}`, lines || [], last].flat().join("\n");
 }
 
 /**

@@ -11,6 +11,7 @@ import { importModule } from "./lazy_modules.ts";
 import { platform } from "./platform.ts";
 import { CliError, UsageError } from "./cli_error.ts";
 import { serve } from "./serve.ts";
+import { NAME } from "./version.ts";
 
 // Import `serve` statically, because clients wait for a server to start. Load all other commands when they run.
 const commands: ReadonlyMap<string, () => Promise<Command>> = new Map(Object.entries({
@@ -59,6 +60,12 @@ export async function main(): Promise<void> {
         return platform.exit(2);
       }
       if (!hasErrorCode(error)) throw error;
+      if (error.code === "ERR_MODULE_NOT_FOUND") {
+        console.error(toPrintable(`Cannot continue: ${error.message}; install ${NAME} again, with its dependencies`));
+        return platform.exit(2);
+      }
+      // Node's own errors are not about a path, so their stack is more useful.
+      if (error.code.startsWith("ERR_")) throw error;
       // The error comes from the operating system, for example because the file permissions forbid access.
       console.error(toPrintable(`Cannot continue: ${error.message}; check the path and its permissions`));
       return platform.exit(2);

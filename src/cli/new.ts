@@ -6,6 +6,8 @@
 import { NAME } from "./version.ts";
 import { type Args, rejectRest } from "./args.ts";
 import { type Command, toEntry, toProgram, toShell } from "./command.ts";
+import { findCommonJsPackage, SET_MODULE_TYPE } from "./module_type.ts";
+import { isInstalled } from "./own_entries.ts";
 import { findLibraryNames } from "./project_files.ts";
 import { platform } from "./platform.ts";
 import { explainPermission } from "./permissions.ts";
@@ -61,7 +63,7 @@ async function createFiles(args: Args): Promise<void> {
   await refuseExisting([server, test]);
   const toLibrary = await findLibrary();
   await writeAll([[server, toServerSource(name, toLibrary())], [test, toTestSource(server, toLibrary("testing"))]]);
-  console.error(`Created ${server} and ${test}. Run the test:
+  console.error(`Created ${server} and ${test}. ${await toSetup(toLibrary)}Run the test:
 
   ${toTestCommand(test)}
 
@@ -88,7 +90,7 @@ async function createProtected(name: string): Promise<void> {
     [test, toProtectedTest(toLibrary("testing"), tests[platform.runtime])],
     [readme, toProtectedReadme(name, { serve, call, doctor, test: testCommand })],
   ]);
-  console.error(`Created ${server}, ${test} and ${readme}. Run the test:
+  console.error(`Created ${server}, ${test} and ${readme}. ${await toSetup(toLibrary)}Run the test:
 
   cd ${name}
   ${testCommand}
@@ -110,7 +112,7 @@ async function createApp(name: string): Promise<void> {
     [page, toAppPage(name)],
     [test, toAppTest(toLibrary("testing"), tests[platform.runtime])],
   ]);
-  console.error(`Created ${server}, ${page} and ${test}. Run the test:
+  console.error(`Created ${server}, ${page} and ${test}. ${await toSetup(toLibrary)}Run the test:
 
   cd ${name}
   ${toTestCommand("server_test.ts", ["--allow-read=."])}
@@ -142,11 +144,13 @@ function toFolderProgram(): readonly string[] {
 /** A sub-path of this library, such as `@x/mcp/auth`. */
 type SubPath = "apps" | "auth" | "oauth" | "testing";
 
+type ToLibrary = (path?: SubPath) => string;
+
 /**
  * Returns a function that returns the specifier of this library or of a sub-path. If the working directory's
  * configuration does not map the name of the library, the specifier points to this copy.
  */
-async function findLibrary(): Promise<(path?: SubPath) => string> {
+async function findLibrary(): Promise<ToLibrary> {
   const isMapped = await findLibraryNames();
   return (path) => {
     const name = path === undefined ? NAME : `${NAME}/${path}`;
@@ -167,6 +171,21 @@ function toOwnSpecifier(path?: SubPath): string {
     testing: "testing/testing.ts",
   };
   return library.replace(/mod\.ts$/, `src/${files[path]}`);
+}
+
+/**
+ * Returns the commands without which the test cannot run in the working directory, as text before "Run the test". On
+ * Deno, the files contain the complete specifiers of their imports.
+ */
+async function toSetup(toLibrary: ToLibrary): Promise<string> {
+  if (platform.runtime === "deno") return "";
+  const folder = platform.toPath(".");
+  const isMissing = toLibrary() === NAME && !isInstalled(folder);
+  const commands = [
+    ...await findCommonJsPackage(folder).catch(() => undefined) ? [SET_MODULE_TYPE] : [],
+    ...isMissing ? [`${platform.runtime === "bun" ? "bun add" : "npm install"} ${NAME}`] : [],
+  ];
+  return commands.length ? `Set up the folder:\n\n  ${commands.join("\n  ")}\n\n` : "";
 }
 
 function toTestCommand(test: string, flags: readonly string[] = []): string {

@@ -100,7 +100,8 @@ export interface Authentication<P extends Principal = Principal> {
  * the request that opened the stream. The stream ends if the function refuses the request, or returns a principal with
  * another id or different scopes.
  *
- * The function must not read the body. The number of concurrent asynchronous calls is limited, and each call times out
+ * The host of the request's URL is the host in the Host header, which the server has checked. The function must not read
+ * the body. The number of concurrent asynchronous calls is limited, and each call times out
  * after 10 seconds.
  */
 export type Authenticate = (

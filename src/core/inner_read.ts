@@ -64,7 +64,9 @@ export async function readInner(
     // Read the timeout here, because the resource's quota sets the timeout when the handler starts.
     const { timeoutMs = Infinity } = call;
     if (timeoutMs !== Infinity) startDeadline(call, core.ticker, timeoutMs);
-    return await result;
+    const read = await result;
+    if (call.questions) scheduler.checkQuestions(call, read);
+    return read;
   };
   try {
     const result = await Promise.race([cancelled, read()]);

@@ -13,6 +13,7 @@ import type { Core } from "./core.ts";
 import type { Executor, Method, Outcome, Runner } from "./visibility/feature.ts";
 import { compose, type Middleware } from "./call/middleware.ts";
 import type { InFlight } from "./call/in_flight.ts";
+import { IgnoredQuestions } from "./call/asked_questions.ts";
 import type { RunWatch } from "./call/run_watch.ts";
 import type { Bounds } from "./capacity/limits.ts";
 import { LIMITS } from "./capacity/limits.ts";
@@ -43,6 +44,11 @@ export class Scheduler implements Executor {
    */
   invoke?: (call: Call, runner: Runner) => Result | Promise<Result>;
   #isWatched = false;
+  readonly #ignored = new IgnoredQuestions<Call>((text, call) => {
+    const { development } = this.#core;
+    if (development) development.warn(text);
+    else this.#core.report(new Error(text), call);
+  });
   /** Calls that already have one of their client's slots, and wait for one of the process's slots, oldest first. */
   readonly #queue = new Map<Start, Account>();
   /** Connections with running or waiting calls. */
@@ -305,7 +311,9 @@ export class Scheduler implements Executor {
     } catch (error) {
       return this.#endAtOnce(call, { error: this.toError(error, call) });
     }
-    return result instanceof Promise ? this.attend(call, result) : this.#endAtOnce(call, { result });
+    if (result instanceof Promise) return this.attend(call, result);
+    if (call.questions) this.checkQuestions(call, result);
+    return this.#endAtOnce(call, { result });
   }
 
   /** Runs a call through the handler's attributes and the middleware. Takes no slot and sets no deadline. */
@@ -313,6 +321,14 @@ export class Scheduler implements Executor {
     const { extensions } = runner;
     if (extensions?.run) return extensions.run(call, runner, this);
     return this.invoke ? this.invoke(call, runner) : runner.run(call);
+  }
+
+  /**
+   * Reports the questions of a call that its handler has not awaited. Does not check a handler that failed, because it
+   * may not have reached the `await` of a question.
+   */
+  checkQuestions(call: Call, { isError }: Result): void {
+    if (isError !== true) this.#ignored.check(call).catch((error) => void this.#core.report(error, call));
   }
 
   #endAtOnce(call: Call, outcome: Outcome): Outcome {
@@ -378,7 +394,11 @@ export class Scheduler implements Executor {
     // long-lived object, which would keep the whole request in memory until a full garbage collection.
     const onCancel = () => settle();
     call.onCancel = onCancel;
-    result.then((result) => settle({ result }), (error) => settle({ error: this.toError(error, call) }));
+    const succeed = (result: Result) => {
+      if (call.questions) this.checkQuestions(call, result);
+      settle({ result });
+    };
+    result.then(succeed, (error) => settle({ error: this.toError(error, call) }));
     if (call.ended) settle();
     return promise;
   }

@@ -8,7 +8,7 @@ import { checkOptions, type KnownOptions, show } from "../core/call/known_option
 import type { Route, RouteFacts } from "../server/routes.ts";
 import type { Server } from "../server/server.ts";
 import type { ServerStats } from "../server/stats.ts";
-import { checkCaller } from "../transports/http/access.ts";
+import { checkCaller, toCheckedUrl } from "../transports/http/access.ts";
 import { Caller } from "../transports/http/caller.ts";
 
 /** Options of {@linkcode health}. */
@@ -194,7 +194,7 @@ async function isKnownCaller(server: Server, request: Request, { info }: RouteFa
   try {
     const authenticator = await options.authenticator.open();
     if (!authenticator.hasCredentials(request)) return false;
-    return await authenticator.authenticate(request, info, { transport: "http" }) instanceof Caller;
+    return await authenticator.authenticate(toCheckedUrl(request), info, { transport: "http" }) instanceof Caller;
   } catch {
     // The authenticator could not be loaded. `server.ready()` rejects with the error.
     return false;

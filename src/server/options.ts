@@ -209,7 +209,8 @@ export interface ServerOptions {
   /**
    * Whether to print warnings about likely mistakes with `console.warn`: questions that are not awaited, work that a
    * handler repeats when it runs again after a question, and handlers that block all other calls. Defaults to `false`,
-   * but `mcp --watch`, `mcp --inspect` and `connectTest` of `@x/mcp/testing` turn the warnings on.
+   * but `mcp --watch`, `mcp --inspect` and `connectTest` of `@x/mcp/testing` turn the warnings on. Questions that are
+   * not awaited are always reported, without this option to `observer.fault`.
    */
   readonly development?: boolean;
   /** The clock that the server uses. Pass a fake clock in tests. Defaults to the system clock. */

@@ -8,8 +8,8 @@
 import { INTERNAL_ERROR, McpError } from "../protocol/errors.ts";
 import type { Context } from "../core/call/context.ts";
 import type { Question } from "../core/call/question.ts";
+import { IgnoredQuestions } from "../core/call/asked_questions.ts";
 import { RerunWatch } from "../core/call/rerun_watch.ts";
-import { RunWatch, type WatchedRun } from "../core/call/run_watch.ts";
 import type { Call } from "../core/call/call.ts";
 import { type FakeContext, type FakeContextOptions, makeContext, Rounds } from "./fake_context.ts";
 
@@ -36,18 +36,18 @@ class ReplayRounds extends Rounds {
     this.repeated.push(`before the question ${JSON.stringify(key)}, the handler ${work.join(", ")}`);
   });
   readonly #forgotten: string[] = [];
-  readonly #runs = new RunWatch(STILL, { warn: (text) => this.#forgotten.push(text) });
-  #watched?: WatchedRun;
+  readonly #ignored = new IgnoredQuestions<Call>((text) => this.#forgotten.push(text));
+  #call?: Call;
   readonly #asked = new Map<string, string>();
   readonly #open = new Map<string, string>();
 
   override begin(call: Call): void {
-    this.#watched = this.#runs.begin(call);
+    this.#call = call;
   }
 
   /** Throws if the handler did not await a question in the run that has just ended. */
   async check(): Promise<void> {
-    if (this.#watched) await this.#runs.check(this.#watched);
+    if (this.#call) await this.#ignored.check(this.#call);
     if (this.#forgotten.length) throw new Error(this.#forgotten.join("\n"));
   }
 

@@ -2,6 +2,7 @@
 // with only the published entries, src/host.ts and src/kit/.
 import { existsSync } from "node:fs";
 import { assert, assertEquals } from "@std/assert";
+import { toSnapshotPath } from "../support/messages.ts";
 import { listSources } from "../support/sources.ts";
 import { findImports, OPEN } from "./rules.ts";
 
@@ -30,7 +31,7 @@ async function checkCopy(paths: readonly string[], tests: readonly string[] = []
     "deno.lock",
     "tests/conformance/expected.json",
     ...workspace.map((member) => `${member}/deno.json`),
-    ...tests.map((test) => test.replace(/[^/]*$/, "messages.json")).filter((path) => existsSync(new URL(path, root))),
+    ...tests.map(toSnapshotPath).filter((path) => existsSync(new URL(path, root))),
   ];
   const folder = await Deno.makeTempDir({ prefix: "wall-" });
   try {

@@ -167,6 +167,34 @@ Deno.test("a proof is accepted if its URL is equivalent to the requested URL wit
   }
 });
 
+Deno.test("MUST compare the URL of a proof with the resource, whatever host the framework puts into the request's URL", async () => {
+  await using issuer = await TestIssuer.start();
+  await using server = open([issuer], { server: { hosts: ["mcp.example.com", "other.example"] } });
+  const key = await makeKey();
+  const token = await bind(issuer, key);
+  const call = async (url: string, host: string, htu: string) => {
+    const dpop = await prove(key, token, { claims: { htu } });
+    const { headers, body } = toRequest(
+      "tools/call",
+      { name: "whoami" },
+      { host, authorization: `DPoP ${token}`, dpop },
+    );
+    const response = await server.fetch(
+      new Request(url, { method: "POST", headers, body: await new Response(body).text() }),
+    );
+    await response.body?.cancel();
+    return response.status;
+  };
+  for (const built of ["http://localhost:41020/mcp", "http://other.example/mcp", "https://evil.example/mcp"]) {
+    for (const host of ["mcp.example.com", "other.example"]) {
+      assertEquals(await call(built, host, RESOURCE), 200, built);
+      assertEquals(await call(built, host, built), 401, built);
+      assertEquals(await call(built, host, `https://${host}:8443/mcp`), 401, built);
+      assertEquals(await call(built, host, "https://other.example/mcp"), 401, built);
+    }
+  }
+});
+
 Deno.test("MUST accept a proof only once, even if two concurrent requests contain the proof", async () => {
   await using issuer = await TestIssuer.start();
   await using server = open([issuer]);

@@ -4,7 +4,7 @@ import { createServer, type Observer, tool } from "../../mod.ts";
 import type { SubscriptionEvent } from "../../src/observer.ts";
 import { connect as connectTo } from "../../src/client/client.ts";
 import { connectTest, fakeClock } from "../../src/testing/testing.ts";
-import { serve } from "../peers/runtime.ts";
+import { openPort } from "../peers/runtime.ts";
 import { until } from "../support/behaviour.ts";
 import { toRequest } from "../support/requests.ts";
 
@@ -42,7 +42,7 @@ Deno.test("a subscription ends without a result when the caller's credentials ex
 
 Deno.test("the client subscribes again after a subscription ended because the credentials expired", async () => {
   const { server, clock, ended, opened } = start({ expiresInMs: 5000 });
-  await using port = serve(server);
+  await using port = await openPort(server);
   await using client = await connectTo(`http://${port.host}/mcp`);
   const subscription = await client.subscribe({ toolsListChanged: true });
   for (let round = 1; round <= 2; round++) {

@@ -1,15 +1,11 @@
 // A server that stores separate notes for each user. The server accepts tokens from the test authorization servers.
+import process from "node:process";
 import { createServer, type Server, tool } from "@x/mcp";
 import { requirePrincipal } from "@x/mcp/auth";
 import { oauth } from "@x/mcp/oauth";
 import { z } from "zod";
 
-interface BunHost {
-  readonly env: Readonly<Record<string, string | undefined>>;
-}
-
-const { Bun: bun } = globalThis as unknown as { readonly Bun?: BunHost }; // The types of this package do not declare `Bun`.
-const variable = (name: string) => (bun ? bun.env[name] : Deno.env.get(name)) ?? "";
+const variable = (name: string) => process.env[name] ?? "";
 
 const notes = new Map<string, string[]>();
 

@@ -5,7 +5,7 @@ import { tool } from "../../mod.ts";
 import { oauth, toPrincipalId } from "../../src/auth/oauth/oauth.ts";
 import { NO_ROUTE } from "../../src/core/auth.ts";
 import { fakeClock } from "../../src/testing/testing.ts";
-import { serve } from "../peers/runtime.ts";
+import { openPort } from "../peers/runtime.ts";
 import { makeKey, RESOURCE, TestIssuer, type TokenParts } from "../support/issuer.ts";
 import { until } from "../support/behaviour.ts";
 import { callWith, METADATA, protect, toInvalid } from "../support/protected.ts";
@@ -189,7 +189,7 @@ Deno.test("hostile: keys inside a token, or at a URL in a token, are never used"
   await using issuer = await TestIssuer.start();
   const own = await makeKey();
   let fetched = 0;
-  await using evil = serve({
+  await using evil = await openPort({
     fetch: () => {
       fetched++;
       return Promise.resolve(Response.json({ keys: [own.jwk] }));

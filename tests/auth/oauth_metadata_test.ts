@@ -4,7 +4,7 @@ import { createServer, type Server } from "../../mod.ts";
 import { oauth, type OAuthOptions } from "../../src/auth/oauth/oauth.ts";
 import { httpSse } from "../../src/transports/http/sse_2024.ts";
 import { webSocket } from "../../src/transports/websocket.ts";
-import { serve } from "../peers/runtime.ts";
+import { canUpgrade, openPort } from "../peers/runtime.ts";
 import { RESOURCE, TestIssuer } from "../support/issuer.ts";
 import { callWith, METADATA, protect, toInvalid } from "../support/protected.ts";
 import { toRequest } from "../support/requests.ts";
@@ -20,7 +20,7 @@ function start(options: Partial<OAuthOptions> = {}): Server {
 
 Deno.test("MUST serve metadata with the issuers at the well-known URI of the path", async () => {
   const server = start({ metadata: { resource_name: "Notes", resource: "https://evil.example.com" } });
-  for (const fetch of [server.fetch, httpSse(server).fetch, webSocket(server).fetch]) {
+  for (const { fetch } of [server, httpSse(server), ...canUpgrade ? [webSocket(server)] : []]) {
     const response = await fetch(new Request(METADATA));
     assertEquals([response.status, response.headers.get("content-type")], [200, "application/json"]);
     assertEquals(response.headers.get("access-control-allow-origin"), "*");
@@ -77,7 +77,7 @@ Deno.test("web pages of every origin can read the metadata, and methods other th
 
 Deno.test("metadata and challenges contain the public URL, whatever host a proxy's request names", async () => {
   const server = start();
-  await using port = serve(server);
+  await using port = await openPort(server);
   const headers = {
     "x-forwarded-host": "evil.example.com",
     "x-forwarded-proto": "http",

@@ -13,7 +13,7 @@ import { connectTest, fakeClock } from "../../src/testing/testing.ts";
 import { webSocket } from "../../src/transports/websocket.ts";
 import { httpSse } from "../../src/transports/http/sse_2024.ts";
 import { z } from "zod";
-import { serve } from "../peers/runtime.ts";
+import { canUpgrade, openPort } from "../peers/runtime.ts";
 import { TestIssuer } from "../support/issuer.ts";
 import { toRequest } from "../support/requests.ts";
 import { sentence } from "../support/messages.ts";
@@ -142,14 +142,14 @@ Deno.test("if concurrent requests send the same token to two tenants, the token 
 
 Deno.test("challenges to GET requests and over other transports contain the metadata URL of the tenant", async () => {
   const server = start(["https://login.example.com"]);
-  const sockets = webSocket(server, { path: "/tenants/:tenant/ws" });
+  const sockets = canUpgrade ? [webSocket(server, { path: "/tenants/:tenant/ws" })] : [];
   const streams = httpSse(server, { path: "/tenants/:tenant/sse", messages: "/tenants/:tenant/messages" });
   const url = (last: string) => `http://localhost/tenants/acme/${last}`;
   const requests = [
     [server, new Request(url("mcp"), { headers: { accept: "text/event-stream" } })],
     [server, new Request(url("mcp"), { method: "DELETE" })],
     [server, new Request(url("mcp"), { method: "PUT" })],
-    [sockets, new Request(url("ws"), upgrade)],
+    ...sockets.map((each) => [each, new Request(url("ws"), upgrade)] as const),
     [streams, new Request(url("sse"))],
     [streams, new Request(url("messages?sessionId=x"), { method: "POST", body: "{}" })],
   ] as const;
@@ -316,7 +316,7 @@ Deno.test("hostile: every tenant refuses an audience whose path a URL parser wou
 
 Deno.test("hostile: challenges for unusual parameter values arrive complete over a port", async () => {
   const server = start(["https://login.example.com"]);
-  await using port = serve(server);
+  await using port = await openPort(server);
   for (const spelling of ["a%0D%0Aset-cookie%3A%20x", "a%22%2C%20b", "%C3%A9", "a%25252e", "a".repeat(900)]) {
     const response = await fetch(`http://${port.host}/tenants/${spelling}/mcp`, { method: "POST", body: "{}" });
     await response.body?.cancel();

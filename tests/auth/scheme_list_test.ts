@@ -17,7 +17,7 @@ import { webSocket } from "../../src/transports/websocket.ts";
 // @ts-types="@modelcontextprotocol/sdk/client/auth"
 import { extractWWWAuthenticateParams } from "@modelcontextprotocol/sdk/client/auth.js";
 import { connectTest, fakeClock, McpError } from "../../src/testing/testing.ts";
-import { serve } from "../peers/runtime.ts";
+import { openPort } from "../peers/runtime.ts";
 import { until } from "../support/behaviour.ts";
 import { RESOURCE, TestIssuer } from "../support/issuer.ts";
 import { METADATA } from "../support/protected.ts";
@@ -168,7 +168,7 @@ Deno.test("a request with credentials for two schemes gets 400, and no scheme ch
 Deno.test("a request with two Authorization headers gets 400 over a TCP connection", async () => {
   const { asked, list } = counted();
   const server = start(list);
-  await using served = serve({ fetch: (request: Request) => server.fetch(request) });
+  await using served = await openPort({ fetch: (request: Request) => server.fetch(request) });
   const [hostname, port] = served.host.split(":");
   for (const [first, second] of [["Bearer good", BASIC], [BASIC, "Bearer good"], ["Bearer good", "Bearer good"]]) {
     const head = [
@@ -547,7 +547,7 @@ for (const [name, open] of Object.entries(openings)) {
   Deno.test(`a list authenticates callers over ${name} too`, async () => {
     const { asked, list } = counted();
     const server = start(list);
-    await using served = serve(name === "WebSocket" ? webSocket(server) : httpSse(server));
+    await using served = await openPort(name === "WebSocket" ? webSocket(server) : httpSse(server));
     const cases: readonly (readonly [Headers, number, readonly string[]])[] = [
       [{ authorization: BASIC }, name === "WebSocket" ? 101 : 200, ["basic"]],
       [{ "x-api-key": "wrong" }, 401, ["key"]],

@@ -1,4 +1,5 @@
-// Questions that a handler does not await. In development, the server warns about them, because their answers are lost.
+// Questions that a handler does not await. The server reports them, because their answers are lost: in development with a
+// warning, and otherwise to the observer.
 import { assertEquals } from "@std/assert";
 import { z } from "zod";
 import { type Context, createServer, prompt, resource, service, tool, ToolError } from "../../mod.ts";
@@ -6,6 +7,7 @@ import { connect } from "../../src/client/client.ts";
 import { taskClient } from "../../src/client/tasks/tasks.ts";
 import { type Connection, connectTest, fakeClock } from "../../src/testing/testing.ts";
 import { task, tasks } from "../../src/tasks/tasks.ts";
+import type { FaultEvent } from "../../src/observer.ts";
 import { behaviour, gate, until } from "../support/behaviour.ts";
 import { collectWarnings } from "../support/warnings.ts";
 import { sentence } from "../support/messages.ts";
@@ -213,17 +215,32 @@ Deno.test("a tool that runs as a task is reported if it does not await its quest
   await server.close();
 });
 
-Deno.test("a server outside of development reports nothing", async () => {
-  const handlers = forgetting;
+behaviour("outside of development, the observer gets an error for each question that is not awaited", async (join) => {
+  const handlers = [...forgetting, ...awaiting.filter(({ name }) => name !== "service")];
+  const { client: connected, takeFaults } = await join({ handlers, development: false }, client);
   const warnings = await collectWarnings(async () => {
-    const server = createServer({ name: "s", version: "1.0.0", handlers });
-    await using connected = await connect(server, client);
-    await connected.callTool("void");
-    await server.close();
-    const off = createServer({ name: "s", version: "1.0.0", handlers, development: false });
-    await using tested = await connectTest(off, client);
-    await tested.callTool("void");
-    await off.close();
+    for (const { name } of handlers) {
+      for (let i = 0; i < 2; i++) await use(connected, name);
+      const isForgetting = forgetting.some((each) => each.name === name) && name !== "reads";
+      const faults: unknown[] = [];
+      const isTold = () => faults.push(...takeFaults().map(({ error }) => error)) > 0;
+      if (isForgetting) await until(isTold, `the report of ${name}`);
+      else isTold();
+      assertEquals(faults.map(String), isForgetting ? [sentence("ctx.")] : [], name);
+    }
   });
   assertEquals(warnings, []);
+}, { perInstance: "observer" });
+
+Deno.test("the observer gets the method and the handler of a question that is not awaited", async () => {
+  const faults: unknown[] = [];
+  const observer = {
+    fault: ({ error, method, subject }: FaultEvent) => void faults.push([method, subject, String(error)]),
+  };
+  const server = createServer({ name: "s", version: "1.0.0", handlers: forgetting, observer });
+  await using connected = await connect(server, client);
+  await connected.callTool("void");
+  await until(() => faults.length > 0, "the report");
+  assertEquals(faults, [["tools/call", "void", sentence("Error: ", 'ctx.elicit("sure")', 'tools/call "void"')]]);
+  await server.close();
 });

@@ -55,6 +55,7 @@ for (const { name, program } of runtimes) {
   );
 }
 
+const FIX = { file: "Fix it.", packages: "Fix the packages." };
 const library = root.replace(/\/$/, "");
 
 /** Frames in the order of the stack, and then in the order in which they are printed. */
@@ -103,7 +104,7 @@ Deno.test("stack frames are grouped, with the user's files first, and keep their
     const error = new Error("broken\n    at fake (file:///home/me/fake.ts:1:2)");
     error.stack = `Error: ${error.message}\n${frames.map((frame) => `    ${frame}`).join("\n")}`;
     assertEquals(
-      explainLoadError(error, "Fix it."),
+      explainLoadError(error, FIX),
       [
         sentence(),
         `Error: ${error.message}`,
@@ -116,11 +117,11 @@ Deno.test("stack frames are grouped, with the user's files first, and keep their
 
 Deno.test("an error without a message or without a stack is explained too", () => {
   const bare = Object.assign(new Error(), { stack: undefined });
-  assertEquals(explainLoadError(bare, "Fix it."), `${sentence()}\nError\nFix it.`);
+  assertEquals(explainLoadError(bare, FIX), `${sentence()}\nError\nFix it.`);
   const own = Object.assign(new RangeError("far"), { stack: "no stack" });
-  assertEquals(explainLoadError(own, "Fix it."), `${sentence()}\nRangeError: far\nFix it.`);
+  assertEquals(explainLoadError(own, FIX), `${sentence()}\nRangeError: far\nFix it.`);
   const long = Object.assign(new Error("x".repeat(100_000)), { stack: undefined });
-  assert(explainLoadError(long, "Fix it.").length < 3000);
+  assert(explainLoadError(long, FIX).length < 3000);
 });
 
 for (const { name, program } of runtimes) {
@@ -134,5 +135,22 @@ for (const { name, program } of runtimes) {
         assertEquals(stderr.includes("\\u{1b}"), false, stderr);
       }
     });
+  });
+}
+
+for (const { name, program } of runtimes) {
+  testProcesses(`${name}: an error in a package is not blamed on the file that imports the package`, async () => {
+    const loud = 'throw new Error("too loud");\n';
+    const nested = 'export const all = [1].map(() => { throw new Error("too loud"); });\n';
+    for (const main of [loud, nested]) {
+      const source = 'import "./node_modules/loud/main.js";\nexport default [];';
+      const files = { "package.json": { type: "module" }, "node_modules/loud/main.js": main, "s.ts": source };
+      await withFiles(files, async (cwd) => {
+        const { code, stderr } = await run([...program, "check", "s.ts"], { cwd });
+        assertEquals(code, 2, stderr);
+        assertStringIncludes(stderr, "too loud");
+        assertEquals(stderr.trim().split("\n").at(-1), sentence("packages"), stderr);
+      });
+    }
   });
 }

@@ -1,18 +1,17 @@
-// The example of a client that signs in at a real authorization server, as a process on both runtimes.
+// The example of a client that signs in at a real authorization server, as a process on each runtime.
 import { assertEquals, assertMatch, assertStringIncludes } from "@std/assert";
 import { signIn, startOidc } from "../auth/oidc.ts";
 import { serveNotes } from "../auth/serve_notes.ts";
+import { runtimes } from "../support/runtimes.ts";
 import { testProcesses } from "../support/command_line.ts";
 import { sentence } from "../support/messages.ts";
 import { root, start } from "../support/processes.ts";
 
-const commands = { deno: ["deno", "run", "-A"], bun: ["bun"] };
-
-for (const [name, command] of Object.entries(commands)) {
+for (const { name, program, file } of runtimes) {
   testProcesses(`${name}: the example signs a user in and lists the tools`, async () => {
     await using oidc = await startOidc();
-    await using notes = await serveNotes([...command, `${root}mod.ts`], [oidc.issuers.first]);
-    await using running = await start([...command, `${root}examples/sign_in.ts`, notes.url.href]);
+    await using notes = await serveNotes(program, [oidc.issuers.first]);
+    await using running = await start([...file, `${root}examples/sign_in.ts`, notes.url.href]);
     const [, link] = await running.waitFor(/Sign in at \S+: (\S+)\n/);
     const back = await fetch(await signIn(new URL(link), "ada"));
     assertStringIncludes(await back.text(), `<title>${sentence()}</title>`);

@@ -98,6 +98,20 @@ Deno.test("a request whose credentials `auth` accepts gets the details, and a re
   assertEquals(head.body, "");
 });
 
+Deno.test("the authentication of a probe sees the checked host in the URL", async () => {
+  const hosts: string[] = [];
+  const authenticate = ({ url }: Request) => (hosts.push(new URL(url).host), { id: "probe" });
+  await using server = make({ auth: { authenticate }, hosts: ["mcp.example.com"] });
+  for (const method of ["GET", "HEAD"]) {
+    for (const [host, known] of [["mcp.example.com", true], ["evil.example", false]] as const) {
+      const headers = { host, ...SIGNED };
+      const response = await server.fetch(new Request("http://localhost:41020/ready", { method, headers }));
+      await response.body?.cancel();
+      assertEquals([response.status, hosts.splice(0)], [200, known ? [host] : []]);
+    }
+  }
+});
+
 Deno.test("a server without auth shows no details", async () => {
   await using server = make();
   assertEquals((await ask(server, "/ready", SIGNED)).body, "{}");

@@ -1,5 +1,6 @@
-// Helpers for the peer tests on both runtimes: serve on a port, find the commands of the runtimes, and lose
+// Helpers for the peer tests on all runtimes: serve on a port, find the commands of the runtimes, and lose
 // connections.
+import { openHttpServer } from "../../src/testing/http_server.ts";
 import type { ConnectionInfo } from "../../src/transports/http/access.ts";
 
 type Fetch = (request: Request, info?: ConnectionInfo) => Promise<Response>;
@@ -27,7 +28,17 @@ interface BunHost {
 
 const { Bun: bun } = globalThis as unknown as { readonly Bun?: BunHost }; // The types of this package do not declare `Bun`.
 
-/** Serves on a free port of 127.0.0.1 until the result is disposed. */
+/** Whether the runtime can upgrade a request to a WebSocket. Node cannot. */
+export const canUpgrade: boolean = bun !== undefined || typeof Deno !== "undefined";
+
+/** Like {@linkcode serve}, also on Node, which assigns the port only when the server has started to listen. */
+export async function openPort(service: Service): Promise<Port> {
+  if (canUpgrade) return serve(service);
+  const { origin, stop } = await openHttpServer(service.fetch);
+  return { host: new URL(origin).host, [Symbol.asyncDispose]: stop };
+}
+
+/** Serves on a free port of 127.0.0.1 until the result is disposed. Works on Deno and Bun. */
 export function serve({ fetch, websocket }: Service): Port {
   if (bun) {
     const server = bun.serve({ hostname: "127.0.0.1", port: 0, idleTimeout: 10, fetch, websocket });

@@ -3,6 +3,7 @@ import { assertEquals } from "@std/assert";
 import config from "../../deno.json" with { type: "json" };
 import { root, run } from "../support/processes.ts";
 import { buildNpmPackage } from "./npm_package.ts";
+import { serveNpmPackages } from "./npm_registry.ts";
 
 /** Runs a program that must succeed without output on standard error. Returns its standard output. */
 export async function runAll(words: readonly string[], cwd: string): Promise<string> {
@@ -11,16 +12,21 @@ export async function runAll(words: readonly string[], cwd: string): Promise<str
   return stdout;
 }
 
-/** Installs the packed package into an empty project. Returns the installed package's folder. */
+/** The packages that are installed with the package. */
+export const DEPENDENCIES: readonly string[] = ["jose", "oauth4webapi"];
+
+/** Installs the packed package and its dependencies into an empty project. Returns the installed package's folder. */
 export async function install(folder: string, project: string): Promise<string> {
   await buildNpmPackage(root, `${folder}/package`);
   await runAll(["bun", "pm", "pack", "--quiet", "--filename", `${folder}/package.tgz`], `${folder}/package`);
   await Deno.mkdir(project);
   await Deno.writeTextFile(`${project}/package.json`, '{ "type": "module" }');
-  const added = await run(["bun", "add", "--offline", `${folder}/package.tgz`], { cwd: project });
+  await using registry = await serveNpmPackages({ others: DEPENDENCIES });
+  const env = { NPM_CONFIG_REGISTRY: registry.url };
+  const added = await run(["bun", "add", `${folder}/package.tgz`], { cwd: project, env });
   assertEquals(added.code, 0, added.stderr);
   await Deno.mkdir(`${project}/node_modules/@opentelemetry`);
-  for (const name of ["zod", "jose", "oauth4webapi", "@opentelemetry/api"]) {
+  for (const name of ["zod", "@opentelemetry/api"]) {
     await Deno.symlink(`${root}node_modules/${name}`, `${project}/node_modules/${name}`);
   }
   return `${project}/node_modules/${config.name}`;

@@ -2,6 +2,7 @@
 // sources are bundled, because a runtime loads a few large files faster than many small files.
 import { rolldown } from "rolldown";
 import config from "../../deno.json" with { type: "json" };
+import { addUndefined } from "./optional_types.ts";
 
 /** Entries that the npm package does not export, because it provides the CLI as a program. */
 const LEFT_OUT = ["./cli"];
@@ -11,6 +12,12 @@ const PROGRAM = "src/cli/bin.ts";
 
 /** Packages that only the CLI uses. They are bundled with the CLI, so that applications do not have to install them. */
 const BUNDLED = /^(zod|yaml|smol-toml|jsonc-parser|acorn|@oxc-project\/runtime)(\/|$)/;
+
+/**
+ * Packages that are installed with the package, because the CLI needs them to sign in, and runs in folders without a
+ * project. They have no dependencies of their own. All other packages are optional peers.
+ */
+const INSTALLED = ["jose", "oauth4webapi"];
 
 /** Entries for programs without a server: a client, and the thread of a worker. */
 const WITHOUT_SERVER = ["./client", "./worker"] as const;
@@ -144,9 +151,20 @@ async function writeTypes(root: string, folder: string): Promise<void> {
     ],
     cwd: root,
   }).output();
-  if (success) return;
-  const text = new TextDecoder().decode(stdout) + new TextDecoder().decode(stderr);
-  throw new Error(`Cannot write the declarations: ${text}`);
+  if (!success) {
+    const text = new TextDecoder().decode(stdout) + new TextDecoder().decode(stderr);
+    throw new Error(`Cannot write the declarations: ${text}`);
+  }
+  await adaptTypes(folder);
+}
+
+/** Makes the declarations in a folder usable with `exactOptionalPropertyTypes`. */
+async function adaptTypes(folder: string): Promise<void> {
+  for await (const { name, isDirectory } of Deno.readDir(folder)) {
+    const path = `${folder}/${name}`;
+    if (isDirectory) await adaptTypes(path);
+    else await Deno.writeTextFile(path, addUndefined(await Deno.readTextFile(path)));
+  }
 }
 
 function toPackage(packages: readonly string[]): object {
@@ -159,6 +177,7 @@ function toPackage(packages: readonly string[]): object {
     return `^${version}`;
   };
   const { name, version, license } = config;
+  const peers = packages.filter((each) => !INSTALLED.includes(each));
   const exports = Object.fromEntries(ENTRIES.map(([key, source]) => [key, {
     types: `./types/${source.slice("./".length).replace(/\.ts$/, ".d.ts")}`,
     default: `./${toFileName(key)}.js`,
@@ -171,8 +190,9 @@ function toPackage(packages: readonly string[]): object {
     engines: { node: NODE },
     bin: { mcp: "./bin.js" },
     exports: { ...exports, "./package.json": "./package.json" },
-    peerDependencies: Object.fromEntries(packages.map((each) => [each, toRange(each)])),
-    peerDependenciesMeta: Object.fromEntries(packages.map((each) => [each, { optional: true }])),
+    dependencies: Object.fromEntries(INSTALLED.map((each) => [each, toRange(each)])),
+    peerDependencies: Object.fromEntries(peers.map((each) => [each, toRange(each)])),
+    peerDependenciesMeta: Object.fromEntries(peers.map((each) => [each, { optional: true }])),
   };
 }
 

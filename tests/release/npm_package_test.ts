@@ -4,6 +4,8 @@ import config from "../../deno.json" with { type: "json" };
 import { listModules } from "../architecture/loaded_modules.ts";
 import { sentence } from "../support/messages.ts";
 import { findNode, NODE_VERSIONS } from "../support/node_versions.ts";
+import { findPackages } from "../support/npm_packages.ts";
+import { requireAll } from "../support/required.ts";
 import { root, run } from "../support/processes.ts";
 import { install, runAll } from "./npm_install.ts";
 
@@ -63,6 +65,34 @@ tool({ name: "add", input: z.object({ a: z.number() }), run: ({ b }) => b });
 createServer({ name: 1 });
 `;
 
+/** A program whose options can be `undefined`, for projects with the options of `tsc --init`. */
+const EXACT = `import process from "node:process";
+import { type Context, createServer, type Server, type ServerOptions, tool } from "${config.name}";
+import { oauth } from "${config.name}/oauth";
+import { connect, type ConnectOptions } from "${config.name}/client";
+import { memoryStore, type SetOptions } from "${config.name}/stores";
+
+const { SECRET, CLIENT, CLIENT_SECRET, TITLE, VERSION } = process.env;
+const client = { clientId: CLIENT ?? "", clientSecret: CLIENT_SECRET };
+const auth = oauth({
+  resource: "https://mcp.example.com/mcp",
+  issuers: ["https://login.example.com"],
+  introspection: { ...client, secretIn: undefined, privateKey: { kty: "EC", kid: "a" } },
+});
+export const add = tool({ name: "add", title: TITLE, annotations: { readOnlyHint: undefined }, run: () => TITLE ?? "" });
+export const server: Server = createServer({ name: "a", version: "1", auth, secret: SECRET, title: TITLE, handlers: [add] });
+export const options: ServerOptions = { name: "b", version: "1", secret: SECRET, cors: undefined, limits: undefined };
+const set: SetOptions = { ttlMs: 1000, version: VERSION };
+await memoryStore().set("a", "b", { ...set, token: TITLE });
+const opened: ConnectOptions = { headers: undefined, era: undefined };
+export const call = async (url: string) => await (await connect(url, opened)).callTool("add");
+export class Counter implements Partial<Pick<Context, "principal">> {
+  get principal(): Context["principal"] {
+    return undefined;
+  }
+}
+`;
+
 /** Returns the paths of all files in a folder and its subfolders. */
 async function listFiles(folder: string, path = ""): Promise<readonly string[]> {
   const files: string[] = [];
@@ -106,11 +136,10 @@ async function checkContents(installed: string): Promise<void> {
   );
   assertEquals([name, version, license, type], [config.name, config.version, config.license, "module"]);
   assertEquals(engines, { node: ">=22.18" });
-  assertEquals([dependencies, Object.keys(peerDependencies)], [undefined, [
-    "@opentelemetry/api",
-    "jose",
-    "oauth4webapi",
-  ]]);
+  assertEquals([Object.keys(dependencies), Object.keys(peerDependencies)], [
+    ["jose", "oauth4webapi"],
+    ["@opentelemetry/api"],
+  ]);
   assertEquals(bin, { mcp: "./bin.js" });
   const keys = Object.keys(config.exports).filter((key) => key !== "./cli");
   assertEquals(Object.keys(exports), [...keys, "./package.json"]);
@@ -166,6 +195,30 @@ async function checkTypes(project: string, node: string): Promise<void> {
     const options = ["--module", resolution[0], "--moduleResolution", resolution[1], "--allowImportingTsExtensions"];
     const compiler = `${root}node_modules/typescript/lib/tsc.js`;
     assertEquals(await runAll([node, compiler, ...strict, ...options, "all.ts", "user.ts"], project), "");
+  }
+  await checkExactTypes(project, node);
+}
+
+/** Checks the types with the options of `tsc --init`, and with checks of all declaration files. */
+async function checkExactTypes(project: string, node: string): Promise<void> {
+  const types = await findPackages("node-types", ["@types/node@26.6.6"]);
+  requireAll("missing" in types ? types.missing : undefined);
+  if ("missing" in types) return;
+  await Deno.writeTextFile(`${project}/exact.ts`, EXACT);
+  const compiler = `${root}node_modules/typescript/lib/tsc.js`;
+  const nodeTypes = ["--types", "node", "--typeRoots", `${types.folder}/node_modules/@types`];
+  // A project for Node has no types of the DOM.
+  for (const libs of [["esnext"], ["esnext,dom"]]) {
+    for (const resolution of [["nodenext", "nodenext"], ["esnext", "bundler"]]) {
+      const words = [
+        ...[node, compiler, "--target", "esnext", "--lib", ...libs, ...nodeTypes],
+        ...["--module", resolution[0], "--moduleResolution", resolution[1]],
+        ...["--strict", "--exactOptionalPropertyTypes", "--noUncheckedIndexedAccess", "--skipLibCheck", "false"],
+        ...["--verbatimModuleSyntax", "--isolatedModules", "--moduleDetection", "force"],
+        ...["--declaration", "--emitDeclarationOnly", "--outDir", `${project}/emitted`],
+      ];
+      assertEquals(await runAll([...words, "all.ts", "exact.ts"], project), "", words.join(" "));
+    }
   }
 }
 

@@ -1,6 +1,6 @@
 // The npm package's program, run in a folder without installed packages. `npx`, `bunx --bun` and `deno run` each start
 // it from their own location.
-import { assert, assertEquals, assertStringIncludes } from "@std/assert";
+import { assert, assertEquals, assertMatch, assertStringIncludes } from "@std/assert";
 import { Client } from "@modelcontextprotocol/client";
 import { StdioClientTransport } from "@modelcontextprotocol/client/stdio";
 import { Client as FirstClient } from "@modelcontextprotocol/sdk/client";
@@ -10,13 +10,14 @@ import { StdioClientTransport as FirstStdioTransport } from "@modelcontextprotoc
 import { StreamableHTTPClientTransport as FirstHttpTransport } from "@modelcontextprotocol/sdk/client/streamableHttp.js";
 import config from "../../deno.json" with { type: "json" };
 import { connect } from "../../src/client/client.ts";
+import { startOidc } from "../auth/oidc.ts";
 import { textOf } from "../support/behaviour.ts";
 import { sentence } from "../support/messages.ts";
 import { findNode, NODE_VERSIONS } from "../support/node_versions.ts";
-import { root, run, start } from "../support/processes.ts";
+import { findFreePort, root, run, start } from "../support/processes.ts";
 import { needs, requireAll } from "../support/required.ts";
-import { install } from "./npm_install.ts";
-import { serveNpmPackage } from "./npm_registry.ts";
+import { DEPENDENCIES, install } from "./npm_install.ts";
+import { type NpmRegistry, serveNpmPackages } from "./npm_registry.ts";
 
 const isDeno = typeof Deno !== "undefined"; // Only Deno starts the processes of all runtimes.
 
@@ -54,6 +55,16 @@ const run = worker<typeof twice>(new URL("./twice.ts", import.meta.url));
 export default createServer({ name: "calc", version: "1.0.0", handlers: [tool({ name: "twice", input, run })] });
 `;
 
+const PROTECTED = `import process from "node:process";
+import { createServer, tool } from "${config.name}";
+import { oauth } from "${config.name}/oauth";
+
+const { RESOURCE: resource = "", ISSUER = "" } = process.env;
+const whoami = tool({ name: "whoami", run: (_input, { principal }) => principal?.id ?? "nobody" });
+const auth = oauth({ resource, issuers: [ISSUER], scopes: ["notes:read"] });
+export default createServer({ name: "protected", version: "1.0.0", auth, handlers: [whoami] });
+`;
+
 interface Runner {
   readonly name: string;
   readonly missing?: string;
@@ -83,24 +94,36 @@ async function listRunners(): Promise<readonly Runner[]> {
     { name: "bunx", toWords: (installed) => ["bunx", "--bun", "--package", toTarball(installed), "mcp"] },
     ...path === undefined ? [] : [{
       name: "npx",
-      toWords: (installed: string) => ["npx", "--offline", "--yes", "--package", toTarball(installed), "mcp"],
+      toWords: (installed: string) => ["npx", "--yes", "--package", toTarball(installed), "mcp"],
       env: toPath(path.replace(/\/[^/]+$/, "")),
     }],
   ];
+}
+
+/** Returns variables for package managers, with a cache that the processes of a test share. */
+function toEnv({ url, cache }: NpmRegistry): Readonly<Record<string, string>> {
+  return { NPM_CONFIG_REGISTRY: url, NPM_CONFIG_CACHE: cache, NPM_CONFIG_AUDIT: "false" };
 }
 
 function toTarball(installed: string): string {
   return installed.replace(/\/project\/.*$/, "/package.tgz");
 }
 
-/** Runs a function with the folder of the installed package, and an empty folder. */
-async function withPackage(run: (installed: string, folder: string) => Promise<void>): Promise<void> {
+/**
+ * Runs a function with the folder of the installed package, an empty folder, and a registry with the package and its
+ * dependencies.
+ */
+async function withPackage(
+  run: (installed: string, folder: string, registry: NpmRegistry) => Promise<void>,
+): Promise<void> {
   const folder = await Deno.makeTempDir({ prefix: "mcp-program-" });
   try {
     const installed = await install(folder, `${folder}/project`);
     await Deno.mkdir(`${folder}/empty`);
     await Deno.writeTextFile(`${folder}/empty/server.ts`, SERVER);
-    await run(installed, `${folder}/empty`);
+    const own = { folder: installed, tarball: toTarball(installed) };
+    await using registry = await serveNpmPackages({ own, others: DEPENDENCIES });
+    await run(installed, `${folder}/empty`, registry);
   } finally {
     await Deno.remove(folder, { recursive: true });
   }
@@ -134,6 +157,50 @@ async function checkServing(words: readonly string[], options: Options): Promise
   assertStringIncludes(await page.text(), "<title>");
   serving.kill("SIGTERM");
   assertEquals((await serving.finished).code, 0);
+}
+
+/**
+ * Serves a protected server, signs in to the server, and uses the token. Every process runs in a folder without
+ * installed packages, with an empty home folder.
+ */
+async function checkSignIn(
+  words: readonly string[],
+  { cwd, env, server = words }: Options & { readonly server?: readonly string[] },
+  afterwards?: (url: string, options: Options) => Promise<void>,
+): Promise<void> {
+  await using oidc = await startOidc();
+  const user = await Deno.makeTempDir({ prefix: "mcp-user-" });
+  try {
+    const port = findFreePort();
+    const url = `http://127.0.0.1:${port}/mcp`;
+    await Deno.writeTextFile(`${cwd}/protected.ts`, PROTECTED);
+    const script = `#!/bin/sh\nexec deno run -q -A --no-check ${root}tests/cli/sign_in/browser.ts "$1"\n`;
+    await Deno.writeTextFile(`${user}/browser`, script, { mode: 0o700 });
+    const own = { RESOURCE: url, ISSUER: oidc.issuers.second };
+    const serving = [...server, "protected.ts", "--http", "--port", `${port}`];
+    await using served = await start(serving, { cwd, env: { ...env, ...own } });
+    await served.waitFor(/ at (http:\S+\/mcp)/);
+    const browser = { BROWSER: `${user}/browser`, TEST_USER: "ada", TEST_PAGES: `${user}/pages` };
+    const options = { cwd, env: { ...env, ...browser, XDG_CONFIG_HOME: user }, timeoutMs: 60_000 };
+    const login = await run([...words, "login", url], options);
+    assertEquals(login.code, 0, login.stderr);
+    assertStringIncludes(login.stderr, "notes:read");
+    const called = await run([...words, "call", url, "whoami"], options);
+    assertEquals([called.code, /^oauth:.*ada/.test(called.stdout)], [0, true], called.stdout + called.stderr);
+    const [command, ...args] = [...words, "bridge", url];
+    await using client = await connect({
+      command,
+      args,
+      cwd,
+      env: { PATH: Deno.env.get("PATH") ?? "", ...options.env },
+    });
+    assertMatch(textOf(await client.callTool("whoami")), /^oauth:.*ada/);
+    await afterwards?.(url, options);
+    served.kill("SIGTERM");
+  } finally {
+    await Deno.remove(user, { recursive: true });
+    await Deno.remove(`${cwd}/protected.ts`);
+  }
 }
 
 /** Connects the official clients to a file that Node serves. */
@@ -171,12 +238,13 @@ Deno.test({
     },
   async fn(t) {
     requireAll(missing);
-    await withPackage(async (installed, cwd) => {
-      for (const { name, toWords, env } of runners) {
+    await withPackage(async (installed, cwd, registry) => {
+      for (const { name, toWords, env: own } of runners) {
         await t.step(name, async () => {
-          await checkCommands(toWords(installed), Object.assign({ cwd }, env && { env }));
+          const env = { ...toEnv(registry), ...own };
+          await checkCommands(toWords(installed), { cwd, env });
           // `npx` does not forward signals to the program that it starts.
-          if (name !== "npx") await checkServing(toWords(installed), { cwd });
+          if (name !== "npx") await checkServing(toWords(installed), { cwd, env });
         });
       }
       const nodes = runners.filter(({ name }) => name.startsWith("Node"));
@@ -186,8 +254,38 @@ Deno.test({
           () => checkClients(toWords(installed), cwd),
         );
       }
+      await t.step("the program signs in to a server that it protects", async (t) => {
+        for (const { name, toWords, env: own } of runners) {
+          await t.step(
+            name,
+            // `npx` does not forward signals to the program that it starts.
+            () => {
+              const server = name === "npx" ? runners[0].toWords(installed) : undefined;
+              return checkSignIn(toWords(installed), { cwd, env: { ...toEnv(registry), ...own }, server });
+            },
+          );
+        }
+      });
+      await t.step("after a sign-in to one server, calls to other servers load no code for a sign-in", async () => {
+        const [{ toWords }] = runners;
+        const words = toWords(installed);
+        await checkSignIn(words, { cwd, env: toEnv(registry) }, async (url, options) => {
+          await using other = await start([...words, "server.ts", "--http", "--port", "0"], { cwd });
+          const [, unprotected] = await other.waitFor(/ at (http:\S+\/mcp)/);
+          const jose = `${installed.replace(/\/@x\/mcp$/, "")}/jose`;
+          await Deno.rename(jose, `${jose}-away`);
+          try {
+            const called = await run([...words, "call", unprotected, "inc", "a=1"], options);
+            assertEquals([called.code, called.stdout, called.stderr], [0, "2\n", ""]);
+            const failed = await run([...words, "call", url, "whoami"], options);
+            assertEquals(failed.code, 1, failed.stderr);
+            assertStringIncludes(failed.stderr, "'jose'");
+          } finally {
+            await Deno.rename(`${jose}-away`, jose);
+          }
+        });
+      });
       await t.step("the program can be started from a registry, by the name of the package", async (t) => {
-        await using registry = await serveNpmPackage(installed, toTarball(installed));
         const [oldest, newest] = runners.slice(0, 2).map(({ toWords }) =>
           toWords(installed)[0].replace(/\/[^/]+$/, "")
         );
@@ -211,7 +309,7 @@ Deno.test({
             try {
               await checkCommands(words, { cwd, env });
               assert(
-                registry.served.slice(before).includes("package.tgz"),
+                registry.served.slice(before).includes(`${config.name}.tgz`),
                 "the package did not come from this registry",
               );
               if (path === undefined) await checkServing(words, { cwd, env });

@@ -1,4 +1,5 @@
 // The function `serve`.
+import { createConnection } from "node:net";
 import { assert, assertEquals, assertRejects, assertStringIncludes } from "@std/assert";
 import { createServer, mount, type Server, service, tool } from "../../mod.ts";
 import { connect } from "../../src/client/client.ts";
@@ -82,6 +83,43 @@ Deno.test("a client that does not read its response does not delay the closing",
   assertEquals(response.status, 200);
   await served.close();
   await response.body?.cancel().catch(() => {});
+});
+
+/** Sends a request with any target, which `fetch` cannot do. Returns the status and the code of the error. */
+async function sendRaw(port: number, target: string, host: string): Promise<readonly [status: number, code: unknown]> {
+  const body = JSON.stringify({ jsonrpc: "2.0", id: 1, method: "ping" });
+  const lines = [`POST ${target} HTTP/1.1`, `host: ${host}`, "content-type: application/json", "connection: close"];
+  const { promise, resolve, reject } = Promise.withResolvers<string>();
+  let received = "";
+  const socket = createConnection({ host: "127.0.0.1", port }, () => {
+    socket.write([...lines, `content-length: ${body.length}`, "", body].join("\r\n"));
+  });
+  socket.setEncoding("utf8").on("data", (text) => received += text).on("end", () => resolve(received));
+  socket.on("error", reject);
+  const answer = await promise;
+  socket.destroy();
+  const [, status = ""] = /^HTTP\/1\.1 (\d+)/.exec(answer) ?? [];
+  return [Number(status), Number(/"code":(-\d+)/.exec(answer)?.[1])];
+}
+
+// Bun builds the URL from the Host header, and hides the target.
+Deno.test({
+  name: "serve refuses a request target with another host than the Host header",
+  ignore: "Bun" in globalThis,
+  async fn() {
+    await using served = await serve(make(), { port: 0, signals: false });
+    const { port } = served;
+    const own = `127.0.0.1:${port}`;
+    for (const host of ["evil.example", `evil.example:${port}`, "localhost", "127.0.0.2", "127.0.0.1.evil.example"]) {
+      assertEquals(await sendRaw(port, `http://${host}/mcp`, own), [403, -32600], host);
+    }
+    for (const target of ["/mcp", `http://${own}/mcp`, "http://127.0.0.1/mcp", `http://${own}/mcp?a=//b/`]) {
+      assertEquals(await sendRaw(port, target, own), [200, NaN], target);
+    }
+    // The host in both places is still checked.
+    assertEquals(await sendRaw(port, "http://evil.example/mcp", "evil.example"), [403, -32600]);
+    assertEquals(await sendRaw(port, "http://evil.example/mcp", "a b"), [400, -32600]);
+  },
 });
 
 Deno.test("serve accepts the result of mount", async () => {

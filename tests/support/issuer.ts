@@ -1,7 +1,7 @@
 // A small authorization server for tests. It serves its metadata and key set over HTTP on loopback, and signs tokens
 // with jose.
 import { exportJWK, generateKeyPair, type JWK, type JWTHeaderParameters, SignJWT } from "jose";
-import { serve } from "../peers/runtime.ts";
+import { type HttpServer, openHttpServer } from "../../src/testing/http_server.ts";
 
 /** The resource of tokens, unless a test sets another audience. */
 export const RESOURCE = "https://mcp.example.com/mcp";
@@ -40,18 +40,16 @@ export class TestIssuer implements AsyncDisposable {
   readonly overrides = new Map<string, Override>();
   /** Additional fields of the issuer's metadata. */
   metadata: Record<string, unknown> = {};
-  readonly name: string;
-  readonly origin: string;
-  readonly #server: ReturnType<typeof serve>;
+  /** The issuer URL. */
+  name = "";
+  origin = "";
+  #server?: HttpServer;
   readonly #key: IssuerKey;
   readonly #wellKnown: string;
 
-  private constructor(key: IssuerKey, { path, wellKnown }: { readonly path: string; readonly wellKnown: string }) {
+  private constructor(key: IssuerKey, wellKnown: string) {
     this.#key = key;
     this.keys = [key.jwk];
-    this.#server = serve({ fetch: (request) => this.#respond(request) });
-    this.origin = `http://${this.#server.host}`;
-    this.name = this.origin + path;
     this.#wellKnown = wellKnown;
   }
 
@@ -63,7 +61,11 @@ export class TestIssuer implements AsyncDisposable {
       readonly wellKnown?: string;
     } = {},
   ): Promise<TestIssuer> {
-    return new TestIssuer(await makeKey(alg), { path, wellKnown });
+    const issuer = new TestIssuer(await makeKey(alg), wellKnown);
+    issuer.#server = await openHttpServer((request) => issuer.#respond(request));
+    issuer.origin = issuer.#server.origin;
+    issuer.name = issuer.origin + path;
+    return issuer;
   }
 
   /** The number of requests for the issuer's key set so far. */
@@ -98,6 +100,6 @@ export class TestIssuer implements AsyncDisposable {
   }
 
   async [Symbol.asyncDispose](): Promise<void> {
-    await this.#server[Symbol.asyncDispose]();
+    await this.#server?.stop();
   }
 }

@@ -206,7 +206,8 @@ function readStored({ file, name }: RunningTest): readonly Stored[] {
   const snapshot = snapshots.get(path) ?? readSnapshot(path);
   snapshots.set(path, snapshot);
   const tests = snapshot[file.slice(path.length - "messages.json".length)] ?? {};
-  return toList(tests[name] ?? tests[toSharedName(name)] ?? [], runtime);
+  // Tests of processes on Node have no snapshots of their own, because only `test:node` runs them.
+  return toList(tests[name] ?? tests[toSharedName(name)] ?? tests[name.replace(/^node: /, "deno: ")] ?? [], runtime);
 }
 
 /** Returns the sentences of a test on one runtime. */

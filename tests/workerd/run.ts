@@ -3,6 +3,7 @@
 //
 // deno task test:workerd [file]
 import { assertEquals } from "@std/assert";
+import { findPackages } from "../support/npm_packages.ts";
 
 const VERSION = "1.20261117.1";
 const root = new URL("../../", import.meta.url).pathname;
@@ -15,18 +16,11 @@ async function run(command: string, args: readonly string[]): Promise<void> {
   );
 }
 
-/**
- * Installs workerd into the folder for temporary files, unless it is already installed. Returns the path of the
- * executable.
- */
+/** Returns the path of workerd, which is installed into the folder for temporary files. */
 async function install(): Promise<string> {
-  const folder = `${Deno.env.get("TMPDIR") ?? "/tmp"}/x-mcp-workerd-${VERSION}-${Deno.uid()}`;
-  const path = `${folder}/node_modules/workerd/bin/workerd`;
-  const isThere = await Deno.stat(path).then(({ isFile }) => isFile, () => false);
-  if (!isThere) {
-    await run("npm", ["install", "--prefix", folder, "--silent", "--no-audit", "--no-fund", `workerd@${VERSION}`]);
-  }
-  return path;
+  const found = await findPackages("workerd", [`workerd@${VERSION}`]);
+  if ("missing" in found) throw new Error(found.missing);
+  return `${found.folder}/node_modules/workerd/bin/workerd`;
 }
 
 const config = `using Workerd = import "/workerd/workerd.capnp";

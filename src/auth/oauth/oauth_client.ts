@@ -3,6 +3,7 @@
  *
  * @module
  */
+import type { JWK } from "jose";
 import type { KnownOptions } from "../../core/call/known_options.ts";
 
 /** Credentials with which this server authenticates to an authorization server: a client secret or a private key. */
@@ -32,11 +33,11 @@ export const CLIENT: KnownOptions<keyof OAuthClient> = {
   },
 };
 
-/** A private key as a JSON Web Key. */
-export interface PrivateJwk extends JsonWebKey {
-  /** Id of the key. Required if this client has registered several keys at the authorization server. */
-  readonly kid?: string;
-}
+/**
+ * A private key as a JSON Web Key. `kid` is required if this client has registered several keys at the authorization
+ * server.
+ */
+export type PrivateJwk = JWK;
 
 /** Throws if `clientId` is missing, or if both `clientSecret` and `privateKey` are missing. */
 export function checkClient({ clientId, clientSecret, privateKey }: OAuthClient, place: string): void {

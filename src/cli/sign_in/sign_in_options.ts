@@ -5,6 +5,7 @@
  */
 import type { ClientAuth } from "../../client/client.ts";
 import type { SignIn, SignInFacts } from "../../client/oauth/oauth.ts";
+import { toTokenKey } from "../../kit/token_key.ts";
 import type { Args } from "../args.ts";
 import type { Options } from "../command.ts";
 import type { AskPage } from "./page_user_agent.ts";
@@ -42,7 +43,7 @@ export interface CommandAuthOptions {
 
 /**
  * Creates the token source for a command. Returns `undefined` with `--header authorization=…`. The code is loaded only
- * if a server requires a token, or if there are stored tokens.
+ * if a server requires a token, or if there are stored tokens for the server.
  */
 export function createAuth(
   args: Args,
@@ -56,7 +57,7 @@ export function createAuth(
   const { pauseWhile = (work) => work() } = options;
   return {
     async token(request) {
-      const isNeeded = loading !== undefined || await hasTokens();
+      const isNeeded = loading !== undefined || await hasTokens(request.url);
       return isNeeded ? await (await load()).token(request) : undefined;
     },
     refresh: async (challenge, context) => {
@@ -69,13 +70,13 @@ export function createAuth(
 
 /** Returns the facts about the sign-in to a server. Returns `undefined` if there are no tokens for the server. */
 export async function findFacts(args: Args, server: string): Promise<SignInFacts | undefined> {
-  return await hasTokens() ? await (await loadSignIn(readSettings(args), {})).facts(server) : undefined;
+  return await hasTokens(server) ? await (await loadSignIn(readSettings(args), {})).facts(server) : undefined;
 }
 
-async function hasTokens(): Promise<boolean> {
+async function hasTokens(server: string): Promise<boolean> {
   const { tokenFolder, toTokenPath } = await loadFolder();
   try {
-    return !await tokenFolder(toTokenPath()).isEmpty();
+    return await tokenFolder(toTokenPath()).has(toTokenKey(server));
   } catch {
     // Without a home folder, there are no tokens. A missing permission is reported when a server requires a token.
     return false;

@@ -29,8 +29,8 @@ const OTHERS = 0o077;
 
 /** A store of tokens in a folder. */
 export interface TokenFolder extends TokenStore {
-  /** Whether the folder contains no tokens. */
-  readonly isEmpty: () => Promise<boolean>;
+  /** Whether the folder contains a file for a key. Does not read the file. */
+  readonly has: (key: string) => Promise<boolean>;
   readonly keys: () => Promise<readonly string[]>;
 }
 
@@ -72,7 +72,7 @@ export function tokenFolder(path: string, { deadMs = DEAD_MS } = {}): TokenFolde
         await unlock();
       }
     },
-    isEmpty: async () => (await listFiles(path)).length === 0,
+    has: async (key) => await files.lstat(await toFile(key)) !== undefined,
     async keys() {
       const found = await Promise.all((await listFiles(path)).map((name) => readFile(`${path}/${name}`)));
       return found.flatMap((entry) => entry?.key ?? []);

@@ -60,13 +60,24 @@ export function codeGrant(options: CodeGrantOptions): Grant {
 
 async function signInUser(options: CodeGrantOptions, context: GrantContext): Promise<Granted> {
   checkProofOfCode(context);
-  const trip = await untilAborted(Promise.resolve(options.userAgent()), context.signal);
+  const trip = await startTrip(options.userAgent, context.signal);
   try {
     const granted = await travel(trip, options, context);
     await trip.end();
     return granted;
   } catch (error) {
     await trip.end(error);
+    throw error;
+  }
+}
+
+/** Starts a sign-in. If the signal aborts first, ends the sign-in when it has started, because it may hold a port. */
+async function startTrip(userAgent: UserAgent, signal: AbortSignal): Promise<SignInTrip> {
+  const starting = Promise.resolve(userAgent());
+  try {
+    return await untilAborted(starting, signal);
+  } catch (error) {
+    starting.then((trip) => trip.end(error)).catch(() => {});
     throw error;
   }
 }

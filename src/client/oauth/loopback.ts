@@ -5,8 +5,9 @@
  * @module
  */
 import { checkOptions, type KnownOptions, show } from "../../core/call/known_options.ts";
+import { serveOnNode } from "../../kit/node_server.ts";
 import { startTimer } from "../../kit/timer.ts";
-import { bun, deno } from "../../runtime.ts";
+import { bun, deno, node } from "../../runtime.ts";
 import { SignInError } from "./errors.ts";
 import type { SignInPage, SignInTrip, UserAgent } from "./user_agent.ts";
 
@@ -32,7 +33,7 @@ const CLOSE_MS = 2000;
  * Returns a user agent that receives the redirect at `http://127.0.0.1:PORT/callback`. The server listens only while a
  * user is signing in.
  *
- * @throws {TypeError} if an option is unknown or invalid, or if the runtime is not Deno or Bun.
+ * @throws {TypeError} if an option is unknown or invalid, or if the runtime is not Deno, Bun or Node.
  */
 export function loopback(options: LoopbackOptions): UserAgent {
   checkOptions("use loopback()", options, OPTIONS);
@@ -45,18 +46,23 @@ export function loopback(options: LoopbackOptions): UserAgent {
       `Cannot use loopback(): port is ${show(port)}; pass a whole number from 1 to 65535, or omit port`,
     );
   }
-  if (!deno && !bun) {
-    throw new TypeError("Cannot use loopback(): this runtime is not Deno or Bun; pass your own userAgent to signIn()");
+  if (!deno && !bun && !node) {
+    throw new TypeError(
+      "Cannot use loopback(): this runtime is not Deno, Bun or Node; pass your own userAgent to signIn()",
+    );
   }
-  return () => new LoopbackTrip(open, port);
+  return async () => {
+    const trip = new LoopbackTrip(open);
+    await trip.start(port);
+    return trip;
+  };
 }
 
 /** An HTTP server for one sign-in, which receives the redirect and shows the outcome. */
 class LoopbackTrip implements SignInTrip {
-  readonly redirectUri: string;
   readonly #open: LoopbackOptions["open"];
-  readonly #host: string;
-  readonly #close: () => Promise<void>;
+  #host = HOST;
+  #close?: () => Promise<void>;
   readonly #returned = Promise.withResolvers<string>();
   /** The page that shows the outcome of the sign-in. */
   readonly #outcome = Promise.withResolvers<Response>();
@@ -64,13 +70,20 @@ class LoopbackTrip implements SignInTrip {
   #state: string | undefined;
   #hasReturned = false;
 
-  constructor(open: LoopbackOptions["open"], port: number) {
+  constructor(open: LoopbackOptions["open"]) {
     this.#open = open;
-    const server = listen(port, (request) => this.#respond(request));
+    this.#returned.promise.catch(() => {});
+  }
+
+  /** Starts to listen. Port 0 chooses a free port. */
+  async start(port: number): Promise<void> {
+    const server = await listen(port, (request) => this.#respond(request));
     this.#host = `${HOST}:${server.port}`;
     this.#close = server.close;
-    this.redirectUri = `http://${this.#host}${PATH}`;
-    this.#returned.promise.catch(() => {});
+  }
+
+  get redirectUri(): string {
+    return `http://${this.#host}${PATH}`;
   }
 
   async visit(page: SignInPage, { signal }: { readonly signal: AbortSignal }): Promise<string> {
@@ -88,7 +101,7 @@ class LoopbackTrip implements SignInTrip {
 
   async end(error?: unknown): Promise<void> {
     this.#outcome.resolve(error === undefined ? toPage(200, "You are signed in.") : toPage(400, toText(error)));
-    await this.#close();
+    await this.#close?.();
   }
 
   async #respond(request: Request): Promise<Response> {
@@ -119,14 +132,16 @@ interface Listening {
   readonly close: () => Promise<void>;
 }
 
-function listen(port: number, respond: (request: Request) => Promise<Response>): Listening {
+async function listen(port: number, respond: (request: Request) => Promise<Response>): Promise<Listening> {
   try {
     if (deno) {
       const stop = new AbortController();
       const server = deno.serve({ hostname: HOST, port, signal: stop.signal, onListen: () => {} }, respond);
       return { port: server.addr.port, close: () => closeSoon(server.shutdown(), () => stop.abort()) };
     }
-    const server = bun!.serve({ hostname: HOST, port, fetch: respond, idleTimeout: 255 }); // Not undefined, because loopback() has checked the runtime.
+    const server = bun
+      ? bun.serve({ hostname: HOST, port, fetch: respond, idleTimeout: 255 })
+      : await serveOnNode(node!.getBuiltinModule("http"), { hostname: HOST, port, fetch: respond }); // Not undefined, because loopback() has checked the runtime.
     return { port: server.port, close: () => closeSoon(server.stop(), () => void server.stop(true)) };
   } catch (error) {
     const reason = error instanceof Error ? error.message : String(error);

@@ -10,6 +10,7 @@ import { discover, type Discovered, toScopes } from "./discovery.ts";
 import { SignInError, toShown } from "./errors.ts";
 import { type Grant, type Granted, requestToken, TokenRefusedError } from "./grant.ts";
 import { type HeldTokens, readTokens, type RegisteredClient, writeTokens } from "./held_tokens.ts";
+import { toTokenKey } from "../../kit/token_key.ts";
 import { ProofKey } from "./proof_key.ts";
 import { RegistrationError, toAuthentication } from "./registration.ts";
 import { type Fetch, Requests } from "./requests.ts";
@@ -96,7 +97,7 @@ export class TokenSource {
   }
 
   get #storeKey(): string {
-    return `server ${this.#server.href}`;
+    return toTokenKey(this.#server);
   }
 
   #hold(found: HeldTokens | undefined): void {

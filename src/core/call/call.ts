@@ -29,6 +29,7 @@ import { type PreparedQuestion, type Question, requireCapabilities } from "./que
 import { elicitation, ROOTS, sampling, urlElicitation } from "./question_kinds.ts";
 import type { RerunWatch, Stretch } from "./rerun_watch.ts";
 import type { WatchedRun } from "./run_watch.ts";
+import { AskedQuestions } from "./asked_questions.ts";
 import { HAS_SCOPES } from "./internals.ts";
 import type { Service, ServiceEnd } from "./service.ts";
 
@@ -175,6 +176,8 @@ export abstract class Call implements ServiceCall, Cancellable {
   declare stretch?: Stretch;
   /** The record of the handler's run, which `RunWatch` creates in development. */
   declare watched?: WatchedRun;
+  /** The questions that the handler has asked in this run. */
+  declare questions?: AskedQuestions;
   /**
    * Data from the server extension that makes this call. Declared without a value, because few calls are made by
    * extensions.
@@ -568,11 +571,10 @@ export abstract class Call implements ServiceCall, Cancellable {
     return this.#watch(this.#put(prepare) as Promise<T>, method, key);
   }
 
-  /** In development, records whether the handler awaits the promise that `ctx.method(key)` returned. */
+  /** Records whether the handler awaits the promise that `ctx.method(key)` returned. */
   #watch<T>(answer: Promise<T>, method: string, key?: string): Promise<T> {
-    quiet(answer);
-    if (!this.watched) return answer;
-    return this.watched.ask(`ctx.${method}(${key === undefined ? "" : quote(key)})`, answer);
+    const questions = this.questions ??= new AskedQuestions();
+    return questions.ask(`ctx.${method}(${key === undefined ? "" : quote(key)})`, answer);
   }
 
   // Runs synchronously until `askClient` is called, so that questions that are asked together are sent together.

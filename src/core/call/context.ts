@@ -289,8 +289,8 @@ export interface Context<S = NoServices> {
   /** The request's `_meta`. */
   readonly meta: Meta;
   /**
-   * The HTTP request that contained the call, if any. The body has already been read. If the server has `auth`, the
-   * credentials are removed.
+   * The HTTP request that contained the call, if any. The host of its URL is the host in the Host header, which the
+   * server has checked. The body has already been read. If the server has `auth`, the credentials are removed.
    */
   readonly http?: Request;
   /**

@@ -19,7 +19,7 @@ export interface DevelopmentListener extends Partial<RunReports> {
 export class Development implements RunReports {
   /** Detects work that a handler repeats when it runs again after a question. */
   readonly reruns: RerunWatch;
-  /** Detects questions that a handler does not await, and handlers that block the event loop. */
+  /** Detects handlers that block the event loop. */
   readonly runs: RunWatch;
   readonly #listeners: ReadonlySet<DevelopmentListener>;
 

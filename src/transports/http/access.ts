@@ -75,14 +75,6 @@ export function checkCaller(
   const host = headers.get("host") ?? hostOf(request.url);
   const authority = parseAuthority(host);
   if (!authority) return { status: 400, state: `the Host header ${quote(host)} is not a valid host`, reason: "host" };
-  const target = hostOf(request.url);
-  if (target !== undefined && parseAuthority(target)?.name !== authority.name) {
-    return {
-      status: 403,
-      state: `the host in the URL is ${quote(target)}, but the Host header is ${quote(host)}`,
-      reason: "host",
-    };
-  }
   const known = isLoopbackName(authority.name) || isListed(authority, options);
   if (!known && (options.hosts.length || isLocal(request, info))) {
     return {
@@ -114,6 +106,48 @@ export function checkCaller(
     reason: "origin",
   };
 }
+
+/**
+ * Checks the request target of a request that a listener of this library has received. A target with a scheme and a
+ * host must have the host in the Host header, because a proxy may check one of the two hosts, and the server the other.
+ *
+ * `checkCaller` does not compare the hosts, because some frameworks build the URL of a request from the address on
+ * which they listen.
+ *
+ * @see RFC 9112, section 3.2.2 (absolute-form)
+ */
+export function checkTarget({ headers, url }: Request): Refusal | undefined {
+  // Write "Host" with an upper-case letter, because Deno reads such a name faster.
+  const host = headers.get("Host");
+  if (host === null || hasHost(url, host)) return;
+  const [name, target] = [parseAuthority(host)?.name, hostOf(url)];
+  // `checkCaller` rejects a malformed Host header.
+  if (name === undefined || target === undefined || parseAuthority(target)?.name === name) return;
+  return {
+    status: 403,
+    state: `the host in the URL is ${quote(target)}, but the Host header is ${quote(host)}`,
+    reason: "host",
+  };
+}
+
+/**
+ * Returns the request with the checked Host header as the host of its URL. Code that reads the URL must not see a host
+ * that nobody has checked: a framework may build the URL from the address on which it listens, and a client can send any
+ * host in its request target.
+ */
+export function toCheckedUrl(request: Request): Request {
+  const { headers, url, method } = request;
+  const host = headers.get("host");
+  // The server rejects all other methods, and a new request cannot have some of them, such as TRACE.
+  if (host === null || hasHost(url, host) || !METHODS.includes(method)) return request;
+  const named = url.replace(HOST, (_whole, scheme: string) => scheme + host);
+  if (URL.parse(named)?.host === URL.parse(url)?.host) return request;
+  const init = { method, headers, body: method === "POST" ? request.body : null };
+  // Node requires `duplex` for a streamed body. `Object.assign` adds it, because the types of other runtimes lack it.
+  return new Request(named, Object.assign(init, { duplex: "half" }));
+}
+
+const METHODS = ["GET", "HEAD", "POST", "DELETE"];
 
 /** Tests whether a Host header contains a loopback host. */
 export function isLoopbackHost(host: string): boolean {
@@ -168,7 +202,15 @@ function findAddress(request: Request, given: unknown): string | undefined {
 // Do not parse the URL. A runtime builds the URL from the Host header, which may be malformed, and parsing would then
 // throw.
 function hostOf(url: string): string | undefined {
-  return /^[^:/?#]+:\/\/([^/?#]*)/.exec(url)?.[1];
+  return HOST.exec(url)?.[2];
+}
+
+const HOST = /^([^:/?#]+:\/\/)([^/?#]*)/;
+
+/** Tests whether the host of a URL is written as in a Host header. */
+function hasHost(url: string, host: string): boolean {
+  const at = url.indexOf("//") + 2;
+  return url.startsWith(host, at) && url[at + host.length] === "/";
 }
 
 function isListed({ host, name }: Authority, { hosts }: AccessOptions): boolean {

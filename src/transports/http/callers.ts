@@ -5,7 +5,14 @@
  */
 import type { Core } from "../../core/core.ts";
 import type { TransportName } from "../../core/call/observer.ts";
-import { type AccessOptions, type CallerOptions, checkCaller, type ConnectionInfo, isKnownHost } from "./access.ts";
+import {
+  type AccessOptions,
+  type CallerOptions,
+  checkCaller,
+  type ConnectionInfo,
+  isKnownHost,
+  toCheckedUrl,
+} from "./access.ts";
 import type { Room } from "../../protocol/room.ts";
 import type { Authenticator, OpenRoute } from "./authenticator.ts";
 import { Caller, type Place } from "./caller.ts";
@@ -68,6 +75,7 @@ export class Callers {
     const { authenticator } = this.#options;
     if (authenticator && !authenticator.loaded) return this.#identifyLater(request, info, way);
     if (way.find) return this.#identifyAt(request, info, way);
+    let checked = request;
     if (!this.#isUsual(request, way)) {
       const refusal = this.#check(request, info, way);
       const refusesPath = !refusal && !isPath(request.url, way.path);
@@ -76,8 +84,9 @@ export class Callers {
       if (refusal) return refuse(this.#core, refusal, way);
       if (refusesPath) return way.refusePath();
       this.#remember(request, way);
+      checked = toCheckedUrl(request);
     }
-    return this.refuseIfClosing(way) ?? this.#authenticate(request, info, way);
+    return this.refuseIfClosing(way) ?? this.#authenticate(checked, info, way);
   }
 
   /** Returns the response to a request if the server is closing, otherwise `undefined`. */
@@ -114,7 +123,7 @@ export class Callers {
     if (fixed) return await fixed;
     const place = await way.find?.(request, info);
     if (!place) return await respond() ?? way.refusePath();
-    return await this.#authenticate(request, info, way, place);
+    return await this.#authenticate(toCheckedUrl(request), info, way, place);
   }
 
   #authenticate<P extends Place>(
@@ -156,8 +165,7 @@ export class Callers {
 }
 
 // Tests whether a URL has the host and path in `target`, optionally followed by a query. Compares the texts, because
-// parsing is slower. Compares the host too, because the host in an absolute request target can differ from the Host
-// header.
+// parsing is slower. Compares the host too, because the host in the URL can differ from the Host header.
 function isTarget(url: string, target: string): boolean {
   const at = url.indexOf("//") + 2;
   const after = at + target.length;

@@ -6,6 +6,8 @@
 import { quote } from "../../protocol/errors.ts";
 import { serveOnNode } from "../../kit/node_server.ts";
 import { bun, type BunServer, deno, node, type RuntimeFetch } from "../../runtime.ts";
+import { checkTarget } from "./access.ts";
+import { toMessage, toRefusal } from "./refusals.ts";
 
 /** The address and handler of an HTTP server. Port 0 chooses a free port. */
 export interface ListenOptions {
@@ -32,17 +34,27 @@ export interface Listener {
  */
 const BUN_IDLE = 255;
 
-/** Listens for HTTP requests. Rejects with the runtime's error if the runtime cannot listen on the address. */
+/**
+ * Listens for HTTP requests. Rejects requests whose target has another host than the Host header. Rejects with the
+ * runtime's error if the runtime cannot listen on the address.
+ */
 export async function listen({ fetch, hostname, port }: ListenOptions): Promise<Listener> {
+  // Bun needs no check, because it always builds the URL from the Host header.
+  if (bun) return toListener(bun.serve({ fetch, hostname, port, idleTimeout: BUN_IDLE }));
+  const answer: RuntimeFetch = (request, info) => refuseTarget(request) ?? fetch(request, info);
   if (deno) {
-    const server = deno.serve({ hostname, port, onListen: () => {} }, fetch);
+    const server = deno.serve({ hostname, port, onListen: () => {} }, answer);
     return { port: server.addr.port, stop: () => server.shutdown(), force: () => server.unref() };
   }
-  if (bun) return toListener(bun.serve({ fetch, hostname, port, idleTimeout: BUN_IDLE }));
-  if (node) return toListener(await serveOnNode(node.getBuiltinModule("http"), { fetch, hostname, port }));
+  if (node) return toListener(await serveOnNode(node.getBuiltinModule("http"), { fetch: answer, hostname, port }));
   throw new TypeError(
     "Cannot listen for HTTP: this platform is not Deno, Bun or Node; export the server as the default export instead",
   );
+}
+
+function refuseTarget(request: Request): Response | undefined {
+  const refusal = checkTarget(request);
+  return refusal && toRefusal({ ...refusal, message: toMessage(refusal.state) });
 }
 
 function toListener(server: BunServer): Listener {

@@ -7,15 +7,14 @@ import { until } from "../../support/behaviour.ts";
 import { isNotDeno } from "../../support/command_line.ts";
 import { sentence } from "../../support/messages.ts";
 import { root, run, start } from "../../support/processes.ts";
-import { programs } from "./browser.ts";
+import { runtimes } from "../runtimes.ts";
 import { needs, requireAll } from "../../support/required.ts";
 
-for (const runtime of ["deno", "bun"] as const) {
+for (const { name: runtime, program } of runtimes) {
   const name = `${runtime}: the page signs in, steps up and never gets a token`;
   const fn = async () => {
     requireAll(missing);
     await using oidc = await startOidc();
-    const program = programs[runtime];
     await using notes = await serveNotes(program, [oidc.issuers.first]);
     const folder = await Deno.makeTempDir({ prefix: "mcp-user-" });
     const env = { XDG_CONFIG_HOME: folder, TEST_USER: "ada", TEST_PAGES: `${folder}/pages` };

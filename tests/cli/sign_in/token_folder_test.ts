@@ -22,7 +22,7 @@ const put = (value: string | undefined) => () => Promise.resolve(value);
 
 inFolder("values are stored by key, and only their owner can read them", async (path) => {
   const folder = tokenFolder(path);
-  assertEquals([await folder.get("a"), await folder.isEmpty(), await folder.keys()], [undefined, true, []]);
+  assertEquals([await folder.get("a"), await folder.has("a"), await folder.keys()], [undefined, false, []]);
   assertEquals(await folder.update("a", put("secret")), "secret");
   assertEquals(await folder.update("../../b\0", put("other")), "other");
   const again = tokenFolder(path);
@@ -34,7 +34,7 @@ inFolder("values are stored by key, and only their owner can read them", async (
   );
   assertEquals(modes, [0o700, 0o600, 0o600]);
   await again.update("a", put(undefined));
-  assertEquals([await folder.get("a"), await folder.isEmpty()], [undefined, false]);
+  assertEquals([await folder.get("a"), await folder.has("a"), await folder.has("../../b\0")], [undefined, false, true]);
 });
 
 inFolder(

@@ -5,9 +5,8 @@ import { requirePrincipal } from "../../../src/auth/auth.ts";
 import { oauth } from "../../../src/auth/oauth/oauth.ts";
 import { connect } from "../../../src/client/client.ts";
 import { memoryTokens, signIn, type SignInOptions, type UserAgent } from "../../../src/client/oauth/oauth.ts";
-import { CLIENT_DOCUMENT, REDIRECT, signIn as visitAs, startOidc } from "../../auth/oidc.ts";
+import { CLIENT_DOCUMENT, REDIRECT, signIn as visitAs, startOidc, testWithOidc } from "../../auth/oidc.ts";
 import { textOf } from "../../support/behaviour.ts";
-import { testProcesses } from "../../support/command_line.ts";
 
 const url = "http://localhost:7788/mcp";
 
@@ -65,7 +64,7 @@ const clients: Readonly<Record<string, Partial<SignInOptions>>> = {
 
 for (const era of ["modern", "legacy"] as const) {
   for (const [name, options] of Object.entries(clients)) {
-    testProcesses(
+    testWithOidc(
       `a client that ${name} signs users in, and each user sees only their own notes (${era})`,
       async () => {
         await using oidc = await startOidc();
@@ -87,7 +86,7 @@ for (const era of ["modern", "legacy"] as const) {
   }
 }
 
-testProcesses(
+testWithOidc(
   "several clients share stored tokens, only one client renews the tokens, and signing out revokes the tokens",
   async () => {
     await using oidc = await startOidc();
@@ -118,7 +117,7 @@ testProcesses(
   },
 );
 
-testProcesses("if the server requires DPoP, tokens are bound to a key, even after a renewal", async () => {
+testWithOidc("if the server requires DPoP, tokens are bound to a key, even after a renewal", async () => {
   await using oidc = await startOidc();
   const { fetch, close, seen } = createNotes(oidc.issuers.first, { dpop: "required" });
   for (const era of ["modern", "legacy"] as const) {
@@ -140,7 +139,7 @@ testProcesses("if the server requires DPoP, tokens are bound to a key, even afte
   await close();
 });
 
-testProcesses(
+testWithOidc(
   "a request fails if the user cancels the sign-in, and the next request starts a new sign-in",
   async () => {
     await using oidc = await startOidc();

@@ -39,7 +39,7 @@
 // - use each `state` once: "refused: no state", "refused: a replayed state", "refused: a second state"
 import { assert, assertEquals, assertRejects, assertThrows } from "@std/assert";
 import { memoryTokens, type SignInOptions } from "../../../src/client/oauth/oauth.ts";
-import { textOf } from "../../support/behaviour.ts";
+import { textOf, until } from "../../support/behaviour.ts";
 import { sentence } from "../../support/messages.ts";
 import { Bed, type Wrong } from "./bed.ts";
 
@@ -413,6 +413,27 @@ Deno.test("aborting a request ends the sign-in, even while the token endpoint do
 });
 
 // After the sign-in: renewal, revocation and stored tokens.
+Deno.test("a sign-in that starts only after its request was aborted ends at once", async () => {
+  await using bed = new Bed();
+  const stop = new AbortController();
+  const { promise: gate, resolve: open } = Promise.withResolvers<void>();
+  const asked = Promise.withResolvers<void>();
+  const userAgent = async () => {
+    asked.resolve();
+    await gate;
+    return await bed.userAgent();
+  };
+  const connecting = bed.connect(bed.signIn({ userAgent }), { signal: stop.signal });
+  await asked.promise;
+  const reason = new Error("enough");
+  stop.abort(reason);
+  await assertRejects(() => connecting, Error, "enough");
+  assertEquals(bed.ends, []);
+  open();
+  await until(() => bed.ends.length === 1, "the late sign-in has ended");
+  assertEquals([bed.visits.length, bed.forms.length], [0, 0]);
+});
+
 Deno.test("all connections share one renewal request, and the renewal can return the same refresh token", async () => {
   for (const rotates of [true, false]) {
     await using bed = new Bed({

@@ -1,0 +1,40 @@
+/**
+ * Finds out whether Node reads files as CommonJS, because of their `package.json`. `npm init -y` writes such a file.
+ *
+ * @module
+ */
+import { toFolder } from "../files/path.ts";
+import { isObject } from "../kit/json.ts";
+import { decodePath } from "../kit/stack.ts";
+import { platform } from "./platform.ts";
+import { findProjectFile } from "./project_files.ts";
+
+/** The command that makes Node read the files of a package as ECMAScript modules. */
+export const SET_MODULE_TYPE = "npm pkg set type=module";
+
+/**
+ * Returns the path of the `package.json` because of which Node reads the files of a folder as CommonJS. Returns
+ * `undefined` on other runtimes, and if there is no such file.
+ */
+export async function findCommonJsPackage(folder: string): Promise<string | undefined> {
+  if (platform.runtime !== "node") return;
+  const found = await findProjectFile(folder, { names: ["package.json"], test: () => true });
+  const parsed: unknown = found && JSON.parse(found.text);
+  return isObject(parsed) && parsed.type === "commonjs" ? found?.path : undefined;
+}
+
+/** Returns the remedy if Node has read a file with the syntax of ECMAScript modules as CommonJS. */
+export async function findModuleRemedy(error: unknown, url: string): Promise<string | undefined> {
+  if (platform.runtime !== "node" || !(error instanceof SyntaxError)) return;
+  if (!/outside a module|Unexpected token 'export'|top level bodies of modules/.test(error.message)) return;
+  // The stack begins with the position, such as `/home/me/server.ts:1`. The file can be an import of the target.
+  const [, place] = /^(?:file:\/\/)?([/a-z].*):\d+\n/i.exec(error.stack ?? "") ?? [];
+  const file = decodePath(place ?? new URL(url).pathname);
+  const [, stem] = /([^/]*)\.c[jt]s$/.exec(file) ?? [];
+  if (stem !== undefined) {
+    return `Node reads this file as CommonJS because of its extension; rename the file to ${stem}.ts or ${stem}.mjs.`;
+  }
+  const path = await findCommonJsPackage(toFolder(file));
+  return path && `Node reads this file as CommonJS because ${path} has "type": "commonjs"; run ${SET_MODULE_TYPE} in ` +
+      "the folder of this package.json.";
+}

@@ -1,0 +1,93 @@
+/**
+ * Finds questions whose answer the handler does not await. Such a handler works without the user's consent, and no
+ * error shows it.
+ *
+ * @module
+ */
+import { quote } from "../../protocol/errors.ts";
+import type { Params } from "../../protocol/jsonrpc.ts";
+
+/**
+ * After a handler has ended, `await`, `Promise.all` and similar functions may still call `then` on its promises for
+ * this number of microtasks.
+ */
+const LATE_TICKS = 3;
+
+/** Maximum number of reports per server. The server remembers the reports, so that no report is repeated. */
+const MAX_REPORTS = 1000;
+
+/** The questions that a handler has asked in one run. */
+export class AskedQuestions {
+  readonly #asked: { readonly source: string; readonly promise: AskedPromise<unknown> }[] = [];
+
+  /**
+   * Returns a promise for the answer that records whether the handler awaits the promise. `source` is the source code
+   * that asks the question, such as `ctx.elicit("sure")`.
+   */
+  ask<T>(source: string, answer: Promise<T>): Promise<T> {
+    const promise = new AskedPromise<T>((resolve, reject) => answer.then(resolve, reject));
+    // Handle the rejection, because an unhandled rejection would end the process. Call `then` of `Promise`, because
+    // `then` of `AskedPromise` would record the promise as awaited.
+    Promise.prototype.then.call(promise, undefined, () => {});
+    this.#asked.push({ source, promise });
+    return promise;
+  }
+
+  /** Returns the source code of the questions that the handler has not awaited. Called when the handler has ended. */
+  async listIgnored(): Promise<readonly string[]> {
+    for (let tick = 0; tick < LATE_TICKS; tick++) await undefined;
+    return this.#asked.flatMap(({ source, promise }) => promise.isAwaited ? [] : [source]);
+  }
+}
+
+/** The properties of a call that `IgnoredQuestions` uses. */
+interface AskingCall {
+  readonly questions?: AskedQuestions;
+  readonly method: string;
+  readonly params: Params;
+}
+
+/** Reports questions that handlers of a server do not await, each question of a handler once. */
+export class IgnoredQuestions<C extends AskingCall> {
+  readonly #report: (text: string, call: C) => void;
+  readonly #given = new Set<string>();
+
+  constructor(report: (text: string, call: C) => void) {
+    this.#report = report;
+  }
+
+  /** Checks the questions of a call whose handler has ended. */
+  async check(call: C): Promise<void> {
+    for (const source of await call.questions?.listIgnored() ?? []) {
+      const text = `Cannot use the answer to ${source}: ${toPlace(call)} ended without waiting for the answer; ` +
+        `write await before ${source}`;
+      if (this.#given.has(text) || this.#given.size >= MAX_REPORTS) continue;
+      this.#given.add(text);
+      this.#report(text, call);
+    }
+  }
+}
+
+/** Returns the method and handler name of a call, such as `tools/call "order"`. */
+export function toPlace({ method, params: { uri, name = uri } }: Pick<AskingCall, "method" | "params">): string {
+  return typeof name === "string" ? `${method} ${quote(name)}` : method;
+}
+
+/** A promise that records whether its `then` was called. */
+class AskedPromise<T> extends Promise<T> {
+  isAwaited = false;
+
+  // Let `then` return a plain `Promise`, because only the original promise is checked.
+  static override get [Symbol.species](): PromiseConstructor {
+    return Promise;
+  }
+
+  // `await` calls this method too, because the promise's constructor is not `Promise`.
+  override then<A = T, B = never>(
+    onValue?: ((value: T) => A | PromiseLike<A>) | null,
+    onError?: ((error: unknown) => B | PromiseLike<B>) | null,
+  ): Promise<A | B> {
+    this.isAwaited = true;
+    return super.then(onValue, onError);
+  }
+}

@@ -407,7 +407,10 @@ export interface Context<S = NoServices> {
   defer(run: (end: ServiceEnd) => unknown): void;
   /**
    * Closes the response stream without ending the call. The client can reconnect after `retryMs` milliseconds to
-   * receive the remaining messages. Does nothing if the stream cannot be resumed.
+   * receive the remaining messages. Does nothing if the stream cannot be resumed: without HTTP, without a session, and in
+   * revisions in which a stream does not begin with an event id.
+   *
+   * @see specification/2025-11-25/basic/transports (Sending Messages to the Server)
    */
   closeStream(retryMs?: number): void;
 }

@@ -81,13 +81,47 @@ for (const asked of ["2099-01-01", "2026-07-28", "1.0", ""]) {
   );
 }
 
-behaviour("a second handshake in the same session is refused", async (connect) => {
+const again = {
+  protocolVersion: "2025-06-18",
+  capabilities: { roots: {} },
+  clientInfo: { name: "again", version: "2" },
+};
+
+behaviour("a second handshake in the same session is refused over HTTP", async (connect) => {
   const { client } = await connect({ handlers: [noop] });
-  const again = { protocolVersion: "2025-06-18", capabilities: {}, clientInfo: { name: "again", version: "1" } };
   const error = await assertRejects(() => client.request("initialize", again), McpError);
   assertEquals(error.code, -32600);
   assertEquals((await client.listTools()).length, 1, "the session stays open");
-}, { eras: ["legacy"] });
+}, { eras: ["legacy"], transports: ["memory", "http"] });
+
+behaviour("a second handshake on a pipe ends the session, and begins another", async (connect) => {
+  const seen: unknown[] = [];
+  const look = tool({ name: "look", run: (_input, ctx) => void seen.push([ctx.client, ctx.session()]) });
+  const sessions: string[] = [];
+  let opened = 0;
+  const { client } = await connect({
+    handlers: [look],
+    session: () => ++opened,
+    observer: { session: ({ state, client, why }) => void sessions.push(`${client?.name} ${state} ${why}`) },
+  }, { info: { name: "first", version: "1" }, logLevel: "error" });
+  await client.callTool("look");
+  const { protocolVersion } = await client.request("initialize", again);
+  await client.callTool("look");
+  const { protocolVersion: version, ...facts } = again;
+  assertEquals([protocolVersion, seen[1]], [version, [
+    { version, info: facts.clientInfo, capabilities: facts.capabilities, logLevel: "info" },
+    2,
+  ]]);
+  const error = await assertRejects(() => client.request("initialize", {}), McpError);
+  assertEquals(error.code, -32602);
+  await client.callTool("look");
+  assertEquals(seen[2], seen[1], "a failed handshake changes nothing");
+  await client.close();
+  assertEquals(sessions, [
+    ...["first created undefined", "first ended client"],
+    ...["again created undefined", "again ended disconnected"],
+  ]);
+}, { eras: ["legacy"], transports: ["pipe"], versions: LEGACY_VERSIONS });
 
 behaviour("handlers see the same facts about the client in every era", async (connect, { era, version, transport }) => {
   const seen: unknown[] = [];

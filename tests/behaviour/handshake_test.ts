@@ -123,7 +123,7 @@ behaviour("a second handshake on a pipe ends the session, and begins another", a
   ]);
 }, { eras: ["legacy"], transports: ["pipe"], versions: LEGACY_VERSIONS });
 
-behaviour("handlers see the same facts about the client in every era", async (connect, { era, version, transport }) => {
+behaviour("handlers see the same facts about the client in every era", async (connect, { version, transport }) => {
   const seen: unknown[] = [];
   const look = tool({
     name: "look",
@@ -132,8 +132,9 @@ behaviour("handlers see the same facts about the client in every era", async (co
       return "";
     },
   });
+  const info = { ...about, name: "looker", version: "9", title: "Looker", "example.com/build": { number: 7 } };
   const { client } = await connect({ handlers: [look] }, {
-    info: { name: "looker", version: "9", title: "Looker" },
+    info,
     capabilities: { roots: {}, sampling: { tools: {} } },
     principal: { id: "ada", scopes: ["read"] },
     logLevel: "error",
@@ -144,10 +145,6 @@ behaviour("handlers see the same facts about the client in every era", async (co
     await client.callTool("look", {}, { meta: { "example.com/tag": "blue" } });
     return JSON.stringify(seen).includes('"logLevel":"error"');
   }, "the handler sees the log level");
-  // A session id contains only the client's name and version.
-  const info = era === "modern" || transport === "pipe"
-    ? { name: "looker", version: "9", title: "Looker" }
-    : { name: "looker", version: "9" };
   assertEquals(seen, [{
     client: { version, info, capabilities: { roots: {}, sampling: { tools: {} } }, logLevel: "error" },
     principal: { id: "ada", scopes: ["read"] },
@@ -155,7 +152,41 @@ behaviour("handlers see the same facts about the client in every era", async (co
     tag: "blue",
     http: transport !== "pipe",
   }]);
-});
+}, { versions: LEGACY_VERSIONS });
+
+behaviour("a session leaves out the longest facts that a client declares about itself", async (connect) => {
+  const seen: unknown[] = [];
+  const look = tool({ name: "look", run: (_input, ctx) => void seen.push(ctx.client.info) });
+  const small = { name: "looker", version: "9", title: "Looker", websiteUrl: "https://example.com" };
+  const { join } = await connect({ handlers: [look] });
+  for (
+    const more of [
+      { description: "d".repeat(2000) },
+      // 500 characters, but 1,500 bytes.
+      { description: "説".repeat(500) },
+      { icons: [{ src: `data:image/png;base64,${"A".repeat(4000)}` }] },
+      { description: "d".repeat(900), icons: [{ src: `https://example.com/${"i".repeat(900)}` }] },
+    ]
+  ) {
+    const client = await join({ info: { ...small, ...more } });
+    await client.callTool("look");
+  }
+  const [first, second, third, fourth] = seen;
+  assertEquals([first, second, third], [small, small, small]);
+  assertEquals(fourth, { ...small, description: "d".repeat(900) });
+}, { eras: ["legacy"] });
+
+behaviour("a session whose other facts fill its id keeps the name and the version of the client", async (connect) => {
+  const seen: unknown[] = [];
+  const look = tool({ name: "look", run: (_input, ctx) => void seen.push(ctx.client.info) });
+  // The session's data and the capabilities, of three bytes per character, leave no room for the description.
+  const { client } = await connect({ handlers: [look], session: () => "説".repeat(2000) }, {
+    info: { ...about, description: "d".repeat(900) },
+    capabilities: { experimental: { x: { text: "説".repeat(1866) } } },
+  });
+  await client.callTool("look");
+  assertEquals(seen, [{ name: about.name, version: about.version }]);
+}, { eras: ["legacy"], transports: ["memory", "http"] });
 
 behaviour("an unknown method gets the error -32601", async (connect, { era, transport }) => {
   const { client } = await connect({ handlers: [noop] });

@@ -40,7 +40,10 @@ export interface Principal {
 export interface ClientFacts {
   /** Protocol revision of this call. */
   readonly version: string;
-  /** Name and version of the client. `undefined` if the client sent no name. */
+  /**
+   * Name and version of the client, and what else the client says about itself, such as its title. A session leaves out
+   * the longest of these facts if they have more than 1 KiB of JSON. `undefined` if the client sent no name.
+   */
   readonly info?: Implementation;
   /** Capabilities of the client. */
   readonly capabilities: ClientCapabilities;

@@ -50,11 +50,6 @@ export class InFlight {
     return calls.length > 0 && !calls.every(isSubscription);
   }
 
-  /** Whether a notification refers to one of these calls. Only cancellations refer to a call. */
-  has({ method, params }: Notification): boolean {
-    return method !== "notifications/cancelled" || !!this.#calls?.some(({ id }) => id === params?.requestId);
-  }
-
   /**
    * Handles a notification from the client. `notifications/cancelled` cancels the newest call with the given id.
    * Returns `false` if no call has this id.

@@ -139,8 +139,6 @@ export class PipedSessions {
   }
 
   #serve({ session, scope, own, link: first }: PipedSession, message: Readable, link: Link): Reply | Promise<Reply> {
-    // A cancellation does not show to which era its call belongs.
-    if (message.kind === "notification" && !session.inFlight.has(message)) link.inFlight.notify(message);
     const reply = this.#server.serve(session, message, link === first ? own : new SessionLink(scope, link));
     return reply instanceof Promise ? reply.then((reply) => scope.isOver ? {} : reply) : reply;
   }
@@ -189,6 +187,7 @@ class SessionScope {
 /** The link of a message in a session. Sends nothing after the session has ended. */
 class SessionLink implements Link {
   readonly transport: TransportName;
+  /** All running calls of the connection. */
   readonly inFlight: InFlight;
   readonly streams: boolean;
   readonly #scope: SessionScope;
@@ -198,7 +197,7 @@ class SessionLink implements Link {
     this.#scope = scope;
     this.#link = link;
     this.transport = link.transport;
-    this.inFlight = scope.inFlight;
+    this.inFlight = link.inFlight;
     this.streams = link.streams;
   }
 

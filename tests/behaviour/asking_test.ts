@@ -10,7 +10,7 @@ import {
   fakeContext,
   McpError,
 } from "../../src/testing/testing.ts";
-import { behaviour, textOf, turn } from "../support/behaviour.ts";
+import { behaviour, LEGACY_VERSIONS, textOf, turn } from "../support/behaviour.ts";
 import { testLimits } from "../support/limits.ts";
 import { sentence } from "../support/messages.ts";
 
@@ -434,9 +434,10 @@ behaviour("a client's error response to a question does not become the error of 
 }, { eras: ["legacy"] });
 
 behaviour(
-  "the server sends no request for a capability that the client did not declare",
+  "the server sends no request for a capability that the client did not declare, and the tool runs once",
   async (connect, { era, transport }) => {
     const sampling = { messages: [], maxTokens: 1 };
+    const outcomes: unknown[] = [];
     const handlers = [
       tool({ name: "form", run: async (_i, ctx) => (await ctx.elicit("x", { message: "?", schema: yesNo })).action }),
       tool({
@@ -455,22 +456,49 @@ behaviour(
       roots: { roots: {} },
     };
     const refuse = async (capabilities: ConnectTestOptions["capabilities"], names: readonly (keyof typeof needs)[]) => {
-      const { client } = await connect({ handlers }, {
+      outcomes.length = 0;
+      const { client } = await connect({ handlers, observer: { call: ({ outcome }) => void outcomes.push(outcome) } }, {
         capabilities,
         answer: () => assert(false, "the client was asked"),
       });
       for (const name of names) {
+        if (era === "legacy") {
+          const { content, isError } = await client.callTool(name);
+          assertEquals([isError, content.length], [true, 1]);
+          assertEquals(textOf({ content }), sentence(JSON.stringify(needs[name])));
+          continue;
+        }
         const error = await assertRejects(() => client.callTool(name), McpError);
-        assertEquals(error.code, era === "modern" ? -32021 : -32600, name);
-        assertEquals(error.data, { requiredCapabilities: needs[name] });
-        assertEquals(error.status, transport === "pipe" ? undefined : era === "modern" ? 400 : 200);
+        assertEquals([error.code, error.data], [-32021, { requiredCapabilities: needs[name] }], name);
+        assertEquals(error.status, transport === "pipe" ? undefined : 400);
       }
+      const outcome = era === "legacy" ? "tool_error" : "error";
+      assertEquals(outcomes.filter((each) => each !== "result"), names.map(() => outcome));
     };
     await refuse({}, ["form", "url", "sample", "tools", "roots"]);
     await refuse({ elicitation: {}, sampling: {} }, ["url", "tools", "roots"]);
     await refuse({ elicitation: { url: {} }, roots: {} }, ["form", "sample"]);
   },
+  { versions: LEGACY_VERSIONS },
 );
+
+behaviour("a prompt or a resource that asks without the capability gets an error in every era", async (
+  connect,
+  { era },
+) => {
+  const ask = async (ctx: Context) => (await ctx.elicit("x", { message: "?", schema: yesNo })).action;
+  const handlers = [
+    prompt({ name: "p", run: (_input, ctx) => ask(ctx) }),
+    resource({ uri: "x://1", name: "r", read: (_uri, ctx) => ask(ctx) }),
+  ];
+  const { client } = await connect({ handlers }, { capabilities: {} });
+  for (const attempt of [() => client.getPrompt("p"), () => client.readResource("x://1")]) {
+    const { code, data } = await assertRejects(attempt, McpError);
+    assertEquals([code, data], [era === "modern" ? -32021 : -32600, {
+      requiredCapabilities: { elicitation: { form: {} } },
+    }]);
+  }
+});
 
 behaviour("URL elicitation accepts only http and https URLs", async (connect) => {
   let url = "";

@@ -81,15 +81,49 @@ for (const asked of ["2099-01-01", "2026-07-28", "1.0", ""]) {
   );
 }
 
-behaviour("a second handshake in the same session is refused", async (connect) => {
+const again = {
+  protocolVersion: "2025-06-18",
+  capabilities: { roots: {} },
+  clientInfo: { name: "again", version: "2" },
+};
+
+behaviour("a second handshake in the same session is refused over HTTP", async (connect) => {
   const { client } = await connect({ handlers: [noop] });
-  const again = { protocolVersion: "2025-06-18", capabilities: {}, clientInfo: { name: "again", version: "1" } };
   const error = await assertRejects(() => client.request("initialize", again), McpError);
   assertEquals(error.code, -32600);
   assertEquals((await client.listTools()).length, 1, "the session stays open");
-}, { eras: ["legacy"] });
+}, { eras: ["legacy"], transports: ["memory", "http"] });
 
-behaviour("handlers see the same facts about the client in every era", async (connect, { era, version, transport }) => {
+behaviour("a second handshake on a pipe ends the session, and begins another", async (connect) => {
+  const seen: unknown[] = [];
+  const look = tool({ name: "look", run: (_input, ctx) => void seen.push([ctx.client, ctx.session()]) });
+  const sessions: string[] = [];
+  let opened = 0;
+  const { client } = await connect({
+    handlers: [look],
+    session: () => ++opened,
+    observer: { session: ({ state, client, why }) => void sessions.push(`${client?.name} ${state} ${why}`) },
+  }, { info: { name: "first", version: "1" }, logLevel: "error" });
+  await client.callTool("look");
+  const { protocolVersion } = await client.request("initialize", again);
+  await client.callTool("look");
+  const { protocolVersion: version, ...facts } = again;
+  assertEquals([protocolVersion, seen[1]], [version, [
+    { version, info: facts.clientInfo, capabilities: facts.capabilities, logLevel: "info" },
+    2,
+  ]]);
+  const error = await assertRejects(() => client.request("initialize", {}), McpError);
+  assertEquals(error.code, -32602);
+  await client.callTool("look");
+  assertEquals(seen[2], seen[1], "a failed handshake changes nothing");
+  await client.close();
+  assertEquals(sessions, [
+    ...["first created undefined", "first ended client"],
+    ...["again created undefined", "again ended disconnected"],
+  ]);
+}, { eras: ["legacy"], transports: ["pipe"], versions: LEGACY_VERSIONS });
+
+behaviour("handlers see the same facts about the client in every era", async (connect, { version, transport }) => {
   const seen: unknown[] = [];
   const look = tool({
     name: "look",
@@ -98,8 +132,9 @@ behaviour("handlers see the same facts about the client in every era", async (co
       return "";
     },
   });
+  const info = { ...about, name: "looker", version: "9", title: "Looker", "example.com/build": { number: 7 } };
   const { client } = await connect({ handlers: [look] }, {
-    info: { name: "looker", version: "9", title: "Looker" },
+    info,
     capabilities: { roots: {}, sampling: { tools: {} } },
     principal: { id: "ada", scopes: ["read"] },
     logLevel: "error",
@@ -110,10 +145,6 @@ behaviour("handlers see the same facts about the client in every era", async (co
     await client.callTool("look", {}, { meta: { "example.com/tag": "blue" } });
     return JSON.stringify(seen).includes('"logLevel":"error"');
   }, "the handler sees the log level");
-  // A session id contains only the client's name and version.
-  const info = era === "modern" || transport === "pipe"
-    ? { name: "looker", version: "9", title: "Looker" }
-    : { name: "looker", version: "9" };
   assertEquals(seen, [{
     client: { version, info, capabilities: { roots: {}, sampling: { tools: {} } }, logLevel: "error" },
     principal: { id: "ada", scopes: ["read"] },
@@ -121,7 +152,41 @@ behaviour("handlers see the same facts about the client in every era", async (co
     tag: "blue",
     http: transport !== "pipe",
   }]);
-});
+}, { versions: LEGACY_VERSIONS });
+
+behaviour("a session leaves out the longest facts that a client declares about itself", async (connect) => {
+  const seen: unknown[] = [];
+  const look = tool({ name: "look", run: (_input, ctx) => void seen.push(ctx.client.info) });
+  const small = { name: "looker", version: "9", title: "Looker", websiteUrl: "https://example.com" };
+  const { join } = await connect({ handlers: [look] });
+  for (
+    const more of [
+      { description: "d".repeat(2000) },
+      // 500 characters, but 1,500 bytes.
+      { description: "説".repeat(500) },
+      { icons: [{ src: `data:image/png;base64,${"A".repeat(4000)}` }] },
+      { description: "d".repeat(900), icons: [{ src: `https://example.com/${"i".repeat(900)}` }] },
+    ]
+  ) {
+    const client = await join({ info: { ...small, ...more } });
+    await client.callTool("look");
+  }
+  const [first, second, third, fourth] = seen;
+  assertEquals([first, second, third], [small, small, small]);
+  assertEquals(fourth, { ...small, description: "d".repeat(900) });
+}, { eras: ["legacy"] });
+
+behaviour("a session whose other facts fill its id keeps the name and the version of the client", async (connect) => {
+  const seen: unknown[] = [];
+  const look = tool({ name: "look", run: (_input, ctx) => void seen.push(ctx.client.info) });
+  // The session's data and the capabilities, of three bytes per character, leave no room for the description.
+  const { client } = await connect({ handlers: [look], session: () => "説".repeat(2000) }, {
+    info: { ...about, description: "d".repeat(900) },
+    capabilities: { experimental: { x: { text: "説".repeat(1866) } } },
+  });
+  await client.callTool("look");
+  assertEquals(seen, [{ name: about.name, version: about.version }]);
+}, { eras: ["legacy"], transports: ["memory", "http"] });
 
 behaviour("an unknown method gets the error -32601", async (connect, { era, transport }) => {
   const { client } = await connect({ handlers: [noop] });

@@ -40,7 +40,10 @@ export interface Principal {
 export interface ClientFacts {
   /** Protocol revision of this call. */
   readonly version: string;
-  /** Name and version of the client. `undefined` if the client sent no name. */
+  /**
+   * Name and version of the client, and what else the client says about itself, such as its title. A session leaves out
+   * the longest of these facts if they have more than 1 KiB of JSON. `undefined` if the client sent no name.
+   */
   readonly info?: Implementation;
   /** Capabilities of the client. */
   readonly capabilities: ClientCapabilities;
@@ -407,7 +410,10 @@ export interface Context<S = NoServices> {
   defer(run: (end: ServiceEnd) => unknown): void;
   /**
    * Closes the response stream without ending the call. The client can reconnect after `retryMs` milliseconds to
-   * receive the remaining messages. Does nothing if the stream cannot be resumed.
+   * receive the remaining messages. Does nothing if the stream cannot be resumed: without HTTP, without a session, and in
+   * revisions in which a stream does not begin with an event id.
+   *
+   * @see specification/2025-11-25/basic/transports (Sending Messages to the Server)
    */
   closeStream(retryMs?: number): void;
 }

@@ -192,6 +192,15 @@ export interface FixedLimits {
      */
     readonly openPerClient: number;
     /**
+     * Size of what a client says about itself in `clientInfo`, apart from its name, version and title, as JSON in bytes.
+     *
+     * Reason: the session id contains these facts, and every request contains the session id. A description and the URL
+     * of a website need about 150 bytes.
+     *
+     * Exceeded: handlers do not see the longest facts.
+     */
+    readonly clientInfoBytes: number;
+    /**
      * Maximum lifetime of a session.
      *
      * Reason: instances must remember the id of an ended session until the session would have expired.
@@ -350,6 +359,7 @@ export const FIXED_LIMITS: FixedLimits = {
   },
   sessions: {
     openPerClient: 256,
+    clientInfoBytes: 1024,
     lifeMs: 86_400_000,
   },
   replay: {

@@ -6,6 +6,8 @@
  */
 import { INVALID_PARAMS, McpError } from "../../protocol/errors.ts";
 import { isObject, type Params, type Result } from "../../protocol/jsonrpc.ts";
+import type { Implementation } from "../../protocol/types.ts";
+import { FIXED_LIMITS } from "../../core/capacity/fixed_limits.ts";
 import type { Engine } from "../../core/era.ts";
 import type { SessionFacts } from "./session_state.ts";
 import { isVersion, type Version, VERSIONS } from "./versions.ts";
@@ -28,17 +30,29 @@ export function readOffer(params: Params = {}, versions: readonly Version[] = VE
   if (JSON.stringify(capabilities ?? {}).length > MAX_CAPABILITIES) {
     throw invalid(`capabilities is longer than ${MAX_CAPABILITIES} characters of JSON`);
   }
-  const { name, version, title } = clientInfo ?? {};
   return {
     version: isVersion(protocolVersion, versions) ? protocolVersion : versions[0],
-    info: typeof name === "string" && typeof version === "string"
-      ? {
-        name: copyStart(name, 200),
-        version: copyStart(version, 100),
-        ...typeof title === "string" ? { title: copyStart(title, 200) } : {},
-      }
-      : undefined,
+    info: clientInfo && readInfo(clientInfo),
     capabilities: capabilities ?? {},
+  };
+}
+
+/** Returns what the client says about itself, without the longest facts if all facts together are too long. */
+function readInfo({ name, version, title, ...others }: Params): Implementation | undefined {
+  if (typeof name !== "string" || typeof version !== "string") return;
+  const utf8 = new TextEncoder();
+  const facts = Object.entries(others).map(([key, value]) => {
+    const text = JSON.stringify([key, value]);
+    return { text, bytes: utf8.encode(text).length };
+  }).sort((a, b) => a.bytes - b.bytes);
+  let left = FIXED_LIMITS.sessions.clientInfoBytes;
+  // Parse the texts again, because a fact can keep the whole message in memory for as long as the session exists.
+  const kept = facts.filter(({ bytes }) => (left -= bytes) >= 0).map(({ text }) => JSON.parse(text));
+  return {
+    ...Object.fromEntries(kept),
+    name: copyStart(name, 200),
+    version: copyStart(version, 100),
+    ...typeof title === "string" ? { title: copyStart(title, 200) } : {},
   };
 }
 

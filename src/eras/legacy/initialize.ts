@@ -51,7 +51,9 @@ export async function initialize(
   const ready = link.http ? undefined : parts.engine.changes.connect?.();
   try {
     if (ready) await ready;
-    if (prepare && await prepare()) throw toKnown();
+    if (prepare && await prepare()) {
+      throw new McpError(INVALID_REQUEST, "Cannot initialize: this session is already initialized");
+    }
     const client = readOffer(message.params, parts.versions);
     observed?.identify(client);
     await core.admit?.({ method: message.method, link, client, route: core.route, observed });
@@ -101,9 +103,4 @@ async function agree(
     return toAgreement(parts.engine, client);
   };
   return await scheduler.run(call, { run });
-}
-
-/** Creates the error for `initialize` in a session that is already open. */
-export function toKnown(): McpError {
-  return new McpError(INVALID_REQUEST, "Cannot initialize: this session is already initialized");
 }

@@ -4,7 +4,7 @@
  * @see specification/2025-11-25/basic/lifecycle
  * @module
  */
-import { INVALID_PARAMS, McpError, toBusy } from "../../protocol/errors.ts";
+import { INVALID_PARAMS, McpError, MISSING_CAPABILITY, toBusy } from "../../protocol/errors.ts";
 import {
   type Batch,
   type Broken,
@@ -50,7 +50,11 @@ export class MessageServer {
         return session.requests.answer(message) ? {} : this.#relay(session, message, link);
       case "notification":
         this.observe(message, link, session);
-        if (!session.inFlight.notify(message)) return this.#relay(session, message, link);
+        if (!session.inFlight.notify(message)) {
+          // A cancellation does not show to which era its call belongs.
+          link.inFlight.notify(message);
+          return this.#relay(session, message, link);
+        }
         return this.#notifyExtension(session, message, link) ?? {};
     }
   }
@@ -183,6 +187,20 @@ class SessionDialect implements Dialect {
   }
 
   writeError(request: Answered, error: McpError): Reply {
+    if (error.code === MISSING_CAPABILITY && hasRunTool(request)) return toErrorResult(request, error);
     return toErrorReply(request, error, request.observed);
   }
+}
+
+/** Tests whether a request has run a tool. A request that the server refuses before the tool runs has not ended. */
+function hasRunTool(request: Answered): boolean {
+  return request instanceof LegacyCall && request.ended && request.method === "tools/call";
+}
+
+// Return a result instead of an error, so that the model learns what is missing. Some clients take an error for a lost
+// connection, and then run the tool again in a new session.
+function toErrorResult({ id, observed }: Answered, { message }: McpError): Reply {
+  const result = { content: [{ type: "text", text: message }], isError: true };
+  observed?.succeed(result);
+  return { text: toSuccess(id, JSON.stringify(result)) };
 }

@@ -1,5 +1,5 @@
 /**
- * Sessions on stdio and sockets. Each session ends with its connection.
+ * Sessions on stdio and sockets. A session ends with its connection, or when the client initializes again.
  *
  * @see specification/2025-11-25/basic/lifecycle
  * @module
@@ -7,11 +7,15 @@
 import { toBusy } from "../../protocol/errors.ts";
 import type { Incoming, Notification, Request } from "../../protocol/jsonrpc.ts";
 import { countIndexes, toWeight } from "../../protocol/weight.ts";
-import type { InFlight } from "../../core/call/in_flight.ts";
-import type { Link, Reply } from "../../core/call/link.ts";
+import type { Account } from "../../core/capacity/account.ts";
+import { CancelError } from "../../core/call/cancel_error.ts";
+import type { Principal } from "../../core/call/context.ts";
+import { InFlight } from "../../core/call/in_flight.ts";
+import type { Link, LinkEvents, Reply } from "../../core/call/link.ts";
+import type { SessionEvent, TransportName } from "../../core/call/observer.ts";
 import { createNotifier } from "../../core/watching.ts";
 import { refuse, refuseBusy } from "./error_replies.ts";
-import { initialize, toKnown } from "./initialize.ts";
+import { initialize } from "./initialize.ts";
 import type { MessageServer, Readable } from "./message_server.ts";
 import type { DialectParts } from "./legacy_call.ts";
 import { announce, createSession, endSubscriptions, type Session, type SessionFacts } from "./session_state.ts";
@@ -33,7 +37,8 @@ const MAX_EARLY = 8;
 export class PipedSessions {
   readonly #parts: DialectParts;
   readonly #server: MessageServer;
-  readonly #known = new Map<InFlight, Session>();
+  /** The session of each connection, by the connection's running calls. */
+  readonly #known = new Map<InFlight, PipedSession>();
   /** Sessions whose response to `initialize` is not written yet. */
   readonly #opening = new Map<InFlight, Opening>();
 
@@ -43,11 +48,11 @@ export class PipedSessions {
   }
 
   get known(): Iterable<Session> {
-    return this.#known.values();
+    return [...this.#known.values()].map(({ session }) => session);
   }
 
   find({ inFlight }: Link): Session | undefined {
-    return this.#known.get(inFlight);
+    return this.#known.get(inFlight)?.session;
   }
 
   /** Serves `initialize`. */
@@ -65,16 +70,28 @@ export class PipedSessions {
     return { ...reply, onWritten };
   }
 
+  // A client that initializes again begins a new session, because some gateways connect several clients one after
+  // another to the same process. The earlier session ends only now, so that a failed `initialize` does not end it.
   #open(client: SessionFacts, link: Link, data: Session["data"]): undefined {
-    if (this.#known.has(link.inFlight)) throw toKnown();
     const { core } = this.#parts.engine;
     const { inFlight, account, principal, transport } = link;
-    const notify = createNotifier((text) => link.send(text));
-    const session = createSession(core, client, { account, notify, caller: principal, inFlight, transport });
+    const before = this.#known.get(inFlight);
+    if (before) this.#end(inFlight, before, "client");
+    const scope = new SessionScope();
+    const own = new SessionLink(scope, link);
+    const session = createSession(core, client, {
+      account,
+      notify: createNotifier((text) => own.send(text)),
+      caller: principal,
+      inFlight: scope.inFlight,
+      transport,
+      asked: before?.session.requests.asked,
+    });
     session.data = data;
-    this.#known.set(inFlight, session);
+    this.#known.set(inFlight, { session, scope, own, link });
     announce(core, session, "created");
-    link.wait({ lost: () => this.#end(session) });
+    // Register one callback per connection, so that a client that initializes repeatedly uses no additional memory.
+    if (!before) link.wait({ lost: () => this.#lose(inFlight) });
   }
 
   /**
@@ -100,13 +117,15 @@ export class PipedSessions {
   }
 
   accept(message: Readable, link: Link): Reply | Promise<Reply> {
-    const session = this.#known.get(link.inFlight);
-    if (session) return this.#server.serve(session, message, link);
+    const { inFlight } = link;
+    // A message after `initialize` never belongs to the earlier session.
+    const known = this.#opening.has(inFlight) ? undefined : this.#known.get(inFlight);
+    if (known) return this.#serve(known, message, link);
     // Without a session, pass notifications only to the connection, because a notification, such as a cancellation,
     // does not show to which era its call belongs.
     if (message.kind === "notification") {
       this.#server.observe(message, link);
-      return takeNotification(link.inFlight, message);
+      return takeNotification(inFlight, message);
     }
     if (message.kind === "request" && message.method === "ping") {
       return this.#server.serve(this.#server.toBare(link), message, link);
@@ -119,13 +138,96 @@ export class PipedSessions {
     });
   }
 
-  #end(session: Session): void {
-    const { inFlight, account, held } = session;
+  #serve({ session, scope, own, link: first }: PipedSession, message: Readable, link: Link): Reply | Promise<Reply> {
+    const reply = this.#server.serve(session, message, link === first ? own : new SessionLink(scope, link));
+    return reply instanceof Promise ? reply.then((reply) => scope.isOver ? {} : reply) : reply;
+  }
+
+  #lose(inFlight: InFlight): void {
+    const known = this.#known.get(inFlight);
+    if (known) this.#end(inFlight, known, "disconnected");
+  }
+
+  #end(inFlight: InFlight, { session, scope }: PipedSession, why: SessionEvent["why"]): void {
+    const { account, held } = session;
     this.#known.delete(inFlight);
+    scope.end(why === "disconnected" ? why : "session");
     account.free(held);
-    announce(this.#parts.engine.core, session, "ended", "disconnected");
+    announce(this.#parts.engine.core, session, "ended", why);
     endSubscriptions(session);
   }
+}
+
+/** A session, and the connection that opened it. */
+interface PipedSession {
+  readonly session: Session;
+  readonly scope: SessionScope;
+  readonly link: Link;
+  /** The link of messages that arrive over `link`. */
+  readonly own: SessionLink;
+}
+
+/** The running calls of a session. When the session ends, they end too, and send nothing more. */
+class SessionScope {
+  readonly inFlight: InFlight = new InFlight();
+  isOver = false;
+  #owner?: string;
+
+  /** Secret id of the session, which differs from the ids of earlier sessions on the same connection. */
+  get owner(): string {
+    return this.#owner ??= crypto.randomUUID();
+  }
+
+  end(why: "disconnected" | "session"): void {
+    this.isOver = true;
+    this.inFlight.end(new CancelError(why));
+  }
+}
+
+/** The link of a message in a session. Sends nothing after the session has ended. */
+class SessionLink implements Link {
+  readonly transport: TransportName;
+  /** All running calls of the connection. */
+  readonly inFlight: InFlight;
+  readonly streams: boolean;
+  readonly #scope: SessionScope;
+  readonly #link: Link;
+
+  constructor(scope: SessionScope, link: Link) {
+    this.#scope = scope;
+    this.#link = link;
+    this.transport = link.transport;
+    this.inFlight = link.inFlight;
+    this.streams = link.streams;
+  }
+
+  get owner(): string {
+    return this.#scope.owner;
+  }
+
+  get account(): Account {
+    return this.#link.account;
+  }
+
+  get principal(): Principal | undefined {
+    return this.#link.principal;
+  }
+
+  get peer(): string | undefined {
+    return this.#link.peer;
+  }
+
+  send(text: string): Promise<void> | undefined {
+    return this.#scope.isOver ? undefined : this.#link.send(text);
+  }
+
+  wait(events?: LinkEvents): void {
+    this.#link.wait(events);
+  }
+
+  open(): void {}
+
+  release(): void {}
 }
 
 /** Returns the memory that a message takes, in bytes. */

@@ -95,9 +95,12 @@ export class ReplayLink implements Link, LinkEvents {
     this.#link.open();
   }
 
-  /** Closes the connection. The client can resume the stream over another connection. */
+  /**
+   * Closes the connection. The client can resume the stream over another connection. Does nothing in revisions without
+   * an empty first event, because clients of these revisions take the end of a connection for the end of the stream.
+   */
   release(event?: EventFields): void {
-    if (!this.streams) return;
+    if (!this.streams || !this.#streams.hasPriming) return;
     this.open();
     this.#isEnding = true;
     if (this.#stream?.reader === this.#link) this.#stream.disconnect();

@@ -17,11 +17,18 @@ export class ServerRequests {
   readonly #core: Core;
   readonly #waiting = new Map<string | number, (answer: Response) => void>();
   readonly #shared?: SharedSession;
-  #last = 0;
+  #last: number;
 
-  constructor(core: Core, shared?: SharedSession) {
+  /** `asked` is the number of the last request that the client has received in an earlier session. */
+  constructor(core: Core, shared?: SharedSession, asked = 0) {
     this.#core = core;
     this.#shared = shared;
+    this.#last = asked;
+  }
+
+  /** The number of the last request. A later session must not use it again, because its answer may still arrive. */
+  get asked(): number {
+    return this.#last;
   }
 
   /** Whether a request waits for its response. */

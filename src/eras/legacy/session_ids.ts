@@ -60,15 +60,21 @@ export class SessionIds {
     this.#versions = versions;
   }
 
-  /** Creates an id. Throws if the id would be longer than `MAX_ID`. */
+  /**
+   * Creates an id. Without room for everything that the client says about itself, the id contains only the client's name
+   * and version. Throws if the id would be longer than `MAX_ID`.
+   */
   async seal(
     { version, info, capabilities }: SessionFacts,
     { client, start, principal, data }: SealedFor,
   ): Promise<string> {
-    const small = info && { name: info.name.slice(0, 200), version: info.version.slice(0, 100) };
-    const sealed: Sealed = { t: start, v: version, i: small, c: capabilities, p: principal, a: client, d: data };
-    const id = await sealVersioned(this.#core.sealer, PURPOSE, sealed);
-    if (id.length <= MAX_ID) return id;
+    const seal = async (i: Implementation | undefined) => {
+      const sealed: Sealed = { t: start, v: version, i, c: capabilities, p: principal, a: client, d: data };
+      const id = await sealVersioned(this.#core.sealer, PURPOSE, sealed);
+      return id.length <= MAX_ID ? id : undefined;
+    };
+    const id = await seal(info) ?? await seal(info && { name: info.name, version: info.version });
+    if (id !== undefined) return id;
     throw new McpError(
       INVALID_PARAMS,
       `Cannot initialize: the session id would contain more than ${MAX_ID} characters; declare fewer capabilities`,

@@ -63,13 +63,19 @@ export interface Session {
   readonly ends: number;
 }
 
-/** Creates a session without an id, which ends with its connection or with its only request. */
+/**
+ * Creates a session without an id, which ends with its connection or with its only request. `asked` is the number of
+ * requests that the server has sent in earlier sessions on the same connection.
+ */
 export function createSession(
   core: Core,
   client: SessionFacts,
-  known: Pick<Session, "account" | "notify" | "transport"> & Partial<Pick<Session, "caller" | "inFlight" | "shared">>,
+  known:
+    & Pick<Session, "account" | "notify" | "transport">
+    & Partial<Pick<Session, "caller" | "inFlight" | "shared">>
+    & { readonly asked?: number },
 ): Session {
-  const { account, notify, caller, inFlight = new InFlight(), transport, shared } = known;
+  const { account, notify, caller, inFlight = new InFlight(), transport, shared, asked } = known;
   return {
     // The log level is `info` until the client sets another level.
     client: core.can.logging ? { logLevel: "info", ...client } : client,
@@ -77,7 +83,7 @@ export function createSession(
     principal: caller?.id,
     caller,
     inFlight,
-    requests: new ServerRequests(core, shared),
+    requests: new ServerRequests(core, shared, asked),
     shared,
     watched: new Map(),
     notify,

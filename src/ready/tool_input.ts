@@ -104,3 +104,16 @@ export function findUnfillable(
 export function toArgumentText(value: unknown): string {
   return typeof value === "string" ? value : JSON.stringify(value) ?? "";
 }
+
+/**
+ * Returns the pairs of a query or of a form. Omits each pair with a missing argument. A value that consists only of a
+ * list becomes one pair for each item.
+ */
+export function toPairs(fields: readonly (readonly [key: string, value: Template])[], args: Arguments): string[] {
+  return fields.flatMap(([key, value]) => {
+    if (value.names.some((name) => args[name] === undefined)) return [];
+    const only = value.onlyArgument === undefined ? undefined : args[value.onlyArgument];
+    const values = Array.isArray(only) ? only : [value.fill((name) => toArgumentText(args[name]))];
+    return values.map((each) => `${encodeURIComponent(key)}=${encodeURIComponent(toArgumentText(each))}`);
+  });
+}

@@ -98,9 +98,16 @@ const fetchTool = z.strictObject({
       "Query parameters. A parameter is left out if its argument is missing",
     ),
     ...request,
-    body: z.unknown().optional().describe(
-      'The request body: text or JSON. A string that consists of "{{name}}" alone is replaced with the value of the ' +
+    json: z.unknown().optional().describe(
+      'The request body as JSON. A string that consists of "{{name}}" alone is replaced with the value of the ' +
         "argument, which keeps its type",
+    ),
+    form: z.record(text, z.string()).optional().describe(
+      "The request body as fields of a form. A field is left out if its argument is missing",
+    ),
+    body: z.unknown().optional().describe(
+      "The request body as text. Arguments are encoded for the content-type in headers, which is a form, XML or plain " +
+        "text; JSON text cannot contain arguments. An object is sent like json",
     ),
   }).describe("The request to send"),
 });

@@ -69,8 +69,9 @@ const commandTool = z.strictObject({
     "Exit codes that mean success. Defaults to [0]",
   ),
   format: z.enum(["text", "json"]).optional().describe("The format of the output. Defaults to text"),
-  unsafe: z.boolean().optional().describe(
-    "Whether an argument may be part of a word, follow an option, or be read as code. Defaults to false",
+  unsafe: z.union([z.boolean(), z.array(text)]).optional().describe(
+    'The names of arguments that may be any text, such as ["query"], because no value can do harm; true means all ' +
+      "arguments",
   ),
 });
 

@@ -27,6 +27,8 @@ export type { Lifetime, NoServices, ServiceValues, SharedServiceValues } from ".
 export type { TextParams } from "./server/options.ts";
 export type {
   AnyHandler,
+  ForwardedRequest,
+  ForwardOptions,
   ForwardRetry,
   HandlerSelector,
   ListChangedOptions,

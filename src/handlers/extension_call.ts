@@ -31,6 +31,7 @@ import { CancelError } from "../core/call/cancel_error.ts";
 import { InFlight } from "../core/call/in_flight.ts";
 import { checkOptions, type KnownOptions, show } from "../core/call/known_options.ts";
 import type { RequestReport } from "../core/call/observer.ts";
+import type { ForwardedRounds } from "../core/call/forward.ts";
 import { OnceValues } from "../core/call/once.ts";
 import { type Question, requireCapabilities } from "../core/call/question.ts";
 import { untilAborted } from "../core/call/until_aborted.ts";
@@ -62,6 +63,8 @@ interface Says {
   notify(method: string, params: Params): Promise<void> | undefined;
   ask(key: string, question: Question): Promise<unknown>;
   once(key: string, make: () => unknown): Promise<unknown>;
+  /** Returns the forwarded requests of the outer call. `undefined` after the handler was detached. */
+  forwarded(): ForwardedRounds | undefined;
   release(retryMs: number | undefined): void;
   isAsking(): boolean;
   takesAllProgress(): boolean;
@@ -119,6 +122,10 @@ class LayerCall extends Call {
     return this.#says.once(key, make);
   }
 
+  override get forwarded(): ForwardedRounds | undefined {
+    return this.#says.forwarded();
+  }
+
   override release(retryMs: number | undefined): void {
     this.#says.release(retryMs);
   }
@@ -162,6 +169,7 @@ class Layer {
         const keep = () => this.#keep(key, make);
         return this.#redirect.once?.(key, make, keep) ?? keep();
       },
+      forwarded: () => this.#outer?.forwarded,
       release: (retryMs) => this.#outer?.release(retryMs),
       isAsking: () => !!this.#outer?.isAsking,
       takesAllProgress: () => this.#redirect.progress !== undefined,

@@ -7,7 +7,14 @@ import { type Context, type FixedResource, resource, type ResourceEntry, ToolErr
 import { checkOptions, type KnownOptions, toPlace } from "../core/call/known_options.ts";
 import { toBase64 } from "../kit/base64.ts";
 import { sendRequest } from "./http_request.ts";
-import { type HttpOptions, parseHttpTemplate, readOrigin } from "./http_template.ts";
+import {
+  fillHeaders,
+  type HttpOptions,
+  parseHeaders,
+  parseHttpTemplate,
+  readOrigin,
+  REQUEST_RULES,
+} from "./http_template.ts";
 import type { HttpLimits } from "./http_tool.ts";
 import { readToolInput } from "./tool_input.ts";
 import { decodeText } from "./media_type.ts";
@@ -20,9 +27,10 @@ export interface HttpResourceOptions extends HttpLimits, Omit<ResourceEntry, "ur
   readonly uri?: string;
 }
 
+const { url, headers, timeoutMs, maxBytes, allowPrivate } = REQUEST_RULES;
 const OPTIONS: KnownOptions<keyof HttpResourceOptions> = {
   names: {
-    url: true,
+    url,
     uri: true,
     name: true,
     title: true,
@@ -31,10 +39,10 @@ const OPTIONS: KnownOptions<keyof HttpResourceOptions> = {
     annotations: true,
     icons: true,
     _meta: true,
-    headers: true,
-    timeoutMs: true,
-    maxBytes: true,
-    allowPrivate: "texts",
+    headers,
+    timeoutMs,
+    maxBytes,
+    allowPrivate,
   },
 };
 
@@ -72,9 +80,11 @@ export function makeHttpResource(
   const urlText = fill(urlTemplate, ["url"]);
   readOrigin(urlTemplate, { readEnv, toProblem, path: ["url"] });
   const url = new URL(urlText);
-  const headers = Object.fromEntries(
-    Object.entries(given).map(([key, text]) => [key, fill(text, ["headers", key])]),
-  );
+  const parsed = parseHeaders(given, {
+    parse: (text, key) => parseHttpTemplate(text, { path: ["headers", key], readEnv, toProblem, input }),
+    toProblem,
+  });
+  const headers = fillHeaders(parsed, {});
   const uri = entry.uri ?? url.href;
 
   async function read(_: string, ctx: Context) {

@@ -1,13 +1,14 @@
 /**
- * Builds URLs, headers and bodies that contain arguments. Arguments cannot change the host or the structure of the
- * path.
+ * Builds URLs and headers that contain arguments. Arguments cannot change the host, or the structure of the path or of a
+ * header.
  *
  * @module
  */
 import { ToolError } from "../library.ts";
+import { isPlain, type KnownOptions, show } from "../core/call/known_options.ts";
 import { type KeyPath, type ToProblem, withPath } from "./problem.ts";
 import { parseTemplate, type ReadEnv, type Template } from "./template.ts";
-import { type Arguments, findUnfillable, toArgumentText, type ToolInput } from "./tool_input.ts";
+import { type Arguments, findUnfillable, toArgumentText, type ToolInput, toPairs } from "./tool_input.ts";
 
 /** Functions that HTTP tools and HTTP resources need. */
 export interface HttpOptions {
@@ -28,6 +29,9 @@ export interface UrlTemplate {
   readonly origin: string;
   readonly query: readonly (readonly [key: string, value: Template])[];
 }
+
+/** The name of a header in lower case, and its value with arguments. */
+export type HeaderTemplate = readonly [name: string, value: Template];
 
 interface TemplateOptions extends HttpOptions {
   readonly path: KeyPath;
@@ -93,12 +97,7 @@ export function buildUrl({ template, origin, query }: UrlTemplate, args: Argumen
   }
   const url = new URL(text);
   if (url.origin !== origin) throw new ToolError("Cannot send the request: an argument would change the host");
-  const pairs = query.flatMap(([key, value]) => {
-    if (value.names.some((name) => args[name] === undefined)) return [];
-    const only = value.onlyArgument === undefined ? undefined : args[value.onlyArgument];
-    const values = Array.isArray(only) ? only : [value.fill((name) => toArgumentText(args[name]))];
-    return values.map((each) => `${encodeURIComponent(key)}=${encodeURIComponent(toArgumentText(each))}`);
-  });
+  const pairs = toPairs(query, args);
   // Append the parameters as text. With `searchParams`, the existing query would be encoded again.
   if (pairs.length) url.search = [url.search.slice(1), ...pairs].filter(Boolean).join("&");
   return url;
@@ -115,3 +114,86 @@ function checkSegments(template: Template, text: string): void {
     throw new ToolError("Cannot send the request: an argument is empty, but a path segment must not be empty");
   }
 }
+
+/**
+ * Parses the headers of a request.
+ *
+ * @throws the error that `toProblem` returns, if a header is invalid, or a call could choose the content type.
+ */
+export function parseHeaders(
+  headers: Readonly<Record<string, string>>,
+  { parse, toProblem }: { readonly parse: (text: string, key: string) => Template; readonly toProblem: ToProblem },
+): readonly HeaderTemplate[] {
+  const parsed = new Map<string, Template>();
+  for (const [key, text] of Object.entries(headers)) {
+    const refuse = (state: string) => toProblem(["headers", key], state);
+    const value = parse(text, key);
+    const name = key.toLowerCase();
+    if (!/^[\w!#$%&'*+.^`|~-]+$/.test(name)) throw refuse("it is not the name of a header; use letters, digits and -");
+    if (parsed.has(name)) throw refuse("another header has this name in other letters; remove one of the two");
+    if (NOT_IN_HEADERS.test(value.fill(() => ""))) {
+      throw refuse("the value contains a line break, or another character that a header must not contain; remove it");
+    }
+    if (name === "content-type" && value.names.length) {
+      throw refuse(
+        "a call must not choose the content type, which decides how arguments are encoded; write a fixed type",
+      );
+    }
+    parsed.set(name, value);
+  }
+  return [...parsed];
+}
+
+/** Control characters, and characters that cannot be sent as one byte. */
+const NOT_IN_HEADERS = /[^\t\x20-\x7e\x80-\xff]/;
+/** Characters that separate the parts of a header, or end a quoted part. */
+const SEPARATORS = /[,;"\\]/;
+
+/**
+ * Fills headers with arguments. Omits a header if one of its arguments is missing.
+ *
+ * @throws {ToolError} if an argument cannot be sent in its header, or would change the structure of the header.
+ */
+export function fillHeaders(headers: readonly HeaderTemplate[], args: Arguments): Readonly<Record<string, string>> {
+  const present = headers.filter(([, value]) => value.names.every((name) => args[name] !== undefined));
+  return Object.fromEntries(present.map(([name, value]) => {
+    const isWhole = value.onlyArgument !== undefined;
+    const encode = (argument: string) => {
+      const text = toArgumentText(args[argument]);
+      // Servers decode the values of cookies, so that values can contain separators.
+      if (name === "cookie" && !isWhole) return encodeURIComponent(text);
+      const [odd] = NOT_IN_HEADERS.exec(text) ?? (isWhole ? null : SEPARATORS.exec(text)) ?? [];
+      if (odd === undefined) return text;
+      throw new ToolError(
+        `Cannot send the request: the argument ${argument} contains ${JSON.stringify(odd)}, which the header ${name} ` +
+          "must not contain",
+      );
+    };
+    return [name, value.fill(encode)];
+  }));
+}
+
+const TEXTS = {
+  findProblem: (value: unknown) =>
+    typeof value === "object" && value !== null && isPlain(value) &&
+      Object.values(value).every((text) => typeof text === "string")
+      ? undefined
+      : `is ${show(value)}; it must be a plain object whose values are strings`,
+};
+const POSITIVE = {
+  findProblem: (value: unknown) =>
+    typeof value === "number" && value > 0 && value < Infinity
+      ? undefined
+      : `is ${show(value)}; it must be a finite number above 0`,
+};
+
+/** The types of the options of a request that {@linkcode HttpToolRequest} and {@linkcode HttpResourceOptions} share. */
+export const REQUEST_RULES = {
+  url: { findProblem: (value) => typeof value === "string" ? undefined : `is ${show(value)}; it must be a string` },
+  headers: TEXTS,
+  timeoutMs: POSITIVE,
+  maxBytes: POSITIVE,
+  allowPrivate: "texts",
+  query: TEXTS,
+  form: TEXTS,
+} as const satisfies KnownOptions["names"];

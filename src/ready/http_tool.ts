@@ -15,24 +15,28 @@ import {
 import { TOOL } from "../handlers/tool.ts";
 import { checkOptions, type KnownOptions, toPlace } from "../core/call/known_options.ts";
 import { isObject } from "../kit/json.ts";
+import { isJsonType, parseBody } from "./http_body.ts";
 import { type HttpResponse, sendRequest } from "./http_request.ts";
 import {
   buildUrl,
+  fillHeaders,
   type HttpOptions,
+  parseHeaders,
   parseHttpTemplate,
   type ParseTemplate,
   readOrigin,
+  REQUEST_RULES,
   type UrlTemplate,
 } from "./http_template.ts";
-import type { Template } from "./template.ts";
-import { type Arguments, readToolInput, toArgumentText } from "./tool_input.ts";
+import { type Arguments, readToolInput } from "./tool_input.ts";
 import { decodeText } from "./media_type.ts";
+import type { ToProblem } from "./problem.ts";
 
 /** Limits of a request. */
 export interface HttpLimits {
   /**
-   * Request headers, such as `{ authorization: "Bearer …" }`. After a redirect to another origin, the headers are not
-   * sent.
+   * Request headers, such as `{ authorization: "Bearer …" }`. A header whose argument is missing is omitted. After a
+   * redirect to another origin, the headers are not sent.
    */
   readonly headers?: Readonly<Record<string, string>>;
   /** Timeout of the whole request with its redirects, in milliseconds. Defaults to 30,000. */
@@ -61,8 +65,16 @@ export interface HttpToolRequest extends HttpLimits {
   /** Query parameters. A parameter whose argument is missing is omitted. */
   readonly query?: Readonly<Record<string, string>>;
   /**
-   * Body of the request: text or JSON. A string that consists only of `{{name}}` is replaced with the argument itself,
-   * such as a number or an object.
+   * Body of the request as JSON. A string that consists only of `{{name}}` is replaced with the argument itself, such as
+   * a number or an object. The content type is `application/json`, unless `headers` contains another JSON type.
+   */
+  readonly json?: unknown;
+  /** Body of the request as the fields of a form, which are encoded. A field whose argument is missing is omitted. */
+  readonly form?: Readonly<Record<string, string>>;
+  /**
+   * Body of the request as text. Arguments are encoded for the `content-type` in `headers`: a form, XML, or plain text,
+   * which is the default. JSON text cannot contain arguments. A body that consists only of `{{name}}` is the argument
+   * itself: a string is sent unchanged, and any other value as JSON. A body that is not a string is sent like `json`.
    */
   readonly body?: unknown;
 }
@@ -80,14 +92,10 @@ export interface HttpToolOptions
 
 const REQUEST: KnownOptions<keyof HttpToolRequest> = {
   names: {
-    url: true,
+    ...REQUEST_RULES,
     method: ["GET", "HEAD", "POST", "PUT", "PATCH", "DELETE"],
-    query: true,
-    headers: true,
+    json: true,
     body: true,
-    timeoutMs: true,
-    maxBytes: true,
-    allowPrivate: "texts",
   },
 };
 
@@ -132,34 +140,39 @@ export function makeHttpTool(
   { fetch: request, ...options }: HttpToolOptions,
   { readEnv, toProblem }: HttpOptions,
 ): Tool {
-  const { body, method = body === undefined ? "GET" : "POST" } = request;
+  const { body, json, form } = request;
+  const bodyKey = Object.entries({ body, json, form }).find(([, value]) => value !== undefined)?.[0];
+  const { method = bodyKey === undefined ? "GET" : "POST" } = request;
   const input = readToolInput(options.input);
+  const toOwnProblem: ToProblem = (path, state) => toProblem(["fetch", ...path], state);
   const parse: ParseTemplate = (text, path, optional) =>
-    parseHttpTemplate(text, { path: ["fetch", ...path], readEnv, toProblem, input, optional });
-  if (body !== undefined && (method === "GET" || method === "HEAD")) {
-    throw toProblem(
-      ["fetch", "body"],
+    parseHttpTemplate(text, { path, readEnv, toProblem: toOwnProblem, input, optional });
+  if (bodyKey !== undefined && (method === "GET" || method === "HEAD")) {
+    throw toOwnProblem(
+      [bodyKey],
       `a ${method} request must not have a body; use POST, or put the arguments into query`,
     );
   }
   const url: UrlTemplate = {
     template: parse(request.url, ["url"]),
-    origin: readOrigin(request.url, { readEnv, toProblem, path: ["fetch", "url"] }),
-    query: parseEntries(request.query, (text, key) => parse(text, ["query", key], input.names)),
+    origin: readOrigin(request.url, { readEnv, toProblem: toOwnProblem, path: ["url"] }),
+    query: Object.entries(request.query ?? {}).map(([key, text]) => [key, parse(text, ["query", key], input.names)]),
   };
-  const headers = parseEntries(request.headers, (text, key) => parse(text, ["headers", key]));
-  const fillBody = parseBody(body, (text, path) => parse(text, ["body", ...path], input.names));
+  const headers = parseHeaders(request.headers ?? {}, {
+    parse: (text, key) => parse(text, ["headers", key], input.names),
+    toProblem: toOwnProblem,
+  });
+  const contentType = headers.find(([name]) => name === "content-type")?.[1].fill(() => "");
+  const fillBody = parseBody({ body, json, form, contentType }, { input, parse, toProblem: toOwnProblem });
 
   async function run(given: Arguments, ctx: Context): Promise<ToolResult | object> {
     const args = input.addDefaults(given);
     const target = buildUrl(url, args);
-    const filledBody = fillBody(args);
-    const isJson = filledBody !== undefined && typeof body !== "string";
-    const filledHeaders = headers.map(([key, value]) => [key, value.fill((name) => toArgumentText(args[name]))]);
+    const { text, contentType } = fillBody(args);
     const response = await sendRequest(target, {
       method,
-      headers: { ...isJson ? { "content-type": "application/json" } : {}, ...Object.fromEntries(filledHeaders) },
-      body: filledBody === undefined ? undefined : isJson ? JSON.stringify(filledBody) : toArgumentText(filledBody),
+      headers: { ...contentType && { "content-type": contentType }, ...fillHeaders(headers, args) },
+      body: text,
       timeoutMs: request.timeoutMs ?? 30_000,
       maxBytes: request.maxBytes ?? 1_048_576,
       allowPrivate: request.allowPrivate ?? [],
@@ -170,39 +183,6 @@ export function makeHttpTool(
 
   // Without a schema, the tool takes no arguments.
   return tool({ ...options, input: input.schema, run });
-}
-
-function parseEntries(
-  entries: Readonly<Record<string, string>> | undefined,
-  parse: (text: string, key: string) => Template,
-): readonly (readonly [key: string, value: Template])[] {
-  return Object.entries(entries ?? {}).map(([key, text]) => [key, parse(text, key)]);
-}
-
-/**
- * Returns a function that replaces the arguments in a JSON value. A property that consists only of a missing argument
- * is omitted.
- */
-function parseBody(
-  body: unknown,
-  parse: ParseTemplate,
-  path: readonly (string | number)[] = [],
-): (args: Arguments) => unknown {
-  if (typeof body === "string") {
-    const template = parse(body, path);
-    const { onlyArgument } = template;
-    if (onlyArgument !== undefined) return (args) => args[onlyArgument];
-    return (args) => template.fill((name) => args[name] === undefined ? "" : toArgumentText(args[name]));
-  }
-  if (Array.isArray(body)) {
-    const items = body.map((item, i) => parseBody(item, parse, [...path, i]));
-    return (args) => items.map((fill) => fill(args)).filter((item) => item !== undefined);
-  }
-  if (isObject(body)) {
-    const fields = Object.entries(body).map(([key, value]) => [key, parseBody(value, parse, [...path, key])] as const);
-    return (args) => Object.fromEntries(fields.map(([key, fill]) => [key, fill(args)]));
-  }
-  return () => body;
 }
 
 function toResult({ status, mediaType, bytes }: HttpResponse, url: URL): ToolResult | object {
@@ -216,7 +196,7 @@ function toResult({ status, mediaType, bytes }: HttpResponse, url: URL): ToolRes
   if (text === undefined) {
     return media(bytes, mediaType || "application/octet-stream", { uri: url.origin + url.pathname });
   }
-  if (/^application\/(.*\+)?json$/.test(mediaType)) {
+  if (isJsonType(mediaType)) {
     try {
       const value: unknown = JSON.parse(text);
       if (isObject(value)) return { content: [{ type: "text", text }], structuredContent: value };

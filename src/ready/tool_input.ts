@@ -17,10 +17,10 @@ export interface ArgumentKind {
    * values.
    */
   readonly isText: boolean;
-  /** Whether the argument can be a list. */
-  readonly isList: boolean;
-  /** Whether a value in `enum` or `const` begins with `-`. */
-  readonly namesOption: boolean;
+  /** Whether the argument is a path: a string with the format `path`. Such an argument is not any text. */
+  readonly isPath: boolean;
+  /** Whether the argument can be a number below 0 that is not a listed value. */
+  readonly isSigned: boolean;
 }
 
 export interface ToolInput {
@@ -61,18 +61,15 @@ export function readToolInput(declared: JsonSchema | undefined): ToolInput {
  */
 function readKind(schema: unknown): ArgumentKind {
   // Ignore the keywords next to a reference, as draft-07 requires.
-  if (!isObject(schema) || "$ref" in schema) return { isText: true, isList: true, namesOption: false };
-  const listed = Array.isArray(schema.enum) ? schema.enum : "const" in schema ? [schema.const] : undefined;
-  if (listed) {
-    const namesOption = listed.flat().some((value) => typeof value === "string" && value.startsWith("-"));
-    return { isText: false, isList: listed.some(Array.isArray), namesOption };
-  }
+  if (!isObject(schema) || "$ref" in schema) return { isText: true, isPath: false, isSigned: true };
+  if (Array.isArray(schema.enum) || "const" in schema) return { isText: false, isPath: false, isSigned: false };
   const types = Array.isArray(schema.type) ? schema.type : [schema.type];
-  const isList = types.some((type) => type === "array" || type === undefined);
-  if (types.every((type) => type === "array") && !("prefixItems" in schema)) {
-    return { ...readKind(schema.items), isList };
-  }
-  return { isText: !types.every((type) => LIMITED_TYPES.has(type)), isList, namesOption: false };
+  if (types.every((type) => type === "array") && !("prefixItems" in schema)) return readKind(schema.items);
+  const isPath = types.every((type) => type === "string") && schema.format === "path";
+  const isText = !isPath && !types.every((type) => LIMITED_TYPES.has(type));
+  const least = Math.max(...[schema.minimum, schema.exclusiveMinimum].filter((each) => typeof each === "number"));
+  const isNumber = types.some((type) => type === "number" || type === "integer");
+  return { isText, isPath, isSigned: isText || isNumber && !(least >= 0) };
 }
 
 /** Types that do not allow arbitrary text. */
@@ -103,4 +100,17 @@ export function findUnfillable(
 /** Converts a value to text. A string stays unchanged. Any other value becomes JSON. */
 export function toArgumentText(value: unknown): string {
   return typeof value === "string" ? value : JSON.stringify(value) ?? "";
+}
+
+/**
+ * Returns the pairs of a query or of a form. Omits each pair with a missing argument. A value that consists only of a
+ * list becomes one pair for each item.
+ */
+export function toPairs(fields: readonly (readonly [key: string, value: Template])[], args: Arguments): string[] {
+  return fields.flatMap(([key, value]) => {
+    if (value.names.some((name) => args[name] === undefined)) return [];
+    const only = value.onlyArgument === undefined ? undefined : args[value.onlyArgument];
+    const values = Array.isArray(only) ? only : [value.fill((name) => toArgumentText(args[name]))];
+    return values.map((each) => `${encodeURIComponent(key)}=${encodeURIComponent(toArgumentText(each))}`);
+  });
 }

@@ -9,6 +9,7 @@ import type { LogLevel, Meta, ResourceContents } from "../protocol/types.ts";
 import { Accounts } from "../core/capacity/account.ts";
 import { Call, type CallHost } from "../core/call/call.ts";
 import { CancelError } from "../core/call/cancel_error.ts";
+import type { ForwardedRounds } from "../core/call/forward.ts";
 import { InFlight } from "../core/call/in_flight.ts";
 import { readLimits } from "../core/capacity/limits.ts";
 import type { Link } from "../core/call/link.ts";
@@ -132,6 +133,9 @@ export class Rounds {
   /** Finds work that the handler repeats in a later run. */
   readonly reruns?: RerunWatch;
 
+  /** The requests of `ctx.forward` that have not ended, by key. */
+  readonly forwarded: ForwardedRounds = new Map();
+
   readonly #made = new OnceValues({ limits: readLimits().calls });
 
   /** Called at the beginning of each run. */
@@ -224,6 +228,10 @@ class FakeCall extends Call {
 
   makeOnce(key: string, make: () => unknown): Promise<unknown> {
     return this.#parts.rounds.once(key, make);
+  }
+
+  override get forwarded(): ForwardedRounds {
+    return this.#parts.rounds.forwarded;
   }
 }
 

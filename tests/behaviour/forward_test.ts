@@ -37,14 +37,14 @@ function createForwarding(upstream: Client, names: readonly string[]): Pick<Serv
     tool({
       name,
       run: (input, ctx) =>
-        ctx.forward((retry) => upstream.request("tools/call", { name, arguments: input, ...retry }, { rounds: false })),
+        ctx.forward((retry, options) => upstream.request("tools/call", { name, arguments: input, ...retry }, options)),
     });
   const twice = tool({
     name: "twice",
     async run(_input, ctx) {
-      const send = () =>
-        ctx.forward((retry) => upstream.request("tools/call", { name: "book", ...retry }, { rounds: false }));
-      const [first, second] = [await send(), await send()];
+      const send = (key: string) =>
+        ctx.forward((retry, options) => upstream.request("tools/call", { name: "book", ...retry }, options), { key });
+      const [first, second] = [await send("first"), await send("second")];
       return [first, second].map((result) => textOf({ content: Object(result).content })).join(", ");
     },
   });
@@ -140,12 +140,12 @@ behaviour("the client gets the upstream server's state only in sealed form", asy
   });
   const { client } = await join({ handlers: [forwards] }, { capabilities: ANSWERS });
   const result = await client.callTool("forwards", {}, { rounds: false });
-  assertEquals([result.resultType, Object.keys(Object(result.inputRequests))], ["input_required", ["q"]]);
+  assertEquals([result.resultType, Object.keys(Object(result.inputRequests))], ["input_required", ["forward: q"]]);
   assertEquals(JSON.stringify(result).includes(state), false);
   const params = {
     name: "forwards",
     arguments: {},
-    inputResponses: { q: { action: "accept", content: { value: "x" } } },
+    inputResponses: { "forward: q": { action: "accept", content: { value: "x" } } },
     requestState: result.requestState,
   };
   assertEquals(textOf(await client.request("tools/call", params) as typeof result), "done");

@@ -35,12 +35,11 @@ interface Call {
 
 function forward(upstream: Client, { listed: { name }, input, ctx }: Call) {
   let asked = 0;
-  return ctx.forward((retry) =>
+  return ctx.forward((retry, options) =>
     upstream.request("tools/call", { name, arguments: input, ...retry }, {
-      rounds: false,
-      signal: ctx.signal,
+      ...options,
       onProgress: ({ progress, ...more }) => void ctx.progress(progress, more),
-      meta: { [META + "clientCapabilities"]: ctx.client.capabilities, [META + "logLevel"]: ctx.client.logLevel },
+      meta: { ...options.meta, [META + "logLevel"]: ctx.client.logLevel },
       // In a session, the upstream server asks while the request is running.
       onElicit: ({ message, requestedSchema }) => ctx.elicit(`${asked++}`, { message, schema: requestedSchema }),
       roots: () => ctx.roots(),

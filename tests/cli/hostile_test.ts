@@ -89,7 +89,7 @@ for (const { name, program } of runtimes) {
       withFolder(async (cwd) => {
         const input = { properties: { a: { type: "string" } }, required: ["a"] };
         const config = {
-          tools: { it: { description: "x", input, run: ["printf", "[%s]", "{{a}}"] } },
+          tools: { it: { description: "x", input, run: ["printf", "[%s]", "{{a}}"], unsafe: ["a"] } },
           resources: [{ folder: ".", tools: true }],
         };
         const file = "$(touch owned) 'a' \"b\".jsonc";

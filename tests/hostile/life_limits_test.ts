@@ -64,6 +64,16 @@ function start(limits: LimitOptions, more: Partial<ServerOptions> = {}) {
         return "asked";
       },
     }),
+    tool({
+      name: "forward",
+      input: any,
+      run: ({ size }: { readonly size?: unknown }, ctx) =>
+        ctx.forward(() => ({
+          resultType: "input_required",
+          inputRequests: { q: { method: "elicitation/create", params: { message: "?", requestedSchema: yes } } },
+          requestState: "x".repeat(Number(size)),
+        })),
+    }),
     ...["a", "b", "c"].map((name) => resource({ uri: `test://${name}`, name, read: () => "" })),
   ];
   const observer: Observer = {
@@ -429,6 +439,12 @@ const cases: { readonly [path in Path]: (() => Promise<void>) | undefined } = {
     const { error } = await send(held, "tools/call", { name: "ask", arguments: { size: 1000 } });
     assertEquals(error?.message, sentence());
     assertStringIncludes(held.faults.join(), "calls.stateBytes");
+  },
+  async "calls.forwardedStateBytes"() {
+    await using held = start(testLimits({ calls: { forwardedStateBytes: 1000 } }));
+    const { error } = await send(held, "tools/call", { name: "forward", arguments: { size: 1000 } });
+    assertEquals(error?.message, sentence());
+    assertStringIncludes(held.faults.join(), "calls.forwardedStateBytes");
   },
   async "calls.stateMs"() {
     await using held = start(testLimits({ calls: { stateMs: 10_000 } }));

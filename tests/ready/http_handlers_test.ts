@@ -1,33 +1,14 @@
 // Tests of `httpTool()` and `httpResource()`, which send HTTP requests.
 import { assert, assertEquals, assertThrows } from "@std/assert";
 import { createServer } from "../../mod.ts";
-import { listen } from "../../src/host.ts";
 import { cache, httpResource, httpTool } from "../../src/ready/ready.ts";
 import { connectTest } from "../../src/testing/testing.ts";
 import { textOf } from "../support/behaviour.ts";
 import { sentence } from "../support/messages.ts";
+import { withApi } from "./api.ts";
 
 const about = { name: "api", version: "1.0.0" };
 const input = { properties: { city: { type: "string" }, days: { type: "integer", default: 3 } }, required: ["city"] };
-
-/** Starts an HTTP server on this machine. */
-async function withApi(
-  respond: (request: Request, host: string) => Response | Promise<Response>,
-  use: (host: string) => Promise<void>,
-): Promise<void> {
-  let host = "";
-  const served = await listen({
-    hostname: "127.0.0.1",
-    port: 0,
-    fetch: async (request: Request) => await respond(request, host),
-  });
-  host = `127.0.0.1:${served.port}`;
-  try {
-    await use(host);
-  } finally {
-    await served.stop();
-  }
-}
 
 Deno.test("a tool sends its arguments, and supports the other options of a tool", async () => {
   const seen: string[] = [];

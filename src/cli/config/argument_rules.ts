@@ -1,11 +1,11 @@
 /**
  * Rules for commands that contain arguments of a tool call. The rules ensure that a call can choose values, but not the
- * code that runs.
+ * code that runs, nor the files and hosts that a program uses.
  *
- * A program gets its words unchanged, and no shell interprets the words. But a program may read a word as an option or
- * as code, and no table can list all such programs. Therefore an argument must be a whole word, and a text argument
- * must be neither an option nor the value of an option. A program that is known to read code must not get an argument
- * before its script.
+ * A program gets its words unchanged, and no shell interprets the words. But a program may read a word as an option, a
+ * file, a host or code, and no table can list what all programs do. Therefore an argument must be a whole word, and a
+ * listed value, a number that is not negative, or a path in the working directory. The config file must name every other
+ * argument. A program that is known to read code must not get an argument before its script.
  *
  * @module
  */
@@ -23,12 +23,12 @@ export interface WordArgument {
   readonly name: string;
   /** Whether the word contains text in addition to the argument. */
   readonly isPartial: boolean;
-  /** Whether the argument can be any text, and not only a number, a boolean or a listed value. */
+  /** Whether the argument can be any text, and not only a path, a number, a boolean or a listed value. */
   readonly isText: boolean;
-  /** Whether the argument is a list. An empty list adds no word to the command. */
-  readonly isList: boolean;
-  /** Whether one of the argument's listed values is an option. */
-  readonly namesOption: boolean;
+  /** Whether the argument can be a negative number. */
+  readonly isSigned: boolean;
+  /** Whether the config file names the argument in `unsafe`, so that the rules do not apply. */
+  readonly isUnsafe: boolean;
 }
 
 /** A word that breaks a rule. */
@@ -38,7 +38,10 @@ export interface RuleViolation {
   readonly state: string;
 }
 
-const UNSAFE = 'set "unsafe": true if no value of the argument can do harm';
+/** Returns the remedy that allows any value of an argument. */
+export function toRemedy(name: string): string {
+  return `add "unsafe": [${JSON.stringify(name)}] if no value of the argument can do harm`;
+}
 
 /**
  * Finds the first word of a command that breaks a rule.
@@ -48,55 +51,52 @@ const UNSAFE = 'set "unsafe": true if no value of the argument can do harm';
  */
 export function findViolation(
   words: readonly CommandWord[],
-  { inputHasArgument = false, programNames = [] }: {
-    readonly inputHasArgument?: boolean;
+  { inputArgument, programNames = [] }: {
+    /** The first argument on standard input that the config file does not name in `unsafe`. */
+    readonly inputArgument?: string;
     readonly programNames?: readonly string[];
   } = {},
 ): RuleViolation | undefined {
   const scan = new CodeScan(words);
   for (const name of programNames) scan.readProgram(name, 0);
   for (const [i, word] of words.entries()) {
-    const state = word.argument ? explainArgument(words, i, word.argument) ?? scan.explainArgument() : undefined;
+    const { argument } = word;
+    const state = argument && !argument.isUnsafe
+      ? explainArgument(argument) ?? scan.explainArgument(argument.name)
+      : undefined;
     if (state !== undefined) return { word: i, state };
     scan.readWord(i);
   }
-  const program = inputHasArgument ? scan.program : undefined;
-  return program === undefined ? undefined : {
+  const { program } = scan;
+  return program === undefined || inputArgument === undefined ? undefined : {
     state: `${program} reads its standard input as code, so a call could run anything; pass the argument to a script ` +
-      `file, or ${UNSAFE}`,
+      `file, or ${toRemedy(inputArgument)}`,
   };
 }
 
 /** Explains why a word must not contain its argument. Returns `undefined` if the argument is allowed. */
-function explainArgument(words: readonly CommandWord[], at: number, argument: WordArgument): string | undefined {
-  if (argument.isPartial) {
-    return `the argument ${argument.name} is only part of this word; make the argument a separate word, or ${UNSAFE}`;
+function explainArgument({ name, isPartial, isText, isSigned }: WordArgument): string | undefined {
+  if (isPartial) {
+    return `the argument ${name} is only part of this word; make the argument a separate word, or ${toRemedy(name)}`;
   }
-  if (!argument.isText) return;
-  const option = findOptionBefore(words, at);
-  if (option === undefined) return;
-  return `the text ${argument.name} follows the option ${option} and may become the value of the option; put "--" ` +
-    `directly before the argument, limit ${argument.name} with enum, or ${UNSAFE}`;
-}
-
-/** Returns an option that may come directly before a word. Returns `undefined` if no option can. */
-function findOptionBefore(words: readonly CommandWord[], at: number): string | undefined {
-  for (const { text, argument } of listWordsBefore(words, at)) {
-    if (text !== undefined && isOption(text)) return text;
-    if (argument?.namesOption) return `in ${argument.name}`;
+  if (isText) {
+    return `the argument ${name} is free text, so a call can name any file, host or command that the program accepts; ` +
+      `limit ${name} with enum or "format": "path", or ${toRemedy(name)}`;
   }
+  if (!isSigned) return;
+  return `the argument ${name} can be negative, so the program may read it as an option; add "minimum": 0 to ${name}, ` +
+    `or ${toRemedy(name)}`;
 }
 
 /**
- * Yields the words that may come directly before a word. Several words are possible, because optional words and empty
- * lists are omitted.
+ * Yields the words that may come directly before a word. Several words are possible, because optional words are omitted.
  */
 function* listWordsBefore(words: readonly CommandWord[], at: number): Generator<CommandWord> {
   for (let i = at - 1; i >= 0; i--) {
     yield words[i];
     const { condition, argument } = words[i];
-    const canBeMissing = condition !== undefined && condition !== words[at].condition || argument?.isList;
-    if (!canBeMissing) return;
+    // An argument may be an empty list, which adds no word.
+    if (!argument && (condition === undefined || condition === words[at].condition)) return;
   }
 }
 
@@ -126,12 +126,12 @@ class CodeScan {
   }
 
   /** Explains why the next word must not be an argument. Returns `undefined` if an argument is allowed. */
-  explainArgument(): string | undefined {
+  explainArgument(name: string): string | undefined {
     if (this.program === undefined) return;
     const remedy = this.#runsScript
       ? "put the argument after a script file, such as ./script"
       : "call a script file instead";
-    return `${this.program} may read this word as code, so a call could run anything; ${remedy}, or ${UNSAFE}`;
+    return `${this.program} may read this word as code, so a call could run anything; ${remedy}, or ${toRemedy(name)}`;
   }
 
   readProgram(word: string, at: number): void {

@@ -10,8 +10,10 @@ import {
   type ParsedCommand,
   parseStdin,
   parseWords,
+  readUnsafe,
   readVariables,
 } from "./command_words.ts";
+import { confinePaths, hidePathFormats, listPathArguments } from "./path_arguments.ts";
 import { runProgram } from "./program_run.ts";
 import type { CommandTool } from "./schema.ts";
 import type { ToProblem } from "../../ready/problem.ts";
@@ -33,7 +35,7 @@ export interface CommandToolOptions {
 /** Creates a tool that runs a program. The words of its command may contain arguments of a call. */
 export function commandTool(options: CommandToolOptions): Handler {
   const { name, tool: config, program, programNames, cwd, readEnv, toProblem } = options;
-  const { run, title, description, annotations, output, stdin, format = "text", unsafe = false } = config;
+  const { run, title, description, annotations, output, stdin, format = "text" } = config;
   const { timeoutMs = 30_000, maxBytes = 262_144, okExitCodes = [0] } = config;
   const input = readToolInput(config.input);
   const parseOptions = { readEnv, input, toProblem };
@@ -42,15 +44,17 @@ export function commandTool(options: CommandToolOptions): Handler {
     words: parseWords(run, parseOptions),
     stdin: stdin === undefined ? undefined : parseStdin(stdin, parseOptions),
     input,
+    unsafe: readUnsafe(config.unsafe, parseOptions),
   };
-  if (!unsafe) checkArguments(command, { toProblem, programNames });
+  checkArguments(command, { toProblem, programNames });
+  const paths = listPathArguments(input);
   if (output && format === "text") {
     throw toProblem(["output"], 'an output schema requires JSON output; add "format": "json"');
   }
   const env = readVariables(config.env ?? [], parseOptions);
 
   async function execute(given: Arguments, ctx: Context): Promise<ToolResult | object> {
-    const args = input.addDefaults(given);
+    const args = await confinePaths(input.addDefaults(given), paths, cwd);
     const stdinText = command.stdin?.fill((name) => toArgumentText(args[name]));
     const { stdout, stderr, code, killReason } = await runProgram(
       [program, ...fillWords(command, args)],
@@ -68,7 +72,7 @@ export function commandTool(options: CommandToolOptions): Handler {
     }
   }
 
-  return tool({ name, title, description, annotations, input: input.schema, output, run: execute });
+  return tool({ name, title, description, annotations, input: hidePathFormats(input.schema), output, run: execute });
 }
 
 function toFailure(text: string): ToolResult {

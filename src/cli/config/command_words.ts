@@ -6,7 +6,7 @@
  */
 import { ToolError } from "../../library.ts";
 import { platform } from "../platform.ts";
-import { findViolation, mayTakeValue, type WordArgument } from "./argument_rules.ts";
+import { findViolation, mayTakeValue, toRemedy, type WordArgument } from "./argument_rules.ts";
 import { type KeyPath, type ToProblem, withPath } from "../../ready/problem.ts";
 import type { CommandTool } from "./schema.ts";
 import type { Source } from "./source.ts";
@@ -79,28 +79,60 @@ export interface ParsedCommand {
   readonly words: readonly WordTemplate[];
   readonly stdin?: Template;
   readonly input: ToolInput;
+  /** The arguments to which the rules do not apply. */
+  readonly unsafe: readonly string[];
+}
+
+/** Returns the arguments that a command tool lists in `unsafe`. */
+export function readUnsafe(unsafe: CommandTool["unsafe"], { input, toProblem }: ParseOptions): readonly string[] {
+  if (typeof unsafe === "boolean") return unsafe ? input.names : [];
+  for (const [i, name] of unsafe?.entries() ?? []) {
+    if (!input.names.includes(name)) throw toProblem(["unsafe", i], `${name} is not a property of input; remove it`);
+  }
+  return unsafe ?? [];
 }
 
 /**
- * Rejects a command if a call could use it to set options or to run its own code.
+ * Rejects a command if a call could use it to set options, to name files and hosts, or to run its own code.
  *
  * @param programNames Additional names of the program, such as the target of a symbolic link.
  */
 export function checkArguments(
-  { program, words, stdin, input }: ParsedCommand,
+  { program, words, stdin, input, unsafe }: ParsedCommand,
   { toProblem, programNames }: { readonly toProblem: ToProblem; readonly programNames?: readonly string[] },
 ): void {
+  const isSafe = (name: string) => !unsafe.includes(name);
   const rest = words.map(({ template, condition }) => {
     if (!template.names.length) return { text: template.fill(() => ""), condition };
-    return { argument: toWordArgument(template, input), condition };
+    return { argument: toWordArgument(template, { input, isSafe }), condition };
   });
-  const inputHasArgument = Boolean(stdin?.names.length);
-  const violation = findViolation([{ text: program }, ...rest], { inputHasArgument, programNames });
+  const inputArgument = stdin?.names.find(isSafe);
+  const added = stdin && stdin.onlyArgument === undefined && /^\s*["[{]/.test(stdin.fill(() => ""))
+    ? stdin.names.find((name) => isSafe(name) && !isLimited(input, name))
+    : undefined;
+  if (added !== undefined) {
+    throw toProblem(
+      ["stdin"],
+      `it looks like JSON, to which the argument ${added} could add values; make the argument the whole standard input, ` +
+        `or ${toRemedy(added)}`,
+    );
+  }
+  const violation = findViolation([{ text: program }, ...rest], { inputArgument, programNames });
   if (violation) throw toProblem(violation.word ? words[violation.word - 1].path : ["stdin"], violation.state);
 }
 
-function toWordArgument({ names: [name], onlyArgument }: Template, input: ToolInput): WordArgument {
-  return { name, isPartial: onlyArgument === undefined, ...input.readKind(name) };
+/** Whether JSON text stays valid with each value of an argument in a string. */
+function isLimited(input: ToolInput, name: string): boolean {
+  const { isText, isPath } = input.readKind(name);
+  return !isText && !isPath;
+}
+
+function toWordArgument(
+  { names, onlyArgument }: Template,
+  { input, isSafe }: { readonly input: ToolInput; readonly isSafe: (name: string) => boolean },
+): WordArgument {
+  const name = names.find(isSafe) ?? names[0];
+  return { name, isPartial: onlyArgument === undefined, isUnsafe: !isSafe(name), ...input.readKind(name) };
 }
 
 /**

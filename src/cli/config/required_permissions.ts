@@ -7,11 +7,13 @@ import { isObject } from "../../kit/json.ts";
 import { platform } from "../platform.ts";
 import type { Permissions } from "../permissions.ts";
 import { toProgram } from "./command_words.ts";
+import { listPathArguments } from "./path_arguments.ts";
 import { isPattern, toBaseFolder } from "../../files/glob.ts";
 import { type KeyPath, toMessage } from "../../ready/problem.ts";
 import type { ConfigFile } from "./schema.ts";
 import { readSources, type Source } from "./source.ts";
 import { listVariables, parseTemplate } from "../../ready/template.ts";
+import { readToolInput } from "../../ready/tool_input.ts";
 
 export interface RequiredPermissions {
   readonly permissions: Permissions;
@@ -43,7 +45,7 @@ class PermissionCollector {
   async add(source: Source): Promise<void> {
     const { tools = {}, resources = [], prompts = [], modules = [], instructions, secret } = source.config;
     this.read.add(source.path);
-    for (const [name, tool] of Object.entries(tools)) this.#addTool(source, name, tool);
+    for (const [name, tool] of Object.entries(tools)) await this.#addTool(source, name, tool);
     for (const [i, resource] of resources.entries()) await this.#addResource(source, ["resources", i], resource);
     for (const [i, prompt] of prompts.entries()) {
       await this.#addPath(source, ["prompts", i], isPattern(prompt) ? toBaseFolder(prompt) : prompt);
@@ -58,7 +60,7 @@ class PermissionCollector {
     this.#addVariables(secret);
   }
 
-  #addTool(source: Source, name: string, tool: NonNullable<ConfigFile["tools"]>[string]): void {
+  async #addTool(source: Source, name: string, tool: NonNullable<ConfigFile["tools"]>[string]): Promise<void> {
     if ("fetch" in tool) {
       this.#addVariables(tool.fetch);
       this.net.add(findHost(source, ["tools", name, "fetch", "url"], tool.fetch.url));
@@ -68,6 +70,10 @@ class PermissionCollector {
     this.env.add("PATH");
     for (const entry of tool.env ?? []) if (!entry.includes("=")) this.env.add(entry);
     this.#addVariables([tool.run, tool.env, tool.stdin]);
+    // The server looks for symbolic links in the paths of calls.
+    if (listPathArguments(readToolInput(tool.input)).length) {
+      await this.#addPath(source, ["tools", name, "cwd"], tool.cwd ?? "");
+    }
   }
 
   async #addResource(

@@ -69,8 +69,9 @@ const commandTool = z.strictObject({
     "Exit codes that mean success. Defaults to [0]",
   ),
   format: z.enum(["text", "json"]).optional().describe("The format of the output. Defaults to text"),
-  unsafe: z.boolean().optional().describe(
-    "Whether an argument may be part of a word, follow an option, or be read as code. Defaults to false",
+  unsafe: z.union([z.boolean(), z.array(text)]).optional().describe(
+    'The names of arguments that may be any text, such as ["query"], because no value can do harm; true means all ' +
+      "arguments",
   ),
 });
 
@@ -98,9 +99,16 @@ const fetchTool = z.strictObject({
       "Query parameters. A parameter is left out if its argument is missing",
     ),
     ...request,
-    body: z.unknown().optional().describe(
-      'The request body: text or JSON. A string that consists of "{{name}}" alone is replaced with the value of the ' +
+    json: z.unknown().optional().describe(
+      'The request body as JSON. A string that consists of "{{name}}" alone is replaced with the value of the ' +
         "argument, which keeps its type",
+    ),
+    form: z.record(text, z.string()).optional().describe(
+      "The request body as fields of a form. A field is left out if its argument is missing",
+    ),
+    body: z.unknown().optional().describe(
+      "The request body as text. Arguments are encoded for the content-type in headers, which is a form, XML or plain " +
+        "text; JSON text cannot contain arguments. An object is sent like json",
     ),
   }).describe("The request to send"),
 });

@@ -21,6 +21,7 @@ import type {
   RunningServer,
 } from "./context.ts";
 import { CancelError } from "./cancel_error.ts";
+import type { ForwardedRounds } from "./forward.ts";
 import type { Cancellable, InFlight } from "./in_flight.ts";
 import type { Link } from "./link.ts";
 import { createLog, toLoggable, wantsLevel } from "./log.ts";
@@ -154,6 +155,11 @@ export abstract class Call implements ServiceCall, Cancellable {
    * because few calls have this callback.
    */
   declare onHandle?: OnHandle;
+  /**
+   * The keys of the requests that the handler has forwarded in this run. Declared without a value, because few handlers
+   * forward requests.
+   */
+  declare forwardedKeys?: Set<string>;
   /** The handler's own timeout, in milliseconds. */
   declare timeoutMs?: number;
   /**
@@ -194,8 +200,6 @@ export abstract class Call implements ServiceCall, Cancellable {
   #queuedLogs = 0;
   /** The questions that the handler has asked in this run, as JSON text by key. */
   #asked?: Map<string, string>;
-  /** Index of the last request that the handler has forwarded. */
-  #forwarded?: number;
 
   /** Creates a call that arrived over `link`. */
   constructor(
@@ -228,6 +232,13 @@ export abstract class Call implements ServiceCall, Cancellable {
 
   /** Returns the stored value for `key`. Calls `make` if no value is stored. */
   abstract makeOnce(key: string, make: () => unknown): Promise<unknown>;
+
+  /**
+   * The requests of `ctx.forward` that have not ended. `undefined` if the handler does not run again after a question.
+   */
+  get forwarded(): ForwardedRounds | undefined {
+    return undefined;
+  }
 
   /** Restores the answers that the client sent with the request. Returns `undefined` if the client sent no answers. */
   restore(): Promise<void> | undefined {
@@ -360,11 +371,9 @@ export abstract class Call implements ServiceCall, Cancellable {
   }
 
   get forward(): Context["forward"] {
-    return (send) => {
-      const index = this.#forwarded = (this.#forwarded ?? -1) + 1;
-      const { once, signal } = this;
+    return (send, options) => {
       const ask = (question: PreparedQuestion) => quiet(this.#put(() => question));
-      const result = forwardRoom.open().then(({ forward }) => forward({ once, ask, signal, index }, send));
+      const result = forwardRoom.open().then(({ forward }) => forward({ call: this, ask, send, options }));
       return this.#watch(result, "forward");
     };
   }

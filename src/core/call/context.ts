@@ -241,6 +241,31 @@ export interface ForwardRetry {
   readonly [name: string]: unknown;
 }
 
+/**
+ * Options of a request that a client from `@x/mcp/client` forwards. Pass them as the request's options.
+ */
+export interface ForwardedRequest {
+  /** The client must not answer the questions itself. */
+  readonly rounds: false;
+  /** Aborts when the call is cancelled. */
+  readonly signal: AbortSignal;
+  /**
+   * The elicitation, sampling and roots capabilities of this call's client, as metadata of a request without a session.
+   * Capabilities of extensions are not included, because only the client of this call could finish their results.
+   */
+  readonly meta: Meta;
+}
+
+/** Options of `ctx.forward`. */
+export interface ForwardOptions {
+  /**
+   * Name of the request, unique among the requests that the handler forwards, and the same in each run. Required if the
+   * handler forwards several requests. The other server's state is kept under this key, so that answers reach the
+   * server that has asked, even if the next run of the handler sends the requests in another order.
+   */
+  readonly key?: string;
+}
+
 /** Details of a progress notification. */
 export interface ProgressOptions {
   /**
@@ -357,9 +382,12 @@ export interface Context<S = NoServices> {
   roots(): Promise<readonly Root[]>;
   /**
    * Sends a request to another server, and passes the other server's questions on to the client of this call. `send`
-   * must send the request with the given parameters. `send` is called again with the client's answers until a result
-   * contains no question. The other server's `requestState` is sealed into the state of this call. Errors from the
-   * other server keep their code, message and data.
+   * must send the request with the given parameters and options. `send` is called again with the client's answers until
+   * a result contains no question. The other server's `requestState` is sealed into the state of this call. Errors from
+   * the other server keep their code, message and data.
+   *
+   * If the handler runs again after the result has arrived, for example because it asks a further question, `send` is
+   * called again too. To send the request once, call `ctx.forward` in `ctx.once`.
    *
    * ```ts
    * import { tool } from "@x/mcp";
@@ -369,15 +397,19 @@ export interface Context<S = NoServices> {
    *   tool({
    *     name,
    *     run: (input, ctx) =>
-   *       ctx.forward((retry) =>
-   *         upstream.request("tools/call", { name, arguments: input, ...retry }, { rounds: false, signal: ctx.signal })
+   *       ctx.forward((retry, options) =>
+   *         upstream.request("tools/call", { name, arguments: input, ...retry }, options)
    *       ),
    *   });
    * ```
    *
    * @throws {McpError} with code -32021 if the client lacks the capability for a question.
+   * @throws {TypeError} if the handler has already forwarded a request with the same key, or without a key.
    */
-  forward<R extends object>(send: (retry: ForwardRetry) => R | Promise<R>): Promise<R>;
+  forward<R extends object>(
+    send: (retry: ForwardRetry, request: ForwardedRequest) => R | Promise<R>,
+    options?: ForwardOptions,
+  ): Promise<R>;
   /**
    * Computes a JSON value once per call, even if the handler runs again after a question. In rare cases, `make` runs
    * more than once. Between two runs of the handler, the client stores the sealed value.

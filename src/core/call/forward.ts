@@ -8,59 +8,132 @@
 import { isRemoteError, quote } from "../../protocol/errors.ts";
 import { isObject, type Params } from "../../protocol/jsonrpc.ts";
 import { startBackgroundTimer } from "../../runtime.ts";
-import type { ForwardRetry } from "./context.ts";
+import type { ClientFacts, ForwardedRequest, ForwardOptions, ForwardRetry } from "./context.ts";
+import { checkOptions, type KnownOptions } from "./known_options.ts";
 import { FORM, type PreparedQuestion, type Question } from "./question.ts";
+import type { RerunWatch, Stretch } from "./rerun_watch.ts";
 import { untilAborted } from "./until_aborted.ts";
 
-/** The functions of a call that forwarding uses. */
-export interface Forwarding {
-  /** Computes a value once per call, like `ctx.once`. */
-  once(key: string, make: () => unknown): Promise<unknown>;
-  ask(question: PreparedQuestion): Promise<unknown>;
-  readonly signal: AbortSignal;
-  /** Number of requests that the handler has forwarded before this request. */
-  readonly index: number;
+/** A forwarded request that has not ended: the questions in the other server's latest result. */
+export interface ForwardedRound {
+  /** Number of results with questions that the other server has sent before this result. */
+  readonly round: number;
+  /** The questions, by the other server's keys. */
+  readonly inputRequests?: unknown;
+  readonly requestState?: unknown;
 }
 
+/** The forwarded requests of a call that have not ended, by key. The next run of the handler continues them. */
+export interface ForwardedRounds {
+  get(key: string): ForwardedRound | undefined;
+  set(key: string, round: ForwardedRound): unknown;
+}
+
+/** The properties of a call that forwarding uses. */
+interface ForwardingCall {
+  readonly signal: AbortSignal;
+  readonly client: ClientFacts;
+  readonly host: {
+    readonly reruns?: RerunWatch;
+    /** The call whose handler reads the resource of this call. */
+    readonly outer?: ForwardingCall;
+  };
+  /** `undefined` if the handler does not run again after a question. */
+  readonly forwarded?: ForwardedRounds;
+  /** The keys of the requests that the handler has forwarded in this run. */
+  forwardedKeys?: Set<string>;
+  stretch?: Stretch;
+  readonly method: string;
+  readonly params: Params;
+}
+
+/** A request to forward, and the call whose handler forwards the request. */
+export interface Forwarding<R> {
+  readonly call: ForwardingCall;
+  readonly ask: (question: PreparedQuestion) => Promise<unknown>;
+  readonly send: (retry: ForwardRetry, request: ForwardedRequest) => R | Promise<R>;
+  readonly options?: ForwardOptions;
+}
+
+const OPTIONS: KnownOptions<keyof ForwardOptions> = {
+  names: { key: { findProblem: (key) => key && typeof key === "string" ? undefined : "is not a non-empty string" } },
+};
 const MAX_ROUNDS = 64;
 const MAX_WAIT_MS = 5000;
-/** Thrown inside `once`, so that the final result is not stored. */
-const FINAL: unique symbol = Symbol("final");
+/** Key in the metadata of the forwarded request. */
+const CAPABILITIES = "io.modelcontextprotocol/clientCapabilities";
+/** The capabilities for the questions that {@linkcode prepare} can forward. */
+const FORWARDED = ["elicitation", "sampling", "roots"];
 
 /** Repeats a request until the result contains no question. Rethrows errors from the other server. */
-export async function forward<R extends object>(
-  call: Forwarding,
-  send: (retry: ForwardRetry) => R | Promise<R>,
-): Promise<R> {
-  let retry: ForwardRetry = {};
-  for (let round = 0; round < MAX_ROUNDS; round++) {
-    const sent: { result?: R } = {};
-    const kept = await call.once(`forward ${call.index} ${round}`, async () => {
-      const result = await sendOnce(send, retry);
-      if (Object(result).resultType === "input_required") {
-        const { inputRequests, requestState } = Object(result);
-        return { inputRequests, requestState };
-      }
-      sent.result = result;
-      throw FINAL;
-    }).catch((error) => {
-      if (error !== FINAL) throw error;
-    });
-    if (sent.result) return sent.result;
-    retry = await answer(call, round, isObject(kept) ? kept : {});
+export async function forward<R extends object>(forwarding: Forwarding<R>): Promise<R> {
+  const { call, send, options } = forwarding;
+  const { reruns } = call.host;
+  const key = takeKey(call, options);
+  const place = findPlace(call, key);
+  const request = toRequest(call);
+  const before = place.rounds?.get(place.key);
+  let retry = before ? await answer(forwarding, key, before) : {};
+  for (let round = before ? before.round + 1 : 0; round < MAX_ROUNDS; round++) {
+    const work = () => sendOnce(() => send(retry, request));
+    // The next run does not repeat this work if the result contains questions.
+    const result = await (reruns ? reruns.once(call, work) : work());
+    const { resultType, inputRequests, requestState } = Object(result);
+    if (resultType !== "input_required") return result;
+    const asked = { round, inputRequests, requestState };
+    place.rounds?.set(place.key, asked);
+    retry = await answer(forwarding, key, asked);
   }
   throw new Error(
     `Cannot forward the request: the other server still requires input after ${MAX_ROUNDS} rounds, which is the limit`,
   );
 }
 
-async function sendOnce<R extends object>(
-  send: (retry: ForwardRetry) => R | Promise<R>,
-  retry: ForwardRetry,
-): Promise<R> {
+/**
+ * Returns the key under which the state of a request is kept. Two requests need different keys, because the next run of
+ * the handler may send them in another order, and an answer must reach the server that has asked.
+ */
+function takeKey(call: ForwardingCall, options: ForwardOptions = {}): string {
+  checkOptions("forward a request", options, OPTIONS);
+  const { key = "" } = options;
+  const keys = call.forwardedKeys ??= new Set();
+  if (keys.has(key)) {
+    throw new TypeError(
+      key
+        ? `Cannot forward two requests with the key ${
+          quote(key)
+        }: the answers could reach the wrong server; give each ` +
+          "request its own key"
+        : "Cannot forward a second request: it has no key, so the answers could reach the wrong server; give each " +
+          'request its own key, as in ctx.forward(send, { key: "seats" })',
+    );
+  }
+  keys.add(key);
+  return key;
+}
+
+/**
+ * Returns where the rounds of a request are kept, and under which key. If the handler of a resource forwards the
+ * request, the rounds belong to the call whose handler reads the resource, because the client retries that call.
+ */
+function findPlace(call: ForwardingCall, key: string): { readonly rounds?: ForwardedRounds; readonly key: string } {
+  const { forwarded, params, host: { outer } } = call;
+  return outer ? findPlace(outer, `${params.uri} ${key}`) : { rounds: forwarded, key };
+}
+
+/**
+ * Returns the options of the forwarded request. They contain no capabilities of extensions, because the other server
+ * could then answer with a result that only an extension can finish, such as a task.
+ */
+function toRequest({ client: { capabilities }, signal }: ForwardingCall): ForwardedRequest {
+  const forwarded = Object.entries(capabilities).filter(([name]) => FORWARDED.includes(name));
+  return { rounds: false, signal, meta: { [CAPABILITIES]: Object.fromEntries(forwarded) } };
+}
+
+async function sendOnce<R extends object>(send: () => R | Promise<R>): Promise<R> {
   let result: R;
   try {
-    result = await send(retry);
+    result = await send();
   } catch (error) {
     throw isRemoteError(error) ? error.asOwn() : error;
   }
@@ -74,19 +147,24 @@ async function sendOnce<R extends object>(
  * Asks the client the other server's questions. If the result contains no question, waits before the request is
  * repeated.
  */
-async function answer(call: Forwarding, round: number, { inputRequests, requestState }: Params): Promise<ForwardRetry> {
+async function answer(
+  { call, ask }: Pick<Forwarding<unknown>, "call" | "ask">,
+  key: string,
+  asked: ForwardedRound,
+): Promise<ForwardRetry> {
+  const { round, inputRequests, requestState } = asked;
   if (!isObject(inputRequests)) {
     const wait = Promise.withResolvers<void>();
     const stop = startBackgroundTimer(wait.resolve, Math.min(100 * 2 ** round, MAX_WAIT_MS));
     await untilAborted(wait.promise, call.signal).finally(stop);
     return { requestState };
   }
-  // Ask all questions before awaiting an answer, so that the client receives the questions together. The suffix
-  // contains the round, because the other server may reuse a key for a different question in a later round.
-  const prefix = call.index ? `${call.index + 1}: ` : "";
-  const suffix = round ? ` (${round + 1})` : "";
-  const asking = Object.entries(inputRequests).map(async ([key, question]) => {
-    return [key, await call.ask(prepare(`${prefix}${key}${suffix}`, question))] as const;
+  // Ask all questions before awaiting an answer, so that the client receives the questions together. No text that
+  // another server sends can turn one prefix into another prefix, so no server gets the answer to a question of another
+  // server, of the handler, or of an earlier round.
+  const prefix = ["forward", ...key ? [JSON.stringify(key)] : [], ...round ? [round + 1] : []].join(" ");
+  const asking = Object.entries(inputRequests).map(async ([name, question]) => {
+    return [name, await ask(prepare(`${prefix}: ${name}`, question))] as const;
   });
   return { inputResponses: Object.fromEntries(await Promise.all(asking)), requestState };
 }

@@ -94,6 +94,16 @@ export interface FixedLimits {
      */
     readonly stateBytes: number;
     /**
+     * Size of the sealed `requestState` if it contains the state of another server, to which `ctx.forward` has forwarded
+     * the call, in bytes.
+     *
+     * Reason: the other server's state may have `stateBytes`, and sealing it again adds a third. Its questions need
+     * space too.
+     *
+     * Exceeded: the client gets code -32603 "Internal error", and `observer.fault` receives the reason.
+     */
+    readonly forwardedStateBytes: number;
+    /**
      * Time for which a `requestState` is valid.
      *
      * Reason: a person needs time to read and decide. During this time, the server must remember which answers were
@@ -345,6 +355,7 @@ export const FIXED_LIMITS: FixedLimits = {
     waiting: 4096,
     rounds: 16,
     stateBytes: 65_536,
+    forwardedStateBytes: 131_072,
     stateMs: 600_000,
     readMs: 60_000,
     pageItems: 250,

@@ -8,6 +8,7 @@ import { INVALID_PARAMS, McpError, quote, toBusy } from "../../protocol/errors.t
 import { type Params, type Result, toTypedResult } from "../../protocol/jsonrpc.ts";
 import type { Call } from "../../core/call/call.ts";
 import type { Engine } from "../../core/era.ts";
+import type { ForwardedRound } from "../../core/call/forward.ts";
 import { OnceValues } from "../../core/call/once.ts";
 import { type Question, QuestionError } from "../../core/call/question.ts";
 import type { Accounts } from "../../core/capacity/account.ts";
@@ -36,6 +37,8 @@ function findSpentIds({ accounts, core: { ticker, limits } }: Pick<Engine, "core
  * handler runs again and asks a different question under the same key, the server sends the new question.
  */
 export class InputRequests {
+  /** The requests of `ctx.forward` that have not ended, by key. */
+  readonly forwarded: Map<string, ForwardedRound> = new Map();
   readonly #engine: Pick<Engine, "core" | "accounts">;
   readonly #call: Call;
   readonly #open = new Map<string, Question>();
@@ -80,6 +83,7 @@ export class InputRequests {
     this.#asked = new Map(before.asked);
     for (const [key, question, answer] of before.answered) this.#answered.set(key, [question, answer]);
     for (const [key, value] of before.made) this.#once.made.set(key, JSON.stringify(value));
+    for (const [key, round] of before.forwarded ?? []) this.forwarded.set(key, round);
     for (const [key, count] of before.misfits ?? []) this.#misfits.set(key, count);
     this.#use = before.use;
     this.#isSingleUse = !!before.use;
@@ -142,6 +146,7 @@ export class InputRequests {
       answered: [...this.#answered].map(([key, [question, answer]]) => [key, question, answer]),
       // Seal parsed values, because sealing writes JSON and would escape every quote of a JSON text again.
       made: [...this.#once.made].map(([key, json]) => [key, JSON.parse(json)] as const),
+      ...this.forwarded.size && { forwarded: [...this.forwarded] },
       ...this.#misfits.size && { misfits: [...this.#misfits] },
       use,
     });

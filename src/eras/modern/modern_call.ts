@@ -5,6 +5,7 @@
  */
 import { type Params, type Result, toNotification } from "../../protocol/jsonrpc.ts";
 import { Call, type CallHome } from "../../core/call/call.ts";
+import type { ForwardedRounds } from "../../core/call/forward.ts";
 import type { Link } from "../../core/call/link.ts";
 import type { Question } from "../../core/call/question.ts";
 import type { Engine } from "../../core/era.ts";
@@ -44,6 +45,10 @@ export class ModernCall extends Call {
 
   makeOnce(key: string, make: () => unknown): Promise<unknown> {
     return this.#toInputs().once(key, make);
+  }
+
+  override get forwarded(): ForwardedRounds {
+    return this.#toInputs().forwarded;
   }
 
   override restore(): Promise<void> | undefined {

@@ -10,6 +10,7 @@ import { isObject, type Params } from "../../protocol/jsonrpc.ts";
 import { toBase64Url } from "../../kit/base64.ts";
 import type { Call } from "../../core/call/call.ts";
 import type { Core } from "../../core/core.ts";
+import type { ForwardedRound } from "../../core/call/forward.ts";
 import type { SingleUse } from "../../core/single_use.ts";
 import { openVersioned, sealVersioned } from "../../core/call/versioned_seal.ts";
 
@@ -22,6 +23,8 @@ export interface Round {
   readonly answered: readonly (readonly [key: string, question: string, answer: unknown])[];
   /** The values of `ctx.once`, with their keys. */
   readonly made: readonly (readonly [key: string, value: unknown])[];
+  /** The forwarded requests that have not ended, with their keys. `undefined` if there are none. */
+  readonly forwarded?: readonly (readonly [key: string, round: ForwardedRound])[];
   /** The number of unusable answers to each question. `undefined` if the client gave no unusable answer. */
   readonly misfits?: readonly (readonly [key: string, count: number])[];
   /** Set if the state can be used only once. */
@@ -51,10 +54,10 @@ export async function openState(core: Core, call: Call): Promise<{ answers: Para
   if (text === undefined) return;
   if (typeof text !== "string") throw refuse("requestState is not a string");
   const { sealer, limits: { calls }, ticker } = core;
+  const isShort = text.length <= 2 * Math.max(calls.stateBytes, calls.forwardedStateBytes);
+  const opened = isShort ? await openVersioned(sealer, PURPOSE, text) : undefined;
   // The cast is safe, because only this server can seal values for `PURPOSE`, and each such value is a `State`.
-  const state = (text.length <= calls.stateBytes * 2 ? await openVersioned(sealer, PURPOSE, text) : undefined) as
-    | State
-    | undefined;
+  const state = opened as State | undefined;
   if (!state) throw refuse("requestState was changed, or was created by another server or with another secret");
   if (state.expires < ticker.clock.date()) {
     throw refuse("requestState has expired (calls.stateMs); call again without requestState");
@@ -71,6 +74,14 @@ export async function sealState(core: Core, call: Call, round: Round): Promise<s
   }
   const state: State = { ...round, bound: await toBond(call), expires: ticker.clock.date() + calls.stateMs };
   const text = await sealVersioned(sealer, PURPOSE, state);
+  if (round.forwarded) {
+    if (text.length <= calls.forwardedStateBytes) return text;
+    throw new Error(
+      "Cannot forward the questions: sealed together with the call's own values, the other server's requestState and " +
+        `questions are longer than ${calls.forwardedStateBytes} bytes (calls.forwardedStateBytes); reduce what the ` +
+        "other server keeps in its requestState",
+    );
+  }
   if (text.length <= calls.stateBytes) return text;
   throw new Error(
     `Cannot ask the client: the sealed questions, answers and values of the call are longer than ${calls.stateBytes} ` +

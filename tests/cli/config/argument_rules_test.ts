@@ -9,25 +9,26 @@ import { system, toOutcome, withFolder, withServer } from "../folder.ts";
 import { sentence } from "../../support/messages.ts";
 
 /**
- * Checks a command line, in which words can be quoted. `X` is a text, `N` a number, `L` a list of numbers and `E` a
- * value of a list; `?` before a word makes the word optional.
+ * Checks a command line, in which words can be quoted. `X` is a path or a listed value, `T` is any text, `N` a number, `S`
+ * a number that can be negative, and `U` any text that the config file names in `unsafe`; `?` before a word makes the word
+ * optional.
  */
 function find(command: string, stdin = ""): RuleViolation | undefined {
   const words = [...command.matchAll(/\?("[^"]*"|\S+)|"[^"]*"|\S+/g)].map(([word, optional], i): CommandWord => {
     const text = (optional ?? word).replace(/^"|"$/g, "");
     const condition = optional === undefined ? undefined : `word ${i}`;
-    const [kind] = /X/.exec(text) ?? /^[NLE]$/.exec(text) ?? [];
+    const [kind] = /X/.exec(text) ?? /^[TNS]$|U/.exec(text) ?? [];
     if (kind === undefined) return { text, condition };
     const argument = {
       name: kind,
       isPartial: text !== kind,
-      isText: kind === "X",
-      isList: kind === "L",
-      namesOption: kind === "E",
+      isText: kind === "T" || kind === "U",
+      isSigned: kind !== "X" && kind !== "N",
+      isUnsafe: kind === "U",
     };
     return { argument, condition };
   });
-  return findViolation(words, { inputHasArgument: stdin.includes("X") });
+  return findViolation(words, { inputArgument: stdin.includes("X") ? "X" : undefined });
 }
 
 const isRefused = (command: string, stdin?: string) => find(command, stdin) !== undefined;
@@ -286,26 +287,6 @@ for (
     "tail -nX f",
     "my-tool a:X",
     "grep -- aX f",
-    // The argument is the value of an option.
-    "git -c X status",
-    "git clone --upload-pack X a",
-    "tar -I X -xf a",
-    "tar --to-command X -xf a",
-    "rsync -e X a b",
-    "sort --compress-program X f",
-    "zip a -TT X",
-    "rg --pre X a",
-    "curl -K X",
-    "wget --use-askpass X a",
-    "tcpdump -z X",
-    "man -P X ls",
-    "docker exec -- c sh -c X",
-    "some-tool -- -c X",
-    "git -c ?a X",
-    "git -c ?a ?b X",
-    "git -c L X",
-    "git E X",
-    "git ?-c X",
     // The program is a copy or variant of a listed program, under another name.
     "/usr/bin/env X",
     "SH X",
@@ -324,6 +305,10 @@ for (
     "some-runner /bin/sh X",
     "some-runner -- sh X",
     "docker run image python3 X",
+    // A number that can be negative may be read as an option.
+    "my-tool S",
+    "git log -n S",
+    "head -n S -- X",
     // Numbers are refused too, because some programs interpret each word as code.
     "sh N",
     "find . -maxdepth N",
@@ -374,9 +359,7 @@ for (
   const [command, stdin = ""] of [
     ["git log -n N"],
     ["git log -n N ?-- ?X"],
-    ["git -c E status"],
     ["head -n N -- X"],
-    ["tail -n L f"],
     ["printf %s X"],
     ["grep -n -- X docs"],
     ["grep -n N -- X docs"],
@@ -410,9 +393,45 @@ for (
     ["my-tool", "X"],
     ["wc -w", "X"],
     ["cat -", "X"],
+    // The config file allows any text for these arguments.
+    ["wc -w -- U"],
+    ["sh -c U"],
+    ["git -c a=U status"],
+    ["kubectl exec pod -- U X"],
   ] as const
 ) {
   Deno.test(`a command is permitted: ${command}${stdin && " <"}`, () => assertEquals(find(command, stdin), undefined));
+}
+
+// Free text names files, hosts, options and code, wherever it stands and whatever the program is.
+for (
+  const command of [
+    "wc -w -- T",
+    "my-tool T",
+    "cat -- T",
+    "cp -- T notes",
+    "kubectl exec pod -- T",
+    "docker exec pod T",
+    "nc T 80",
+    "curl -- T",
+    "git log -- T",
+    "git clone --depth N -- T X",
+    "git -c T status",
+    "tar -I T -xf a",
+    "rsync -e T a b",
+    "rg --pre T a",
+    "man -P T ls",
+    "gh repo view T",
+    "some-tool -- -c T",
+    "git -c ?a T",
+    "git ?-c T",
+    "./f.sh T",
+    "sh ./f.sh T",
+    "printf %s T",
+    "echo ?T",
+  ]
+) {
+  Deno.test(`free text is refused: ${command}`, () => assert(isRefused(command)));
 }
 
 Deno.test("code is found behind any number of nested wrapper programs", () => {
@@ -499,24 +518,41 @@ const rejected: readonly {
   readonly key: string;
   readonly names: readonly string[];
 }[] = [
-  { run: ["git", "-c", "{{a}}", "status"], key: "run[2]", names: ["-c", '"--"', "enum"] },
+  { run: ["wc", "-w", "--", "{{a}}"], key: "run[3]", names: [" a ", "enum", '"format": "path"'] },
+  { run: ["docker", "exec", "pod", "{{a}}"], key: "run[3]", names: [" a ", "enum", '"format": "path"'] },
   { run: ["my-tool", "--name={{a}}"], key: "run[1]", names: [" a "] },
-  { run: ["python3", "{{a}}"], key: "run[1]", names: ["python"] },
-  { run: ["sqlite3", "notes.db", "{{a}}"], key: "run[2]", names: ["sqlite"] },
+  { run: ["my-tool", "{{b}}-{{a}}"], properties: { a: text, b: { enum: ["x"] } }, key: "run[1]", names: [" b "] },
+  { run: ["python3", "{{a}}"], properties: { a: { enum: ["x"] } }, key: "run[1]", names: ["python"] },
+  { run: ["sqlite3", "notes.db", "{{a}}"], properties: { a: { enum: ["x"] } }, key: "run[2]", names: ["sqlite"] },
+  { run: ["sh", "{{a}}"], properties: { a: { type: "string", format: "path" } }, key: "run[1]", names: ["sh "] },
   { run: ["sh"], stdin: "echo {{a}}", key: "stdin", names: ["sh "] },
+  { run: ["my-tool"], stdin: '{"role":"guest","name":"{{a}}"}', key: "stdin", names: [" a "] },
+  { run: ["my-tool"], stdin: ' ["{{a}}"]', key: "stdin", names: [" a "] },
   { run: ["x"], key: "env[0]", names: [] },
-  // These schemas allow any text, so the text could become an option.
+  // These schemas allow any text.
   ...[
     {},
     { type: ["number", "string"] },
-    { anyOf: [{ type: "number" }] },
+    { anyOf: [{ type: "number", minimum: 0 }] },
     { type: "array", items: { type: "string" } },
-    { type: "array", items: { type: "number" }, prefixItems: [{ type: "string" }] },
+    { type: "array", items: { type: "number", minimum: 0 }, prefixItems: [{ type: "string" }] },
     { type: "array" },
     { type: "object" },
     { $ref: "#", enum: ["a"] },
     { type: "string", pattern: "^a$" },
-  ].map((a) => ({ run: ["x", "-n", "{{a}}"], properties: { a }, key: "run[2]", names: [" a ", "-n"] })),
+    { type: "string", format: "uuid" },
+    { format: "path" },
+    { type: ["string", "array"], format: "path" },
+    { type: "array", format: "path", items: { type: "string" } },
+  ].map((a) => ({ run: ["x", "-n", "{{a}}"], properties: { a }, key: "run[2]", names: [" a ", '"format": "path"'] })),
+  // These numbers can be negative.
+  ...[
+    { type: "integer" },
+    { type: "number", minimum: -1 },
+    { type: "integer", maximum: 5 },
+    { type: ["integer", "null"], maximum: 5 },
+    { type: "array", items: { type: "number", exclusiveMinimum: -1 } },
+  ].map((a) => ({ run: ["x", "-n", "{{a}}"], properties: { a }, key: "run[2]", names: [" a ", '"minimum": 0'] })),
 ];
 
 for (const { run, stdin, properties, key, names } of rejected) {
@@ -525,14 +561,21 @@ for (const { run, stdin, properties, key, names } of rejected) {
     const env = key.startsWith("env") ? ["A={{a}}"] : undefined;
     await withFolder(withTool({ run, stdin, env }, properties), async (folder) => {
       const error = await assertRejects(() => load(`${folder}/mcp.jsonc`), Error);
-      const remedy = env ? [] : ['"unsafe": true'];
+      const remedy = env ? [] : ['"unsafe": ["'];
       assertStringIncludes(error.message, sentence(`tools.it.${key}: `, ...names, ...remedy));
     });
     if (env) return;
-    await withFolder(withTool({ run, stdin, unsafe: true }, properties), async (folder) => {
-      const { server } = await load(`${folder}/mcp.jsonc`);
-      await server.close();
-    });
+    for (const unsafe of [true, Object.keys(properties ?? { a: text })]) {
+      await withFolder(withTool({ run, stdin, unsafe }, properties), async (folder) => {
+        const { server } = await load(`${folder}/mcp.jsonc`);
+        await server.close();
+      });
+    }
+    for (const unsafe of [false, []]) {
+      await withFolder(withTool({ run, stdin, unsafe }, properties), async (folder) => {
+        await assertRejects(() => load(`${folder}/mcp.jsonc`), Error);
+      });
+    }
   });
 }
 
@@ -540,19 +583,38 @@ Deno.test("an argument whose schema has members beside a `$ref` counts as a text
   const input = { $ref: "#/$defs/any", $defs: { any: {} }, properties: { a: { type: "integer" } }, required: ["a"] };
   await withFolder(withTool({ run: ["git", "-c", "{{a}}"], input }), async (folder) => {
     const error = await assertRejects(() => load(`${folder}/mcp.jsonc`), Error);
-    assertStringIncludes(error.message, sentence("tools.it.run[2]: ", " a ", "-c"));
+    assertStringIncludes(error.message, sentence("tools.it.run[2]: ", " a "));
   });
 });
 
-Deno.test("a number, a boolean or a listed value can follow an option and begin with a dash", async () => {
+Deno.test("unsafe names arguments of the tool", async () => {
+  await withFolder(withTool({ run: ["my-tool", "{{a}}"], unsafe: ["b"] }), async (folder) => {
+    const error = await assertRejects(() => load(`${folder}/mcp.jsonc`), Error);
+    assertStringIncludes(error.message, sentence("tools.it.unsafe[0]: ", "b "));
+  });
+  // The rules hold for the other arguments.
+  const properties = { a: text, b: text };
+  await withFolder(withTool({ run: ["my-tool", "{{a}}", "{{b}}"], unsafe: ["a"] }, properties), async (folder) => {
+    const error = await assertRejects(() => load(`${folder}/mcp.jsonc`), Error);
+    assertStringIncludes(error.message, sentence("tools.it.run[2]: ", " b "));
+  });
+  await withFolder(withTool({ run: ["my-tool", "{{a}}={{b}}"], unsafe: ["a"] }, properties), async (folder) => {
+    const error = await assertRejects(() => load(`${folder}/mcp.jsonc`), Error);
+    assertStringIncludes(error.message, sentence("tools.it.run[1]: ", " b "));
+  });
+});
+
+Deno.test("a number, a boolean or a listed value can follow an option, and a listed value can begin with a dash", async () => {
   for (
     const [a, value] of [
-      [{ type: "integer" }, -3],
+      [{ type: "integer", minimum: 0 }, 3],
+      [{ type: "number", exclusiveMinimum: 0 }, 0.5],
       [{ type: "boolean" }, true],
       [{ enum: ["-x", "y"] }, "-x"],
       [{ const: "-x" }, "-x"],
-      [{ type: "array", items: { type: "number" } }, [-1, 2]],
-      [{ type: ["integer", "null"] }, -4],
+      [{ enum: [-1, 1] }, -1],
+      [{ type: "array", items: { type: "number", minimum: 0 } }, [1, 2]],
+      [{ type: ["integer", "null"], minimum: 0 }, null],
     ] as const
   ) {
     await withServer(withTool({ run: ["printf", "[%s]", "[-n]", "{{a}}"] }, { a }), async (client) => {
@@ -563,10 +625,11 @@ Deno.test("a number, a boolean or a listed value can follow an option and begin 
 });
 
 Deno.test("a text can begin with a dash only directly after --, and not after a program that follows --", async () => {
-  await withServer(withTool({ run: ["printf", "--", "{{a}}"] }), async (client) => {
+  const unsafe = ["a"];
+  await withServer(withTool({ run: ["printf", "--", "{{a}}"], unsafe }), async (client) => {
     assertEquals(toOutcome(await client.callTool("it", { a: "-x" })).text, "-x");
   });
-  await withServer(withTool({ run: ["printf", "[%s]", "--", "tar", "{{a}}"] }), async (client) => {
+  await withServer(withTool({ run: ["printf", "[%s]", "--", "tar", "{{a}}"], unsafe }), async (client) => {
     const { text, isError } = toOutcome(await client.callTool("it", { a: "--checkpoint-action=exec=sh" }));
     assert(isError);
     assertStringIncludes(text, sentence("printf", "a ", '"-"'));
@@ -574,7 +637,7 @@ Deno.test("a text can begin with a dash only directly after --, and not after a 
   // An option can take the two dashes as its value. For example, `tar -I -- …` runs a program named "--", and
   // interprets the following words as options.
   for (const option of ["-I", "--file", "-cf"]) {
-    await withServer(withTool({ run: ["printf", "[%s]", option, "--", "{{a}}"] }), async (client) => {
+    await withServer(withTool({ run: ["printf", "[%s]", option, "--", "{{a}}"], unsafe }), async (client) => {
       const { text, isError } = toOutcome(await client.callTool("it", { a: "--checkpoint-action=exec=sh" }));
       assert(isError);
       assertStringIncludes(text, sentence("printf", "a ", '"-"'));
@@ -582,12 +645,12 @@ Deno.test("a text can begin with a dash only directly after --, and not after a 
     });
   }
   for (const before of [["--file=b"], ["-n", "--"]]) {
-    await withServer(withTool({ run: ["printf", "[%s]", ...before, "--", "{{a}}"] }), async (client) => {
+    await withServer(withTool({ run: ["printf", "[%s]", ...before, "--", "{{a}}"], unsafe }), async (client) => {
       assertStringIncludes(toOutcome(await client.callTool("it", { a: "-x" })).text, "[-x]");
     });
   }
   // The two dashes are optional, so a call can omit them.
-  const optional = withTool({ run: ["printf", "[%s]", { if: "b", words: ["--"] }, "{{a}}"] }, {
+  const optional = withTool({ run: ["printf", "[%s]", { if: "b", words: ["--"] }, "{{a}}"], unsafe }, {
     a: text,
     b: { type: "boolean" },
   });
@@ -598,12 +661,15 @@ Deno.test("a text can begin with a dash only directly after --, and not after a 
 });
 
 Deno.test("a program is recognized by the target of its symbolic link", async () => {
-  await withFolder({ "mcp.jsonc": withTool({ run: ["./tool", "{{a}}"] })["mcp.jsonc"] }, async (folder) => {
-    await system("ln", "-s", "/bin/sh", `${folder}/tool`);
-    const error = await assertRejects(() => load(`${folder}/mcp.jsonc`), Error);
-    const [shell = ""] = (await system("realpath", "/bin/sh")).split("/").slice(-1);
-    assertStringIncludes(error.message.replace(` ${shell} `, " sh "), sentence("tools.it.run[1]: ", " sh "));
-  });
+  await withFolder(
+    { "mcp.jsonc": withTool({ run: ["./tool", "{{a}}"] }, { a: { enum: ["x"] } })["mcp.jsonc"] },
+    async (folder) => {
+      await system("ln", "-s", "/bin/sh", `${folder}/tool`);
+      const error = await assertRejects(() => load(`${folder}/mcp.jsonc`), Error);
+      const [shell = ""] = (await system("realpath", "/bin/sh")).split("/").slice(-1);
+      assertStringIncludes(error.message.replace(` ${shell} `, " sh "), sentence("tools.it.run[1]: ", " sh "));
+    },
+  );
 });
 
 Deno.test("check reports a command that breaks a rule", async () => {
@@ -611,14 +677,16 @@ Deno.test("check reports a command that breaks a rule", async () => {
     await check.run(await readArgs([`${folder}/mcp.jsonc`], toFlags(check.options)));
   await withFolder(withTool({ run: ["tar", "-I", "{{a}}"] }), async (folder) => {
     const error = await assertRejects(() => checkFile(folder), Error);
-    assertStringIncludes(error.message, sentence("tools.it.run[2]: ", " a ", "-I"));
+    assertStringIncludes(error.message, sentence("tools.it.run[2]: ", " a "));
   });
   const { log } = console;
   let printed = "";
   console.log = (line: unknown) => void (printed += `${line}\n`);
   try {
     await withFolder(
-      withTool({ run: ["git", "log", "-n", "{{a}}"] }, { a: { type: "integer", description: "The number" } }),
+      withTool({ run: ["git", "log", "-n", "{{a}}"] }, {
+        a: { type: "integer", minimum: 0, description: "The number" },
+      }),
       async (folder) => assertEquals(await checkFile(folder), 0),
     );
   } finally {

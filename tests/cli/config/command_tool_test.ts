@@ -46,20 +46,27 @@ Deno.test("an argument stays one word, even if a shell would split or expand it"
 
 Deno.test("an argument cannot become an option unless -- ends the options", async () => {
   const input = { properties: { a: text, list: { type: "array", items: text } } };
-  await withServer(withTool({ run: [...print, { if: "a", words: ["{{a}}"] }], input }), async (client) => {
-    for (const a of ["-x", "--output=/etc/passwd", "-"]) {
-      const { text, isError } = toOutcome(await client.callTool("it", { a }));
-      assert(isError);
-      assertEquals(text, sentence("printf", "a ", '"-"'));
-    }
-    assertEquals(toOutcome(await client.callTool("it", { a: "a-b" })).text, "[a-b]");
-  });
-  const list = withTool({ run: [...print, { if: "list", words: ["{{list}}"] }], input });
+  await withServer(
+    withTool({ run: [...print, { if: "a", words: ["{{a}}"] }], input, unsafe: ["a"] }),
+    async (client) => {
+      for (const a of ["-x", "--output=/etc/passwd", "-"]) {
+        const { text, isError } = toOutcome(await client.callTool("it", { a }));
+        assert(isError);
+        assertEquals(text, sentence("printf", "a ", '"-"'));
+      }
+      assertEquals(toOutcome(await client.callTool("it", { a: "a-b" })).text, "[a-b]");
+    },
+  );
+  const list = withTool({ run: [...print, { if: "list", words: ["{{list}}"] }], input, unsafe: ["list"] });
   await withServer(list, async (client) => {
     assertEquals(toOutcome(await client.callTool("it", { list: ["a", "b c"] })).text, "[a][b c]");
     assert(toOutcome(await client.callTool("it", { list: ["a", "-b"] })).isError);
   });
-  const safe = withTool({ run: [...print, "--", "{{a}}", "{{a}}"], input: { ...input, required: ["a"] } });
+  const safe = withTool({
+    run: [...print, "--", "{{a}}", "{{a}}"],
+    input: { ...input, required: ["a"] },
+    unsafe: ["a"],
+  });
   await withServer(safe, async (client) => {
     assertEquals(toOutcome(await client.callTool("it", { a: "-x" })).text, "[--][-x][-x]");
   });
@@ -68,7 +75,7 @@ Deno.test("an argument cannot become an option unless -- ends the options", asyn
 Deno.test("optional words are omitted with their argument, defaults apply, and numbers and objects become text", async () => {
   const input = {
     properties: {
-      count: { type: "integer", default: 5 },
+      count: { type: "integer", minimum: 0, default: 5 },
       all: { type: "boolean" },
       by: text,
       more: { type: "object" },
@@ -81,7 +88,7 @@ Deno.test("optional words are omitted with their argument, defaults apply, and n
     { if: "by", words: ["by", "{{by}}"] },
     { if: "more", words: ["more", "{{more}}"] },
   ];
-  await withServer(withTool({ run, input }), async (client) => {
+  await withServer(withTool({ run, input, unsafe: ["by", "more"] }), async (client) => {
     for (
       const [args, words] of [
         [{}, "[5]"],
@@ -96,7 +103,7 @@ Deno.test("optional words are omitted with their argument, defaults apply, and n
 
 Deno.test("unknown arguments and NUL characters are rejected", async () => {
   const input = { properties: { a: text }, required: ["a"] };
-  await withServer(withTool({ run: [...print, "{{a}}"], input }), async (client) => {
+  await withServer(withTool({ run: [...print, "{{a}}"], input, unsafe: ["a"] }), async (client) => {
     assertEquals(toOutcome(await client.callTool("it", { a: "x", b: 1 })).text, sentence("it", "b:"));
     assertEquals(toOutcome(await client.callTool("it", {})).text, sentence("it", "a:"));
     assertEquals(toOutcome(await client.callTool("it", { a: "x\0y" })).text, sentence("NUL"));
@@ -187,7 +194,11 @@ Deno.test("a missing program and a file that is not executable are reported", as
 
 Deno.test("a command line that is too long for the system is reported", async () => {
   await withServer(
-    withTool({ run: [...print, "{{a}}"], input: { properties: { a: text }, required: ["a"] } }),
+    withTool({
+      run: [...print, "{{a}}"],
+      input: { properties: { a: text }, required: ["a"] },
+      unsafe: ["a"],
+    }),
     async (client) => {
       const { text, isError } = toOutcome(await client.callTool("it", { a: "x".repeat(3_000_000) }));
       assert(isError);

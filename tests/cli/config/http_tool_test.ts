@@ -138,6 +138,32 @@ Deno.test("arguments keep their types in a JSON body, and headers can contain en
   );
 });
 
+Deno.test("the fields of a form are encoded, and json keeps the types of arguments", async () => {
+  for (
+    const [body, type, expected] of [
+      [{ form: { role: "guest", name: "{{a}}", n: "{{n}}" } }, "application/x-www-form-urlencoded", [
+        "role=guest&name=x%26role%3Dadmin&n=3",
+      ]],
+      [{ json: { name: "{{a}}", n: "{{n}}" } }, "application/json", ['{"name":"x&role=admin","n":3}']],
+    ] as const
+  ) {
+    await withApi(
+      echo,
+      ({ host }) =>
+        toFile({ url: `http://${host}/`, headers: { "x-optional": "{{o}}" }, ...body, allowPrivate: [host] }, {
+          a: text,
+          n: { type: "integer", default: 3 },
+          o: text,
+        }, ["a"]),
+      async (client, { seen }) => {
+        await client.callTool("it", { a: "x&role=admin" });
+        assertEquals(seen.map(({ body }) => body), [...expected]);
+        assertEquals([seen[0].headers.get("content-type"), seen[0].headers.get("x-optional")], [type, null]);
+      },
+    );
+  }
+});
+
 Deno.test("a response becomes text, structured content, media or an error", async () => {
   const png = new Uint8Array([137, 80, 78, 71, 0, 1]);
   const answers: Record<string, () => Response> = {
@@ -402,6 +428,16 @@ for (
       title: "a body for GET",
       fetch: { url: "https://a.b/", method: "GET", body: {} },
       message: sentence("tools.it.fetch.body: ", "GET"),
+    },
+    {
+      title: "an argument in JSON text",
+      fetch: { url: "https://a.b/", headers: { "content-type": "application/json" }, body: '{"a":"{{a}}"}' },
+      message: sentence("tools.it.fetch.body: ", "json"),
+    },
+    {
+      title: "a form and a body",
+      fetch: { url: "https://a.b/", form: { a: "{{a}}" }, body: "x" },
+      message: sentence("tools.it.fetch.form: ", "body"),
     },
     {
       title: "an unknown argument in the body",

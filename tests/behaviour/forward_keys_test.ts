@@ -1,0 +1,237 @@
+// Handlers that forward requests to several upstream servers. Each answer reaches only the server that has asked, in
+// whatever order the requests are sent.
+import { assert, assertEquals } from "@std/assert";
+import { createServer, resource, tool } from "../../mod.ts";
+import { type Client, connect } from "../../src/client/client.ts";
+import { task, tasks } from "../../src/tasks/tasks.ts";
+import { behaviour, gate, textOf } from "../support/behaviour.ts";
+import { sentence } from "../support/messages.ts";
+
+const form = { type: "object", properties: { value: { type: "string" } }, required: ["value"] };
+const CAPABILITIES = { elicitation: { form: {} } };
+
+/** An upstream server whose tool asks two questions, one after the other, and returns the answers that it got. */
+async function openUpstream(stack: AsyncDisposableStack, name: string, prefix = name): Promise<Client> {
+  const sign = tool({
+    name: "sign",
+    async run(_input, ctx) {
+      const kept = await ctx.once("kept", () => name);
+      const ask = async (key: string) =>
+        Object((await ctx.elicit(key, { message: `${prefix} ${key}`, schema: form })).content).value;
+      return [kept, await ask("first"), await ask("second")].join(" ");
+    },
+  });
+  const server = createServer({ name, version: "1.0.0", handlers: [sign] });
+  stack.defer(() => server.close());
+  return stack.use(await connect(server, { era: "modern", capabilities: CAPABILITIES }));
+}
+
+const toText = (result: object) => textOf({ content: Object(result).content });
+const answer = ({ message }: { readonly message: string }) => ({
+  action: "accept" as const,
+  content: { value: message.toUpperCase() },
+});
+
+behaviour("answers reach the server that asked if each run delays the servers differently", async (join) => {
+  await using stack = new AsyncDisposableStack();
+  const upstreams = { a: await openUpstream(stack, "a"), b: await openUpstream(stack, "b") };
+  let runs = 0;
+  const both = tool({
+    name: "both",
+    async run(_input, ctx) {
+      const slow = runs++ % 2 ? "a" : "b";
+      const { pass, open } = gate();
+      const send = async (key: "a" | "b") => {
+        if (key === slow) await pass;
+        return await ctx.forward(async (retry, options) => {
+          const result = await upstreams[key].request("tools/call", { name: "sign", ...retry }, options);
+          open();
+          return result;
+        }, { key });
+      };
+      return (await Promise.allSettled([send("a"), send("b")])).map((each) =>
+        each.status === "fulfilled" ? toText(each.value) : "asks"
+      ).join(", ");
+    },
+  });
+  const { client } = await join({ handlers: [both] }, { onElicit: answer });
+  assertEquals(textOf(await client.callTool("both")), "a A FIRST A SECOND, b B FIRST B SECOND");
+});
+
+behaviour("answers reach the server that asked if only one server answers in time", async (join) => {
+  await using stack = new AsyncDisposableStack();
+  const upstreams = { a: await openUpstream(stack, "a"), b: await openUpstream(stack, "b") };
+  let runs = 0;
+  const both = tool({
+    name: "both",
+    async run(_input, ctx) {
+      const order = ++runs % 2 ? ["a", "b"] as const : ["b", "a"] as const;
+      // Without a session, the first question ends the run, so the servers never ask together.
+      const results = await Promise.all(order.map(async (key) => {
+        const forwarded = ctx.forward(
+          (retry, options) => upstreams[key].request("tools/call", { name: "sign", ...retry }, options),
+          { key },
+        );
+        return [key, toText(await forwarded)] as const;
+      }));
+      return results.map(([, text]) => text).sort().join(", ");
+    },
+  });
+  const { client } = await join({ handlers: [both] }, { onElicit: answer });
+  assertEquals(textOf(await client.callTool("both")), "a A FIRST A SECOND, b B FIRST B SECOND");
+});
+
+behaviour("two servers with equal questions get two answers, whatever names they choose", async (join) => {
+  const asks = (name: string) => ({
+    resultType: "input_required",
+    inputRequests: { [name]: { method: "elicitation/create", params: { message: "?", requestedSchema: form } } },
+  });
+  const names = [
+    [undefined, 'forward "b": q'],
+    ["a", "q"],
+    ["a: q", "q"],
+    ['a" 2: q', "q"],
+    ["b", "q"],
+    ["b 2", "q"],
+    ["b: q", "q"],
+  ] as const;
+  const got: string[] = [];
+  const many = tool({
+    name: "many",
+    async run(_input, ctx) {
+      await Promise.all(names.map(([key, name]) =>
+        ctx.forward(({ inputResponses }) => {
+          if (!inputResponses) return asks(name);
+          assertEquals(Object.keys(inputResponses), [name]);
+          got.push(JSON.stringify(inputResponses[name]));
+          return {};
+        }, { key })
+      ));
+      await ctx.elicit("q", { message: "?", schema: form });
+    },
+  });
+  let count = 0;
+  const onElicit = () => ({ action: "accept" as const, content: { value: `${++count}` } });
+  const { client } = await join({ handlers: [many] }, { onElicit });
+  const { isError } = await client.callTool("many");
+  assertEquals(isError, undefined);
+  assertEquals([count, new Set(got).size], [names.length + 1, names.length]);
+});
+
+behaviour("a second request without a key, or with the same key, is an error", async (join) => {
+  const twice = [[undefined, undefined], ["a", "a"], [undefined, ""], ["", "a"], [5, "a"], ["a", null]] as const;
+  const handlers = twice.map((keys, i) =>
+    tool({
+      name: `t${i}`,
+      run: (_input, ctx) =>
+        // The cast is necessary, because the types forbid such keys.
+        Promise.all(keys.map((key) => ctx.forward(() => ({}), { key: key as string | undefined }))),
+    })
+  );
+  const { client, takeFaults } = await join({ handlers });
+  for (const { name } of handlers) {
+    assertEquals((await client.callTool(name)).isError, true);
+    assertEquals(String(takeFaults()[0].error), sentence());
+  }
+});
+
+behaviour(
+  "ctx.once keeps the result of a forwarded request, so that a later question does not repeat it",
+  async (join) => {
+    await using stack = new AsyncDisposableStack();
+    const upstream = await openUpstream(stack, "a");
+    let final = 0;
+    const first = tool({
+      name: "first",
+      async run(_input, ctx) {
+        const text = await ctx.once("text", async () => {
+          const result = await ctx.forward((retry, options) =>
+            upstream.request("tools/call", { name: "sign", ...retry }, options)
+          );
+          final++;
+          return toText(result);
+        });
+        const { content } = await ctx.elicit("more", { message: "more", schema: form });
+        return `${text}, ${content?.value}`;
+      },
+    });
+    const { client } = await join({ handlers: [first] }, { onElicit: answer });
+    assertEquals(textOf(await client.callTool("first")), "a A FIRST A SECOND, MORE");
+    assertEquals(final, 1);
+  },
+);
+
+behaviour("a resource and the tool that reads it can both forward requests", async (join) => {
+  await using stack = new AsyncDisposableStack();
+  const upstreams = { a: await openUpstream(stack, "a"), b: await openUpstream(stack, "b") };
+  const note = resource({
+    uri: "note://b",
+    name: "b",
+    read: async (_uri, ctx) =>
+      toText(
+        await ctx.forward((retry, options) => upstreams.b.request("tools/call", { name: "sign", ...retry }, options)),
+      ),
+  });
+  const both = tool({
+    name: "both",
+    async run(_input, ctx) {
+      const [contents, result] = await Promise.all([
+        ctx.readResource("note://b"),
+        ctx.forward((retry, options) => upstreams.a.request("tools/call", { name: "sign", ...retry }, options)),
+      ]);
+      return `${toText(result)}, ${contents[0].text}`;
+    },
+  });
+  const { client } = await join({ handlers: [note, both] }, { onElicit: answer });
+  assertEquals(textOf(await client.callTool("both")), "a A FIRST A SECOND, b B FIRST B SECOND");
+});
+
+behaviour("a task can forward requests", async (join) => {
+  await using stack = new AsyncDisposableStack();
+  const upstreams = { a: await openUpstream(stack, "a"), b: await openUpstream(stack, "b") };
+  const both = tool({
+    name: "both",
+    extensions: [task({ after: 0 })],
+    async run(_input, ctx) {
+      const keys = ["a", "b"] as const;
+      const sent = keys.map((key) =>
+        ctx.forward((retry, options) => upstreams[key].request("tools/call", { name: "sign", ...retry }, options), {
+          key,
+        })
+      );
+      return (await Promise.all(sent)).map(toText).join(", ");
+    },
+  });
+  const { client } = await join({ handlers: [both, tasks()] }, { onElicit: answer });
+  assertEquals(textOf(await client.callTool("both")), "a A FIRST A SECOND, b B FIRST B SECOND");
+});
+
+behaviour("the other server learns which questions the caller can answer, and no extensions", async (join, { era }) => {
+  await using stack = new AsyncDisposableStack();
+  const seen: unknown[] = [];
+  const slow = tool({
+    name: "slow",
+    extensions: [task({ after: 0 })],
+    run(_input, ctx) {
+      seen.push(ctx.client.capabilities);
+      return "done";
+    },
+  });
+  const server = createServer({ name: "upstream", version: "1.0.0", handlers: [slow, tasks()] });
+  stack.defer(() => server.close());
+  const upstream = stack.use(await connect(server, { era: "modern" }));
+  const [listed] = await upstream.listTools();
+  const proxied = tool.from(
+    listed,
+    (input, ctx) =>
+      ctx.forward((retry, options) => {
+        assert(!options.signal.aborted);
+        return upstream.request("tools/call", { name: listed.name, arguments: input, ...retry }, options);
+      }),
+  );
+  const extensions = { "io.modelcontextprotocol/tasks": {}, "com.example/other": {} };
+  const capabilities = { ...CAPABILITIES, sampling: { tools: {} }, extensions, experimental: { other: {} } };
+  const { client } = await join({ handlers: [proxied] }, { capabilities });
+  assertEquals(textOf(await client.callTool("slow")), "done");
+  assertEquals(seen, [{ ...CAPABILITIES, sampling: { tools: {} } }], era);
+});

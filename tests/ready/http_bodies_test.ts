@@ -1,0 +1,250 @@
+// Arguments in the bodies and headers of requests. An argument cannot add fields, elements or header parts.
+import { assertEquals, assertThrows } from "@std/assert";
+import { createServer } from "../../mod.ts";
+import { httpResource, httpTool, type HttpToolRequest } from "../../src/ready/ready.ts";
+import { connectTest } from "../../src/testing/testing.ts";
+import { textOf } from "../support/behaviour.ts";
+import { sentence } from "../support/messages.ts";
+import { withApi } from "./api.ts";
+
+type Sent = Omit<HttpToolRequest, "url" | "allowPrivate">;
+
+const input = {
+  properties: {
+    name: { type: "string" },
+    note: { type: "string" },
+    any: {},
+    list: { type: "array", items: { type: "string" } },
+    count: { type: "integer", default: 3 },
+  },
+};
+
+/** What the server got: the content type, the body, and the headers whose names begin with `x-`, and the cookie. */
+interface Seen {
+  readonly type: string | null;
+  readonly body: string;
+  readonly headers: Readonly<Record<string, string>>;
+}
+
+/** Calls a tool with each of the arguments. Returns what the server got, or the error that the model reads. */
+async function send(fetch: Sent, ...calls: readonly Readonly<Record<string, unknown>>[]) {
+  const seen: Seen[] = [];
+  const all: (Seen | string)[] = [];
+  await withApi(async (request) => {
+    const headers = [...request.headers].filter(([name]) => /^(x-.*|cookie)$/.test(name));
+    const body = await request.text();
+    seen.push({ type: request.headers.get("content-type"), body, headers: Object.fromEntries(headers) });
+    return new Response("ok");
+  }, async (host) => {
+    const it = httpTool({ name: "it", input, fetch: { ...fetch, url: `http://${host}/`, allowPrivate: [host] } });
+    await using client = await connectTest(createServer({ name: "api", version: "1.0.0", handlers: [it] }));
+    for (const args of calls) {
+      const result = await client.callTool("it", args);
+      all.push(result.isError ? textOf(result) : seen[seen.length - 1]);
+    }
+  });
+  return all;
+}
+
+const toBodies = (all: readonly (Seen | string)[]) => all.map((each) => typeof each === "string" ? each : each.body);
+const FORM = "application/x-www-form-urlencoded";
+
+Deno.test("the fields of a form are encoded, so that an argument adds no field", async () => {
+  const form = { role: "guest", name: "{{name}}", said: "<{{note}}>", tag: "{{list}}", n: "{{count}}" };
+  const all = await send(
+    { form },
+    { name: "ada&role=admin", note: "a=b" },
+    { name: "é +%26", list: ["x&role=admin", "y"] },
+    {},
+  );
+  assertEquals(toBodies(all), [
+    "role=guest&name=ada%26role%3Dadmin&said=%3Ca%3Db%3E&n=3",
+    "role=guest&name=%C3%A9%20%2B%2526&tag=x%26role%3Dadmin&tag=y&n=3",
+    "role=guest&n=3",
+  ]);
+  assertEquals(all.map((each) => Object(each).type), Array(3).fill(FORM));
+  for (const body of toBodies(all)) assertEquals(new URLSearchParams(body).getAll("role"), ["guest"]);
+});
+
+Deno.test("a text body is encoded for its content type", async () => {
+  const toText = (type: string | undefined, body: string) =>
+    send(
+      { headers: type === undefined ? {} : { "Content-Type": type }, body },
+      { name: "a&role=b", note: `</note><role id="1">'&` },
+    );
+  for (const type of [FORM, `${FORM.toUpperCase()}; charset=utf-8`]) {
+    const [form] = await toText(type, "role=guest&name={{name}}&said={{note}}");
+    assertEquals(toBodies([form]), [
+      "role=guest&name=a%26role%3Db&said=%3C%2Fnote%3E%3Crole%20id%3D%221%22%3E'%26",
+    ]);
+    assertEquals(Object(form).type, type);
+  }
+  for (const type of ["application/xml", "text/xml; charset=utf-8", "application/soap+xml"]) {
+    const xml = `<?xml version="1.0"?><a b="{{name}}" c='x{{name}}'><!-- d --><note>{{note}} {{count}}</note></a>`;
+    const [{ body }] = await toText(type, xml) as readonly Seen[];
+    const escaped = "&#60;/note&#62;&#60;role id=&#34;1&#34;&#62;&#39;&#38;";
+    assertEquals(
+      body,
+      `<?xml version="1.0"?><a b="a&#38;role=b" c='xa&#38;role=b'><!-- d --><note>${escaped} 3</note></a>`,
+    );
+  }
+  // Without a content type, the body is plain text.
+  for (const type of [undefined, "text/plain; charset=utf-8"]) {
+    const [{ body, type: sent }] = await toText(type, "Name: {{name}}, {{note}}") as readonly Seen[];
+    assertEquals([body, sent?.startsWith("text/plain")], [`Name: a&role=b, </note><role id="1">'&`, true]);
+  }
+});
+
+Deno.test("a value in json keeps its type, and a text stays one JSON string", async () => {
+  const json = { role: "guest", name: "{{name}}", said: "<{{note}}>", any: "{{any}}", list: ["{{any}}", "{{list}}"] };
+  const all = await send({ json }, { name: '","role":"admin', note: '"', any: { role: "admin" } }, { any: null }, {});
+  assertEquals(toBodies(all).map((body) => JSON.parse(body)), [
+    {
+      role: "guest",
+      name: '","role":"admin',
+      said: '<">',
+      any: { role: "admin" },
+      list: [{ role: "admin" }],
+    },
+    { role: "guest", said: "<>", any: null, list: [null] },
+    { role: "guest", said: "<>", list: [] },
+  ]);
+  assertEquals(all.map((each) => Object(each).type), Array(3).fill("application/json"));
+  const when = new Date(0);
+  const [patch, scalar, falsy, absent] = [
+    await send({ json: [{ op: "add", when }], headers: { "Content-Type": "application/json-patch+json" } }, {}),
+    await send({ json: "{{any}}" }, { any: "text" }, { any: 5 }),
+    await send({ json: null }, {}),
+    await send({ json: "{{any}}" }, {}),
+  ];
+  assertEquals([Object(patch[0]).type, toBodies(patch)], [
+    "application/json-patch+json",
+    ['[{"op":"add","when":"1970-01-01T00:00:00.000Z"}]'],
+  ]);
+  assertEquals([toBodies(scalar), Object(scalar[1]).type], [['"text"', "5"], "application/json"]);
+  assertEquals(toBodies(falsy), ["null"]);
+  assertEquals(toBodies(absent), [""]);
+});
+
+Deno.test("a body that is a single argument is sent as text, or as JSON with its content type", async () => {
+  const [object, list, number, text, absent] = await send(
+    { body: "{{any}}" },
+    { any: { a: 1 } },
+    { any: [1] },
+    { any: 5 },
+    { any: '{"a":1}' },
+    {},
+  ) as readonly Seen[];
+  const types = [object, list, number].map(({ type, body }) => [type, body]);
+  assertEquals(types, [["application/json", '{"a":1}'], ["application/json", "[1]"], ["application/json", "5"]]);
+  assertEquals([text.type?.startsWith("text/plain"), text.body, absent.body], [true, '{"a":1}', ""]);
+  const [own] = await send({ body: "{{any}}", headers: { "content-type": "application/vnd.a+json" } }, { any: {} });
+  assertEquals([Object(own).type, Object(own).body], ["application/vnd.a+json", "{}"]);
+});
+
+Deno.test("a header is left out with its argument, and an argument stays one part of a header", async () => {
+  const headers = {
+    "x-fixed": "a,b;c",
+    "X-Whole": "{{name}}",
+    "x-part": "v={{note}}; n={{count}}",
+    cookie: "id={{any}}; role=guest",
+  };
+  const toHeaders = (all: readonly (Seen | string)[]) =>
+    all.map((each) => typeof each === "string" ? "refused" : each.headers);
+  const base = { "x-fixed": "a,b;c" };
+  assertEquals(
+    toHeaders(
+      await send(
+        { headers, method: "POST" },
+        {},
+        { name: "a, b;c", note: "x y", any: "1; role=admin" },
+        ...["a; n=9", "a,b", 'a"', "a\\", "a\r\nx-more: 1", "a\0", "日"].map((note) => ({ note })),
+        ...["a\r\nx-more: 1", "日"].map((name) => ({ name })),
+      ),
+    ),
+    [
+      base,
+      { ...base, "x-whole": "a, b;c", "x-part": "v=x y; n=3", cookie: "id=1%3B%20role%3Dadmin; role=guest" },
+      ...Array(9).fill("refused"),
+    ],
+  );
+  const [text] = await send({ headers: { "x-part": "v={{note}}" } }, { note: "a;b" });
+  assertEquals(text, sentence("note", '";"', "x-part"));
+});
+
+function make(fetch: object) {
+  return httpTool({ name: "t", input, fetch: { url: "https://a.example/", ...fetch } as HttpToolRequest });
+}
+
+for (
+  const [i, [fetch, ...names]] of ([
+    // The argument could change the structure of the body.
+    [{ headers: { "content-type": "application/json" }, body: '{"role":"guest","name":"{{name}}"}' }, "body", "json"],
+    [{ headers: { "content-type": "application/ld+json" }, body: '["{{name}}", 1]' }, "body", "json"],
+    [{ body: '{"name":"{{name}}"}' }, "body", "json"],
+    [{ body: ' [{{count}}, "{{name}}"]' }, "body", "json"],
+    [{ body: '"{{name}}"' }, "body", "json"],
+    [{ body: "<name>{{name}}</name>" }, "body", "application/xml"],
+    [{ headers: { "content-type": "application/graphql" }, body: "{ user(name: {{name}}) }" }, "application/graphql"],
+    [
+      { headers: { "content-type": "multipart/form-data; boundary=a" }, body: "--a\r\n{{name}}" },
+      "multipart/form-data",
+    ],
+    [{ headers: { "content-type": "text/html" }, body: "<p>{{name}}" }, "text/html"],
+    ...[
+      "<!-- <a> --> <b {{name}}",
+      "<a {{name}}>",
+      "<a b={{name}}>",
+      "<{{name}}>",
+      "<![CDATA[ {{name}}",
+      "<!-- > {{name}}",
+      "<a b='1'{{name}}>",
+    ]
+      .map((
+        body,
+      ) => [{ headers: { "content-type": "application/xml" }, body }, "body"] as const),
+    // The parts of the request contradict each other.
+    [{ body: "a", json: {} }, "json", "body"],
+    [{ json: {}, form: {} }, "form", "json"],
+    [{ form: {}, method: "GET" }, "form", "GET"],
+    [{ json: 0, method: "HEAD" }, "json", "HEAD"],
+    [{ json: {}, headers: { "content-type": FORM } }, "json", FORM],
+    [{ body: {}, headers: { "content-type": "text/plain" } }, "body", "text/plain"],
+    [{ form: {}, headers: { "Content-Type": "application/json" } }, "form", "application/json"],
+    [{ headers: { "content-type": "{{name}}" }, body: "{{note}}" }, "headers.content-type"],
+    // These values would be ignored, or fail in each call.
+    [{ headers: () => ({ a: "b" }) }, "fetch.headers"],
+    [{ headers: new Headers({ a: "b" }) }, "fetch.headers"],
+    [{ headers: [["a", "b"]] }, "fetch.headers"],
+    [{ headers: { a: 5 } }, "fetch.headers"],
+    [{ headers: { "a b": "c" } }, "headers.a b"],
+    [{ headers: { a: "b\n" } }, "headers.a"],
+    [{ headers: { a: "b", A: "c" } }, "headers.A"],
+    [{ query: new URLSearchParams({ a: "b" }) }, "fetch.query"],
+    [{ query: "a=b" }, "fetch.query"],
+    [{ form: new Map([["a", "b"]]) }, "fetch.form"],
+    [{ form: { a: 5 } }, "fetch.form"],
+    [{ json: () => 1 }, "json"],
+    [{ url: new URL("https://a.example/") }, "fetch.url"],
+    [{ timeoutMs: Infinity }, "timeoutMs"],
+    [{ timeoutMs: "5" }, "timeoutMs"],
+    [{ maxBytes: -1 }, "maxBytes"],
+    // An argument that does not exist.
+    [{ json: { a: [{ b: "{{none}}" }] } }, "json.a.0.b", "{{none}}"],
+    [{ form: { a: "{{none}}" } }, "form.a", "{{none}}"],
+    [{ headers: { a: "{{none}}" } }, "headers.a", "{{none}}"],
+  ] as const).entries()
+) {
+  Deno.test(`a request is refused when the tool is made (${i + 1}: ${names})`, () => {
+    assertThrows(() => make(fetch), TypeError, sentence(...names));
+  });
+}
+
+Deno.test("a resource refuses headers that it would not send", () => {
+  const url = "https://a.example/";
+  for (const headers of [() => ({}), new Headers({ a: "b" }), { a: 5 }, { "a b": "c" }, { a: "b\r\n" }]) {
+    // The cast is necessary, because the types forbid such headers.
+    const options = { url, name: "r", headers: headers as unknown as Record<string, string> };
+    assertThrows(() => httpResource(options), TypeError, sentence("headers"));
+  }
+});

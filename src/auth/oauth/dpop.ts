@@ -66,7 +66,7 @@ export class Proofs {
     const mark = { client, at: iat, id };
     const { found } = await (facts[USED] ? facts[USED].spend(mark, TTL_MS) : this.#spend(mark)) ?? { found: "unknown" };
     if (found === "marked") throw new InvalidProof("the proof was already used");
-    if (found === "cut off") {
+    if (found === "cut-off") {
       return refuseRequest(429, { reason: "the caller has used too many newer proofs; create a new proof" });
     }
     if (found) {

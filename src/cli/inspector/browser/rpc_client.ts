@@ -134,7 +134,7 @@ class Exchange {
     }
     if (isObject(result)) {
       const { resultType, isError } = result;
-      const kind = resultType === "input_required" ? "question" : isError === true ? "tool error" : "result";
+      const kind = resultType === "input_required" ? "question" : isError === true ? "tool-error" : "result";
       this.log(kind, text, { status });
       return { kind: "result", result, ms: this.ms, size: text.length };
     }

@@ -4,6 +4,7 @@
  *
  * @module
  */
+import { withFailure } from "../kit/failure.ts";
 
 /** An HTTP request that can be sent several times, unlike a `Request`, whose body can be read only once. */
 export interface HttpMessage {
@@ -56,7 +57,8 @@ async function send(fetch: (request: Request) => Promise<Response>, request: Req
     return await fetch(request);
   } catch (cause) {
     if (request.signal.aborted) throw cause;
-    throw new Error(`Cannot reach ${request.url}: ${toReason(cause)}`, { cause });
+    const error = new Error(`Cannot reach ${request.url}: ${toReason(cause)}`, { cause });
+    throw withFailure(error, { kind: "unreachable", url: request.url });
   }
 }
 
@@ -79,7 +81,9 @@ function readTarget({ type, status, headers }: Response, from: URL, method: stri
   const location = headers.get("location");
   if (!REDIRECTS.includes(status) || location === null) return;
   if (!URL.canParse(location, from)) {
-    throw new RedirectError(`Cannot follow the redirect of ${from.href} (${status}): the target is not a URL`);
+    throw new RedirectError(
+      `Cannot follow the redirect of ${from.href} (${status}): the target is not a URL; correct the server's Location header`,
+    );
   }
   const target = new URL(location, from);
   target.username = target.password = "";

@@ -4,6 +4,7 @@
  * @see specification/2026-07-28/basic (Error Codes)
  * @module
  */
+import { withErrorId } from "../kit/error_id.ts";
 import type { Content } from "./types.ts";
 
 /** The text is not JSON. */
@@ -231,6 +232,11 @@ export class ResultError extends Error {
 export function toBusy(problem: string, limits?: string): McpError {
   const { message } = nameLimits(`Cannot ${problem}`, limits, "; try again later");
   return withLimits(new McpError(BUSY, message), limits);
+}
+
+/** Returns the text of a tool's result for an unexpected error that was reported. */
+export function toFailedText({ message, data }: McpError): string {
+  return withErrorId(message, Object(data).errorId);
 }
 
 /** Sets the paths of the limits that caused an error, for observers. */

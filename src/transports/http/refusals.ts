@@ -19,6 +19,8 @@ export interface Refusal extends Limited {
   readonly headers?: Reply["headers"];
   /** The code of the JSON-RPC error. Defaults to -32600 (invalid request). */
   readonly code?: number;
+  /** The data of the JSON-RPC error. */
+  readonly data?: unknown;
 }
 
 /** The transport and caller of a rejected request. */
@@ -48,8 +50,11 @@ export function refuseInText(core: Core, refusal: Refusal, source: Source): Resp
 }
 
 /** Creates the response to a rejected request, with a JSON-RPC error. Reports nothing to the observer. */
-export function toRefusal({ status, message, headers, code = INVALID_REQUEST }: Omit<Refusal, "reason">): Response {
-  return new Response(toFailure(undefined, { code, message }), { status, headers: { ...JSON_HEADERS, ...headers } });
+export function toRefusal(
+  { status, message, headers, code = INVALID_REQUEST, data }: Omit<Refusal, "reason">,
+): Response {
+  const text = toFailure(undefined, { code, message, data });
+  return new Response(text, { status, headers: { ...JSON_HEADERS, ...headers } });
 }
 
 /** Reports an unexpected error, and creates the response to the request that caused the error. */

@@ -76,18 +76,32 @@ function readScheme(given: unknown, at: number): Listed {
   return { auth, label, prefix, schemes, headers: names, cookies, query };
 }
 
+/** A form of credentials that a scheme accepts. */
+interface AcceptedForm {
+  readonly kind: "scheme" | "header" | "cookie" | "query";
+  /** The name of the scheme, header, cookie or query parameter. */
+  readonly name: string;
+}
+
 /**
- * Lists the forms of credentials that a scheme accepts, as texts for error messages. A scheme that accepts cookies also
- * accepts the `cookie` header, because this header contains the cookies.
+ * Lists the forms of credentials that a scheme accepts. A scheme that accepts cookies also accepts the `cookie` header,
+ * because this header contains the cookies.
  */
-function listForms({ schemes, headers, cookies, query }: Listed): readonly string[] {
+function listForms({ schemes, headers, cookies, query }: Listed): readonly AcceptedForm[] {
+  const toForms = (kind: AcceptedForm["kind"], names: readonly string[]) => names.map((name) => ({ kind, name }));
   return [
-    ...schemes.map((scheme) => `the scheme ${scheme} in the Authorization header`),
-    ...headers.map((name) => `the header ${name}`),
-    ...cookies.map((name) => `the cookie ${quote(name)}`),
-    ...cookies.length ? ["the header cookie"] : [],
-    ...query.map((name) => `the query parameter ${quote(name)}`),
+    ...toForms("scheme", schemes),
+    ...toForms("header", headers),
+    ...toForms("cookie", cookies),
+    ...toForms("header", cookies.length ? ["cookie"] : []),
+    ...toForms("query", query),
   ];
+}
+
+function describeForm({ kind, name }: AcceptedForm): string {
+  if (kind === "scheme") return `the scheme ${name} in the Authorization header`;
+  if (kind === "header") return `the header ${name}`;
+  return kind === "cookie" ? `the cookie ${quote(name)}` : `the query parameter ${quote(name)}`;
 }
 
 const OTHER_FORM = 'give one of the schemes another form, such as apiKey({ keys, header: "x-api-key" }) or ' +
@@ -95,15 +109,18 @@ const OTHER_FORM = 'give one of the schemes another form, such as apiKey({ keys,
 
 function checkForms(one: Listed, other: Listed): void {
   const forms = listForms(other);
-  const shared = listForms(one).find((form) => forms.includes(form) && !isOfBoth(form, one, other));
-  if (shared === undefined) return;
-  throw new TypeError(`Cannot create a server: ${one.label} and ${other.label} both accept ${shared}; ${OTHER_FORM}`);
+  const shared = listForms(one).find((form) =>
+    forms.some(({ kind, name }) => kind === form.kind && name === form.name) && !isOfBoth(form, one, other)
+  );
+  if (!shared) return;
+  const both = `${one.label} and ${other.label} both accept ${describeForm(shared)}`;
+  throw new TypeError(`Cannot create a server: ${both}; ${OTHER_FORM}`);
 }
 
 // Two schemes may share the `cookie` header if each scheme names its cookies, because the names of the cookies are
 // compared separately.
-function isOfBoth(form: string, ...both: readonly Listed[]): boolean {
-  return form === "the header cookie" && both.every(({ headers }) => !headers.includes("cookie"));
+function isOfBoth({ kind, name }: AcceptedForm, ...both: readonly Listed[]): boolean {
+  return kind === "header" && name === "cookie" && both.every(({ headers }) => !headers.includes("cookie"));
 }
 
 function checkPrefixes(one: Listed, other: Listed): void {

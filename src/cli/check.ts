@@ -11,7 +11,7 @@ import type { Command } from "./command.ts";
 import { demo } from "./demo.ts";
 import { chooseEndpoint, chooseEndpoints, ENDPOINT_OPTIONS, enterEndpoint, readParams } from "./endpoint_options.ts";
 import { formatCounts, listAll, type ListResult, toCount } from "./listing.ts";
-import { checkListing, type Finding, listHeaders, type Listing, toTokens } from "./listing_check.ts";
+import { checkListing, type Finding, listHeaders, type Listing, toSentence, toTokens } from "./listing_check.ts";
 import { importModule } from "./lazy_modules.ts";
 import { findTarget, load, toKind } from "./load.ts";
 import { toFolder } from "../files/path.ts";
@@ -127,7 +127,7 @@ function toReport(target: string, listing: Listing, findings: readonly Finding[]
     `  ${name.padEnd(width)}  about ${toCount(tokens[i], "token")}${formatHeaders(tools[i])}`
   );
   const total = tokens.reduce((sum, each) => sum + each, 0);
-  const found = findings.map(({ level, place, state }) => toPrintableLine(`${level}: ${place}: ${state}`));
+  const found = findings.map((each) => toPrintableLine(`${each.level}: ${each.place}: ${toSentence(each)}`));
   return [
     `${target}: ${formatCounts(listing)}`,
     ...tools.length ? [`The tools take about ${toCount(total, "token")} of a model's context:`, ...lines] : [],
@@ -151,10 +151,7 @@ function toJson(listing: Listing, findings: readonly Finding[]): string {
   }));
   const tokens = tools.reduce((sum, { tokens }) => sum + tokens, 0);
   const { resources, templates, prompts } = listing;
-  const json = JSON.stringify(
-    { tools, tokens, resources: resources.length, templates: templates.length, prompts: prompts.length, findings },
-    null,
-    2,
-  );
-  return toPrintableJson(json);
+  const counts = { resources: resources.length, templates: templates.length, prompts: prompts.length };
+  const found = findings.map((each) => ({ level: each.level, place: each.place, state: toSentence(each) }));
+  return toPrintableJson(JSON.stringify({ tools, tokens, ...counts, findings: found }, null, 2));
 }

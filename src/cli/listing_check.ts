@@ -22,13 +22,19 @@ export interface Finding {
   readonly level: "error" | "warning";
   /** The item, such as `tool add`. */
   readonly place: string;
-  /** The problem and the remedy. */
   readonly state: string;
+  /** The remedy. Missing if the problem suggests none, or if `state` is an error message with a remedy. */
+  readonly fix?: string;
+}
+
+/** Returns the problem of a finding, and the remedy, if any. */
+export function toSentence({ state, fix }: Finding): string {
+  return fix === undefined ? state : `${state}; ${fix}`;
 }
 
 const compileJsonSchema = await loadSchemaCompiler();
 
-type Report = (level: Finding["level"], state: string) => void;
+type Report = (level: Finding["level"], state: string, fix?: string) => void;
 
 /** Names that common clients can pass to their models. */
 const NAME = /^[\w-]{1,64}$/;
@@ -39,6 +45,7 @@ const NAME = /^[\w-]{1,64}$/;
 const LONG_NAME = 50;
 /** Number of tools above which some clients do not offer all tools to a model. */
 const MAX_TOOLS = 40;
+const DESCRIBE = "describe its purpose";
 /** Length, in characters, above which some clients truncate a description. */
 const MAX_DESCRIPTION = 1024;
 
@@ -56,26 +63,29 @@ export interface CheckOptions {
 export function checkListing(listing: Listing, { maxTokens, isTrusted }: CheckOptions): readonly Finding[] {
   const { tools, resources, templates, prompts } = listing;
   const findings: Finding[] = [];
-  const reportAt = (place: string): Report => (level, state) => findings.push({ level, place, state });
+  const reportAt = (place: string): Report => (level, state, fix) =>
+    findings.push({ level, place, state, ...fix === undefined ? {} : { fix } });
   for (const tool of tools) checkTool(tool, reportAt(`tool ${tool.name}`), isTrusted);
   for (const prompt of prompts) checkPrompt(prompt, reportAt(`prompt ${prompt.name}`));
   for (const template of templates) checkDescription(template, reportAt(`template ${template.uriTemplate}`));
   const uris = new Set<string>();
   for (const { uri } of resources) {
-    if (uris.has(uri)) reportAt(`resource ${uri}`)("warning", "it is listed twice; change one of the two URIs");
+    if (uris.has(uri)) reportAt(`resource ${uri}`)("warning", "it is listed twice", "change one of the two URIs");
     uris.add(uri);
   }
   const tokens = tools.reduce((sum, tool) => sum + toTokens(tool), 0);
   if (tokens > maxTokens) {
     reportAt("tools")(
       "error",
-      `the tools take about ${tokens} tokens, more than ${maxTokens}; shorten descriptions, or offer fewer tools`,
+      `the tools take about ${tokens} tokens, more than ${maxTokens}`,
+      "shorten descriptions, or offer fewer tools",
     );
   }
   if (tools.length > MAX_TOOLS) {
     reportAt("tools")(
       "warning",
-      `the server has ${tools.length} tools; some clients offer at most ${MAX_TOOLS} tools to a model`,
+      `the server has ${tools.length} tools, and some clients offer at most ${MAX_TOOLS} tools to a model`,
+      "offer fewer tools",
     );
   }
   return findings;
@@ -108,18 +118,23 @@ function checkTool(
   isTrusted: boolean,
 ): void {
   if (!NAME.test(name)) {
-    report("error", "some clients reject its name; use 1 to 64 letters, digits, _ and -");
+    report("error", "some clients reject its name", "use 1 to 64 letters, digits, _ and -");
   } else if (name.length > LONG_NAME) {
     const cause = "some clients omit a tool if its name and the server's name together have more than 60 characters";
-    report("warning", `its name has ${name.length} characters; ${cause}`);
+    report("warning", `its name has ${name.length} characters, and ${cause}`, "shorten the name");
   }
   if (!description?.trim()) {
-    report("error", "it has no description, so a model cannot know when to call the tool; describe what the tool does");
+    report(
+      "error",
+      "it has no description, so a model cannot know when to call the tool",
+      "describe what the tool does",
+    );
   } else if (description.length > MAX_DESCRIPTION) {
     report(
       "warning",
-      `its description has ${description.length} characters; some clients truncate descriptions to ` +
+      `its description has ${description.length} characters, and some clients truncate descriptions to ` +
         `${MAX_DESCRIPTION} characters`,
+      "shorten the description",
     );
   }
   checkInput(inputSchema, report, isTrusted);
@@ -133,7 +148,7 @@ function checkTool(
     report("warning", "its output is not an object, but clients of older revisions require an object");
   }
   if (annotations?.readOnlyHint && annotations.destructiveHint) {
-    report("error", "it has both readOnlyHint and destructiveHint; remove one of the two hints");
+    report("error", "it has both readOnlyHint and destructiveHint", "remove one of the two hints");
   }
 }
 
@@ -143,7 +158,8 @@ function checkInput(schema: JsonSchema, report: Report, isTrusted: boolean): voi
   if (union) {
     report(
       "warning",
-      `its input has ${union} at the top level, and some clients reject such a schema; move ${union} into a property`,
+      `its input has ${union} at the top level, and some clients reject such a schema`,
+      `move ${union} into a property`,
     );
   }
   const properties = isObject(schema.properties) ? schema.properties : {};
@@ -153,7 +169,7 @@ function checkInput(schema: JsonSchema, report: Report, isTrusted: boolean): voi
   if (missing.length) report("error", `its input requires ${missing.join(", ")}, but does not declare such a property`);
   for (const [name, property] of Object.entries(properties)) {
     if (!isObject(property)) continue;
-    if (!property.description) report("warning", `the argument ${name} has no description`);
+    if (!property.description) report("warning", `the argument ${name} has no description`, DESCRIBE);
     if (property.default === undefined || !isChecked) continue;
     const issues = compileJsonSchema({ ...property, $defs: schema.$defs ?? {} })(property.default);
     if (issues.length) report("error", `the default of ${name} does not match its schema: ${issues[0].message}`);
@@ -178,10 +194,10 @@ function hasPattern(schema: unknown): boolean {
 function checkPrompt(prompt: ListedPrompt, report: Report): void {
   checkDescription(prompt, report);
   for (const { name, description } of prompt.arguments ?? []) {
-    if (!description) report("warning", `the argument ${name} has no description`);
+    if (!description) report("warning", `the argument ${name} has no description`, DESCRIBE);
   }
 }
 
 function checkDescription({ description }: { readonly description?: string }, report: Report): void {
-  if (!description?.trim()) report("warning", "it has no description");
+  if (!description?.trim()) report("warning", "it has no description", DESCRIBE);
 }

@@ -4,6 +4,7 @@
  * @module
  */
 import { type Args, rejectRest } from "./args.ts";
+import { readTokenKey } from "../kit/token_key.ts";
 import { UsageError } from "./cli_error.ts";
 import { reportLine } from "./client/terminal_output.ts";
 import { toLine } from "./client/terminal_text.ts";
@@ -40,7 +41,7 @@ async function signOutUser(args: Args): Promise<number> {
   }
   const keys = await folder.keys();
   for (const key of keys) {
-    const [, url] = /^server (https?:.*)$/.exec(key) ?? [];
+    const url = readTokenKey(key);
     if (url !== undefined && await auth.signOut(url)) reportLine(`You are signed out of ${toLine(url, 500)}.`);
     await folder.update(key, () => Promise.resolve(undefined));
   }

@@ -68,10 +68,8 @@ async function getPrompt({ client, operands, request }: InteractiveSession, { fl
 /** Converts an error about invalid arguments to an error that names the prompt. */
 function explain(error: unknown, name: string): never {
   if (!(error instanceof McpError) || error.code !== INVALID_PARAMS) throw error;
-  // Remove the prefix that servers built with this library add to the message, because the error here has the same
-  // prefix.
-  const reason = toLine(error.message).replace(/^Cannot get "[^"]*": /, "");
-  throw new ServerError(`Cannot get ${toLine(name)}: ${reason} (${error.code})`);
+  const state = `the server rejected the request: ${toLine(error.message)} (${error.code})`;
+  throw new ServerError(`Cannot get ${toLine(name)}: ${state}`);
 }
 
 async function printMessages(messages: readonly PrintableMessage[]): Promise<void> {

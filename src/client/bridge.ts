@@ -3,6 +3,7 @@
  *
  * @module
  */
+import { hasErrorCode } from "../kit/error_code.ts";
 import { HEADER_MISMATCH, INTERNAL_ERROR } from "../protocol/errors.ts";
 import { type Id, isId, isObject } from "../protocol/jsonrpc.ts";
 import { BridgeSession } from "./bridge_session.ts";
@@ -119,7 +120,7 @@ export class Bridge {
       const error = new Error(
         `Cannot forward ${message.method}: ${MAX_PENDING} requests are open; wait for their responses`,
       );
-      return await this.#options.write(toFailure(message.id, this.#options.url, error));
+      return await this.#options.write(this.#toFailure(message.id, error));
     }
     // Do not await the request, because requests run concurrently.
     this.#request(message, message.id);
@@ -158,7 +159,7 @@ export class Bridge {
       const reply = await this.#exchange(message, signal);
       await this.#options.write({ ...reply, id });
     } catch (error) {
-      if (!signal.aborted) await this.#options.write(toFailure(id, this.#options.url, error));
+      if (!signal.aborted) await this.#options.write(this.#toFailure(id, error));
     } finally {
       this.#running--;
       // Delete the entry only if it belongs to this request, because a faulty client may have sent another request with
@@ -178,13 +179,13 @@ export class Bridge {
    * tools, and sends the call again with the headers for its arguments.
    */
   async #exchangeAlone(message: Message, signal: AbortSignal): Promise<Message> {
-    const reply = readReply(await this.#send(message, signal), message);
+    const reply = this.#read(await this.#send(message, signal), message);
     if (message.method === "tools/list") this.#learn(reply);
     if (message.method !== "tools/call" || reply.error?.code !== HEADER_MISMATCH) return reply;
     const before = JSON.stringify(this.#toHeaders(message));
     await this.#findTool(message, signal);
     if (JSON.stringify(this.#toHeaders(message)) === before) return reply;
-    return readReply(await this.#send(message, signal), message);
+    return this.#read(await this.#send(message, signal), message);
   }
 
   /** Requests pages of `tools/list` until a page contains the tool that a message calls. */
@@ -193,7 +194,7 @@ export class Bridge {
     for (let lists = 0; lists < MAX_LISTS; lists++) {
       const page = { _meta: params?._meta, ...cursor === undefined ? {} : { cursor } };
       const listing: Message = { jsonrpc: "2.0", id: crypto.randomUUID(), method: "tools/list", params: page };
-      const reply = readReply(await this.#send(listing, signal), listing);
+      const reply = this.#read(await this.#send(listing, signal), listing);
       const names = this.#learn(reply);
       cursor = isObject(reply.result) ? reply.result.nextCursor : undefined;
       if (names.includes(params?.name) || typeof cursor !== "string") return;
@@ -223,7 +224,7 @@ export class Bridge {
     if (!received.message && [400, 404, 405].includes(received.status ?? 0) && await this.#openLines(signal)) {
       received = await this.#send(message, signal);
     }
-    const reply = readReply(received, message);
+    const reply = this.#read(received, message);
     if (reply.error === undefined) this.#session = new BridgeSession(message, reply, received.headers);
     return reply;
   }
@@ -259,7 +260,7 @@ export class Bridge {
       await this.#renewOnce(session);
       received = await this.#send(message, signal);
     }
-    const reply = readReply(received, message);
+    const reply = this.#read(received, message);
     this.#session?.remember(message, reply);
     return reply;
   }
@@ -267,6 +268,10 @@ export class Bridge {
   async #send(message: Message, signal: AbortSignal): Promise<SendResult> {
     const onMessage = (sent: Message) => this.#pass(sent);
     return await this.#channel.send(message, { headers: this.#toHeaders(message), signal, onMessage });
+  }
+
+  #read(received: SendResult, message: Message): Message {
+    return readReply(received, message, this.#options.url);
   }
 
   /**
@@ -294,7 +299,7 @@ export class Bridge {
     await this.#notify({ jsonrpc: "2.0", method: "notifications/initialized" });
     for (const message of lost.settings) {
       const again = { ...message, id: crypto.randomUUID() };
-      session.remember(message, readReply(await this.#send(again, signal), again));
+      session.remember(message, this.#read(await this.#send(again, signal), again));
     }
     this.#options.onWarning("The server no longer knows the session, so the bridge has begun a new session.");
     for (const kind of session.changingLists) {
@@ -333,6 +338,14 @@ export class Bridge {
     return this.#codec.toHeaders(message);
   }
 
+  #toFailure(id: Id, error: unknown): Message {
+    const reason = error instanceof Error ? error.message : String(error);
+    // The message of a runtime's error, such as the error for a broken connection, does not name the server.
+    const isOfRuntime = error instanceof TypeError || hasErrorCode(error);
+    const message = isOfRuntime ? `Cannot use ${this.#options.url}: ${reason}` : reason;
+    return { jsonrpc: "2.0", id, error: { code: INTERNAL_ERROR, message } };
+  }
+
   #warn(action: string, error: unknown): void {
     this.#options.onWarning(explain(action, error));
   }
@@ -343,13 +356,15 @@ export class Bridge {
  *
  * @throws {Error} if the server did not send a response to the request.
  */
-function readReply(received: SendResult, { id, method }: Message): Message {
+function readReply(received: SendResult, { id, method }: Message, url: string): Message {
   const { message } = received;
-  if (!message) throw new Error(describeResponse(received));
+  if (!message) throw new Error(`Cannot use ${url}: ${describeResponse(received)}`);
   // A server that could not read the request responds with an error without an id.
   const isOwn = message.id === id || (message.error !== undefined && (message.id ?? null) === null);
   if (message.method === undefined && isOwn) return message;
-  throw new Error(`the server responded to ${method} with a message that is not a response to this request`);
+  throw new Error(
+    `Cannot use ${url}: the server responded to ${method} with a message that is not a response to this request`,
+  );
 }
 
 function isRefusal(status: number): boolean {
@@ -364,9 +379,4 @@ function toRevision({ params }: Message): string | undefined {
   const meta = params?._meta;
   const revision = isObject(meta) ? meta[PROTOCOL_VERSION] : undefined;
   return typeof revision === "string" ? revision : undefined;
-}
-
-function toFailure(id: Id, url: string, error: unknown): Message {
-  const message = explain(`Cannot use ${url}`, error);
-  return { jsonrpc: "2.0", id, error: { code: INTERNAL_ERROR, message } };
 }

@@ -3,6 +3,7 @@
  *
  * @module
  */
+import { withFailure } from "../kit/failure.ts";
 import type { KnownOptions } from "../core/call/known_options.ts";
 import { bun, deno, findProcess, node, type NodeGlobal } from "../runtime.ts";
 import { readNodeStream, writeNodeStream } from "../transports/stdio/node_streams.ts";
@@ -93,7 +94,8 @@ export function startChild(target: CommandTarget, { readsErrors = false } = {}):
     return spawn(target, readsErrors);
   } catch (cause) {
     const state = cause instanceof Error ? cause.message : String(cause);
-    throw new Error(`Cannot start ${target.command}: ${state}`, { cause });
+    const error = new Error(`Cannot start ${target.command}: ${state}`, { cause });
+    throw withFailure(error, { kind: "not-started", command: target.command });
   }
 }
 

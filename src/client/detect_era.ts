@@ -13,6 +13,7 @@ import {
   UNSUPPORTED_VERSION,
 } from "../protocol/errors.ts";
 import { isObject, type Result } from "../protocol/jsonrpc.ts";
+import { readFailure, withFailure } from "../kit/failure.ts";
 import { toPrintableLine } from "../kit/printable.ts";
 import { LegacyCodec, legacyProtocol } from "./legacy.ts";
 import { ModernCodec, modernProtocol, readSupported } from "./modern.ts";
@@ -102,10 +103,11 @@ interface Refused {
  */
 function toModernError(modern: readonly string[], refusal: McpError | undefined): Error {
   if (refusal?.code === 0) {
-    const state = refusal.message.replace(/^Cannot read the response: /, "");
+    const failure = readFailure(refusal);
+    const state = failure?.kind === "unreadable" ? failure.state : refusal.message;
     const message =
       `Cannot connect: the server at this URL is not an MCP server (${state}); check the URL and the server`;
-    return new McpError(0, message, undefined, { status: refusal.status });
+    return withFailure(new McpError(0, message, undefined, { status: refusal.status }), { kind: "not-mcp" });
   }
   const reason = refusal
     ? `; the server rejected server/discover with ${toPrintableLine(refusal.message)} (${refusal.code})`

@@ -4,6 +4,7 @@
  * @see specification/2026-07-28/basic/transports/stdio
  * @module
  */
+import { type Failure, withFailure } from "../kit/failure.ts";
 import type { Channel, SendOptions, SendResult, Trace } from "./channel.ts";
 import { type Message, readMessages } from "./message.ts";
 
@@ -18,12 +19,13 @@ export interface LineTransport {
 }
 
 /**
- * Opens a transport. Calls `receive` with each received text, and `end` with a reason when nothing more can arrive. If
- * `receive` returns a promise, the transport waits until the promise has settled before it calls `receive` again.
+ * Opens a transport. Calls `receive` with each received text, and `end` with a reason when nothing more can arrive.
+ * `failure` contains the facts of this reason. If `receive` returns a promise, the transport waits until the promise has
+ * settled before it calls `receive` again.
  */
 export type OpenLineTransport = (
   receive: (text: string) => Promise<void> | undefined,
-  end: (state: string) => void,
+  end: (state: string, failure?: Failure) => void,
 ) => LineTransport;
 
 export interface LineChannelOptions {
@@ -50,8 +52,9 @@ export function lineChannel({ open, onMessage, onBroken, trace }: LineChannelOpt
   const waiters: Waiter[] = [];
   const { promise: ended, resolve: end } = Promise.withResolvers<void>();
   let lost: DOMException | undefined;
-  const lines = open(receive, (state) => {
+  const lines = open(receive, (state, failure) => {
     lost = new DOMException(`Cannot get the response: ${state}`, "NetworkError");
+    if (failure) withFailure(lost, failure);
     for (const { reject } of waiters.splice(0)) reject(lost);
     end();
   });

@@ -67,7 +67,8 @@ export function childTransport(child: Child, { onBroken, exitMs }: ChildTranspor
       } catch (error) {
         onBroken(error);
       }
-      end(`the server ended with code ${await shutDown()}`);
+      const code = await shutDown();
+      end(`the server ended with code ${code}`, { kind: "exited", code });
     }
 
     function take(line: ReturnType<LineSplitter["push"]>[number]): void {

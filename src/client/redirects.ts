@@ -4,7 +4,7 @@
  *
  * @module
  */
-
+import { withFailure } from "../kit/failure.ts";
 import { hideCredentials } from "../kit/url_text.ts";
 
 /** An HTTP request that can be sent several times, unlike a `Request`, whose body can be read only once. */
@@ -62,7 +62,8 @@ async function send(
   } catch (cause) {
     if (init.signal?.aborted) throw cause;
     // Some runtimes refuse a URL with credentials, with an error that repeats the URL.
-    throw new Error(hideCredentials(`Cannot reach ${href}: ${toReason(cause)}`), { cause });
+    const error = new Error(hideCredentials(`Cannot reach ${href}: ${toReason(cause)}`), { cause });
+    throw withFailure(error, { kind: "unreachable", url: hideCredentials(href) });
   }
 }
 
@@ -85,7 +86,9 @@ function readTarget({ type, status, headers }: Response, from: URL, method: stri
   const location = headers.get("location");
   if (!REDIRECTS.includes(status) || location === null) return;
   if (!URL.canParse(location, from)) {
-    throw new RedirectError(`Cannot follow the redirect of ${hideCredentials(from.href)} (${status}): the target is not a URL`);
+    throw new RedirectError(
+      `Cannot follow the redirect of ${hideCredentials(from.href)} (${status}): the target is not a URL; correct the server's Location header`,
+    );
   }
   const target = new URL(location, from);
   target.username = target.password = "";

@@ -13,6 +13,7 @@ import type { Channel, SendResult } from "./channel.ts";
 import { delay } from "./delay.ts";
 import { AnswerSlots } from "./answer_slots.ts";
 import type { Message, Notification } from "./message.ts";
+import { withFailure } from "../kit/failure.ts";
 import { startTimer } from "../kit/timer.ts";
 import { describeResponse } from "./response_text.ts";
 import type { ClientCapabilities } from "../protocol/types.ts";
@@ -257,6 +258,8 @@ interface Question {
    * The running requests that may need the answer. When the last of these requests ends, the client stops answering.
    */
   readonly calls: Set<Running>;
+  /** Whether all running requests that may need the answer have ended. */
+  hasEnded?: boolean;
 }
 
 /** Opens a channel, and creates a JSON-RPC connection over it. */
@@ -403,8 +406,10 @@ class ChannelRpc implements Rpc {
 
   /** Stops answering server requests whose answer only the ended request may need. */
   #stopQuestions(running: Running): void {
-    for (const { calls, stop } of [...this.#questions]) {
-      if (calls.delete(running) && !calls.size) stop.abort(new DOMException(CALL_ENDED, "AbortError"));
+    for (const question of [...this.#questions]) {
+      if (!question.calls.delete(running) || question.calls.size) continue;
+      question.hasEnded = true;
+      question.stop.abort(new DOMException(CALL_ENDED, "AbortError"));
     }
   }
 
@@ -468,8 +473,7 @@ class ChannelRpc implements Rpc {
     }
     // Reply even though all requests that may need the answer have ended. If all messages share one channel, the client
     // only guesses these requests, and a handler that still needs the answer would wait forever.
-    const hasEnded = stop.signal.reason instanceof DOMException && stop.signal.reason.message === CALL_ENDED;
-    if (hasEnded && !from) await this.#reply(id, { error: { code: INTERNAL_ERROR, message: CALL_ENDED } });
+    if (question.hasEnded && !from) await this.#reply(id, { error: { code: INTERNAL_ERROR, message: CALL_ENDED } });
   }
 
   async #answerQuestion({ id, stop: { signal } }: Question, asked: ServerRequest, from?: Running): Promise<void> {
@@ -562,7 +566,9 @@ function toRunning(
 function toOutcome(id: Id, received: Awaited<ReturnType<Channel["send"]>>): Outcome {
   const { message, status, headers } = received;
   if (!message) {
-    throw new McpError(0, `Cannot read the response: ${describeResponse(received)}`, undefined, { status: status });
+    const state = describeResponse(received);
+    const error = new McpError(0, `Cannot read the response: ${state}`, undefined, { status });
+    throw withFailure(error, { kind: "unreadable", state });
   }
   const { error, result } = message;
   if (error) throw new McpError(error.code, error.message, error.data, { status });

@@ -4,7 +4,7 @@
  * @see specification/2026-07-28/basic/authorization
  * @module
  */
-import type { McpError } from "../protocol/errors.ts";
+import type { McpError, REACHED } from "../protocol/errors.ts";
 import { isStrayPromise } from "../protocol/promises.ts";
 import { refuseRoute } from "./call/call.ts";
 import type { Principal, ReadRoute } from "./call/context.ts";
@@ -250,6 +250,8 @@ export interface AuthRefusal {
   readonly retryAfterMs?: number;
   /** @ignore */
   readonly [REFUSAL]: true;
+  /** @ignore */
+  readonly [REACHED]?: string;
 }
 
 /** Options of {@linkcode refuseRequest}. */

@@ -16,9 +16,9 @@ export interface Mark {
 
 /**
  * The reason why an id counts as marked. Either the id itself was marked (`marked`), or the id was created at or before
- * the cut-off (`cut off`).
+ * the cut-off (`cut-off`).
  */
-export type Found = "marked" | "cut off";
+export type Found = "marked" | "cut-off";
 
 export interface Marking {
   /** The reason why the id counts as marked. `undefined` if the id does not count as marked. */
@@ -83,7 +83,7 @@ export class MarkedIds {
   find({ client, at, id }: Mark): Marking {
     const cutoff = this.toCutoff(client);
     const isMarked = this.#clients.get(client)?.ids.some((entry) => entry[1] === id);
-    return { cutoff, found: isMarked ? "marked" : at <= cutoff ? "cut off" : undefined };
+    return { cutoff, found: isMarked ? "marked" : at <= cutoff ? "cut-off" : undefined };
   }
 
   toCutoff(client: string): number {

@@ -12,6 +12,7 @@ import {
   INVALID_REQUEST,
   METHOD_NOT_FOUND,
   MISSING_CAPABILITY,
+  REACHED,
   UNSUPPORTED_VERSION,
 } from "../protocol/errors.ts";
 import { type Id, isObject, type Request, type Result } from "../protocol/jsonrpc.ts";
@@ -28,6 +29,7 @@ import type {
   Origin,
   RefusalReason,
   Rejected,
+  ReportedError,
   RequestReport,
   StartEvent,
   StreamEvent,
@@ -83,13 +85,15 @@ class ServerObserving implements Observing {
     return (why) => observer.stream?.({ state: "ended", transport, why, durationMs: clock.now() - since });
   }
 
-  refuse(origin: Origin, { status = 200, method, reason, ...rest }: Rejected): void {
-    const limit = this.reachNamed(rest.message);
+  refuse(origin: Origin, rejected: Rejected): void {
+    const { status = 200, method, reason, message, code } = rejected;
+    const limit = this.reachBy(rejected);
     this.core.observer.refused?.({
       ...toSource(origin),
       status: origin.http ? status : undefined,
       reason: limit ? "limit" : reason,
-      ...rest,
+      message,
+      code,
       limit,
       method: method?.slice(0, MAX_NAME),
     });
@@ -105,17 +109,12 @@ class ServerObserving implements Observing {
     this.core.observer.limit?.(handler === undefined ? { limit, client } : { limit, client, handler });
   }
 
-  reachNamed(message: string): string | undefined {
-    const [, list = ""] = /\(([a-z]+\.\w+(?:, [a-z]+(?:\.\w+)?)*)\)/.exec(message) ?? [];
-    const names = list.split(", ").filter((name) => this.#isLimit(name));
+  reachBy(error: unknown): string | undefined {
+    const names = readLimits(error).split(", ").filter((name) => this.#isLimit(name));
     // Skip limits in `REPORTED`, because the server has already reported these limits, and a handler may rethrow the
     // error.
     if (names.length === 1 && !REPORTED.test(names[0])) this.reach(names[0]);
     return names.find((name) => name === this.#reached) ?? names[0];
-  }
-
-  reachError(error: unknown): void {
-    this.reachNamed(toMessage(error));
   }
 
   #isLimit(name: string): boolean {
@@ -126,7 +125,7 @@ class ServerObserving implements Observing {
 }
 
 /** Matches the names of limits that the server reports before it creates the error. */
-const REPORTED = /^(?:calls\.answerMs|handler\.(?!timeoutMs$).*)$/;
+const REPORTED = /^handler\.(?!timeoutMs$)/;
 
 /** Returns the fields of an event that the source of its message determines. */
 function toSource({ transport, principal }: Origin): EventSource {
@@ -279,13 +278,20 @@ class ObservedCall implements RequestReport {
     this.#end({ outcome: isError === true ? "tool_error" : "result", resultType: type });
   }
 
-  fail(error: { readonly code: number; readonly message: string }, status?: number): void {
-    const { code, message } = error;
+  fail(error: ReportedError, status?: number): void {
+    const { code, message, [REACHED]: limits } = error;
     if (this.#waitedMs === undefined) {
       const reason = this.reason ?? REASONS[code] ?? "message";
-      this.#observing.refuse(this.#origin, { reason, code, message, status, method: this.#method });
+      this.#observing.refuse(this.#origin, {
+        reason,
+        code,
+        message,
+        status,
+        method: this.#method,
+        [REACHED]: limits,
+      });
     } else {
-      this.#observing.reachNamed(message);
+      this.#observing.reachBy(error);
       this.#end({ outcome: this.why ? "cancelled" : "error", why: this.why, code, message });
     }
   }
@@ -349,11 +355,12 @@ function toTrace(value: unknown, max: number): string | undefined {
   return typeof value === "string" && value.length <= max ? value : undefined;
 }
 
-function toMessage(error: unknown): string {
+/** Returns the paths of the limits that caused an error. Returns an empty string if no limit caused the error. */
+function readLimits(error: unknown): string {
   try {
-    return error instanceof Error ? `${error.message}` : "";
+    return `${Object(error)[REACHED] ?? ""}`;
   } catch {
-    // Use an empty message, because a handler may throw any value, such as a proxy whose properties cannot be read.
+    // A handler may throw any value, such as a proxy whose properties cannot be read.
     return "";
   }
 }

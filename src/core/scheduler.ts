@@ -216,7 +216,7 @@ export class Scheduler implements Executor {
     const { account } = call.link;
     const full = this.#findFull(account);
     if (full || !account.enter(call.weigh())) {
-      throw refuse(`too many calls are running (${full ?? "perTenant.running, memory"})`);
+      throw refuse("too many calls are running", full ?? "perTenant.running, memory");
     }
     account.start();
     this.#running++;
@@ -235,12 +235,12 @@ export class Scheduler implements Executor {
     const { account } = call.link;
     const full = this.#findFull(account);
     if (full && !this.#waiting.makeRoom(account, 1)) {
-      return { error: refuse(`too many calls are running and waiting (${full}, calls.waiting)`) };
+      return { error: refuse("too many calls are running and waiting", `${full}, calls.waiting`) };
     }
     if (!account.enter(call.weigh())) {
       const isTenant = account.tenant !== undefined;
       const names = `memory.bytesPerClient, memory.bytes${isTenant ? ", perTenant.bytes, perTenant.running" : ""}`;
-      return { error: refuse(`too much memory is used (${names})`) };
+      return { error: refuse("too much memory is used", names) };
     }
     call.account = account;
     return full ? this.#wait(call, account, () => this.#start(call, runner)) : this.#start(call, runner);
@@ -363,7 +363,7 @@ export class Scheduler implements Executor {
     const { account } = call.link;
     const { detached } = this.limits;
     const places = account.pot({ name: "calls.detached", total: detached, share: Math.ceil(detached / 4) });
-    if (!places.take(account)) throw refuse("too many handlers continue after their response (calls.detached)");
+    if (!places.take(account)) throw refuse("too many handlers continue after their response", "calls.detached");
     account.charge(call.weigh());
     call.account = account;
     return this.#finish(call, result, { timeoutMs, places });
@@ -522,8 +522,8 @@ function toCancelled({ reason }: Call): Outcome {
   return error && { error };
 }
 
-function refuse(state: string): McpError {
-  return toBusy(`run the call: ${state}`);
+function refuse(state: string, limits?: string): McpError {
+  return toBusy(`run the call: ${state}`, limits);
 }
 
 /** Runs a call's deferred functions in order, after the response has been sent. Never rejects. */

@@ -132,6 +132,7 @@ export function toTakenOver({ tool: { place } }: Keyed): McpError {
 /** Creates the error for a client that has used too many keys. */
 export function toFull({ tool: { place } }: Keyed): McpError {
   return toBusy(
-    `run ${place} with another idempotency key: too many results of this client are kept (idempotency.bytes, memory)`,
+    `run ${place} with another idempotency key: too many results of this client are kept`,
+    "idempotency.bytes, memory",
   );
 }

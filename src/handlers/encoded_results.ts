@@ -6,7 +6,7 @@
  */
 import type { Call } from "../core/call/call.ts";
 import type { FeatureParts } from "../core/visibility/feature_parts.ts";
-import { ResultError } from "../protocol/errors.ts";
+import { REACHED, ResultError, withLimits } from "../protocol/errors.ts";
 import type { Result } from "../protocol/jsonrpc.ts";
 import { copyText, toJsonText } from "../protocol/text_copy.ts";
 import type { TextCopy } from "../protocol/text_option.ts";
@@ -208,7 +208,7 @@ export class EncodedResults {
         return () => ticker.cancel(timeout);
       },
     });
-    if (made.lost) throw this.#refuse(made.lost);
+    if (made.lost) throw withLimits(this.#refuse(made.lost), made[REACHED]);
     return made;
   }
 

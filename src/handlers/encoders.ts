@@ -4,6 +4,7 @@
  * @module
  */
 import { toBase64 } from "../kit/base64.ts";
+import { type Limited, REACHED, withLimits } from "../protocol/errors.ts";
 import type { Content } from "../protocol/types.ts";
 import { measureJson } from "../protocol/json_size.ts";
 import { countIndexes } from "../protocol/weight.ts";
@@ -34,7 +35,7 @@ export interface Media {
 }
 
 /** The encoded form of a value. */
-export interface Encoded {
+export interface Encoded extends Limited {
   /** The JSON value. References such as `result:chart` replace the media. */
   readonly value?: unknown;
   /** The value as text: a string unchanged, any other value as JSON. `undefined` if there is no value. */
@@ -58,7 +59,7 @@ export async function encode(value: unknown, options: EncodeOptions): Promise<En
     return await encoder.encode(value);
   } catch (error) {
     release(value);
-    if (error instanceof Lost) return { media: [], lost: error.message };
+    if (error instanceof Lost) return { media: [], lost: error.message, [REACHED]: error[REACHED] };
     throw error;
   } finally {
     encoder.close();
@@ -66,7 +67,9 @@ export async function encode(value: unknown, options: EncodeOptions): Promise<En
 }
 
 /** The reason why a value cannot be sent. */
-class Lost extends Error {}
+class Lost extends Error {
+  declare readonly [REACHED]?: string;
+}
 
 /**
  * One kind of value: its conversion to JSON, text or {@linkcode Media}, or the remedy if values of the kind cannot be
@@ -428,8 +431,9 @@ class Encoder {
 
   #startTimer(): void {
     const { readMs, startTimer } = this.#options;
+    const limit = "calls.readMs";
     const stop = () =>
-      this.#stop(new Lost(`it took longer than ${readMs} ms to read (calls.readMs); return less data`));
+      this.#stop(withLimits(new Lost(`it took longer than ${readMs} ms to read (${limit}); return less data`), limit));
     this.#stopTimer ??= startTimer(stop, readMs);
   }
 
@@ -468,7 +472,9 @@ class Encoder {
   #expect(bytes: number, path: string): void {
     const { maxBytes } = this.#options;
     if (this.#used + bytes > maxBytes) {
-      throw new Lost(`it is longer than ${maxBytes} bytes (calls.resultBytes)${at(path)}; return less data`);
+      const limit = "calls.resultBytes";
+      const state = `it is longer than ${maxBytes} bytes (${limit})${at(path)}`;
+      throw withLimits(new Lost(`${state}; return less data`), limit);
     }
   }
 
@@ -478,11 +484,12 @@ class Encoder {
 
   #tooMany(path: string): Lost {
     const most = Math.floor(this.#maxValues);
-    return new Lost(
+    const lost = new Lost(
       `it has more than ${most} values${
         at(path)
       }, the maximum if calls.resultBytes is ${this.#options.maxBytes}; return fewer values`,
     );
+    return withLimits(lost, "calls.resultBytes");
   }
 
   #tooDeep(path: string): Lost {

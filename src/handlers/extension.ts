@@ -665,18 +665,18 @@ function verify(attributes: readonly AttributeInternals[], handlers: readonly Ha
 /** Copies a JSON object. Throws if the value is not an object, or contains a value that JSON cannot represent. */
 function toJson(value: Params, name: string, refuse: Refuse): Params {
   if (!isObject(value)) throw refuse(`${name} is not an object`);
+  let lost: string | undefined;
   let text;
   try {
     text = JSON.stringify(value, (key, item: unknown) => {
       const isLost = item === undefined || ["function", "symbol"].includes(typeof item) ||
         typeof item === "number" && !Number.isFinite(item) || isObject(item) && !isPlain(item);
-      if (isLost) throw refuse(`${quote(key)} in ${name} is not JSON`);
+      if (isLost) lost ??= key;
       return item;
     });
   } catch (error) {
-    throw error instanceof TypeError && error.message.includes("is not JSON")
-      ? error
-      : refuse(`${name} is not JSON (${error})`);
+    if (lost === undefined) throw refuse(`${name} is not JSON (${error})`);
   }
+  if (lost !== undefined || text === undefined) throw refuse(`${quote(lost)} in ${name} is not JSON`);
   return JSON.parse(text);
 }

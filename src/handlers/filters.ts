@@ -4,7 +4,7 @@
  * @module
  */
 import { ignoreRejections } from "../protocol/promises.ts";
-import { INTERNAL_ERROR, isMcpError, isResultError, isToolError, McpError, ToolError } from "../protocol/errors.ts";
+import { INTERNAL_ERROR, isMcpError, isResultError, isToolError, McpError, ToolError, toFailedText } from "../protocol/errors.ts";
 import { isObject, type Result } from "../protocol/jsonrpc.ts";
 import type { Call } from "../core/call/call.ts";
 import type { Binding } from "../core/call/container.ts";
@@ -217,7 +217,7 @@ const NO_WORDS =
 /** Returns the error that a client gets in place of an unexpected error. */
 function toUnexpected(reported: McpError, { method }: Call): Error {
   if (method !== "tools/call") return reported;
-  return new ToolError(`${reported.message} (${Object.values(reported.data ?? {})})`);
+  return new ToolError(toFailedText(reported));
 }
 
 function toError(left: unknown): ToolError {

@@ -5,7 +5,7 @@
  */
 import { toBase64Url } from "../kit/base64.ts";
 import { toCanonical } from "../protocol/canonical.ts";
-import { INVALID_PARAMS, INVALID_REQUEST, McpError } from "../protocol/errors.ts";
+import { INVALID_PARAMS, INVALID_REQUEST, McpError, withLimits } from "../protocol/errors.ts";
 import type { Result } from "../protocol/jsonrpc.ts";
 import type { Call } from "../core/call/call.ts";
 import type { Context } from "../core/call/context.ts";
@@ -57,11 +57,9 @@ function checkKey(key: unknown, { place }: IdempotentTool, { limits }: FeaturePa
   }
   const { keyCharacters } = limits.idempotency;
   if (key.length > 0 && key.length <= keyCharacters) return key;
-  throw new McpError(
-    INVALID_PARAMS,
-    `Cannot run ${place}: the idempotency key has ${key.length} characters; use 1 to ${keyCharacters} ` +
-      "(idempotency.keyCharacters)",
-  );
+  const limit = "idempotency.keyCharacters";
+  const state = `the idempotency key has ${key.length} characters; use 1 to ${keyCharacters} (${limit})`;
+  throw withLimits(new McpError(INVALID_PARAMS, `Cannot run ${place}: ${state}`), limit);
 }
 
 // Returns the owner of a key. Without the owner in the key, a caller would get the result of another caller that used

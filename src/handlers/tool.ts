@@ -5,7 +5,7 @@
  * @module
  */
 import type { FeatureParts, MapError, PublishedTool, PublishSchema } from "../core/visibility/feature_parts.ts";
-import { INVALID_PARAMS, isMcpError, isResultError, isToolError, McpError, quote } from "../protocol/errors.ts";
+import { INVALID_PARAMS, isMcpError, isResultError, isToolError, McpError, quote, toFailedText } from "../protocol/errors.ts";
 import { isObject, type Params, type Result } from "../protocol/jsonrpc.ts";
 import { MAX_LINE, TEXT_COPY } from "../protocol/text_option.ts";
 import { isStrayPromise } from "../protocol/promises.ts";
@@ -631,7 +631,7 @@ function toFailed({ key, mapError }: Definition, call: Call, error: unknown, cor
   if (isMcpError(words)) throw words;
   if (isToolError(words)) return toToolError(words.content, sending);
   // `mapError` may return a promise in spite of its type. A promise would be sent as `{}`.
-  return toErrorText(typeof words === "string" ? words : `${reported.message} (${Object.values(reported.data ?? {})})`);
+  return toErrorText(typeof words === "string" ? words : toFailedText(reported));
 }
 
 function toErrorText(text: string): Result {

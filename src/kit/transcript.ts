@@ -3,6 +3,9 @@
  *
  * @module
  */
+import { replaceErrorId } from "./error_id.ts";
+import { isObject } from "./json.ts";
+
 /** Matches the headers that a transcript shows. */
 const SHOWN = /^(mcp-(?!session-id).*|authorization|last-event-id)$/;
 
@@ -58,12 +61,18 @@ export class Transcript {
 
   /** Returns a message as JSON, in which names replace secret values and values that differ between runs. */
   toText(message: unknown): string {
-    return JSON.stringify(message, (key, value) => {
+    const toErrorName = (id: string) => this.name("error", id);
+    const failedBlocks = new Set<unknown>();
+    const toNamed = (key: string, value: unknown, holder: unknown) => {
+      // The text in the result of a failed tool can contain an error id.
+      if (isObject(value) && value.isError === true) [value.content].flat().forEach((block) => failedBlocks.add(block));
       if (typeof value !== "string") return value;
       if (key === "requestState") return this.name("state", value);
-      if (key === "errorId") return this.name("error", value);
-      // The text of a tool result can contain an error id.
-      return value.replace(/(?<=Internal error \()[0-9a-f]{8}(?=\)$)/, (id) => this.name("error", id));
+      if (key === "errorId") return toErrorName(value);
+      return key === "text" && failedBlocks.has(holder) ? replaceErrorId(value, toErrorName) : value;
+    };
+    return JSON.stringify(message, function (key, value) {
+      return toNamed(key, value, this);
     });
   }
 

@@ -4,6 +4,7 @@
  * @see specification/2026-07-28/basic (Error Codes)
  * @module
  */
+import { withErrorId } from "../kit/error_id.ts";
 import type { Content } from "./types.ts";
 
 /** The text is not JSON. */
@@ -36,6 +37,18 @@ export const BUSY = -31_503;
 const KIND: unique symbol = Symbol.for("mcp.error");
 
 /**
+ * The key of a property with the paths of the limits that caused an error or a refusal. The property's value is a text,
+ * such as `calls.running, calls.waiting`. Observers receive the reached limit.
+ */
+export const REACHED: unique symbol = Symbol.for("mcp.reached");
+
+/** An error or a refusal that a limit may have caused. */
+export interface Limited {
+  /** @ignore */
+  readonly [REACHED]?: string;
+}
+
+/**
  * A JSON-RPC error response. The client receives `code`, `message` and `data` unchanged, so never put secrets in them.
  *
  * A client also throws an `McpError` if the server responds with an error. Such an error has `remote: true`. Its code
@@ -66,6 +79,8 @@ export class McpError extends Error {
   readonly remote: boolean;
   /** The HTTP status of a remote error, if the request was sent over HTTP. */
   readonly status?: number;
+  /** @ignore */
+  declare readonly [REACHED]?: string;
 
   /** Creates an error with a code, a human-readable message, and optional machine-readable data. */
   constructor(code: number, message: string, data?: unknown, origin?: {
@@ -211,10 +226,31 @@ export class ResultError extends Error {
 }
 
 /**
- * Creates the error for a request that exceeds a limit. `problem` completes the message "Cannot …; try again later".
+ * Creates the error for a request that the server cannot serve now. `problem` completes the message "Cannot …; try again
+ * later". `limits` are the paths of the reached limits, for the message and for observers.
  */
-export function toBusy(problem: string): McpError {
-  return new McpError(BUSY, `Cannot ${problem}; try again later`);
+export function toBusy(problem: string, limits?: string): McpError {
+  const { message } = nameLimits(`Cannot ${problem}`, limits, "; try again later");
+  return withLimits(new McpError(BUSY, message), limits);
+}
+
+/** Returns the text of a tool's result for an unexpected error that was reported. */
+export function toFailedText({ message, data }: McpError): string {
+  return withErrorId(message, Object(data).errorId);
+}
+
+/** Sets the paths of the limits that caused an error, for observers. */
+export function withLimits<E extends object>(error: E, limits: string | undefined): E {
+  return limits ? Object.assign(error, { [REACHED]: limits }) : error;
+}
+
+/** Creates the message of an error or a refusal that limits have caused. The message names the limits in parentheses. */
+export function nameLimits(
+  state: string,
+  limits?: string,
+  remedy = "",
+): { readonly message: string; readonly [REACHED]?: string } {
+  return { message: `${state}${limits ? ` (${limits})` : ""}${remedy}`, [REACHED]: limits };
 }
 
 // Codes in the reserved range of JSON-RPC that a server may send: codes that a protocol revision defines, and codes

@@ -6,7 +6,7 @@
  */
 import { isObject } from "../kit/json.ts";
 import { type JsonSize, measureJson } from "./json_size.ts";
-import { INVALID_PARAMS, INVALID_REQUEST, type McpError, PARSE_ERROR } from "./errors.ts";
+import { INVALID_PARAMS, INVALID_REQUEST, type Limited, type McpError, nameLimits, PARSE_ERROR } from "./errors.ts";
 import { countIndexes, KEY_LENGTH, MAX_BYTES, SHORT, toWeight } from "./weight.ts";
 
 export { isObject };
@@ -78,7 +78,7 @@ export interface Batch {
 }
 
 /** An invalid message, with its error, and with its id if the id could be read. */
-export interface Broken {
+export interface Broken extends Limited {
   readonly kind: "broken";
   readonly id?: Id;
   readonly code: number;
@@ -108,12 +108,14 @@ export function parseMessage(text: string, limits: MessageLimits): Incoming {
   const isShort = text.length <= SHORT && text.length / KEY_LENGTH <= limits.values / 50;
   const size = isShort ? undefined : measureJson(text, limits);
   const excess = size ? toExcess(size, limits) : findExcess(text, limits);
-  if (excess) return broken(INVALID_REQUEST, excess);
+  if (excess) return excess;
   const indexes = isShort ? 0 : countIndexes(text);
   if (indexes > limits.values / 50) {
     return broken(
       INVALID_REQUEST,
-      `it has more than ${limits.values / 50} keys that are small integers (request.values)`,
+      `it has more than ${limits.values / 50} keys that are small integers`,
+      undefined,
+      "request.values",
     );
   }
   let value: unknown;
@@ -145,7 +147,9 @@ export function toMessage(
   if (id !== undefined && known === undefined) {
     return broken(
       INVALID_REQUEST,
-      `id is not an integer or a string of at most ${limits.idCharacters} characters (request.idCharacters)`,
+      `id is not an integer or a string of at most ${limits.idCharacters} characters`,
+      undefined,
+      "request.idCharacters",
     );
   }
   const isResult = result !== undefined;
@@ -160,8 +164,9 @@ export function toMessage(
   if (method.length > limits.methodCharacters) {
     return broken(
       INVALID_REQUEST,
-      `method has more than ${limits.methodCharacters} characters (request.methodCharacters)`,
+      `method has more than ${limits.methodCharacters} characters`,
       known,
+      "request.methodCharacters",
     );
   }
   if (params !== undefined && !isObject(params)) {
@@ -211,15 +216,15 @@ function isErrorObject(value: unknown): value is NonNullable<Response["error"]> 
   return isObject(value) && Number.isInteger(value.code) && typeof value.message === "string";
 }
 
-function broken(code: number, state: string, id?: Id): Broken {
-  return { kind: "broken", id, code, message: `Cannot read the message: ${state}` };
+function broken(code: number, state: string, id?: Id, limit?: string): Broken {
+  return { kind: "broken", id, code, ...nameLimits(`Cannot read the message: ${state}`, limit) };
 }
 
 /**
- * Describes the limit that a text exceeds. Returns `undefined` if the text is within the limits. Runs before
+ * Returns the error for a text that exceeds a limit. Returns `undefined` if the text is within the limits. Runs before
  * JSON.parse, which would allocate memory for millions of brackets.
  */
-function findExcess(text: string, limits: MessageLimits): string | undefined {
+function findExcess(text: string, limits: MessageLimits): Broken | undefined {
   const { depth, values } = limits;
   // A value takes at least two characters, and a nested object at least four. Most messages are therefore too short to
   // exceed a limit, or have too few brackets, which a native search finds quickly. Only the remaining messages need an
@@ -230,9 +235,10 @@ function findExcess(text: string, limits: MessageLimits): string | undefined {
   return toExcess(measureJson(text, limits), limits);
 }
 
-function toExcess({ excess }: JsonSize, { depth, values }: MessageLimits): string | undefined {
-  if (excess === "depth") return `it is nested deeper than ${depth} levels (request.depth)`;
-  if (excess === "values") return `it has more than ${values} values (request.values)`;
+function toExcess({ excess }: JsonSize, { depth, values }: MessageLimits): Broken | undefined {
+  if (!excess) return;
+  const state = excess === "depth" ? `it is nested deeper than ${depth} levels` : `it has more than ${values} values`;
+  return broken(INVALID_REQUEST, state, undefined, `request.${excess}`);
 }
 
 /** Counts the occurrences of a character. Stops counting above `max`. */

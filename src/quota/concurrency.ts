@@ -69,7 +69,7 @@ export class Places {
     const isUnknown = http && account.key === undefined;
     const hasShare = isUnknown ? account.root.amount(pot) < pot.share : pot.hasShare(account);
     if (hasShare && pot.hasRoom(account)) return;
-    throw toBusy("run the call: too many calls are running and waiting (handler.concurrency)");
+    throw toBusy("run the call: too many calls are running and waiting", "handler.concurrency");
   }
 
   #toPot(account: Account): Pot {

@@ -3,7 +3,7 @@
  *
  * @module
  */
-import { McpError } from "../protocol/errors.ts";
+import { McpError, withLimits } from "../protocol/errors.ts";
 import type { Call } from "../core/call/call.ts";
 import type { FeatureParts } from "../core/visibility/feature_parts.ts";
 
@@ -118,7 +118,8 @@ export function takeToken(buckets: Buckets, call: Call, core: FeatureParts, plac
 
 /** Reports a call that exceeds the rate to the observer, and returns the error for the client. */
 export function refuseRate(retryAfterMs: number, call: Call, core: FeatureParts, place: string): McpError {
-  core.observing?.reach("handler.rate", call.link.account.key, place);
-  const message = `Cannot run the call: too many calls; try again in ${retryAfterMs} ms (handler.rate)`;
-  return McpError.rateLimited(message, { retryAfterMs });
+  const limit = "handler.rate";
+  core.observing?.reach(limit, call.link.account.key, place);
+  const message = `Cannot run the call: too many calls; try again in ${retryAfterMs} ms (${limit})`;
+  return withLimits(McpError.rateLimited(message, { retryAfterMs }), limit);
 }

@@ -102,6 +102,6 @@ function report(core: Core, error: unknown, { method, subject }: Parameters<Core
   const event = { id, error, server: core.info.name, method, subject };
   core.observer.fault?.(event);
   core.development?.fault(event);
-  core.observing?.reachError(error);
+  core.observing?.reachBy(error);
   return new McpError(INTERNAL_ERROR, "Internal error", { errorId: id });
 }

@@ -58,7 +58,7 @@ export class Catalog {
   readonly #warn: (text: string) => void;
   /** Digests by path and stamp, so that the digest of each version of a file is computed only once. */
   readonly #digests = new Map<string, Promise<string | undefined>>();
-  readonly #frontMatters = new Map<string, Promise<FrontMatter | string>>();
+  readonly #frontMatters = new Map<string, Promise<FrontMatter | string | undefined>>();
   readonly #warned = new Set<string>();
   #snapshot?: Snapshot;
   #scannedAt = -Infinity;
@@ -134,17 +134,21 @@ export class Catalog {
     const reading = this.#frontMatters.get(key) ?? this.#readFrontMatter(file);
     this.#frontMatters.set(key, reading);
     const frontmatter = await reading;
-    // Let the next scan read the file again, because the cause may have been temporary, such as too many open files.
-    if (frontmatter === UNREADABLE) this.#frontMatters.delete(key);
+    if (frontmatter === undefined) {
+      // Let the next scan read the file again, because the cause may have been temporary, such as too many open files.
+      this.#frontMatters.delete(key);
+      return this.#warnOnce(`Cannot serve ${place}: its SKILL.md cannot be read, or is not UTF-8`);
+    }
     if (typeof frontmatter === "string") return this.#warnOnce(`Cannot serve ${place}: ${frontmatter}`);
     return { uri: file.uri, frontmatter, files };
   }
 
-  async #readFrontMatter(file: ServedFile): Promise<FrontMatter | string> {
+  /** Returns `undefined` if the file cannot be read, and a problem if the file has no valid front matter. */
+  async #readFrontMatter(file: ServedFile): Promise<FrontMatter | string | undefined> {
     const folder = decodeURIComponent(file.uri.split("/").at(-2) ?? "");
     const bytes = await this.#folder.read(file.path, MAX_BYTES);
     const text = bytes && toText(bytes);
-    if (text === undefined) return UNREADABLE;
+    if (text === undefined) return;
     try {
       return readFrontMatter(text, folder);
     } catch (error) {
@@ -207,7 +211,6 @@ function toName(uri: string): string {
 }
 
 const SKILL = "SKILL.md";
-const UNREADABLE = "its SKILL.md cannot be read, or is not UTF-8";
 
 /** Maximum number of files per skill. The specification requires clients to accept this number. */
 const MOST_FILES = 512;

@@ -142,7 +142,7 @@ export class SessionRecord implements InformedSession {
     // Charge the bytes of the new state before the charge for the old state ends, because the old state stays stored if
     // the limit is exceeded.
     const replace = this.#instances.mayWrite(this.#account, expected, ttlMs);
-    if (!replace) throw toBusy("change the session: too much data is stored for the client (replay.bytes)");
+    if (!replace) throw toBusy("change the session: too much data is stored for the client", "replay.bytes");
     this.#replaceState?.();
     this.#replaceState = replace;
     this.#state = expected;
@@ -221,7 +221,7 @@ export class SessionRecord implements InformedSession {
       marking,
     ]);
     // Below the cut-off, only sessions that no instance has used recently count as ended.
-    const isMarked = found === "marked" || used === RETIRED || found === "cut off" && typeof used !== "string";
+    const isMarked = found === "marked" || used === RETIRED || found === "cut-off" && typeof used !== "string";
     return { state, isMarked, cutoff };
   }
 

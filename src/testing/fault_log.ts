@@ -8,10 +8,8 @@ import type { DevelopmentListener } from "../core/call/development.ts";
 import type { FaultEvent } from "../core/call/observer.ts";
 import { isObject, type Result } from "../protocol/jsonrpc.ts";
 import type { Protocol } from "../client/protocol.ts";
+import { readErrorId } from "../kit/error_id.ts";
 import { explainFault } from "../files/fault_text.ts";
-
-/** Matches the text in the result of a tool that failed unexpectedly. */
-const FAILED = /^Internal error \(([0-9a-f]{8})\)$/;
 
 /** Records the unexpected errors and the warnings of a server. */
 export class FaultLog implements DevelopmentListener {
@@ -40,8 +38,7 @@ export class FaultLog implements DevelopmentListener {
     if (result.isError !== true || !Array.isArray(result.content)) return result;
     const content = result.content.map((block: unknown) => {
       const { text }: { readonly text?: unknown } = Object(block);
-      const [, id] = typeof text === "string" ? FAILED.exec(text) ?? [] : [];
-      const fault = this.#find(id);
+      const fault = typeof text === "string" ? this.#find(readErrorId(text)) : undefined;
       return fault ? { ...Object(block), text: `${text}\n${explainFault(fault.error)}` } : block;
     });
     return { ...result, content };

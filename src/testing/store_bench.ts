@@ -110,16 +110,34 @@ export async function until(condition: () => Awaitable<boolean>): Promise<void> 
   }
 }
 
-/** Throws unless `run` rejects with an error whose message contains `word`. */
-export async function rejects(run: () => unknown, word: string): Promise<void> {
+/** Throws unless `run` rejects with an error whose message names an option or a parameter, such as `timeoutMs`. */
+export async function rejects(run: () => unknown, name: string): Promise<void> {
+  const text = String(await toRejection(run, name));
+  if (text.includes(name)) return;
+  throw new Error(`The store rejects the operation with "${text}"; the message must contain "${name}"`);
+}
+
+/** Throws unless `run` rejects with a `RangeError`. */
+export async function rejectsRange(run: () => unknown): Promise<void> {
+  const error = await toRejection(run, "a RangeError");
+  if (error instanceof RangeError) return;
+  throw new Error(`The store rejects the operation with "${error}"; the error must be a RangeError`);
+}
+
+/** Throws unless `run` rejects with an error other than a timeout. */
+export async function rejectsEarly(run: () => unknown): Promise<void> {
+  const error = await toRejection(run, "an error");
+  if (!String(error).includes("timeoutMs")) return;
+  throw new Error(`The store rejects the operation with "${error}"; it must reject the operation before the timeout`);
+}
+
+async function toRejection(run: () => unknown, expected: string): Promise<unknown> {
   try {
     await run();
   } catch (error) {
-    const text = String(error);
-    if (text.includes(word)) return;
-    throw new Error(`The store rejects the operation with "${text}"; the message must contain "${word}"`);
+    return error;
   }
-  throw new Error(`The store accepts an operation that it must reject with "${word}"`);
+  throw new Error(`The store accepts an operation that it must reject with ${expected}`);
 }
 
 /** Throws unless two values have the same JSON, apart from the order of fields. */

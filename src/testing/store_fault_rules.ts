@@ -3,7 +3,7 @@
  *
  * @module
  */
-import { equal, type Faults, LOG, MINUTE, rejects, type Rule, until } from "./store_bench.ts";
+import { equal, type Faults, LOG, MINUTE, rejects, rejectsEarly, rejectsRange, type Rule, until } from "./store_bench.ts";
 
 /** Rules for a store that reaches a limit, or whose engine fails. */
 export const FAULT_RULES: readonly Rule[] = [
@@ -60,11 +60,11 @@ export const FAULT_RULES: readonly Rule[] = [
   }],
   ["a closed store rejects pending operations and all later operations", async (bench) => {
     const store = bench.open({ stalls: true });
-    const pending = rejects(() => store.get(bench.key), "closed");
+    const pending = rejectsEarly(() => store.get(bench.key));
     await store.close();
     await pending;
-    await rejects(() => store.set(bench.key, "1", MINUTE), "closed");
-    await rejects(() => store.subscribe(bench.key, () => {}), "closed");
+    await rejectsEarly(() => store.set(bench.key, "1", MINUTE));
+    await rejectsEarly(() => store.subscribe(bench.key, () => {}));
     await store.close();
   }],
   ["the store rejects values, keys, times to live and ids that exceed the limits", async (bench) => {
@@ -73,9 +73,9 @@ export const FAULT_RULES: readonly Rule[] = [
     await rejects(() => store.append(bench.key, "✓".repeat(2 ** 19), LOG), "valueBytes");
     await rejects(() => store.append(bench.key, "1", { ...LOG, max: 1e9 }), "logEntries");
     await rejects(() => store.append(bench.key, "1", { ...LOG, max: 0.5 }), "max");
-    await rejects(() => store.set(bench.key, "a\u0000b", MINUTE), "U+0000");
-    await rejects(() => store.set(bench.key, "a\ud800b", MINUTE), "lone surrogate");
-    await rejects(() => store.append(bench.key, "\udc00", LOG), "lone surrogate");
+    await rejectsRange(() => store.set(bench.key, "a\u0000b", MINUTE));
+    await rejectsRange(() => store.set(bench.key, "a\ud800b", MINUTE));
+    await rejectsRange(() => store.append(bench.key, "\udc00", LOG));
     for (const token of ["", "a b", "k".repeat(257)]) {
       await rejects(() => store.set(bench.key, "1", { ...MINUTE, token }), "token");
       await rejects(() => store.append(bench.key, "1", { ...LOG, token }), "token");
@@ -93,7 +93,7 @@ export const FAULT_RULES: readonly Rule[] = [
     await store.set(bench.key, "1", MINUTE);
     await store.subscribe(bench.key, (text) => void heard.push(text));
     faults.isKilled = true;
-    for (let i = 0; i < 3; i++) await rejects(() => store.get(bench.key), "Cannot get");
+    for (let i = 0; i < 3; i++) await rejects(() => store.get(bench.key), "get");
     faults.isKilled = false;
     await until(async () => {
       try {

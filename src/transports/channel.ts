@@ -4,7 +4,7 @@
  * @see specification/2026-07-28/basic/transports/stdio
  * @module
  */
-import { INVALID_REQUEST, UNAUTHENTICATED } from "../protocol/errors.ts";
+import { INVALID_REQUEST, REACHED, UNAUTHENTICATED } from "../protocol/errors.ts";
 import { type Broken, type Incoming, NOT_UTF8, parseMessage, toFailure } from "../protocol/jsonrpc.ts";
 import type { Account } from "../core/capacity/account.ts";
 import type { CallerChecks } from "../core/call/caller_watch.ts";
@@ -345,10 +345,12 @@ class MessageLink implements Link {
   release(): void {}
 }
 
-function tooLong(limit: number): Broken {
+function tooLong(bytes: number): Broken {
+  const limit = "request.lineBytes";
   return {
     kind: "broken",
     code: INVALID_REQUEST,
-    message: `Cannot read the message: the line is longer than ${limit} bytes (request.lineBytes)`,
+    message: `Cannot read the message: the line is longer than ${bytes} bytes (${limit})`,
+    [REACHED]: limit,
   };
 }

@@ -249,12 +249,12 @@ class SocketEndpoint {
 
 /** Charges the client for a socket. Returns a refusal if a limit does not allow another socket. */
 function takeSocket(account: Account, drop: Drop): Holding | Refusal {
-  const refuse = (state: string) => toOverload(toBusy(`open the socket: ${state}`).message);
+  const refuse = (state: string, limits: string) => toOverload(toBusy(`open the socket: ${state}`, limits));
   // Reject further sockets of a client that is at its memory limit, because the size of a message is known only after
   // it has arrived.
-  if (!account.hold(0)) return refuse("too much memory is used (memory.bytesPerClient, memory.bytes)");
+  if (!account.hold(0)) return refuse("too much memory is used", "memory.bytesPerClient, memory.bytes");
   return account.openStream(drop) ??
-    refuse("too many streams are open (connections.streams, connections.streamsPerClient)");
+    refuse("too many streams are open", "connections.streams, connections.streamsPerClient");
 }
 
 const NOT_HERE: Refusal = {

@@ -178,6 +178,63 @@ behaviour("a refusal because of a full queue is reported with the name of the li
   assert(limits.some((limit) => limit.startsWith("calls.running")), limits.join());
 }, { perInstance: "limits" });
 
+behaviour(
+  "a client's text, or a handler's text, that names a limit is not reported as a reached limit",
+  async (connect) => {
+    const { observer, heard } = recorder(["refused", "limit"]);
+    const fails = tool({
+      name: "fails",
+      run() {
+        throw new McpError(-31001, "Cannot search: too many calls (calls.running)");
+      },
+    });
+    const breaks = tool({
+      name: "breaks",
+      run() {
+        throw new Error("Cannot search: too much memory (memory.bytes)");
+      },
+    });
+    const { client, takeFaults } = await connect({ handlers: [fails, breaks], observer });
+    heard.length = 0;
+    for (const name of ["fails", "breaks", "(request.values)"]) await client.callTool(name).catch(() => {});
+    await client.request("search (calls.timeoutMs)", {}).catch(() => {});
+    assertEquals(takeFaults().length, 1);
+    assertEquals(only(heard, "limit"), []);
+    assertEquals(only(heard, "refused").map(({ reason, limit }) => [reason, limit]), [
+      ["params", undefined],
+      ["method", undefined],
+    ]);
+  },
+);
+
+behaviour("each limit that ends a call or a request is reported by its path", async (connect, { transport, era }) => {
+  const { observer, heard } = recorder(["refused", "limit"]);
+  async function* numbers() {
+    for (let i = 0; i < 100_000; i++) yield i;
+  }
+  const big = tool({ name: "big", run: () => "x".repeat(2000) });
+  const endless = tool({ name: "endless", run: () => numbers() });
+  const { client, takeFaults } = await connect({
+    handlers: [big, endless],
+    observer,
+    limits: testLimits({ calls: { resultBytes: 1000 }, request: { idCharacters: 50, methodCharacters: 50 } }),
+  });
+  heard.length = 0;
+  const reached = async (send: () => Promise<unknown>) => {
+    heard.length = 0;
+    await send().catch(() => {});
+    return [...new Set(heard.map(({ event }) => event.limit))];
+  };
+  assertEquals(await reached(() => client.callTool("big")), ["calls.resultBytes"]);
+  assertEquals(await reached(() => client.callTool("endless")), ["calls.resultBytes"]);
+  assertEquals(takeFaults().length, 2);
+  const longToken = { _meta: { progressToken: "t".repeat(51) } };
+  assertEquals(await reached(() => client.request("tools/list", longToken)), ["request.idCharacters"]);
+  // Over HTTP, the revisions with an Mcp-Method header reject a long method with this header before its message is read.
+  if (transport === "http" && era === "modern") return;
+  assertEquals(await reached(() => client.request("m".repeat(51), {})), ["request.methodCharacters"]);
+});
+
 behaviour("the start and the end of a subscription are reported, and so is its call", async (connect, { era }) => {
   const { observer, heard } = recorder(["subscription", "call"]);
   const { client } = await connect({ handlers, observer });

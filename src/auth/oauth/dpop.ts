@@ -68,7 +68,7 @@ export class Proofs {
     const { found } = await (used ? used.spend(proven.principal, mark, TTL_MS) : this.#spend(mark)) ??
       { found: "unknown" };
     if (found === "marked") throw new InvalidProof("the proof was already used");
-    if (found === "cut off") {
+    if (found === "cut-off") {
       return refuseRequest(429, { reason: "the caller has used too many newer proofs; create a new proof" });
     }
     if (found) {

@@ -382,7 +382,11 @@ class ResourceServer implements Authentication<OAuthPrincipal> {
     const { thumbprint, principal: { id: principal } } = verdict;
     const { scheme, token, resource } = presented;
     if (thumbprint === undefined) return admitUnbound(verdict, presented, facts.now);
-    if (scheme !== "DPoP") return refuseToken({ scheme, error: "invalid_token", reason: UNPROVEN }, resource);
+    if (scheme !== "DPoP") {
+      // The token may be stolen.
+      const reason = "the token is bound to a key; send the token with the scheme DPoP and a proof";
+      return refuseToken({ scheme, error: "invalid_token", reason, isBound: true }, resource);
+    }
     // `USED` is `null` when the server rechecks the caller of an open stream. The recheck needs no proof, because the
     // request that opened the stream had a proof.
     if (facts[USED] === null) return toCurrent(verdict, facts.now);
@@ -496,9 +500,6 @@ function toCurrent(verdict: Verdict, now: number): Principal {
   return verdict.late;
 }
 
-/** Reason for refusing a bound token that was sent as a bearer token. The token may be stolen. */
-const UNPROVEN = "the token is bound to a key; send the token with the scheme DPoP and a proof";
-
 function admitUnbound(verdict: Verdict, { scheme, resource }: Presented, now: number): Principal | AuthRefusal {
   if (scheme === "Bearer") return toCurrent(verdict, now);
   return refuseToken({
@@ -508,10 +509,10 @@ function admitUnbound(verdict: Verdict, { scheme, resource }: Presented, now: nu
   }, resource);
 }
 
-function refuseToken({ scheme, error, reason, detail }: TokenProblem, resource: Resource): AuthRefusal {
+function refuseToken({ scheme, error, reason, detail, isBound }: TokenProblem, resource: Resource): AuthRefusal {
   // Send the challenges of both schemes only to clients that use DPoP, because other clients may read only the first
   // challenge.
-  const all = scheme === "DPoP" || reason === UNPROVEN ? resource.challenges : [resource.challenge];
+  const all = scheme === "DPoP" || isBound ? resource.challenges : [resource.challenge];
   const isProblem = (each: Challenge) => all.length === 1 || each.scheme === (scheme ?? "Bearer");
   const challenge = all.map((each) =>
     error && isProblem(each) ? { ...each, params: { error, error_description: reason, ...each.params } } : each

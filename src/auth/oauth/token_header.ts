@@ -19,6 +19,8 @@ export interface TokenProblem {
   readonly reason: string;
   /** More details for `observer.auth`. */
   readonly detail?: string;
+  /** Whether the token is bound to a key, so that the request needs a proof. */
+  readonly isBound?: boolean;
 }
 
 /** Text before a bearer token in the `Authorization` header. */

@@ -79,13 +79,12 @@ export function fillFields(fields: readonly FormField[], { values }: PresetAnswe
   for (const { name, isList, read } of fields) {
     const texts = values.get(name);
     if (texts === undefined) continue;
-    const result = isList || texts.length === 1
-      ? read(...texts)
-      : { error: "the field takes one value; write only one --answer" };
+    const isMixed = !isList && texts.length > 1;
+    const result = isMixed ? { error: "the field takes one value" } : read(...texts);
     if ("value" in result) content.push([name, result.value]);
     else {
-      const remedy = result.error.includes("; ") ? "" : "; correct the value";
-      errors.set(name, `Cannot answer ${toLine(name)}=${toLine(texts.join(","))}: ${result.error}${remedy}`);
+      const remedy = isMixed ? "write only one --answer" : "correct the value";
+      errors.set(name, `Cannot answer ${toLine(name)}=${toLine(texts.join(","))}: ${result.error}; ${remedy}`);
     }
   }
   // Use `fromEntries`, because an assignment to `__proto__` would not add a field.

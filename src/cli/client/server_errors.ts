@@ -5,6 +5,7 @@
  */
 import { McpError } from "../../client/client.ts";
 import { INSUFFICIENT_SCOPE, UNAUTHENTICATED } from "../protocol.ts";
+import { readFailure } from "../../kit/failure.ts";
 import { isObject } from "../../kit/json.ts";
 import { CliError, ServerError } from "../cli_error.ts";
 import { type ConnectionProblem, explainConnectionError } from "../connection_errors.ts";
@@ -22,25 +23,34 @@ export function toServerError(error: unknown, name: string): unknown {
   if (error.name === "SignInError") return new ServerError(message);
   const problem = findConnectionProblem(error);
   if (problem) return new CliError(toPlain(`Cannot reach ${problem.url}: ${problem.state}; ${problem.remedy}`));
-  const [, start, state] = /^(Cannot start .*?: )([^]*)$/.exec(message) ?? [];
-  if (start !== undefined) return new CliError(start + (explainPermission(state) ?? `${state}; check the command`));
+  const failure = readFailure(error);
+  if (failure?.kind === "not-started") {
+    const reason = toMessage(error.cause);
+    const state = explainPermission(reason) ?? `${reason}; check the command`;
+    return new CliError(toPlain(`Cannot start ${failure.command}: ${state}`).slice(0, 2000));
+  }
   if (error.name === "TimeoutError") {
     return new ServerError(`Cannot use ${name}: ${message}; allow more time with --timeout`);
   }
-  return new ServerError(`Cannot use ${name}: ${message}${toGeneralRemedy(message, name)}`);
+  return new ServerError(`Cannot use ${name}: ${message}${toGeneralRemedy(error, name)}`);
 }
 
-function toGeneralRemedy(message: string, name: string): string {
-  if (message.includes("; ")) return "";
-  if (/ended with code \d+$/.test(message)) return "; check that the command starts an MCP server on stdio";
+function toMessage(error: unknown): string {
+  return error instanceof Error ? error.message : String(error);
+}
+
+function toGeneralRemedy(error: Error, name: string): string {
+  if (readFailure(error)?.kind === "exited") return "; check that the command starts an MCP server on stdio";
+  // The messages of these errors contain remedies.
+  if (error.name === "RedirectError" || error instanceof TypeError) return "";
   return /^https?:/i.test(name) ? "; run mcp doctor to examine the server" : "";
 }
 
 /** Explains why a URL cannot be reached. Returns `undefined` if the error has another cause. */
 export function findConnectionProblem(error: Error): ConnectionProblem & { readonly url: string } | undefined {
-  const [, url] = /^Cannot reach (https?:\S+): /.exec(error.message) ?? [];
-  if (url === undefined || !URL.canParse(url) || error instanceof McpError) return;
-  return { url, ...explainConnectionError(error.cause ?? error, url) };
+  const failure = readFailure(error);
+  if (failure?.kind !== "unreachable") return;
+  return { url: failure.url, ...explainConnectionError(error.cause ?? error, failure.url) };
 }
 
 /**
@@ -55,9 +65,10 @@ function toErrorIdHint({ data }: McpError): string {
  * Returns the URL to use instead of `url`. Servers built with this library name their endpoint in the error for a wrong
  * path.
  */
-export function findEndpoint({ status, message }: McpError, url: string): string | undefined {
-  const [, path] = (status === 404 || status === 405) && /the endpoint is (\/[\w./-]*)$/.exec(message) || [];
-  return path !== undefined && URL.canParse(url) ? new URL(url).origin + path : undefined;
+export function findEndpoint({ status, data }: McpError, url: string): string | undefined {
+  const path = (status === 404 || status === 405) && isObject(data) ? data.endpoint : undefined;
+  const isPath = typeof path === "string" && /^\/[\w./-]*$/.test(path);
+  return isPath && URL.canParse(url) ? new URL(url).origin + path : undefined;
 }
 
 function toRemedy(error: McpError, name: string): string {
@@ -72,5 +83,6 @@ function toRemedy(error: McpError, name: string): string {
   if (status === 403) return "; use credentials that allow this request";
   if (status === 429) return "; retry later, or raise the server's limit";
   if (status !== undefined && status >= 500) return "; check the server's log";
-  return code === 0 && status !== undefined && !error.message.includes("; check the URL") ? "; check the path" : "";
+  const hasRemedy = readFailure(error)?.kind === "not-mcp";
+  return code === 0 && status !== undefined && !hasRemedy ? "; check the path" : "";
 }

@@ -69,7 +69,7 @@ async function findLoopbackAddress(endpoint: Endpoint): Promise<string | undefin
   for (const name of names.filter((each) => each !== url.hostname)) {
     url.hostname = name;
     const timeoutMs = Math.min(1000, endpoint.timeoutMs);
-    if (await identifyEndpoint({ ...endpoint, url: url.href, timeoutMs }) !== undefined) return url.href;
+    if (await identifyEndpoint({ ...endpoint, url: url.href, timeoutMs })) return url.href;
   }
 }
 
@@ -82,8 +82,8 @@ export async function suggestEndpoint(endpoint: Endpoint, first: ServerResponse,
   for (const path of new Set(["/mcp", "/", "/sse", slashed])) {
     if (path === pathname || path === "") continue;
     url.pathname = path;
-    const kind = await identifyEndpoint({ ...endpoint, url: url.href });
-    if (kind !== undefined) found.push(`${url.href} (${kind})`);
+    const identified = await identifyEndpoint({ ...endpoint, url: url.href });
+    if (identified) found.push(`${url.href} (${identified.description})`);
   }
   check.problem(
     `there is no MCP endpoint at ${pathname}: the response is ${describeResponse(first)}`,

@@ -18,14 +18,7 @@ import type { LookUp } from "./named_url.ts";
 import { createReport, type Finding, type Report } from "./report.ts";
 import { checkInvalidRequests, checkRevisionRequests } from "./request_checks.ts";
 import { LEGACY, MODERN } from "../protocol.ts";
-import {
-  checkHandshakes,
-  endSession,
-  identifyEndpoint,
-  initialize,
-  readDiscovery,
-  SSE_TRANSPORT,
-} from "./revision_checks.ts";
+import { checkHandshakes, endSession, identifyEndpoint, initialize, readDiscovery } from "./revision_checks.ts";
 import { checkSession, checkSessionEnd } from "./session_checks.ts";
 import { checkStream } from "./stream_checks.ts";
 import { checkWebPages, type SendAs } from "./web_page_checks.ts";
@@ -105,8 +98,8 @@ async function runChecks(
 /** Identifies a server that supports no known revision at this URL. */
 async function examineOther(endpoint: Endpoint, authorization: AuthorizationOptions): Promise<void> {
   const { report } = authorization;
-  const kind = await report.run("HTTP+SSE", () => identifyEndpoint(endpoint));
-  if (kind === SSE_TRANSPORT) {
+  const found = await report.run("HTTP+SSE", () => identifyEndpoint(endpoint));
+  if (found?.isHttpSse) {
     report.at("HTTP+SSE").note(
       "the server supports only the HTTP+SSE transport of 2024-11-05, which newer clients no longer support",
       "serve the Streamable HTTP transport, with one endpoint for all requests",

@@ -59,14 +59,9 @@ function reportLists(listing: Listing, check: Check): void {
   const tokens = tools.reduce((sum, tool) => sum + toTokens(tool), 0);
   const cost = tools.length ? `; the tools take about ${toCount(tokens, "token")} of a model's context` : "";
   check.ok(`the server lists ${formatCounts(listing)}${cost}`);
-  for (const { level, place, state } of checkListing(listing, { maxTokens: MAX_TOKENS, isTrusted: false })) {
-    // If the warning contains no fix, add a general fix.
-    const isUndescribed = state.endsWith("has no description");
-    const [message, fix = isUndescribed ? "describe its purpose" : "fix the problem in the server's code"] = state
-      .split(
-        "; ",
-      );
-    check[level === "error" ? "problem" : "note"](`${place}: ${message}`, fix);
+  for (const { level, place, state, fix } of checkListing(listing, { maxTokens: MAX_TOKENS, isTrusted: false })) {
+    const add = level === "error" ? check.problem : check.note;
+    add(`${place}: ${state}`, fix ?? "fix the problem in the server's code");
   }
 }
 

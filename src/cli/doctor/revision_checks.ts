@@ -163,16 +163,18 @@ export async function endSession(
   return await exchange(endpoint, { method: "DELETE", headers: { ...headers, "content-type": null } });
 }
 
-/** The transport of the oldest revision, which has a separate endpoint for streams. */
-export const SSE_TRANSPORT = "HTTP+SSE transport of 2024-11-05";
+/** The server at a URL. */
+export interface IdentifiedEndpoint {
+  /** Whether the server has the transport of the oldest revision, which has a separate endpoint for streams. */
+  readonly isHttpSse: boolean;
+  /** The protocol revision, the transport, or that the server requires a token. */
+  readonly description: string;
+}
 
-/**
- * Identifies the server at a URL by connecting as clients do. Returns the protocol revision, the HTTP+SSE transport, or
- * that the server requires a token. Returns `undefined` if there is no MCP server.
- */
+/** Identifies the server at a URL by connecting as clients do. Returns `undefined` if there is no MCP server. */
 export async function identifyEndpoint(
   { url, fetch, headers, timeoutMs, signal }: Endpoint,
-): Promise<string | undefined> {
+): Promise<IdentifiedEndpoint | undefined> {
   let hasOpenedStream = false;
   const noteStream = (request: Request) => {
     hasOpenedStream ||= request.method === "GET";
@@ -182,9 +184,13 @@ export async function identifyEndpoint(
     await using client = await connect(url, { fetch: noteStream, headers, timeoutMs, signal, onWarning() {} });
     const { era, version } = client.server;
     // Only the HTTP+SSE transport opens a stream before the client subscribes.
-    return era === "modern" ? version : hasOpenedStream ? SSE_TRANSPORT : `handshake with ${version}`;
+    const isHttpSse = era === "legacy" && hasOpenedStream;
+    const handshake = isHttpSse ? "HTTP+SSE transport of 2024-11-05" : `handshake with ${version}`;
+    return { isHttpSse, description: era === "modern" ? version : handshake };
   } catch (error) {
-    return error instanceof McpError && error.status === 401 ? "requires a token (401)" : undefined;
+    if (error instanceof McpError && error.status === 401) {
+      return { isHttpSse: false, description: "requires a token (401)" };
+    }
   }
 }
 

@@ -5,6 +5,7 @@
  */
 import type { ConnectionInfo } from "../../library.ts";
 import { checkCaller, isLoopbackHost } from "../../host.ts";
+import { INVALID_REQUEST } from "../protocol.ts";
 import { VERSION } from "../version.ts";
 import { SAFE } from "./event_stream.ts";
 import { FaultBook } from "./fault_book.ts";
@@ -86,9 +87,13 @@ export class Inspector {
 
   #respondPage(method: string): Response {
     if (method !== "GET" && method !== "HEAD") {
-      // Do not change this wording, because `install` and the client commands parse the endpoint from the message.
-      const remedy = this.#endpoint === undefined ? "use GET" : `the endpoint is ${this.#endpoint}`;
-      return reject(405, `Cannot serve the inspector: the method is not allowed; ${remedy}`, { allow: "GET, HEAD" });
+      const endpoint = this.#endpoint;
+      const remedy = endpoint === undefined ? "use GET" : `the endpoint is ${endpoint}`;
+      const message = `Cannot serve the inspector: the method is not allowed; ${remedy}`;
+      // Respond with JSON-RPC, because MCP clients send their messages to this path if the user omits the server's path.
+      const error = { code: INVALID_REQUEST, message, data: endpoint === undefined ? undefined : { endpoint } };
+      const headers = { "content-type": "application/json", allow: "GET, HEAD" };
+      return new Response(JSON.stringify({ jsonrpc: "2.0", error }), { status: 405, headers });
     }
     const { html, policy } = this.#page;
     const headers = {
@@ -102,6 +107,6 @@ export class Inspector {
   }
 }
 
-function reject(status: number, reason: string, headers: Record<string, string> = {}): Response {
-  return new Response(`${reason}\n`, { status, headers: { "content-type": "text/plain; charset=utf-8", ...headers } });
+function reject(status: number, reason: string): Response {
+  return new Response(`${reason}\n`, { status, headers: { "content-type": "text/plain; charset=utf-8" } });
 }

@@ -3,7 +3,7 @@
  *
  * @module
  */
-import { INVALID_PARAMS, McpError, quote } from "../../protocol/errors.ts";
+import { INVALID_PARAMS, McpError, quote, withLimits } from "../../protocol/errors.ts";
 import { type Id, isObject, type Params, type Request as Message, type Result } from "../../protocol/jsonrpc.ts";
 import { Room } from "../../protocol/room.ts";
 import { countIndexes, toWeight } from "../../protocol/weight.ts";
@@ -546,7 +546,7 @@ export abstract class Call implements ServiceCall, Cancellable {
    */
   timeOut(ms: number, limit: string): void {
     const text = `Cannot finish the call: it took longer than ${ms} ms (${limit})`;
-    this.cancel(new CancelError("timeout", text));
+    this.cancel(withLimits(new CancelError("timeout", text), limit));
   }
 
   /** Cancels the call. The client receives a response only if `reason.response` is set. */
@@ -666,9 +666,9 @@ export function refuseRoute(): never {
 
 /** Creates the error for a result that is too long. */
 export function toTooLong({ method, params: { name = "", uri = name } }: Call, bytes: number): Error {
-  return new Error(
-    `Cannot send the result of ${method} ${quote(uri)}: it is longer than ${bytes} bytes (calls.resultBytes)`,
-  );
+  const limit = "calls.resultBytes";
+  const state = `it is longer than ${bytes} bytes (${limit})`;
+  return withLimits(new Error(`Cannot send the result of ${method} ${quote(uri)}: ${state}`), limit);
 }
 
 const done = Promise.resolve();

@@ -141,8 +141,8 @@ function check(observer: Observer): void {
 
 /** Prints an unexpected error, such as `Error 1f3a in tools/call of "add":`. */
 function printEvent({ id, error, server, method, subject }: FaultEvent): void {
-  // Do not quote the subject of a service, such as `service "db"`, because it already contains quotes.
-  const about = subject === undefined || subject.startsWith('service "') ? subject : quote(subject);
+  // Do not quote a subject that already contains quotes, such as `service "db"`.
+  const about = subject?.includes('"') ? subject : subject && quote(subject);
   const place = method && about ? `${method} of ${about}` : method ?? (about ? `${about} of ${server}` : server);
   printFault(`${id} in ${place}`, error);
 }

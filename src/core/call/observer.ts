@@ -3,7 +3,7 @@
  *
  * @module
  */
-import type { McpError } from "../../protocol/errors.ts";
+import type { Limited, McpError } from "../../protocol/errors.ts";
 import type { Request as Message, Result } from "../../protocol/jsonrpc.ts";
 import type { Implementation } from "../../protocol/types.ts";
 import type { ClientFacts, Principal } from "./context.ts";
@@ -407,9 +407,15 @@ export interface RequestReport {
   /** Reports the result of the call. */
   succeed(result: Result): void;
   /** Reports the error of the call, or a refusal if the call has not started. */
-  fail(error: { readonly code: number; readonly message: string }, status?: number): void;
+  fail(error: ReportedError, status?: number): void;
   /** Reports that the call was cancelled and has no response. */
   cancel(): void;
+}
+
+/** The properties of an error from which events are created. */
+export interface ReportedError extends Limited {
+  readonly code: number;
+  readonly message: string;
 }
 
 /** The properties of a {@linkcode Link} from which events are created. */
@@ -445,7 +451,7 @@ export interface Reporter {
 }
 
 /** A {@linkcode RefusedEvent} without the fields that the source of the request determines. */
-export type Rejected = Omit<RefusedEvent, keyof EventSource | "limit">;
+export type Rejected = Omit<RefusedEvent, keyof EventSource | "limit"> & Limited;
 
 /** Builds the events of a server with an observer. */
 export interface Observing {
@@ -465,10 +471,9 @@ export interface Observing {
   /** Reports that a limit was reached. `client` is the key of the client that reached the limit. */
   reach(limit: string, client?: string, handler?: string): void;
   /**
-   * Reports the limit that an error message names in parentheses, and returns the limit's path. Reports nothing if the
-   * message names several limits, because the code that created the error has already reported the limit.
+   * Reports the limit that caused an error, and returns the limit's path. Reports nothing if the error has the paths of
+   * several limits, because the code that created the error has already reported the limit. `error` can be any value,
+   * because a handler can throw any value.
    */
-  reachNamed(message: string): string | undefined;
-  /** Reports the limit that an unexpected error names in its message. */
-  reachError(error: unknown): void;
+  reachBy(error: unknown): string | undefined;
 }

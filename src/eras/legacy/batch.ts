@@ -34,10 +34,13 @@ export async function serveBatch(received: ReceivedBatch): Promise<Reply> {
     ? "the session's revision does not allow batches; send one message at a time"
     : !items.length
     ? "the batch is empty"
-    : items.length > request.batchMessages
-    ? `the batch has more than ${request.batchMessages} messages (request.batchMessages)`
     : undefined;
   const { version } = session.client;
+  if (items.length > request.batchMessages) {
+    const limits = "request.batchMessages";
+    const state = `the batch has more than ${request.batchMessages} messages (${limits})`;
+    return refuse(core, link, { version, status: 400, state, reason: "batch", limits });
+  }
   if (problem) return refuse(core, link, { version, status: 400, state: problem, reason: "batch" });
   const messages = items.map((item) => toMessage(item, request));
   const conflict = findConflict(messages);
@@ -46,8 +49,8 @@ export async function serveBatch(received: ReceivedBatch): Promise<Reply> {
   // until then.
   const { account } = link;
   if (!account.hold(batch.weight)) {
-    const problem = "run the batch: too much memory is used (memory.bytesPerClient, memory.bytes)";
-    return refuseBusy(core, link, { version }, toBusy(problem));
+    const error = toBusy("run the batch: too much memory is used", "memory.bytesPerClient, memory.bytes");
+    return refuseBusy(core, link, { version }, error);
   }
   try {
     const replies = await serveItems(received, messages);

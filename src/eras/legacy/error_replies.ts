@@ -4,7 +4,7 @@
  * @see specification/2025-11-25/basic/transports
  * @module
  */
-import { BUSY, INVALID_REQUEST, isMcpError, McpError } from "../../protocol/errors.ts";
+import { BUSY, INVALID_REQUEST, isMcpError, McpError, REACHED, withLimits } from "../../protocol/errors.ts";
 import { type Id, type Incoming, toFailure } from "../../protocol/jsonrpc.ts";
 import type { Core } from "../../core/core.ts";
 import { type Link, type Reply, REPLY_HEADERS, RETRY_AFTER, toHints } from "../../core/call/link.ts";
@@ -24,6 +24,8 @@ export interface Refusal extends RefusedRequest {
   /** The end of the message "Cannot serve the request: …". */
   readonly state: string;
   readonly reason: RefusalReason;
+  /** The paths of the limits that the request exceeds. */
+  readonly limits?: string;
 }
 
 /** The refusal of a request whose session id is unknown, or whose session has ended. */
@@ -34,9 +36,9 @@ export const UNKNOWN_SESSION = {
 } as const;
 
 /** Creates the reply to a rejected request, and reports the refusal to the observer. */
-export function refuse(core: Core, link: Link, { status, state, reason, ...refused }: Refusal): Reply {
+export function refuse(core: Core, link: Link, { status, state, reason, limits, ...refused }: Refusal): Reply {
   const { message } = refused;
-  const error = new McpError(INVALID_REQUEST, `Cannot serve the request: ${state}`);
+  const error = withLimits(new McpError(INVALID_REQUEST, `Cannot serve the request: ${state}`), limits);
   const method = message && "method" in message ? message.method : undefined;
   core.observing?.refuse(link, { ...toFacts(error), status, reason, method });
   return { text: toFailure(toId(refused), error), status };
@@ -70,14 +72,17 @@ export function toErrorReply(
   const text = toFailure(id, known);
   const hints = toHints(error);
   const status = isBusy(error) && !(REPLY_HEADERS in error) ? 429 : hints?.status;
-  observed?.fail(known, status);
+  observed?.fail(withLimits(known, error[REACHED]), status);
   return { text, ...hints, status };
 }
 
 /** Returns the fields that observers receive from an error. */
-export function toFacts({ code, message }: Pick<McpError, "code" | "message">): Pick<McpError, "code" | "message"> {
-  return { code, message };
+export function toFacts(error: ErrorFacts): ErrorFacts {
+  const { code, message, [REACHED]: limits } = error;
+  return { code, message, [REACHED]: limits };
 }
+
+type ErrorFacts = Pick<McpError, "code" | "message" | typeof REACHED>;
 
 function toId({ message, version }: RefusedRequest): Id | null | undefined {
   return message?.kind === "request" ? message.id : toNoId(version);

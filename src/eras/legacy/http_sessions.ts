@@ -86,8 +86,9 @@ export class HttpSessions {
       return true;
     });
     if (!stream) {
-      const problem = "open the stream: too many streams are open (connections.streams, connections.streamsPerClient)";
-      return refuseBusy(this.#parts.engine.core, link, session.client, toBusy(problem));
+      const limits = "connections.streams, connections.streamsPerClient";
+      const error = toBusy("open the stream: too many streams are open", limits);
+      return refuseBusy(this.#parts.engine.core, link, session.client, error);
     }
     const { principal, http } = link;
     const caller = { principal, checks: http?.toChecks?.(principal) };

@@ -4,7 +4,7 @@
  * @see specification/2025-11-25/basic/lifecycle
  * @module
  */
-import { INVALID_PARAMS, McpError, MISSING_CAPABILITY, toBusy } from "../../protocol/errors.ts";
+import { INVALID_PARAMS, McpError, MISSING_CAPABILITY, toBusy, withLimits } from "../../protocol/errors.ts";
 import {
   type Batch,
   type Broken,
@@ -150,9 +150,9 @@ class SessionDialect implements Dialect {
     const { idCharacters } = this.#parts.engine.core.limits.request;
     // Limit the length of the token, because every progress notification repeats the token.
     if (typeof progressToken === "string" && progressToken.length > idCharacters) {
-      const state =
-        `Cannot serve the request: progressToken is longer than ${idCharacters} characters (request.idCharacters)`;
-      throw new McpError(INVALID_PARAMS, state);
+      const limit = "request.idCharacters";
+      const text = `Cannot serve the request: progressToken is longer than ${idCharacters} characters (${limit})`;
+      throw withLimits(new McpError(INVALID_PARAMS, text), limit);
     }
     return this.#session.client;
   }

@@ -108,8 +108,8 @@ export class PipedSessions {
     const { account } = link;
     const bytes = weigh(message);
     if (!account.hold(bytes)) {
-      const problem = "serve the request: too much memory is used (memory.bytesPerClient, memory.bytes)";
-      return refuseBusy(this.#parts.engine.core, link, { message }, toBusy(problem));
+      const error = toBusy("serve the request: too much memory is used", "memory.bytesPerClient, memory.bytes");
+      return refuseBusy(this.#parts.engine.core, link, { message }, error);
     }
     await new Promise<void>((release) => waiting.push(release));
     account.free(bytes);

@@ -245,7 +245,7 @@ export class Sessions {
   // recently.
   #hasEnded(mark: Mark, shared: SharedSession | undefined): boolean {
     const { found } = this.#table.ended.find(mark);
-    if (found !== "cut off" || shared?.isEnded === false) return found === "marked";
+    if (found !== "cut-off" || shared?.isEnded === false) return found === "marked";
     return !this.#table.recent.has(mark.client, mark.id, this.#core.ticker.clock.now());
   }
 
@@ -321,11 +321,11 @@ export class Sessions {
     const place = places.keep(account, 1, () => this.#drop(id));
     if (!place) {
       const limit = places.hasShare(account) ? "connections.sessions" : "sessions.openPerClient";
-      throw toBusy(`open the session: too many sessions are busy (${limit})`);
+      throw toBusy("open the session: too many sessions are busy", limit);
     }
     if (account.hold(toHeld(id))) return place;
     place.end();
-    throw toBusy("open the session: too much memory is used (memory.bytesPerClient, memory.bytes)");
+    throw toBusy("open the session: too much memory is used", "memory.bytesPerClient, memory.bytes");
   }
 
   // Evicts a session from memory, unless the session is busy. Its id stays valid.

@@ -6,7 +6,7 @@
  * @see specification/2025-11-25/server/resources (Subscriptions)
  * @module
  */
-import { INVALID_PARAMS, INVALID_REQUEST, McpError, quote, toBusy } from "../../protocol/errors.ts";
+import { INVALID_PARAMS, INVALID_REQUEST, McpError, quote, toBusy, withLimits } from "../../protocol/errors.ts";
 import type { Result } from "../../protocol/jsonrpc.ts";
 import { LOG_LEVELS } from "../../protocol/types.ts";
 import { toBytes } from "../../protocol/weight.ts";
@@ -108,8 +108,8 @@ export function applyState(session: Session, { level, uris = [] }: SessionState,
   for (const uri of isWatched) watch(session, uri, options);
 }
 
-const TOO_MANY =
-  "Cannot subscribe: this session watches too many resources, or their URIs are too long (streams.watchedUris)";
+const WATCHED = "streams.watchedUris";
+const TOO_MANY = `Cannot subscribe: this session watches too many resources, or their URIs are too long (${WATCHED})`;
 
 const NO_SESSION = "Cannot subscribe: without an Mcp-Session-Id header, the server has no stream for notifications";
 
@@ -134,9 +134,11 @@ function readUri(uri: unknown): string {
 function watch(session: Session, uri: string, { core: { limits, observer }, count }: WatchOptions): void {
   const { account, watched } = session;
   if (watched.has(uri)) return;
-  if (!isWatchable([...watched.keys(), uri], limits)) throw new McpError(INVALID_PARAMS, TOO_MANY);
+  if (!isWatchable([...watched.keys(), uri], limits)) {
+    throw withLimits(new McpError(INVALID_PARAMS, TOO_MANY), WATCHED);
+  }
   if (!account.hold(toHeld(uri))) {
-    throw toBusy("subscribe: too much memory is used (memory.bytesPerClient, memory.bytes)");
+    throw toBusy("subscribe: too much memory is used", "memory.bytesPerClient, memory.bytes");
   }
   session.held += toHeld(uri);
   watched.set(uri, count(session, uri));

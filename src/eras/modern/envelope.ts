@@ -5,7 +5,14 @@
  * @see specification/2026-07-28/basic/transports/streamable-http (Server Validation)
  * @module
  */
-import { HEADER_MISMATCH, INVALID_PARAMS, McpError, quote, UNSUPPORTED_VERSION } from "../../protocol/errors.ts";
+import {
+  HEADER_MISMATCH,
+  INVALID_PARAMS,
+  McpError,
+  quote,
+  UNSUPPORTED_VERSION,
+  withLimits,
+} from "../../protocol/errors.ts";
 import { isObject, type Request } from "../../protocol/jsonrpc.ts";
 import { decodeHeaderValue } from "../../protocol/header_value.ts";
 import { type Implementation, LOG_LEVELS } from "../../protocol/types.ts";
@@ -57,7 +64,8 @@ export function readEnvelope(
   // Limit the length of the token, because every progress notification repeats the token.
   const maxToken = core.limits.request.idCharacters;
   if (typeof progressToken === "string" && progressToken.length > maxToken) {
-    throw invalid(`params._meta.progressToken is longer than ${maxToken} characters (request.idCharacters)`);
+    const limit = "request.idCharacters";
+    throw withLimits(invalid(`params._meta.progressToken is longer than ${maxToken} characters (${limit})`), limit);
   }
   if (headers) checkHeaders(message, headers, method?.subject && params[method.subject]);
   return { version, info, capabilities, logLevel: core.can.logging ? logLevel : undefined };

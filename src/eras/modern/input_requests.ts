@@ -169,7 +169,7 @@ function toUnspendable(spending: Exclude<Spending, "spent">): McpError {
   switch (spending) {
     case "marked":
       return refuse("this answer was already used; call again without requestState");
-    case "cut off":
+    case "cut-off":
       return refuse(
         "the server no longer knows whether this old answer was already used; call again without requestState",
       );

@@ -4,7 +4,7 @@
  * @see specification/2026-07-28/basic/patterns/subscriptions
  * @module
  */
-import { INVALID_PARAMS, McpError, toBusy } from "../../protocol/errors.ts";
+import { INVALID_PARAMS, McpError, nameLimits, toBusy, withLimits } from "../../protocol/errors.ts";
 import { isObject, type Params, type Result, toIdText, toNotification, toSuccess } from "../../protocol/jsonrpc.ts";
 import { toBytes } from "../../protocol/weight.ts";
 import type { Call } from "../../core/call/call.ts";
@@ -124,12 +124,13 @@ async function open(engine: Engine, call: Call): Promise<Result | undefined> {
   });
   if (!stream) {
     throw toBusy(
-      "open the subscription: too many streams are open (connections.streams, connections.streamsPerClient)",
+      "open the subscription: too many streams are open",
+      "connections.streams, connections.streamsPerClient",
     );
   }
   if (!account.hold(bytes)) {
     stream.end();
-    throw toBusy("open the subscription: too much memory is used (memory.bytesPerClient, memory.bytes)");
+    throw toBusy("open the subscription: too much memory is used", "memory.bytesPerClient, memory.bytes");
   }
   call.observed?.start();
   call.subscribe();
@@ -167,7 +168,8 @@ async function grant(
   const topics = taken.map(({ key, topics }) => ({ key, names: topics }));
   if (!isWatchable([...filter.uris, ...topics.flatMap(({ names }) => names)], core.limits)) {
     throw invalid(
-      "the client requests too many resources and topics, or their names are too long (streams.watchedUris)",
+      "the client requests too many resources and topics, or their names are too long",
+      "streams.watchedUris",
     );
   }
   return {
@@ -295,7 +297,7 @@ function readFilter({ core, registry }: Engine, wanted: Params): Read {
     throw invalid("params.notifications.resourceSubscriptions is not an array of strings");
   }
   if (!isWatchable(requested, core.limits)) {
-    throw invalid("the client requests too many resources, or their URIs are too long (streams.watchedUris)");
+    throw invalid("the client requests too many resources, or their URIs are too long", "streams.watchedUris");
   }
   const uris = capabilities.resources?.subscribe ? requested : [];
   return {
@@ -313,8 +315,9 @@ const LISTS: Readonly<Record<string, string>> = {
   resourcesListChanged: "resources",
 };
 
-function invalid(state: string): McpError {
-  return new McpError(INVALID_PARAMS, `Cannot open the subscription: ${state}`);
+function invalid(state: string, limit?: string): McpError {
+  const { message } = nameLimits(`Cannot open the subscription: ${state}`, limit);
+  return withLimits(new McpError(INVALID_PARAMS, message), limit);
 }
 
 // Build the text of a notification once per change, because all subscriptions receive the same change object. Each

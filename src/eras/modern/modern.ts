@@ -4,7 +4,13 @@
  * @see specification/2026-07-28/basic/versioning
  * @module
  */
-import { INTERNAL_ERROR, INVALID_REQUEST, type McpError, METHOD_NOT_FOUND } from "../../protocol/errors.ts";
+import {
+  INTERNAL_ERROR,
+  INVALID_REQUEST,
+  type Limited,
+  type McpError,
+  METHOD_NOT_FOUND,
+} from "../../protocol/errors.ts";
 import {
   type Id,
   type Incoming,
@@ -36,7 +42,7 @@ export function loadedEra(engine: Engine): Era {
 }
 
 /** The error for a message that is rejected before it becomes a call. */
-interface Refused {
+interface Refused extends Limited {
   readonly id?: Id;
   readonly code: number;
   readonly message: string;
@@ -83,9 +89,9 @@ class ModernEra implements Era, Dialect {
     return this.#refuse(link, { reason: "message", code: INVALID_REQUEST, message: state });
   }
 
-  #refuse(link: Link, { id, code, message, reason }: Refused): Reply {
-    this.#engine.core.observing?.refuse(link, { status: 400, reason, code, message });
-    return { text: toFailure(id, { code, message }), status: 400 };
+  #refuse(link: Link, refused: Refused): Reply {
+    this.#engine.core.observing?.refuse(link, { ...refused, status: 400 });
+    return { text: toFailure(refused.id, refused), status: 400 };
   }
 
   find(name: string): Method | undefined {

@@ -5,7 +5,7 @@
  * @module
  */
 import { toCanonical } from "../../protocol/canonical.ts";
-import { INVALID_PARAMS, McpError } from "../../protocol/errors.ts";
+import { INVALID_PARAMS, McpError, withLimits } from "../../protocol/errors.ts";
 import { isObject, type Params } from "../../protocol/jsonrpc.ts";
 import { toBase64Url } from "../../kit/base64.ts";
 import type { Call } from "../../core/call/call.ts";
@@ -60,7 +60,8 @@ export async function openState(core: Core, call: Call): Promise<{ answers: Para
   const state = opened as State | undefined;
   if (!state) throw refuse("requestState was changed, or was created by another server or with another secret");
   if (state.expires < ticker.clock.date()) {
-    throw refuse("requestState has expired (calls.stateMs); call again without requestState");
+    const expired = refuse("requestState has expired (calls.stateMs); call again without requestState");
+    throw withLimits(expired, "calls.stateMs");
   }
   if (state.bound !== await toBond(call)) throw refuse("requestState belongs to another call");
   return { answers, before: state };
@@ -70,7 +71,8 @@ export async function openState(core: Core, call: Call): Promise<{ answers: Para
 export async function sealState(core: Core, call: Call, round: Round): Promise<string> {
   const { sealer, limits: { calls }, ticker } = core;
   if (round.round > calls.rounds) {
-    throw refuse(`the client has already been asked ${calls.rounds} times (calls.rounds)`);
+    const limit = "calls.rounds";
+    throw withLimits(refuse(`the client has already been asked ${calls.rounds} times (${limit})`), limit);
   }
   const state: State = { ...round, bound: await toBond(call), expires: ticker.clock.date() + calls.stateMs };
   const text = await sealVersioned(sealer, PURPOSE, state);
@@ -83,10 +85,12 @@ export async function sealState(core: Core, call: Call, round: Round): Promise<s
     );
   }
   if (text.length <= calls.stateBytes) return text;
-  throw new Error(
+  const limit = "calls.stateBytes";
+  const error = new Error(
     `Cannot ask the client: the sealed questions, answers and values of the call are longer than ${calls.stateBytes} ` +
-      "bytes (calls.stateBytes); ask shorter questions",
+      `bytes (${limit}); ask shorter questions`,
   );
+  throw withLimits(error, limit);
 }
 
 async function toBond({ principal, method, params }: Call): Promise<string> {

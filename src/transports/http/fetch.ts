@@ -81,8 +81,9 @@ export class Endpoint {
 
   /** Creates the response to a request for another path. */
   refusePath(): Response {
-    const message = toMessage(`the endpoint is ${this.#options.path}`);
-    return refuse(this.#engine.core, { status: 404, message, reason: "path" });
+    const { path } = this.#options;
+    const message = toMessage(`the endpoint is ${path}`);
+    return refuse(this.#engine.core, { status: 404, message, reason: "path", data: { endpoint: path } });
   }
 
   /** Stops accepting requests. Rejects requests whose caller or body is not known yet. */

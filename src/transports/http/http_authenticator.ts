@@ -4,7 +4,7 @@
  * @see specification/2026-07-28/basic/authorization
  * @module
  */
-import { quote } from "../../protocol/errors.ts";
+import { quote, REACHED, withLimits } from "../../protocol/errors.ts";
 import { isPromiseLike } from "../../protocol/promises.ts";
 import {
   type Authentication,
@@ -164,10 +164,11 @@ export class HttpAuthenticator implements Authenticator {
         return this.#refuse(entry, CLOSING);
       }
       if (error !== TOO_SLOW) return toFault(this.#core, error);
-      const reason = `authentication took longer than ${this.#core.limits.auth.timeoutMs} ms (auth.timeoutMs)`;
+      const limit = "auth.timeoutMs";
+      const reason = `authentication took longer than ${this.#core.limits.auth.timeoutMs} ms (${limit})`;
       entry.abort(error);
-      this.#core.report(new Error(`Cannot authenticate a caller: ${reason}`));
-      return this.#refuse(entry, refuseRequest(503, { reason: `${reason}; try again later` }));
+      this.#core.report(withLimits(new Error(`Cannot authenticate a caller: ${reason}`), limit));
+      return this.#refuse(entry, withLimits(refuseRequest(503, { reason: `${reason}; try again later` }), limit));
     }
   }
 
@@ -260,7 +261,7 @@ export class HttpAuthenticator implements Authenticator {
     // The code contains the HTTP status, and is outside of the range that the specification reserves.
     const code = -31_000 - status;
     const refused = { status, message: toMessage(reason), headers, reason: "authentication", code } as const;
-    return refuse(this.#core, refused, { transport });
+    return refuse(this.#core, withLimits(refused, refusal[REACHED]), { transport });
   }
 
   #toChallenges(entry: Entry, refusal: AuthRefusal): readonly Challenge[] {
@@ -276,9 +277,12 @@ const NO_CALLER = refuseRequest(401);
 const LATE = refuseRequest(401, { reason: EXPIRED });
 const CLOSING = refuseRequest(503, { reason: "the server is closing; try again later" });
 /** The refusal if too many requests are being authenticated. */
-const TOO_MANY = refuseRequest(503, {
-  reason: `too many callers are being authenticated (auth.running, auth.runningPerPeer); try again later`,
-});
+const TOO_MANY = withLimits(
+  refuseRequest(503, {
+    reason: `too many callers are being authenticated (auth.running, auth.runningPerPeer); try again later`,
+  }),
+  "auth.running, auth.runningPerPeer",
+);
 
 interface EntryOptions<P extends Place> extends EnterOptions<P>, Omit<AuthenticatorParts, "path"> {
   readonly limits: AuthenticationLimits;

@@ -8,7 +8,8 @@ import type { Core } from "../../core/core.ts";
 import type { Bounds } from "../../core/capacity/limits.ts";
 import { Aging, type Ticker } from "../../core/capacity/timers.ts";
 import { HEAVY, type Turn, type Turns } from "./turns.ts";
-import { type Refusal, TOO_LARGE, TOO_MUCH_ARRIVING, TOO_SMALL_PIECES, tooSlow } from "./refusals.ts";
+import { TOO_LARGE, TOO_MUCH_ARRIVING, TOO_SMALL_PIECES, tooSlow } from "./body_refusals.ts";
+import type { Refusal } from "./refusals.ts";
 
 /** Maximum size of a small body, in bytes. Even thousands of small bodies take little memory. */
 export const SMALL = 65_536;

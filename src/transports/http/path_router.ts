@@ -4,7 +4,7 @@
  *
  * @module
  */
-import { toBusy } from "../../protocol/errors.ts";
+import { toBusy, withLimits } from "../../protocol/errors.ts";
 import type { Checked, CompiledSchema, Schema } from "../../schema/schema.ts";
 import { readTextValues } from "../../schema/text_values.ts";
 import type { Change } from "../../core/visibility/changes.ts";
@@ -162,7 +162,7 @@ export class PathRouter {
     // Create the server of a path only for methods that the endpoint supports.
     if (!place || !METHODS.includes(method)) return await endpoint.serve(caller);
     const entry = this.#open(place, endpoint.parts.account(caller));
-    if (!entry) return refuse(engine.core, toOverload(toBusy(TOO_MANY).message));
+    if (!entry) return refuse(engine.core, toOverload(toBusy(...TOO_MANY)));
     const release = toRelease(entry);
     try {
       const server = await entry.making;
@@ -203,7 +203,7 @@ export class PathRouter {
 
   async #enter(place: FullPlace, account: Account): Promise<PipeServer | undefined> {
     const entry = this.#open(place, account);
-    if (!entry) throw toBusy(TOO_MANY);
+    if (!entry) throw toBusy(...TOO_MANY);
     const { ticker } = this.#options.engine.core;
     // Mark the path as in use until the channel opens, because the path could otherwise be evicted while the channel
     // opens.
@@ -311,7 +311,7 @@ export class PathRouter {
   // Checks parameters with the schema. Any client can start an asynchronous check, so the `auth` limits apply to the
   // number and duration of these checks.
   async #check(schema: CompiledSchema, values: PathValues, entering: Entering): Promise<Checked> {
-    if (this.#limits.isFull(entering)) throw toBusy(TOO_MANY_CHECKS);
+    if (this.#limits.isFull(entering)) throw toBusy(...TOO_MANY_CHECKS);
     const checked = readTextValues(schema, values);
     if (!(checked instanceof Promise)) return checked;
     try {
@@ -330,10 +330,10 @@ export class PathRouter {
     if (error !== TOO_SLOW) return error;
     const { path, engine: { core } } = this.#options;
     const { timeoutMs } = core.limits.auth;
-    core.report(
-      new Error(`Cannot ${verb} path ${path}: its ${part} took longer than ${timeoutMs} ms (auth.timeoutMs)`),
-    );
-    return toBusy(late);
+    const limit = "auth.timeoutMs";
+    const text = `Cannot ${verb} path ${path}: its ${part} took longer than ${timeoutMs} ms (${limit})`;
+    core.report(withLimits(new Error(text), limit));
+    return toBusy(late, limit);
   }
 
   // A path that several clients use is charged to the client with the fewest paths, so that a client cannot use up
@@ -393,7 +393,7 @@ export class PathRouter {
     // Charge the path only after `handlers` has returned a list, so that a nonexistent path does not evict an existing
     // path.
     entry.place = this.#made.keep(account, 1, () => this.#drop(path, entry));
-    if (!entry.place) throw toBusy(TOO_MANY);
+    if (!entry.place) throw toBusy(...TOO_MANY);
     const handlers = [...engine.registry.handlers, ...own];
     const { bodies } = endpoint.parts;
     const watch = (handlers: HandlerSet<Handler>) => watchChanges(handlers, () => entry.isChanged = true);
@@ -466,8 +466,11 @@ const METHODS: readonly string[] = ["GET", "POST", "DELETE"];
 /** Maximum length of a concrete path in characters. A limit is needed, because paths are kept in memory. */
 const MAX_PATH = 1024;
 
-const TOO_MANY = "serve the request: too many paths are in use (endpoints.open)";
-const TOO_MANY_CHECKS = "serve the request: too many paths are being checked (auth.running, auth.runningPerPeer)";
+const TOO_MANY = ["serve the request: too many paths are in use", "endpoints.open"] as const;
+const TOO_MANY_CHECKS = [
+  "serve the request: too many paths are being checked",
+  "auth.running, auth.runningPerPeer",
+] as const;
 const CLOSING = "serve the request: the server is closing";
-const HANDLERS_TOO_SLOW = "serve the request: the handlers of the path were not created in time (auth.timeoutMs)";
-const CHECK_TOO_SLOW = "serve the request: the path could not be checked in time (auth.timeoutMs)";
+const HANDLERS_TOO_SLOW = "serve the request: the handlers of the path were not created in time";
+const CHECK_TOO_SLOW = "serve the request: the path could not be checked in time";

@@ -3,7 +3,7 @@
  *
  * @module
  */
-import { BUSY, INVALID_REQUEST, isMcpError } from "../../protocol/errors.ts";
+import { BUSY, INVALID_REQUEST, isMcpError, type Limited, type McpError, REACHED } from "../../protocol/errors.ts";
 import { toFailure } from "../../protocol/jsonrpc.ts";
 import type { Principal } from "../../core/call/context.ts";
 import type { Core } from "../../core/core.ts";
@@ -11,7 +11,7 @@ import { type Reply, RETRY_AFTER } from "../../core/call/link.ts";
 import type { RefusalReason, TransportName } from "../../core/call/observer.ts";
 
 /** The reason why a request is rejected, and the parts of the response. */
-export interface Refusal {
+export interface Refusal extends Limited {
   readonly status: number;
   readonly message: string;
   /** The reason that the observer receives. */
@@ -19,6 +19,8 @@ export interface Refusal {
   readonly headers?: Reply["headers"];
   /** The code of the JSON-RPC error. Defaults to -32600 (invalid request). */
   readonly code?: number;
+  /** The data of the JSON-RPC error. */
+  readonly data?: unknown;
 }
 
 /** The transport and caller of a rejected request. */
@@ -33,8 +35,7 @@ export const JSON_HEADERS = { "content-type": "application/json" };
 
 /** Creates the response to a rejected request, with a JSON-RPC error. Reports the refusal to the observer. */
 export function refuse(core: Core, refusal: Refusal, { transport, principal }: Source = HTTP): Response {
-  const { status, message, reason, code = INVALID_REQUEST } = refusal;
-  core.observing?.refuse({ transport, principal, http: true }, { status, message, reason, code });
+  core.observing?.refuse({ transport, principal, http: true }, { code: INVALID_REQUEST, ...refusal });
   return toRefusal(refusal);
 }
 
@@ -42,14 +43,18 @@ export function refuse(core: Core, refusal: Refusal, { transport, principal }: S
  * Creates a plain-text response to a rejected request, for clients that do not expect JSON-RPC. Reports the refusal to
  * the observer.
  */
-export function refuseInText(core: Core, { status, message, reason, headers }: Refusal, source: Source): Response {
-  core.observing?.refuse({ ...source, http: true }, { status, message, reason });
+export function refuseInText(core: Core, refusal: Refusal, source: Source): Response {
+  const { status, message, headers } = refusal;
+  core.observing?.refuse({ ...source, http: true }, { ...refusal, code: undefined });
   return new Response(message, { status, headers });
 }
 
 /** Creates the response to a rejected request, with a JSON-RPC error. Reports nothing to the observer. */
-export function toRefusal({ status, message, headers, code = INVALID_REQUEST }: Omit<Refusal, "reason">): Response {
-  return new Response(toFailure(undefined, { code, message }), { status, headers: { ...JSON_HEADERS, ...headers } });
+export function toRefusal(
+  { status, message, headers, code = INVALID_REQUEST, data }: Omit<Refusal, "reason">,
+): Response {
+  const text = toFailure(undefined, { code, message, data });
+  return new Response(text, { status, headers: { ...JSON_HEADERS, ...headers } });
 }
 
 /** Reports an unexpected error, and creates the response to the request that caused the error. */
@@ -68,12 +73,12 @@ export function toMessage(state: string): string {
 
 /** Returns the refusal for an error that a limit has caused. Returns `undefined` for other errors. */
 export function findRefusal(error: unknown): Refusal | undefined {
-  return isMcpError(error) && error.code === BUSY ? toOverload(error.message) : undefined;
+  return isMcpError(error) && error.code === BUSY ? toOverload(error) : undefined;
 }
 
 /** Creates the refusal of a request that exceeds a limit. */
-export function toOverload(message: string): Refusal {
-  return { status: 503, message, headers: RETRY_AFTER, reason: "limit", code: BUSY };
+export function toOverload({ message, [REACHED]: limits }: McpError): Refusal {
+  return { status: 503, message, headers: RETRY_AFTER, reason: "limit", code: BUSY, [REACHED]: limits };
 }
 
 /** The refusal of a request that arrives while the server is closing. */
@@ -83,42 +88,3 @@ export const CLOSING: Refusal = {
   headers: RETRY_AFTER,
   reason: "closing",
 };
-
-/** The refusal of a body that is incomplete, because the client has disconnected. */
-export const INCOMPLETE: Refusal = {
-  status: 400,
-  message: "Cannot read the body: the body is incomplete",
-  reason: "body",
-};
-
-/** The refusal of a body if too many bytes are arriving on all connections, or if a memory limit is reached. */
-export const TOO_MUCH_ARRIVING: Refusal = {
-  status: 503,
-  message:
-    "Cannot read the body: too much data is arriving (request.allBodiesBytes, memory.bytesPerClient, memory.bytes); send the request again later",
-  headers: RETRY_AFTER,
-  reason: "body",
-};
-
-/** The refusal of a body that is larger than `request.bodyBytes`. */
-export const TOO_LARGE: Refusal = {
-  status: 413,
-  message: "Cannot read the body: the body is larger than the limit (request.bodyBytes)",
-  reason: "body",
-};
-
-/** The refusal of a body that arrives in many small pieces, because reading such a body takes too much CPU time. */
-export const TOO_SMALL_PIECES: Refusal = {
-  status: 400,
-  message: "Cannot read the body: it arrived in too many small chunks; send larger chunks",
-  reason: "body",
-};
-
-/** Creates the refusal of a body that did not arrive within `bodyMs` milliseconds. */
-export function tooSlow(bodyMs: number): Refusal {
-  return {
-    status: 408,
-    message: `Cannot read the body: the body did not arrive within ${bodyMs} ms (request.bodyMs)`,
-    reason: "body",
-  };
-}

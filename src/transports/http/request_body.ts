@@ -10,7 +10,8 @@ import { Aging, type Ticker, type Timeout } from "../../core/capacity/timers.ts"
 import type { Link } from "../../core/call/link.ts";
 import { LargeBodies, SLOW_MS, SMALL } from "./large_body.ts";
 import { HEAVY, type Turn, Turns } from "./turns.ts";
-import { INCOMPLETE, type Refusal, TOO_MUCH_ARRIVING, tooSlow } from "./refusals.ts";
+import { INCOMPLETE, TOO_MUCH_ARRIVING, tooSlow } from "./body_refusals.ts";
+import type { Refusal } from "./refusals.ts";
 
 /** Number of bytes that are charged for a slow small body, including the runtime's buffer. */
 const SLOW_BYTES = 2 * SMALL;

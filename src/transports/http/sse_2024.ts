@@ -187,10 +187,8 @@ class SseStreams {
       return true;
     });
     if (!place) {
-      const { message } = toBusy(
-        "open the stream: too many streams are open (connections.streams, connections.streamsPerClient)",
-      );
-      return this.#refuse(toOverload(message), principal);
+      const limits = "connections.streams, connections.streamsPerClient";
+      return this.#refuse(toOverload(toBusy("open the stream: too many streams are open", limits)), principal);
     }
     const id = crypto.randomUUID();
     const close = () => {

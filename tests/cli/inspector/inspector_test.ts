@@ -39,7 +39,8 @@ Deno.test("the page is served only to loopback hosts and its own origin", async 
   assertEquals(ask(visit("//")), undefined);
   assertEquals(ask(visit("/index.html")), undefined);
   const posted = await inspector.respond(visit("/", {}, "POST"), local);
-  assertEquals([posted?.status, await posted?.text()], [405, `${sentence("/mcp")}\n`]);
+  const { error } = await posted?.json();
+  assertEquals([posted?.status, error.message, error.data], [405, sentence("/mcp"), { endpoint: "/mcp" }]);
   const head = answer(visit("/", {}, "HEAD"));
   assertEquals([head?.status, await head?.text()], [200, ""]);
 });

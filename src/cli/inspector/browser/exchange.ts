@@ -12,7 +12,7 @@ export type FrameKind =
   | "result"
   | "question"
   | "answer"
-  | "tool error"
+  | "tool-error"
   | "error"
   | "failure"
   | "fault"

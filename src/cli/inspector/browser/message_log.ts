@@ -6,7 +6,7 @@
 import { listMaskedHeaders, mask } from "./credentials.ts";
 import { h, makeButton, makeCopyButton, serverText } from "./dom.ts";
 import { showPlainJson, showText } from "./content_view.ts";
-import type { Frame } from "./exchange.ts";
+import type { Frame, FrameKind } from "./exchange.ts";
 import { formatMs, formatSize, parseJson, parseObject, toCompact, toObject } from "./json.ts";
 
 const MAX_FRAMES = 1000;
@@ -42,7 +42,7 @@ export function logFrame(given: Frame): void {
   const frame = { ...given, text: mask(given.text), subject: given.subject && mask(given.subject) };
   const { kind, id, method, subject = "", text } = frame;
   const isAtEnd = list.scrollHeight - list.scrollTop - list.clientHeight < 30;
-  const words = `#${id} ${kind} ${method} ${subject} ${text.slice(0, MAX_CHARACTERS)}`.toLowerCase();
+  const words = `#${id} ${toLabel(kind)} ${method} ${subject} ${text.slice(0, MAX_CHARACTERS)}`.toLowerCase();
   const entry = { words, row: toRow(frame) };
   applyFilter(entry);
   entries.push(entry);
@@ -84,7 +84,7 @@ function toRow(frame: Frame): HTMLElement {
       "summary",
       h("span.way", way, isSent ? "→" : "←"),
       h("span.id", `#${id}`),
-      h("span.method", serverText(isTitle ? method.replace(/^notifications\//, "") : kind)),
+      h("span.method", serverText(isTitle ? method.replace(/^notifications\//, "") : toLabel(kind))),
       h("span.note", serverText(toNote(frame))),
       status !== undefined && status !== 200 && h("span.http", `HTTP ${status}`),
       h("span.when", kind === "request" ? clock : `+${formatMs(ms)}`),
@@ -99,7 +99,11 @@ function toRow(frame: Frame): HTMLElement {
     row.append(h("div.head", facts, makeCopyButton(() => text)), toHeaders(frame), shown);
     row.scrollIntoView({ block: "nearest" });
   });
-  return h(`li.${kind.replace(" ", "-")}`, row);
+  return h(`li.${kind}`, row);
+}
+
+function toLabel(kind: FrameKind): string {
+  return kind.replace("-", " ");
 }
 
 function toHeaders({ headers }: Frame): HTMLElement | string {

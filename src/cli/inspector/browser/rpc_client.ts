@@ -4,11 +4,12 @@
  * @see specification/2026-07-28/basic/transports/streamable-http
  * @module
  */
+import { readErrorId } from "../../../kit/error_id.ts";
 import { isObject } from "../../../kit/json.ts";
 import { encodeHeaderValue } from "../../../protocol/header_value.ts";
 import { protocol, version } from "./config.ts";
 import type { Frame, FrameKind, Outcome } from "./exchange.ts";
-import { type Json, parseJson, toObject } from "./json.ts";
+import { type Json, parseJson, toObject, toObjects, toText } from "./json.ts";
 import { logFrame } from "./message_log.ts";
 import { client } from "./server_facts.ts";
 import { findFault, post, readData } from "./transport.ts";
@@ -21,11 +22,6 @@ export interface SendOptions {
 }
 
 const PREFIX = "io.modelcontextprotocol/";
-/**
- * Matches the id of an unexpected error in a response. The id is in the text of a tool result, or in the data of an
- * error.
- */
-const FAULT = /(?:Internal error \(|"errorId":")([0-9a-f]{8})[)"]/;
 let lastId = 0;
 
 /** Sends a request. Never throws: a failure is returned as an outcome. */
@@ -71,6 +67,13 @@ export async function send(method: string, params: Json = {}, options: SendOptio
   }
 }
 
+/** Returns the id of an unexpected error. */
+function findErrorId(outcome: Outcome): string | undefined {
+  if (outcome.kind === "error") return toText(toObject(outcome.data).errorId);
+  if (outcome.kind !== "result" || outcome.result.isError !== true) return;
+  return toObjects(outcome.result.content).map(({ text }) => readErrorId(String(text))).find(Boolean);
+}
+
 function toMeta(): Json {
   return {
     [`${PREFIX}protocolVersion`]: protocol,
@@ -113,7 +116,7 @@ class Exchange {
    */
   async readAll(text: string, status: number): Promise<Outcome | undefined> {
     const outcome = this.read(text, status);
-    const [, id = undefined] = outcome && FAULT.exec(text) || [];
+    const id = outcome && findErrorId(outcome);
     const why = id === undefined ? undefined : await findFault(id);
     if (outcome === undefined || outcome.kind === "stopped" || why === undefined) return outcome;
     this.log("fault", why);
@@ -134,7 +137,7 @@ class Exchange {
     }
     if (isObject(result)) {
       const { resultType, isError } = result;
-      const kind = resultType === "input_required" ? "question" : isError === true ? "tool error" : "result";
+      const kind = resultType === "input_required" ? "question" : isError === true ? "tool-error" : "result";
       this.log(kind, text, { status });
       return { kind: "result", result, ms: this.ms, size: text.length };
     }

@@ -1,0 +1,50 @@
+/**
+ * The responses to HTTP requests whose body is rejected.
+ *
+ * @module
+ */
+import { RETRY_AFTER } from "../../core/call/link.ts";
+import { nameLimits } from "../../protocol/errors.ts";
+import type { Refusal } from "./refusals.ts";
+
+/** The refusal of a body that is incomplete, because the client has disconnected. */
+export const INCOMPLETE: Refusal = {
+  status: 400,
+  message: "Cannot read the body: the body is incomplete",
+  reason: "body",
+};
+
+/** The refusal of a body if too many bytes are arriving on all connections, or if a memory limit is reached. */
+export const TOO_MUCH_ARRIVING: Refusal = {
+  status: 503,
+  ...nameLimits(
+    "Cannot read the body: too much data is arriving",
+    "request.allBodiesBytes, memory.bytesPerClient, memory.bytes",
+    "; send the request again later",
+  ),
+  headers: RETRY_AFTER,
+  reason: "body",
+};
+
+/** The refusal of a body that is larger than `request.bodyBytes`. */
+export const TOO_LARGE: Refusal = {
+  status: 413,
+  ...nameLimits("Cannot read the body: the body is larger than the limit", "request.bodyBytes"),
+  reason: "body",
+};
+
+/** The refusal of a body that arrives in many small pieces, because reading such a body takes too much CPU time. */
+export const TOO_SMALL_PIECES: Refusal = {
+  status: 400,
+  message: "Cannot read the body: it arrived in too many small chunks; send larger chunks",
+  reason: "body",
+};
+
+/** Creates the refusal of a body that did not arrive within `bodyMs` milliseconds. */
+export function tooSlow(bodyMs: number): Refusal {
+  return {
+    status: 408,
+    ...nameLimits(`Cannot read the body: the body did not arrive within ${bodyMs} ms`, "request.bodyMs"),
+    reason: "body",
+  };
+}

@@ -164,7 +164,9 @@ function choose(
   if (version !== undefined || legacy.some((each) => supported.includes(each))) return version;
   const ours = [...modern, ...legacy].join(", ");
   throw new Error(
-    `Cannot connect: the server supports the revisions ${toShown(supported.join(", "))}, but this client supports ${ours}`,
+    `Cannot connect: the server supports the revisions ${
+      toShown(supported.join(", "))
+    }, but this client supports ${ours}`,
   );
 }
 

@@ -272,7 +272,9 @@ class ModernProtocol implements Protocol {
     const own = this.#options.extensions?.find(({ results }) => results.has(String(resultType)));
     if (!own && !isDeclared(resultType, this.#options)) {
       throw new Error(
-        `Cannot use the result of ${method}: the server sent the result type ${toShown(resultType)}, but the client has declared no extension for this type`,
+        `Cannot use the result of ${method}: the server sent the result type ${
+          toShown(resultType)
+        }, but the client has declared no extension for this type`,
       );
     }
     const finish = options.finish === false || options.rounds === false

@@ -48,7 +48,9 @@ export async function fetchSameOrigin(
     url = target;
   }
   throw new RedirectError(
-    `Cannot follow the redirects of ${hideCredentials(String(sending.url))}: the server sent more than ${MAX_REDIRECTS} redirects; connect to the final URL`,
+    `Cannot follow the redirects of ${
+      hideCredentials(String(sending.url))
+    }: the server sent more than ${MAX_REDIRECTS} redirects; connect to the final URL`,
   );
 }
 
@@ -80,14 +82,18 @@ function readTarget({ type, status, headers }: Response, from: URL, method: stri
   // Browsers, and some other runtimes, hide the status and the target of a redirect.
   if (type === "opaqueredirect") {
     throw new RedirectError(
-      `Cannot follow the redirect of ${hideCredentials(from.href)}: this runtime hides the target of the redirect; connect to the target's URL`,
+      `Cannot follow the redirect of ${
+        hideCredentials(from.href)
+      }: this runtime hides the target of the redirect; connect to the target's URL`,
     );
   }
   const location = headers.get("location");
   if (!REDIRECTS.includes(status) || location === null) return;
   if (!URL.canParse(location, from)) {
     throw new RedirectError(
-      `Cannot follow the redirect of ${hideCredentials(from.href)} (${status}): the target is not a URL; correct the server's Location header`,
+      `Cannot follow the redirect of ${
+        hideCredentials(from.href)
+      } (${status}): the target is not a URL; correct the server's Location header`,
     );
   }
   const target = new URL(location, from);
@@ -102,7 +108,9 @@ function readTarget({ type, status, headers }: Response, from: URL, method: stri
   // After any redirect status except 307 and 308, clients send a GET request without the body.
   if (method !== "GET" && status !== 307 && status !== 308) {
     throw new RedirectError(
-      `Cannot follow the redirect (${status}) from ${hideCredentials(from.href)} to ${place}: this status turns ${method} into GET; ` +
+      `Cannot follow the redirect (${status}) from ${
+        hideCredentials(from.href)
+      } to ${place}: this status turns ${method} into GET; ` +
         `connect to ${place}, or let the server respond with 307 or 308`,
     );
   }

@@ -448,7 +448,9 @@ class ChannelRpc implements Rpc {
 
   async #respond(id: Id, request: ServerRequest, from?: Running): Promise<void> {
     if (!this.codec.hasSession) {
-      throw new Error(`Cannot answer ${toShown(request.method)}: in this protocol revision, servers must not send requests`);
+      throw new Error(
+        `Cannot answer ${toShown(request.method)}: in this protocol revision, servers must not send requests`,
+      );
     }
     const stop = new AbortController();
     // Answer a ping without waiting for a slot, because a ping tests whether the connection works.
@@ -456,8 +458,9 @@ class ChannelRpc implements Rpc {
     const characters = JSON.stringify(request.params).length;
     const isHeavy = this.#questions.size > 0 && this.#questionCharacters + characters > MAX_QUESTION_CHARACTERS;
     if (isHeavy || this.#slots.waiting >= MAX_WAITING) {
-      const message =
-        `Cannot answer ${toShown(request.method)}: too many requests are waiting for an answer; send fewer requests at the same time`;
+      const message = `Cannot answer ${
+        toShown(request.method)
+      }: too many requests are waiting for an answer; send fewer requests at the same time`;
       return await this.#reply(id, { error: { code: INTERNAL_ERROR, message } });
     }
     const question: Question = { id, stop, calls: this.#findCalls(request, from) };

@@ -62,14 +62,20 @@ export function createRequestHandler(options: RequestHandlerOptions): RequestHan
 }
 
 function readRequest({ message, requestedSchema, ...more }: Params): ElicitRequest {
-  if (typeof message !== "string" || !isObject(requestedSchema)) throw refuse("elicitation/create", "message or requestedSchema is missing");
+  if (typeof message !== "string" || !isObject(requestedSchema)) {
+    throw refuse("elicitation/create", "message or requestedSchema is missing");
+  }
   return { ...more, message, requestedSchema };
 }
 
 function readUrlRequest({ message, url, ...more }: Params): ElicitUrlRequest {
-  if (typeof message !== "string" || typeof url !== "string") throw refuse("elicitation/create", "message or url is missing");
+  if (typeof message !== "string" || typeof url !== "string") {
+    throw refuse("elicitation/create", "message or url is missing");
+  }
   // Allow only http and https, because opening a URL with another scheme could run code or open a file.
-  if (!URL.canParse(url) || !/^https?:$/.test(new URL(url).protocol)) throw refuse("elicitation/create", "url is not an http or https URL");
+  if (!URL.canParse(url) || !/^https?:$/.test(new URL(url).protocol)) {
+    throw refuse("elicitation/create", "url is not an http or https URL");
+  }
   return { ...more, message, url };
 }
 
@@ -103,7 +109,9 @@ function withDefaults(result: ElicitResult, { requestedSchema }: ElicitRequest):
 function checkForm(result: ElicitResult, { requestedSchema }: ElicitRequest): ElicitResult {
   if (!["accept", "decline", "cancel"].includes(result.action)) {
     throw new TypeError(
-      `Cannot answer the elicitation: the action is ${show(result.action)}; return accept, decline or cancel from onElicit`,
+      `Cannot answer the elicitation: the action is ${
+        show(result.action)
+      }; return accept, decline or cancel from onElicit`,
     );
   }
   if (result.action !== "accept") return result;
@@ -134,6 +142,8 @@ function checkRoots(roots: readonly Root[]): readonly Root[] {
   const wrong = roots.find(({ uri }) => typeof uri !== "string" || !/^file:\/\//i.test(uri) || !URL.canParse(uri));
   if (!wrong) return roots;
   throw new TypeError(
-    `Cannot offer the root ${show(wrong.uri)}: the URI is not a valid file:// URI; use a URI such as file:///path/to/folder`,
+    `Cannot offer the root ${
+      show(wrong.uri)
+    }: the URI is not a valid file:// URI; use a URI such as file:///path/to/folder`,
   );
 }

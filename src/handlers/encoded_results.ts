@@ -85,7 +85,9 @@ export class EncodedResults {
   async #toNull(output: CompiledSchema): Promise<null> {
     const { problem } = await output.validate(null);
     if (problem === undefined) return null;
-    throw this.#refuse("run returned nothing, but the tool has an output schema; return a value that matches the schema");
+    throw this.#refuse(
+      "run returned nothing, but the tool has an output schema; return a value that matches the schema",
+    );
   }
 
   /** Returns a result with structured content, its text copy, and media. */

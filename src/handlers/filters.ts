@@ -4,7 +4,15 @@
  * @module
  */
 import { ignoreRejections } from "../protocol/promises.ts";
-import { INTERNAL_ERROR, isMcpError, isResultError, isToolError, McpError, ToolError, toFailedText } from "../protocol/errors.ts";
+import {
+  INTERNAL_ERROR,
+  isMcpError,
+  isResultError,
+  isToolError,
+  McpError,
+  toFailedText,
+  ToolError,
+} from "../protocol/errors.ts";
 import { isObject, type Result } from "../protocol/jsonrpc.ts";
 import type { Call } from "../core/call/call.ts";
 import type { Binding } from "../core/call/container.ts";

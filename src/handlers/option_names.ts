@@ -24,7 +24,9 @@ export const HANDLER = {
 
 const META: OptionRule = {
   findProblem: (value) =>
-    value === null || typeof value === "object" && isPlain(value) ? undefined : `is ${show(value)}; it must be a plain object`,
+    value === null || typeof value === "object" && isPlain(value)
+      ? undefined
+      : `is ${show(value)}; it must be a plain object`,
 };
 
 /** Options that clients see in lists. */

@@ -5,7 +5,15 @@
  * @module
  */
 import type { FeatureParts, MapError, PublishedTool, PublishSchema } from "../core/visibility/feature_parts.ts";
-import { INVALID_PARAMS, isMcpError, isResultError, isToolError, McpError, quote, toFailedText } from "../protocol/errors.ts";
+import {
+  INVALID_PARAMS,
+  isMcpError,
+  isResultError,
+  isToolError,
+  McpError,
+  quote,
+  toFailedText,
+} from "../protocol/errors.ts";
 import { isObject, type Params, type Result } from "../protocol/jsonrpc.ts";
 import { MAX_LINE, TEXT_COPY } from "../protocol/text_option.ts";
 import { isStrayPromise } from "../protocol/promises.ts";
@@ -255,7 +263,13 @@ export interface ToolOptions<
 }
 
 const ANNOTATIONS: KnownOptions<keyof ToolAnnotations> = {
-  names: { title: "text", readOnlyHint: "hint", destructiveHint: "hint", idempotentHint: "hint", openWorldHint: "hint" },
+  names: {
+    title: "text",
+    readOnlyHint: "hint",
+    destructiveHint: "hint",
+    idempotentHint: "hint",
+    openWorldHint: "hint",
+  },
   hints: {
     readOnly: "readOnlyHint",
     destructive: "destructiveHint",
@@ -621,7 +635,12 @@ function invoke(definition: Definition, call: Call, checked: Checked, core: Feat
  * Returns a result that describes the error to the model. Throws the error again if the client must get a protocol
  * error instead.
  */
-function toFailed({ key, mapError }: Definition, call: Call, error: unknown, core: FeatureParts): Result | Promise<Result> {
+function toFailed(
+  { key, mapError }: Definition,
+  call: Call,
+  error: unknown,
+  core: FeatureParts,
+): Result | Promise<Result> {
   const sending = { place: `tool ${quote(key)}`, call, core };
   if (isMcpError(error)) throw error;
   if (isToolError(error)) return toToolError(error.content, sending);
@@ -667,7 +686,9 @@ function toPlainResult(value: unknown, sending: Sending): Result | Promise<Resul
   if (value === undefined) return { content: [] };
   if (isToolResult(value)) return toFullResult(value, sending);
   if (isContent(value)) return toFullResult({ content: [value] }, sending);
-  if (Array.isArray(value) && value.every((item) => typeof item === "string" || isContent(item)) && value.some(isContent)) {
+  if (
+    Array.isArray(value) && value.every((item) => typeof item === "string" || isContent(item)) && value.some(isContent)
+  ) {
     return toFullResult({ content: value.map((item) => typeof item === "string" ? toText(item) : item) }, sending);
   }
   return toJsonResult(value, sending);

@@ -3,7 +3,17 @@
  *
  * @module
  */
-import { equal, type Faults, LOG, MINUTE, rejects, rejectsEarly, rejectsRange, type Rule, until } from "./store_bench.ts";
+import {
+  equal,
+  type Faults,
+  LOG,
+  MINUTE,
+  rejects,
+  rejectsEarly,
+  rejectsRange,
+  type Rule,
+  until,
+} from "./store_bench.ts";
 
 /** Rules for a store that reaches a limit, or whose engine fails. */
 export const FAULT_RULES: readonly Rule[] = [

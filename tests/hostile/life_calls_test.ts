@@ -4,7 +4,6 @@ import { createServer, McpError, type Observer, tool } from "../../mod.ts";
 import { type Connection, connectTest } from "../../src/testing/testing.ts";
 import { sentence } from "../support/messages.ts";
 import { behaviour, gate, started, textOf, turn, until } from "../support/behaviour.ts";
-import { sentence } from "../support/messages.ts";
 import { random } from "../support/random.ts";
 import { ask, toRequest } from "../support/requests.ts";
 import { readData } from "./unread.ts";

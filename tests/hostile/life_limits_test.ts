@@ -726,6 +726,8 @@ const cases: { readonly [path in Path]: (() => Promise<void>) | undefined } = {
   "replay.events": undefined,
   "replay.bytes": undefined,
   "replay.ms": undefined,
+  // tests/behaviour/handshake_test.ts tests this limit.
+  "sessions.clientInfoBytes": undefined,
   // tests/stores/client_shares_test.ts tests this limit.
   "store.operations": undefined,
   async "calls.pageItems"() {

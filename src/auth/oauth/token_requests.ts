@@ -95,7 +95,9 @@ async function exchange<T>(
 ): Promise<T> {
   // The request contains credentials, so the endpoint must be a valid URL that uses https, or http on loopback.
   if (!readSecureUrl(endpoint)) {
-    throw new UnusableResponseError(`the endpoint ${quote(hideCredentials(endpoint))} is not a URL over https, or over http on loopback`);
+    throw new UnusableResponseError(
+      `the endpoint ${quote(hideCredentials(endpoint))} is not a URL over https, or over http on loopback`,
+    );
   }
   const authentication = await toAuthentication(client);
   let status: number | undefined;

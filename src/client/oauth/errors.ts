@@ -39,5 +39,7 @@ export function toReason(error: unknown): string {
   const message = toShown(error instanceof Error ? error.message : error);
   // The OAuth library does not state the status of a response that is not valid.
   const response = error instanceof Error ? error.cause : undefined;
-  return response instanceof Response ? `the response has status ${response.status} and is not valid (${message})` : message;
+  return response instanceof Response
+    ? `the response has status ${response.status} and is not valid (${message})`
+    : message;
 }

@@ -5,7 +5,6 @@
  */
 import type { JWK } from "jose";
 import { processRefreshTokenResponse, refreshTokenGrantRequest, type TokenEndpointResponse } from "oauth4webapi";
-import { toTokenKey } from "../../kit/token_key.ts";
 import type { AuthChallenge, AuthRequest, BoundToken } from "../client_auth.ts";
 import { discover, type Discovered, toScopes } from "./discovery.ts";
 import { SignInError, toShown } from "./errors.ts";

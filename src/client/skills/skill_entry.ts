@@ -91,7 +91,9 @@ function readFiles(
   }
   const files = resources.map((resource: unknown): SkillFile => {
     const { uri, digest, size } = isObject(resource) ? resource : {};
-    if (typeof uri !== "string" || !uri.startsWith(folder)) throw refuse(`its file ${toShown(uri)} is not in its folder`);
+    if (typeof uri !== "string" || !uri.startsWith(folder)) {
+      throw refuse(`its file ${toShown(uri)} is not in its folder`);
+    }
     if (typeof digest !== "string" || !/^sha256:[\da-f]{64}$/.test(digest)) {
       throw refuse(`its file ${toShown(uri)} has no valid digest`);
     }

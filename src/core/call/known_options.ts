@@ -83,7 +83,9 @@ function checkValue(action: string, value: unknown, rule: OptionRule, path: stri
   const refuse = (state: string) => new TypeError(`Cannot ${action}: ${path} ${state}`);
   if (typeof rule === "string" && isType(rule)) {
     const [type, state, isNullable] = TYPES[rule];
-    if (toType(value) !== type && !(isNullable && value === null)) throw refuse(`is ${show(value)}; it must be ${state}`);
+    if (toType(value) !== type && !(isNullable && value === null)) {
+      throw refuse(`is ${show(value)}; it must be ${state}`);
+    }
   } else if (typeof rule === "string") {
     const { type, state } = LISTS[rule];
     if (!Array.isArray(value)) throw refuse(`is ${show(value)}; ${state}`);
@@ -101,7 +103,9 @@ function checkValue(action: string, value: unknown, rule: OptionRule, path: stri
     if (typeof value !== "object" || !value) throw refuse(`is ${show(value)}; it must contain objects`);
     for (const [name, item] of Object.entries(value)) checkValue(action, item, rule.each, `${path}.${name}`);
   } else if (!isObject(value)) {
-    if (!rule.hasOtherForms && !(rule.isNullable && value === null)) throw refuse(`is ${show(value)}; it must be an object`);
+    if (!rule.hasOtherForms && !(rule.isNullable && value === null)) {
+      throw refuse(`is ${show(value)}; it must be an object`);
+    }
   } else if (!rule.isPlain || isPlain(value)) {
     checkNames(action, value, rule, `${path}.`);
   }

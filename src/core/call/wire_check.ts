@@ -20,7 +20,9 @@ export function checkResult(call: Call, result: unknown, source: string): Result
   const { method, subject } = call;
   const refuse = (state: string) =>
     new ResultError(
-      `Cannot send the result of ${method}${subject === undefined ? "" : ` ${quote(subject)}`} from ${source}: ${state}`,
+      `Cannot send the result of ${method}${
+        subject === undefined ? "" : ` ${quote(subject)}`
+      } from ${source}: ${state}`,
     );
   if (!isObject(result)) throw refuse("it is not an object; return the result of next()");
   // The extension that created the result defines its members.

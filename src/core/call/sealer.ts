@@ -27,6 +27,7 @@ export class Sealer {
   /** Text that distinguishes the server from other servers with the same secret. */
   readonly realm: string;
   readonly #cipher: Cipher;
+  #hasWarned = false;
 
   /**
    * Validates the secrets.
@@ -60,7 +61,27 @@ export class Sealer {
   open(purpose: string, text: string): Promise<unknown> {
     return this.#cipher.open(purpose, text);
   }
+
+  /**
+   * Warns once about a likely mistake: several processes that serve one address reject each other's values, unless they
+   * share a secret. `thing` is what a client has sent, such as `a session id`.
+   *
+   * Warns only once and only about long texts, because a client can also make up a text.
+   */
+  warnOfForeign(server: string, thing: string, text: string): void {
+    if (this.#hasWarned || text.length < MIN_SEALED) return;
+    this.#hasWarned = true;
+    const others = this.isShared ? "" : ", or if the server was restarted";
+    console.warn(
+      `Cannot open ${thing} that a client has sent to ${server}: this process, or a process with the same secret, has ` +
+        `not created it; if several processes serve this address${others}, set the same secret, name and path in all ` +
+        "processes",
+    );
+  }
 }
+
+/** Minimum length of the sealed values that clients keep, in characters. */
+const MIN_SEALED = 64;
 
 function readSecrets(secret: string | readonly string[]): readonly string[] {
   const secrets: readonly unknown[] = [secret].flat();

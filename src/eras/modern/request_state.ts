@@ -53,12 +53,15 @@ export async function openState(core: Core, call: Call): Promise<{ answers: Para
   if (!isObject(answers)) throw refuse("inputResponses is not an object");
   if (text === undefined) return;
   if (typeof text !== "string") throw refuse("requestState is not a string");
-  const { sealer, limits: { calls }, ticker } = core;
+  const { identity, sealer, limits: { calls }, ticker } = core;
   const isShort = text.length <= 2 * Math.max(calls.stateBytes, calls.forwardedStateBytes);
   const opened = isShort ? await openVersioned(sealer, PURPOSE, text) : undefined;
   // The cast is safe, because only this server can seal values for `PURPOSE`, and each such value is a `State`.
   const state = opened as State | undefined;
-  if (!state) throw refuse("requestState was changed, or was created by another server or with another secret");
+  if (!state) {
+    sealer.warnOfForeign(identity.name, "a requestState", text);
+    throw refuse("requestState was changed, or was created by another server or with another secret");
+  }
   if (state.expires < ticker.clock.date()) {
     const expired = refuse("requestState has expired (calls.stateMs); call again without requestState");
     throw withLimits(expired, "calls.stateMs");

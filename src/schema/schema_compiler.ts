@@ -6,6 +6,7 @@
 import { Room } from "../protocol/room.ts";
 import { validateShape } from "./shape.ts";
 import { isPromiseLike } from "../protocol/promises.ts";
+import { acceptsOnlyObjects, gatherDefs, renameDefs } from "./json_refs.ts";
 import { type Inspected, inspectJsonSchema, type Issue, type JsonSchema, toPath, toText } from "./json_schema.ts";
 import type { Checked, CompiledSchema, Schema, Shape, StandardSchema } from "./schema.ts";
 import { checkResult, type StandardIssue, type StandardResult } from "./standard_result.ts";
@@ -20,6 +21,9 @@ export interface SchemaOptions {
   /** Location for error messages, such as `tool "add"`. */
   readonly place: string;
 }
+
+/** The vendor of schemas that another server lists. */
+export const FOREIGN = "x-mcp-foreign";
 
 const REMEDY = "wrap the schema in toStandardSchema() from @x/mcp/schema, or use a raw JSON Schema";
 const MAX_ISSUES = 20;
@@ -39,11 +43,13 @@ export function compileSchema(schema: Schema, { use, place }: SchemaOptions): Co
   const known = compiled[use].get(schema);
   if (known) return known;
 
-  function toRoot(json: JsonSchema): JsonSchema {
-    const forms = json.anyOf ?? json.oneOf;
+  function toRoot(given: JsonSchema): JsonSchema {
+    // List the schema of another server unchanged.
+    const json = isStandard(schema) && schema["~standard"].vendor === FOREIGN ? given : gatherDefs(given);
     if (use === "output" || json.type === "object") return json;
-    // Add the type to a union of objects, because the protocol requires `type: "object"`.
-    if (Array.isArray(forms) && forms.every(({ type }) => type === "object")) return { type: "object", ...json };
+    // Add the type to a schema that accepts only objects, because the protocol requires `type: "object"`.
+    const { type: _, ...rest } = json;
+    if (acceptsOnlyObjects(json, json)) return { type: "object", ...rest };
     throw refuse('it accepts values that are not objects; use a schema whose type is "object"');
   }
 
@@ -89,7 +95,7 @@ export function compileSchema(schema: Schema, { use, place }: SchemaOptions): Co
     // value.
     made = !Array.isArray(schema) && (shapes.length || use === "input" && !parts.length)
       ? compileShape(schema as Shape, { write, use }) // The cast is safe, because every property is a Standard Schema.
-      : compileJson(toRoot(schema), inspectJsonSchema(schema, { name }));
+      : compileJson(inspectJsonSchema(schema, { name }), toRoot(schema));
   }
   compiled[use].set(schema, made);
   return made;
@@ -143,19 +149,22 @@ function compileShape(
   },
 ): CompiledSchema {
   const parts = Object.entries(shape);
-  const json = {
+  const all = new Map<string, unknown>();
+  const properties = Object.fromEntries(parts.map(([name, part]) => {
+    const { $defs, ...json } = renameDefs(write(part, [name]), name, all);
+    for (const [name, def] of Object.entries(Object($defs))) all.set(name, def);
+    return [name, json];
+  }));
+  const json = gatherDefs({
     type: "object",
-    properties: Object.fromEntries(parts.map(([name, part]) => {
-      // Rewrite references to the root of the part, because that root is now a property of the object.
-      const text = JSON.stringify(write(part, [name]));
-      return [name, JSON.parse(text.replaceAll('"$ref":"#', `$&/properties/${encodeURIComponent(name)}`))];
-    })),
+    properties,
+    ...all.size ? { $defs: Object.fromEntries(all) } : {},
     required: parts.flatMap(([name, part]) => {
       const { issues, value } = Object(part["~standard"].validate(undefined));
       // In an output, a property with a default is always present.
       return issues || use === "output" && value !== undefined ? name : [];
     }),
-  };
+  });
   return {
     json: () => json,
     validate: async (value) => toChecked(await validateShape(shape, value)),
@@ -168,7 +177,7 @@ function compileShape(
  */
 export const schemaRoom: Room<typeof import("./schema_room.ts")> = new Room(() => import("./schema_room.ts"));
 
-function compileJson(json: JsonSchema, inspected: Inspected): CompiledSchema {
+function compileJson(inspected: Inspected, json: JsonSchema): CompiledSchema {
   const room = new Room(async () => (await schemaRoom.open()).createReader(inspected, toProblem));
   return {
     isRaw: true,

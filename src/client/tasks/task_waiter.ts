@@ -264,7 +264,7 @@ export class TaskWaiter {
     const state = isUnknown(cause)
       ? `the server does not know the task, because the task has expired or was lost (${problem})`
       : `${problem}; the task may still be running, so call resumeTask with the id of the task`;
-    return new TaskError(this.#id, explain(`Cannot get the result of the task ${this.#id}`, state), { cause });
+    return new TaskError(this.#id, explain(`Cannot get the result of the task ${this.#id}`, cause, state), { cause });
   }
 }
 

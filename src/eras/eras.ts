@@ -28,7 +28,7 @@ export type LoadOlder = (engine: Engine, revisions: readonly Revision[]) => Prom
 /** Creates an era that serves `revisions`. Never loads the code of an era to which none of these revisions belongs. */
 export function createEras(engine: Engine, revisions: readonly Revision[], loadOlder: LoadOlder): Era {
   const older = revisions.filter((each) => each !== VERSION);
-  const first = older.length < revisions.length ? modernEra(engine) : undefined;
+  const first = older.length < revisions.length ? modernEra(engine, revisions) : undefined;
   const second = older.length ? new LazySessionEra(() => loadOlder(engine, older)) : undefined;
   const era = first && second ? chooseEra(first, second) : first ?? second;
   if (!era) throw new RangeError("Cannot create a server without a revision"); // Unreachable, because `readRevisions` rejects an empty list.
@@ -92,9 +92,9 @@ export class LazySessionEra extends LazyEra {
   }
 }
 
-/** Creates the era of revision 2026-07-28. */
-export function modernEra(engine: Engine): SelectiveEra {
-  return new LazyModernEra(async () => (await import("./modern/modern.ts")).loadedEra(engine));
+/** Creates the era of revision 2026-07-28. `revisions` are all revisions that the server serves. */
+export function modernEra(engine: Engine, revisions: readonly string[] = [VERSION]): SelectiveEra {
+  return new LazyModernEra(async () => (await import("./modern/modern.ts")).loadedEra(engine, revisions));
 }
 
 class LazyModernEra extends LazyEra implements SelectiveEra {

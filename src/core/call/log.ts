@@ -5,6 +5,7 @@
  * @module
  */
 import type { ClientFacts, Log, LogMethod, LogOptions, Principal } from "./context.ts";
+import { isObject } from "../../protocol/jsonrpc.ts";
 import { LOG_LEVELS, type LogLevel } from "../../protocol/types.ts";
 import { readSyncVerdict } from "./verdict.ts";
 
@@ -46,11 +47,21 @@ export function wantsLevel({ logLevel }: ClientFacts, level: LogLevel): boolean 
 }
 
 /**
+ * Converts errors to their text, also in the members of an object or an array, because errors are empty objects in JSON.
  * Converts `undefined`, functions and symbols to strings, because JSON would omit them, and the message would have no
  * data.
  */
 export function toLoggable(data: unknown): unknown {
+  if (isError(data)) return String(data);
+  if (Array.isArray(data)) return data.some(isError) ? data.map((each) => isError(each) ? String(each) : each) : data;
+  if (isObject(data) && Object.values(data).some(isError)) {
+    return Object.fromEntries(Object.entries(data).map(([name, each]) => [name, isError(each) ? String(each) : each]));
+  }
   return ["undefined", "function", "symbol"].includes(typeof data) ? String(data) : data;
+}
+
+function isError(value: unknown): value is Error {
+  return value instanceof Error;
 }
 
 /** Returns the name of a logger. `undefined` for any other value, which clients would refuse. */

@@ -119,9 +119,10 @@ function openRoutes(
 ): Room<Routes> {
   const { core } = servers[0][INTERNALS].engine;
   const paths = servers.map((server) => server[INTERNALS].http.path);
+  const access = servers.map((server) => server[INTERNALS].http.endpoint.options);
   return new Room(async () => {
     const { Routes } = await import("./server/routes.ts");
-    return new Routes(list, { core, server: server(), paths, fetch });
+    return new Routes(list, { core, server: server(), paths, access, fetch });
   });
 }
 

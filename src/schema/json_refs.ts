@@ -75,6 +75,22 @@ export function renameDefs(json: JsonSchema, property: string, taken: ReadonlyMa
   return { ...rewrite(rest) as JsonSchema, ...renamed.length ? { $defs: Object.fromEntries(renamed) } : {} };
 }
 
+/**
+ * Replaces the reference of a root with its target, so that clients find the properties in the root. Returns the same
+ * schema if keywords beside the reference limit the values too.
+ */
+export function inlineRoot(root: JsonSchema, steps = 0): JsonSchema {
+  const { $ref, ...own } = root;
+  if (typeof $ref !== "string" || steps > MAX_STEPS || !Object.keys(own).every((key) => BESIDE.test(key))) return root;
+  const target = followRef(root, $ref);
+  // The cast is safe, because the target is an object.
+  return isObject(target) ? inlineRoot({ ...toPart(target) as JsonSchema, ...own }, steps + 1)
+    : root;
+}
+
+/** Matches keywords that do not limit the values. */
+const BESIDE = /^(\$(defs|schema|id|comment|anchor)|definitions|title|description|default|examples|deprecated|type)$/;
+
 /** Whether a schema accepts no other values than objects. `root` is the schema that contains it. */
 export function acceptsOnlyObjects(sub: unknown, root: JsonSchema, steps = 0): boolean {
   if (!isObject(sub) || steps > MAX_STEPS) return false;

@@ -6,7 +6,7 @@
 import { Room } from "../protocol/room.ts";
 import { validateShape } from "./shape.ts";
 import { isPromiseLike } from "../protocol/promises.ts";
-import { acceptsOnlyObjects, gatherDefs, renameDefs } from "./json_refs.ts";
+import { acceptsOnlyObjects, gatherDefs, inlineRoot, renameDefs } from "./json_refs.ts";
 import { type Inspected, inspectJsonSchema, type Issue, type JsonSchema, toPath, toText } from "./json_schema.ts";
 import type { Checked, CompiledSchema, Schema, Shape, StandardSchema } from "./schema.ts";
 import { checkResult, type StandardIssue, type StandardResult } from "./standard_result.ts";
@@ -48,7 +48,7 @@ export function compileSchema(schema: Schema, { use, place }: SchemaOptions): Co
     const json = isStandard(schema) && schema["~standard"].vendor === FOREIGN ? given : gatherDefs(given);
     if (use === "output" || json.type === "object") return json;
     // Add the type to a schema that accepts only objects, because the protocol requires `type: "object"`.
-    const { type: _, ...rest } = json;
+    const { type: _, ...rest } = inlineRoot(json);
     if (acceptsOnlyObjects(json, json)) return { type: "object", ...rest };
     throw refuse('it accepts values that are not objects; use a schema whose type is "object"');
   }

@@ -281,8 +281,14 @@ for (const { name, program } of runtimes) {
       [["long.ts", ...author, ...registry, name], sentence(name, "100")],
       [["range.ts", ...author, ...registry, name], sentence(name, "^1.0.0")],
       [["server.ts", ...author, "--registry", name], sentence(name, "--url", "--remote")],
-      [["server.ts", ...author, "--registry", name, "--remote", "http://mcp.example.com/mcp"], sentence(name, "http://mcp")],
-      [["server.ts", ...author, "--registry", name, "--remote", "https://127.0.0.1/mcp"], sentence(name, "https://127")],
+      [
+        ["server.ts", ...author, "--registry", name, "--remote", "http://mcp.example.com/mcp"],
+        sentence(name, "http://mcp"),
+      ],
+      [
+        ["server.ts", ...author, "--registry", name, "--remote", "https://127.0.0.1/mcp"],
+        sentence(name, "https://127"),
+      ],
       [["server.ts", ...author, "--remote", "https://mcp.example.com/mcp"], sentence("--remote", "server.json")],
       [["server.ts", ...author, "--registry", name, "--npm"], sentence("--npm", "package.json")],
       [["server.ts", ...author, "--url", URL_OF_RELEASE], sentence("--url", "--npm", "server.json")],

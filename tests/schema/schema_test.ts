@@ -174,11 +174,11 @@ const ONLY_OBJECTS: Record<string, Schema> = {
   "a reference by anchor": { $ref: "#a", $defs: { a: { ...objects, $anchor: "a" } } },
   "a reference to a union": {
     $ref: "#/$defs/either",
-    $defs: { either: { anyOf: [{ $ref: "#/$defs/a" }, { type: ["object"] }] }, a: objects },
+    $defs: { either: { anyOf: [{ $ref: "#/$defs/a" }, { ...objects, type: ["object"] }] }, a: objects },
   },
   "allOf with one object": { allOf: [{ required: ["id"] }, { $ref: "#/$defs/a" }], $defs: { a: objects } },
   "a type list with one type": { ...objects, type: ["object"] },
-  "oneOf of allOf": { oneOf: [{ allOf: [objects] }, { $ref: "#/$defs/a" }], $defs: { a: objects } },
+  "anyOf of allOf": { anyOf: [{ allOf: [objects] }, { $ref: "#/$defs/a" }], $defs: { a: objects } },
   "a zod union of schemas with an id": z.union([
     z.object({ id: z.string() }).meta({ id: "first" }),
     z.object({ id: z.string(), more: z.number() }).meta({ id: "second" }),
@@ -199,7 +199,10 @@ function makeTree() {
 for (const [name, schema] of Object.entries(ONLY_OBJECTS)) {
   Deno.test(`schema: ${name} can be an input schema, which is listed with the type object`, async () => {
     const compiled = compileSchema(schema, input);
-    assertEquals(compiled.json().type, "object");
+    const json = compiled.json();
+    assertEquals(json.type, "object");
+    // Clients find the properties in the root.
+    assertEquals("$ref" in json, false);
     assertEquals((await compiled.validate({ id: "1" })).problem, undefined);
     assert((await compiled.validate({ id: 1 })).problem);
     assert((await compiled.validate("1")).problem);
@@ -255,7 +258,9 @@ const REFERRING: Record<string, readonly [schema: Schema, valid: unknown, invali
     {
       type: "object",
       properties: { a: { $ref: "#/definitions/na~1me" } },
-      definitions: { "na/me": { type: "object", properties: { next: { $ref: "#/definitions/na~1me" }, n: { type: "number" } } } },
+      definitions: {
+        "na/me": { type: "object", properties: { next: { $ref: "#/definitions/na~1me" }, n: { type: "number" } } },
+      },
     },
     { a: { next: { n: 1 } } },
     { a: { next: { n: "1" } } },

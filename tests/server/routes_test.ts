@@ -111,7 +111,9 @@ Deno.test("a public route gets all requests, and so do health checks and metrics
   };
   await withServers(options, async (server) => {
     const headers = { host: "10.0.0.7:8000", origin: "https://evil.example" };
-    for (const path of ["/health", "/ready", "/metrics"]) assertEquals((await visit(server, { path, headers }))[0], 200);
+    for (const path of ["/health", "/ready", "/metrics"]) {
+      assertEquals((await visit(server, { path, headers }))[0], 200);
+    }
     for (const body of ["a".repeat(9000), toStream(9000)]) {
       assertEquals(await visit(server, { headers, body }), [200, "9000"]);
     }

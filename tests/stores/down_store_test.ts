@@ -15,7 +15,7 @@ const handlers = [
   tasks(),
   tool({ name: "work", extensions: [task()], run: () => "worked" }),
   tool({ name: "pay", idempotencyKey: () => "once", run: () => "paid" }),
-  tool({ name: "count", quota: quota({ rate: { calls: 5, perMs: 60_000, shared: true } }), run: () => "counted" }),
+  tool({ name: "count", quota: quota({ rate: { calls: 5, perMs: 60_000 }, shared: true }), run: () => "counted" }),
 ];
 
 /** A server whose store is down, and the events about the store. */

@@ -225,7 +225,7 @@ behaviour("a handler that returns early because its call was cancelled is not re
     await connected.callTool("forgets");
   });
   assertEquals(warnings, [sentence('ctx.elicit("sure")', 'tools/call "forgets"')]);
-}, { perInstance: "observer" });
+}, { perInstance: "observer", transports: ["pipe"] }); // Over a pipe, the server learns of a cancellation at once.
 
 behaviour("middleware that does not await its question is reported", async (join) => {
   const ping = tool({ name: "ping", run: () => "pong" });

@@ -144,7 +144,7 @@ export class Cursors {
   refuse({ params: { cursor } }: Call): McpError {
     return new McpError(
       INVALID_PARAMS,
-      `Cannot read the list: cursor ${show(cursor)} is not a valid cursor for this list; start without a cursor`,
+      `Cannot read the list: cursor is ${show(cursor)}, not a cursor of this list; start without a cursor`,
     );
   }
 

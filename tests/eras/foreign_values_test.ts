@@ -12,7 +12,10 @@ const ask = tool({
   name: "ask",
   run: async (_input, ctx) => (await ctx.elicit("sure", { message: "?", schema })).action,
 });
-const SECRETS = ["a first secret of at least thirty-two characters", "a second secret of at least thirty-two characters"];
+const SECRETS = [
+  "a first secret of at least thirty-two characters",
+  "a second secret of at least thirty-two characters",
+];
 
 function start(secret?: string): Server {
   return createServer({ name: "pair", version: "1.0.0", handlers: [ask], secret });

@@ -239,12 +239,8 @@ export function isId(value: unknown): value is Id {
 
 /** Reads the error of a response. An error without a code or a message gets a default. */
 function toErrorObject(error: unknown): NonNullable<Response["error"]> {
-  const { code, message, data }: Readonly<Record<string, unknown>> = isObject(error) ? error : {};
-  return {
-    code: typeof code === "number" && Number.isInteger(code) ? code : INTERNAL_ERROR,
-    message: typeof message === "string" ? message : "the response has no error message",
-    ...data === undefined ? {} : { data },
-  };
+  const { code, message, data } = Object(error);
+  return { code: Number.isInteger(code) ? code : INTERNAL_ERROR, message: `${message ?? ""}`, data };
 }
 
 function broken(code: number, state: string, id?: Id, limit?: string): Broken {

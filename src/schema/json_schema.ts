@@ -56,25 +56,26 @@ export function mapSubschemas(schema: JsonSchema, map: (sub: unknown) => unknown
   return Object.fromEntries(entries);
 }
 
-const isText = (value: unknown) => typeof value === "string";
-const isFlag = (value: unknown) => typeof value === "boolean";
-const isTextList = (value: unknown) => Array.isArray(value) && value.every(isText);
+/**
+ * Whether a keyword may have a value. A value of another kind would make the validation fail, or refuse valid values.
+ */
+function isFit(key: string, value: unknown, draft7: boolean): boolean {
+  const isList = Array.isArray(value);
+  if (/^((all|any|one)Of|prefixItems|enum)$/.test(key)) return isList;
+  if (HOLDING.test(key)) return !isList || draft7 && key === "items";
+  if (/^(e\w+M|m)(in|ax)imum$/.test(key)) return Number.isFinite(value);
+  if (key === "multipleOf") return Number.isFinite(value) && Number(value) > 0;
+  if (/^m\w+(Length|Items|Contains|Properties)$/.test(key)) return Number.isInteger(value) && Number(value) >= 0;
+  if (/^(pattern|title|description|format|\$(\w*[Aa]nchor|\w*[rR]ef|id|comment))$/.test(key)) return isText(value);
+  if (key === "uniqueItems") return typeof value === "boolean";
+  if (key === "required") return isTextList(value);
+  const lists = NAMED.test(key) ? Object.values(Object(value)).filter(Array.isArray) : [];
+  return !NAMED.test(key) ||
+    isObject(value) && lists.every(isTextList) && (key !== "dependentSchemas" || !lists.length);
+}
 
-/** The kinds of values that keywords must have. A value of another kind would make the validation fail or wrong. */
-const KINDS: readonly (readonly [keywords: RegExp, kind: string, isKind: (value: unknown) => boolean])[] = [
-  [/^(exclusiveM|m)(in|ax)imum$/, "a number", Number.isFinite],
-  [/^multipleOf$/, "a number above 0", (value) => Number.isFinite(value) && Number(value) > 0],
-  [/^m(in|ax)(Length|Items|Contains|Properties)$/, "an integer of at least 0", (value) =>
-    Number.isInteger(value) && Number(value) >= 0],
-  [/^(pattern|title|description|format|\$(id|comment|(dynamicR|r)ef|(dynamicA|a)nchor))$/, "a string", isText],
-  [/^(uniqueItems|deprecated|readOnly|writeOnly)$/, "true or false", isFlag],
-  [/^required$/, "an array of strings", isTextList],
-  [NAMED, "an object", isObject],
-  [/^dependentRequired$/, "an object of arrays of strings", (value) => Object.values(Object(value)).every(isTextList)],
-  [/^dependencies$/, "an object of schemas or arrays of strings", (value) =>
-    Object.values(Object(value)).every((one) => !Array.isArray(one) || isTextList(one))],
-  [/^dependentSchemas$/, "an object of schemas", (value) => !Object.values(Object(value)).some(Array.isArray)],
-];
+const isText = (value: unknown) => typeof value === "string";
+const isTextList = (value: unknown) => Array.isArray(value) && value.every(isText);
 
 /**
  * Returns the schema to which a reference leads, or `undefined`. `anchors` returns the schemas that have an anchor.
@@ -187,12 +188,7 @@ export function inspectJsonSchema(
     for (const [key, value] of Object.entries(sub)) {
       // A member without a value counts as absent, as in JSON.
       if (value === undefined) continue;
-      const kind = KINDS.find(([keywords, , isKind]) => keywords.test(key) && !isKind(value))?.[1];
-      if (kind) throw refuse(`${key} of ${place} is ${show(value)}; use ${kind}`);
-      const list = /^((all|any|one)Of|prefixItems|enum)$/.test(key);
-      if (list !== Array.isArray(value) && (list || HOLDING.test(key) && !(draft7 && key === "items"))) {
-        throw refuse(`${key} of ${place} is ${list ? "not " : ""}an array; correct it`);
-      }
+      if (!isFit(key, value, draft7)) throw refuse(`${key} of ${place} is ${show(value)}; correct it`);
       if (key === "type" && ![value].flat().every((type) => TYPES.test(show(type)))) {
         throw refuse(`the type ${show(value)} of ${place} is unknown; use a JSON Schema type`);
       }

@@ -4,9 +4,8 @@
  * @module
  */
 import { Room } from "../protocol/room.ts";
-import { validateShape } from "./shape.ts";
 import { isPromiseLike } from "../protocol/promises.ts";
-import { acceptsOnlyObjects, gatherDefs, inlineRoot, renameDefs } from "./json_refs.ts";
+import { acceptsOnlyObjects, gatherDefs, inlineRoot } from "./json_refs.ts";
 import { type Inspected, inspectJsonSchema, type Issue, type JsonSchema, toPath, toText } from "./json_schema.ts";
 import type { Checked, CompiledSchema, Schema, Shape, StandardSchema } from "./schema.ts";
 import { checkResult, type StandardIssue, type StandardResult } from "./standard_result.ts";
@@ -149,16 +148,13 @@ function compileShape(
   },
 ): CompiledSchema {
   const parts = Object.entries(shape);
-  const all = new Map<string, unknown>();
-  const properties = Object.fromEntries(parts.map(([name, part]) => {
-    const { $defs, ...json } = renameDefs(write(part, [name]), name, all);
-    for (const [name, def] of Object.entries(Object($defs))) all.set(name, def);
-    return [name, json];
-  }));
   const json = gatherDefs({
     type: "object",
-    properties,
-    ...all.size ? { $defs: Object.fromEntries(all) } : {},
+    properties: Object.fromEntries(parts.map(([name, part]) => {
+      // Rewrite references to the root of the part, because that root is now a property of the object.
+      const text = JSON.stringify(write(part, [name]));
+      return [name, JSON.parse(text.replaceAll('"$ref":"#', `$&/properties/${encodeURIComponent(name)}`))];
+    })),
     required: parts.flatMap(([name, part]) => {
       const { issues, value } = Object(part["~standard"].validate(undefined));
       // In an output, a property with a default is always present.
@@ -167,7 +163,7 @@ function compileShape(
   });
   return {
     json: () => json,
-    validate: async (value) => toChecked(await validateShape(shape, value)),
+    validate: async (value) => toChecked(await (await schemaRoom.open()).validateShape(shape, value)),
   };
 }
 

@@ -5,7 +5,6 @@
  * @module
  */
 import type { ClientFacts, Log, LogMethod, LogOptions, Principal } from "./context.ts";
-import { isObject } from "../../protocol/jsonrpc.ts";
 import { LOG_LEVELS, type LogLevel } from "../../protocol/types.ts";
 import { readSyncVerdict } from "./verdict.ts";
 
@@ -52,16 +51,12 @@ export function wantsLevel({ logLevel }: ClientFacts, level: LogLevel): boolean 
  * data.
  */
 export function toLoggable(data: unknown): unknown {
-  if (isError(data)) return String(data);
-  if (Array.isArray(data)) return data.some(isError) ? data.map((each) => isError(each) ? String(each) : each) : data;
-  if (isObject(data) && Object.values(data).some(isError)) {
-    return Object.fromEntries(Object.entries(data).map(([name, each]) => [name, isError(each) ? String(each) : each]));
-  }
-  return ["undefined", "function", "symbol"].includes(typeof data) ? String(data) : data;
-}
-
-function isError(value: unknown): value is Error {
-  return value instanceof Error;
+  if (data instanceof Error || ["undefined", "function", "symbol"].includes(typeof data)) return String(data);
+  const isError = (each: unknown) => each instanceof Error;
+  if (typeof data !== "object" || !Object.values(data ?? {}).some(isError)) return data;
+  const toText = (each: unknown) => isError(each) ? String(each) : each;
+  if (Array.isArray(data)) return data.map(toText);
+  return Object.fromEntries(Object.entries(Object(data)).map(([name, each]) => [name, toText(each)]));
 }
 
 /** Returns the name of a logger. `undefined` for any other value, which clients would refuse. */

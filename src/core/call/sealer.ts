@@ -3,7 +3,8 @@
  *
  * @module
  */
-import { Cipher } from "./cipher.ts";
+import { Room } from "../../protocol/room.ts";
+import type { Cipher } from "./cipher.ts";
 
 /**
  * Options of a sealer. The realm prevents a server from opening values that another server has sealed with the same
@@ -26,8 +27,9 @@ export class Sealer {
   readonly isShared: boolean;
   /** Text that distinguishes the server from other servers with the same secret. */
   readonly realm: string;
-  readonly #cipher: Cipher;
-  #hasWarned = false;
+  readonly #cipher: Room<Cipher>;
+  /** Whether the server has warned of a value that was sealed with another secret. */
+  hasWarned = false;
 
   /**
    * Validates the secrets.
@@ -43,45 +45,25 @@ export class Sealer {
       const state = short ? "it has fewer than 32 characters" : "it is empty";
       throw new TypeError(`Cannot use the secret: ${state}; \`openssl rand -hex 32\` creates a suitable secret`);
     }
-    this.#cipher = new Cipher(realm, secrets);
+    this.#cipher = new Room(async () => new (await import("./cipher.ts")).Cipher(realm, secrets));
   }
 
   /**
    * Seals a JSON value into opaque text of letters, digits, `-` and `_`. Only `open` with the same `purpose` can open
    * the text.
    */
-  seal(purpose: string, value: unknown): Promise<string> {
-    return this.#cipher.seal(purpose, value);
+  async seal(purpose: string, value: unknown): Promise<string> {
+    return await (this.#cipher.loaded ?? await this.#cipher.open()).seal(purpose, value);
   }
 
   /**
    * Opens a sealed value. Returns `undefined` if the text was changed, or was sealed by another server or for another
    * purpose.
    */
-  open(purpose: string, text: string): Promise<unknown> {
-    return this.#cipher.open(purpose, text);
-  }
-
-  /**
-   * Warns once about a likely mistake: several processes that serve one address reject each other's values, unless they
-   * share a secret. `thing` is what a client has sent, such as `a session id`.
-   *
-   * Warns only once and only about long texts, because a client can also make up a text.
-   */
-  warnOfForeign(server: string, thing: string, text: string): void {
-    if (this.#hasWarned || text.length < MIN_SEALED) return;
-    this.#hasWarned = true;
-    const others = this.isShared ? "" : ", or if the server was restarted";
-    console.warn(
-      `Cannot open ${thing} that a client has sent to ${server}: this process, or a process with the same secret, has ` +
-        `not created it; if several processes serve this address${others}, set the same secret, name and path in all ` +
-        "processes",
-    );
+  async open(purpose: string, text: string): Promise<unknown> {
+    return await (this.#cipher.loaded ?? await this.#cipher.open()).open(purpose, text);
   }
 }
-
-/** Minimum length of the sealed values that clients keep, in characters. */
-const MIN_SEALED = 64;
 
 function readSecrets(secret: string | readonly string[]): readonly string[] {
   const secrets: readonly unknown[] = [secret].flat();

@@ -11,6 +11,7 @@ import type { Core } from "../../core/core.ts";
 import type { Link } from "../../core/call/link.ts";
 import type { Mark } from "../../core/marked_ids.ts";
 import { openVersioned, sealVersioned } from "../../core/call/versioned_seal.ts";
+import { warnOfForeign } from "../foreign_values.ts";
 import { type SessionFacts, toShortId } from "./session_state.ts";
 import { isVersion, type Version } from "./versions.ts";
 
@@ -83,10 +84,10 @@ export class SessionIds {
   /** Opens an id. Returns `undefined` if the id is invalid, has expired, or belongs to another principal. */
   async open(id: string, { principal }: Link): Promise<OpenedId | undefined> {
     if (id.length > MAX_ID) return;
-    const { identity, limits, sealer, ticker } = this.#core;
+    const { limits, sealer, ticker } = this.#core;
     const sealed = await openVersioned(sealer, PURPOSE, id);
     if (!isSealed(sealed)) {
-      sealer.warnOfForeign(identity.name, "a session id", id);
+      warnOfForeign(this.#core, "a session id", id);
       return;
     }
     // Check the revision, because an instance with the same secret may serve other revisions.

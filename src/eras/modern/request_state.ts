@@ -13,6 +13,7 @@ import type { Core } from "../../core/core.ts";
 import type { ForwardedRound } from "../../core/call/forward.ts";
 import type { SingleUse } from "../../core/single_use.ts";
 import { openVersioned, sealVersioned } from "../../core/call/versioned_seal.ts";
+import { warnOfForeign } from "../foreign_values.ts";
 
 /** The state of a call after a round of questions. */
 export interface Round {
@@ -53,13 +54,13 @@ export async function openState(core: Core, call: Call): Promise<{ answers: Para
   if (!isObject(answers)) throw refuse("inputResponses is not an object");
   if (text === undefined) return;
   if (typeof text !== "string") throw refuse("requestState is not a string");
-  const { identity, sealer, limits: { calls }, ticker } = core;
+  const { sealer, limits: { calls }, ticker } = core;
   const isShort = text.length <= 2 * Math.max(calls.stateBytes, calls.forwardedStateBytes);
   const opened = isShort ? await openVersioned(sealer, PURPOSE, text) : undefined;
   // The cast is safe, because only this server can seal values for `PURPOSE`, and each such value is a `State`.
   const state = opened as State | undefined;
   if (!state) {
-    sealer.warnOfForeign(identity.name, "a requestState", text);
+    warnOfForeign(core, "a requestState", text);
     throw refuse("requestState was changed, or was created by another server or with another secret");
   }
   if (state.expires < ticker.clock.date()) {

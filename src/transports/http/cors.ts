@@ -37,11 +37,10 @@ export type Cors = "none" | CorsOptions | ((origin: string) => boolean | { reado
  */
 export function readCorsHeaders(cors: Cors = "none"): readonly string[] {
   const { headers = [] }: Partial<CorsOptions> = Object(cors);
-  const odd = headers.find((name) => !isToken(name));
-  if (odd === undefined) return headers;
-  throw new TypeError(
-    `Cannot create a server: ${quote(odd)} in cors.headers is not a header name; write a name such as traceparent`,
-  );
+  for (const name of headers) {
+    if (!isToken(name)) throw new TypeError(`Cannot create a server: ${quote(name)} in cors.headers is not a header name`);
+  }
+  return headers;
 }
 
 /** The permissions of web pages from an allowed origin. */

@@ -40,9 +40,9 @@ export function gatherDefs(root: JsonSchema): JsonSchema {
   }
   function rewrite(sub: unknown): unknown {
     if (!isObject(sub)) return sub;
-    const { $ref, ...mapped } = mapSubschemas(sub, rewrite);
+    const { $ref, $defs, ...rest } = mapSubschemas(sub, rewrite);
     // The `$defs` of a part have moved to the root, unless a reference by anchor leads to them.
-    if (isObject(mapped.$defs) && !JSON.stringify(mapped.$defs).includes('"$anchor"')) delete mapped.$defs;
+    const mapped = JSON.stringify($defs)?.includes('"$anchor"') ? { ...rest, $defs } : rest;
     if (typeof $ref !== "string") return mapped;
     return { $ref: OUTSIDE.test(`"$ref":"${$ref}"`) ? move($ref) : $ref, ...mapped };
   }

@@ -5,6 +5,7 @@
  */
 import { readFailure } from "../kit/failure.ts";
 import { toPrintableLine } from "../kit/printable.ts";
+import { RedirectError } from "./redirects.ts";
 
 const MAX_CHARACTERS = 200;
 
@@ -15,12 +16,13 @@ export function toShown(text: unknown): string {
 }
 
 /**
- * Returns the message for an error during an action, such as `Cannot begin a new session`. The message of an error with
- * facts, such as `Cannot reach https://…`, states what cannot be done, and needs no further action. `reason` defaults to
- * the message of the error.
+ * Returns the message for an error during an action, such as `Cannot begin a new session`. The errors of a connection,
+ * such as `Cannot reach https://…`, state what cannot be done, and need no further action. `reason` defaults to the
+ * message of the error.
  */
 export function explain(action: string, error: unknown, reason = toMessage(error)): string {
-  return error instanceof Error && readFailure(error) ? reason : `${action}: ${reason}`;
+  const isStated = error instanceof RedirectError || error instanceof Error && readFailure(error);
+  return isStated ? reason : `${action}: ${reason}`;
 }
 
 function toMessage(error: unknown): string {

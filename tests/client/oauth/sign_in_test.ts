@@ -192,7 +192,6 @@ for (
     "http://mcp.example.com/mcp",
     "https://mcp.example.com/mcp#a",
     5,
-    null,
   ]
 ) {
   refuses(
@@ -201,6 +200,9 @@ for (
     { names: [String(resource)] },
   );
 }
+refuses("the resource null", { resourceMetadata: (right) => ({ ...right, resource: null }) }, {
+  names: ["contains no resource;"],
+});
 refuses("no resource", { resourceMetadata: ({ resource: _, ...right }) => right }, {
   names: ["contains no resource;"],
 });

@@ -22,7 +22,7 @@ const MAX_STEPS = 64;
  */
 export function gatherDefs(root: JsonSchema): JsonSchema {
   if (!OUTSIDE.test(JSON.stringify(root))) return root;
-  const { $defs, definitions, ...rest } = root;
+  const { $defs, definitions: _definitions, ...rest } = root;
   const defs = new Map<string, unknown>(Object.entries(Object($defs)));
   /** The new references, by old reference. */
   const moved = new Map<string, string>();

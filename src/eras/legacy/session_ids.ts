@@ -11,7 +11,7 @@ import type { Core } from "../../core/core.ts";
 import type { Link } from "../../core/call/link.ts";
 import type { Mark } from "../../core/marked_ids.ts";
 import { openVersioned, sealVersioned } from "../../core/call/versioned_seal.ts";
-import { warnOfForeign } from "../foreign_values.ts";
+import { warnOfForeign } from "../../core/call/foreign_values.ts";
 import { type SessionFacts, toShortId } from "./session_state.ts";
 import { isVersion, type Version } from "./versions.ts";
 

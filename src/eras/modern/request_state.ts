@@ -13,7 +13,7 @@ import type { Core } from "../../core/core.ts";
 import type { ForwardedRound } from "../../core/call/forward.ts";
 import type { SingleUse } from "../../core/single_use.ts";
 import { openVersioned, sealVersioned } from "../../core/call/versioned_seal.ts";
-import { warnOfForeign } from "../foreign_values.ts";
+import { warnOfForeign } from "../../core/call/foreign_values.ts";
 
 /** The state of a call after a round of questions. */
 export interface Round {

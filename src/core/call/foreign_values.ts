@@ -3,7 +3,14 @@
  *
  * @module
  */
-import type { Core } from "../core/core.ts";
+import type { Implementation } from "../../protocol/types.ts";
+import type { Sealer } from "./sealer.ts";
+
+/** The parts of a server that can warn. */
+interface Warning {
+  readonly identity: Implementation;
+  readonly sealer: Sealer;
+}
 
 /** Minimum length of the sealed values that clients keep, in characters. */
 const MIN_SEALED = 64;
@@ -14,7 +21,7 @@ const MIN_SEALED = 64;
  *
  * Warns only once and only about long texts, because a client can also make up a text.
  */
-export function warnOfForeign({ identity, sealer }: Core, thing: string, text: string): void {
+export function warnOfForeign({ identity, sealer }: Warning, thing: string, text: string): void {
   if (sealer.hasWarned || text.length < MIN_SEALED) return;
   sealer.hasWarned = true;
   const others = sealer.isShared ? "" : ", or if the server was restarted";

@@ -177,7 +177,9 @@ Deno.test("in a transcript, equal values are replaced with the same name", () =>
   const state = { requestState: "abc", nested: [{ requestState: "def" }, { errorId: "0a1b2c3d" }] };
   const text = '{"requestState":"<state 1>","nested":[{"requestState":"<state 2>"},{"errorId":"<error 1>"}]}';
   assertEquals([transcript.toText(state), transcript.toText(state)], [text, text]);
-  assertEquals(transcript.toText("Internal error (0a1b2c3d)"), '"Internal error (<error 1>)"');
+  const failed = (isError: boolean) => ({ content: [{ type: "text", text: "Internal error (0a1b2c3d)" }], isError });
+  assertEquals(transcript.toText(failed(true)), JSON.stringify(failed(true)).replace("0a1b2c3d", "<error 1>"));
+  assertEquals(transcript.toText(failed(false)), JSON.stringify(failed(false)));
   assertEquals(transcript.reveal(text), JSON.stringify(state));
   assertEquals(transcript.reveal("<state 9>"), "<state 9>");
 });

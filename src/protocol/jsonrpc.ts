@@ -193,7 +193,9 @@ export function toMessage(
  * value. Returns the same request if no parameter is `null`.
  */
 export function withoutNullParams(message: Request): Request {
-  const { params } = message;
+  const { params, text } = message;
+  // Fast path: most short messages do not contain `null` at all.
+  if (text?.includes("null") === false) return message;
   for (const name in params) {
     if (params[name] !== null) continue;
     const given = Object.entries(params).filter(([, value]) => value !== null);

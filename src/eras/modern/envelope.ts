@@ -42,8 +42,9 @@ export function readEnvelope(
   if (!isObject(meta)) throw invalid("params._meta is not an object");
   const { [META_VERSION]: version, [META_CAPABILITIES]: capabilities } = meta;
   // `null` counts as absent.
-  const { [META_CLIENT]: client, [META_LEVEL]: minimum, progressToken: token } = meta;
-  const [info, level, progressToken] = [client ?? undefined, minimum ?? undefined, token ?? undefined];
+  const info = meta[META_CLIENT] ?? undefined;
+  const level = meta[META_LEVEL] ?? undefined;
+  const progressToken = meta.progressToken ?? undefined;
   // Some clients initialize with a revision in the header that the server does not know.
   if (version === undefined && message.method === "initialize" && link.version !== VERSION) {
     throw toUnsupported(String(link.version), revisions);

@@ -132,7 +132,8 @@ const completions: Feature = {
 };
 
 async function answer(definition: Definition, call: Call, core: FeatureParts): Promise<Result> {
-  const { argument, context = {} } = call.params;
+  const { argument } = call.params;
+  const context = call.params.context ?? {};
   if (!isObject(argument) || typeof argument.name !== "string" || typeof argument.value !== "string") {
     throw refuse("argument.name or argument.value is not a string");
   }

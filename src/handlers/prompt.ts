@@ -321,7 +321,7 @@ interface Found extends Runner {
 
 async function getPrompt(definition: Definition, call: Call, core: FeatureParts): Promise<Result> {
   const { key, input, invoke, guards, mapError } = definition;
-  const { arguments: given = {} } = call.params;
+  const given = call.params.arguments ?? {};
   const state = `Cannot get ${quote(key)}`;
   const args = readArguments(given, state);
   return await attempt({ core, call, subject: key, mapError }, async () => {

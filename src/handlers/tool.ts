@@ -582,7 +582,8 @@ class ToolRunner implements Found {
   // Fast path: a tool that returns synchronously needs no promise.
   run(call: Call): Result | Promise<Result> {
     const definition = this.#definition;
-    const { arguments: given = {} } = call.params;
+    // Some clients send `null` for an optional member without a value.
+    const given = call.params.arguments ?? {};
     if (!isObject(given)) {
       throw new McpError(INVALID_PARAMS, `Cannot call ${quote(definition.key)}: arguments is not an object`);
     }

@@ -188,22 +188,6 @@ export function toMessage(
     : { kind: "request", id: known, method, params, weight, text };
 }
 
-/**
- * Returns a request without the parameters that are `null`, because some clients send `null` for a parameter without a
- * value. Returns the same request if no parameter is `null`.
- */
-export function withoutNullParams(message: Request): Request {
-  const { params, text } = message;
-  // Fast path: most short messages do not contain `null` at all.
-  if (text?.includes("null") === false) return message;
-  for (const name in params) {
-    if (params[name] !== null) continue;
-    const given = Object.entries(params).filter(([, value]) => value !== null);
-    return { ...message, params: Object.fromEntries(given) };
-  }
-  return message;
-}
-
 /** Serializes a success response. `result` is already JSON text. */
 export function toSuccess(id: Id, result: string): string {
   return `{"jsonrpc":"2.0","id":${toIdText(id)},"result":${result}}`;

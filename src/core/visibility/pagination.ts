@@ -97,7 +97,7 @@ export function createList(
     return await toPageFrom(place + 1, call);
   }
 
-  const run = (call: Call) => call.params.cursor === undefined ? toPageFrom(0, call) : toNextPage(call);
+  const run = (call: Call) => (call.params.cursor ?? undefined) === undefined ? toPageFrom(0, call) : toNextPage(call);
 
   return { run, cache: { ttlMs: core.ttlMs, scope } };
 }
@@ -132,7 +132,7 @@ export class Cursors {
    * does not belong to this list.
    */
   async read(call: Call): Promise<string | undefined> {
-    const { cursor } = call.params;
+    const cursor = call.params.cursor ?? undefined;
     if (cursor === undefined) return;
     const isShort = typeof cursor === "string" && cursor.length <= MAX_CURSOR;
     const place = isShort ? await this.#core.sealer.open(this.#purpose(call), cursor) : undefined;

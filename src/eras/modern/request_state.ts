@@ -50,7 +50,8 @@ const PURPOSE = "requestState";
  * of 12.
  */
 export async function openState(core: Core, call: Call): Promise<{ answers: Params; before: Round } | undefined> {
-  const { inputResponses: answers = {}, requestState: text } = call.params;
+  const answers = call.params.inputResponses ?? {};
+  const text = call.params.requestState ?? undefined;
   if (!isObject(answers)) throw refuse("inputResponses is not an object");
   if (text === undefined) return;
   if (typeof text !== "string") throw refuse("requestState is not a string");

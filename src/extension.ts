@@ -12,6 +12,7 @@
  * @see specification/2026-07-28/basic (Extensions)
  * @module
  */
+export type { HandlerCall } from "./core/call/lives.ts";
 export type {
   Extension,
   ExtensionEvent,
@@ -26,6 +27,7 @@ export type {
   Attribute,
   AttributeOptions,
   DetachOptions,
+  ExtensionHandlers,
   ExtensionServer,
   ExtensionStore,
   ExtensionStores,

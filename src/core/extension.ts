@@ -8,7 +8,7 @@ import type { Params, Result } from "../protocol/jsonrpc.ts";
 import type { LogLevel, Meta } from "../protocol/types.ts";
 import type { ChangeNotifier, ClientFacts, Context, Principal, ProgressOptions } from "./call/context.ts";
 import type { Engine } from "./era.ts";
-import type { Lives, Published } from "./call/lives.ts";
+import type { HandlerCall, Lives, Published } from "./call/lives.ts";
 import { withAlso } from "./visibility/registry.ts";
 import type { Awaitable, StoreInternals, StoreView } from "./store.ts";
 import type { CancelReason } from "./call/observer.ts";
@@ -215,6 +215,19 @@ export interface ExtensionServer extends ChangeNotifier {
    * extension of the same server.
    */
   readonly open: (text: string) => Promise<unknown>;
+  /**
+   * Checks whether the caller of a request could call a handler now. `allow`, disabled handlers and scopes apply as for
+   * a call, but the handler does not run, and the client's capabilities do not matter. Use this function when a client
+   * refers to the work of an earlier call, such as the result of a task, because the caller may have lost the right to
+   * call the handler since.
+   *
+   * @throws {McpError} the error that a client would receive: code -31403 if the caller lacks a scope, and otherwise
+   * the error for an unknown handler.
+   * @throws {TypeError} if the context does not belong to a call, such as a copy of a context.
+   */
+  readonly check: (ctx: Context<unknown>, call: HandlerCall) => Promise<void>;
+  /** The server's handlers. */
+  readonly handlers: ExtensionHandlers;
   /** Aborts when the server begins to close, or when the extension is removed. */
   readonly signal: AbortSignal;
   /** The server's clock, which tests can control. */
@@ -227,6 +240,20 @@ export interface ExtensionServer extends ChangeNotifier {
    * @throws {McpError} the error that a client would receive.
    */
   readonly call: (request: InternalRequest) => Promise<Result>;
+}
+
+/** The part of a server's handler set that an extension can use. */
+export interface ExtensionHandlers {
+  /**
+   * Tests whether a handler is registered, also if it is disabled. `key` is the name of a tool or prompt, or the URI of
+   * a resource.
+   */
+  has(kind: "tool" | "resource" | "prompt", key: string): boolean;
+  /**
+   * Calls `onChange` after handlers were added or removed. Handlers that are replaced are removed and added in one
+   * change. Returns a function that stops these calls.
+   */
+  watch(onChange: () => void): () => void;
 }
 
 /**

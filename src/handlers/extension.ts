@@ -44,6 +44,7 @@ import { bindQuota, type Quota } from "../core/visibility/quota.ts";
 import { INTERNALS } from "../core/call/internals.ts";
 import { checkOptions, isPlain, type KnownOptions, toPlace } from "../core/call/known_options.ts";
 import type { Reply } from "../core/call/link.ts";
+import type { HandlerCall } from "../core/call/lives.ts";
 import { requireCapabilities } from "../core/call/question.ts";
 import { attempt } from "./attempt.ts";
 import { ServerLives } from "./extension_lives.ts";
@@ -187,7 +188,9 @@ const ATTRIBUTE: KnownOptions<keyof AttributeOptions> = {
   },
 };
 
-const EVENT: KnownOptions<keyof ExtensionEvent> = { names: { topic: true, method: true, params: true } };
+const EVENT: KnownOptions<keyof ExtensionEvent> = {
+  names: { topic: true, method: true, params: true, handler: { names: { method: true, params: true } } },
+};
 
 /** A notification for {@linkcode Extension.publish}. */
 export interface ExtensionEvent {
@@ -197,6 +200,11 @@ export interface ExtensionEvent {
   readonly method: string;
   /** Parameters of the notification: a JSON object. */
   readonly params?: Params;
+  /**
+   * The handler to which the notification belongs, such as `{ method: "tools/call", params: { name: "add" } }`. Only
+   * subscribers that may call the handler at this time are notified. By default, all subscribers are notified.
+   */
+  readonly handler?: HandlerCall;
 }
 
 /** An extension for `handlers`. */
@@ -271,7 +279,7 @@ export function extension<
     },
     publish(key, event) {
       checkOptions(`publish an event for the key ${quote(key)} of ${place}`, event, EVENT);
-      const { topic = "", method, params = {} } = event;
+      const { topic = "", method, params = {}, handler } = event;
       const refuse = (state: string) =>
         new TypeError(`Cannot publish an event for the key ${quote(key)} of ${place}: ${state}`);
       if (!life.keys.has(key)) {
@@ -287,8 +295,9 @@ export function extension<
         throw refuse(`params is not JSON (${error})`);
       }
       if (!isObject(copy)) throw refuse("params is not an object");
+      const published = { topic, method, params: copy, handler: handler && toHandlerCall(handler, refuse) };
       const written: WrittenStores = new Map();
-      for (const publish of [...life.servers]) publish(key, { topic, method, params: copy }, written);
+      for (const publish of [...life.servers]) publish(key, published, written);
     },
     [INTERNALS]: {
       feature: extensions,
@@ -660,6 +669,11 @@ function verify(attributes: readonly AttributeInternals[], handlers: readonly Ha
     const problem = check?.({ has: (kind, key) => has(`${kind}s`, key) });
     if (problem !== undefined) throw refuse(`${id}: ${problem}`);
   }
+}
+
+function toHandlerCall({ method, params }: HandlerCall, refuse: Refuse): HandlerCall {
+  if (typeof method !== "string") throw refuse(`handler.method is ${quote(method)}; it must be a string`);
+  return { method, params: toJson(params, "handler.params", refuse) };
 }
 
 /** Copies a JSON object. Throws if the value is not an object, or contains a value that JSON cannot represent. */

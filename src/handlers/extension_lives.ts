@@ -7,7 +7,7 @@
 import { quote } from "../protocol/errors.ts";
 import type { Result } from "../protocol/jsonrpc.ts";
 import { CancelError } from "../core/call/cancel_error.ts";
-import type { Published, WantedTopics } from "../core/call/lives.ts";
+import type { HandlerCall, Published, WantedTopics } from "../core/call/lives.ts";
 import type { Call } from "../core/call/call.ts";
 import type { Context } from "../core/call/context.ts";
 import { CALL } from "../core/call/internals.ts";
@@ -21,6 +21,7 @@ import type {
   LivesSet,
   WrittenStores,
 } from "../core/extension.ts";
+import { checkHandler } from "../core/handler_check.ts";
 import type { StorePart } from "../core/store.ts";
 import type { ExtensionNews } from "../core/visibility/changes.ts";
 import { type Deliver, Topics } from "./topics.ts";
@@ -36,6 +37,8 @@ export class ServerLives implements LivesSet {
   readonly #engine: Engine;
   readonly #call: CallInternally;
   readonly #extensions = new Map<string, LivingExtension>();
+  /** Whether the extensions will be notified that handlers have changed. */
+  #isChanging = false;
   #isStarted = false;
   #isKept = false;
   #isStopping = false;
@@ -57,6 +60,17 @@ export class ServerLives implements LivesSet {
       this.#extensions.set(life.id, new LivingExtension(this.#engine, life, this.#call));
       if (this.#isStarted) this.#start(life.id);
     }
+    this.#tellChange();
+  }
+
+  // Wait for a microtask, because a handler that is replaced is first removed, and then added.
+  #tellChange(): void {
+    if (this.#isChanging) return;
+    this.#isChanging = true;
+    queueMicrotask(() => {
+      this.#isChanging = false;
+      for (const extension of this.#extensions.values()) extension.tellChange();
+    });
   }
 
   start(isKept = true): void {
@@ -76,6 +90,10 @@ export class ServerLives implements LivesSet {
 
   find(id: string): ExtensionServer | undefined {
     return this.#extensions.get(id)?.server;
+  }
+
+  async check(ctx: Context, call: HandlerCall): Promise<void> {
+    await checkHandler(toCall(ctx, "check the caller"), call, this.#engine);
   }
 
   subscribe(id: string, wanted: WantedTopics, deliver: Deliver): () => void {
@@ -117,6 +135,8 @@ class LivingExtension {
   readonly #engine: Engine;
   readonly #call: CallInternally;
   readonly #topics: Topics;
+  /** Functions that the extension calls after handlers have changed. */
+  readonly #watchers = new Set<() => void>();
   #controller = new AbortController();
   #starting?: Promise<void>;
   #end?: () => unknown;
@@ -149,6 +169,17 @@ class LivingExtension {
    */
   receive({ key, published, origin }: ExtensionNews): void {
     if (origin !== this.life.origin) this.#topics.publish(key, published);
+  }
+
+  /** Notifies the extension that handlers were added or removed. */
+  tellChange(): void {
+    for (const onChange of [...this.#watchers]) {
+      try {
+        onChange();
+      } catch (error) {
+        this.#engine.core.report(error, { subject: `extension ${quote(this.life.id)}` });
+      }
+    }
   }
 
   subscribe(wanted: WantedTopics, deliver: Deliver): () => void {
@@ -196,7 +227,7 @@ class LivingExtension {
 
   async #start(): Promise<void> {
     const { id, start } = this.life;
-    const { core: { sealer, ticker, shared }, host } = this.#engine;
+    const { core: { sealer, ticker, shared }, host, registry } = this.#engine;
     const { resourceUpdated, listChanged } = host.server;
     const purpose = `extension ${id}`;
     if (this.#controller.signal.aborted) this.#controller = new AbortController();
@@ -204,6 +235,16 @@ class LivingExtension {
       store: shared && toStores(await shared.openPart(id)),
       seal: (value) => sealer.seal(purpose, value),
       open: (text) => sealer.open(purpose, text),
+      check: async (ctx, call) => await checkHandler(toCall(ctx, "check the caller"), call, this.#engine),
+      handlers: {
+        has: (kind, key) => registry.find(kind, key) !== undefined,
+        watch: (onChange) => {
+          // Use a function of its own, because the same function may be passed twice.
+          const watcher = () => onChange();
+          this.#watchers.add(watcher);
+          return () => void this.#watchers.delete(watcher);
+        },
+      },
       signal: this.#controller.signal,
       clock: ticker.clock,
       resourceUpdated,
@@ -226,6 +267,7 @@ class LivingExtension {
     const end = this.#end;
     this.#starting = this.#end = undefined;
     await end?.();
+    this.#watchers.clear();
   }
 
   // Add the server to `servers` only while the server has subscribers or can publish to other instances. Otherwise the
@@ -243,15 +285,18 @@ function toStores(part: StorePart): ExtensionStores {
   return {
     own: part.own,
     by(ctx) {
-      // The cast is safe: a context without services is the call, and the check below finds any other object.
-      const call: Call = Reflect.get(ctx, CALL) ?? ctx as Context as Call;
-      const account = call.link?.account;
-      if (!account) {
-        throw new TypeError("Cannot use the store: ctx does not belong to a call; pass the context of a request");
-      }
-      const view = views.get(call) ?? part.by(account);
+      const call = toCall(ctx, "use the store");
+      const view = views.get(call) ?? part.by(call.link.account);
       views.set(call, view);
       return view;
     },
   };
+}
+
+/** Returns the call to which a context belongs. `purpose` is what fails if there is none. */
+function toCall(ctx: Context<unknown>, purpose: string): Call {
+  // The cast is safe: a context without services is the call, and the check below finds any other object.
+  const call: Call = Reflect.get(ctx, CALL) ?? ctx as Context as Call;
+  if (call.link?.account) return call;
+  throw new TypeError(`Cannot ${purpose}: ctx does not belong to a call; pass the context of a request`);
 }

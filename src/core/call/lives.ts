@@ -24,6 +24,11 @@ export interface Lives {
    * not started.
    */
   find(id: string): object | undefined;
+  /**
+   * Checks whether the caller of a request could call a handler now. Rejects with the error that the client would
+   * receive.
+   */
+  check(ctx: Context, call: HandlerCall): Promise<void>;
   /** Calls `deliver` for each notification about the wanted topics. Returns a function that ends the subscription. */
   subscribe(id: string, wanted: WantedTopics, deliver: (published: Published) => void): () => void;
   /** Stops all extensions that no request has started. The next request starts the extensions again. */
@@ -42,9 +47,19 @@ export interface WantedTopics {
   readonly ctx: Context;
 }
 
+/** A call to a handler. */
+export interface HandlerCall {
+  /** Method, such as `tools/call`. */
+  readonly method: string;
+  /** The parameters that name the handler, such as `{ name: "add" }`. */
+  readonly params: { readonly [name: string]: unknown };
+}
+
 /** A notification for the subscribers to a topic. */
 export interface Published {
   readonly topic: string;
   readonly method: string;
   readonly params: { readonly [name: string]: unknown };
+  /** The handler to which the notification belongs. Only subscribers that may call the handler are notified. */
+  readonly handler?: HandlerCall;
 }

@@ -228,6 +228,8 @@ export interface ExtensionServer extends ChangeNotifier {
   readonly check: (ctx: Context<unknown>, call: HandlerCall) => Promise<void>;
   /** The server's handlers. */
   readonly handlers: ExtensionHandlers;
+  /** Reports a problem to the server's author: passes the error to `observer.fault`. */
+  readonly report: (error: unknown) => void;
   /** Aborts when the server begins to close, or when the extension is removed. */
   readonly signal: AbortSignal;
   /** The server's clock, which tests can control. */
@@ -290,6 +292,11 @@ export interface InternalRequest {
   readonly principal?: Principal;
   /** The client, such as the `ctx.client` of an earlier call. Defaults to a client without capabilities. */
   readonly client?: ClientFacts;
+  /**
+   * The value of `ctx.session()` in an earlier call, in a list that is empty if the value was `undefined`. By default,
+   * the server's `session` function computes the value, but without an HTTP request.
+   */
+  readonly session?: readonly [unknown?];
   /** Any value. The handler's attributes can read the value as `call.internal.data`. Clients cannot set this value. */
   readonly data?: unknown;
   /** Milliseconds after which the call is cancelled. Defaults to the handler's timeout. */

@@ -236,6 +236,7 @@ class LivingExtension {
       seal: (value) => sealer.seal(purpose, value),
       open: (text) => sealer.open(purpose, text),
       check: async (ctx, call) => await checkHandler(toCall(ctx, "check the caller"), call, this.#engine),
+      report: (error) => void this.#engine.core.report(error, { subject: `extension ${quote(id)}` }),
       handlers: {
         has: (kind, key) => registry.find(kind, key) !== undefined,
         watch: (onChange) => {

@@ -40,6 +40,8 @@ export class Jobs implements TakeoverHost {
   #stopListening?: () => void;
   readonly #stopWatching: () => void;
   #release?: () => void;
+  /** The tools whose tasks cannot resume, which was reported. */
+  readonly #reported = new Set<string>();
   /** Whether this process has released a task so that another process can run the task. */
   #hasLeft = false;
 
@@ -52,6 +54,13 @@ export class Jobs implements TakeoverHost {
     this.#takeover = new Takeover(this);
     this.#takeover.start();
     this.#stopWatching = server.handlers.watch(() => this.#cancelRemoved());
+  }
+
+  /** Reports to the observer that tasks of a tool cannot resume. Each tool is reported once. */
+  reportOnce(tool: string, problem: string): void {
+    if (this.#reported.has(tool)) return;
+    this.#reported.add(tool);
+    this.server.report(new TypeError(problem));
   }
 
   /** Returns a new task id that begins with {@linkcode prefix}. */

@@ -25,7 +25,15 @@ import { Charge, toBytes } from "./charge.ts";
 import { type Caller, Jobs } from "./jobs.ts";
 import { RunningTask, toFull } from "./running_task.ts";
 import { readTaskOptions, type TaskOptions, type TaskRules } from "./task_options.ts";
-import { type TaskError, type TaskRecord, type TaskStatus, toDetailed, toStored, toTask } from "./task_record.ts";
+import {
+  findStoreProblem,
+  type TaskError,
+  type TaskRecord,
+  type TaskStatus,
+  type TaskWork,
+  toDetailed,
+  toTask,
+} from "./task_record.ts";
 
 export type { ResumeOptions, TaskOptions } from "./task_options.ts";
 export type { TaskError, TaskStatus } from "./task_record.ts";
@@ -396,17 +404,45 @@ async function toRecord(call: WrappedCall, rules: TaskRules, jobs: Jobs): Promis
     run: 1,
     work: {
       params: { name, arguments: given, _meta },
-      principal: toStored(ctx.principal),
+      ...toResumable(call, rules, jobs),
       client: ctx.client,
       hash: await toHash(call, rules),
       version,
-      canResume: resume !== undefined,
       afterExpiry: resume?.afterExpiry === true,
       made: [],
       questions: {},
       answers: {},
     },
   };
+}
+
+/** Returns what a further run needs to have the same caller. */
+function toResumable(
+  { ctx, handler }: WrappedCall,
+  { resume }: TaskRules,
+  jobs: Jobs,
+): Pick<TaskWork, "canResume" | "caller" | "session"> {
+  // Without a shared store, the task ends with its process.
+  if (!resume || !jobs.store.isShared) return { canResume: resume !== undefined };
+  const { principal: caller } = ctx;
+  const problem = caller && findStoreProblem(caller);
+  if (problem === undefined) return { canResume: true, caller, session: readSession(ctx) };
+  jobs.reportOnce(
+    handler.name,
+    `Cannot resume tasks of the tool ${JSON.stringify(handler.name)}: the caller's principal cannot be stored: ${problem}; ` +
+      "return a principal of plain JSON data, and load other data in the handler",
+  );
+  return { canResume: false };
+}
+
+// A further run has no HTTP request from which the server's `session` function could compute the value.
+function readSession(ctx: Context): readonly [unknown?] | undefined {
+  try {
+    const value = ctx.session();
+    return value === undefined ? [] : [value];
+  } catch {
+    // The handler gets the same error when it reads the value.
+  }
 }
 
 const hashes = new WeakMap<object, Promise<string>>();

@@ -281,6 +281,7 @@ export class Jobs implements TakeoverHost {
       const { next, news } = change(found.record);
       const version = next === found.record ? found.version : await store.set(next, found.version);
       if (version === undefined) continue;
+      await store.markEnded(next);
       // Notify clients here only if no process runs the task. A process that runs the task notifies clients itself.
       if (found.record.by === null && next.isWatched && next !== found.record) this.#announce(next);
       if (news && found.record.by !== null) {

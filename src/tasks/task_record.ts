@@ -74,6 +74,11 @@ export interface TaskRecord {
   readonly crew: string;
   /** The number of processes that have run the task. */
   readonly run: number;
+  /**
+   * A random name under which the store records that the task has ended. Set if the task can resume. Only servers with
+   * the secret can read it, so nobody else knows which of these records belongs to the task.
+   */
+  readonly mark?: string;
   /** Whether a client on any instance subscribes to the task. */
   readonly isWatched?: boolean;
   /** The data that a further run of the handler needs. `undefined` after the task has ended. */
@@ -84,6 +89,11 @@ export interface TaskRecord {
 
 export function isEnded({ status }: TaskRecord): boolean {
   return status === "completed" || status === "cancelled" || status === "failed";
+}
+
+/** Whether the time to live of a task is over. */
+export function isExpired({ createdAt, ttlMs }: TaskRecord, now: number): boolean {
+  return createdAt + ttlMs < now;
 }
 
 /** Returns the questions that have no answer yet. */

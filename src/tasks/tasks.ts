@@ -390,6 +390,7 @@ async function toRecord(call: WrappedCall, rules: TaskRules, jobs: Jobs): Promis
   const { name, arguments: given, _meta } = ctx.params;
   const { ttlMs, pollIntervalMs, version, resume } = rules;
   const now = jobs.server.clock.date();
+  const resumable = toResumable(call, rules, jobs);
   return {
     id: jobs.makeId(),
     tool: handler.name,
@@ -402,9 +403,10 @@ async function toRecord(call: WrappedCall, rules: TaskRules, jobs: Jobs): Promis
     by: jobs.store.lease.id,
     crew: jobs.prefix,
     run: 1,
+    mark: resumable.canResume && jobs.store.isShared ? crypto.randomUUID() : undefined,
     work: {
       params: { name, arguments: given, _meta },
-      ...toResumable(call, rules, jobs),
+      ...resumable,
       client: ctx.client,
       hash: await toHash(call, rules),
       version,

@@ -9,6 +9,7 @@ import { type Connection, connectTest, type ConnectTestOptions } from "../../src
 import { textOf, until } from "../support/behaviour.ts";
 import { sentence } from "../support/messages.ts";
 import { declared } from "./declared.ts";
+import { openShared } from "./shared_store.ts";
 
 type Run = (ctx: Context) => unknown;
 
@@ -24,7 +25,7 @@ function serve(store: Store, run: Run, options: Partial<ServerOptions> = {}, res
     version: "1.0.0",
     secret: "a secret of at least thirty-two characters",
     handlers: [tasks(), work],
-    store,
+    store: openShared(store),
     limits: { calls: { closeMs: 20 } },
     observer: { fault: (event) => void faults.push(event) },
     ...options,

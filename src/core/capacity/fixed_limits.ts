@@ -293,6 +293,21 @@ export interface FixedLimits {
      */
     readonly operations: number;
   };
+  /** The rates of handlers, set by `quota({ rate })`. */
+  readonly rates: {
+    /**
+     * Number of new clients whose calls are counted separately, for each rate and period. The same bound applies
+     * separately to principals and to all other clients. An IPv6 /56 network counts as one client. With `shared`, the
+     * bound also limits the number of new logs in the store, for each instance and period.
+     *
+     * Reason: anybody can call from many addresses, and a count takes memory, and with `shared` three keys in a store
+     * such as Redis. Clients with many addresses must not affect principals.
+     *
+     * Exceeded: further new clients of the kind share one count. With `shared`, the instance counts their calls without
+     * the store.
+     */
+    readonly clients: number;
+  };
   /** The concrete paths of a server whose path has parameters, such as one path per tenant. */
   readonly endpoints: {
     /**
@@ -384,6 +399,9 @@ export const FIXED_LIMITS: FixedLimits = {
   },
   store: {
     operations: 256,
+  },
+  rates: {
+    clients: 10_000,
   },
   endpoints: {
     open: 1000,

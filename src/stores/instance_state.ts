@@ -10,7 +10,7 @@ import type { Account, Accounts, Limit, Pot } from "../core/capacity/account.ts"
 import type { Change, ExtensionNews } from "../core/visibility/changes.ts";
 import type { Bounds } from "../core/capacity/limits.ts";
 import { type Mark, type Marking, toSetName } from "../core/marked_ids.ts";
-import { type MarkPlace, markStored, toMarkTtl } from "../core/marking.ts";
+import { type MarkPlace, markStored, readSince, toMarkTtl } from "../core/marking.ts";
 import type {
   Ruled,
   SharedChange,
@@ -18,6 +18,7 @@ import type {
   SharedSessionFacts,
   SharedState,
   SharingHost,
+  SpendOptions,
   StoreInternals,
   StorePart,
 } from "../core/store.ts";
@@ -148,6 +149,8 @@ export class InstanceState implements SharedState, Sealing {
   readonly #changes = new Map<string, SharedChange>();
   /** Changes by this instance whose notifications the store has not returned yet. */
   readonly #own = new OwnChanges();
+  /** The time since which the store records used ids. `undefined` until it is read. */
+  #since?: number;
   #isTelling = false;
   #isDegraded = false;
   #isClosed = false;
@@ -248,11 +251,24 @@ export class InstanceState implements SharedState, Sealing {
     return end === "waiting" && await this.ends.write(key) ? "written" : end;
   }
 
-  async spend(account: Account, mark: Mark, ttlMs: number): Promise<Marking | undefined> {
-    const place = await this.#toPlace(this.by(account), "spent", mark, ttlMs);
+  async spend(account: Account, mark: Mark, { ttlMs, isDated }: SpendOptions): Promise<Marking | undefined> {
+    const marks = await this.#toPlace(this.by(account), "spent", mark, ttlMs);
+    const place = isDated ? { ...marks, sinceKey: await this.#toSinceKey() } : marks;
     // Run these operations one after another, so that a client that sends many answers has only one operation in
     // progress.
     return await this.queue(place.key, () => this.attempt("set", () => markStored(mark, place)));
+  }
+
+  async sinceSpent(account: Account): Promise<number | undefined> {
+    if (this.#since !== undefined) return this.#since;
+    const key = await this.#toSinceKey();
+    const store = this.by(account);
+    // Read the time once per process. If the store loses its data later, the time that it then records is newer.
+    return this.#since = await this.attempt("set", () => readSince({ store, date: systemClock.date() }, key));
+  }
+
+  #toSinceKey(): Promise<string> {
+    return this.hash(`spent since ${VERSION}`, "");
   }
 
   /** Returns the location in the store for the marks of a client's ended sessions. */

@@ -330,7 +330,7 @@ class Entry<P extends Place = Place> implements AuthFacts {
       spend: (principal, mark, ttlMs) => {
         const account = this.#accounts.find(`principal ${principal}`);
         // `spend` rejects if the principal has used up its share of the store.
-        return shared.spend(account, mark, ttlMs).catch(() => undefined);
+        return shared.spend(account, mark, { ttlMs }).catch(() => undefined);
       },
     };
   }

@@ -100,6 +100,7 @@ behaviour("a tool that `forCaller` fails for hides its tasks", async (connect) =
   assertEquals(await codeOf(() => get(left, id)), INVALID_PARAMS);
   assertEquals(takeFaults().length, 1);
   await reach(client, id, "input_required");
+  await client.request("tasks/cancel", { taskId: id });
 }, modern);
 
 behaviour(
@@ -249,7 +250,7 @@ Deno.test("over HTTP, a request for a task without the scopes of its tool gets 4
   const capabilities = { elicitation: {}, extensions: { [ID]: {} } };
   const _meta = { "io.modelcontextprotocol/clientCapabilities": capabilities };
   const send = async (scopes: string, method: string, params: { readonly [key: string]: unknown }) => {
-    const named = typeof params.taskId === "string" ? { "mcp-name": params.taskId } : {};
+    const named: Record<string, string> = typeof params.taskId === "string" ? { "mcp-name": params.taskId } : {};
     return await server.fetch(toRequest(method, { ...params, _meta }, { "x-scopes": scopes, ...named }));
   };
   const { result } = await readAnswer(await send("pay", "tools/call", { name: "pay", arguments: {} }));

@@ -76,13 +76,16 @@ async function untilSearched(client: Connection): Promise<void> {
   await client.request("tasks/cancel", { taskId: id });
 }
 
+const untilAborted = ({ signal }: Context) =>
+  new Promise((_, reject) => signal.addEventListener("abort", () => reject(signal.reason)));
+
 /** A handler that asks for consent, and then counts a payment in each run. */
 function paying() {
   let paid = 0;
   const { pass, open } = gate();
   const run: Run = async (ctx) => {
     const { action } = await ctx.elicit("sure", { message: "Pay 10?", schema: form });
-    await pass;
+    await Promise.race([pass, untilAborted(ctx)]);
     paid++;
     return action;
   };

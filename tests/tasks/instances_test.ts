@@ -627,16 +627,17 @@ Deno.test("a task takes a limited number of store operations", async () => {
     counts.cancel = a.operations.length + b.operations.length - before;
   });
   delete counts["cancel elsewhere"];
-  // The operations of the answer are a read, a write and a notification. Then the journal is written twice, and the end
-  // once, or twice if the answer's notification arrives late.
+  // The operations of the answer are a read, a write and a notification. Then the journal is written twice, the end once,
+  // or twice if the answer's notification arrives late, and the mark of the end once. A cancellation is a read, two
+  // writes and a notification.
   const { "answer elsewhere, two values and complete": answered, ...exact } = counts;
-  assert(answered <= 7, `${answered} operations`);
+  assert(answered <= 8, `${answered} operations`);
   assertEquals(exact, {
     "create, once and question": 3,
     "poll where it runs": 0,
     "poll elsewhere": 1,
     "poll where it ran": 0,
-    cancel: 3,
+    cancel: 4,
   });
   await a.close();
   await b.close();

@@ -285,7 +285,9 @@ function toUngranted(error: unknown): undefined {
 
 // Use one message for all causes, so that callers cannot find out which task ids of other callers exist.
 function toUnknown(): McpError {
-  return McpError.invalidParams("Cannot find the task: it does not exist, has expired, or is not available to the caller");
+  return McpError.invalidParams(
+    "Cannot find the task: it does not exist, has expired, or is not available to the caller",
+  );
 }
 
 async function runTask(call: WrappedCall, next: Next, rules: TaskRules): Promise<Result> {
@@ -431,7 +433,9 @@ function toResumable(
   if (problem === undefined) return { canResume: true, caller, session: readSession(ctx) };
   jobs.reportOnce(
     handler.name,
-    `Cannot resume tasks of the tool ${JSON.stringify(handler.name)}: the caller's principal cannot be stored: ${problem}; ` +
+    `Cannot resume tasks of the tool ${
+      JSON.stringify(handler.name)
+    }: the caller's principal cannot be stored: ${problem}; ` +
       "return a principal of plain JSON data, and load other data in the handler",
   );
   return { canResume: false };

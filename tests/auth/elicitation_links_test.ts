@@ -95,7 +95,10 @@ Deno.test("processes that share a store open a link only once, and without a sto
 
 Deno.test("after the store has lost its data, no earlier link opens, and later links do", async () => {
   const store = memoryStore();
-  const links = [elicitationLinks({ secret, server: "shop", store }), elicitationLinks({ secret, server: "shop", store })];
+  const links = [
+    elicitationLinks({ secret, server: "shop", store }),
+    elicitationLinks({ secret, server: "shop", store }),
+  ];
   const [used, unused] = [await makeLink(links[0]), await makeLink(links[0])];
   assertEquals(await links[1].open(used, "ada"), { data: null });
   for (const { key } of await store.list("", { limit: 1000 })) await store.delete(key);

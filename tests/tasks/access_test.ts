@@ -226,7 +226,12 @@ Deno.test("a call whose tool is removed before it becomes a task is refused", as
       return "paid";
     },
   });
-  const server = createServer({ name: "t", version: "1", handlers: [tasks(), slow], limits: { calls: { closeMs: 20 } } });
+  const server = createServer({
+    name: "t",
+    version: "1",
+    handlers: [tasks(), slow],
+    limits: { calls: { closeMs: 20 } },
+  });
   await using client = await connectTest(server, asking);
   const calling = start(client);
   await until(() => server.stats().running === 1, "the call runs");

@@ -363,7 +363,10 @@ type Compiling = (core: FeatureParts) => Method;
 type Refuse = (state: string) => TypeError;
 
 const create = (engine: Engine): ServerLives =>
-  new ServerLives(engine, async (...call) => await (await callRoom.open()).callInternally(...call));
+  new ServerLives(engine, {
+    callInternally: async (...call) => await (await callRoom.open()).callInternally(...call),
+    checkHandler: async (...check) => await (await callRoom.open()).checkHandler(...check),
+  });
 
 function toLife<M extends Schemas, N extends Schemas, L extends Schemas>(
   { id, start, listen }: ExtensionOptions<M, N, L>,
@@ -585,7 +588,10 @@ async function takeNotification(
   return {};
 }
 
-/** Loads the code for attributes that wrap calls, and for calls without a request. Most extensions use neither. */
+/**
+ * Loads the code for attributes that wrap calls, for calls without a request, and for checks of callers. Most extensions
+ * use none of these.
+ */
 const callRoom = new Room(() => import("./extension_call.ts"));
 
 function combine(

@@ -21,13 +21,18 @@ import type {
   LivesSet,
   WrittenStores,
 } from "../core/extension.ts";
-import { checkHandler } from "../core/handler_check.ts";
 import type { StorePart } from "../core/store.ts";
 import type { ExtensionNews } from "../core/visibility/changes.ts";
+import { CheckedDelivery } from "./checked_delivery.ts";
 import { type Deliver, Topics } from "./topics.ts";
 
-/** Runs a handler for an extension, without a request from a client. */
-export type CallInternally = (engine: Engine, request: InternalRequest) => Promise<Result>;
+/** Functions that are loaded when an extension first uses them. */
+export interface LazyCalls {
+  /** Runs a handler for an extension, without a request from a client. */
+  callInternally(engine: Engine, request: InternalRequest): Promise<Result>;
+  /** Checks whether the caller of a request could call a handler now. */
+  checkHandler(call: Call, handler: HandlerCall, engine: Engine): Promise<void>;
+}
 
 /** Milliseconds that an extension may take to stop. */
 const STOP_MS = 5000;
@@ -35,7 +40,7 @@ const STOP_MS = 5000;
 /** The extensions of one server. */
 export class ServerLives implements LivesSet {
   readonly #engine: Engine;
-  readonly #call: CallInternally;
+  readonly #calls: LazyCalls;
   readonly #extensions = new Map<string, LivingExtension>();
   /** Whether the extensions will be notified that handlers have changed. */
   #isChanging = false;
@@ -43,9 +48,9 @@ export class ServerLives implements LivesSet {
   #isKept = false;
   #isStopping = false;
 
-  constructor(engine: Engine, call: CallInternally) {
+  constructor(engine: Engine, calls: LazyCalls) {
     this.#engine = engine;
-    this.#call = call;
+    this.#calls = calls;
     engine.changes.onNews = (news) => this.#extensions.get(news.extension)?.receive(news);
   }
 
@@ -57,7 +62,7 @@ export class ServerLives implements LivesSet {
     }
     for (const life of lives) {
       if (this.#extensions.has(life.id)) continue;
-      this.#extensions.set(life.id, new LivingExtension(this.#engine, life, this.#call));
+      this.#extensions.set(life.id, new LivingExtension(this.#engine, life, this.#calls));
       if (this.#isStarted) this.#start(life.id);
     }
     this.#tellChange();
@@ -90,10 +95,6 @@ export class ServerLives implements LivesSet {
 
   find(id: string): ExtensionServer | undefined {
     return this.#extensions.get(id)?.server;
-  }
-
-  async check(ctx: Context, call: HandlerCall): Promise<void> {
-    await checkHandler(toCall(ctx, "check the caller"), call, this.#engine);
   }
 
   subscribe(id: string, wanted: WantedTopics, deliver: Deliver): () => void {
@@ -133,7 +134,7 @@ class LivingExtension {
   /** The server object that `start` received. */
   server?: ExtensionServer;
   readonly #engine: Engine;
-  readonly #call: CallInternally;
+  readonly #calls: LazyCalls;
   readonly #topics: Topics;
   /** Functions that the extension calls after handlers have changed. */
   readonly #watchers = new Set<() => void>();
@@ -152,10 +153,10 @@ class LivingExtension {
     changes.publish({ kind: "extension", extension, key, published, origin });
   };
 
-  constructor(engine: Engine, life: Life, call: CallInternally) {
+  constructor(engine: Engine, life: Life, calls: LazyCalls) {
     this.life = life;
     this.#engine = engine;
-    this.#call = call;
+    this.#calls = calls;
     const watched = [...life.keys].map(([key, watch]) =>
       [key, watch && ((topic: string, ctx: Context) => watch(topic, ctx, this.server))] as const
     );
@@ -183,12 +184,26 @@ class LivingExtension {
   }
 
   subscribe(wanted: WantedTopics, deliver: Deliver): () => void {
-    const stop = this.#topics.subscribe(wanted, deliver);
+    const delivery = new CheckedDelivery(deliver, (handler) => this.#mayCall(wanted.ctx, handler));
+    const stop = this.#topics.subscribe(wanted, (published) => delivery.deliver(published));
     this.#listen();
     return () => {
+      delivery.stop();
       stop();
       this.#listen();
     };
+  }
+
+  async #mayCall(ctx: Context, handler: HandlerCall): Promise<boolean> {
+    const call = toCall(ctx, "check the subscriber");
+    try {
+      await this.#calls.checkHandler(call, handler, this.#engine);
+      return true;
+    } catch (error) {
+      // Report the error, unless it is the error for a caller that may not call the handler.
+      this.#engine.scheduler.toError(error, call);
+      return false;
+    }
   }
 
   /**
@@ -235,7 +250,7 @@ class LivingExtension {
       store: shared && toStores(await shared.openPart(id)),
       seal: (value) => sealer.seal(purpose, value),
       open: (text) => sealer.open(purpose, text),
-      check: async (ctx, call) => await checkHandler(toCall(ctx, "check the caller"), call, this.#engine),
+      check: async (ctx, call) => await this.#calls.checkHandler(toCall(ctx, "check the caller"), call, this.#engine),
       report: (error) => void this.#engine.core.report(error, { subject: `extension ${quote(id)}` }),
       handlers: {
         has: (kind, key) => registry.find(kind, key) !== undefined,
@@ -250,7 +265,7 @@ class LivingExtension {
       clock: ticker.clock,
       resourceUpdated,
       listChanged,
-      call: (request) => this.#call(this.#engine, request),
+      call: (request) => this.#calls.callInternally(this.#engine, request),
     };
     const stop: unknown = await start?.(server);
     if (stop !== undefined && typeof stop !== "function") {

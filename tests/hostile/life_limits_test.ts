@@ -204,6 +204,8 @@ function callTenant(held: Held, tenant: string, name: string, principal: string,
 type Path = { [group in keyof Bounds]: `${group}.${Extract<keyof Bounds[group], string>}` }[keyof Bounds];
 
 const cases: { readonly [path in Path]: (() => Promise<void>) | undefined } = {
+  // Tests in tests/quota/ and tests/stores/ check the rates of handlers.
+  "rates.clients": undefined,
   async "request.bodyBytes"() {
     await using held = start({ request: { bodyBytes: 1000 } });
     await refuse(held, "request.bodyBytes", 413, "tools/call", { ...quick, arguments: { x: "x".repeat(1000) } });

@@ -24,11 +24,6 @@ export interface Lives {
    * not started.
    */
   find(id: string): object | undefined;
-  /**
-   * Checks whether the caller of a request could call a handler now. Rejects with the error that the client would
-   * receive.
-   */
-  check(ctx: Context, call: HandlerCall): Promise<void>;
   /** Calls `deliver` for each notification about the wanted topics. Returns a function that ends the subscription. */
   subscribe(id: string, wanted: WantedTopics, deliver: (published: Published) => void): () => void;
   /** Stops all extensions that no request has started. The next request starts the extensions again. */

@@ -189,9 +189,6 @@ class Subscription {
   readonly #notify: (text: string, key?: string) => void;
   readonly #onChange = (change: Change): void => this.#take(change);
   readonly #stops: (() => void)[] = [];
-  /** Notifications of extensions that wait until their handler is checked, by method and topic. */
-  readonly #unchecked = new Map<string, Published>();
-  #isChecking = false;
   #ended?: (result: Result | undefined) => void;
 
   constructor(engine: Engine, call: Call, filter: Filter) {
@@ -273,40 +270,9 @@ class Subscription {
     });
   }
 
-  #deliver(published: Published): void {
-    if (!published.handler) return this.#send(published);
-    this.#unchecked.set(toTopicKey(published), published);
-    if (!this.#isChecking) void this.#checkAll();
-  }
-
-  // Checks one notification after another, so that they stay in order. Meanwhile, only the newest notification per
-  // method and topic waits.
-  async #checkAll(): Promise<void> {
-    this.#isChecking = true;
-    for (const [key, published] of this.#unchecked) {
-      this.#unchecked.delete(key);
-      const mayGet = await this.#mayGet(published);
-      if (mayGet && !this.#call.ended) this.#send(published);
-    }
-    this.#isChecking = false;
-  }
-
-  async #mayGet({ handler }: Published): Promise<boolean> {
-    const call = this.#call;
-    try {
-      if (handler) await call.host.lives?.check(call, handler);
-      return true;
-    } catch (error) {
-      // Reports the error, unless it is the error for a caller that may not call the handler.
-      this.#engine.scheduler.toError(error, call);
-      return false;
-    }
-  }
-
-  #send(published: Published): void {
-    const { method, params } = published;
+  #deliver({ topic, method, params }: Published): void {
     const _meta = { ...Object(params._meta), [META_SUBSCRIPTION]: this.#call.id };
-    this.#notify(toNotification(method, { ...params, _meta }), toTopicKey(published));
+    this.#notify(toNotification(method, { ...params, _meta }), `${method} ${topic}`);
   }
 
   #end(result: Result | undefined): void {
@@ -318,11 +284,6 @@ class Subscription {
     this.#ended?.(result);
     this.#ended = undefined;
   }
-}
-
-/** Returns the key under which a newer notification of an extension replaces an older notification. */
-function toTopicKey({ method, topic }: Published): string {
-  return `${method} ${topic}`;
 }
 
 // The server does not acknowledge notifications that it never sends. The server acknowledges hidden and unknown

@@ -678,7 +678,7 @@ function verify(attributes: readonly AttributeInternals[], handlers: readonly Ha
 }
 
 function toHandlerCall({ method, params }: HandlerCall, refuse: Refuse): HandlerCall {
-  if (typeof method !== "string") throw refuse(`handler.method is ${quote(method)}; it must be a string`);
+  if (typeof method !== "string") throw refuse("handler.method is not a string");
   return { method, params: toJson(params, "handler.params", refuse) };
 }
 

@@ -50,6 +50,7 @@ function createAudit(start?: (server: ExtensionServer) => void) {
         },
       },
       "audit/copy": {
+        params: { type: "object" },
         async run(_params, ctx, server) {
           await server?.check({ ...ctx }, { method: "tools/call", params: { name: "open" } });
           return {};

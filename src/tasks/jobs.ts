@@ -298,8 +298,11 @@ export class Jobs implements TakeoverHost {
   async #obey(news: unknown): Promise<void> {
     const { id, isWatched, ...rest } = Object(news);
     const running = this.#running.get(id);
-    if (isWatched) running?.watch();
-    else await running?.adopt(rest);
+    if (!isWatched) return await running?.adopt(rest);
+    if (running) return running.watch();
+    // The task has ended since the other process read its record, so the other process waits for its end in vain.
+    const record = this.#ended.get(id) ?? (await this.store.get(id))?.record;
+    if (record && isEnded(record)) this.#announce(record);
   }
 }
 

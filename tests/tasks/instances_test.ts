@@ -588,6 +588,34 @@ Deno.test("values that tasks write to the store are sealed and bound to their ta
   await b.close();
 });
 
+Deno.test("a subscriber is notified of a task that ended before its process learned of the subscriber", async () => {
+  const shared = memoryStore();
+  const { pass, open } = gate();
+  const run: Run = async () => {
+    await pass;
+    return "done";
+  };
+  const [a, b] = [await startInstance(shared, run), await startInstance(shared, run)];
+  const id = await start(a);
+  const { pass: mayTell, open: tell } = gate();
+  let isTelling = false;
+  b.around = async (operation, run) => {
+    if (/^append .*-c-/.test(operation)) {
+      isTelling = true;
+      await mayTell;
+    }
+    return run();
+  };
+  const { received } = await b.client.subscribe({ extensions: { taskIds: [id] } });
+  await until(() => isTelling, "the message about the subscriber");
+  open();
+  await reach(a, id, "completed");
+  tell();
+  await until(() => received.some(({ params }) => params.status === "completed"), "the end");
+  await a.close();
+  await b.close();
+});
+
 Deno.test("a task takes a limited number of store operations", async () => {
   const { run, made, open } = threeSteps();
   const shared = memoryStore();

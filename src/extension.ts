@@ -12,7 +12,6 @@
  * @see specification/2026-07-28/basic (Extensions)
  * @module
  */
-export type { HandlerCall } from "./core/call/lives.ts";
 export type {
   Extension,
   ExtensionEvent,
@@ -27,7 +26,6 @@ export type {
   Attribute,
   AttributeOptions,
   DetachOptions,
-  ExtensionHandlers,
   ExtensionServer,
   ExtensionStore,
   ExtensionStores,

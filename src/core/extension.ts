@@ -8,7 +8,7 @@ import type { Params, Result } from "../protocol/jsonrpc.ts";
 import type { LogLevel, Meta } from "../protocol/types.ts";
 import type { ChangeNotifier, ClientFacts, Context, Principal, ProgressOptions } from "./call/context.ts";
 import type { Engine } from "./era.ts";
-import type { HandlerCall, Lives, Published } from "./call/lives.ts";
+import type { Lives, Published } from "./call/lives.ts";
 import { withAlso } from "./visibility/registry.ts";
 import type { Awaitable, StoreInternals, StoreView } from "./store.ts";
 import type { CancelReason } from "./call/observer.ts";
@@ -225,9 +225,20 @@ export interface ExtensionServer extends ChangeNotifier {
    * the error for an unknown handler.
    * @throws {TypeError} if the context does not belong to a call, such as a copy of a context.
    */
-  readonly check: (ctx: Context<unknown>, call: HandlerCall) => Promise<void>;
-  /** The server's handlers. */
-  readonly handlers: ExtensionHandlers;
+  readonly check: (ctx: Context<unknown>, call: Pick<InternalRequest, "method" | "params">) => Promise<void>;
+  /** The server's handlers. The methods can be destructured. */
+  readonly handlers: {
+    /**
+     * Tests whether a handler is registered, also if it is disabled. `key` is the name of a tool or prompt, or the URI
+     * of a resource.
+     */
+    readonly has: (kind: "tool" | "resource" | "prompt", key: string) => boolean;
+    /**
+     * Calls `onChange` after handlers were added or removed. Handlers that are replaced are removed and added in one
+     * change. Returns a function that stops these calls.
+     */
+    readonly watch: (onChange: () => void) => () => void;
+  };
   /** Reports a problem to the server's author: passes the error to `observer.fault`. */
   readonly report: (error: unknown) => void;
   /** Aborts when the server begins to close, or when the extension is removed. */
@@ -242,20 +253,6 @@ export interface ExtensionServer extends ChangeNotifier {
    * @throws {McpError} the error that a client would receive.
    */
   readonly call: (request: InternalRequest) => Promise<Result>;
-}
-
-/** The part of a server's handler set that an extension can use. */
-export interface ExtensionHandlers {
-  /**
-   * Tests whether a handler is registered, also if it is disabled. `key` is the name of a tool or prompt, or the URI of
-   * a resource.
-   */
-  has(kind: "tool" | "resource" | "prompt", key: string): boolean;
-  /**
-   * Calls `onChange` after handlers were added or removed. Handlers that are replaced are removed and added in one
-   * change. Returns a function that stops these calls.
-   */
-  watch(onChange: () => void): () => void;
 }
 
 /**

@@ -36,7 +36,7 @@ export async function checkHandler(outer: Call, checked: HandlerCall, { core, re
 class Probe extends Call {
   readonly #outer: Call;
 
-  constructor(outer: Call, { method, params }: HandlerCall) {
+  constructor(outer: Call, { method, params = {} }: HandlerCall) {
     const { client, id, link } = outer;
     super(toHome(outer), link, { kind: "request", id, method, params, weight: 0 }, client, new InFlight());
     this.#outer = outer;

@@ -21,6 +21,7 @@ import {
   type AttributeOptions,
   type ExtensibleHandler,
   type ExtensionServer,
+  type InternalRequest,
   type Life,
   NO_ATTRIBUTE,
   type StartExtension,
@@ -204,7 +205,7 @@ export interface ExtensionEvent {
    * The handler to which the notification belongs, such as `{ method: "tools/call", params: { name: "add" } }`. Only
    * subscribers that may call the handler at this time are notified. By default, all subscribers are notified.
    */
-  readonly handler?: HandlerCall;
+  readonly handler?: Pick<InternalRequest, "method" | "params">;
 }
 
 /** An extension for `handlers`. */
@@ -677,7 +678,7 @@ function verify(attributes: readonly AttributeInternals[], handlers: readonly Ha
   }
 }
 
-function toHandlerCall({ method, params }: HandlerCall, refuse: Refuse): HandlerCall {
+function toHandlerCall({ method, params = {} }: HandlerCall, refuse: Refuse): HandlerCall {
   if (typeof method !== "string") throw refuse("handler.method is not a string");
   return { method, params: toJson(params, "handler.params", refuse) };
 }

@@ -12,11 +12,13 @@ import {
   tool,
 } from "../../mod.ts";
 import { clientExtension } from "../../src/client/client.ts";
-import type { ExtensionServer, HandlerCall } from "../../src/extension.ts";
+import type { ExtensionServer, InternalRequest } from "../../src/extension.ts";
 import { connectTest } from "../../src/testing/testing.ts";
 import { z } from "zod";
 import { behaviour, turn, until } from "../support/behaviour.ts";
 import { sentence } from "../support/messages.ts";
+
+type HandlerCall = Pick<InternalRequest, "method" | "params">;
 
 const ID = "com.example/audit";
 const declares = { extensions: [clientExtension({ id: ID })] };
@@ -158,7 +160,7 @@ Deno.test("a handler of a notification that is not a call is refused", () => {
   const event = { topic: "a", method: "notifications/audit" };
   // The casts pass values that the types do not allow.
   for (
-    const handler of [{ method: 5, params: {} }, { method: "tools/call" }, {
+    const handler of [{ method: 5, params: {} }, { method: "tools/call", params: 1 }, {
       method: "x",
       params: { at: () => 1 },
     }]

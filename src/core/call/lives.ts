@@ -46,8 +46,8 @@ export interface WantedTopics {
 export interface HandlerCall {
   /** Method, such as `tools/call`. */
   readonly method: string;
-  /** The parameters that name the handler, such as `{ name: "add" }`. */
-  readonly params: { readonly [name: string]: unknown };
+  /** The parameters that name the handler, such as `{ name: "add" }`. Defaults to `{}`. */
+  readonly params?: { readonly [name: string]: unknown };
 }
 
 /** A notification for the subscribers to a topic. */

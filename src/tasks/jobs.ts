@@ -281,12 +281,13 @@ export class Jobs implements TakeoverHost {
       const { next, news } = change(found.record);
       const version = next === found.record ? found.version : await store.set(next, found.version);
       if (version === undefined) continue;
-      await store.markEnded(next);
       // Notify clients here only if no process runs the task. A process that runs the task notifies clients itself.
       if (found.record.by === null && next.isWatched && next !== found.record) this.#announce(next);
       if (news && found.record.by !== null) {
         await store.tell(found.record.crew, { id, base: found.version, version, ...news });
       }
+      // Notify others first, because this write may fail.
+      await store.markEnded(next);
       return true;
     }
     throw McpError.busy(

@@ -160,8 +160,8 @@ export class Takeover {
       updatedAt: clock.date(),
     };
     if (await store.set(next, version) === undefined) return false;
-    await store.markEnded(next);
     this.#jobs.announce(next);
+    await store.markEnded(next);
     return true;
   }
 

@@ -139,6 +139,14 @@ export interface AuthFacts extends PathFacts {
    */
   [FIND_PLACE]?(): AuthRefusal | undefined;
   /**
+   * Waits for `turn`, and then for `pauseMs` milliseconds. A waiting request does not count as an authentication in
+   * progress. Resolves to `false` if the request has waited for `auth.delayMs`, or if too many requests wait. `undefined`
+   * while the server rechecks the caller of an open stream.
+   *
+   * @ignore
+   */
+  [DELAY]?(turn: Promise<void>, pauseMs: number): Promise<boolean>;
+  /**
    * Marks ids as used. `undefined` if the server has no store. `null` while the server rechecks the caller of an open
    * stream, because the request's ids were already marked when the stream was opened.
    *
@@ -201,6 +209,9 @@ export const RECHECKS: unique symbol = Symbol.for("mcp.rechecks");
 
 /** Key of the function that refuses a request if too many callers wait for authentication. */
 export const FIND_PLACE: unique symbol = Symbol.for("mcp.findPlace");
+
+/** Key of the function that delays a request whose caller has failed too often. */
+export const DELAY: unique symbol = Symbol.for("mcp.delay");
 
 /** Names of the headers, cookies and query parameters that contain credentials. */
 export interface Credentials {

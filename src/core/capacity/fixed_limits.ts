@@ -339,6 +339,55 @@ export interface FixedLimits {
      * Exceeded: HTTP 503 with `Retry-After`, code -31503. During an authentication, `facts.signal` aborts.
      */
     readonly timeoutMs: number;
+    /**
+     * Number of failed checks of unknown opaque tokens per address and minute, in which the server sends the token to
+     * its issuer. An opaque token that was accepted within the last hour is not unknown, so callers with such a token do
+     * not wait for other callers at the same address. The server remembers the digests of 10,000 tokens. The bound does
+     * not apply to unknown addresses.
+     *
+     * Reason: a client could flood the issuer with requests. A person's client has at most a few tokens.
+     *
+     * Exceeded: requests with unknown tokens from this address wait, and the server sends one token at a time to the
+     * issuer, until the minute has passed.
+     */
+    readonly failuresPerPeer: number;
+    /**
+     * Number of wrong passwords for one user name from one address in one minute, for `basicAuth`. Names that differ only
+     * in case, accents or white space count as one name. The bound does not apply to unknown addresses.
+     *
+     * Reason: a client could guess thousands of passwords per second. The bound does not apply to a name alone, because
+     * anyone could then lock out the user.
+     *
+     * Exceeded: requests from this address with this name wait, and the server checks one password per second, until the
+     * minute has passed.
+     */
+    readonly failuresPerUser: number;
+    /**
+     * Number of requests that wait because of `auth.failuresPerPeer` or `auth.failuresPerUser`. These requests do not
+     * count towards `auth.running`.
+     *
+     * Reason: a waiting request holds its connection and its headers. Clients at 16 networks can fill the bound, except
+     * for its last quarter. Only requests that must wait anyway are then refused.
+     *
+     * Exceeded: HTTP 429 with `Retry-After`, code -31429.
+     */
+    readonly delayed: number;
+    /**
+     * Number of requests from one address that wait because of `auth.failuresPerPeer` or `auth.failuresPerUser`.
+     *
+     * Reason: clients at one address must not be able to use up `auth.delayed`.
+     *
+     * Exceeded: HTTP 429 with `Retry-After`, code -31429.
+     */
+    readonly delayedPerPeer: number;
+    /**
+     * Time for which a request waits because of `auth.failuresPerPeer` or `auth.failuresPerUser`.
+     *
+     * Reason: most clients wait at least 10 seconds for a response.
+     *
+     * Exceeded: HTTP 429 with `Retry-After`, code -31429.
+     */
+    readonly delayMs: number;
   };
 }
 
@@ -392,5 +441,10 @@ export const FIXED_LIMITS: FixedLimits = {
     running: 1024,
     runningPerPeer: 64,
     timeoutMs: 10_000,
+    failuresPerPeer: 60,
+    failuresPerUser: 10,
+    delayed: 1000,
+    delayedPerPeer: 64,
+    delayMs: 5000,
   },
 };

@@ -71,7 +71,7 @@ export class Attackers {
       () => this.#consent(),
       () => this.#post(toFollow()),
       ...hasTenants ? this.#listTenantSteps() : [],
-      ...hasTokens ? [() => this.#post(toCall("quick"), { ...this.#next(), token: "junk" })] : [],
+      ...hasTokens ? [() => this.#post(toCall("quick"), { ...this.#next(), token: "junk" }), () => this.#guess()] : [],
     ];
   }
 
@@ -127,6 +127,12 @@ export class Attackers {
   async #consent(): Promise<void> {
     const caller = this.#next();
     await this.#post(toConsent(await ask(this.#site, caller)), caller);
+  }
+
+  async #guess(): Promise<void> {
+    const request = toCall("quick");
+    request.headers.set("authorization", `Basic ${btoa(`ada:${crypto.randomUUID()}`)}`);
+    await this.#post(request);
   }
 
   /** Releases the oldest `count` streams and bodies. */

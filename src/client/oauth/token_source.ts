@@ -26,6 +26,8 @@ export interface SourceOptions {
   readonly scopes: readonly string[];
   /** Whether to bind tokens to a key even if the server does not require bound tokens. */
   readonly dpop: boolean;
+  /** A resource that contains a server, and that the user has named. */
+  readonly resource?: string;
 }
 
 /** Milliseconds before a token expires at which the client renews the token. */
@@ -88,8 +90,8 @@ export class TokenSource {
   }
 
   async discover(signal: AbortSignal, metadataUrl?: string): Promise<Discovered> {
-    const { issuer } = this.#options.grant;
-    return await discover({ requests: this.#requests, server: this.#server, metadataUrl, issuer, signal });
+    const { grant: { issuer }, resource } = this.#options;
+    return await discover({ requests: this.#requests, server: this.#server, metadataUrl, issuer, resource, signal });
   }
 
   get requests(): Requests {

@@ -29,6 +29,14 @@ interface Tally {
   readonly waiting: Set<() => void>;
 }
 
+/** A check that waits for its turn. */
+interface Waiting {
+  readonly tally: Tally;
+  readonly start: () => void;
+  /** Resolves to whether the check has its turn. */
+  readonly delay: Promise<boolean>;
+}
+
 /** Whom a budget counts, and how it makes them wait. */
 export interface FailureBudgetOptions {
   /** The bound on the number of failures per key and minute. */
@@ -69,7 +77,7 @@ export class FailureBudget {
   ): T | AuthRefusal | Promise<T | AuthRefusal> {
     // Fast path: nobody has failed, and a synchronous check succeeds.
     const known = this.#tallies.size ? this.#find(toKey(), facts.now) : undefined;
-    if (known && known.spent >= this.#limit) return this.#runInTurn(known, facts, check);
+    if (known && known.spent >= this.#limit) return this.#delay(known, facts, check);
     let found;
     try {
       found = check();
@@ -114,13 +122,30 @@ export class FailureBudget {
     return found;
   }
 
-  async #runInTurn<T>(tally: Tally, facts: AuthFacts, check: () => T | PromiseLike<T>): Promise<T | AuthRefusal> {
+  /**
+   * Runs a check in its turn. Refuses the request immediately if it cannot wait, because too many requests wait, or
+   * because the server checks the caller of an open stream again. The server repeats such a check later.
+   */
+  #delay<T>(
+    tally: Tally,
+    facts: AuthFacts,
+    check: () => T | PromiseLike<T>,
+  ): AuthRefusal | Promise<T | AuthRefusal> {
     const { promise: turn, resolve: start } = Promise.withResolvers<void>();
+    const delay = facts[DELAY]?.(turn, this.#pauseMs);
+    if (!delay) return this.#refusal;
     tally.waiting.add(start);
     this.#startNext(tally);
+    return this.#runInTurn({ tally, start, delay }, facts, check);
+  }
+
+  async #runInTurn<T>(
+    { tally, start, delay }: Waiting,
+    facts: AuthFacts,
+    check: () => T | PromiseLike<T>,
+  ): Promise<T | AuthRefusal> {
     try {
-      // Without `DELAY`, the server checks the caller of an open stream again, and repeats the check later.
-      if (!await facts[DELAY]?.(turn, this.#pauseMs)) return this.#refusal;
+      if (!await delay) return this.#refusal;
       // A check that ignores the signal may never end.
       const found = await untilAborted(Promise.resolve(check()), facts.signal);
       if (isFailure(found)) tally.spent++;

@@ -140,12 +140,12 @@ export interface AuthFacts extends PathFacts {
   [FIND_PLACE]?(): AuthRefusal | undefined;
   /**
    * Waits for `turn`, and then for `pauseMs` milliseconds. A waiting request does not count as an authentication in
-   * progress. Resolves to `false` if the request has waited for `auth.delayMs`, or if too many requests wait. `undefined`
-   * while the server rechecks the caller of an open stream.
+   * progress. Resolves to `false` if the request has waited for `auth.delayMs`. Returns `undefined` if too many requests
+   * wait. The function is missing while the server rechecks the caller of an open stream.
    *
    * @ignore
    */
-  [DELAY]?(turn: Promise<void>, pauseMs: number): Promise<boolean>;
+  [DELAY]?(turn: Promise<void>, pauseMs: number): Promise<boolean> | undefined;
   /**
    * Marks ids as used. `undefined` if the server has no store. `null` while the server rechecks the caller of an open
    * stream, because the request's ids were already marked when the stream was opened.

@@ -153,7 +153,9 @@ Deno.test("the test kit's client does not follow a redirect to another origin", 
 Deno.test("the client follows a 307 or 308 redirect within the server's path with the same method, headers and body", async () => {
   for (const status of [307, 308]) {
     for (const revisions of [["2026-07-28"], ["2025-11-25"]]) {
-      await using origins = startOrigins(({ path }) => path === "/mcp" ? redirect(status, "/a/../%6dcp?again") : undefined);
+      await using origins = startOrigins(({ path }) =>
+        path === "/mcp" ? redirect(status, "/a/../%6dcp?again") : undefined
+      );
       await using client = await connect(origins.url, { headers, revisions });
       assertEquals(textOf(await client.callTool("echo", { text: "again" })), "again");
       const [asked, arrived] = origins.heard.filter(({ body }) => body.includes("tools/call"));
@@ -199,11 +201,15 @@ Deno.test("the client does not follow a redirect to another path of the origin, 
         const isDiverted = isDiverting && (status === 302 ? method === "GET" : body.includes("tools/call"));
         return isDiverted ? redirect(status, target) : undefined;
       });
-      await using client = await connect(origins.url, { headers, revisions: [status === 302 ? "2025-11-25" : "2026-07-28"] });
+      await using client = await connect(origins.url, {
+        headers,
+        revisions: [status === 302 ? "2025-11-25" : "2026-07-28"],
+      });
       isDiverting = true;
       const before = origins.heard.length;
       await assertRejects(
-        () => status === 302 ? client.subscribe({ toolsListChanged: true }) : client.callTool("echo", { text: "secret" }),
+        () =>
+          status === 302 ? client.subscribe({ toolsListChanged: true }) : client.callTool("echo", { text: "secret" }),
         RedirectError,
         sentence(origins.url),
       );

@@ -337,8 +337,8 @@ class Entry<P extends Place = Place> implements AuthFacts {
     this.#accounts = accounts;
   }
 
-  [DELAY](turn: Promise<void>, pauseMs: number): Promise<boolean> {
-    if (this.#delayed.isFull(this)) return Promise.resolve(false);
+  [DELAY](turn: Promise<void>, pauseMs: number): Promise<boolean> | undefined {
+    if (this.#delayed.isFull(this)) return;
     const { ticker } = this.#core;
     const ready = turn.then(() =>
       pauseMs ? new Promise<void>((resolve) => void ticker.startTimeout(pauseMs, resolve)) : undefined

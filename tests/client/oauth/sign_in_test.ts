@@ -38,7 +38,7 @@
 // - use PKCE with S256, and stop if the metadata does not list S256: "refused: no PKCE", "refused: PKCE without S256"
 // - use each `state` once: "refused: no state", "refused: a replayed state", "refused: a second state"
 import { assert, assertEquals, assertRejects, assertThrows } from "@std/assert";
-import { memoryTokens, type SignInOptions } from "../../../src/client/oauth/oauth.ts";
+import { memoryTokens, type SignInOptions, type SignInStart } from "../../../src/client/oauth/oauth.ts";
 import { textOf, until } from "../../support/behaviour.ts";
 import { sentence } from "../../support/messages.ts";
 import { Bed, type Wrong } from "./bed.ts";
@@ -236,7 +236,11 @@ Deno.test("the resource may be the server's URL in another spelling, or a resour
       ["https://mcp.example.com/a/", "https://mcp.example.com/a/b/mcp", "https://mcp.example.com/a/"],
     ] as const
   ) {
-    await using bed = new Bed({ server, challenge: () => "Bearer", resourceMetadata: (right) => ({ ...right, resource }) });
+    await using bed = new Bed({
+      server,
+      challenge: () => "Bearer",
+      resourceMetadata: (right) => ({ ...right, resource }),
+    });
     assertEquals(await use(bed, { resource: named }), "Hello!");
     assertEquals([bed.visits[0].get("resource"), bed.forms[0].resource], [resource, resource]);
   }
@@ -464,10 +468,10 @@ Deno.test("a sign-in that starts only after its request was aborted ends at once
   const stop = new AbortController();
   const { promise: gate, resolve: open } = Promise.withResolvers<void>();
   const asked = Promise.withResolvers<void>();
-  const userAgent = async () => {
+  const userAgent = async (start: SignInStart) => {
     asked.resolve();
     await gate;
-    return await bed.userAgent();
+    return await bed.userAgent(start);
   };
   const connecting = bed.connect(bed.signIn({ userAgent }), { signal: stop.signal });
   await asked.promise;
@@ -628,8 +632,7 @@ Deno.test("HTML pages at well-known URLs count as missing metadata", async () =>
   const html = () => new Response("<html>", { headers: { "content-type": "text/html" } });
   await using bed = new Bed({
     challenge: () => "Bearer",
-    resourceMetadata: (right, { pathname }) =>
-      pathname.endsWith("/mcp") ? html() : right,
+    resourceMetadata: (right, { pathname }) => pathname.endsWith("/mcp") ? html() : right,
     metadata: (right, { pathname }) => pathname.includes("openid") ? right : html(),
   });
   assertEquals(await use(bed), "Hello!");
@@ -821,7 +824,10 @@ Deno.test("without a refresh token, an expired token leads to a new sign-in", as
 for (const redirectUri of ["http://app.example.com/back", "http://127.0.0.1.example.com/back", "nonsense"]) {
   Deno.test(`refused: the redirect URI ${redirectUri}`, async () => {
     await using bed = new Bed();
-    const userAgent: SignInOptions["userAgent"] = async () => ({ ...await bed.userAgent(), redirectUri });
+    const userAgent: SignInOptions["userAgent"] = async (start) => ({
+      ...await bed.userAgent(start),
+      redirectUri,
+    });
     await assertRejects(() => use(bed, { userAgent }), Error, sentence(redirectUri));
     assertEquals([bed.visits.length, bed.seen.filter(({ url }) => url.endsWith("/register")).length], [0, 0]);
   });

@@ -154,12 +154,12 @@ Deno.test("the client follows a 307 or 308 redirect within the server's path wit
   for (const status of [307, 308]) {
     for (const revisions of [["2026-07-28"], ["2025-11-25"]]) {
       await using origins = startOrigins(({ path }) =>
-        path === "/mcp" ? redirect(status, "/a/../%6dcp?again") : undefined
+        path === "/mcp" ? redirect(status, "/a/../mcp?again") : undefined
       );
       await using client = await connect(origins.url, { headers, revisions });
       assertEquals(textOf(await client.callTool("echo", { text: "again" })), "again");
       const [asked, arrived] = origins.heard.filter(({ body }) => body.includes("tools/call"));
-      assertEquals([asked.path, arrived.path], ["/mcp", "/%6dcp?again"]);
+      assertEquals([asked.path, arrived.path], ["/mcp", "/mcp?again"]);
       assertEquals([arrived.method, arrived.body], ["POST", asked.body]);
       for (const name of ["x-api-key", "authorization", "mcp-session-id", "content-type", "mcp-protocol-version"]) {
         assertEquals(arrived.headers.get(name), asked.headers.get(name), name);

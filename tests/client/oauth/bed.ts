@@ -65,9 +65,9 @@ export class Bed implements AsyncDisposable {
     this.#wrong = wrong;
     this.server = wrong.server ?? "https://mcp.example.com/mcp";
     this.issuer = wrong.issuer ?? "https://login.example.com";
-    const hosts = [new URL(this.server).hostname];
+    const { hostname, pathname: path } = new URL(this.server);
     const hello = tool({ name: "hello", run: () => "Hello!" });
-    this.#inner = createServer({ name: "notes", version: "1.0.0", hosts, handlers: [hello] });
+    this.#inner = createServer({ name: "notes", version: "1.0.0", hosts: [hostname], path, handlers: [hello] });
   }
 
   /** Makes the server refuse all tokens that were issued so far. */

@@ -19,8 +19,8 @@ import { digest, KnownSecrets } from "./secrets.ts";
 export interface BasicFacts extends CallerFacts {
   /**
    * Id of the user, unique among all users. Defaults to the name that the client has sent. Many databases treat `ada`,
-   * `Ada` and `ada ` as the same name, but each of these names would be a different caller. A function that finds users
-   * in such a database must return an id.
+   * `Ada`, and `ada` followed by a space as the same name, but each of these names would be a different caller. A function
+   * that finds users in such a database must return an id.
    */
   readonly id?: string;
 }

@@ -340,20 +340,21 @@ export interface FixedLimits {
      */
     readonly timeoutMs: number;
     /**
-     * Number of failed checks of unknown opaque tokens per address and minute, in which the server sends the token to
-     * its issuer. An opaque token that was accepted within the last hour is not unknown, so callers with such a token do
-     * not wait for other callers at the same address. The server remembers the digests of 10,000 tokens. The bound does
-     * not apply to unknown addresses.
+     * Number of unknown opaque tokens from one address that are invalid or being checked, in one minute. A token that was
+     * accepted within the last hour is not unknown, so callers with such a token do not wait for other callers at the
+     * same address. The server remembers the digests of 10,000 accepted tokens. The bound does not apply to unknown
+     * addresses.
      *
-     * Reason: a client could flood the issuer with requests. A person's client has at most a few tokens.
+     * Reason: a client could flood the issuer with requests.
      *
      * Exceeded: requests with unknown tokens from this address wait, and the server sends one token at a time to the
      * issuer, until the minute has passed.
      */
     readonly failuresPerPeer: number;
     /**
-     * Number of wrong passwords for one user name from one address in one minute, for `basicAuth`. Names that differ only
-     * in case, accents or white space count as one name. The bound does not apply to unknown addresses.
+     * Number of passwords for one user name from one address that are wrong or being checked by `basicAuth`, in one
+     * minute. Names that differ only in case, accents or white space count as one name. The bound does not apply to
+     * unknown addresses.
      *
      * Reason: a client could guess thousands of passwords per second. The bound does not apply to a name alone, because
      * anyone could then lock out the user.
@@ -366,8 +367,8 @@ export interface FixedLimits {
      * Number of requests that wait because of `auth.failuresPerPeer` or `auth.failuresPerUser`. These requests do not
      * count towards `auth.running`.
      *
-     * Reason: a waiting request holds its connection and its headers. Clients at 16 networks can fill the bound, except
-     * for its last quarter. Only requests that must wait anyway are then refused.
+     * Reason: a waiting request holds its connection and its headers. Clients at 12 addresses can fill the bound, except
+     * for its last quarter. The server then refuses only requests that must wait anyway.
      *
      * Exceeded: HTTP 429 with `Retry-After`, code -31429.
      */

@@ -98,7 +98,7 @@ async function spend({ ask }: Started, count = 60): Promise<void> {
 Deno.test("a token that was accepted within the last hour does not wait for unknown tokens of the same address", async () => {
   const { auth, asked } = introspecting();
   const started = start(auth);
-  const { server, clock, ask, hold } = started;
+  const { server, clock, ask } = started;
   assertEquals((await ask(bearer("valid-1"))).status, 200);
   await clock.advance(3_540_000);
   await spend(started);
@@ -227,7 +227,7 @@ Deno.test("tokens that are being introspected count towards the budget, and vali
 Deno.test("an introspection that ignores its signal keeps its turn for at most 10 seconds", async () => {
   const { auth, release } = introspecting();
   const started = start(auth);
-  const { server, clock, ask, hold } = started;
+  const { server, clock, hold } = started;
   await spend(started);
   const hanging = await hold(bearer("valid-held-1"));
   await clock.advance(9000);

@@ -6,7 +6,8 @@
  */
 import { withLimits } from "../protocol/errors.ts";
 import { isPromiseLike } from "../protocol/promises.ts";
-import { type AuthFacts, type AuthRefusal, DELAY, isRefusal, refuseRequest } from "../core/auth.ts";
+import { type AuthFacts, type AuthRefusal, type Delay, isRefusal, refuseRequest } from "../core/auth.ts";
+import { DELAY } from "../core/auth_keys.ts";
 import { untilAborted } from "../core/call/until_aborted.ts";
 import { FIXED_LIMITS, type FixedLimits } from "../core/capacity/fixed_limits.ts";
 import { TokenCache } from "./token_cache.ts";
@@ -52,16 +53,18 @@ export interface FailureBudgetOptions {
  */
 export class FailureBudget {
   readonly #limit: number;
-  readonly #pauseMs: number;
-  readonly #refusal: AuthRefusal;
+  readonly #delay: Delay;
+  /** The refusal of a request that cannot wait. */
+  readonly #full: AuthRefusal;
+  /** The refusal of a request that has waited in vain. */
+  readonly #late: AuthRefusal;
   readonly #tallies = new TokenCache<Tally>(KEYS);
 
   constructor({ limit, pauseMs = 0 }: FailureBudgetOptions) {
     this.#limit = FIXED_LIMITS.auth[limit];
-    this.#pauseMs = pauseMs;
-    const names = `auth.${limit}, auth.delayMs`;
-    const reason = `too many credentials from this address were wrong (${names}); try again later`;
-    this.#refusal = withLimits(refuseRequest(429, { reason, retryAfterMs: FIXED_LIMITS.auth.delayMs }), names);
+    this.#delay = { limit: `auth.${limit}`, pauseMs };
+    this.#full = refuse(limit, "auth.delayed, auth.delayedPerPeer");
+    this.#late = refuse(limit, "auth.delayMs");
   }
 
   /**
@@ -77,7 +80,7 @@ export class FailureBudget {
   ): T | AuthRefusal | Promise<T | AuthRefusal> {
     // Fast path: nobody has failed, and a synchronous check succeeds.
     const known = this.#tallies.size ? this.#find(toKey(), facts.now) : undefined;
-    if (known && known.spent >= this.#limit) return this.#delay(known, facts, check);
+    if (known && known.spent >= this.#limit) return this.#enqueue(known, facts, check);
     let found;
     try {
       found = check();
@@ -126,14 +129,14 @@ export class FailureBudget {
    * Runs a check in its turn. Refuses the request immediately if it cannot wait, because too many requests wait, or
    * because the server checks the caller of an open stream again. The server repeats such a check later.
    */
-  #delay<T>(
+  #enqueue<T>(
     tally: Tally,
     facts: AuthFacts,
     check: () => T | PromiseLike<T>,
   ): AuthRefusal | Promise<T | AuthRefusal> {
     const { promise: turn, resolve: start } = Promise.withResolvers<void>();
-    const delay = facts[DELAY]?.(turn, this.#pauseMs);
-    if (!delay) return this.#refusal;
+    const delay = facts[DELAY]?.(turn, this.#delay);
+    if (!delay) return this.#full;
     tally.waiting.add(start);
     this.#startNext(tally);
     return this.#runInTurn({ tally, start, delay }, facts, check);
@@ -145,7 +148,7 @@ export class FailureBudget {
     check: () => T | PromiseLike<T>,
   ): Promise<T | AuthRefusal> {
     try {
-      if (!await delay) return this.#refusal;
+      if (!await delay) return this.#late;
       // A check that ignores the signal may never end.
       const found = await untilAborted(Promise.resolve(check()), facts.signal);
       if (isFailure(found)) tally.spent++;
@@ -164,6 +167,11 @@ export class FailureBudget {
       start();
     }
   }
+}
+
+function refuse(limit: string, names: string): AuthRefusal {
+  const reason = `too many credentials from this address were wrong (auth.${limit}, ${names}); try again later`;
+  return withLimits(refuseRequest(429, { reason, retryAfterMs: FIXED_LIMITS.auth.delayMs }), names);
 }
 
 function isFailure(found: unknown): boolean {

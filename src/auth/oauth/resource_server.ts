@@ -10,14 +10,13 @@ import {
   type AuthFacts,
   type AuthRefusal,
   type Challenge,
-  FIND_PLACE,
   isRefusal,
   READ_PRINCIPAL,
   RECHECKS,
   refuseRequest,
   SCHEME,
 } from "../../core/auth.ts";
-import { USED } from "../../core/used_ids.ts";
+import { FIND_PLACE, USED } from "../../core/auth_keys.ts";
 import { isObject } from "../../protocol/jsonrpc.ts";
 import { isPromiseLike } from "../../protocol/promises.ts";
 import type { Infer, Schema, StandardSchema } from "../../schema/schema.ts";

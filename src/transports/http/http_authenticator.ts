@@ -13,10 +13,9 @@ import {
   type AuthRoute,
   CHALLENGE,
   type Challenge,
+  type Delay,
   type Credentials,
-  DELAY,
   EXPIRED,
-  FIND_PLACE,
   isChallenge,
   isRefusal,
   isToken,
@@ -31,7 +30,7 @@ import type { Accounts } from "../../core/capacity/account.ts";
 import type { CallerChecks } from "../../core/call/caller_watch.ts";
 import type { Principal, ReadRoute } from "../../core/call/context.ts";
 import type { Core } from "../../core/core.ts";
-import { USED } from "../../core/used_ids.ts";
+import { DELAY, FIND_PLACE, USED } from "../../core/auth_keys.ts";
 import { RETRY_AFTER, type SeenRequest } from "../../core/call/link.ts";
 import type { TransportName } from "../../core/call/observer.ts";
 import { readPrincipal } from "../../core/call/principal.ts";
@@ -337,7 +336,8 @@ class Entry<P extends Place = Place> implements AuthFacts {
     this.#accounts = accounts;
   }
 
-  [DELAY](turn: Promise<void>, pauseMs: number): Promise<boolean> | undefined {
+  [DELAY](turn: Promise<void>, { limit, pauseMs }: Delay): Promise<boolean> | undefined {
+    this.#core.observing?.reach(limit, `peer ${this.peer}`);
     if (this.#delayed.isFull(this)) return;
     const { ticker } = this.#core;
     const ready = turn.then(() =>

@@ -360,7 +360,7 @@ export interface FixedLimits {
      * anyone could then lock out the user.
      *
      * Exceeded: requests from this address with this name wait, and the server checks one password per second, until the
-     * minute has passed.
+     * minute has passed. Behind a proxy that is not in `proxies`, this affects all clients with this name.
      */
     readonly failuresPerUser: number;
     /**

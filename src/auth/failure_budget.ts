@@ -7,7 +7,7 @@
 import { withLimits } from "../protocol/errors.ts";
 import { isPromiseLike } from "../protocol/promises.ts";
 import { type AuthFacts, type AuthRefusal, type Delay, isRefusal, refuseRequest } from "../core/auth.ts";
-import { DELAY } from "../core/auth_keys.ts";
+import { DELAY, USED } from "../core/auth_keys.ts";
 import { untilAborted } from "../core/call/until_aborted.ts";
 import { FIXED_LIMITS, type FixedLimits } from "../core/capacity/fixed_limits.ts";
 import { TokenCache } from "./token_cache.ts";
@@ -71,25 +71,27 @@ export class FailureBudget {
    * Runs a check of credentials, immediately or in its turn. Every result except a principal and a refusal with status
    * 429 or 503 counts as a failure, and so does an error, because a function of the server's author may throw for a
    * wrong password. If `toKey` returns `undefined`, runs the check and counts nothing, because all callers whose address
-   * is unknown would share one key.
+   * is unknown would share one key. The recheck of the caller of an open stream counts nothing either, because it is not
+   * a guess, and must not wait for guesses.
    */
   run<T>(
     toKey: () => string | undefined,
     facts: AuthFacts,
     check: () => T | PromiseLike<T>,
   ): T | AuthRefusal | Promise<T | AuthRefusal> {
+    const key = facts[USED] === null ? () => undefined : toKey;
     // Fast path: nobody has failed, and a synchronous check succeeds.
-    const known = this.#tallies.size ? this.#find(toKey(), facts.now) : undefined;
+    const known = this.#tallies.size ? this.#find(key(), facts.now) : undefined;
     if (known && known.spent >= this.#limit) return this.#enqueue(known, facts, check);
     let found;
     try {
       found = check();
     } catch (error) {
-      this.#open(toKey(), facts.now).spent++;
+      this.#open(key(), facts.now).spent++;
       throw error;
     }
-    if (isPromiseLike(found)) return this.#settle(toKey(), facts, found);
-    if (isFailure(found)) this.#open(toKey(), facts.now).spent++;
+    if (isPromiseLike(found)) return this.#settle(key(), facts, found);
+    if (isFailure(found)) this.#open(key(), facts.now).spent++;
     return found;
   }
 
@@ -125,10 +127,7 @@ export class FailureBudget {
     return found;
   }
 
-  /**
-   * Runs a check in its turn. Refuses the request immediately if it cannot wait, because too many requests wait, or
-   * because the server checks the caller of an open stream again. The server repeats such a check later.
-   */
+  /** Runs a check in its turn. Refuses the request immediately if too many requests wait. */
   #enqueue<T>(
     tally: Tally,
     facts: AuthFacts,

@@ -141,7 +141,7 @@ export interface AuthFacts extends PathFacts {
   /**
    * Waits for `turn`, and then for `pauseMs` milliseconds. A waiting request does not count as an authentication in
    * progress. Resolves to `false` if the request has waited for `auth.delayMs`. Returns `undefined` if too many requests
-   * wait. The function is missing while the server rechecks the caller of an open stream.
+   * wait. The function is missing if another function passes its own facts.
    *
    * @ignore
    */

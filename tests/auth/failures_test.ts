@@ -7,7 +7,7 @@ import { basicAuth, customAuth, refuseRequest, type VerifyUser } from "../../src
 import { type Claims, oauth } from "../../src/auth/oauth/oauth.ts";
 import type { BoundOptions } from "../../src/core/capacity/limits.ts";
 import { fakeClock } from "../../src/testing/testing.ts";
-import { advanceUntil, turn } from "../support/behaviour.ts";
+import { advanceUntil, turn, until } from "../support/behaviour.ts";
 import { testLimits } from "../support/limits.ts";
 import { sentence } from "../support/messages.ts";
 import { toRequest } from "../support/requests.ts";
@@ -333,6 +333,44 @@ Deno.test("an error of the users function counts as a wrong password, and a refu
     assertEquals((await hold(basic("ada", "x"))).status, isCounted ? undefined : status);
     await server.close();
   }
+});
+
+Deno.test("the recheck of a caller with an open stream does not wait for guesses from the same address", async () => {
+  const checked: string[] = [];
+  const users: VerifyUser = (_, password) => {
+    checked.push(password);
+    return password === "right" ? {} : undefined;
+  };
+  const { server, clock, ask, hold } = start(basicAuth({ users }));
+  const listen = { notifications: { toolsListChanged: true } };
+  const request = toRequest("subscriptions/listen", listen, { authorization: basic("ada", "right") });
+  const stream = await server.fetch(request, { remoteAddr: { hostname: HERE } });
+  assertEquals(stream.status, 200);
+  const reader = stream.body!.getReader(); // The stream of a subscription has a body.
+  let isOpen = true;
+  const reading = (async () => {
+    while (!(await reader.read()).done);
+    isOpen = false;
+  })();
+  await clock.advance(30_000);
+  for (let at = 0; at < 10; at++) assertEquals((await ask(basic("ada", "wrong"))).status, 401);
+  const guess = await hold(basic("ada", "right"));
+  assertEquals([guess.status, checked.filter((each) => each === "right").length], [undefined, 1]);
+  await clock.advance(1000);
+  assertEquals([guess.status, checked.filter((each) => each === "right").length], [200, 2]);
+  await clock.advance(28_000);
+  for (let at = 0; at < 3; at++) await hold(basic("ada", "wrong"));
+  await clock.advance(999);
+  const before = checked.filter((each) => each === "right").length;
+  await clock.advance(2);
+  await until(
+    () => checked.filter((each) => each === "right").length > before,
+    "the caller of the stream is rechecked",
+  );
+  assertEquals(isOpen, true);
+  await reader.cancel();
+  await reading;
+  await server.close();
 });
 
 Deno.test("callers whose address is unknown do not share a budget", async () => {

@@ -72,7 +72,7 @@ export class TokenSources implements SignIn {
 }
 
 async function revoke(source: TokenSource, held: HeldTokens, signal: AbortSignal): Promise<void> {
-  const { authorizationServer } = await source.discover(signal, held.metadataUrl);
+  const { authorizationServer } = await source.discover(signal, { metadataUrl: held.metadataUrl, held });
   if (authorizationServer.issuer !== held.issuer || !authorizationServer.revocation_endpoint) return;
   const info = { client_id: held.client.id };
   const options = toRequestOptions(source.requests, signal);

@@ -206,6 +206,28 @@ for (
     { names: [String(resource)] },
   );
 }
+Deno.test("a resource that the user has named once is not named again to renew, replace or revoke the tokens", async () => {
+  const resource = "https://mcp.example.com";
+  await using bed = new Bed({ resourceMetadata: (right) => ({ ...right, resource }) });
+  const store = memoryTokens();
+  await use(bed, { store, resource });
+  const expire = (text: string | undefined) =>
+    Promise.resolve(JSON.stringify({ ...JSON.parse(text ?? ""), expiresAt: 1 }));
+  await store.update(`server ${bed.server}`, expire);
+  await use(bed, { store });
+  assertEquals(bed.forms.map(({ grant_type }) => grant_type), ["authorization_code", "refresh_token"]);
+  await store.update(
+    `server ${bed.server}`,
+    (text) => Promise.resolve(JSON.stringify({ ...JSON.parse(text ?? ""), refreshToken: undefined, issuedAt: 0 })),
+  );
+  bed.revoke();
+  await use(bed, { store });
+  assertEquals(bed.visits.length, 2);
+  assertEquals(await bed.signIn({ store }).signOut(bed.server), true);
+  assertEquals(bed.seen.filter(({ url }) => url.endsWith("/revoke")).length, 2);
+  await assertRejects(() => use(bed, { store }), Error, sentence(resource));
+});
+
 for (
   const [resource, named] of [
     ["https://mcp.example.com/", "https://mcp.example.com/mcp"],

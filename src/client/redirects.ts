@@ -54,7 +54,9 @@ export async function fetchSameResource(fetch: Fetch, sending: HttpMessage): Pro
   return await follow(fetch, sending, (target, status) => {
     if (isBelow(target, server) && (!server.search || target.search === server.search)) return;
     throw new RedirectError(
-      `Cannot follow the redirect (${status}) from ${hideCredentials(server.href)} to ${toPlace(target)}: another path ` +
+      `Cannot follow the redirect (${status}) from ${hideCredentials(server.href)} to ${
+        toPlace(target)
+      }: another path ` +
         "may belong to another party, which must not receive headers, session and messages; if you trust this URL, " +
         `connect to ${toPlace(target)}`,
     );

@@ -34,7 +34,8 @@ export const SIGN_IN_MS = 300_000;
  * @throws {UsageError} if an option is invalid.
  */
 export function readSettings({ flags, all }: Args): SignInSettings {
-  const { "client-id": clientId, "client-metadata": clientMetadataUrl, "client-env": variable, issuer, resource } = flags;
+  const { "client-id": clientId, "client-metadata": clientMetadataUrl, "client-env": variable, issuer, resource } =
+    flags;
   if (variable !== undefined && clientId === undefined) {
     throw new UsageError("Cannot use --client-env: no client is named; add --client-id ID");
   }
@@ -55,7 +56,9 @@ export function readSettings({ flags, all }: Args): SignInSettings {
     );
   }
   if (resource !== undefined && !URL.canParse(resource)) {
-    throw new UsageError(`Cannot use --resource ${resource}: it is not a URL; write a URL such as https://mcp.example.com`);
+    throw new UsageError(
+      `Cannot use --resource ${resource}: it is not a URL; write a URL such as https://mcp.example.com`,
+    );
   }
   const clientSecret = variable === undefined ? undefined : platform.env(variable);
   if (variable !== undefined && !clientSecret) {

@@ -65,7 +65,9 @@ async function showPage({ url, server, issuer, pageHost, scopes }: SignInPage, o
   reportLine(`${toLine(server, 500)} asks you to sign in at ${toLine(issuer, 500)}${asked}.`);
   if (pageHost !== undefined) {
     reportLine(
-      `The sign-in page is at ${toLine(pageHost, 500)}, which is another host. Sign in only if you know that both belong ` +
+      `The sign-in page is at ${
+        toLine(pageHost, 500)
+      }, which is another host. Sign in only if you know that both belong ` +
         "together.",
     );
   }

@@ -112,7 +112,9 @@ function readResource(text: unknown, { server, resource: named }: DiscoveryOptio
   if (isParent) {
     throw refuse(
       server,
-      `its resource metadata names the resource ${toShown(text)}, which contains other paths; if you trust every server ` +
+      `its resource metadata names the resource ${
+        toShown(text)
+      }, which contains other paths; if you trust every server ` +
         `at this URL, set the option resource to ${toShown(text)}`,
     );
   }

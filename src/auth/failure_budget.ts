@@ -79,7 +79,7 @@ export class FailureBudget {
     facts: AuthFacts,
     check: () => T | PromiseLike<T>,
   ): T | AuthRefusal | Promise<T | AuthRefusal> {
-    const key = facts[USED] === null ? () => undefined : toKey;
+    const key = () => facts[USED] === null ? undefined : toKey();
     // Fast path: nobody has failed, and a synchronous check succeeds.
     const known = this.#tallies.size ? this.#find(key(), facts.now) : undefined;
     if (known && known.spent >= this.#limit) return this.#enqueue(known, facts, check);

@@ -111,6 +111,16 @@ export const platform = {
   /** Whether a path can be read without a permission prompt. */
   mayRead: (path: string): boolean => !deno || deno.permissions.querySync({ name: "read", path }).state === "granted",
 
+  /**
+   * Returns the id of the user who runs this process. Returns `undefined` on Windows, or if reading the id would need a
+   * permission prompt.
+   */
+  findUserId(): number | undefined {
+    if (!deno) return process.getuid?.();
+    const isGranted = deno.permissions.querySync({ name: "sys", kind: "uid" }).state === "granted";
+    return isGranted ? deno.uid() ?? undefined : undefined;
+  },
+
   /** Reads an environment variable. Throws if reading it is not permitted. */
   env: (name: string): string | undefined => deno ? deno.env.get(name) : process.env[name],
 

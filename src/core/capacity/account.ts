@@ -44,6 +44,7 @@ export type PotName =
   | "endpoints.checked"
   | "auth.running"
   | "auth.refused"
+  | "auth.delayed"
   | "handler.cacheBytes"
   | "handler.keepBytes"
   | "handler.waiting"

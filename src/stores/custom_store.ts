@@ -140,6 +140,12 @@ export class CustomStore extends UserView implements Store {
       onListening: (state, error) => {
         for (const user of users) user.reportListening(state, error);
       },
+      onFailure: (operation, error) => {
+        for (const user of users) user.reportFailure(operation, error);
+      },
+      onRecovery: (operation) => {
+        for (const user of users) user.reportRecovery(operation);
+      },
     });
     const parts: StoreParts = { operations, lease: new ProcessLease(operations, { ms: all.leaseMs, clock }) };
     super(parts, "author");

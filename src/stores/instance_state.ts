@@ -384,20 +384,29 @@ export class InstanceState implements SharedState, Sealing {
   async attempt<T>(operation: string, run: () => Promise<T>): Promise<T | undefined> {
     try {
       const result = await run();
-      if (this.#isDegraded) {
-        this.#isDegraded = false;
-        this.#host.observer.store?.({ state: "recovered", operation });
-      }
+      this.reportRecovery(operation);
       return result;
     } catch (error) {
       if (isMcpError(error)) throw error;
       if (this.#isClosed) return;
       // Do not report the store as degraded, because only this value is too large.
       if (error instanceof RangeError) return this.#reportRefused(operation, error);
-      if (this.#isDegraded) return;
-      this.#isDegraded = true;
-      this.#host.observer.store?.({ state: "degraded", operation, error });
+      this.reportFailure(operation, error);
     }
+  }
+
+  /** Reports to the observer that the store has failed, unless a failure was already reported. */
+  reportFailure(operation: string, error: unknown): void {
+    if (this.#isClosed || this.#isDegraded) return;
+    this.#isDegraded = true;
+    this.#host.observer.store?.({ state: "degraded", operation, error });
+  }
+
+  /** Reports to the observer that the store works again, if a failure was reported. */
+  reportRecovery(operation: string): void {
+    if (!this.#isDegraded) return;
+    this.#isDegraded = false;
+    this.#host.observer.store?.({ state: "recovered", operation });
   }
 
   /**

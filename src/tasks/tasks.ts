@@ -344,9 +344,9 @@ async function detach(call: WrappedCall, task: RunningTask, { ending, jobs }: De
     if (!charge.grow(toBytes(task.record))) throw toFull();
     call.detach({ timeoutMs: task.record.ttlMs });
     await jobs.begin(task).catch((cause) => {
-      throw cause instanceof McpError
-        ? cause
-        : McpError.busy("Cannot begin a task: the task could not be stored; try again");
+      if (cause instanceof McpError) throw cause;
+      const state = cause instanceof RangeError ? "it is too large for the store" : "the store has failed; try again";
+      throw McpError.busy(`Cannot begin a task: ${state}`);
     });
   } catch (error) {
     charge.end();

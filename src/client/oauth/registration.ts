@@ -143,7 +143,7 @@ async function register(options: RegistrationOptions): Promise<RegisteredClient>
     signal.throwIfAborted();
     const remedy = "register a client there manually, and pass the client's id";
     throw new RegistrationError(
-      `${explain(`Cannot register a client at ${authorizationServer.issuer}`, toReason(error))}; ${remedy}`,
+      `${explain(`Cannot register a client at ${authorizationServer.issuer}`, error, toReason(error))}; ${remedy}`,
     );
   }
 }

@@ -13,8 +13,10 @@ import type { ListedPrompt, ListedResource, ListedTemplate, ListedTool } from ".
 import { OutputChecks } from "./output_check.ts";
 import { MAX_ITEMS, readPages } from "./pagination.ts";
 import { ANSWER, type AnswerOptions, toCapabilities } from "./answer_options.ts";
+import { INTERNALS } from "../core/call/internals.ts";
+import type { Asked } from "./answer_budget.ts";
 import { withDeadline } from "./deadline.ts";
-import { REQUEST, type RequestOptions, type Rpc, type SentRequestOptions } from "./rpc.ts";
+import { type CountedOptions, REQUEST, type RequestOptions, type Rpc, type SentRequestOptions } from "./rpc.ts";
 import { createRequestHandler, type RequestHandlerOptions } from "./server_requests.ts";
 import type { Protocol, ServerFacts } from "./protocol.ts";
 import { type Subscription, type SubscriptionFilter, toSubscription } from "./subscription.ts";
@@ -213,14 +215,14 @@ class Requests {
   }
 
   /** Sends a request. Rejects with an `InvalidStateError` if the client was closed. */
-  async send(method: string, params: Params = {}, options?: RequestOptions): Promise<Result> {
+  async send(method: string, params: Params = {}, options?: CountedOptions): Promise<Result> {
     if (options !== undefined) checkOptions(`request ${method}`, options, this.#known);
     if (this.#closing) {
       throw new DOMException(`Cannot request ${method}: the client was closed; connect again`, "InvalidStateError");
     }
-    const { signal, timeoutMs = this.#rpc.timeoutMs } = options ?? {};
+    const { signal, timeoutMs = this.#rpc.timeoutMs, [INTERNALS]: asked = { count: 0 } } = options ?? {};
     return await withDeadline({ method, signal, timeoutMs, waitedMs: this.#rpc.waitedMs }, async (signal) => {
-      const sent = { ...options, ...this.#toAnswer(options), signal, timeoutMs: Infinity };
+      const sent = { ...options, ...this.#toAnswer(options), asked, signal, timeoutMs: Infinity };
       return (await this.#protocol.request(method, params, sent)).result;
     });
   }
@@ -242,10 +244,11 @@ class Requests {
   /** Requests all pages of a list, and returns all items. */
   async list(method: string, key: string, options?: RequestOptions): Promise<readonly Params[]> {
     const items: Params[] = [];
+    const asked: Asked = { count: 0 };
     const pages = readPages({
       what: key,
       timeoutMs: options?.timeoutMs ?? this.#rpc.timeoutMs,
-      request: (params, timeoutMs) => this.#ask(method, params, { ...options, timeoutMs }),
+      request: (params, timeoutMs) => this.#ask(method, params, { ...options, timeoutMs, [INTERNALS]: asked }),
     });
     for await (const page of pages) {
       // Do not spread the items into `push`, because a page may have more items than a function call can have
@@ -265,7 +268,7 @@ class Requests {
 
   // Sends a list request. Returns `undefined` if the server does not implement the method, unless the server has
   // declared the feature. Resource templates have no capability of their own.
-  async #ask(method: string, params: Params, options?: RequestOptions): Promise<Result | undefined> {
+  async #ask(method: string, params: Params, options?: CountedOptions): Promise<Result | undefined> {
     try {
       return await this.send(method, params, options);
     } catch (error) {

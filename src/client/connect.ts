@@ -8,6 +8,7 @@ import { checkOptions, type KnownOptions } from "../core/call/known_options.ts";
 import { enterServer } from "../transports/channel.ts";
 import { toPrintable } from "../kit/printable.ts";
 import type { ClientCapabilities, Implementation, LogLevel } from "../protocol/types.ts";
+import { checkMaxAnswers, MAX_ANSWERS } from "./answer_budget.ts";
 import { ANSWER, type AnswerOptions, toCapabilities } from "./answer_options.ts";
 import { AUTH } from "./client_auth.ts";
 import type { ClientMiddleware } from "./request_middleware.ts";
@@ -44,6 +45,13 @@ export interface ConnectOptions extends AnswerOptions, TargetOptions {
    * `console.warn`.
    */
   readonly onWarning?: (text: string) => void;
+  /**
+   * Maximum number of elicitation, sampling and roots requests that the client answers for one request of the program,
+   * over all rounds, pages and tasks. A request that needs more answers fails; in a session, the client rejects further
+   * requests of the server. Requests that a server in a session sends while the program waits for nothing count from
+   * the program's last request. Defaults to 32.
+   */
+  readonly maxAnswers?: number;
   /** The least severe level of log messages that the server should send. */
   readonly logLevel?: LogLevel;
   /** The era to use. By default, the client detects the server's era. */
@@ -77,6 +85,7 @@ const OPTIONS: KnownOptions<keyof ConnectOptions> = {
     extensions: "list",
     onNotification: "function",
     onWarning: "function",
+    maxAnswers: true,
     logLevel: true,
     era: ["modern", "legacy"],
     revisions: "texts",
@@ -196,9 +205,10 @@ function readRevisions({ revisions = VERSIONS, era }: ConnectOptions): readonly 
 
 async function attempt(open: Open, versions: readonly string[], options: ConnectOptions): Promise<Client> {
   const { info = CLIENT, capabilities, logLevel, timeoutMs = DEFAULT_TIMEOUT_MS, probeMs = PROBE_MS, signal } = options;
-  const { extensions, onNotification, onWarning = (text: string) => console.warn(toPrintable(text)) } = options;
+  const { extensions, maxAnswers = MAX_ANSWERS, onNotification, onWarning = (text: string) => console.warn(toPrintable(text)) } = options;
   checkTimeout(timeoutMs, "timeoutMs");
   checkTimeout(probeMs, "probeMs");
+  checkMaxAnswers(maxAnswers);
   signal?.throwIfAborted();
   const answer = createRequestHandler(options);
   const onError = (error: unknown) => onWarning(error instanceof Error ? error.message : String(error));
@@ -207,6 +217,7 @@ async function attempt(open: Open, versions: readonly string[], options: Connect
     codec: new LegacyCodec(),
     answer,
     timeoutMs,
+    maxAnswers,
     use: options.use,
     onError,
     open: (onMessage) => open({ onMessage, onBroken: onError }),

@@ -22,6 +22,7 @@ import type { Notification } from "../client/message.ts";
 import { ModernCodec, modernProtocol } from "../client/modern.ts";
 import type { Protocol, ProtocolOptions } from "../client/protocol.ts";
 import { createRpc, REQUEST, type RequestHandler, type Rpc, type TestRequestOptions } from "../client/rpc.ts";
+import { checkMaxAnswers, MAX_ANSWERS } from "../client/answer_budget.ts";
 import { ANSWER, toCapabilities } from "../client/answer_options.ts";
 import { createRequestHandler, type RequestHandlerOptions } from "../client/server_requests.ts";
 import type { SubscriptionFilter } from "../client/subscription.ts";
@@ -50,6 +51,7 @@ export interface ConnectTestOptions extends
     | "headers"
     | "info"
     | "logLevel"
+    | "maxAnswers"
     | "onElicit"
     | "onElicitUrl"
     | "onNotification"
@@ -95,6 +97,7 @@ const OPTIONS: KnownOptions<keyof ConnectTestOptions> = {
     headers: true,
     info: true,
     logLevel: true,
+    maxAnswers: true,
     onNotification: "function",
     onWarning: "function",
     params: true,
@@ -188,7 +191,8 @@ export async function connectTest(
   options: ConnectTestOptions = {},
 ): Promise<Connection> {
   checkOptions("connect a test", options, OPTIONS);
-  const { transport = "memory", principal, params, timeoutMs = 10_000 } = options;
+  const { transport = "memory", principal, params, timeoutMs = 10_000, maxAnswers = MAX_ANSWERS } = options;
+  checkMaxAnswers(maxAnswers);
   const path = options.path ?? toPath(server, params);
   const { era, version } = readRevision(options);
   const protocolOptions = toProtocolOptions(options);
@@ -214,6 +218,7 @@ export async function connectTest(
     codec: era === "modern" ? modern : legacy,
     answer: protocolOptions.answer,
     timeoutMs,
+    maxAnswers,
     onError: fail,
     open(onMessage) {
       opened.transport = openTransport(opens, { ...options, host, path, transcript, onMessage });

@@ -8,9 +8,10 @@ import { parseFrontMatter } from "../../skills/front_matter.ts";
 import { toDigest, toText } from "../../skills/bytes.ts";
 import { isObject } from "../../protocol/jsonrpc.ts";
 import { checkOptions, type KnownOptions } from "../../core/call/known_options.ts";
+import { INTERNALS } from "../../core/call/internals.ts";
 import type { Client } from "../calls.ts";
 import { readPages } from "../pagination.ts";
-import type { RequestOptions } from "../rpc.ts";
+import type { CountedOptions, RequestOptions } from "../rpc.ts";
 import { MOST_BYTES, readEntry, type Skill, SkillError } from "./skill_entry.ts";
 
 /** Options of {@linkcode skillsOf}. */
@@ -65,8 +66,9 @@ export function skillsOf(client: Client, options: SkillsOfOptions = {}): Skills 
     async list(options = {}) {
       const skills: Skill[] = [];
       const { timeoutMs = TIMEOUT_MS } = options;
+      const all: CountedOptions = { ...options, [INTERNALS]: { count: 0 } };
       const request = (params: { readonly cursor?: unknown }, timeoutMs: number) =>
-        client.request("skills/list", params, { ...options, timeoutMs });
+        client.request("skills/list", params, { ...all, timeoutMs });
       for await (const { skills: page } of readPages({ what: "skills", timeoutMs, request })) {
         for (const entry of Array.isArray(page) ? page : []) {
           try {

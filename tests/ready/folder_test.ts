@@ -292,8 +292,9 @@ Deno.test("the options hidden and exclude decide which files are served", async 
     const handler = folder({ path: `${root}/notes`, hidden: true, exclude: ["*.md", "b/*.txt"] });
     await using server = createServer({ ...about, handlers: [handler] });
     await using client = await connectTest(server);
-    assertEquals(await listUris(client), ["file:///notes/.env", "file:///notes/node_modules/m.js"]);
+    assertEquals(await listUris(client), ["file:///notes/.env"]);
     await assertRejects(() => client.readResource("file:///notes/a.md"), Error, sentence());
+    await assertRejects(() => client.readResource("file:///notes/node_modules/m.js"), Error, sentence());
   });
 });
 

@@ -13,6 +13,7 @@ import type { Client } from "../calls.ts";
 import { readPages } from "../pagination.ts";
 import type { CountedOptions, RequestOptions } from "../rpc.ts";
 import { MOST_BYTES, readEntry, type Skill, SkillError } from "./skill_entry.ts";
+import { isInFolderOf, readSkillPath } from "./skill_path.ts";
 
 /** Options of {@linkcode skillsOf}. */
 export interface SkillsOfOptions {
@@ -90,8 +91,7 @@ export function skillsOf(client: Client, options: SkillsOfOptions = {}): Skills 
     async read(skill, uri = skill.uri, options) {
       const { files } = skill;
       const file = files === "dynamic" ? undefined : files.find((file) => file.uri === uri);
-      const folder = skill.uri.slice(0, skill.uri.lastIndexOf("/") + 1);
-      if (!file && (files !== "dynamic" || !uri.startsWith(folder))) {
+      if (!file && (files !== "dynamic" || !isFileOf(skill, uri))) {
         throw new SkillError(uri, "the skill has no such file");
       }
       const { contents } = await client.readResource(uri, options);
@@ -115,6 +115,11 @@ export function skillsOf(client: Client, options: SkillsOfOptions = {}): Skills 
       return { uri, bytes, ...text !== undefined && { text } };
     },
   };
+}
+
+function isFileOf(skill: Skill, uri: string): boolean {
+  const [own, path] = [readSkillPath(skill.uri), readSkillPath(uri)];
+  return own !== undefined && path !== undefined && isInFolderOf(own, path);
 }
 
 // Compares the front matter with the entry, because the model must receive the same front matter that the user has

@@ -79,7 +79,6 @@ function checkNames(action: string, given: object, known: KnownOptions, path: st
 }
 
 function checkValue(action: string, value: unknown, rule: OptionRule, path: string): void {
-  if (rule === true) return;
   const refuse = (state: string) => new TypeError(`Cannot ${action}: ${path} ${state}`);
   if (typeof rule === "string" && isType(rule)) {
     const [type, state, isNullable] = TYPES[rule];
@@ -89,13 +88,18 @@ function checkValue(action: string, value: unknown, rule: OptionRule, path: stri
   } else if (typeof rule === "string") {
     const { type, state } = LISTS[rule];
     if (!Array.isArray(value)) throw refuse(`is ${show(value)}; ${state}`);
-    const odd = type ? value.findIndex((each) => toType(each) !== type) : -1;
-    if (odd >= 0) throw refuse(`contains ${show(value[odd])}; ${state}`);
+    const odd = value.findIndex((each) => type ? toType(each) !== type : isPromise(each));
+    if (odd >= 0) throw refuse(`contains ${show(value[odd])}; ${type ? state : "await it"}`);
   } else if (isList(rule)) {
     if (typeof value === "string" && rule.includes(value)) return;
     const texts = rule.map((each) => JSON.stringify(each));
     const last = texts.pop();
     throw refuse(`is ${show(value)}; it must be ${texts.length ? `${texts.join(", ")} or ${last}` : last}`);
+  } else if (isPromise(value)) {
+    // A promise has no fields, so it would count as an object in which nothing is set, such as guards that guard nothing.
+    throw refuse("is a promise; await it");
+  } else if (rule === true) {
+    return;
   } else if ("findProblem" in rule) {
     const problem = rule.findProblem(value);
     if (problem !== undefined) throw refuse(problem);
@@ -106,9 +110,17 @@ function checkValue(action: string, value: unknown, rule: OptionRule, path: stri
     if (!rule.hasOtherForms && !(rule.isNullable && value === null)) {
       throw refuse(`is ${show(value)}; it must be an object`);
     }
-  } else if (!rule.isPlain || isPlain(value)) {
+  } else if (isPlain(value) || rule.hasOtherForms && !rule.isPlain) {
     checkNames(action, value, rule, `${path}.`);
+  } else if (!rule.isPlain) {
+    // The fields of other objects, such as a Map or an instance with getters, cannot be checked.
+    throw refuse("is not a plain object; write an object literal");
   }
+}
+
+/** Tests whether `await` would wait for `value`. */
+function isPromise(value: unknown): boolean {
+  return typeof value === "object" && value !== null && "then" in value && typeof value.then === "function";
 }
 
 /** Tests whether `value` is a plain object. Objects from other JavaScript realms also count. */
@@ -174,5 +186,6 @@ function findMeant(name: string, names: readonly string[]): string | undefined {
 export function show(value: unknown): string {
   if (Array.isArray(value)) return "a list";
   if (typeof value === "string") return JSON.stringify(value.length > 100 ? `${value.slice(0, 100)}…` : value);
+  if (isPromise(value)) return "a promise";
   return typeof value === "object" && value ? "an object" : typeof value === "function" ? "a function" : String(value);
 }

@@ -17,6 +17,7 @@ import { type Client, toClient } from "./calls.ts";
 import { detectEra, isModern, VERSIONS } from "./detect_era.ts";
 import { LegacyCodec } from "./legacy.ts";
 import { type ClientExtension, declareExtensions, toReceiver } from "./extension.ts";
+import { ListCache, NO_TOKENS } from "./list_cache.ts";
 import type { Notification } from "./message.ts";
 import { checkTimeout } from "./delay.ts";
 import { createRpc } from "./rpc.ts";
@@ -223,6 +224,11 @@ async function attempt(open: Open, versions: readonly string[], options: Connect
     open: (onMessage) => open({ onMessage, onBroken: onError }),
     repeatsAnswers: true,
   });
+  // Requests can have other credentials, if functions of the program can change their headers.
+  const isFixed = !options.use?.length && !options.fetch;
+  const lists = new ListCache(isFixed ? rpc.channel.tokens ?? NO_TOKENS : undefined);
+  // Add this listener first, because a callback of the program may list again.
+  rpc.listeners.add(lists.receive);
   if (onNotification) rpc.listeners.add(onNotification);
   if (extensions?.length) rpc.listeners.add(toReceiver(extensions, onError));
   const giveUp = () => rpc.abort(signal?.reason);
@@ -240,7 +246,7 @@ async function attempt(open: Open, versions: readonly string[], options: Connect
       probeMs,
       listens: onNotification !== undefined || Object.keys(asked).length > 0,
     });
-    return toClient(rpc, protocol, { answers: options, onMisfit: onWarning });
+    return toClient(rpc, protocol, { answers: options, lists, onMisfit: onWarning });
   } catch (error) {
     rpc.abort();
     await rpc.channel.close();

@@ -227,7 +227,7 @@ class ModernProtocol implements Protocol {
           { inputResponses: await this.#answerAll(inputRequests, { method, params }, options) },
         ...requestState !== undefined && { requestState },
       };
-      outcome = await this.#send(method, next, { ...options, id: undefined });
+      outcome = { ...await this.#send(method, next, { ...options, id: undefined }), isRetried: true };
     }
     return outcome;
   }

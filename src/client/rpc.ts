@@ -156,6 +156,8 @@ export interface Outcome {
   readonly result: Result;
   readonly status?: number;
   readonly headers?: Headers;
+  /** Whether the result depends on answers, or on a state, of earlier results of the request. */
+  readonly isRetried?: boolean;
 }
 
 /** The JSON-RPC connection of a client. */

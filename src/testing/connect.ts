@@ -3,6 +3,7 @@
  *
  * @module
  */
+import { toState } from "../kit/error_state.ts";
 import { isMcpError, McpError, METHOD_NOT_FOUND } from "../protocol/errors.ts";
 import type { Params, Result } from "../protocol/jsonrpc.ts";
 import { describeMisfits, fitParams } from "../protocol/wire.ts";
@@ -367,7 +368,7 @@ function toProtocolOptions(options: ConnectTestOptions): ProtocolOptions & { rea
         if (!isMcpError(error) || error.code !== METHOD_NOT_FOUND) throw error;
         throw new McpError(
           METHOD_NOT_FOUND,
-          `${error.message}; pass onElicit, onElicitUrl, onSample or roots to connectTest`,
+          `${toState(error)}; pass onElicit, onElicitUrl, onSample or roots to connectTest`,
         );
       }
     }),

@@ -154,7 +154,9 @@ export class Bridge {
       });
       if (received.status !== undefined && received.status >= 400) throw new Error(describeResponse(received));
       // Stop waiting for the response, because the server need not respond to a cancelled request.
-      if (method === "notifications/cancelled" && isId(params?.requestId)) this.#pending.get(params.requestId)?.stop.abort();
+      if (method === "notifications/cancelled" && isId(params?.requestId)) {
+        this.#pending.get(params.requestId)?.stop.abort();
+      }
     } catch (error) {
       if (!this.#closed.signal.aborted) this.#warn(`Cannot forward ${method ?? "a response"}`, error);
     }

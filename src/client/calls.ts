@@ -4,7 +4,7 @@
  * @see specification/2026-07-28/schema
  * @module
  */
-import { INVALID_PARAMS, isRemoteError, METHOD_NOT_FOUND, RESOURCE_NOT_FOUND } from "../protocol/errors.ts";
+import { INVALID_PARAMS, isRemoteError, METHOD_NOT_FOUND } from "../protocol/errors.ts";
 import { isObject, type Params, type Result } from "../protocol/jsonrpc.ts";
 import { checkOptions, type KnownOptions } from "../core/call/known_options.ts";
 import type { ClientCapabilities, LogLevel, PromptMessage, ResourceContents, ToolResult } from "../protocol/types.ts";
@@ -17,7 +17,14 @@ import { INTERNALS } from "../core/call/internals.ts";
 import type { Asked } from "./answer_budget.ts";
 import { withDeadline } from "./deadline.ts";
 import type { ListCache } from "./list_cache.ts";
-import { type CountedOptions, type Outcome, REQUEST, type RequestOptions, type Rpc, type SentRequestOptions } from "./rpc.ts";
+import {
+  type CountedOptions,
+  type Outcome,
+  REQUEST,
+  type RequestOptions,
+  type Rpc,
+  type SentRequestOptions,
+} from "./rpc.ts";
 import { createRequestHandler, type RequestHandlerOptions } from "./server_requests.ts";
 import type { Protocol, ServerFacts } from "./protocol.ts";
 import { type Subscription, type SubscriptionFilter, toSubscription } from "./subscription.ts";
@@ -217,7 +224,7 @@ interface Listing {
 }
 
 /** Codes of errors that mean that the server does not know the subject of a request, such as a tool. */
-const UNKNOWN: readonly number[] = [METHOD_NOT_FOUND, INVALID_PARAMS, RESOURCE_NOT_FOUND];
+const UNKNOWN: readonly number[] = [METHOD_NOT_FOUND, INVALID_PARAMS];
 
 /** Tests whether the options of a request cannot change its result. */
 function isPlain(options: RequestOptions = {}): boolean {

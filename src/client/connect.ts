@@ -206,7 +206,12 @@ function readRevisions({ revisions = VERSIONS, era }: ConnectOptions): readonly 
 
 async function attempt(open: Open, versions: readonly string[], options: ConnectOptions): Promise<Client> {
   const { info = CLIENT, capabilities, logLevel, timeoutMs = DEFAULT_TIMEOUT_MS, probeMs = PROBE_MS, signal } = options;
-  const { extensions, maxAnswers = MAX_ANSWERS, onNotification, onWarning = (text: string) => console.warn(toPrintable(text)) } = options;
+  const {
+    extensions,
+    maxAnswers = MAX_ANSWERS,
+    onNotification,
+    onWarning = (text: string) => console.warn(toPrintable(text)),
+  } = options;
   checkTimeout(timeoutMs, "timeoutMs");
   checkTimeout(probeMs, "probeMs");
   checkMaxAnswers(maxAnswers);

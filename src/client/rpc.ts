@@ -577,7 +577,9 @@ class ChannelRpc implements Rpc {
 }
 
 function toRunning(
-  { params, ...facts }: Pick<Running, "id" | "request" | "asked" | "answer" | "hasSession"> & { readonly params: Params },
+  { params, ...facts }: Pick<Running, "id" | "request" | "asked" | "answer" | "hasSession"> & {
+    readonly params: Params;
+  },
   { onProgress, onNotification }: TestRequestOptions,
 ): Running {
   const token = isObject(params._meta) ? params._meta.progressToken : undefined;

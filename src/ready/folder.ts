@@ -95,8 +95,17 @@ function makeFolder(
   place: string,
   change: ChangeOptions,
 ): ResourceTemplate<{ readonly path: string }> {
-  const { path: given, name: title, uri, hidden, exclude = [], tools, maxBytes = MAX_BYTES, watch = true, ...metadata } =
-    options;
+  const {
+    path: given,
+    name: title,
+    uri,
+    hidden,
+    exclude = [],
+    tools,
+    maxBytes = MAX_BYTES,
+    watch = true,
+    ...metadata
+  } = options;
   const path = readPath(given, place);
   const lastName = toBaseName(path);
   const isNamed = !/^\.{0,2}$/.test(lastName);

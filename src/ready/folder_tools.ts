@@ -126,7 +126,9 @@ function readTool({ folder, make, toUri }: ToolParts): Tool {
 }
 
 function orThrow<T extends object>(result: T | Unavailable, verb: string, path: unknown): T {
-  if (isUnavailable(result)) throw new ToolError(`Cannot ${verb} ${path ? toShown(path) : "the folder"}: ${result.state}`);
+  if (isUnavailable(result)) {
+    throw new ToolError(`Cannot ${verb} ${path ? toShown(path) : "the folder"}: ${result.state}`);
+  }
   return result;
 }
 

@@ -51,7 +51,9 @@ export function toText({ path, message }: Issue): string {
 
 /** Formats the path of a value, such as `items[2].name`. */
 export function toPath(keys: readonly PropertyKey[]): string {
-  return keys.map((key, i) => typeof key === "number" ? `[${key}]` : (i ? "." : "") + shorten(String(key), 99)).join("");
+  return keys.map((key, i) => typeof key === "number" ? `[${key}]` : (i ? "." : "") + shorten(String(key), 99)).join(
+    "",
+  );
 }
 
 /** The result of inspecting a schema. */

@@ -79,7 +79,10 @@ Deno.test("listing tools to find the headers of a call asks nobody", async () =>
 });
 
 Deno.test("requests and answers of an extension count for the call that it finishes", async () => {
-  const server = toInsatiable(10, (heard) => heard.method === "tools/call" ? ok(heard, { resultType: "slow" }) : undefined);
+  const server = toInsatiable(
+    10,
+    (heard) => heard.method === "tools/call" ? ok(heard, { resultType: "slow" }) : undefined,
+  );
   const model = toModel();
   const slow = clientExtension({
     id: "com.example/slow",
@@ -153,7 +156,12 @@ function toSession(way: "http" | "pipe") {
       restart();
       send(next());
     };
-    return { open: (options: ConnectOptions) => connect(pipe as never, { era: "legacy", ...options }), beginOutside, isDone, refusals };
+    return {
+      open: (options: ConnectOptions) => connect(pipe as never, { era: "legacy", ...options }),
+      beginOutside,
+      isDone,
+      refusals,
+    };
   }
   const encoder = new TextEncoder();
   const streams = new Map<Message["id"] | "GET", (message: object) => void>();

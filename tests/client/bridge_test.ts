@@ -345,8 +345,14 @@ Deno.test("bridge: the questions of all rounds of a call and of all states of a 
       const asked = { resultType: "input_required", inputRequests: inputRequests(10), requestState: state };
       return json({ jsonrpc: "2.0", id, result: asked });
     }
-    const open = params.taskId === "many" ? inputRequests(40) : inputRequests(10, params.taskId === "same" ? 0 : 10 * round++);
-    return json({ jsonrpc: "2.0", id, result: { taskId: params.taskId, status: "input_required", inputRequests: open } });
+    const open = params.taskId === "many"
+      ? inputRequests(40)
+      : inputRequests(10, params.taskId === "same" ? 0 : 10 * round++);
+    return json({
+      jsonrpc: "2.0",
+      id,
+      result: { taskId: params.taskId, status: "input_required", inputRequests: open },
+    });
   });
   let id = 0;
   for (const name of ["ask", "stateless", "ask"]) {

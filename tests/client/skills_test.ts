@@ -128,10 +128,18 @@ behaviour("the client reads files of a dynamic skill only within the skill's fol
 
 behaviour("the client refuses file names that a program could write outside of the skill's folder", async (connect) => {
   for (const uri of OUTSIDE) {
-    const { client } = await connect({ handlers: serve([{ ...good, resources: [describe(URI), { ...describe(FORM), uri }] }]).handlers });
+    const { client } = await connect({
+      handlers: serve([{ ...good, resources: [describe(URI), { ...describe(FORM), uri }] }]).handlers,
+    });
     await assertRejects(() => skillsOf(client).get(URI), SkillError, sentence(URI));
   }
-  const inside = ["skill://pdf/a/..b", "skill://pdf/...", "skill://pdf/%C3%A4.md", "skill://pdf/a%20b.md", "skill://pdf/a:b"];
+  const inside = [
+    "skill://pdf/a/..b",
+    "skill://pdf/...",
+    "skill://pdf/%C3%A4.md",
+    "skill://pdf/a%20b.md",
+    "skill://pdf/a:b",
+  ];
   const resources = [describe(URI), ...inside.map((uri) => ({ ...describe(FORM), uri }))];
   const { client } = await connect({ handlers: serve([{ ...good, resources }]).handlers });
   assertEquals(Object((await skillsOf(client).get(URI)).files).length, 1 + inside.length);
@@ -142,7 +150,16 @@ behaviour("the client refuses file names that a program could write outside of t
 }, { transports: ["memory"] });
 
 behaviour("the client refuses skills whose own path is ambiguous", async (connect) => {
-  for (const folder of ["skill://a/../pdf", "skill://a/%2e%2E/pdf", "skill://a//pdf", "skill://a/.\\pdf", "skill://a/b%2fpdf", "skill://a/%zz/pdf"]) {
+  for (
+    const folder of [
+      "skill://a/../pdf",
+      "skill://a/%2e%2E/pdf",
+      "skill://a//pdf",
+      "skill://a/.\\pdf",
+      "skill://a/b%2fpdf",
+      "skill://a/%zz/pdf",
+    ]
+  ) {
     const uri = `${folder}/SKILL.md`;
     const { client } = await connect({ handlers: serve([{ ...good, uri, resources: "dynamic" }]).handlers });
     await assertRejects(() => skillsOf(client).get(uri), SkillError, sentence());

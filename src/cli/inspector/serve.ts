@@ -36,7 +36,9 @@ export async function servePage(args: Args): Promise<void> {
     served = await platform.serve({ hostname, port, fetch });
   } catch (error) {
     await inspector.close();
-    throw new CliError(`Cannot serve the inspector on port ${port}: ${toState(error)}; choose another port with --port`);
+    throw new CliError(
+      `Cannot serve the inspector on port ${port}: ${toState(error)}; choose another port with --port`,
+    );
   }
   console.error(`Inspecting ${server.name}. Try the server in a browser:
   http://127.0.0.1:${served.port}${PAGE_PATH}#key=${inspector.key}

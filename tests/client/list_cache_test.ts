@@ -193,8 +193,11 @@ Deno.test("options that change a request, and request(), always ask the server",
 });
 
 Deno.test("a list is requested again after the server did not know the subject of a request", async () => {
-  const server = toLists(() => PUBLIC, (heard) =>
-    heard.method === "tools/call" ? fault(heard, heard.params.name === "gone" ? -32602 : -32603, 400) : undefined);
+  const server = toLists(
+    () => PUBLIC,
+    (heard) =>
+      heard.method === "tools/call" ? fault(heard, heard.params.name === "gone" ? -32602 : -32603, 400) : undefined,
+  );
   await using client = await server.connect();
   await client.listTools();
   await assertRejects(() => client.callTool("busy"), Error);
@@ -230,12 +233,13 @@ Deno.test("the output schemas of kept tools stay known", async () => {
 });
 
 Deno.test("a test client requests each list, and sees changes that the server did not announce", async () => {
-  const server = createServer({ name: "s", version: "1.0.0", ttlMs: 60_000, cacheScope: "public" });
+  const handlers = [tool({ name: "b", run: () => "" })];
+  const server = createServer({ name: "s", version: "1.0.0", ttlMs: 60_000, cacheScope: "public", handlers });
   await using client = await connectTest(server);
   await using kept = await connect(server);
-  for (const each of [client, kept]) assertEquals((await each.listTools()).length, 0);
+  for (const each of [client, kept]) assertEquals((await each.listTools()).length, 1);
   server.handlers.add(tool({ name: "a", run: () => "" }));
-  assertEquals((await client.listTools()).length, 1);
-  assertEquals((await kept.listTools()).length, 0);
+  assertEquals((await client.listTools()).length, 2);
+  assertEquals((await kept.listTools()).length, 1);
   await server.close();
 });

@@ -402,7 +402,7 @@ class Validator {
     return 0;
   }
 
-  /** Explains why a value does not match any alternative, in at most {@linkcode MAX_MISFIT} characters. */
+  /** Explains why a value does not match any alternative, in about {@linkcode MAX_MISFIT} characters. */
   #explainMisfit(forms: readonly Sub[], value: unknown): string {
     const misfits = new Set<string>();
     let length = 0;

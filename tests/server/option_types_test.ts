@@ -195,7 +195,7 @@ Deno.test("the options of guards are not read from an object whose fields cannot
   assertThrows(
     () => createServer({ ...about, handlers: [untyped(Promise.resolve(tool({ name: "t", run })))] }),
     TypeError,
-    sentence("handlers"),
+    sentence("handler"),
   );
 });
 

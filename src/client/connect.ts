@@ -53,7 +53,11 @@ export interface ConnectOptions extends AnswerOptions, TargetOptions {
    * the program's last request. Defaults to 32.
    */
   readonly maxAnswers?: number;
-  /** The least severe level of log messages that the server should send. */
+  /**
+   * The least severe level of log messages that the server should send.
+   *
+   * @deprecated Since revision 2026-07-28. Read the server's standard error, or its telemetry, instead.
+   */
   readonly logLevel?: LogLevel;
   /** The era to use. By default, the client detects the server's era. */
   readonly era?: "modern" | "legacy";

@@ -13,6 +13,7 @@ const FOREIGN: Readonly<Record<string, string>> = {
   "src/cli/config/validation_errors.ts": "issues of the package zod",
   "src/cli/connection_errors.ts": "network errors of Deno, Bun and Node",
   "src/cli/install/yaml_edit.ts": "errors of the package yaml",
+  "src/cli/module_type.ts": "syntax errors of Node",
   "src/cli/load_error.ts": "errors of the module loaders of Deno and Bun",
   "src/cli/pack/bundle.ts": "errors of the bundlers of Deno and Bun",
   "src/cli/permissions.ts": "permission errors of Deno",
@@ -31,6 +32,7 @@ const FOREIGN: Readonly<Record<string, string>> = {
 /** Files that match texts other than messages, each with the text. */
 const OTHER: Readonly<Record<string, string>> = {
   "src/cli/completions.ts": "the help of an option, which is shortened for display",
+  "src/core/call/call.ts": "the message of a progress notification",
   "src/core/capacity/account.ts": "the key of an account",
 };
 

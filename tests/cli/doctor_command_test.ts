@@ -1,7 +1,7 @@
 // `mcp doctor` in real processes with real connections.
 import { assert, assertEquals, assertMatch, assertStringIncludes } from "@std/assert";
 import { testProcesses } from "../support/command_line.ts";
-import { runtimes } from "./runtimes.ts";
+import { allRuntimes, runtimes } from "./runtimes.ts";
 import { root, run, start } from "../support/processes.ts";
 import { sentence } from "../support/messages.ts";
 
@@ -30,7 +30,7 @@ function listen(say?: string): Disposable & { readonly host: string; readonly re
 
 for (const { name, program } of runtimes) {
   testProcesses(`${name}: doctor finds no problem with the demo server on the other runtime`, async () => {
-    for (const { program: server } of runtimes.filter((each) => each.name !== name)) {
+    for (const { program: server } of allRuntimes.filter((each) => each.name !== name)) {
       await using served = await start([...server, "--http", "--port", "0"]);
       const [, url] = await served.waitFor(/(http:\S+)\n/);
       const words = [...program, "doctor", url, "--json", "--header", "x-key=a=b"];

@@ -1,2 +1,2 @@
 // How the tests start the CLI on each runtime.
-export { runtimes } from "../support/runtimes.ts";
+export { allRuntimes, runtimes } from "../support/runtimes.ts";

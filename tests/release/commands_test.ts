@@ -2,6 +2,7 @@
 // `mcp` is this project's own CLI.
 import { assertEquals, assertStringIncludes } from "@std/assert";
 import { root, type Running, start } from "../support/processes.ts";
+import { isTested } from "../support/runtimes.ts";
 import { type Page, readPages, writeFiles } from "./pages.ts";
 import config from "../../deno.json" with { type: "json" };
 
@@ -124,7 +125,7 @@ async function runPage(t: Deno.TestContext, page: Page, runtime: keyof typeof ru
 for (const runtime of ["deno", "bun"] as const) {
   Deno.test({
     name: `${runtime}: the commands in the documentation print the documented output`,
-    ignore,
+    ignore: ignore || !isTested(runtime),
     async fn(t) {
       for (const page of await readPages()) {
         if (page.blocks.some(({ language }) => language === "console")) {

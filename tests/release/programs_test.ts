@@ -4,6 +4,7 @@
 import { assert, assertEquals } from "@std/assert";
 import config from "../../deno.json" with { type: "json" };
 import { connect } from "../../src/client/client.ts";
+import { isTested } from "../support/runtimes.ts";
 import { type Block, type Page, readPages, writeFiles } from "./pages.ts";
 import { serveRegistry } from "./registry.ts";
 import { packPackage } from "./tarball.ts";
@@ -221,7 +222,7 @@ async function runPage(t: Deno.TestContext, programs: readonly Program[], place:
 
 Deno.test({
   name: "the programs in the documentation run on Deno, from the published package",
-  ignore,
+  ignore: ignore || !isTested("deno"),
   async fn(t) {
     const cwd = await Deno.makeTempDir({ prefix: "mcp-pages-deno-" });
     await using registry = await serveRegistry(root.slice(0, -1));
@@ -236,7 +237,7 @@ Deno.test({
 
 Deno.test({
   name: "the programs in the documentation run on Bun, from the packed package",
-  ignore,
+  ignore: ignore || !isTested("bun"),
   async fn(t) {
     const cwd = await Deno.makeTempDir({ prefix: "mcp-pages-bun-" });
     try {

@@ -106,7 +106,7 @@ function findDeprecated(source: string): readonly string[] {
   ];
 }
 
-const DEPRECATED = "which revision 2026-07-28 deprecates";
+const DEPRECATED = "which the protocol deprecates";
 const LOG = /\blog\s*\.\s*(debug|info|notice|warning|error|critical|alert|emergency)\s*\(/;
 
 const ONLY_LINK = "it returns only a resource link, which some clients do not pass to the model; " +

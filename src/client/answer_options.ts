@@ -80,7 +80,7 @@ export interface AnswerOptions {
   /**
    * Optional features that `onSample` supports.
    *
-   * @deprecated Since revision 2026-07-28, with `onSample`.
+   * @deprecated by the protocol, with `onSample`.
    */
   readonly sampling?: {
     /**
@@ -94,14 +94,14 @@ export interface AnswerOptions {
   /**
    * Passes a conversation to a model, and returns the model's message.
    *
-   * @deprecated Since revision 2026-07-28. Servers call the API of a model provider instead. Older servers still send
+   * @deprecated by the protocol. Servers call the API of a model provider instead. Older servers still send
    * sampling requests.
    */
   readonly onSample?: (request: SamplingRequest, context: AnswerContext) => SamplingResult | Promise<SamplingResult>;
   /**
    * The directories and files that the server may use, as `file://` URIs, or a function that returns these roots.
    *
-   * @deprecated Since revision 2026-07-28. Pass paths in arguments, resource URIs or the server's configuration instead.
+   * @deprecated by the protocol. Pass paths in arguments, resource URIs or the server's configuration instead.
    */
   readonly roots?: readonly Root[] | ((context: AnswerContext) => readonly Root[] | Promise<readonly Root[]>);
 }

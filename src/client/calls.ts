@@ -119,7 +119,7 @@ export interface Client<Options extends RequestOptions = RequestOptions> extends
   /**
    * Requests log messages of this level and of more severe levels. The client passes the messages to `onNotification`.
    *
-   * @deprecated Since revision 2026-07-28. Read the server's standard error, or its telemetry, instead.
+   * @deprecated by the protocol. Read the server's standard error, or its telemetry, instead.
    */
   setLogLevel(level: LogLevel): Promise<void>;
   /**

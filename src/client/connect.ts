@@ -56,7 +56,7 @@ export interface ConnectOptions extends AnswerOptions, TargetOptions {
   /**
    * The least severe level of log messages that the server should send.
    *
-   * @deprecated Since revision 2026-07-28. Read the server's standard error, or its telemetry, instead.
+   * @deprecated by the protocol. Read the server's standard error, or its telemetry, instead.
    */
   readonly logLevel?: LogLevel;
   /** The era to use. By default, the client detects the server's era. */

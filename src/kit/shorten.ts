@@ -11,7 +11,7 @@
 export function shorten(text: string, length: number): string {
   if (text.length <= length) return text;
   const kept = text.slice(0, length);
-  const isOpen = text.endsWith('"') && (kept.match(/(?<!\\)"/g)?.length ?? 0) % 2 === 1;
-  // Do not cut an escape sequence into two parts, because the quotation mark would belong to it.
-  return isOpen ? `${kept.replace(/\\(u[\da-f]{0,3})?$/i, "")}…"` : `${kept}…`;
+  // An escaped quotation mark counts as a character, not as a mark.
+  const isOpen = text.endsWith('"') && kept.replace(/\\./g, "").split('"').length % 2 === 0;
+  return kept + (isOpen ? '…"' : "…");
 }

@@ -54,7 +54,7 @@ export interface Server<Handlers = unknown> extends ChangeNotifier, Typed<Handle
    * Sends log messages outside of calls. A message reaches each client with a session whose log level includes the
    * message. Clients without a session receive only log messages from their own calls.
    *
-   * @deprecated Since revision 2026-07-28. Write to standard error, or use `@x/mcp/observe`, instead.
+   * @deprecated by the protocol. Write to standard error, or use `@x/mcp/observe`, instead.
    */
   readonly log: ServerLog;
   /**

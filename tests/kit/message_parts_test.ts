@@ -17,7 +17,6 @@ Deno.test("a shortened text keeps its quotation marks in pairs", () => {
   assertEquals(shorten('abcdefgh "x"', 8), "abcdefgh…");
   assertEquals(shorten('"a" and "b"', 4), '"a" …');
   assertEquals(shorten('"abc\\"defg"', 8), '"abc\\"de…"');
-  for (const length of [4, 5]) assertEquals(shorten('"abc\\"defg"', length), length === 4 ? '"abc…"' : '"abc…"');
-  for (const length of [4, 5, 6, 7, 8]) assertEquals(shorten('"abc\\u0000efgh"', length), '"abc…"');
+  for (const length of [4, 5]) assertEquals(shorten('"abc\\"defg"', length), '"abc…"');
   assertEquals(shorten("abcdef", 3), "abc…");
 });

@@ -69,7 +69,7 @@ export interface ClientIdentityOptions {
   /**
    * The name that users see if the client registers itself. Defaults to `MCP client`.
    *
-   * @deprecated Since revision 2026-07-28, with dynamic registration. Set `clientMetadataUrl`; the document contains the
+   * @deprecated by the protocol, with dynamic registration. Set `clientMetadataUrl`; the document contains the
    * name.
    */
   readonly clientName?: string;

@@ -56,7 +56,7 @@ export function checkOptions(action: string, given: unknown, known: KnownOptions
   }
   // Require a plain object, because groups copy the options, and a copy has no inherited properties.
   if (!isPlain(given)) {
-    throw new TypeError(`Cannot ${action}: its options are not a plain object; write an object literal`);
+    throw new TypeError(`Cannot ${action}: its options are ${NOT_PLAIN}`);
   }
   checkNames(action, given, known, "");
 }
@@ -66,6 +66,8 @@ export function toPlace(kind: string, given: unknown, name = "name"): string {
   const named = isObject(given) ? given[name] : undefined;
   return typeof named === "string" ? `${kind} ${JSON.stringify(named.slice(0, 200))}` : `a ${kind}`;
 }
+
+const NOT_PLAIN = "not a plain object; write an object literal";
 
 function checkNames(action: string, given: object, known: KnownOptions, path: string): void {
   for (const [name, value] of Object.entries(given)) {
@@ -88,15 +90,16 @@ function checkValue(action: string, value: unknown, rule: OptionRule, path: stri
   } else if (typeof rule === "string") {
     const { type, state } = LISTS[rule];
     if (!Array.isArray(value)) throw refuse(`is ${show(value)}; ${state}`);
-    const odd = value.findIndex((each) => type ? toType(each) !== type : isPromise(each));
-    if (odd >= 0) throw refuse(`contains ${show(value[odd])}; ${type ? state : "await it"}`);
+    const odd = type ? value.findIndex((each) => toType(each) !== type) : -1;
+    if (odd >= 0) throw refuse(`contains ${show(value[odd])}; ${state}`);
   } else if (isList(rule)) {
     if (typeof value === "string" && rule.includes(value)) return;
     const texts = rule.map((each) => JSON.stringify(each));
     const last = texts.pop();
     throw refuse(`is ${show(value)}; it must be ${texts.length ? `${texts.join(", ")} or ${last}` : last}`);
-  } else if (isPromise(value)) {
-    // A promise has no fields, so it would count as an object in which nothing is set, such as guards that guard nothing.
+  } else if (isObject(value) && toType(value.then) === "function") {
+    // A promise has no fields, so it would count as an object in which nothing is set, such as guards that guard
+    // nothing.
     throw refuse("is a promise; await it");
   } else if (rule === true) {
     return;
@@ -114,13 +117,8 @@ function checkValue(action: string, value: unknown, rule: OptionRule, path: stri
     checkNames(action, value, rule, `${path}.`);
   } else if (!rule.isPlain) {
     // The fields of other objects, such as a Map or an instance with getters, cannot be checked.
-    throw refuse("is not a plain object; write an object literal");
+    throw refuse(`is ${NOT_PLAIN}`);
   }
-}
-
-/** Tests whether `await` would wait for `value`. */
-function isPromise(value: unknown): boolean {
-  return typeof value === "object" && value !== null && "then" in value && typeof value.then === "function";
 }
 
 /** Tests whether `value` is a plain object. Objects from other JavaScript realms also count. */
@@ -186,6 +184,5 @@ function findMeant(name: string, names: readonly string[]): string | undefined {
 export function show(value: unknown): string {
   if (Array.isArray(value)) return "a list";
   if (typeof value === "string") return JSON.stringify(value.length > 100 ? `${value.slice(0, 100)}…` : value);
-  if (isPromise(value)) return "a promise";
   return typeof value === "object" && value ? "an object" : typeof value === "function" ? "a function" : String(value);
 }

@@ -84,7 +84,7 @@ export interface SseServer extends PipeServer {
  * The paths of the HTTP+SSE transport. If the server's path has parameters, both paths must have the same parameters,
  * such as `/tenants/:tenant/sse` and `/tenants/:tenant/messages`.
  *
- * @deprecated Since revision 2025-03-26. Clients use Streamable HTTP, which each server serves at its path, instead.
+ * @deprecated by the protocol. Clients use Streamable HTTP, which each server serves at its path, instead.
  */
 export interface HttpSseOptions {
   /** Path of the event stream. Defaults to `/sse`. */
@@ -99,7 +99,7 @@ const OPTIONS: KnownOptions<keyof HttpSseOptions> = { names: { path: true, messa
  * Serves the HTTP+SSE transport next to the server's MCP endpoint. Both endpoints check Host and Origin according to
  * the server's options.
  *
- * @deprecated Since revision 2025-03-26. Clients use Streamable HTTP, which each server serves at its path, instead.
+ * @deprecated by the protocol. Clients use Streamable HTTP, which each server serves at its path, instead.
  * @see specification/2026-07-28/deprecated
  */
 export function httpSse(

@@ -24,7 +24,7 @@ export function readSkillPath(uri: string): SkillPath | undefined {
   try {
     const names = path.split("/").map(decodeURIComponent);
     // Spaces and other characters that a URI must encode are as hard to compare as control characters.
-    if (/[\0-\x20\x7f]/.test(uri) || !names.every(isPlainName)) return;
+    if (/[\p{Cc} ]/u.test(uri) || !names.every(isPlainName)) return;
     return { scheme: scheme.toLowerCase(), names };
   } catch {
     return;
@@ -39,5 +39,5 @@ export function isInFolderOf(skill: SkillPath, file: SkillPath): boolean {
 }
 
 function isPlainName(name: string): boolean {
-  return name !== "" && name !== "." && name !== ".." && !/[\0-\x1f\x7f/\\]/.test(name);
+  return name !== "" && name !== "." && name !== ".." && !/[\p{Cc}/\\]/u.test(name);
 }

@@ -191,8 +191,7 @@ export async function connectTest(
   server: TestServer | string | URL,
   options: ConnectTestOptions = {},
 ): Promise<Connection> {
-  // The server checks the principal, because a test can pass any value.
-  checkOptions("connect a test", { ...options, principal: undefined }, OPTIONS);
+  checkOptions("connect a test", options, OPTIONS);
   const { transport = "memory", principal, params, timeoutMs = 10_000, maxAnswers = MAX_ANSWERS } = options;
   checkMaxAnswers(maxAnswers);
   const path = options.path ?? toPath(server, params);

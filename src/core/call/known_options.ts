@@ -97,7 +97,7 @@ function checkValue(action: string, value: unknown, rule: OptionRule, path: stri
     const texts = rule.map((each) => JSON.stringify(each));
     const last = texts.pop();
     throw refuse(`is ${show(value)}; it must be ${texts.length ? `${texts.join(", ")} or ${last}` : last}`);
-  } else if (isObject(value) && toType(value.then) === "function") {
+  } else if (isPromise(value)) {
     // A promise has no fields, so it would count as an object in which nothing is set, such as guards that guard
     // nothing.
     throw refuse("is a promise; await it");
@@ -118,6 +118,15 @@ function checkValue(action: string, value: unknown, rule: OptionRule, path: stri
   } else if (!rule.isPlain) {
     // The fields of other objects, such as a Map or an instance with getters, cannot be checked.
     throw refuse(`is ${NOT_PLAIN}`);
+  }
+}
+
+/** Tests whether `await` would wait for a value. Code that reads a value with getters that throw refuses it itself. */
+function isPromise(value: unknown): boolean {
+  try {
+    return toType(Object(value).then) === "function";
+  } catch {
+    return false;
   }
 }
 

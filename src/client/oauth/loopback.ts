@@ -4,6 +4,7 @@
  * @see RFC 8252, section 7.3 (Loopback Interface Redirection)
  * @module
  */
+import { toState } from "../../kit/error_state.ts";
 import { checkOptions, type KnownOptions, show } from "../../core/call/known_options.ts";
 import { serveOnNode } from "../../kit/node_server.ts";
 import { startTimer } from "../../kit/timer.ts";
@@ -145,9 +146,8 @@ async function listen(port: number, respond: (request: Request) => Promise<Respo
       : await serveOnNode(node!.getBuiltinModule("http"), { hostname: HOST, port, fetch: respond }); // Not undefined, because loopback() has checked the runtime.
     return { port: server.port, close: () => closeSoon(server.stop(), () => void server.stop(true)) };
   } catch (error) {
-    const reason = error instanceof Error ? error.message : String(error);
     const remedy = port ? "choose another port, or omit port" : "allow the program to listen on this machine";
-    throw new SignInError(`Cannot listen on ${HOST}:${port}: ${reason}; ${remedy}`);
+    throw new SignInError(`Cannot listen on ${HOST}:${port}: ${toState(error)}; ${remedy}`);
   }
 }
 

@@ -66,7 +66,12 @@ export interface ClientIdentityOptions {
    * the client id.
    */
   readonly clientMetadataUrl?: string;
-  /** The name that users see if the client registers itself. Defaults to `MCP client`. */
+  /**
+   * The name that users see if the client registers itself. Defaults to `MCP client`.
+   *
+   * @deprecated by the protocol, with dynamic registration. Set `clientMetadataUrl`; the document contains the
+   * name.
+   */
   readonly clientName?: string;
 }
 

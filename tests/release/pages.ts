@@ -53,12 +53,15 @@ async function listPages(folder: string): Promise<readonly string[]> {
   return paths;
 }
 
-/** Writes the files that a page's blocks name into a folder. */
+/** Writes the files that a page's blocks name into a folder. If a page shows a file twice, the last block counts. */
 export async function writeFiles({ blocks }: Page, folder: string): Promise<void> {
   await Deno.mkdir(folder, { recursive: true });
-  for (const { file, text } of blocks) {
-    if (file === undefined) continue;
-    await Deno.mkdir(`${folder}/${file}`.replace(/\/[^/]*$/, ""), { recursive: true });
-    await Deno.writeTextFile(`${folder}/${file}`, text);
-  }
+  for (const block of blocks) await writeFile(block, folder);
+}
+
+/** Writes the file that a block names into a folder. Does nothing if the block names no file. */
+export async function writeFile({ file, text }: Block, folder: string): Promise<void> {
+  if (file === undefined) return;
+  await Deno.mkdir(`${folder}/${file}`.replace(/\/[^/]*$/, ""), { recursive: true });
+  await Deno.writeTextFile(`${folder}/${file}`, text);
 }

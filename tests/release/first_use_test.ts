@@ -5,7 +5,7 @@ import config from "../../deno.json" with { type: "json" };
 import { sentence } from "../support/messages.ts";
 import { findNode, NODE_VERSIONS } from "../support/node_versions.ts";
 import { needs, requireAll } from "../support/required.ts";
-import { writeFiles } from "./pages.ts";
+import { readRows, type Runtime, writeFiles } from "./pages.ts";
 import { findPage, inFolder, type UserFolder, withRegistries } from "./user_folder.ts";
 
 const isDeno = typeof Deno !== "undefined"; // Only Deno starts the processes of all runtimes.
@@ -16,13 +16,17 @@ const nodes = isDeno ? await Promise.all([...NODE_VERSIONS, OLD].map(findNode)) 
 const missing = nodes.flatMap((node) => "missing" in node ? node.missing : [])[0];
 
 /** The command line as the pages show it. */
-const PROGRAMS = { Deno: "deno run -A jsr:@x/mcp", Bun: "bunx --bun @x/mcp", Node: "npx @x/mcp" } as const;
+const PROGRAMS: Readonly<Record<Runtime, string>> = {
+  Deno: "deno run -A jsr:@x/mcp",
+  Bun: "bunx --bun @x/mcp",
+  Node: "npx @x/mcp",
+};
 
 /** Runs the commands of "Getting started" that create a folder, write the server, call its tool and test it. */
-async function followGettingStarted({ shell, path }: UserFolder, on: keyof typeof PROGRAMS): Promise<void> {
+async function followGettingStarted({ shell, path }: UserFolder, on: Runtime): Promise<void> {
   const page = await findPage("docs/guides/getting-started.md");
-  const [, setup = ""] = new RegExp(`## Create a folder\\n[^]*?\\nOn ${on}:\\n\\n\`\`\`sh\\nmkdir .*\\n([^]*?)\`\`\``)
-    .exec(page.markdown) ?? [];
+  const setup = readRows(page, on).flatMap(({ commands }) => commands).join("\n");
+  assert(setup.includes("@x/mcp"), setup);
   const made = await shell(`set -e\n${setup}`);
   assertEquals(made.code, 0, made.stdout + made.stderr);
   await writeFiles(page, path);

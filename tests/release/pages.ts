@@ -65,3 +65,32 @@ export async function writeFile({ file, text }: Block, folder: string): Promise<
   await Deno.mkdir(`${folder}/${file}`.replace(/\/[^/]*$/, ""), { recursive: true });
   await Deno.writeTextFile(`${folder}/${file}`, text);
 }
+
+const RUNTIMES = ["Deno", "Bun", "Node"] as const;
+
+/** The heading of a column of commands. */
+export type Runtime = typeof RUNTIMES[number];
+
+/** A row of a table with a column for each runtime. */
+export interface Row {
+  /** The number of the line, counted from 1. */
+  readonly line: number;
+  readonly name: string;
+  readonly commands: readonly string[];
+}
+
+/** Returns the rows of the tables that have a column for each runtime, with the commands in the runtime's column. */
+export function readRows({ markdown }: Page, runtime: Runtime): readonly Row[] {
+  const rows: Row[] = [];
+  let isTable = false;
+  for (const [at, line] of markdown.split("\n").entries()) {
+    const cells = line.split("|").slice(1, -1).map((cell) => cell.trim());
+    if (cells.slice(1).join() === RUNTIMES.join()) isTable = true;
+    else if (!line.startsWith("|")) isTable = false;
+    else if (isTable && !/^-+$/.test(cells[0])) {
+      const commands = [...cells[1 + RUNTIMES.indexOf(runtime)].matchAll(/`([^`]+)`/g)].map(([, command]) => command);
+      rows.push({ line: at + 1, name: cells[0], commands });
+    }
+  }
+  return rows;
+}

@@ -28,6 +28,7 @@ export interface ShellOptions {
 /** Runs the commands of one page, with free ports in place of the page's ports. */
 export class Shell implements AsyncDisposable {
   readonly #options: ShellOptions;
+  readonly #server: string;
   /** Variables that commands have exported. */
   readonly #exported: Record<string, string> = {};
   /** The addresses on the page, and the address that is really served for each. */
@@ -36,6 +37,7 @@ export class Shell implements AsyncDisposable {
 
   constructor(options: ShellOptions) {
     this.#options = options;
+    this.#server = options.server ?? options.program;
   }
 
   /** The environment variables for the next command. */
@@ -66,8 +68,8 @@ export class Shell implements AsyncDisposable {
    * of the block.
    */
   async #serve(command: string): Promise<string> {
-    const { cwd, program, server: words = program } = this.#options;
-    const line = command.replace(/--port \d+/, "--port 0").replace(/ &$/, "").replace(/^mcp/, `exec ${words}`);
+    const { cwd } = this.#options;
+    const line = command.replace(/--port \d+/, "--port 0").replace(/ &$/, "").replace(/^mcp/, `exec ${this.#server}`);
     const server = await start(["sh", "-c", line], { cwd, env: this.env });
     this.#background.push(server);
     const [printed, address] = await server.waitFor(/.* http:\/\/([\d.:]+).*\n/);
@@ -115,4 +117,3 @@ export class Shell implements AsyncDisposable {
     await this.endBlock();
   }
 }
-

@@ -5,41 +5,15 @@ import { connect } from "../../src/client/client.ts";
 import { findNode, NODE_VERSIONS } from "../support/node_versions.ts";
 import { start } from "../support/processes.ts";
 import { needs, requireAll } from "../support/required.ts";
-import { type Block, type Page, writeFile } from "./pages.ts";
+import { type Block, type Page, readRows, type Row, type Runtime, writeFile } from "./pages.ts";
 import { readShown, Shell } from "./shell.ts";
 import { findPage, inFolder, type UserFolder, withRegistries } from "./user_folder.ts";
 
 const isDeno = typeof Deno !== "undefined"; // Only Deno starts the processes of all runtimes.
-const RUNTIMES = ["Deno", "Bun", "Node"] as const;
-type Runtime = typeof RUNTIMES[number];
 
 const nodes = isDeno ? await Promise.all(NODE_VERSIONS.map(findNode)) : [];
 const missing = nodes.flatMap((node) => "missing" in node ? node.missing : [])[0];
 const name = "a new user on Deno, Bun and Node can follow the twenty things, with every command of the page";
-
-/** A row of a table with a column for each runtime. */
-interface Row {
-  /** The number of the line, counted from 1. */
-  readonly line: number;
-  readonly name: string;
-  readonly commands: readonly string[];
-}
-
-/** Returns the rows of the tables that have a column for each runtime, with the commands in the runtime's column. */
-function readRows({ markdown }: Page, runtime: Runtime): readonly Row[] {
-  const rows: Row[] = [];
-  let isTable = false;
-  for (const [at, line] of markdown.split("\n").entries()) {
-    const cells = line.split("|").slice(1, -1).map((cell) => cell.trim());
-    if (cells.slice(1).join() === RUNTIMES.join()) isTable = true;
-    else if (!line.startsWith("|")) isTable = false;
-    else if (isTable && !/^-+$/.test(cells[0])) {
-      const commands = [...cells[1 + RUNTIMES.indexOf(runtime)].matchAll(/`([^`]+)`/g)].map(([, command]) => command);
-      rows.push({ line: at + 1, name: cells[0], commands });
-    }
-  }
-  return rows;
-}
 
 /** A user who follows the page from top to bottom. */
 class Reader {
@@ -118,7 +92,7 @@ class Reader {
   /** Runs the program that listens, calls it as a client and as an orchestrator, and stops it. */
   async #serve(command: string): Promise<void> {
     const { path } = this.#folder;
-    const env = { ...this.#env, PORT: "0" };
+    const env: Record<string, string> = { ...this.#env, PORT: "0" };
     await using running = await start(["sh", "-c", `exec ${command} 1>&2`], { cwd: path, env });
     const [, url] = await running.waitFor(/^Serving (http:\S+)$/m);
     const headers = { authorization: `Bearer ${env.ADA_KEY}` };

@@ -16,8 +16,8 @@ import { KnownSecrets } from "./secrets.ts";
 
 /** A user with a password. */
 export interface BasicUser extends CallerFacts {
-  /** Password of the user. Must not be empty. */
-  readonly password: string;
+  /** Password of the user. An empty password, or `undefined` from an unset environment variable, is an error. */
+  readonly password: string | undefined;
 }
 
 /**

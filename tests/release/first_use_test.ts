@@ -121,6 +121,23 @@ Deno.test({
             assertEquals((await shell(readCommands(again.stderr, "Run the test"))).code, 0);
           }));
       }
+      await t.step("install starts a Node from npx's cache with npx, at its exact version", async () => {
+        const [, version] = NODE_VERSIONS;
+        await inFolder(registries, paths[1], async ({ shell, path, home }) => {
+          assertEquals((await shell(`npm install ${config.name}`)).code, 0);
+          await Deno.writeTextFile(`${path}/server.ts`, "export default [];\n");
+          // A copy, because Node resolves a symbolic link to its own path.
+          await Deno.mkdir(`${home}/_npx`);
+          await Deno.copyFile(`${paths[1]}/node`, `${home}/_npx/node`);
+          const command = `${home}/_npx/node node_modules/@x/mcp/bin.js`;
+          const { stdout, stderr } = await shell(
+            `${command} install server.ts --client claude-desktop --dry-run --no-check`,
+          );
+          assert(stdout, stderr);
+          const [entry] = Object.values<{ command: string; args: string[] }>(JSON.parse(stdout).mcpServers);
+          assertEquals([entry.command, ...entry.args.slice(0, 2)], ["npx", "-y", `node@${version}`]);
+        });
+      });
       await t.step(
         "Deno: getting started",
         () => inFolder(registries, paths[0], (folder) => followGettingStarted(folder, "Deno")),

@@ -27,8 +27,8 @@ export interface BasicFacts extends CallerFacts {
 
 /** A user with a password. */
 export interface BasicUser extends BasicFacts {
-  /** Password of the user. Must not be empty. */
-  readonly password: string;
+  /** Password of the user. An empty password, or `undefined` from an unset environment variable, is an error. */
+  readonly password: string | undefined;
 }
 
 /**

@@ -50,7 +50,7 @@ export const platform = {
   toRunner(permissions: "all" | "none"): readonly string[] {
     // Use the full path of a program in npx's cache, because shells do not find the program by name.
     const isCached = /[\\/]_npx[\\/]/.test(platform.execPath());
-    const version = deno?.version.deno ?? bun?.version ?? "";
+    const version = deno?.version.deno ?? bun?.version ?? process.versions.node;
     const program = isCached ? ["npx", "-y", `${platform.runtime}@${version}`] : [platform.runtime];
     return deno ? [...program, "run", ...permissions === "all" ? ["-A"] : []] : program;
   },

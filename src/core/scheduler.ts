@@ -328,7 +328,9 @@ export class Scheduler implements Executor {
    * was cancelled, because the handler may not have reached the `await` of a question.
    */
   checkQuestions(call: Call, { isError }: Result): void {
-    if (isError !== true && !call.ended) this.#ignored.check(call).catch((error) => void this.#core.report(error, call));
+    if (isError !== true && !call.ended) {
+      this.#ignored.check(call).catch((error) => void this.#core.report(error, call));
+    }
   }
 
   #endAtOnce(call: Call, outcome: Outcome): Outcome {

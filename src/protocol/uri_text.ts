@@ -15,7 +15,9 @@ export function normalizeUri(uri: string): string {
   if (scheme === undefined) return uri;
   const host = authority && normalizeCodes(authority).replace(/[^@]*$/, (host) => toLower(host));
   const clean = normalizeCodes(path);
-  return `${scheme.toLowerCase()}${host ?? ""}${clean.startsWith("/") ? removeDots(clean) : clean}${normalizeCodes(rest)}`;
+  return `${scheme.toLowerCase()}${host ?? ""}${clean.startsWith("/") ? removeDots(clean) : clean}${
+    normalizeCodes(rest)
+  }`;
 }
 
 /** Matches the scheme, the authority, the path, and the query with the fragment of a URI. */

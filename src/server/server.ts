@@ -190,7 +190,13 @@ function growServer<P extends Schema>(options: RouteServerOptions<P>, createEra:
   const plain = withServices(host, serve);
   const front = routes && !branch &&
     new Room(async () =>
-      new (await import("./routes.ts")).Routes(routes, { core, server, paths: [path], access: [endpoint.options], fetch: plain })
+      new (await import("./routes.ts")).Routes(routes, {
+        core,
+        server,
+        paths: [path],
+        access: [endpoint.options],
+        fetch: plain,
+      })
     );
   const refuse = (): never => {
     throw new TypeError(

@@ -457,7 +457,11 @@ export class Operations {
     this.#host.onRecovery(operation);
   }
 
-  #fail(engine: StoreEngine | undefined, { user, operation }: Pick<Starting<unknown>, "user" | "operation">, error: Error): void {
+  #fail(
+    engine: StoreEngine | undefined,
+    { user, operation }: Pick<Starting<unknown>, "user" | "operation">,
+    error: Error,
+  ): void {
     this.#connection.fail(engine, toSide(user));
     // `onListening` reports a listener that cannot start, because the store works without a listener.
     if (operation === "listen" || this.#isClosed) return;

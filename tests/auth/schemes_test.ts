@@ -225,6 +225,18 @@ Deno.test("invalid options throw errors that do not contain secrets", () => {
   }
 });
 
+Deno.test("a key or password from an unset or empty environment variable is an error that names this cause", () => {
+  const unset: Readonly<Record<string, string | undefined>> = {};
+  for (const value of [unset.ADA_KEY, ""]) {
+    for (const ada of [value, { key: value, scopes: ["a"] }]) {
+      assertThrows(() => apiKey({ keys: { ada } }), TypeError, sentence('"ada"', "environment variable"));
+    }
+    for (const bob of [value, { password: value, scopes: ["a"] }]) {
+      assertThrows(() => basicAuth({ users: { bob } }), TypeError, sentence('"bob"', "environment variable"));
+    }
+  }
+});
+
 Deno.test("authentication schemes throw for an unknown option", () => {
   const verify = () => undefined;
   const client = { clientId: "x", clientSecret: "y" };

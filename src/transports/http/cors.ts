@@ -38,7 +38,9 @@ export type Cors = "none" | CorsOptions | ((origin: string) => boolean | { reado
 export function readCorsHeaders(cors: Cors = "none"): readonly string[] {
   const { headers = [] }: Partial<CorsOptions> = Object(cors);
   for (const name of headers) {
-    if (!isToken(name)) throw new TypeError(`Cannot create a server: ${quote(name)} in cors.headers is not a header name`);
+    if (!isToken(name)) {
+      throw new TypeError(`Cannot create a server: ${quote(name)} in cors.headers is not a header name`);
+    }
   }
   return headers;
 }

@@ -173,7 +173,7 @@ export function inspectJsonSchema(
   // `path` is the path of the schema, such as `properties.age`. It is empty for the root.
   function visit(sub: unknown, path: string, depth: number): void {
     if (typeof sub === "boolean") return;
-    const place = cut(path, 100) || "the root";
+    const place = shorten(path, 100) || "the root";
     if (!isObject(sub)) {
       throw refuse(`${place} is ${show(sub)}; a schema is an object, true or false`);
     }

@@ -197,7 +197,11 @@ export interface Store {
   get(key: string): Awaitable<StoredValue | undefined>;
   /** Writes a value. Returns the new version, or `undefined` if `version` does not match. */
   set(key: string, value: string, options: SetOptions): Awaitable<string | undefined>;
-  /** Removes a value. Returns `false` if `version` does not match. */
+  /**
+   * Removes a value. Returns `false` if `version` does not match. Returns `true` if the value was removed, or if the key
+   * has no value. Therefore several callers that remove the same version all get `true`. To let only one caller succeed,
+   * write a value with `set` and `version`.
+   */
   delete(key: string, options?: DeleteOptions): Awaitable<boolean>;
   /**
    * Returns the values whose keys begin with `prefix`, sorted by key. To read further values, pass the last key as

@@ -82,11 +82,13 @@ export async function sealState(core: Core, call: Call, round: Round): Promise<s
   const text = await sealVersioned(sealer, PURPOSE, state);
   if (round.forwarded) {
     if (text.length <= calls.forwardedStateBytes) return text;
-    throw new Error(
+    const limit = "calls.forwardedStateBytes";
+    const error = new Error(
       "Cannot forward the questions: sealed together with the call's own values, the other server's requestState and " +
-        `questions are longer than ${calls.forwardedStateBytes} bytes (calls.forwardedStateBytes); reduce what the ` +
-        "other server keeps in its requestState",
+        `questions are longer than ${calls.forwardedStateBytes} bytes (${limit}); reduce what the other server keeps in ` +
+        "its requestState",
     );
+    throw withLimits(error, limit);
   }
   if (text.length <= calls.stateBytes) return text;
   const limit = "calls.stateBytes";

@@ -44,7 +44,9 @@ function toKind(value: unknown): Kind {
   const isResponse = has("result") ? !has("error") || result === null || error === null : has("error");
   if (!has("method") && isId && isResponse) return { kind: "answer" };
   if (typeof method !== "string" || method.length > 256 || has("result") || has("error")) return broken;
-  if (params !== undefined && params !== null && (typeof params !== "object" || params === null || Array.isArray(params))) return broken;
+  if (
+    params !== undefined && params !== null && (typeof params !== "object" || params === null || Array.isArray(params))
+  ) return broken;
   return has("id") ? { kind: "request", id, method } : { kind: "note", method, requestId: toObject(params).requestId };
 }
 

@@ -96,7 +96,9 @@ function findDeprecated(source: string): readonly string[] {
   // A variable `log` outside of the function is not the log of the context.
   const log = /\blog\b/.test(parameters) ? LOG : new RegExp(`\\.\\s*${LOG.source}`);
   return [
-    .../\bsample\s*\(\s*["'`]/.test(source) ? [`it uses sampling, ${DEPRECATED}; call the API of a model provider`] : [],
+    .../\bsample\s*\(\s*["'`]/.test(source)
+      ? [`it uses sampling, ${DEPRECATED}; call the API of a model provider`]
+      : [],
     .../\broots\s*\(\s*\)/.test(source)
       ? [`it uses roots, ${DEPRECATED}; take paths as arguments, resource URIs or configuration`]
       : [],

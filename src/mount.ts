@@ -3,13 +3,14 @@
  *
  * @module
  */
-import { toRefusal } from "./transports/http/refusals.ts";
 import { createServerLog } from "./core/call/log.ts";
 import { type ContainerHost, type ContainerParts, findRoot } from "./core/call/container.ts";
 import type { Handler } from "./core/visibility/feature.ts";
 import { INTERNALS } from "./core/call/internals.ts";
 import { checkOptions, type KnownOptions } from "./core/call/known_options.ts";
 import { Ticker } from "./core/capacity/timers.ts";
+import { INVALID_REQUEST } from "./protocol/errors.ts";
+import { toFailure } from "./protocol/jsonrpc.ts";
 import { Room } from "./protocol/room.ts";
 import type { Fetch } from "./transports/http/fetch.ts";
 import { serveBy } from "./transports/http/lazy_endpoint.ts";
@@ -119,13 +120,14 @@ function openRoutes(
 ): Room<Routes> {
   const { core } = servers[0][INTERNALS].engine;
   const paths = servers.map((server) => server[INTERNALS].http.path);
+  const access = servers.map((server) => server[INTERNALS].http.endpoint.options);
   return new Room(async () => {
     const { Routes } = await import("./server/routes.ts");
-    return new Routes(list, { core, server: server(), paths, fetch });
+    return new Routes(list, { core, server: server(), paths, access, fetch });
   });
 }
 
-const NOT_FOUND = { status: 404, message: "Cannot serve the request: there is no endpoint at this path" };
+const NOT_FOUND = { code: INVALID_REQUEST, message: "Cannot serve the request: there is no endpoint at this path" };
 
 /** Returns a function that finds the server for a URL. Throws if two servers have the same path. */
 function createRouter(servers: readonly Server[]): (url: string) => Server | undefined {
@@ -176,7 +178,8 @@ function normalize(path: string): string {
 }
 
 function refusePath(): Response {
-  return toRefusal(NOT_FOUND);
+  const headers = { "content-type": "application/json" };
+  return new Response(toFailure(undefined, NOT_FOUND), { status: 404, headers });
 }
 
 function escape(text: string): string {

@@ -62,6 +62,11 @@ export const pack: Command = {
     },
     url: { value: "URL", text: "URL of the released bundle, for server.json" },
     npm: { text: "List the npm package from package.json in server.json" },
+    remote: {
+      value: "URL",
+      isRepeatable: true,
+      text: "https URL of the running server, for server.json; may be repeated",
+    },
   },
   operands: "files",
   examples: [
@@ -83,8 +88,8 @@ async function packServer(args: Args): Promise<void> {
   const path = await findFile(target);
   const settings = readSettings(all.ask ?? []);
   const nodeFlags = toNodeFlags(settings, all.allow ?? []);
-  if (flags.registry === undefined && (flags.url !== undefined || "npm" in flags)) {
-    throw new UsageError("Cannot use --url or --npm: the options are for server.json; add --registry NAME");
+  if (flags.registry === undefined && ["url", "npm", "remote"].some((name) => name in flags)) {
+    throw new UsageError("Cannot use --url, --npm or --remote: the options are for server.json; add --registry NAME");
   }
   const folder = toFolder(path);
   const project = await readProject(folder);
@@ -104,6 +109,7 @@ async function packServer(args: Args): Promise<void> {
     settings,
     ...flags.url !== undefined && { bundle: { url: flags.url, sha256: await digest(zip) } },
     ..."npm" in flags && { npm: readPackageName(project) },
+    remotes: all.remote ?? [],
   });
   await write(output, zip);
   if (entry) await write("server.json", toJson(entry));

@@ -9,7 +9,7 @@ import { readChallenges } from "../kit/bearer_challenge.ts";
 import { isObject } from "../kit/json.ts";
 import type { SentToken, Tokens } from "./channel.ts";
 import { checkTimeout } from "./delay.ts";
-import { fetchSameOrigin, type HttpMessage } from "./redirects.ts";
+import { fetchSameResource, type HttpMessage } from "./redirects.ts";
 
 /** The HTTP request for which the client needs a token. */
 export interface AuthRequest {
@@ -94,7 +94,7 @@ export function createSender(
   auth?: ClientAuth,
 ): HttpSender {
   if (auth) return new AuthorizedSender(url, fetch, auth);
-  return { send: (sending) => fetchSameOrigin(fetch, sending), waitedMs: () => 0 };
+  return { send: (sending) => fetchSameResource(fetch, sending), waitedMs: () => 0 };
 }
 
 /** Maximum number of retries of a request: with a renewed token, with more scopes, and with a nonce. */
@@ -164,7 +164,7 @@ class AuthorizedSender implements HttpSender, Tokens {
       headers.set("authorization", `DPoP ${token.token}`);
       headers.set("dpop", token.proof);
     }
-    return await fetchSameOrigin(this.#fetch, { ...sending, headers });
+    return await fetchSameResource(this.#fetch, { ...sending, headers });
   }
 
   /**

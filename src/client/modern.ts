@@ -28,7 +28,7 @@ import { delay, startPatientTimer } from "./delay.ts";
 import { startTimer } from "../kit/timer.ts";
 import type { ClientIdentity, Protocol, ProtocolOptions, ServerFacts } from "./protocol.ts";
 import { type SubscriptionFilter, toSubscription, type Watch } from "./subscription.ts";
-import { explain, toShown } from "./shown.ts";
+import { toShown } from "./shown.ts";
 
 const META = "io.modelcontextprotocol/";
 /** The name of the parameter that the `Mcp-Name` header must repeat, by method. */
@@ -266,7 +266,7 @@ class ModernProtocol implements Protocol {
       return await this.#rpc.answer(question, options);
     } catch (cause) {
       if (options.signal.aborted || !(isMcpError(cause) || isRemoteError(cause))) throw cause;
-      throw new Error(explain("Cannot finish the request", cause), { cause });
+      throw new Error(cause.message, { cause });
     }
   }
 

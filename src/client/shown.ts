@@ -3,13 +3,21 @@
  *
  * @module
  */
+import { readFailure } from "../kit/failure.ts";
+import { RedirectError } from "./redirects.ts";
+
 export { toShown } from "../kit/shown.ts";
 
 /**
- * Returns the message for an error during an action, such as `Cannot begin a new session`. An error that already states
- * what cannot be done needs no further action.
+ * Returns the message for an error during an action, such as `Cannot begin a new session`. The errors of a connection,
+ * such as `Cannot reach https://…`, state what cannot be done, and need no further action. `reason` defaults to the
+ * message of the error.
  */
-export function explain(action: string, error: unknown): string {
-  const reason = error instanceof Error ? error.message : String(error);
-  return reason.startsWith("Cannot ") ? reason : `${action}: ${reason}`;
+export function explain(action: string, error: unknown, reason = toMessage(error)): string {
+  const isStated = error instanceof RedirectError || error instanceof Error && readFailure(error);
+  return isStated ? reason : `${action}: ${reason}`;
+}
+
+function toMessage(error: unknown): string {
+  return error instanceof Error ? error.message : String(error);
 }

@@ -7,7 +7,7 @@
  */
 import { toScopeReply } from "./auth.ts";
 import { isMcpError, type McpError } from "../protocol/errors.ts";
-import { type Id, type Request, type Result, toSuccess } from "../protocol/jsonrpc.ts";
+import { type Id, type Request, type Result, toSuccess, withoutNullParams } from "../protocol/jsonrpc.ts";
 import { isWithin } from "../protocol/weight.ts";
 import type { HeaderParam } from "../schema/header_params.ts";
 import { type Call, toTooLong } from "./call/call.ts";
@@ -70,10 +70,12 @@ export class Pipeline {
   }
 
   /** Serves a request from its receipt to its reply. Never throws. */
-  answer(dialect: Dialect, message: Request, link: Link): Reply | Promise<Reply> {
+  answer(dialect: Dialect, received: Request, link: Link): Reply | Promise<Reply> {
     const { core } = this.#engine;
+    const method = dialect.find(received.method);
+    // `null` may be a value for the method of an extension.
+    const message = method?.extension === undefined ? withoutNullParams(received) : received;
     const observed = core.observing?.observe(message, link);
-    const method = dialect.find(message.method);
     let call: Call | undefined;
     try {
       const client = dialect.read(message, link, method);

@@ -324,11 +324,13 @@ export class Scheduler implements Executor {
   }
 
   /**
-   * Reports the questions of a call that its handler has not awaited. Does not check a handler that failed, because it
-   * may not have reached the `await` of a question.
+   * Reports the questions of a call that its handler has not awaited. Does not check a handler that failed or whose call
+   * was cancelled, because the handler may not have reached the `await` of a question.
    */
   checkQuestions(call: Call, { isError }: Result): void {
-    if (isError !== true) this.#ignored.check(call).catch((error) => void this.#core.report(error, call));
+    if (isError !== true && !call.ended) {
+      this.#ignored.check(call).catch((error) => void this.#core.report(error, call));
+    }
   }
 
   #endAtOnce(call: Call, outcome: Outcome): Outcome {

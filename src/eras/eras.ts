@@ -10,7 +10,7 @@ import { Room } from "../protocol/room.ts";
 import type { Engine, Era } from "../core/era.ts";
 import type { Link, Reply } from "../core/call/link.ts";
 import { META_VERSION, VERSION } from "./modern/meta_keys.ts";
-import { narrowEra, type Revision, REVISIONS } from "./revisions.ts";
+import { type Revision, REVISIONS } from "./revisions.ts";
 
 /** An era that recognizes its own messages. */
 export interface SelectiveEra extends Era {
@@ -28,11 +28,13 @@ export type LoadOlder = (engine: Engine, revisions: readonly Revision[]) => Prom
 /** Creates an era that serves `revisions`. Never loads the code of an era to which none of these revisions belongs. */
 export function createEras(engine: Engine, revisions: readonly Revision[], loadOlder: LoadOlder): Era {
   const older = revisions.filter((each) => each !== VERSION);
-  const first = older.length < revisions.length ? modernEra(engine) : undefined;
+  const first = older.length < revisions.length ? modernEra(engine, revisions) : undefined;
   const second = older.length ? new LazySessionEra(() => loadOlder(engine, older)) : undefined;
   const era = first && second ? chooseEra(first, second) : first ?? second;
   if (!era) throw new RangeError("Cannot create a server without a revision"); // Unreachable, because `readRevisions` rejects an empty list.
-  return revisions.length === REVISIONS.length ? era : narrowEra(engine, era, revisions);
+  if (revisions.length === REVISIONS.length) return era;
+  const narrow = async () => (await import("./narrow_era.ts")).narrowEra(engine, era, revisions);
+  return era.attach ? new LazySessionEra(narrow) : new LazyEra(narrow);
 }
 
 /** Combines two eras. The second era serves the messages that the first era does not claim. */
@@ -68,7 +70,7 @@ export class LazyEra implements Era {
   }
 
   async load(): Promise<void> {
-    await this.#room.open();
+    await (await this.#room.open()).load?.();
   }
 
   rest(): void {
@@ -92,9 +94,9 @@ export class LazySessionEra extends LazyEra {
   }
 }
 
-/** Creates the era of revision 2026-07-28. */
-export function modernEra(engine: Engine): SelectiveEra {
-  return new LazyModernEra(async () => (await import("./modern/modern.ts")).loadedEra(engine));
+/** Creates the era of revision 2026-07-28. `revisions` are all revisions that the server serves. */
+export function modernEra(engine: Engine, revisions: readonly string[] = [VERSION]): SelectiveEra {
+  return new LazyModernEra(async () => (await import("./modern/modern.ts")).loadedEra(engine, revisions));
 }
 
 class LazyModernEra extends LazyEra implements SelectiveEra {

@@ -105,13 +105,16 @@ export function completion(definition: CompletionOptions): Handler {
   return { name, allow, [INTERNALS]: { feature: completions, key: `${type} ${name}`, definition: bound } };
 }
 
-/** Reads the arguments that a client sent, keyed by name. Throws if an argument is not a string. */
+/**
+ * Reads the arguments that a client sent, keyed by name. An argument that is `null` counts as missing. Throws if an
+ * argument is not a string.
+ */
 export function readArguments(given: unknown, place: string): Readonly<Record<string, string>> {
   if (!isObject(given)) throw new McpError(INVALID_PARAMS, `${place}: arguments is not an object`);
   const wrong = Object.keys(given).find((name) => typeof given[name] !== "string");
-  if (wrong !== undefined) throw new McpError(INVALID_PARAMS, `${place}: argument ${quote(wrong)} is not a string`);
-  // The cast is safe, because the check above found only strings.
-  return given as Record<string, string>;
+  if (wrong === undefined) return given as Record<string, string>; // The cast is safe, because all values are strings.
+  if (given[wrong] !== null) throw new McpError(INVALID_PARAMS, `${place}: argument ${quote(wrong)} is not a string`);
+  return readArguments(Object.fromEntries(Object.entries(given).filter(([, value]) => value !== null)), place);
 }
 
 /** The feature that serves all completers. */

@@ -7,7 +7,7 @@
 import { toBase64 } from "../kit/base64.ts";
 import type { Annotations, AudioContent, EmbeddedResource, ImageContent, ResourceLink } from "../protocol/types.ts";
 import { ICONS } from "../core/icons.ts";
-import { checkOptions, type KnownOptions } from "../core/call/known_options.ts";
+import { checkOptions, type KnownOptions, show } from "../core/call/known_options.ts";
 import { isContent } from "./content_checks.ts";
 import type { EncodedResults, Sending } from "./encoded_results.ts";
 import { ignoreRejections } from "../protocol/promises.ts";
@@ -38,6 +38,20 @@ export function media(
   options: MediaOptions = {},
 ): ImageContent | AudioContent | EmbeddedResource {
   checkOptions("make media", options, MEDIA);
+  if (!(bytes instanceof Uint8Array)) {
+    const given: unknown = bytes;
+    const remedy = given instanceof URL || typeof given === "string"
+      ? "read the file and pass its bytes"
+      : "pass the bytes, such as new Uint8Array(buffer)";
+    throw new TypeError(
+      `Cannot make media: the data is ${given instanceof URL ? "a URL" : show(given)}, not a Uint8Array; ${remedy}`,
+    );
+  }
+  if (typeof mimeType !== "string") {
+    throw new TypeError(
+      `Cannot make media: the media type is ${show(mimeType)}; pass a media type such as "image/png"`,
+    );
+  }
   const { uri, annotations } = options;
   const data = toBase64(bytes);
   if (mimeType.startsWith("image/")) return { type: "image", data, mimeType, annotations };

@@ -8,6 +8,7 @@ import type { FeatureParts, MapError } from "../core/visibility/feature_parts.ts
 import { INVALID_PARAMS, McpError } from "../protocol/errors.ts";
 import type { Result } from "../protocol/jsonrpc.ts";
 import type { ResourceLink } from "../protocol/types.ts";
+import { normalizeUri } from "../protocol/uri_text.ts";
 import { isGranted } from "../core/call/scopes.ts";
 import type { Call } from "../core/call/call.ts";
 import type { Binding } from "../core/call/container.ts";
@@ -92,9 +93,10 @@ export const resources: Feature = {
     const templates = pick("template");
     const patterns = [...templates, ...pick("provider")];
     const byUri = new Map(fixed.map((definition) => [definition.key, definition]));
+    const byNormalUri = new Map(fixed.toReversed().map((definition) => [normalizeUri(definition.key), definition]));
 
     function locate(uri: string): Found | undefined {
-      const fixed = byUri.get(uri);
+      const fixed = byUri.get(uri) ?? (byUri.size ? byNormalUri.get(normalizeUri(uri)) : undefined);
       if (fixed) return toFound(fixed, uri);
       for (const definition of patterns) {
         const matched = definition.match(uri);

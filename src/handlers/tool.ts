@@ -612,7 +612,7 @@ function toUnknown(name: unknown): McpError {
 
 async function readLeniently(input: CompiledSchema, given: Params, { limits }: FeatureParts): Promise<Checked> {
   const { adaptInput } = await schemaRoom.open();
-  const adapted = adaptInput(given, input.json(), { jsonText: limits.request });
+  const adapted = adaptInput(given, input.json(), { jsonText: limits.request, dropsNull: true });
   return adapted.problem === undefined ? await input.validate(adapted.value) : adapted;
 }
 

@@ -7,6 +7,7 @@ import type { Params } from "../protocol/jsonrpc.ts";
 import type { ListedTool } from "../protocol/listed.ts";
 import type { Meta } from "../protocol/types.ts";
 import type { StandardSchema } from "../schema/schema.ts";
+import { FOREIGN } from "../schema/schema_compiler.ts";
 
 /**
  * Returns the options of a tool with the properties that another server lists. The other server validates the arguments
@@ -41,7 +42,7 @@ function publish<T>(schema: Params): StandardSchema<T, T> {
   return {
     "~standard": {
       version: 1,
-      vendor: "x-mcp",
+      vendor: FOREIGN,
       validate: (value) => ({ value: value as T }), // The cast is safe, because `T` is an object with any properties.
       jsonSchema: { input: () => schema, output: () => schema },
     },

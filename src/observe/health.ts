@@ -98,9 +98,11 @@ export function health(options: HealthOptions = {}): readonly Route[] {
     return probe;
   };
   return [
-    { path: alivePath, fetch: (request) => respond(request, 200, {}) },
+    // Orchestrators use the address of the process as the host, and the details need credentials.
+    { path: alivePath, public: true, fetch: (request) => respond(request, 200, {}) },
     {
       path: readyPath,
+      public: true,
       async fetch(request, facts) {
         if (!isRead(request)) return respond(request, 405, {});
         // The cast is safe, because only servers that `createServer` or `mount` created call routes, and each server

@@ -37,6 +37,8 @@ export interface PrometheusOptions {
 export interface Prometheus extends Observer {
   /** Path of the endpoint. */
   readonly path: string;
+  /** Whether the endpoint gets requests for all hosts, because a scraper uses the address of the process. */
+  readonly public: boolean;
   /** Responds to a scraper with the metrics as text. */
   readonly fetch: (request: Request) => Response;
   /** Returns the metrics as text. */
@@ -106,6 +108,7 @@ export function prometheus(options: PrometheusOptions = {}): Prometheus {
 
 class Metrics implements Prometheus {
   readonly path: string;
+  readonly public = true;
   readonly #token?: string;
   readonly #hasHandlers: boolean;
   readonly #calls = new Histogram(SERVER_DURATION);

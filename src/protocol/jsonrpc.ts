@@ -6,7 +6,15 @@
  */
 import { isObject } from "../kit/json.ts";
 import { type JsonSize, measureJson } from "./json_size.ts";
-import { INVALID_PARAMS, INVALID_REQUEST, type Limited, type McpError, nameLimits, PARSE_ERROR } from "./errors.ts";
+import {
+  INTERNAL_ERROR,
+  INVALID_PARAMS,
+  INVALID_REQUEST,
+  type Limited,
+  type McpError,
+  nameLimits,
+  PARSE_ERROR,
+} from "./errors.ts";
 import { countIndexes, KEY_LENGTH, MAX_BYTES, SHORT, toWeight } from "./weight.ts";
 
 export { isObject };
@@ -141,7 +149,8 @@ export function toMessage(
   { weight, text }: Pick<Request, "weight" | "text"> = { weight: 0 },
 ): Exclude<Incoming, Batch> {
   if (!isObject(value)) return broken(INVALID_REQUEST, "it is not a JSON object");
-  const { id, method, params, result, error } = value;
+  const { id, method, result, error } = value;
+  const params = value.params ?? undefined;
   const known = isId(id) && (typeof id === "number" || id.length <= limits.idCharacters) ? id : undefined;
   if (value.jsonrpc !== "2.0") return broken(INVALID_REQUEST, 'jsonrpc is not "2.0"', known);
   if (id !== undefined && known === undefined) {
@@ -154,9 +163,11 @@ export function toMessage(
   }
   const isResult = result !== undefined;
   const isError = error !== undefined;
-  if (method === undefined && known !== undefined && isResult !== isError) {
-    if (isResult) return { kind: "response", id: known, result };
-    if (isErrorObject(error)) return { kind: "response", id: known, error };
+  if (method === undefined && known !== undefined && (isResult || isError)) {
+    // Some clients send `error: null` beside a result, or an error without a message. Do not reject such a response,
+    // because the call that waits for it would wait until its timeout.
+    if (isResult && (!isError || error === null)) return { kind: "response", id: known, result };
+    if (!isResult || result === null) return { kind: "response", id: known, error: toErrorObject(error) };
   }
   if (typeof method !== "string" || isResult || isError) {
     return broken(INVALID_REQUEST, "it is not a request, notification or response", known);
@@ -175,6 +186,20 @@ export function toMessage(
   return known === undefined
     ? { kind: "notification", method, params }
     : { kind: "request", id: known, method, params, weight, text };
+}
+
+/**
+ * Returns a request without the parameters that are `null`, because some clients send `null` for a parameter without a
+ * value. Returns the same request if no parameter is `null`.
+ */
+export function withoutNullParams(message: Request): Request {
+  const { params } = message;
+  for (const name in params) {
+    if (params[name] !== null) continue;
+    const given = Object.entries(params).filter(([, value]) => value !== null);
+    return { ...message, params: Object.fromEntries(given) };
+  }
+  return message;
 }
 
 /** Serializes a success response. `result` is already JSON text. */
@@ -212,8 +237,10 @@ export function isId(value: unknown): value is Id {
   return typeof value === "string" || Number.isSafeInteger(value);
 }
 
-function isErrorObject(value: unknown): value is NonNullable<Response["error"]> {
-  return isObject(value) && Number.isInteger(value.code) && typeof value.message === "string";
+/** Reads the error of a response. An error without a code or a message gets a default. */
+function toErrorObject(error: unknown): NonNullable<Response["error"]> {
+  const { code, message, data } = Object(error);
+  return { code: Number.isInteger(code) ? code : INTERNAL_ERROR, message: `${message ?? ""}`, data };
 }
 
 function broken(code: number, state: string, id?: Id, limit?: string): Broken {

@@ -61,16 +61,22 @@ export function readToolInput(declared: JsonSchema | undefined): ToolInput {
  */
 function readKind(schema: unknown): ArgumentKind {
   // Ignore the keywords next to a reference, as draft-07 requires.
-  if (!isObject(schema) || "$ref" in schema) return { isText: true, isPath: false, isSigned: true };
+  if (!isObject(schema) || "$ref" in schema) return ANY_TEXT;
   if (Array.isArray(schema.enum) || "const" in schema) return { isText: false, isPath: false, isSigned: false };
   const types = Array.isArray(schema.type) ? schema.type : [schema.type];
-  if (types.every((type) => type === "array") && !("prefixItems" in schema)) return readKind(schema.items);
+  if (types.every((type) => type === "array") && !("prefixItems" in schema)) {
+    const kind = readKind(schema.items);
+    // A path in a list of lists would only be part of a word.
+    return kind.isPath && Object(schema.items).format !== "path" ? ANY_TEXT : kind;
+  }
   const isPath = types.every((type) => type === "string") && schema.format === "path";
   const isText = !isPath && !types.every((type) => LIMITED_TYPES.has(type));
   const least = Math.max(...[schema.minimum, schema.exclusiveMinimum].filter((each) => typeof each === "number"));
   const isNumber = types.some((type) => type === "number" || type === "integer");
   return { isText, isPath, isSigned: isText || isNumber && !(least >= 0) };
 }
+
+const ANY_TEXT: ArgumentKind = { isText: true, isPath: false, isSigned: true };
 
 /** Types that do not allow arbitrary text. */
 const LIMITED_TYPES = new Set<unknown>(["number", "integer", "boolean", "null"]);

@@ -21,6 +21,8 @@ export interface AdaptOptions {
    * string.
    */
   readonly jsonText?: { readonly depth: number; readonly values: number };
+  /** Whether to remove an optional property whose value is `null` if its schema does not accept `null`. */
+  readonly dropsNull?: boolean;
   /** Whether to convert values that {@linkcode KIND} marks, such as dates. */
   readonly revive?: boolean;
 }
@@ -170,11 +172,14 @@ class InputAdapter {
 
   #adaptProperties(schema: JsonSchema, value: Record<string, unknown>, isSure: boolean): unknown {
     const { additionalProperties } = schema;
-    const { defaults, revive } = this.#options;
-    const { properties, missing } = this.#toKnown(schema);
+    const { defaults, dropsNull, revive } = this.#options;
+    const { properties, missing, required } = this.#toKnown(schema);
     let made = value;
-    const put = (name: string, part: unknown) => {
+    const copy = () => {
       if (made === value && !this.#own.has(value)) made = { ...value };
+    };
+    const put = (name: string, part: unknown) => {
+      copy();
       // Define the property, because assigning to `__proto__` would not add a property.
       Object.defineProperty(made, name, { value: part, writable: true, enumerable: true, configurable: true });
     };
@@ -185,6 +190,11 @@ class InputAdapter {
     for (const name of isShort ? properties.keys() : Object.keys(value)) {
       const part = properties.has(name) ? properties.get(name) : additionalProperties;
       const item = isObject(part) && Object.hasOwn(value, name) ? value[name] : undefined;
+      if (dropsNull && item === null && properties.has(name) && !required.has(name) && !this.#takes(part, "null")) {
+        copy();
+        delete made[name];
+        continue;
+      }
       // Skip values that cannot change. Only three kinds of values can change: texts, values that contain texts, and
       // numbers where a schema expects a bigint.
       if (typeof item !== "string" && !(typeof item === "object" && item) && !revive) continue;
@@ -332,7 +342,8 @@ class InputAdapter {
         const weight = typeof given === "object" && given ? weigh(given, MAX_DEFAULT, true) : 0;
         return given === undefined ? [] : [[name, given, weight] as const];
       });
-      this.#known.set(schema, known = { properties, missing });
+      const required = new Set<unknown>(Array.isArray(schema.required) ? schema.required : []);
+      this.#known.set(schema, known = { properties, missing, required });
     }
     return known;
   }
@@ -346,6 +357,8 @@ interface Known {
    * insertion, because a handler may change its arguments.
    */
   readonly missing: readonly (readonly [name: string, given: unknown, weight: number])[];
+  /** The names of the required properties. */
+  readonly required: ReadonlySet<unknown>;
 }
 
 /** A parsed JSON text. */

@@ -161,8 +161,8 @@ class Validator {
     const own = this.#tracks && (seen || sub.isTracking) && this.#hasParts(value) ? new Set<Key>() : undefined;
     spend(own ? 3 * STEP : STEP);
     if (sub.$ref !== undefined && this.#draft7) return this.#check(this.#refs.get(sub.$ref), value, own);
-    if (sub.types !== undefined && !(sub.types & toTypes(value))) {
-      return this.#expect(String(sub.schema.type).replaceAll(",", " or "), toKind(value));
+    if (sub.types !== undefined && !(sub.types & toTypes(value, this.#isPartial))) {
+      return this.#expect(toTypeNames(sub.schema.type), isUnsafe(value) ? UNSAFE : toKind(value));
     }
     if (sub.hasChoices) this.#checkChoices(sub, value);
     if (sub.$ref !== undefined) this.#check(this.#refs.get(sub.$ref), value, own);
@@ -597,15 +597,32 @@ interface Alternatives {
 
 /**
  * Returns the bits of {@linkcode Types} that stand for the type of a value. Returns 0 for a value that JSON cannot
- * represent.
+ * represent. An integer beyond the safe range counts as an integer only if `isLoose` is `true`, because it has lost
+ * digits, so that a handler would use another number than the client has sent.
  */
-function toTypes(value: unknown): number {
+function toTypes(value: unknown, isLoose: boolean): number {
   if (typeof value === "number") {
-    return Number.isInteger(value) ? Types.number | Types.integer : Number.isFinite(value) ? Types.number : 0;
+    const isInteger = isLoose ? Number.isInteger(value) : Number.isSafeInteger(value);
+    return isInteger ? Types.number | Types.integer : Number.isFinite(value) ? Types.number : 0;
   }
   if (typeof value === "object") return value === null ? Types.null : Array.isArray(value) ? Types.array : Types.object;
   return typeof value === "string" ? Types.string : typeof value === "boolean" ? Types.boolean : 0;
 }
+
+/** Whether a value is an integer that may have lost digits. */
+function isUnsafe(value: unknown): boolean {
+  return Number.isInteger(value) && !Number.isSafeInteger(value);
+}
+
+const UNSAFE = "a number beyond the safe range, which is up to 9007199254740991";
+
+/** Formats the value of `type`. */
+function toTypeNames(type: unknown): string {
+  return [type].flat().join(" or ") || NOTHING;
+}
+
+/** Describes the values that an empty `type`, `enum` or `oneOf` allows. */
+const NOTHING = "nothing, because the schema allows no value";
 
 function isList(also: object): also is readonly string[] {
   return Array.isArray(also);
@@ -658,7 +675,7 @@ function toChoices(list: readonly unknown[]): Choices {
 // Formats the first values of a list, in at most 200 characters. Fifty values fill these characters even if each value
 // is a single digit.
 function showChoices(list: readonly unknown[]): string {
-  return shorten(list.slice(0, 50).map(show).join(" or "), 200);
+  return shorten(list.slice(0, 50).map(show).join(" or "), 200) || NOTHING;
 }
 
 /** Counts code points, so that a surrogate pair counts once. */

@@ -40,8 +40,57 @@ export function eachSubschema(schema: JsonSchema, visit: (sub: unknown, keyword:
     if (NAMED.test(key) && isObject(value)) {
       // Lists in `dependentRequired` and `dependencies` contain names, not schemas.
       for (const name in value) if (!Array.isArray(value[name])) visit(value[name], key, name);
-    } else if (HOLDING.test(key)) [value].flat().forEach((sub) => visit(sub, key));
+    } else if (HOLDING.test(key) && value !== undefined) [value].flat().forEach((sub) => visit(sub, key));
   }
+}
+
+/** Returns a copy of a schema in which `map` has replaced each direct subschema. */
+export function mapSubschemas(schema: JsonSchema, map: (sub: unknown) => unknown): JsonSchema {
+  const entries = Object.entries(schema).map(([key, value]) => {
+    if (NAMED.test(key) && isObject(value)) {
+      const parts = Object.entries(value).map(([name, part]) => [name, Array.isArray(part) ? part : map(part)]);
+      return [key, Object.fromEntries(parts)];
+    }
+    if (!HOLDING.test(key)) return [key, value];
+    return [key, Array.isArray(value) ? value.map(map) : map(value)];
+  });
+  return Object.fromEntries(entries);
+}
+
+/**
+ * Whether a keyword may have a value. A value of another kind would make the validation fail, or refuse valid values.
+ */
+function isFit(key: string, value: unknown, draft7: boolean): boolean {
+  const isList = Array.isArray(value);
+  if (/^((all|any|one)Of|prefixItems|enum)$/.test(key)) return isList;
+  if (HOLDING.test(key)) return !isList || draft7 && key === "items";
+  if (/^(e\w+M|m)(in|ax)imum$/.test(key)) return Number.isFinite(value);
+  if (key === "multipleOf") return Number.isFinite(value) && Number(value) > 0;
+  if (/^m\w+(Length|Items|Contains|Properties)$/.test(key)) return Number.isInteger(value) && Number(value) >= 0;
+  if (/^(pattern|title|description|format|\$(\w*[Aa]nchor|\w*[rR]ef|id|comment))$/.test(key)) return isText(value);
+  if (key === "uniqueItems") return typeof value === "boolean";
+  if (key === "required") return isTextList(value);
+  const lists = NAMED.test(key) ? Object.values(Object(value)).filter(Array.isArray) : [];
+  return !NAMED.test(key) ||
+    isObject(value) && lists.every(isTextList) && (key !== "dependentSchemas" || !lists.length);
+}
+
+const isText = (value: unknown) => typeof value === "string";
+const isTextList = (value: unknown) => Array.isArray(value) && value.every(isText);
+
+/**
+ * Returns the schema to which a reference leads, or `undefined`. `anchors` returns the schemas that have an anchor.
+ */
+export function followRef(
+  root: JsonSchema,
+  ref: string,
+  anchors: () => ReadonlyMap<string, JsonSchema> = () => listAnchors(root),
+): unknown {
+  if (/^#[^/]/.test(ref)) return anchors().get(ref);
+  return decodeURIComponent(ref).split("/").slice(1).reduce((target: unknown, token) => {
+    const key = token.replaceAll("~1", "/").replaceAll("~0", "~");
+    return Object.getOwnPropertyDescriptor(Object(target), key)?.value;
+  }, root);
 }
 
 /** Formats an issue as a line of text. */
@@ -121,8 +170,10 @@ export function inspectJsonSchema(
     }
   }
 
-  function visit(sub: unknown, place: string, depth: number): void {
+  // `path` is the path of the schema, such as `properties.age`. It is empty for the root.
+  function visit(sub: unknown, path: string, depth: number): void {
     if (typeof sub === "boolean") return;
+    const place = shorten(path, 100) || "the root";
     if (!isObject(sub)) {
       throw refuse(`${place} is ${show(sub)}; a schema is an object, true or false`);
     }
@@ -138,12 +189,11 @@ export function inspectJsonSchema(
     }
     if (sub.$id !== undefined && depth) throw refuse(`${place} has an $id; use $anchor instead`);
     for (const [key, value] of Object.entries(sub)) {
-      const list = /^((all|any|one)Of|prefixItems|required|enum)$/.test(key);
-      if (list !== Array.isArray(value) && (list || HOLDING.test(key) && !(draft7 && key === "items"))) {
-        throw refuse(`${key} is ${list ? "not " : ""}an array; correct it`);
-      }
+      // A member without a value counts as absent, as in JSON.
+      if (value === undefined) continue;
+      if (!isFit(key, value, draft7)) throw refuse(`${key} of ${place} is ${show(value)}; correct it`);
       if (key === "type" && ![value].flat().every((type) => TYPES.test(show(type)))) {
-        throw refuse(`the type ${show(value)} is unknown; use a JSON Schema type`);
+        throw refuse(`the type ${show(value)} of ${place} is unknown; use a JSON Schema type`);
       }
       if (key === "pattern") addPattern(value);
       if (key === "patternProperties") Object.keys(Object(value)).forEach(addPattern);
@@ -153,26 +203,23 @@ export function inspectJsonSchema(
         visit(refs.get(value), "the target of $ref " + show(value), depth + 1);
       }
     }
-    eachSubschema(sub, (part, key) => {
-      if (IN_PLACE.test(key)) visit(part, key, depth + 1);
-      else queue.push([part, key, depth + 1]);
+    eachSubschema(sub, (part, key, name) => {
+      const inner = [path, key, name].filter((step) => step).join(".");
+      if (IN_PLACE.test(key)) visit(part, inner, depth + 1);
+      else queue.push([part, inner, depth + 1]);
     });
     open.set(sub, false);
   }
 
   function follow(ref: string): unknown {
     if (ref[0] !== "#") throw refuse(`$ref ${show(ref)} is never fetched; copy its target to $defs`);
-    if (/^#[^/]/.test(ref)) return (anchors ??= listAnchors(schema)).get(ref);
-    return decodeURIComponent(ref).split("/").slice(1).reduce((target: unknown, token) => {
-      const key = token.replaceAll("~1", "/").replaceAll("~0", "~");
-      return Object.getOwnPropertyDescriptor(Object(target), key)?.value;
-    }, schema);
+    return followRef(schema, ref, () => anchors ??= listAnchors(schema));
   }
 
   // The schemas for items and properties. They are visited later, so that `true` in `open` marks only schemas that
   // apply to the same value.
   const queue: Parameters<typeof visit>[] = [];
-  visit(schema, name, 0);
+  visit(schema, "", 0);
   for (const waiting of queue) visit(...waiting);
   return { refs, patterns, tracks, draft7, isPartial };
 }

@@ -4,8 +4,8 @@
  * @module
  */
 import { Room } from "../protocol/room.ts";
-import { validateShape } from "./shape.ts";
 import { isPromiseLike } from "../protocol/promises.ts";
+import { acceptsOnlyObjects, gatherDefs, inlineRoot } from "./json_refs.ts";
 import { type Inspected, inspectJsonSchema, type Issue, type JsonSchema, toPath, toText } from "./json_schema.ts";
 import type { Checked, CompiledSchema, Schema, Shape, StandardSchema } from "./schema.ts";
 import { checkResult, type StandardIssue, type StandardResult } from "./standard_result.ts";
@@ -20,6 +20,9 @@ export interface SchemaOptions {
   /** Location for error messages, such as `tool "add"`. */
   readonly place: string;
 }
+
+/** The vendor of schemas that another server lists. */
+export const FOREIGN = "x-mcp-foreign";
 
 const REMEDY = "wrap the schema in toStandardSchema() from @x/mcp/schema, or use a raw JSON Schema";
 const MAX_ISSUES = 20;
@@ -39,11 +42,13 @@ export function compileSchema(schema: Schema, { use, place }: SchemaOptions): Co
   const known = compiled[use].get(schema);
   if (known) return known;
 
-  function toRoot(json: JsonSchema): JsonSchema {
-    const forms = json.anyOf ?? json.oneOf;
+  function toRoot(given: JsonSchema): JsonSchema {
+    // List the schema of another server unchanged.
+    const json = isStandard(schema) && schema["~standard"].vendor === FOREIGN ? given : gatherDefs(given);
     if (use === "output" || json.type === "object") return json;
-    // Add the type to a union of objects, because the protocol requires `type: "object"`.
-    if (Array.isArray(forms) && forms.every(({ type }) => type === "object")) return { type: "object", ...json };
+    // Add the type to a schema that accepts only objects, because the protocol requires `type: "object"`.
+    const { type: _, ...rest } = inlineRoot(json);
+    if (acceptsOnlyObjects(json, json)) return { type: "object", ...rest };
     throw refuse('it accepts values that are not objects; use a schema whose type is "object"');
   }
 
@@ -89,7 +94,7 @@ export function compileSchema(schema: Schema, { use, place }: SchemaOptions): Co
     // value.
     made = !Array.isArray(schema) && (shapes.length || use === "input" && !parts.length)
       ? compileShape(schema as Shape, { write, use }) // The cast is safe, because every property is a Standard Schema.
-      : compileJson(toRoot(schema), inspectJsonSchema(schema, { name }));
+      : compileJson(inspectJsonSchema(schema, { name }), toRoot(schema));
   }
   compiled[use].set(schema, made);
   return made;
@@ -143,7 +148,7 @@ function compileShape(
   },
 ): CompiledSchema {
   const parts = Object.entries(shape);
-  const json = {
+  const json = gatherDefs({
     type: "object",
     properties: Object.fromEntries(parts.map(([name, part]) => {
       // Rewrite references to the root of the part, because that root is now a property of the object.
@@ -155,10 +160,10 @@ function compileShape(
       // In an output, a property with a default is always present.
       return issues || use === "output" && value !== undefined ? name : [];
     }),
-  };
+  });
   return {
     json: () => json,
-    validate: async (value) => toChecked(await validateShape(shape, value)),
+    validate: async (value) => toChecked(await (await schemaRoom.open()).validateShape(shape, value)),
   };
 }
 
@@ -168,7 +173,7 @@ function compileShape(
  */
 export const schemaRoom: Room<typeof import("./schema_room.ts")> = new Room(() => import("./schema_room.ts"));
 
-function compileJson(json: JsonSchema, inspected: Inspected): CompiledSchema {
+function compileJson(inspected: Inspected, json: JsonSchema): CompiledSchema {
   const room = new Room(async () => (await schemaRoom.open()).createReader(inspected, toProblem));
   return {
     isRaw: true,

@@ -15,7 +15,6 @@
  */
 import { INTERNALS } from "../core/call/internals.ts";
 import { checkOptions, type KnownOptions } from "../core/call/known_options.ts";
-import { deno, findProcess, startBackgroundTimer } from "../runtime.ts";
 import type { Server } from "../server/server.ts";
 import {
   explainListenError,
@@ -24,7 +23,7 @@ import {
   type ListenRemedies,
   toReachable,
 } from "../transports/http/listen.ts";
-import { listenToSignals } from "../transports/stdio/stop_signals.ts";
+import { exitSoon, listenToSignals } from "../transports/stdio/stop_signals.ts";
 
 /** Options of {@linkcode serve}. */
 export interface ServeOptions {
@@ -88,13 +87,6 @@ const REMEDIES: ListenRemedies = {
 const STOP_MS = 1000;
 
 /**
- * Milliseconds from the time at which a signal has closed the server until the process exits. With the default of
- * `calls.closeMs`, the process ends within the 10 seconds that container runtimes allow. This limit is needed, because
- * Deno cannot disconnect a client that does not read.
- */
-const LINGER_MS = 3000;
-
-/**
  * Creates the server's services, and then serves the server over HTTP. Do not call `serve` in a file that `deno serve`,
  * `bun` or `mcp serve` runs, because these commands already listen for requests.
  *
@@ -145,7 +137,7 @@ export async function serve(server: Server, options: ServeOptions = {}): Promise
     } finally {
       await stop(listener);
       heard?.forget();
-      if (heard?.signal.aborted) startBackgroundTimer(exit, LINGER_MS);
+      if (heard?.signal.aborted) exitSoon();
     }
   }
   signal?.addEventListener("abort", onAbort);
@@ -153,11 +145,6 @@ export async function serve(server: Server, options: ServeOptions = {}): Promise
   if (signal?.aborted) onAbort();
   const url = `http://${toReachable(hostname)}:${listener.port}${first[INTERNALS].http.path}`;
   return { url, port: listener.port, finished, close, [Symbol.asyncDispose]: close };
-}
-
-function exit(): void {
-  if (deno) deno.exit(0);
-  findProcess().exit(0);
 }
 
 /** Stops listening. Waits at most {@linkcode STOP_MS} for the last responses. */

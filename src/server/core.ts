@@ -4,11 +4,11 @@
  * @module
  */
 import { INTERNAL_ERROR, McpError } from "../protocol/errors.ts";
+import { Room } from "../protocol/room.ts";
 import { type Authentication, SCHEME } from "../core/auth.ts";
 import { CallerWatch } from "../core/call/caller_watch.ts";
 import { withoutNulls } from "../core/call/known_options.ts";
 import { readCapabilities } from "../core/call/capabilities.ts";
-import { admit } from "../core/admission.ts";
 import { createObserving } from "../core/observing.ts";
 import type { Core } from "../core/core.ts";
 import type { Filters } from "../core/visibility/guards.ts";
@@ -24,6 +24,9 @@ export type CommonOptions = Omit<ServerOptions, "handlers">;
 
 /** Connects a server to its store. Returns `undefined` if the server has no store. */
 export type Share = (core: Pick<Core, "limits" | "observer">) => SharedState | undefined;
+
+/** Loaded on demand, because few servers have the option `admit`. */
+const admissionRoom = new Room(() => import("../core/admission.ts"));
 
 /** Creates the core of a server. Throws if an option is invalid. */
 export function createCore(
@@ -56,7 +59,7 @@ export function createCore(
     observer,
     shared: share({ limits, observer }),
     can: readCapabilities(options.capabilities),
-    admit: decide && ((request) => admit(core, decide, request)),
+    admit: decide && (async (request) => await (await admissionRoom.open()).admit(core, decide, request)),
     report: (error, about) => report(core, error, about),
   };
   if (options.observer) core.observing = createObserving(core);

@@ -16,7 +16,7 @@ import type { CorsOptions } from "../transports/http/cors.ts";
 import type { RouteServerOptions } from "./options.ts";
 
 const CORS: KnownOptions<keyof CorsOptions> = {
-  names: { origins: true, credentials: "boolean" },
+  names: { origins: true, credentials: "boolean", headers: "texts" },
   hints: { origin: "origins", allowOrigin: "origins" },
   hasOtherForms: true,
 };

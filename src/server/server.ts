@@ -30,7 +30,7 @@ import { Visibility } from "../core/visibility/visibility.ts";
 import { systemClock, Ticker } from "../core/capacity/timers.ts";
 import type { OpenPipe, PipeServer, Served } from "../transports/channel.ts";
 import { readHosts, readOrigins, readPath, readProxies, readTemplate } from "../transports/http/access_options.ts";
-import { corsRule, type Grant } from "../transports/http/cors.ts";
+import { corsRule, type Grant, readCorsHeaders } from "../transports/http/cors.ts";
 import type { Authenticator } from "../transports/http/authenticator.ts";
 import type { Fetch } from "../transports/http/fetch.ts";
 import { type HttpEntry, LazyEndpoint, serveBy } from "../transports/http/lazy_endpoint.ts";
@@ -190,7 +190,13 @@ function growServer<P extends Schema>(options: RouteServerOptions<P>, createEra:
   const plain = withServices(host, serve);
   const front = routes && !branch &&
     new Room(async () =>
-      new (await import("./routes.ts")).Routes(routes, { core, server, paths: [path], fetch: plain })
+      new (await import("./routes.ts")).Routes(routes, {
+        core,
+        server,
+        paths: [path],
+        access: [endpoint.options],
+        fetch: plain,
+      })
     );
   const refuse = (): never => {
     throw new TypeError(
@@ -329,7 +335,9 @@ function createEndpoint({ engine, era, allows }: EndpointParts, options: CommonO
     origins: readOrigins(options.origins),
     proxies,
     allows,
-    addsCors: !!options.cors && !branch,
+    corsHeaders: options.cors && !branch
+      ? [...readCorsHeaders(options.cors), ...auth?.credentials?.headers ?? []]
+      : undefined,
     // For concrete paths, the router authenticates the caller before it selects the server.
     authenticator: branch || !auth ? undefined : toRoom(auth),
   });

@@ -114,6 +114,10 @@ export interface OperationHost {
   isNeeded(): boolean;
   /** Called when the engine's listener is lost, and when a listener works again. */
   onListening(state: "lost" | "back", error?: unknown): void;
+  /** Called when the engine has failed in an operation, or has not responded in time. */
+  onFailure(operation: string, error: unknown): void;
+  /** Called when the engine has responded to an operation after a failure. */
+  onRecovery(operation: string): void;
 }
 
 type Operation<T> = (engine: StoreEngine, options: EngineOptions) => Awaitable<T>;
@@ -137,6 +141,7 @@ type StartingInSlot<T> = Starting<T> & Required<Pick<Starting<T>, "slots" | "isF
 /** The operations of a store. An operation returns synchronously if the engine's method returns synchronously. */
 export class Operations {
   readonly #options: OperationOptions;
+  readonly #host: OperationHost;
   readonly #connection: EngineConnection;
   readonly #topics: Topics;
   /** The slots for the clients of each server that uses the store. */
@@ -146,10 +151,14 @@ export class Operations {
   /** Number of operations in progress that count towards the limit `pending`. */
   #pending = 0;
   #subscribed = 0;
+  /** Whether an operation has failed since the engine last responded. */
+  #isFailing = false;
   #isClosed = false;
 
-  constructor(options: OperationOptions, { connect, isReplaceable, isNeeded, onListening }: OperationHost) {
+  constructor(options: OperationOptions, host: OperationHost) {
+    const { connect, isReplaceable, isNeeded, onListening } = host;
     this.#options = options;
+    this.#host = host;
     this.#connection = new EngineConnection(connect, {
       connectMs: CONNECT_TIMES * options.timeoutMs,
       isReplaceable,
@@ -441,11 +450,29 @@ export class Operations {
     throw isFirst ? toBusy(problem) : new Error(`Cannot ${problem}`);
   }
 
+  #succeed(engine: StoreEngine | undefined, operation: string): void {
+    this.#connection.succeed(engine);
+    if (!this.#isFailing || operation === "listen") return;
+    this.#isFailing = false;
+    this.#host.onRecovery(operation);
+  }
+
+  #fail(
+    engine: StoreEngine | undefined,
+    { user, operation }: Pick<Starting<unknown>, "user" | "operation">,
+    error: Error,
+  ): void {
+    this.#connection.fail(engine, toSide(user));
+    // `onListening` reports a listener that cannot start, because the store works without a listener.
+    if (operation === "listen" || this.#isClosed) return;
+    this.#isFailing = true;
+    this.#host.onFailure(operation, error);
+  }
+
   #start<T>(starting: Starting<T>): Awaitable<T> {
     const { user, operation, run } = starting;
     this.#requireRoom(starting);
-    const side = toSide(user);
-    if (user.own !== "lease") this.#connection.admit(operation, side);
+    if (user.own !== "lease") this.#connection.admit(operation, toSide(user));
     const controller = new AbortController();
     let first: Promise<T> | undefined;
     try {
@@ -453,7 +480,7 @@ export class Operations {
       if (!(engine instanceof Promise)) {
         const result = run(engine, { signal: controller.signal });
         if (!isPromiseLike(result)) {
-          this.#connection.succeed(engine);
+          this.#succeed(engine, operation);
           return result;
         }
         first = Promise.resolve(result);
@@ -471,7 +498,6 @@ export class Operations {
   ): Promise<T> {
     const { timeoutMs } = this.#options;
     const { account, own } = user;
-    const side = toSide(user);
     const isCounted = own !== "topics";
     const { promise, resolve, reject } = Promise.withResolvers<T>();
     /** The engine of the current attempt. `undefined` until the attempt has connected. */
@@ -490,8 +516,9 @@ export class Operations {
       reject(error);
     };
     const late = () => {
-      this.#connection.fail(engine, side);
-      end(new Error(`Cannot ${operation}: the store did not respond within ${timeoutMs} ms (timeoutMs)`));
+      const error = new Error(`Cannot ${operation}: the store did not respond within ${timeoutMs} ms (timeoutMs)`);
+      this.#fail(engine, { user, operation }, error);
+      end(error);
     };
     const stop = systemClock.start(late, timeoutMs);
     if (isCounted) this.#pending++;
@@ -507,7 +534,7 @@ export class Operations {
       (value) => {
         if (!isPending) return;
         settle();
-        this.#connection.succeed(engine);
+        this.#succeed(engine, operation);
         resolve(value);
       },
       (cause) => {
@@ -516,8 +543,9 @@ export class Operations {
         // Do not count a final error as a failure of the connection, because the engine has responded: the operation
         // can never succeed.
         if (isFinal(cause)) return reject(cause);
-        this.#connection.fail(engine, side);
-        reject(new Error(`Cannot ${operation}: the store's engine has failed; see the cause`, { cause }));
+        const error = new Error(`Cannot ${operation}: the store's engine has failed; see the cause`, { cause });
+        this.#fail(engine, { user, operation }, error);
+        reject(error);
       },
     );
     return promise;

@@ -32,7 +32,6 @@ const FOREIGN: Readonly<Record<string, string>> = {
 /** Files that match texts other than messages, each with the text. */
 const OTHER: Readonly<Record<string, string>> = {
   "src/cli/completions.ts": "the help of an option, which is shortened for display",
-  "src/core/call/call.ts": "the message of a progress notification",
   "src/core/capacity/account.ts": "the key of an account",
 };
 

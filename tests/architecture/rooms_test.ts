@@ -8,22 +8,25 @@ const ignore = typeof Deno === "undefined"; // Deno's linter provides the syntax
 
 /**
  * By file, the rooms that the file loads on demand. Loading each room at startup would take at least 3 ms, or would
- * require a package. Routes, development reports, reads of resources by handlers, and checks of the author's values are
- * exceptions: few servers use them, and they must not enlarge the bundles of other servers.
+ * require a package. Routes, development reports, reads of resources by handlers, checks of the author's values, sealed
+ * values, `admit` and the limitation to some revisions are exceptions: few servers use them, and they must not enlarge the
+ * bundles of other servers.
  */
 const rooms: Readonly<Record<string, readonly string[]>> = {
   "src/auth/oauth/access_token.ts": ["src/auth/oauth/token_requests.ts"],
   "src/core/call/call.ts": ["src/core/call/forward.ts"],
+  "src/core/call/sealer.ts": ["src/core/call/cipher.ts"],
   "src/core/call/wire_room.ts": ["src/core/call/wire_check.ts"],
   "src/core/services/lazy_container.ts": ["src/core/services/service_container.ts"],
   "src/eras/legacy/http_sessions.ts": ["src/eras/legacy/session.ts"],
-  "src/eras/eras.ts": ["src/eras/modern/modern.ts"],
+  "src/eras/eras.ts": ["src/eras/narrow_era.ts", "src/eras/modern/modern.ts"],
   "src/handlers/extension.ts": ["src/handlers/extension_call.ts"],
   "src/handlers/idempotency.ts": ["src/handlers/idempotent_call.ts"],
   "src/handlers/value_room.ts": ["src/handlers/values.ts"],
   "src/library.ts": ["src/eras/legacy/legacy.ts"],
   "src/mount.ts": ["src/server/routes.ts"],
   "src/schema/schema_compiler.ts": ["src/schema/schema_room.ts"],
+  "src/server/core.ts": ["src/core/admission.ts"],
   "src/server/server.ts": [
     "src/server/routes.ts",
     "src/core/inner_read.ts",

@@ -661,12 +661,10 @@ behaviour(
       { ...good, requestState: flip(requestState.length - 5) },
       { ...good, requestState: "" },
       { ...good, requestState: 5 },
-      { ...good, requestState: null },
       { ...good, requestState: "x".repeat(500_000) },
       { ...good, arguments: { ...args, item: "gold" } },
       { ...good, arguments: {} },
       { ...good, name: "other" },
-      { ...good, inputResponses: null },
       { ...good, inputResponses: [yes] },
     ];
     for (const params of bad) {

@@ -151,6 +151,18 @@ const awaiting = [
       return await answer;
     },
   }),
+  tool({
+    name: "catches",
+    async run(_input, ctx) {
+      const answer = ask(ctx, "a");
+      try {
+        await ask(ctx, "b");
+      } catch {
+        return "undecided";
+      }
+      return (await answer).action;
+    },
+  }),
   tool({ name: "service", services: { asker }, run: (_input, ctx) => ctx.services.asker.wait(ctx) }),
 ];
 
@@ -184,6 +196,36 @@ behaviour("a call that is cancelled before it awaits a question is not reported"
   });
   assertEquals(warnings, []);
 }, { perInstance: "observer" });
+
+behaviour("a handler that returns early because its call was cancelled is not reported", async (join) => {
+  const { pass, open } = gate();
+  let signal: AbortSignal | undefined;
+  let hasEnded = false;
+  const slow = tool({
+    name: "slow",
+    async run(_input, ctx) {
+      const answer = ask(ctx);
+      signal = ctx.signal;
+      await pass;
+      hasEnded = true;
+      return ctx.signal.aborted ? "stopped" : (await answer).action;
+    },
+  });
+  const forgets = tool({ name: "forgets", run: (_input, ctx) => void ask(ctx) });
+  const { client: connected } = await join({ handlers: [slow, forgets], clock: fakeClock() }, client);
+  const warnings = await collectWarnings(async () => {
+    const stop = new AbortController();
+    const call = connected.callTool("slow", {}, { signal: stop.signal }).catch(() => {});
+    await until(() => signal, "the question was asked");
+    stop.abort();
+    await call;
+    await until(() => signal?.aborted, "the call is cancelled");
+    open();
+    await until(() => hasEnded, "the handler has ended");
+    await connected.callTool("forgets");
+  });
+  assertEquals(warnings, [sentence('ctx.elicit("sure")', 'tools/call "forgets"')]);
+}, { perInstance: "observer", transports: ["pipe"] }); // Over a pipe, the server learns of a cancellation at once.
 
 behaviour("middleware that does not await its question is reported", async (join) => {
   const ping = tool({ name: "ping", run: () => "pong" });

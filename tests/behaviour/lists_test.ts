@@ -67,7 +67,6 @@ behaviour("an invalid cursor gets the error -32602", async (connect) => {
     `${nextCursor}x`,
     btoa("prompts:e"),
     btoa("tools:zzz"),
-    null,
     5,
     {},
     ["a"],

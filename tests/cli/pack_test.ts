@@ -195,7 +195,8 @@ for (const { name, program } of runtimes) {
   testProcesses(`${name}: server.json has all fields that the registry requires`, async () => {
     await withServer(async (cwd) => {
       const words = ["server.ts", ...OPTIONS, "--registry", "io.github.ada/greeter", "--url", URL_OF_RELEASE, "--npm"];
-      const { code, stderr } = await pack(cwd, ...words);
+      const remotes = ["https://mcp.example.com/mcp", "https://eu.example.com:8443/greeter/mcp"];
+      const { code, stderr } = await pack(cwd, ...words, ...remotes.flatMap((url) => ["--remote", url]));
       assertEquals(code, 0, stderr);
       const hash = new Uint8Array(await crypto.subtle.digest("SHA-256", await Deno.readFile(`${cwd}/greeter.mcpb`)));
       const { $schema, packages, ...entry } = await readJson(`${cwd}/server.json`);
@@ -207,6 +208,7 @@ for (const { name, program } of runtimes) {
         version: "1.2.0",
         websiteUrl: "https://example.com/greeter",
         repository: { url: "https://github.com/ada/greeter", source: "github" },
+        remotes: remotes.map((url) => ({ type: "streamable-http", url })),
       });
       const common = {
         version: "1.2.0",
@@ -235,6 +237,16 @@ for (const { name, program } of runtimes) {
         { registryType: "npm", identifier: "@ada/greeter", ...common },
         { registryType: "mcpb", identifier: URL_OF_RELEASE, fileSha256: hash.toHex(), ...common },
       ]);
+    });
+  });
+
+  testProcesses(`${name}: server.json can list a running server without packages`, async () => {
+    await withServer(async (cwd) => {
+      const url = "https://mcp.example.com/mcp";
+      const words = ["server.ts", ...OPTIONS, "--registry", "io.github.ada/greeter", "--remote", url];
+      assertEquals((await pack(cwd, ...words)).code, 0);
+      const { packages, remotes } = await readJson(`${cwd}/server.json`);
+      assertEquals([packages, remotes], [undefined, [{ type: "streamable-http", url }]]);
     });
   });
 
@@ -268,7 +280,16 @@ for (const { name, program } of runtimes) {
       [["server.ts", ...author, ...registry, "io.github.ada/a/b"], sentence("io.github.ada/a/b")],
       [["long.ts", ...author, ...registry, name], sentence(name, "100")],
       [["range.ts", ...author, ...registry, name], sentence(name, "^1.0.0")],
-      [["server.ts", ...author, "--registry", name], sentence(name, "--url")],
+      [["server.ts", ...author, "--registry", name], sentence(name, "--url", "--remote")],
+      [
+        ["server.ts", ...author, "--registry", name, "--remote", "http://mcp.example.com/mcp"],
+        sentence(name, "http://mcp"),
+      ],
+      [
+        ["server.ts", ...author, "--registry", name, "--remote", "https://127.0.0.1/mcp"],
+        sentence(name, "https://127"),
+      ],
+      [["server.ts", ...author, "--remote", "https://mcp.example.com/mcp"], sentence("--remote", "server.json")],
       [["server.ts", ...author, "--registry", name, "--npm"], sentence("--npm", "package.json")],
       [["server.ts", ...author, "--url", URL_OF_RELEASE], sentence("--url", "--npm", "server.json")],
       [["server.ts", ...author, "--include", "../x"], sentence("../x")],

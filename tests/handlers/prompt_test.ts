@@ -144,7 +144,7 @@ Deno.test("arguments that are missing, misspelled or not strings are refused by 
     [{}, sentence("code")],
     [{ code: "x", language: "cobol" }, sentence("language")],
     [{ code: 1 }, sentence("code")],
-    [{ code: "x", language: null }, sentence("language")],
+    [{ code: "x", language: 1 }, sentence("language")],
     [{ code: "x", other: {} }, sentence("other")],
     ["x", sentence("arguments")],
     [["x"], sentence("arguments")],

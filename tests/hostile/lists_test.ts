@@ -34,7 +34,6 @@ behaviour("a cursor is valid only in its own list, and does not reveal handlers 
     prompts.next,
     5,
     "",
-    null,
     {},
     "garbage",
     `${first.next}x`,

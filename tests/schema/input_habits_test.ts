@@ -498,8 +498,33 @@ const LENIENT: readonly (readonly [name: string, schema: Schema, args: unknown, 
   ["an enum with texts", { type: "object", properties: { e: { enum: ["1", 2] } } }, { e: "1" }, { e: "1" }],
   ["anything", z.object({ x: z.unknown() }), { x: "[1]" }, { x: "[1]" }],
   ["a shape", { a: z.array(z.string()), b: z.number() }, { a: '["1"]', b: "2" }, { a: ["1"], b: 2 }],
+  ["null for an optional property", typed, { n: null, s: "x" }, { s: "x" }],
+  ["null for an optional property in zod", z.object({ n: z.number().optional(), d: z.string().default("d") }), {
+    n: null,
+    d: null,
+  }, { d: "d" }],
+  ["null in nested objects and lists", z.object({ list: z.array(z.object({ n: z.number().optional() })) }), {
+    list: [{ n: null }, '{"n": null}', { n: 1 }],
+  }, { list: [{}, {}, { n: 1 }] }],
+  ["null where null is a value", z.object({ n: z.number().nullish(), u: z.unknown() }), { n: null, u: null }, {
+    n: null,
+    u: null,
+  }],
   ["a set of dates", toStandardSchema({ a: z.set(z.date()) }), { a: `["${iso}"]` }, { a: new Set([day]) }],
 ];
+Deno.test("input: lenient arguments keep null for a required property, and for a property without a schema", async () => {
+  const schema = { type: "object", properties: { n: { type: "number" } }, required: ["n"] };
+  assertEquals(await give(schema, { n: null }, { lenientArguments: true }), sentence("n: ", "null"));
+  assertEquals(await give(schema, { n: 1, more: null }, { lenientArguments: true }), { n: 1, more: null });
+});
+
+Deno.test("input: an integer that has lost digits is refused with its name", async () => {
+  const schema = { type: "object", properties: { id: { type: "integer" }, list: { items: { type: "integer" } } } };
+  assertEquals(await give(schema, { id: 9007199254740993 }), sentence("id: ", "9007199254740991"));
+  assertEquals(await give(schema, { list: [1, -1e300] }), sentence("list[1]: ", "9007199254740991"));
+  assertEquals(await give(schema, { id: 9007199254740991 }), { id: 9007199254740991 });
+});
+
 for (const [name, schema, args, made] of LENIENT) {
   Deno.test(`input: lenient arguments accept ${name}`, async () => {
     assertEquals(await give(schema, args, { lenientArguments: true }), made);

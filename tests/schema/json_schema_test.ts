@@ -24,7 +24,7 @@ const CASES: Record<string, readonly Case[]> = {
   type: [
     [{ type: "string" }, ["", "x"], [1, null, true, [], {}, undefined]],
     [{ type: "number" }, [0, -1.5, 1e300], ["1", null, true, NaN, Infinity]],
-    [{ type: "integer" }, [0, -3, 1.0, 1e20], [1.5, "1", null, NaN]],
+    [{ type: "integer" }, [0, -3, 1.0, 2 ** 53 - 1, -(2 ** 53) + 1], [1.5, "1", null, NaN, 2 ** 53, 1e20]],
     [{ type: "boolean" }, [true, false], [0, "true", null]],
     [{ type: "null" }, [null], [0, "", false, undefined, {}]],
     [{ type: "array" }, [[], [1]], [{}, "x", null]],
@@ -504,12 +504,12 @@ Deno.test("json schema: an unusable schema is refused with a remedy when it is d
     [{ type: ["string", "any"] }, sentence('"string"', '"any"')],
     [{ properties: { a: "string" } }, sentence("properties", '"string"')],
     [{ properties: { a: null } }, sentence("properties", "null")],
-    [{ items: [{}] }, sentence("items", "array")],
-    [{ not: [{}] }, sentence("not", "array")],
-    [{ anyOf: { type: "string" } }, sentence("anyOf", "array")],
-    [{ required: "a" }, sentence("required", "array")],
+    [{ items: [{}] }, sentence("items", "[{}]")],
+    [{ not: [{}] }, sentence("not", "[{}]")],
+    [{ anyOf: { type: "string" } }, sentence("anyOf", '{"type":"string"}')],
+    [{ required: "a" }, sentence("required", '"a"')],
     [{ type: ["string", { toString: 1 }] }, sentence('{"toString":1}')],
-    [{ enum: "a" }, sentence("enum", "array")],
+    [{ enum: "a" }, sentence("enum", '"a"')],
     [{ items: { $id: "https://example.com/x" } }, sentence("$id")],
   ];
   for (const [schema, reason] of cases) {
@@ -517,6 +517,54 @@ Deno.test("json schema: an unusable schema is refused with a remedy when it is d
     assert(message.includes(";"), `the message states no remedy: ${message}`);
     assertLess(message.length, 250);
   }
+});
+
+Deno.test("json schema: a keyword with a value of the wrong kind is refused, with the keyword and its place", () => {
+  const inner = (schema: JsonSchema) => ({ properties: { age: { anyOf: [schema] } } });
+  const wrong: [JsonSchema, keyword: string][] = [
+    [{ exclusiveMinimum: true }, "exclusiveMinimum"],
+    [{ exclusiveMaximum: false }, "exclusiveMaximum"],
+    [{ minimum: "0" }, "minimum"],
+    [{ maximum: null }, "maximum"],
+    [{ maximum: NaN }, "maximum"],
+    [{ multipleOf: 0 }, "multipleOf"],
+    [{ multipleOf: "2" }, "multipleOf"],
+    [{ minLength: -1 }, "minLength"],
+    [{ maxLength: 1.5 }, "maxLength"],
+    [{ minItems: "1" }, "minItems"],
+    [{ maxContains: null }, "maxContains"],
+    [{ minProperties: true }, "minProperties"],
+    [{ pattern: null }, "pattern"],
+    [{ pattern: ["a"] }, "pattern"],
+    [{ uniqueItems: "yes" }, "uniqueItems"],
+    [{ required: [1] }, "required"],
+    [{ required: true }, "required"],
+    [{ properties: [] }, "properties"],
+    [{ properties: null }, "properties"],
+    [{ patternProperties: "a" }, "patternProperties"],
+    [{ $defs: [] }, "$defs"],
+    [{ dependentRequired: { a: "b" } }, "dependentRequired"],
+    [{ dependentRequired: { a: [1] } }, "dependentRequired"],
+    [{ dependentSchemas: { a: ["b"] } }, "dependentSchemas"],
+    [{ dependencies: { a: [true] } }, "dependencies"],
+    [{ description: null }, "description"],
+    [{ title: 1 }, "title"],
+    [{ format: {} }, "format"],
+    [{ $ref: 1 }, "$ref"],
+    [{ type: null }, "type"],
+    [{ items: null }, "items"],
+    [{ enum: null }, "enum"],
+    [{ additionalProperties: "no" }, "additionalProperties"],
+  ];
+  for (const [schema, keyword] of wrong) {
+    assertThrows(() => compileJsonSchema(schema), TypeError, sentence(keyword, ";"));
+    assertThrows(() => compileJsonSchema(inner(schema)), TypeError, sentence(keyword, "properties.age.anyOf", ";"));
+  }
+});
+
+Deno.test("json schema: a keyword with the value undefined counts as absent", () => {
+  const schema = { type: "object", required: undefined, pattern: undefined, items: undefined, minimum: undefined };
+  assertEquals(compileJsonSchema(schema)({}), []);
 });
 
 Deno.test("json schema: a reference that looks circular but descends into the value is valid", () => {

@@ -166,6 +166,135 @@ Deno.test("schema: an input schema must accept objects, and a union of objects i
   assertEquals(compileSchema(z.array(z.string()), output).json(), { type: "array", items: { type: "string" } });
 });
 
+const objects = { type: "object", properties: { id: { type: "string" } }, required: ["id"] };
+
+/** Input schemas that accept only objects, without `type: "object"` at their root. */
+const ONLY_OBJECTS: Record<string, Schema> = {
+  "a reference": { $ref: "#/$defs/a", $defs: { a: objects } },
+  "a reference by anchor": { $ref: "#a", $defs: { a: { ...objects, $anchor: "a" } } },
+  "a reference to a union": {
+    $ref: "#/$defs/either",
+    $defs: { either: { anyOf: [{ $ref: "#/$defs/a" }, { ...objects, type: ["object"] }] }, a: objects },
+  },
+  "allOf with one object": { allOf: [{ required: ["id"] }, { $ref: "#/$defs/a" }], $defs: { a: objects } },
+  "a type list with one type": { ...objects, type: ["object"] },
+  "anyOf of allOf": { anyOf: [{ allOf: [objects] }, { $ref: "#/$defs/a" }], $defs: { a: objects } },
+  "a zod union of schemas with an id": z.union([
+    z.object({ id: z.string() }).meta({ id: "first" }),
+    z.object({ id: z.string(), more: z.number() }).meta({ id: "second" }),
+  ]),
+  "a zod intersection": z.intersection(z.object({ id: z.string() }), z.object({ more: z.number().optional() })),
+  "a recursive valibot object": toStandardJsonSchema(makeTree()),
+};
+
+function makeTree() {
+  interface Tree {
+    readonly id: string;
+    readonly children?: Tree[] | undefined;
+  }
+  const tree: v.GenericSchema<Tree> = v.object({ id: v.string(), children: v.optional(v.array(v.lazy(() => tree))) });
+  return tree;
+}
+
+for (const [name, schema] of Object.entries(ONLY_OBJECTS)) {
+  Deno.test(`schema: ${name} can be an input schema, which is listed with the type object`, async () => {
+    const compiled = compileSchema(schema, input);
+    const json = compiled.json();
+    assertEquals(json.type, "object");
+    // Clients find the properties in the root.
+    assertEquals("$ref" in json, false);
+    assertEquals((await compiled.validate({ id: "1" })).problem, undefined);
+    assert((await compiled.validate({ id: 1 })).problem);
+    assert((await compiled.validate("1")).problem);
+  });
+}
+
+Deno.test("schema: a reference, allOf or a type list that accepts other values is no input schema", () => {
+  const schemas: JsonSchema[] = [
+    { $ref: "#/$defs/a", $defs: { a: { type: "string" } } },
+    { $ref: "#/$defs/a", $defs: { a: { properties: {} } } },
+    { allOf: [{ properties: {} }, { minProperties: 1 }] },
+    { allOf: [] },
+    { anyOf: [] },
+    { type: ["object", "null"] },
+    { anyOf: [objects, { $ref: "#/$defs/a" }], $defs: { a: { type: "array" } } },
+    { not: objects },
+  ];
+  for (const schema of schemas) {
+    assertThrows(() => compileSchema(schema, input), TypeError, sentence('tool "add"', "type"));
+  }
+});
+
+/** Returns all references in a schema. */
+function listRefs(value: unknown): unknown[] {
+  if (typeof value !== "object" || value === null) return [];
+  return Object.entries(value).flatMap(([key, part]) => key === "$ref" ? [part] : listRefs(part));
+}
+
+const tree = z.object({
+  id: z.string(),
+  get children() {
+    return z.array(tree).optional();
+  },
+});
+
+/** Schemas with references to places outside of `$defs`, and a valid and an invalid value of each. */
+const REFERRING: Record<string, readonly [schema: Schema, valid: unknown, invalid: unknown]> = {
+  "a recursive zod object": [tree, { id: "1", children: [{ id: "2" }] }, { id: "1", children: [{ id: 2 }] }],
+  "a shape with two recursive properties": [
+    { left: tree, right: tree.optional() },
+    { left: { id: "1", children: [] } },
+    { left: { id: "1", children: [{}] } },
+  ],
+  "a shape whose properties use equal names in $defs": [
+    {
+      a: z.object({ x: z.string().meta({ id: "name" }) }),
+      b: z.object({ x: z.number().meta({ id: "name" }) }),
+    },
+    { a: { x: "1" }, b: { x: 1 } },
+    { a: { x: 1 }, b: { x: 1 } },
+  ],
+  "raw definitions": [
+    {
+      type: "object",
+      properties: { a: { $ref: "#/definitions/na~1me" } },
+      definitions: {
+        "na/me": { type: "object", properties: { next: { $ref: "#/definitions/na~1me" }, n: { type: "number" } } },
+      },
+    },
+    { a: { next: { n: 1 } } },
+    { a: { next: { n: "1" } } },
+  ],
+  "a raw reference to a property": [
+    {
+      type: "object",
+      properties: { from: { type: "integer" }, to: { $ref: "#/properties/from" }, via: { items: { $ref: "#" } } },
+      $defs: { from: { const: { $ref: "#" } } },
+    },
+    { from: 1, to: 2, via: [{ from: 3 }] },
+    { from: 1, to: 2, via: [{ from: "3" }] },
+  ],
+};
+
+for (const [name, [schema, valid, invalid]] of Object.entries(REFERRING)) {
+  Deno.test(`schema: ${name} is listed with references to $defs only`, async () => {
+    const compiled = compileSchema(schema, input);
+    const json = compiled.json();
+    const refs = listRefs(json);
+    assert(refs.length > 0);
+    const outside = refs.filter((ref) => !String(ref).startsWith("#/$defs/"));
+    // A value of `const` is not a reference.
+    assertEquals(outside, name.startsWith("a raw reference") ? ["#"] : [], JSON.stringify(json));
+    assertEquals("definitions" in json, false);
+    // The listed schema accepts the same values.
+    const listed = compileSchema(JSON.parse(JSON.stringify(json)) as JsonSchema, output);
+    for (const each of [compiled, listed]) {
+      assertEquals((await each.validate(valid)).problem, undefined);
+      assert((await each.validate(invalid)).problem);
+    }
+  });
+}
+
 Deno.test("schema: a schema that JSON Schema cannot express is refused with the path and a remedy for the library", () => {
   const cases: [schema: unknown, message: string][] = [
     [v.object({ a: v.number() }), sentence('tool "add"', "toStandardSchema()", "@x/mcp/schema")],

@@ -541,8 +541,8 @@ Deno.test("a server without an observer prints a message when its store fails, a
   }
   const [failed, ...later] = printed;
   // Compare the printed error without its stack and its cause.
-  assertEquals(failed.split("\n").slice(0, 2).join("\n"), sentence("publish", "Error: "));
-  assertEquals(later, [sentence("publish")]);
+  assertEquals(failed.split("\n").slice(0, 2).join("\n"), sentence("append", "Error: "));
+  assertEquals(later, [sentence("append")]);
 });
 
 async function gets(store: Store, key: string): Promise<boolean> {

@@ -1,5 +1,5 @@
 // Authentication on every HTTP transport: the endpoint, WebSocket upgrades and the HTTP+SSE transport.
-import { assert, assertEquals, assertMatch } from "@std/assert";
+import { assert, assertEquals, assertMatch, assertThrows } from "@std/assert";
 import { type Authentication, createServer, type Server, type ServerOptions, tool } from "../../mod.ts";
 import { apiKey, customAuth, refuseRequest, requirePrincipal } from "../../src/auth/auth.ts";
 import { fakeClock } from "../../src/testing/testing.ts";
@@ -422,4 +422,41 @@ Deno.test("a handler can require a principal", async () => {
   const known = await server.fetch(toRequest("tools/call", { name: "own" }), { principal: { id: "ada" } });
   assertMatch(await known.text(), /"ada"/);
   await server.close();
+});
+
+Deno.test("a preflight allows the headers in which the schemes read credentials, and those in cors.headers", async () => {
+  const origin = "https://app.example";
+  const ask = async (auth: ServerOptions["auth"], headers?: readonly string[]) => {
+    const server = createServer({ name: "a", version: "1.0.0", auth, cors: { origins: [origin], headers } });
+    const response = await server.fetch(
+      new Request("http://localhost/mcp", {
+        method: "OPTIONS",
+        headers: { origin, "access-control-request-method": "POST" },
+      }),
+    );
+    await server.close();
+    return (response.headers.get("access-control-allow-headers") ?? "").toLowerCase().split(", ");
+  };
+  const own = customAuth(() => undefined, { form: { header: "X-Signature" }, headers: ["X-Date"], prefix: "own" });
+  const key = apiKey({ keys: { ada: "a-key-of-ada-1234567890" }, header: "X-Api-Key" });
+  const plain = await ask(undefined);
+  assertEquals(plain.includes("mcp-session-id"), true);
+  assertEquals(plain.some((name) => name.startsWith("x-") || name === "traceparent"), false);
+  const cases: readonly (readonly [auth: ServerOptions["auth"], headers: readonly string[] | undefined, string[]])[] = [
+    [key, undefined, ["x-api-key"]],
+    [own, undefined, ["x-signature", "x-date"]],
+    [[key, own], ["traceparent", "Baggage"], ["x-api-key", "x-signature", "x-date", "traceparent", "baggage"]],
+    [() => undefined, ["traceparent"], ["traceparent"]],
+  ];
+  for (const [auth, headers, wanted] of cases) {
+    const allowed = await ask(auth, headers);
+    for (const name of wanted) assertEquals(allowed.includes(name), true, `${name} is not in ${allowed}`);
+  }
+  for (const odd of ["a b", "", "x:y"]) {
+    assertThrows(
+      () => createServer({ name: "a", version: "1.0.0", cors: { origins: [origin], headers: [odd] } }),
+      TypeError,
+      sentence("cors.headers"),
+    );
+  }
 });

@@ -94,6 +94,8 @@ export interface Publication {
   /** The URL of the bundle, and its SHA-256 digest as hexadecimal digits. */
   readonly bundle?: { readonly url: string; readonly sha256: string };
   readonly npm?: string;
+  /** The URLs at which the server runs. */
+  readonly remotes?: readonly string[];
 }
 
 /**
@@ -102,7 +104,7 @@ export interface Publication {
  * @throws {CliError} if the registry would reject the entry.
  */
 export function toRegistryEntry(facts: ServerFacts, publication: Publication): object {
-  const { name, settings, bundle, npm } = publication;
+  const { name, settings, bundle, npm, remotes = [] } = publication;
   const { version, description, title, websiteUrl, repository } = facts;
   checkRegistryEntry(facts, publication);
   const common = {
@@ -116,14 +118,18 @@ export function toRegistryEntry(facts: ServerFacts, publication: Publication): o
     ...{ name, ...title !== undefined && { title: [...title].slice(0, MAX_DESCRIPTION).join("") } },
     ...{ description, version, ...websiteUrl !== undefined && { websiteUrl } },
     ...host !== undefined && { repository: { url: repository, source: host } },
-    packages: [
-      ...npm === undefined ? [] : [{ registryType: "npm", identifier: npm, ...common }],
-      ...bundle ? [{ registryType: "mcpb", identifier: bundle.url, fileSha256: bundle.sha256, ...common }] : [],
-    ],
+    ...(bundle || npm !== undefined) && {
+      packages: [
+        ...npm === undefined ? [] : [{ registryType: "npm", identifier: npm, ...common }],
+        ...bundle ? [{ registryType: "mcpb", identifier: bundle.url, fileSha256: bundle.sha256, ...common }] : [],
+      ],
+    },
+    ...remotes.length && { remotes: remotes.map((url) => ({ type: "streamable-http", url })) },
   };
 }
 
-function checkRegistryEntry({ version, description }: ServerFacts, { name, bundle, npm }: Publication): void {
+function checkRegistryEntry({ version, description }: ServerFacts, publication: Publication): void {
+  const { name, bundle, npm, remotes = [] } = publication;
   if (!REGISTRY_NAME.test(name)) {
     throw new UsageError(
       `Cannot describe ${name} for the registry: it is not a registry name; write a reversed domain, a slash and a ` +
@@ -141,12 +147,25 @@ function checkRegistryEntry({ version, description }: ServerFacts, { name, bundl
       `Cannot describe ${name} for the registry: ${version} is not an exact version; write a version such as 1.0.0`,
     );
   }
-  if (!bundle && npm === undefined) {
+  const odd = remotes.find((url) => !isPublicUrl(url));
+  if (odd !== undefined) {
     throw new UsageError(
-      `Cannot describe ${name} for the registry: no package is named; write --url with the URL of the released .mcpb, ` +
-        "or --npm for the package that package.json describes",
+      `Cannot describe ${name} for the registry: ${odd} is not the https URL of a public server; write --remote with a ` +
+        "URL such as https://mcp.example.com/mcp",
     );
   }
+  if (!bundle && npm === undefined && !remotes.length) {
+    throw new UsageError(
+      `Cannot describe ${name} for the registry: no package is named; write --url with the URL of the released .mcpb, ` +
+        "--npm for the package that package.json describes, or --remote with the URL of the running server",
+    );
+  }
+}
+
+/** Whether clients everywhere can connect to a URL. The registry rejects loopback hosts. */
+function isPublicUrl(text: string): boolean {
+  const url = URL.parse(text);
+  return url?.protocol === "https:" && !url.username && !/^(localhost|127\..*|\[::1\])$/.test(url.hostname);
 }
 
 function toVariable({ name, type, description, preset }: Setting): object {

@@ -136,7 +136,7 @@ const server = Array.isArray(exported)
 const closed = new AbortController();
 for (const name of ["SIGINT", "SIGTERM"]) process.once(name, () => closed.abort());
 await server.ready?.();
-await serveStdio(server, { signal: closed.signal });
+await serveStdio(server, { signal: closed.signal, exit: false });
 await server.close();
 process.exit(0);
 `;

@@ -82,7 +82,7 @@ export async function requestToken(
     signal.throwIfAborted();
     if (error instanceof SignInError) throw error;
     const code = toErrorCode(error);
-    const message = explain(`Cannot get a token from ${issuer}`, toReason(error));
+    const message = explain(`Cannot get a token from ${issuer}`, error, toReason(error));
     throw code === undefined ? new SignInError(message) : new TokenRefusedError(message, code);
   }
 }

@@ -89,6 +89,14 @@ interface RegistrationOptions extends ClientIdentityOptions {
 /** The error if a client cannot register itself. */
 export class RegistrationError extends SignInError {}
 
+/** Tests whether the client registers itself, because it was not registered manually and has no metadata document. */
+export function registersItself(
+  { client, clientMetadataUrl }: ClientIdentityOptions,
+  server: AuthorizationServer,
+): boolean {
+  return !client && !(clientMetadataUrl !== undefined && server.client_id_metadata_document_supported === true);
+}
+
 /**
  * Returns the client to use, and registers a client if necessary.
  *
@@ -98,7 +106,7 @@ export async function findClient(options: RegistrationOptions): Promise<Register
   const { client, clientMetadataUrl, authorizationServer, store, redirectUri } = options;
   const { issuer } = authorizationServer;
   if (client) return toKnown(client, authorizationServer);
-  if (clientMetadataUrl !== undefined && authorizationServer.client_id_metadata_document_supported === true) {
+  if (clientMetadataUrl !== undefined && !registersItself(options, authorizationServer)) {
     return { id: clientMetadataUrl, method: "none" };
   }
   if (!authorizationServer.registration_endpoint) {
@@ -140,7 +148,7 @@ async function register(options: RegistrationOptions): Promise<RegisteredClient>
     signal.throwIfAborted();
     const remedy = "register a client there manually, and pass the client's id";
     throw new RegistrationError(
-      `${explain(`Cannot register a client at ${authorizationServer.issuer}`, toReason(error))}; ${remedy}`,
+      `${explain(`Cannot register a client at ${authorizationServer.issuer}`, error, toReason(error))}; ${remedy}`,
     );
   }
 }

@@ -10,7 +10,6 @@ import type { Params, Result } from "../../protocol/jsonrpc.ts";
 import type { UnfinishedCall } from "../extension.ts";
 import { isTransient, MIN_POLL_MS, toPollMs, toRetryMs } from "./task_polling.ts";
 import { hasEnded, readTask, TaskError, type TaskQuestion, type TaskState } from "./task_state.ts";
-import { explain } from "../shown.ts";
 
 export interface WaitOptions {
   readonly clock: Clock;
@@ -264,7 +263,7 @@ export class TaskWaiter {
     const state = isUnknown(cause)
       ? `the server does not know the task, because the task has expired or was lost (${problem})`
       : `${problem}; the task may still be running, so call resumeTask with the id of the task`;
-    return new TaskError(this.#id, explain(`Cannot get the result of the task ${this.#id}`, state), { cause });
+    return new TaskError(this.#id, `Cannot get the result of the task ${this.#id}: ${state}`, { cause });
   }
 }
 

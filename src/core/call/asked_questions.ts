@@ -28,14 +28,20 @@ export class AskedQuestions {
     const promise = new AskedPromise<T>((resolve, reject) => answer.then(resolve, reject));
     // Handle the rejection, because an unhandled rejection would end the process. Call `then` of `Promise`, because
     // `then` of `AskedPromise` would record the promise as awaited.
-    Promise.prototype.then.call(promise, undefined, () => {});
+    Promise.prototype.then.call(promise, undefined, () => void (promise.hasFailed = true));
     this.#asked.push({ source, promise });
     return promise;
   }
 
-  /** Returns the source code of the questions that the handler has not awaited. Called when the handler has ended. */
+  /**
+   * Returns the source code of the questions that the handler has not awaited. Called when the handler has ended.
+   *
+   * If the handler has caught the error of a question, returns an empty list, because the handler may have ended before
+   * it reached the `await` of another question.
+   */
   async listIgnored(): Promise<readonly string[]> {
     for (let tick = 0; tick < LATE_TICKS; tick++) await undefined;
+    if (this.#asked.some(({ promise }) => promise.isAwaited && promise.hasFailed)) return [];
     return this.#asked.flatMap(({ source, promise }) => promise.isAwaited ? [] : [source]);
   }
 }
@@ -76,6 +82,7 @@ export function toPlace({ method, params: { uri, name = uri } }: Pick<AskingCall
 /** A promise that records whether its `then` was called. */
 class AskedPromise<T> extends Promise<T> {
   isAwaited = false;
+  hasFailed = false;
 
   // Let `then` return a plain `Promise`, because only the original promise is checked.
   static override get [Symbol.species](): PromiseConstructor {

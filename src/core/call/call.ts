@@ -432,9 +432,10 @@ export abstract class Call implements ServiceCall, Cancellable {
     this.asks = true;
   }
 
-  /** Copies the permission to ask questions, and the extension's data, from an outer call. */
-  inherit({ asks, internal }: Call): void {
+  /** Copies the permission to ask questions, the session value and the extension's data from an outer call. */
+  inherit({ asks, data, internal }: Call): void {
     this.asks = asks;
+    if (data) this.data = data;
     if (internal) this.internal = internal;
   }
 
@@ -620,13 +621,12 @@ export abstract class Call implements ServiceCall, Cancellable {
    * progress in loops.
    */
   #fitProgress(progress: number, { total, message }: ProgressOptions): Promise<void> {
-    const left = {
-      total: Number.isFinite(total) ? total : undefined,
-      message: typeof message === "string" ? message : undefined,
-    };
-    const isWrong = !Number.isFinite(progress) || left.total !== (total ?? undefined) ||
-      left.message !== (message ?? undefined);
-    if (isWrong && !this.hasMisfit) {
+    // `null` counts as absent.
+    const [hasTotal, hasText] = [Number.isFinite(total), typeof message === "string"];
+    const left = { total: hasTotal ? total : undefined, message: hasText ? message : undefined };
+    const isRight = Number.isFinite(progress) && (hasTotal || (total ?? undefined) === undefined) &&
+      (hasText || (message ?? undefined) === undefined);
+    if (!isRight && !this.hasMisfit) {
       this.hasMisfit = true;
       const state = "progress and total must be finite numbers, and message a string";
       this.host.parts?.report(new TypeError(`Cannot report progress of ${quote(this.subject)}: ${state}`), this);

@@ -139,10 +139,13 @@ function check(observer: Observer): void {
   }
 }
 
+/** Matches the subject of a service or an extension, such as `service "db"`. */
+const PART = /^(service|extension) "/;
+
 /** Prints an unexpected error, such as `Error 1f3a in tools/call of "add":`. */
 function printEvent({ id, error, server, method, subject }: FaultEvent): void {
-  // Do not quote a subject that already contains quotes, such as `service "db"`.
-  const about = subject?.includes('"') ? subject : subject && quote(subject);
+  // Do not quote the subjects of services and extensions, because their names are already quoted.
+  const about = subject && !PART.test(subject) ? quote(subject) : subject;
   const place = method && about ? `${method} of ${about}` : method ?? (about ? `${about} of ${server}` : server);
   printFault(`${id} in ${place}`, error);
 }

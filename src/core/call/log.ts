@@ -46,11 +46,23 @@ export function wantsLevel({ logLevel }: ClientFacts, level: LogLevel): boolean 
 }
 
 /**
+ * Converts errors to their text, also in the members of an object or an array, because errors are empty objects in JSON.
  * Converts `undefined`, functions and symbols to strings, because JSON would omit them, and the message would have no
  * data.
  */
 export function toLoggable(data: unknown): unknown {
-  return ["undefined", "function", "symbol"].includes(typeof data) ? String(data) : data;
+  if (data instanceof Error || ["undefined", "function", "symbol"].includes(typeof data)) return String(data);
+  if (typeof data !== "object" || data === null) return data;
+  const isError = (each: unknown) => each instanceof Error;
+  const toText = (each: unknown) => isError(each) ? String(each) : each;
+  try {
+    if (!Object.values(data).some(isError)) return data;
+    if (Array.isArray(data)) return data.map(toText);
+    return Object.fromEntries(Object.entries(data).map(([name, each]) => [name, toText(each)]));
+  } catch {
+    // A getter of the author has thrown. The message is dropped when it is encoded, so that the handler continues.
+    return data;
+  }
 }
 
 /** Returns the name of a logger. `undefined` for any other value, which clients would refuse. */

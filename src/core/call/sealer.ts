@@ -3,7 +3,8 @@
  *
  * @module
  */
-import { Cipher } from "./cipher.ts";
+import { Room } from "../../protocol/room.ts";
+import type { Cipher } from "./cipher.ts";
 
 /**
  * Options of a sealer. The realm prevents a server from opening values that another server has sealed with the same
@@ -26,7 +27,9 @@ export class Sealer {
   readonly isShared: boolean;
   /** Text that distinguishes the server from other servers with the same secret. */
   readonly realm: string;
-  readonly #cipher: Cipher;
+  readonly #cipher: Room<Cipher>;
+  /** Whether the server has warned of a value that was sealed with another secret. */
+  hasWarned = false;
 
   /**
    * Validates the secrets.
@@ -42,23 +45,23 @@ export class Sealer {
       const state = short ? "it has fewer than 32 characters" : "it is empty";
       throw new TypeError(`Cannot use the secret: ${state}; \`openssl rand -hex 32\` creates a suitable secret`);
     }
-    this.#cipher = new Cipher(realm, secrets);
+    this.#cipher = new Room(async () => new (await import("./cipher.ts")).Cipher(realm, secrets));
   }
 
   /**
    * Seals a JSON value into opaque text of letters, digits, `-` and `_`. Only `open` with the same `purpose` can open
    * the text.
    */
-  seal(purpose: string, value: unknown): Promise<string> {
-    return this.#cipher.seal(purpose, value);
+  async seal(purpose: string, value: unknown): Promise<string> {
+    return await (this.#cipher.loaded ?? await this.#cipher.open()).seal(purpose, value);
   }
 
   /**
    * Opens a sealed value. Returns `undefined` if the text was changed, or was sealed by another server or for another
    * purpose.
    */
-  open(purpose: string, text: string): Promise<unknown> {
-    return this.#cipher.open(purpose, text);
+  async open(purpose: string, text: string): Promise<unknown> {
+    return await (this.#cipher.loaded ?? await this.#cipher.open()).open(purpose, text);
   }
 }
 

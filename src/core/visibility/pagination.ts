@@ -4,9 +4,10 @@
  * @see specification/2026-07-28/server/utilities/pagination
  * @module
  */
-import { INVALID_PARAMS, McpError, quote } from "../../protocol/errors.ts";
+import { INVALID_PARAMS, McpError } from "../../protocol/errors.ts";
 import type { Result } from "../../protocol/jsonrpc.ts";
 import type { Call } from "../call/call.ts";
+import { show } from "../call/known_options.ts";
 import type { FeatureParts } from "./feature_parts.ts";
 import { isAllowed, type Runner } from "./feature.ts";
 import type { Allow } from "../call/context.ts";
@@ -139,11 +140,11 @@ export class Cursors {
     return place;
   }
 
-  /** Creates the error for an invalid cursor. */
+  /** Creates the error for an invalid cursor, which may be any JSON value. */
   refuse({ params: { cursor } }: Call): McpError {
     return new McpError(
       INVALID_PARAMS,
-      `Cannot read the list: cursor ${quote(cursor)} is not a valid cursor for this list; start without a cursor`,
+      `Cannot read the list: cursor is ${show(cursor)}, not a cursor of this list; start without a cursor`,
     );
   }
 

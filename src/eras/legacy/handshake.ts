@@ -23,7 +23,9 @@ const MAX_CAPABILITIES = 4096;
  * revision. Throws an `McpError` if a parameter is invalid.
  */
 export function readOffer(params: Params = {}, versions: readonly Version[] = VERSIONS): SessionFacts {
-  const { protocolVersion, capabilities, clientInfo } = params;
+  const { protocolVersion } = params;
+  // `null` counts as absent.
+  const [capabilities, clientInfo] = [params.capabilities ?? undefined, params.clientInfo ?? undefined];
   if (typeof protocolVersion !== "string") throw invalid("protocolVersion is not a string");
   if (capabilities !== undefined && !isObject(capabilities)) throw invalid("capabilities is not an object");
   if (clientInfo !== undefined && !isObject(clientInfo)) throw invalid("clientInfo is not an object");

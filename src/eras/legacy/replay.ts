@@ -42,7 +42,7 @@ interface StreamOptions {
 /** A stream with its events, in order, and its current connection. */
 export class Stream implements WrittenStream {
   readonly name: string;
-  /** Whether this is the standalone stream, which carries notifications outside of any request. */
+  /** Whether this is a standalone stream, which carries notifications outside of any request. */
   readonly isOwn: boolean;
   /** Whether another instance writes the events of this stream. */
   readonly isForeign: boolean;
@@ -156,10 +156,10 @@ export class Streams {
    */
   readonly hasPriming: boolean;
   /**
-   * Sends a notification outside of any request. The notification is lost if the client has never opened a standalone
-   * stream.
+   * Sends a notification outside of any request, on one of the standalone streams. The notification is lost if the client
+   * has never opened such a stream.
    */
-  readonly notify: (text: string, key?: string) => void = createNotifier((text) => this.#own?.write(text));
+  readonly notify: (text: string, key?: string) => void = createNotifier((text) => this.#chooseOwn()?.write(text));
   readonly #core: Core;
   readonly #streams = new Map<string, Stream>();
   readonly #account: Account;
@@ -170,8 +170,12 @@ export class Streams {
   readonly isShared: boolean;
   #events = 0;
   #isOver = false;
-  /** The standalone stream, for notifications outside of any request. */
-  #own?: Stream;
+  /**
+   * The standalone streams, for notifications outside of any request. The stream that was opened last comes last. The
+   * client's share of `connections.streams` limits their number, because a new connection takes a stream without a
+   * connection.
+   */
+  #own: Stream[] = [];
 
   constructor(core: Core, hasPriming: boolean, account: Account, shared?: SharedSession) {
     this.#core = core;
@@ -222,19 +226,20 @@ export class Streams {
   }
 
   /**
-   * Closes the connection of a stream, or of the standalone stream if `name` is `undefined`, because another instance
-   * now writes to the client.
+   * Closes the connection of a stream, or of the standalone streams if `name` is `undefined`, because another instance
+   * now writes to the client. Two instances with standalone streams would send each notification twice.
    */
   yield(name: string | undefined): void {
     if (name !== undefined) return this.#streams.get(name)?.disconnect();
-    this.#own?.end();
-    this.#own?.disconnect();
-    this.#own = undefined;
+    for (const stream of this.#own.splice(0)) {
+      stream.end();
+      stream.disconnect();
+    }
   }
 
   /**
-   * Serves a GET request. Resumes the stream of event `lastEvent`, or opens the standalone stream if `lastEvent` is
-   * `null`. Settles when the connection should close.
+   * Serves a GET request. Resumes the stream of event `lastEvent`, or opens a standalone stream if `lastEvent` is `null`.
+   * Settles when the connection should close.
    */
   attach(link: Link, lastEvent: string | null): Promise<void> {
     if (this.#isOver) throw new McpError(INVALID_REQUEST, ENDED);
@@ -243,9 +248,22 @@ export class Streams {
     return this.#open(own, link, Math.max(own.written, own.first - 1));
   }
 
+  // Returns a standalone stream for a new connection. Do not close other connections, because a client may have several.
   #toOwn(): Stream {
     this.#shared?.claim();
-    return this.#own ??= this.create({ isOwn: true });
+    const free = this.#own.findLast(({ reader }) => !reader) ?? this.create({ isOwn: true });
+    this.#prefer(free);
+    return free;
+  }
+
+  #prefer(own: Stream): void {
+    this.#own = [...this.#own.filter((stream) => stream !== own), own];
+  }
+
+  // Each notification goes to one stream only. Choose the stream that was opened last, because the server may not have
+  // noticed yet that an earlier connection is lost. Without a connection, the client can resume that stream later.
+  #chooseOwn(): Stream | undefined {
+    return this.#own.findLast(({ reader }) => reader) ?? this.#own.at(-1);
   }
 
   /** Drops events that are older than `replay.ms`. */
@@ -267,15 +285,15 @@ export class Streams {
     if (!this.#streams.size) this.#held?.end();
   }
 
-  /** Closes the connection of the standalone stream. */
+  /** Closes the connections of the standalone streams. */
   disconnect(): void {
-    this.#own?.disconnect();
+    for (const stream of this.#own) stream.disconnect();
   }
 
   /** Ends all streams and drops their events. The stream of a running call ends with the call's reply instead. */
   end(): void {
     this.#isOver = true;
-    this.#own = undefined;
+    this.#own = [];
     for (const stream of [...this.#streams.values()]) if (!stream.isReplying) stream.end();
     if (!this.#streams.size) this.#held?.end();
   }
@@ -288,6 +306,7 @@ export class Streams {
     if (!stream && this.#shared) return this.#resumeForeign(link, { name, after });
     if (!stream || after > stream.last || after + 1 < stream.first) throw toUnknown();
     if (stream.isOwn && stream.isOver) return this.#takeOver(link, { name, after }, stream.textsAfter(after));
+    if (stream.isOwn) this.#prefer(stream);
     if (this.#shared) this.#claim(stream);
     return this.#open(stream, link, after);
   }

@@ -11,6 +11,7 @@ import type { Core } from "../../core/core.ts";
 import type { Link } from "../../core/call/link.ts";
 import type { Mark } from "../../core/marked_ids.ts";
 import { openVersioned, sealVersioned } from "../../core/call/versioned_seal.ts";
+import { warnOfForeign } from "../../core/call/foreign_values.ts";
 import { type SessionFacts, toShortId } from "./session_state.ts";
 import { isVersion, type Version } from "./versions.ts";
 
@@ -52,7 +53,6 @@ export interface OpenedId {
 export class SessionIds {
   readonly #core: Core;
   readonly #versions: readonly Version[];
-  #isForeignKnown = false;
 
   /** `versions` are the revisions whose ids can be opened. */
   constructor(core: Core, versions: readonly Version[]) {
@@ -86,7 +86,10 @@ export class SessionIds {
     if (id.length > MAX_ID) return;
     const { limits, sealer, ticker } = this.#core;
     const sealed = await openVersioned(sealer, PURPOSE, id);
-    if (!isSealed(sealed)) return this.#warnOfForeign(id);
+    if (!isSealed(sealed)) {
+      warnOfForeign(this.#core, "a session id", id);
+      return;
+    }
     // Check the revision, because an instance with the same secret may serve other revisions.
     if (sealed.p !== principal?.id || !isVersion(sealed.v, this.#versions)) return;
     // Return a duration instead of a time, so that the session's expiry uses the monotonic clock, which never changes
@@ -96,24 +99,12 @@ export class SessionIds {
     const facts = { version: sealed.v, info: sealed.i, capabilities: sealed.c };
     return { facts, data: sealed.d, leftMs, mark: { client: sealed.a, at: sealed.t, id: toShortId(id) } };
   }
-
-  // Warn once about a likely mistake: several processes behind one address reject each other's sessions unless they
-  // share a secret.
-  #warnOfForeign(id: string): undefined {
-    if (this.#isForeignKnown || this.#core.sealer.isShared || id.length < MIN_ID) return;
-    this.#isForeignKnown = true;
-    console.warn(
-      `${this.#core.identity.name}: a client sent a session id that this process did not create. If several processes ` +
-        "serve this address, or if the server was restarted, set the same `secret` in every process.",
-    );
-  }
 }
 
 const PURPOSE = "session";
 
 /** Maximum length of an id, in characters. */
 const MAX_ID = 16_384;
-const MIN_ID = 64;
 
 function isSealed(value: unknown): value is Sealed {
   return isObject(value) && typeof value.t === "number" && isVersion(value.v) && isObject(value.c) &&

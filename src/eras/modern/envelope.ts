@@ -30,29 +30,34 @@ import { META_CAPABILITIES, META_CLIENT, META_LEVEL, META_VERSION, VERSION } fro
 export function readEnvelope(
   message: Request,
   link: Link,
-  { method, core }: { readonly method: Method | undefined; readonly core: Core },
+  { method, core, revisions }: {
+    readonly method: Method | undefined;
+    readonly core: Core;
+    /** The revisions that the server serves. */
+    readonly revisions: readonly string[];
+  },
 ): ClientFacts {
   const { params = {} } = message;
   const { _meta: meta = {} } = params;
   if (!isObject(meta)) throw invalid("params._meta is not an object");
-  const { [META_VERSION]: version, [META_CAPABILITIES]: capabilities, [META_LEVEL]: level, progressToken } = meta;
+  const { [META_VERSION]: version, [META_CAPABILITIES]: capabilities } = meta;
+  // `null` counts as absent.
+  const { [META_CLIENT]: client, [META_LEVEL]: minimum, progressToken: token } = meta;
+  const [info, level, progressToken] = [client ?? undefined, minimum ?? undefined, token ?? undefined];
+  // Some clients initialize with a revision in the header that the server does not know.
+  if (version === undefined && message.method === "initialize" && link.version !== VERSION) {
+    throw toUnsupported(String(link.version), revisions);
+  }
   if (typeof version !== "string") {
     throw invalid(`params._meta["${META_VERSION}"] is not a string; use "${VERSION}"`);
   }
   const { headers } = link;
   if (headers && link.version !== version) throw toMismatch("MCP-Protocol-Version", link.version, version);
-  if (version !== VERSION) {
-    throw new McpError(
-      UNSUPPORTED_VERSION,
-      `Cannot serve the request: protocol version ${quote(version)} is not supported`,
-      { supported: [VERSION], requested: version.slice(0, 200) },
-    );
-  }
+  if (version !== VERSION) throw toUnsupported(version, [VERSION]);
   // Capabilities are extensible, so the server checks a capability only when a handler needs it.
   if (!isObject(capabilities)) {
     throw invalid(`params._meta["${META_CAPABILITIES}"] is not an object`);
   }
-  const info = meta[META_CLIENT];
   if (info !== undefined && !isImplementation(info)) {
     throw invalid(`params._meta["${META_CLIENT}"] is not an object with name and version`);
   }
@@ -69,6 +74,14 @@ export function readEnvelope(
   }
   if (headers) checkHeaders(message, headers, method?.subject && params[method.subject]);
   return { version, info, capabilities, logLevel: core.can.logging ? logLevel : undefined };
+}
+
+function toUnsupported(requested: string, supported: readonly string[]): McpError {
+  return new McpError(
+    UNSUPPORTED_VERSION,
+    `Cannot serve the request: protocol version ${quote(requested)} is not supported`,
+    { supported, requested: requested.slice(0, 200) },
+  );
 }
 
 function isImplementation(value: unknown): value is Implementation {

@@ -36,9 +36,9 @@ import { checkParamHeaders } from "./param_headers.ts";
 import { META_CAPABILITIES, META_SERVER, VERSION } from "./meta_keys.ts";
 import { isPlain, ModernCall, type ModernHome } from "./modern_call.ts";
 
-/** Creates the era of revision 2026-07-28. */
-export function loadedEra(engine: Engine): Era {
-  return new ModernEra(engine);
+/** Creates the era of revision 2026-07-28. `revisions` are all revisions that the server serves. */
+export function loadedEra(engine: Engine, revisions: readonly string[]): Era {
+  return new ModernEra(engine, revisions);
 }
 
 /** The error for a message that is rejected before it becomes a call. */
@@ -56,9 +56,11 @@ class ModernEra implements Era, Dialect {
   readonly #own: ReadonlyMap<string, Method>;
   /** The start of every result's JSON text: the fields that are the same in all results. */
   readonly #head: string;
+  readonly #revisions: readonly string[];
 
-  constructor(engine: Engine) {
+  constructor(engine: Engine, revisions: readonly string[]) {
     this.#engine = engine;
+    this.#revisions = revisions;
     this.#pipeline = new Pipeline(engine);
     this.#home = {
       engine,
@@ -99,7 +101,7 @@ class ModernEra implements Era, Dialect {
   }
 
   read(message: Request, link: Link, method: Method | undefined): ClientFacts {
-    return readEnvelope(message, link, { method, core: this.#engine.core });
+    return readEnvelope(message, link, { method, core: this.#engine.core, revisions: this.#revisions });
   }
 
   open(message: Request, link: Link, client: ClientFacts): Call {

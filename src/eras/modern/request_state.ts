@@ -13,6 +13,7 @@ import type { Core } from "../../core/core.ts";
 import type { ForwardedRound } from "../../core/call/forward.ts";
 import type { SingleUse } from "../../core/single_use.ts";
 import { openVersioned, sealVersioned } from "../../core/call/versioned_seal.ts";
+import { warnOfForeign } from "../../core/call/foreign_values.ts";
 
 /** The state of a call after a round of questions. */
 export interface Round {
@@ -58,7 +59,10 @@ export async function openState(core: Core, call: Call): Promise<{ answers: Para
   const opened = isShort ? await openVersioned(sealer, PURPOSE, text) : undefined;
   // The cast is safe, because only this server can seal values for `PURPOSE`, and each such value is a `State`.
   const state = opened as State | undefined;
-  if (!state) throw refuse("requestState was changed, or was created by another server or with another secret");
+  if (!state) {
+    warnOfForeign(core, "a requestState", text);
+    throw refuse("requestState was changed, or was created by another server or with another secret");
+  }
   if (state.expires < ticker.clock.date()) {
     const expired = refuse("requestState has expired (calls.stateMs); call again without requestState");
     throw withLimits(expired, "calls.stateMs");
@@ -78,11 +82,13 @@ export async function sealState(core: Core, call: Call, round: Round): Promise<s
   const text = await sealVersioned(sealer, PURPOSE, state);
   if (round.forwarded) {
     if (text.length <= calls.forwardedStateBytes) return text;
-    throw new Error(
+    const limit = "calls.forwardedStateBytes";
+    const error = new Error(
       "Cannot forward the questions: sealed together with the call's own values, the other server's requestState and " +
-        `questions are longer than ${calls.forwardedStateBytes} bytes (calls.forwardedStateBytes); reduce what the ` +
-        "other server keeps in its requestState",
+        `questions are longer than ${calls.forwardedStateBytes} bytes (${limit}); reduce what the other server keeps in ` +
+        "its requestState",
     );
+    throw withLimits(error, limit);
   }
   if (text.length <= calls.stateBytes) return text;
   const limit = "calls.stateBytes";

@@ -4,6 +4,8 @@
  * @see specification/2026-07-28/basic/transports/streamable-http (Security & Endpoint)
  * @module
  */
+import { isToken } from "../../core/auth.ts";
+import { quote } from "../../protocol/errors.ts";
 import { isObject } from "../../protocol/jsonrpc.ts";
 import { isStrayPromise } from "../../protocol/promises.ts";
 import { readOrigins } from "./access_options.ts";
@@ -15,6 +17,11 @@ export interface CorsOptions {
   readonly origins: readonly string[] | "*";
   /** Whether browsers may send cookies and other credentials. Defaults to `false`. */
   readonly credentials?: boolean;
+  /**
+   * Names of further request headers that pages may send, such as `traceparent`. Pages may always send the headers of
+   * the protocol and the headers in which the server's `auth` reads credentials. Defaults to no further headers.
+   */
+  readonly headers?: readonly string[];
 }
 
 /**
@@ -22,6 +29,21 @@ export interface CorsOptions {
  * whether the origin is allowed.
  */
 export type Cors = "none" | CorsOptions | ((origin: string) => boolean | { readonly credentials: boolean });
+
+/**
+ * Returns the names in `cors.headers`.
+ *
+ * @throws {TypeError} if a name is not a header name.
+ */
+export function readCorsHeaders(cors: Cors = "none"): readonly string[] {
+  const { headers = [] }: Partial<CorsOptions> = Object(cors);
+  for (const name of headers) {
+    if (!isToken(name)) {
+      throw new TypeError(`Cannot create a server: ${quote(name)} in cors.headers is not a header name`);
+    }
+  }
+  return headers;
+}
 
 /** The permissions of web pages from an allowed origin. */
 export interface Grant {

@@ -14,9 +14,15 @@ const EXPOSED = "mcp-session-id, www-authenticate, retry-after";
  */
 const MAX_AGE = "7200";
 
+/** The origins that may call the server, and the headers that their pages may send beside those of the protocol. */
+export interface CorsParts {
+  readonly rule: (origin: string) => Grant | undefined;
+  readonly headers: readonly string[];
+}
+
 /** Wraps `fetch` to add CORS headers and to respond to preflight requests. */
 export function withCors(
-  rule: (origin: string) => Grant | undefined,
+  { rule, headers }: CorsParts,
   fetch: (request: Request, info?: ConnectionInfo) => Promise<Response>,
 ): (request: Request, info?: ConnectionInfo) => Promise<Response> {
   return async (request, info) => {
@@ -25,7 +31,7 @@ export function withCors(
     if (origin === null || !grant) return await fetch(request, info);
     const asks = request.method === "OPTIONS" && request.headers.has("access-control-request-method");
     const response = asks
-      ? new Response(null, { status: 204, headers: toPreflight(request) })
+      ? new Response(null, { status: 204, headers: toPreflight(request, headers) })
       : await fetch(request, info);
     response.headers.set("access-control-allow-origin", origin);
     response.headers.set("access-control-expose-headers", EXPOSED);
@@ -35,13 +41,13 @@ export function withCors(
   };
 }
 
-// Allow every requested header, because the names of the headers that repeat tool arguments depend on the tool.
-function toPreflight(request: Request): Record<string, string> {
+// Allow every requested header that repeats a tool argument, because the names of these headers depend on the tool.
+function toPreflight(request: Request, headers: readonly string[]): Record<string, string> {
   const asked = (request.headers.get("access-control-request-headers") ?? "").toLowerCase().split(",");
   const mirrored = asked.map((name) => name.trim()).filter((name) => /^mcp-param-[\w!#$%&'*+.^`|~-]+$/.test(name));
   return {
     "access-control-allow-methods": "GET, POST, DELETE",
-    "access-control-allow-headers": [ALLOWED, ...mirrored].join(", "),
+    "access-control-allow-headers": [ALLOWED, ...headers, ...mirrored].join(", "),
     "access-control-max-age": MAX_AGE,
   };
 }

@@ -27,8 +27,11 @@ export interface HttpOptions extends CallersOptions {
   readonly path: string;
   /** Addresses of trusted proxies. */
   readonly proxies: readonly string[];
-  /** Whether to add CORS headers to responses. */
-  readonly addsCors?: boolean;
+  /**
+   * The names of the request headers that pages of other origins may send, beside those of the protocol. `undefined` if
+   * responses get no CORS headers.
+   */
+  readonly corsHeaders?: readonly string[];
   /** The reader of request bodies. Endpoints that share a reader share its limits. Defaults to a separate reader. */
   readonly bodies?: RequestBodies;
 }
@@ -94,8 +97,8 @@ export class Endpoint {
 
   /** If the server has `cors`, wraps `fetch` to add CORS headers. Otherwise returns `fetch` unchanged. */
   withCors(fetch: Fetch): Fetch {
-    const { addsCors, allows } = this.#options;
-    return addsCors ? withCors(allows, fetch) : fetch;
+    const { corsHeaders: headers, allows: rule } = this.#options;
+    return headers ? withCors({ rule, headers }, fetch) : fetch;
   }
 
   readonly #fetch: Fetch = (request, info) => {
@@ -184,7 +187,7 @@ export class Endpoint {
       const message = toMessage(`method ${method.slice(0, 20)} is not allowed; use ${this.#allow}`);
       return { status: 405, message, headers: { allow: this.#allow }, reason: "verb" };
     }
-    if (method === "GET" && !(accepts.stream && /text\/event-stream/i.test(headers.get("accept") ?? ""))) {
+    if (method === "GET" && !(accepts.stream && headers.get("accept")?.trim())) {
       return { status: 406, message: toMessage("the Accept header must list text/event-stream"), reason: "accept" };
     }
   }

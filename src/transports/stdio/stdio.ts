@@ -15,7 +15,7 @@ import { bun, deno, node } from "../../runtime.ts";
 import { guardConsole } from "./stdout_guard.ts";
 import { LineSplitter } from "./line_splitter.ts";
 import { findNodeWrite, readNodeStream, writeNodeStream } from "./node_streams.ts";
-import { listenToSignals } from "./stop_signals.ts";
+import { exitSoon, listenToSignals } from "./stop_signals.ts";
 import type { Account } from "../../core/capacity/account.ts";
 import type { Principal } from "../../core/call/context.ts";
 import { findRoot } from "../../core/call/container.ts";
@@ -43,10 +43,25 @@ export interface StdioOptions {
   readonly params?: Readonly<Record<string, unknown>>;
   /** When this signal aborts, the server stops, as if the input had ended. */
   readonly signal?: AbortSignal;
+  /**
+   * Whether the process ends with code 0 three seconds after standard input has ended and the server has stopped, even
+   * if timers or connections of your code would keep it alive. Otherwise processes without a client would accumulate.
+   * Set `false` if the process also does other work, such as serving HTTP. Defaults to `true`, but the process does not
+   * end because of `input` or `signal`.
+   */
+  readonly exit?: boolean;
 }
 
 const OPTIONS: KnownOptions<keyof StdioOptions> = {
-  names: { input: true, output: "function", drainMs: true, principal: true, params: true, signal: true },
+  names: {
+    input: true,
+    output: "function",
+    drainMs: true,
+    principal: true,
+    params: true,
+    signal: true,
+    exit: "boolean",
+  },
 };
 
 /**
@@ -58,6 +73,9 @@ const OPTIONS: KnownOptions<keyof StdioOptions> = {
  * SIGTERM end the process only after the services are disposed. If you pass `input` or `signal`, handle these signals
  * yourself.
  *
+ * After standard input has ended and the server has stopped, the process ends with code 0 as soon as nothing else keeps
+ * it running, and after 3 seconds in any case, unless `exit` is `false`.
+ *
  * While the server runs, `console.log` and other output of this process go to standard error, because the client reads
  * messages from standard output. The output of child processes that inherit standard output is not redirected.
  */
@@ -65,9 +83,11 @@ export async function serveStdio(server: PipeServer, options: StdioOptions = {})
   checkOptions("serve stdio", options, OPTIONS);
   const restore = options.output ? () => {} : guardConsole();
   try {
-    const { params } = options;
+    const { params, exit = true, input, signal } = options;
     const needsEntry = params || server[INTERNALS].enter;
     await servePipe(needsEntry ? await enterServer(server, params) : server, options);
+    // A server should exit promptly when its input ends. See Shutdown in the specification.
+    if (exit && !input && !signal?.aborted) exitSoon();
   } finally {
     restore();
   }

@@ -3,10 +3,17 @@
  *
  * @module
  */
-import { deno, findProcess } from "../../runtime.ts";
+import { deno, findProcess, startBackgroundTimer } from "../../runtime.ts";
 
 /** The signals, with the exit code that shells expect for each signal. */
 const SIGNALS = [["SIGINT", 130], ["SIGTERM", 143]] as const;
+
+/**
+ * Milliseconds after which a process exits whose server has closed. With the default of `calls.closeMs`, a process that
+ * serves HTTP ends within the 10 seconds that container runtimes allow. This limit is needed, because the author's timers
+ * and connections may keep the process alive, and because Deno cannot disconnect a client that does not read.
+ */
+const LINGER_MS = 3000;
 
 /** The state of the process signals that stop a server. */
 export interface StopSignals {
@@ -46,6 +53,14 @@ export function listenToSignals(): StopSignals {
       forget();
     },
   };
+}
+
+/**
+ * Ends the process with code 0 after {@linkcode LINGER_MS}, unless it ends earlier. The process does not wait for this
+ * time if nothing else keeps it alive.
+ */
+export function exitSoon(): void {
+  startBackgroundTimer(() => exit(0), LINGER_MS);
 }
 
 function exit(code: number): void {

@@ -537,6 +537,7 @@ const rejected: readonly {
     { type: "array", items: { type: "string" } },
     { type: "array", items: { type: "number", minimum: 0 }, prefixItems: [{ type: "string" }] },
     { type: "array" },
+    { type: "array", items: { type: ["array"], items: { type: "string", format: "path" } } },
     { type: "object" },
     { $ref: "#", enum: ["a"] },
     { type: "string", pattern: "^a$" },

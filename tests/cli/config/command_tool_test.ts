@@ -309,7 +309,7 @@ for (
     },
     {
       title: "an invalid schema",
-      tool: { run: ["x"], input: { type: "text" } },
+      tool: { run: ["x"], input: { type: "string" } },
       message: sentence("tools.it: ", '"object"'),
     },
     {

@@ -167,6 +167,8 @@ export interface Connection extends Client<TestRequestOptions>, TransportFacts {
  * wrong type are errors, and so is a result without the structured content that the tool's output schema requires.
  * `request` returns results without these checks.
  *
+ * The client requests each list, even within `ttlMs`, so that a test sees changes that the server does not announce.
+ *
  * The client does not recover from failures, so that the test notices each failure. The client never detects the era,
  * resumes a stream, renews a session or retries a request. Errors that belong to no request fail the running test.
  *

@@ -342,7 +342,7 @@ export class Operations {
     }
     const pot = account && limits && this.#toSubscriptionPot(account, limits);
     if (account && !pot?.take(account)) {
-      throw toBusy("subscribe: the client already follows too many topics (connections.streamsPerClient)");
+      throw toBusy("subscribe: the client already follows too many topics", "connections.streamsPerClient");
     }
     this.#subscribed++;
     return () => {
@@ -408,7 +408,7 @@ export class Operations {
     const turn = slots.wait(account, isFirst);
     if (turn) return this.#startLater(turn, account, starting);
     user.hasBegun = false;
-    throw toBusy("use the store: the client has too many operations in progress (store.operations)");
+    throw toBusy("use the store: the client has too many operations in progress", "store.operations");
   }
 
   async #startLater<T>(turn: Promise<void>, account: Account, starting: StartingInSlot<T>): Promise<T> {

@@ -9,7 +9,10 @@ import { loopback, signIn } from "@x/mcp/client/oauth";
 const [url = "http://localhost:3000/mcp"] = process.argv.slice(2);
 
 const auth = signIn({
-  userAgent: loopback({ open: ({ url, issuer }) => console.error(`Sign in at ${issuer}: ${url}`) }),
+  userAgent: loopback({
+    open: ({ url, issuer, pageHost }) =>
+      console.error(`Sign in at ${issuer}${pageHost ? `, on a page of another host, ${pageHost}` : ""}: ${url}`),
+  }),
   clientName: "Tool lister",
   // Tokens are kept in memory. Pass a `store`, so that the user need not sign in again after a restart.
 });

@@ -34,5 +34,7 @@ function findProblem(error: unknown): string | undefined {
     const folder = decodeURIComponent(pathname).replace(/\/$/, "");
     return `Deno has no permission to read the files of the CLI; run the command again with -A, or with --allow-read=${folder}`;
   }
-  if (protocol !== "file:") return `${error.message.trim()}; run deno cache jsr:@x/mcp/cli to download the CLI`;
+  if (protocol !== "file:") {
+    return `${error.message.trim().replace(/\.$/, "")}; run deno cache jsr:@x/mcp/cli to download the CLI`;
+  }
 }

@@ -78,11 +78,38 @@ export function listWarnings(server: Server): readonly { readonly place: string;
   return server[INTERNALS].engine.registry.handlers.flatMap((handler) => {
     const { feature, key, extensions } = handler[INTERNALS];
     const place = `${feature.name.replace(/s$/, "")} ${key}`;
-    const warnings = [...extensions?.warnings() ?? []];
-    if (feature.name === "tools" && returnsOnlyLink(Object(handler).run)) warnings.push(ONLY_LINK);
+    const { run, read = run }: { readonly run?: unknown; readonly read?: unknown } = Object(handler);
+    const warnings = [...extensions?.warnings() ?? [], ...findDeprecated(String(read))];
+    if (feature.name === "tools" && returnsOnlyLink(run)) warnings.push(ONLY_LINK);
     return warnings.map((state) => ({ place, state }));
   });
 }
+
+/**
+ * Names the deprecated features of the protocol that the source of a function uses. Does not find their use under
+ * another name, or in functions that it calls.
+ *
+ * @see specification/2026-07-28/deprecated
+ */
+function findDeprecated(source: string): readonly string[] {
+  const parameters = source.slice(0, Math.max(0, source.search(/=>|\)\s*\{/)));
+  // A variable `log` outside of the function is not the log of the context.
+  const log = /\blog\b/.test(parameters) ? LOG : new RegExp(`\\.\\s*${LOG.source}`);
+  return [
+    .../\bsample\s*\(\s*["'`]/.test(source)
+      ? [`it uses sampling, ${DEPRECATED}; call the API of a model provider`]
+      : [],
+    .../\broots\s*\(\s*\)/.test(source)
+      ? [`it uses roots, ${DEPRECATED}; take paths as arguments, resource URIs or configuration`]
+      : [],
+    ...log.test(source)
+      ? [`it sends log messages to clients, ${DEPRECATED}; write to standard error, or use @x/mcp/observe`]
+      : [],
+  ];
+}
+
+const DEPRECATED = "which the protocol deprecates";
+const LOG = /\blog\s*\.\s*(debug|info|notice|warning|error|critical|alert|emergency)\s*\(/;
 
 const ONLY_LINK = "it returns only a resource link, which some clients do not pass to the model; " +
   "return a text too, such as [`Saved ${title}.`, resourceLink(uri)]";

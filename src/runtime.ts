@@ -346,6 +346,7 @@ export interface FsFacts extends Omit<FsEntry, "name"> {
   readonly ino: number;
   readonly size: number;
   readonly mode: number;
+  readonly uid: number;
   readonly mtimeMs: number;
   readonly ctimeMs: number;
 }

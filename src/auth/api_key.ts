@@ -24,9 +24,9 @@ import { KnownSecrets } from "./secrets.ts";
 export interface ApiKeyCaller extends CallerFacts {
   /**
    * The caller's key, or a list of keys, such as the old key and the new key during a rotation. A key has 16 or more
-   * visible ASCII characters and contains no comma.
+   * visible ASCII characters and contains no comma. `undefined`, as from an unset environment variable, is an error.
    */
-  readonly key: string | readonly string[];
+  readonly key: string | undefined | readonly string[];
 }
 
 /**
@@ -167,8 +167,8 @@ function toSecrets(
 // Error messages must not contain the key, because the messages may be logged.
 function readKey(key: unknown, id: string): string {
   const state = `Cannot use the API key of ${quote(id)}`;
-  if (typeof key !== "string") {
-    throw new TypeError(`${state}: it is not a string; check that its environment variable is set`);
+  if (typeof key !== "string" || !key) {
+    throw new TypeError(`${state}: it is not a non-empty string; check that its environment variable is set`);
   }
   if (key.length >= MIN_LENGTH && /^[!-+\--~]+$/.test(key)) return key;
   const form = `${MIN_LENGTH} or more visible ASCII characters without commas`;

@@ -15,7 +15,7 @@
  * @module
  */
 export { apiKey, type ApiKeyCaller, type ApiKeyOptions, type FindApiKey, type KeyOwner } from "./api_key.ts";
-export { basicAuth, type BasicAuthOptions, type BasicUser, type VerifyUser } from "./basic.ts";
+export { basicAuth, type BasicAuthOptions, type BasicFacts, type BasicUser, type VerifyUser } from "./basic.ts";
 export { customAuth, type CustomAuthOptions } from "./custom.ts";
 export { type CallerFacts, findPrincipal, requirePrincipal } from "./principal.ts";
 export {

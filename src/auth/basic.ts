@@ -10,14 +10,25 @@ import type { Principal } from "../core/call/context.ts";
 import { CHECK_HANDLER } from "../core/call/internals.ts";
 import { checkOptions, isPlain, type KnownOptions } from "../core/call/known_options.ts";
 import { readCredential, toCaller, toUnknown } from "./credentials.ts";
+import { FailureBudget } from "./failure_budget.ts";
 import { type CallerFacts, checkFor, checkSecrets, readOwn, toPrincipal } from "./principal.ts";
 import { toScheme } from "./scheme_list.ts";
-import { KnownSecrets } from "./secrets.ts";
+import { digest, KnownSecrets } from "./secrets.ts";
+
+/** Facts about a user. */
+export interface BasicFacts extends CallerFacts {
+  /**
+   * Id of the user, unique among all users. Defaults to the name that the client has sent. Many databases treat `ada`,
+   * `Ada`, and `ada` followed by a space as the same name, but each of these names would be a different caller. A function
+   * that finds users in such a database must return an id.
+   */
+  readonly id?: string;
+}
 
 /** A user with a password. */
-export interface BasicUser extends CallerFacts {
-  /** Password of the user. Must not be empty. */
-  readonly password: string;
+export interface BasicUser extends BasicFacts {
+  /** Password of the user. An empty password, or `undefined` from an unset environment variable, is an error. */
+  readonly password: string | undefined;
 }
 
 /**
@@ -28,7 +39,7 @@ export type VerifyUser = (
   name: string,
   password: string,
   facts: AuthFacts,
-) => CallerFacts | undefined | Promise<CallerFacts | undefined>;
+) => BasicFacts | undefined | Promise<BasicFacts | undefined>;
 
 /** Options of {@linkcode basicAuth}. Only `users` is required. */
 export interface BasicAuthOptions {
@@ -49,7 +60,9 @@ const OPTIONS: KnownOptions<keyof BasicAuthOptions> = {
 };
 
 /**
- * Authenticates callers by name and password. The id of a principal is `basic:` followed by the user's name.
+ * Authenticates callers by name and password. The id of a principal is `basic:` followed by the user's name, or by the
+ * `id` of the user. After ten wrong passwords for a name from one address in one minute, further requests with this name
+ * from this address wait. The user's requests from other addresses do not wait.
  *
  * ```ts
  * import { createServer } from "@x/mcp";
@@ -71,11 +84,15 @@ export function basicAuth(options: BasicAuthOptions): Authentication {
   const verify: Verify = typeof users === "function"
     ? toVerifier(users, challenge)
     : (pair) => secrets?.find(pair) ?? toUnknown(challenge);
+  const budget = new FailureBudget({ limit: "failuresPerUser", pauseMs: PAUSE_MS });
   return {
     authenticate(request, facts) {
       const { credential, refusal } = readCredential(request, PLACES, challenge);
-      return refusal ?? verify(decode(credential), facts);
+      if (refusal) return refusal;
+      const pair = decode(credential);
+      return budget.run(() => toKey(facts.peer, pair), facts, () => verify(pair, facts));
     },
+    close: () => budget.clear(),
     credentials: { headers: [PLACES.header] },
     challenge,
     [CHECK_HANDLER]: secrets && checkFor(secrets.values),
@@ -86,12 +103,26 @@ export function basicAuth(options: BasicAuthOptions): Authentication {
 
 const PLACES = { header: "authorization", scheme: "Basic" };
 const PREFIX = "basic";
+/** Time between two checks of passwords for one name from one address after too many failures, in milliseconds. */
+const PAUSE_MS = 1000;
+
+/**
+ * Returns the key under which failures are counted. Names that a database may treat as the same name have the same key,
+ * because otherwise a client could guess more passwords of a user by changing the spelling of the name.
+ */
+function toKey(peer: string | undefined, pair: string): string | undefined {
+  if (peer === undefined) return;
+  const bytes = pair.slice(0, Math.max(0, pair.indexOf(":")));
+  // The conversion to upper case converts "ß" to "SS".
+  const name = (toText(bytes) ?? bytes).normalize("NFKD").replace(/[\p{M}\p{C}\p{Z}]/gu, "").toUpperCase();
+  return `${peer} ${digest(toBytes(name))}`;
+}
 
 type Verify = (pair: string, facts: AuthFacts) => ReturnType<Authentication["authenticate"]>;
 
 function toSecrets(users: Readonly<Record<string, string | undefined | BasicUser>>): KnownSecrets<Principal> {
   const known = Object.entries(users).map(([name, user]) => {
-    const { password, ...facts } = typeof user === "object" && user ? user : { password: user };
+    const { password, ...facts }: Partial<BasicUser> = typeof user === "object" && user ? user : { password: user };
     const state = `Cannot use the password of ${quote(name)}`;
     if (!name || /[:\p{Cc}]/u.test(name)) {
       throw new TypeError(`${state}: the name is empty, or contains a colon or a control character`);
@@ -101,7 +132,7 @@ function toSecrets(users: Readonly<Record<string, string | undefined | BasicUser
         `${state}: the password is not a non-empty string; check that its environment variable is set`,
       );
     }
-    return { secret: toBytes(`${name}:${password}`), value: toPrincipal(PREFIX, name, facts) };
+    return { secret: toBytes(`${name}:${password}`), value: toUser(name, facts) };
   });
   return new KnownSecrets(known, "Cannot use the passwords");
 }
@@ -111,17 +142,25 @@ function toVerifier(verify: VerifyUser, challenge: Challenge): Verify {
     const at = pair.indexOf(":");
     const [name, password] = [toText(pair.slice(0, at)), toText(pair.slice(at + 1))];
     if (at < 1 || name === undefined || password === undefined) return toUnknown(challenge);
-    return toCaller(verify(name, password, facts), challenge, (found) => toUser(name, found));
+    return toCaller(verify(name, password, facts), challenge, (found) => toFound(name, found));
   };
 }
 
 // Reject lists and class instances. All facts are optional, so any object would otherwise authenticate the user,
 // including an empty list of database rows.
-function toUser(name: string, found: object): Principal {
-  if (isObject(found) && isPlain(found)) return toPrincipal(PREFIX, name, found);
+function toFound(name: string, found: object): Principal {
+  if (isObject(found) && isPlain(found)) return toUser(name, found);
   throw new TypeError(
     `Cannot authenticate ${quote(name)}: the users function returned a list or a class instance; ` +
       "return a plain object with facts, or undefined",
+  );
+}
+
+function toUser(name: string, facts: BasicFacts): Principal {
+  const { id = name } = facts;
+  if (typeof id === "string" && id) return toPrincipal(PREFIX, id, facts);
+  throw new TypeError(
+    `Cannot authenticate ${quote(name)}: the id of the user is not a non-empty string; set id to a string, or omit id`,
   );
 }
 
@@ -138,7 +177,7 @@ function decode(credential: string): string {
 }
 
 function toBytes(text: string): string {
-  return String.fromCharCode(...new TextEncoder().encode(text));
+  return Array.from(new TextEncoder().encode(text), (byte) => String.fromCharCode(byte)).join("");
 }
 
 function toText(bytes: string): string | undefined {

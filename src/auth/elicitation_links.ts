@@ -7,9 +7,9 @@
 import type { Context } from "../core/call/context.ts";
 import { checkOptions, type KnownOptions, show } from "../core/call/known_options.ts";
 import { type Mark, type Marking, toSetName } from "../core/marked_ids.ts";
-import { type MarkStore, markStored, toMarkTtl } from "../core/marking.ts";
+import { type MarkStore, markStored, readSince, toMarkTtl } from "../core/marking.ts";
 import { Sealer } from "../core/call/sealer.ts";
-import { type SingleUse, SpentIds } from "../core/single_use.ts";
+import { type SharedUses, type SingleUse, SpentIds } from "../core/single_use.ts";
 import type { Store } from "../core/store.ts";
 import { systemClock } from "../core/capacity/timers.ts";
 import { openVersioned, sealVersioned } from "../core/call/versioned_seal.ts";
@@ -147,7 +147,7 @@ export function elicitationLinks(options: ElicitationLinksOptions = {}): Elicita
   }
   const sealer = new Sealer({ secret, realm: JSON.stringify(["mcp user links", server ?? null]) });
   const spent = new SpentIds(systemClock, toMarkTtl(ttlMs));
-  const spendShared = store && ((use: Mark) => spendStored(use, { store, sealer, ttlMs }));
+  const shared = store && new SharedLinks({ store, sealer, ttlMs });
   return {
     async elicit(ctx, key, options) {
       checkOptions(`ask the user to open a page`, options, LINK);
@@ -157,7 +157,7 @@ export function elicitationLinks(options: ElicitationLinksOptions = {}): Elicita
       // runs again, it must send the same elicitation.
       const link = await ctx.once(`link of ${key}`, async () => {
         const page = new URL(url);
-        const use = singleUse ? await spent.make(`principal ${principal}`, !!store) : undefined;
+        const use = singleUse ? await spent.make(`principal ${principal}`, shared) : undefined;
         const contents: Contents = { principal, page: toPage(page), data, expires: Date.now() + ttlMs, use };
         page.searchParams.set(PARAMETER, await sealVersioned(sealer, PURPOSE, contents));
         return page.href;
@@ -173,7 +173,7 @@ export function elicitationLinks(options: ElicitationLinksOptions = {}): Elicita
         | undefined;
       if (!contents || contents.expires <= Date.now() || contents.principal !== principalId) return;
       if (contents.page !== toPage(opened)) return;
-      const spending = contents.use ? await spent.spend(contents.use, spendShared) : "spent";
+      const spending = contents.use ? await spent.spend(contents.use, shared && ((use) => shared.spend(use))) : "spent";
       return spending === "spent" ? { data: contents.data } : undefined;
     },
   };
@@ -183,28 +183,50 @@ function toPage({ origin, pathname }: URL): string {
   return origin + pathname;
 }
 
-async function spendStored(
-  use: Mark,
-  { store, sealer, ttlMs }: { readonly store: Store; readonly sealer: Sealer; readonly ttlMs: number },
-): Promise<Marking> {
-  const name = new TextEncoder().encode(JSON.stringify([sealer.realm, toSetName(use)]));
-  const key = toBase64Url(new Uint8Array(await crypto.subtle.digest("SHA-256", name)));
-  const sealed: MarkStore = {
-    async get(key) {
-      const found = await store.get(key);
-      return found && { value: await openVersioned(sealer, `store ${key}`, found.value), version: found.version };
-    },
-    set: async (key, value, options) =>
-      await store.set(key, await sealVersioned(sealer, `store ${key}`, value), options),
-  };
-  try {
-    return await markStored(use, { store: sealed, key, ttlMs: toMarkTtl(ttlMs), date: Date.now() });
-  } catch (cause) {
-    throw new Error(
-      "Cannot open the link: the store does not report whether the link was opened before; try again later",
-      {
-        cause,
+/** The used links that several processes share. */
+class SharedLinks implements SharedUses {
+  readonly #store: MarkStore;
+  readonly #sealer: Sealer;
+  readonly #ttlMs: number;
+  #since?: number;
+
+  constructor({ store, sealer, ttlMs }: { readonly store: Store; readonly sealer: Sealer; readonly ttlMs: number }) {
+    this.#store = {
+      async get(key) {
+        const found = await store.get(key);
+        return found && { value: await openVersioned(sealer, `store ${key}`, found.value), version: found.version };
       },
-    );
+      set: async (key, value, options) =>
+        await store.set(key, await sealVersioned(sealer, `store ${key}`, value), options),
+    };
+    this.#sealer = sealer;
+    this.#ttlMs = ttlMs;
+  }
+
+  async since(): Promise<number | undefined> {
+    try {
+      return this.#since ??= await readSince({ store: this.#store, date: Date.now() }, await this.#hash("since"));
+    } catch {
+      // The store does not respond. `open` reports the failure if it still does not respond by then.
+    }
+  }
+
+  /** Marks a link as used. Rejects if the store fails. */
+  async spend(use: Mark): Promise<Marking> {
+    try {
+      const [key, sinceKey] = await Promise.all([this.#hash(toSetName(use)), this.#hash("since")]);
+      const place = { store: this.#store, key, sinceKey, ttlMs: toMarkTtl(this.#ttlMs), date: Date.now() };
+      return await markStored(use, place);
+    } catch (cause) {
+      throw new Error(
+        "Cannot open the link: the store does not report whether the link was opened before; try again later",
+        { cause },
+      );
+    }
+  }
+
+  async #hash(name: string): Promise<string> {
+    const bytes = new TextEncoder().encode(JSON.stringify([this.#sealer.realm, name]));
+    return toBase64Url(new Uint8Array(await crypto.subtle.digest("SHA-256", bytes)));
   }
 }

@@ -3,6 +3,7 @@
  *
  * @module
  */
+import { toState } from "../kit/error_state.ts";
 import type { ListedTool, PipeServer } from "../client/client.ts";
 import { listWarnings } from "../host.ts";
 import { toPrintable, toPrintableJson, toPrintableLine } from "../kit/printable.ts";
@@ -111,7 +112,7 @@ async function writeSchema(target: string | undefined): Promise<void> {
   try {
     await platform.files.write(file, `${JSON.stringify(toJsonSchema(), null, 2)}\n`);
   } catch (error) {
-    throw new CliError(`Cannot write ${file}: ${error instanceof Error ? error.message : error}; check the folder`);
+    throw new CliError(`Cannot write ${file}: ${toState(error)}; check the folder`);
   }
   console.error(toPrintable(`Wrote ${file}. Refer to it with "$schema": "./${SCHEMA_FILE}".`));
 }

@@ -6,6 +6,7 @@
  *
  * @module
  */
+import { toState } from "../kit/error_state.ts";
 import { platform } from "./platform.ts";
 import { CliError } from "./cli_error.ts";
 
@@ -27,6 +28,6 @@ export async function importModule<Module>(path: string): Promise<Module> {
     const remedy = platform.runtime === "deno"
       ? "connect to the network once, to download the packages of this module"
       : "install its packages";
-    throw new CliError(`Cannot load ${path} of the command line: ${state.trim()}; ${remedy}`);
+    throw new CliError(`Cannot load ${path} of the command line: ${toState(state)}; ${remedy}`);
   }
 }

@@ -3,6 +3,7 @@
  *
  * @module
  */
+import { toState } from "../kit/error_state.ts";
 import { hasErrorCode } from "../kit/error_code.ts";
 import { toPrintable } from "../kit/printable.ts";
 import { readArgs } from "./args.ts";
@@ -61,13 +62,13 @@ export async function main(): Promise<void> {
       }
       if (!hasErrorCode(error)) throw error;
       if (error.code === "ERR_MODULE_NOT_FOUND") {
-        console.error(toPrintable(`Cannot continue: ${error.message}; install ${NAME} again, with its dependencies`));
+        console.error(toPrintable(`Cannot continue: ${toState(error)}; install ${NAME} again, with its dependencies`));
         return platform.exit(2);
       }
       // Node's own errors are not about a path, so their stack is more useful.
       if (error.code.startsWith("ERR_")) throw error;
       // The error comes from the operating system, for example because the file permissions forbid access.
-      console.error(toPrintable(`Cannot continue: ${error.message}; check the path and its permissions`));
+      console.error(toPrintable(`Cannot continue: ${toState(error)}; check the path and its permissions`));
       return platform.exit(2);
     }
     // Escape the message, because it may contain text from a server, or from a file by another author.

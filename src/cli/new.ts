@@ -3,6 +3,7 @@
  *
  * @module
  */
+import { toState } from "../kit/error_state.ts";
 import { NAME } from "./version.ts";
 import { type Args, rejectRest } from "./args.ts";
 import { type Command, toEntry, toProgram, toShell } from "./command.ts";
@@ -236,7 +237,7 @@ async function writeAll(files: readonly (readonly [name: string, text: string])[
 
 function createWriteError(name: string, error: unknown): CliError {
   const message = error instanceof Error ? error.message : String(error);
-  return new CliError(`Cannot write ${name}: ${explainPermission(message) ?? `${message}; check the folder`}`);
+  return new CliError(`Cannot write ${name}: ${explainPermission(message) ?? `${toState(message)}; check the folder`}`);
 }
 
 function toServerSource(name: string, library: string): string {

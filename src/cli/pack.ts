@@ -3,6 +3,7 @@
  *
  * @module
  */
+import { toState } from "../kit/error_state.ts";
 import { listEndpoints } from "../host.ts";
 import { isObject } from "../kit/json.ts";
 import { toPrintable } from "../kit/printable.ts";
@@ -288,7 +289,7 @@ async function write(name: string, content: string | Uint8Array): Promise<void> 
   try {
     await platform.files.write(platform.toPath(name), content);
   } catch (error) {
-    throw new CliError(`Cannot write ${name}: ${error instanceof Error ? error.message : error}; check the folder`);
+    throw new CliError(`Cannot write ${name}: ${toState(error)}; check the folder`);
   }
 }
 

@@ -50,7 +50,7 @@ export const platform = {
   toRunner(permissions: "all" | "none"): readonly string[] {
     // Use the full path of a program in npx's cache, because shells do not find the program by name.
     const isCached = /[\\/]_npx[\\/]/.test(platform.execPath());
-    const version = deno?.version.deno ?? bun?.version ?? "";
+    const version = deno?.version.deno ?? bun?.version ?? process.versions.node;
     const program = isCached ? ["npx", "-y", `${platform.runtime}@${version}`] : [platform.runtime];
     return deno ? [...program, "run", ...permissions === "all" ? ["-A"] : []] : program;
   },
@@ -110,6 +110,16 @@ export const platform = {
 
   /** Whether a path can be read without a permission prompt. */
   mayRead: (path: string): boolean => !deno || deno.permissions.querySync({ name: "read", path }).state === "granted",
+
+  /**
+   * Returns the id of the user who runs this process. Returns `undefined` on Windows, or if reading the id would need a
+   * permission prompt.
+   */
+  findUserId(): number | undefined {
+    if (!deno) return process.getuid?.();
+    const isGranted = deno.permissions.querySync({ name: "sys", kind: "uid" }).state === "granted";
+    return isGranted ? deno.uid() ?? undefined : undefined;
+  },
 
   /** Reads an environment variable. Throws if reading it is not permitted. */
   env: (name: string): string | undefined => deno ? deno.env.get(name) : process.env[name],

@@ -77,7 +77,11 @@ export interface AnswerOptions {
     request: ElicitUrlRequest,
     context: AnswerContext,
   ) => Pick<ElicitResult, "action"> | Promise<Pick<ElicitResult, "action">>;
-  /** Optional features that `onSample` supports. */
+  /**
+   * Optional features that `onSample` supports.
+   *
+   * @deprecated by the protocol, with `onSample`.
+   */
   readonly sampling?: {
     /**
      * Whether `onSample` offers the request's tools to the model. Defaults to `false`: the client rejects requests with
@@ -87,9 +91,18 @@ export interface AnswerOptions {
     /** Whether `onSample` supports `includeContext` of the request. Defaults to `false`. */
     readonly context?: boolean;
   };
-  /** Passes a conversation to a model, and returns the model's message. */
+  /**
+   * Passes a conversation to a model, and returns the model's message.
+   *
+   * @deprecated by the protocol. Servers call the API of a model provider instead. Older servers still send
+   * sampling requests.
+   */
   readonly onSample?: (request: SamplingRequest, context: AnswerContext) => SamplingResult | Promise<SamplingResult>;
-  /** The directories and files that the server may use, as `file://` URIs, or a function that returns these roots. */
+  /**
+   * The directories and files that the server may use, as `file://` URIs, or a function that returns these roots.
+   *
+   * @deprecated by the protocol. Pass paths in arguments, resource URIs or the server's configuration instead.
+   */
   readonly roots?: readonly Root[] | ((context: AnswerContext) => readonly Root[] | Promise<readonly Root[]>);
 }
 

@@ -6,6 +6,8 @@
 import { hasErrorCode } from "../kit/error_code.ts";
 import { HEADER_MISMATCH, INTERNAL_ERROR } from "../protocol/errors.ts";
 import { type Id, isId, isObject } from "../protocol/jsonrpc.ts";
+import { AnswerBudget, type Asked, MAX_ANSWERS } from "./answer_budget.ts";
+import { ForwardedQuestions } from "./bridge_questions.ts";
 import { BridgeSession } from "./bridge_session.ts";
 import type { Channel, SendResult } from "./channel.ts";
 import { type ClientAuth, createSender, type HttpSender } from "./client_auth.ts";
@@ -16,7 +18,7 @@ import { type Message, readMessages } from "./message.ts";
 import { ModernCodec } from "./modern.ts";
 import { describeResponse } from "./response_text.ts";
 import { sseTransport } from "./sse_transport.ts";
-import { explain } from "./shown.ts";
+import { explain, toShown } from "./shown.ts";
 
 export interface BridgeOptions {
   readonly url: string;
@@ -56,6 +58,12 @@ const END_MS = 1000;
 const REOPEN_MS = 1000;
 const MAX_REOPEN_MS = 30_000;
 
+/** A request from the client that has no response yet. */
+interface Pending {
+  readonly stop: AbortController;
+  readonly asked: Asked;
+}
+
 /** The connection between one client and a server over HTTP. */
 export class Bridge {
   readonly #options: BridgeOptions;
@@ -64,7 +72,9 @@ export class Bridge {
   /** Used only to compute headers, because the bridge forwards messages unchanged. */
   readonly #codec = new ModernCodec("", { info: NOBODY, capabilities: {} });
   /** The client's requests that have no response yet, by id. */
-  readonly #pending = new Map<Id, AbortController>();
+  readonly #pending = new Map<Id, Pending>();
+  readonly #budget = new AnswerBudget(MAX_ANSWERS);
+  readonly #questions = new ForwardedQuestions(this.#budget);
   #running = 0;
   readonly #closed = new AbortController();
   #session: BridgeSession | undefined;
@@ -132,7 +142,7 @@ export class Bridge {
     const isOfSession = toRevision(message) === undefined && this.#session !== undefined;
     if (method === "notifications/cancelled" && isId(params?.requestId) && !isOfSession) {
       // Without a session, the bridge cancels a request by closing the request's stream.
-      return this.#pending.get(params.requestId)?.abort(
+      return this.#pending.get(params.requestId)?.stop.abort(
         new DOMException("The client has cancelled the request", "AbortError"),
       );
     }
@@ -144,7 +154,9 @@ export class Bridge {
       });
       if (received.status !== undefined && received.status >= 400) throw new Error(describeResponse(received));
       // Stop waiting for the response, because the server need not respond to a cancelled request.
-      if (method === "notifications/cancelled" && isId(params?.requestId)) this.#pending.get(params.requestId)?.abort();
+      if (method === "notifications/cancelled" && isId(params?.requestId)) {
+        this.#pending.get(params.requestId)?.stop.abort();
+      }
     } catch (error) {
       if (!this.#closed.signal.aborted) this.#warn(`Cannot forward ${method ?? "a response"}`, error);
     }
@@ -152,7 +164,9 @@ export class Bridge {
 
   async #request(message: Message, id: Id): Promise<void> {
     const stop = new AbortController();
-    this.#pending.set(id, stop);
+    const pending: Pending = { stop, asked: { count: 0 } };
+    this.#pending.set(id, pending);
+    this.#budget.renew();
     this.#running++;
     const signal = AbortSignal.any([stop.signal, this.#closed.signal]);
     try {
@@ -164,7 +178,7 @@ export class Bridge {
       this.#running--;
       // Delete the entry only if it belongs to this request, because a faulty client may have sent another request with
       // the same id.
-      if (this.#pending.get(id) === stop) this.#pending.delete(id);
+      if (this.#pending.get(id) === pending) this.#pending.delete(id);
     }
   }
 
@@ -179,6 +193,12 @@ export class Bridge {
    * tools, and sends the call again with the headers for its arguments.
    */
   async #exchangeAlone(message: Message, signal: AbortSignal): Promise<Message> {
+    const reply = await this.#exchangeOnce(message, signal);
+    await this.#questions.count(message, reply);
+    return reply;
+  }
+
+  async #exchangeOnce(message: Message, signal: AbortSignal): Promise<Message> {
     const reply = this.#read(await this.#send(message, signal), message);
     if (message.method === "tools/list") this.#learn(reply);
     if (message.method !== "tools/call" || reply.error?.code !== HEADER_MISMATCH) return reply;
@@ -266,7 +286,8 @@ export class Bridge {
   }
 
   async #send(message: Message, signal: AbortSignal): Promise<SendResult> {
-    const onMessage = (sent: Message) => this.#pass(sent);
+    const pending = isId(message.id) ? this.#pending.get(message.id) : undefined;
+    const onMessage = (sent: Message) => this.#pass(sent, pending);
     return await this.#channel.send(message, { headers: this.#toHeaders(message), signal, onMessage });
   }
 
@@ -276,10 +297,23 @@ export class Bridge {
 
   /**
    * Forwards a request or notification from the server to the client. Drops responses. A response arrives here only if
-   * its request was cancelled.
+   * its request was cancelled. `from` is the client's request on whose stream the message has arrived.
    */
-  #pass(message: Message): Promise<void> | undefined {
-    return message.method === undefined ? undefined : this.#options.write(message);
+  #pass(message: Message, from?: Pending): Promise<void> | undefined {
+    const { id, method } = message;
+    if (method === undefined) return;
+    const running = from ? [from] : [...this.#pending.values()];
+    if (isId(id) && method !== "ping" && !this.#budget.take(running.map(({ asked }) => asked))) {
+      return this.#reject(id, `Cannot forward ${toShown(method)}: ${this.#budget.explain()}`);
+    }
+    return this.#options.write(message);
+  }
+
+  /** Answers a request from the server with an error. The server waits for its next message until it has the answer. */
+  async #reject(id: Id, message: string): Promise<void> {
+    const reply: Message = { jsonrpc: "2.0", id, error: { code: INTERNAL_ERROR, message } };
+    const sending = this.#channel.send(reply, { headers: this.#toHeaders(reply), signal: this.#closed.signal });
+    await settleWithin(sending.catch(() => {}), NOTIFY_MS);
   }
 
   /** Replaces `lost` with a new session, unless another request has already done so. */

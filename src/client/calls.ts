@@ -4,7 +4,7 @@
  * @see specification/2026-07-28/schema
  * @module
  */
-import { isRemoteError, METHOD_NOT_FOUND } from "../protocol/errors.ts";
+import { INVALID_PARAMS, isRemoteError, METHOD_NOT_FOUND } from "../protocol/errors.ts";
 import { isObject, type Params, type Result } from "../protocol/jsonrpc.ts";
 import { checkOptions, type KnownOptions } from "../core/call/known_options.ts";
 import type { ClientCapabilities, LogLevel, PromptMessage, ResourceContents, ToolResult } from "../protocol/types.ts";
@@ -13,8 +13,18 @@ import type { ListedPrompt, ListedResource, ListedTemplate, ListedTool } from ".
 import { OutputChecks } from "./output_check.ts";
 import { MAX_ITEMS, readPages } from "./pagination.ts";
 import { ANSWER, type AnswerOptions, toCapabilities } from "./answer_options.ts";
+import { INTERNALS } from "../core/call/internals.ts";
+import type { Asked } from "./answer_budget.ts";
 import { withDeadline } from "./deadline.ts";
-import { REQUEST, type RequestOptions, type Rpc, type SentRequestOptions } from "./rpc.ts";
+import type { ListCache } from "./list_cache.ts";
+import {
+  type CountedOptions,
+  type Outcome,
+  REQUEST,
+  type RequestOptions,
+  type Rpc,
+  type SentRequestOptions,
+} from "./rpc.ts";
 import { createRequestHandler, type RequestHandlerOptions } from "./server_requests.ts";
 import type { Protocol, ServerFacts } from "./protocol.ts";
 import { type Subscription, type SubscriptionFilter, toSubscription } from "./subscription.ts";
@@ -46,8 +56,13 @@ export interface Client<Options extends RequestOptions = RequestOptions> extends
   /** Facts about the server, and the protocol revision in use. */
   readonly server: ServerFacts;
   /**
-   * Lists all tools, by requesting all pages. Returns an empty array if the server has no tools. All listing methods
-   * throw if a list exceeds 1000 pages, a million items or 64 Mi characters, or takes longer than ten times
+   * Lists all tools, by requesting all pages. Returns an empty array if the server has no tools.
+   *
+   * In revision 2026-07-28, a client of `connect` keeps a list for the milliseconds that the server allows in `ttlMs`, at
+   * most for a day, and until the server notifies the client that the list has changed. The client keeps private lists
+   * only if it has neither `use` nor `fetch`, which could send each request with other credentials, and uses them only
+   * with the same token. Each of the options `headers`, `meta` and the callbacks of a request, and `request` with the
+   * method `tools/list`, make the client ask the server. All listing methods throw if a list exceeds 1000 pages, a million items or 64 Mi characters, or takes longer than ten times
    * `timeoutMs`.
    */
   listTools(options?: Options): Promise<readonly ListedTool[]>;
@@ -103,6 +118,8 @@ export interface Client<Options extends RequestOptions = RequestOptions> extends
   subscribe(filter: SubscriptionFilter): Promise<Subscription>;
   /**
    * Requests log messages of this level and of more severe levels. The client passes the messages to `onNotification`.
+   *
+   * @deprecated by the protocol. Read the server's standard error, or its telemetry, instead.
    */
   setLogLevel(level: LogLevel): Promise<void>;
   /**
@@ -119,6 +136,8 @@ export interface ToClientOptions {
   readonly answers: RequestHandlerOptions;
   /** Called with the description of each member of a wrong type that was left out. Can throw. */
   readonly onMisfit: OnMisfit;
+  /** Keeps lists while they are fresh. By default, each list is requested. */
+  readonly lists?: ListCache;
   /** Returns the output schema of a tool that the client has not listed. Defaults to no schema. */
   readonly findOutput?: (name: string) => Params | undefined;
 }
@@ -179,20 +198,41 @@ type Lists = Pick<Client, "listTools" | "listResources" | "listResourceTemplates
 function toLists(requests: Requests, outputs: OutputChecks): Lists {
   return {
     async listTools(options) {
-      const tools = await requests.list("tools/list", "tools", options);
-      outputs.learn(tools);
+      const { items: tools, isKept } = await requests.list("tools/list", "tools", options);
+      // The schemas of a kept list are known.
+      if (!isKept) outputs.learn(tools);
       return tools as Awaited<ReturnType<Client["listTools"]>>; // See above.
     },
-    listResources: (options) =>
-      // See above.
-      requests.list("resources/list", "resources", options) as ReturnType<Client["listResources"]>,
-    listResourceTemplates(options) {
-      const listed = requests.list("resources/templates/list", "resourceTemplates", options);
-      return listed as ReturnType<Client["listResourceTemplates"]>; // See above.
+    async listResources(options) {
+      const { items } = await requests.list("resources/list", "resources", options);
+      return items as Awaited<ReturnType<Client["listResources"]>>; // See above.
     },
-    // See above.
-    listPrompts: (options) => requests.list("prompts/list", "prompts", options) as ReturnType<Client["listPrompts"]>,
+    async listResourceTemplates(options) {
+      const { items } = await requests.list("resources/templates/list", "resourceTemplates", options);
+      return items as Awaited<ReturnType<Client["listResourceTemplates"]>>; // See above.
+    },
+    async listPrompts(options) {
+      const { items } = await requests.list("prompts/list", "prompts", options);
+      return items as Awaited<ReturnType<Client["listPrompts"]>>; // See above.
+    },
   };
+}
+
+/** The items of a list. */
+interface Listing {
+  readonly items: readonly Params[];
+  /** Whether the client has kept the items of an earlier request. */
+  readonly isKept: boolean;
+}
+
+/** Codes of errors that mean that the server does not know the subject of a request, such as a tool. */
+const UNKNOWN: readonly number[] = [METHOD_NOT_FOUND, INVALID_PARAMS];
+
+/** Tests whether the options of a request cannot change its result. */
+function isPlain(options: RequestOptions = {}): boolean {
+  return Object.entries(options).every(([name, value]) =>
+    value === undefined || name === "signal" || name === "timeoutMs"
+  );
 }
 
 /** Sends a client's requests, with their options, timeouts and callbacks. */
@@ -202,9 +242,12 @@ class Requests {
   readonly #known: KnownOptions;
   readonly #answers: RequestHandlerOptions;
   readonly onMisfit: OnMisfit;
+  readonly #lists: ListCache | undefined;
   #closing?: Promise<void>;
 
-  constructor(rpc: Rpc, protocol: Protocol, { known = REQUEST, answers, onMisfit }: ToClientOptions) {
+  constructor(rpc: Rpc, protocol: Protocol, { known = REQUEST, answers, lists, onMisfit }: ToClientOptions) {
+    // Older revisions have no `ttlMs`.
+    this.#lists = protocol.server.era === "modern" ? lists : undefined;
     this.#answers = answers;
     this.onMisfit = onMisfit;
     this.#rpc = rpc;
@@ -213,16 +256,29 @@ class Requests {
   }
 
   /** Sends a request. Rejects with an `InvalidStateError` if the client was closed. */
-  async send(method: string, params: Params = {}, options?: RequestOptions): Promise<Result> {
+  async send(method: string, params: Params = {}, options?: CountedOptions): Promise<Result> {
+    return (await this.#exchange(method, params, options)).result;
+  }
+
+  async #exchange(method: string, params: Params, options?: CountedOptions): Promise<Outcome> {
     if (options !== undefined) checkOptions(`request ${method}`, options, this.#known);
-    if (this.#closing) {
-      throw new DOMException(`Cannot request ${method}: the client was closed; connect again`, "InvalidStateError");
-    }
-    const { signal, timeoutMs = this.#rpc.timeoutMs } = options ?? {};
+    this.#checkOpen(method);
+    const { signal, timeoutMs = this.#rpc.timeoutMs, [INTERNALS]: asked = { count: 0 } } = options ?? {};
     return await withDeadline({ method, signal, timeoutMs, waitedMs: this.#rpc.waitedMs }, async (signal) => {
-      const sent = { ...options, ...this.#toAnswer(options), signal, timeoutMs: Infinity };
-      return (await this.#protocol.request(method, params, sent)).result;
+      const sent = { ...options, ...this.#toAnswer(options), asked, signal, timeoutMs: Infinity };
+      try {
+        return await this.#protocol.request(method, params, sent);
+      } catch (error) {
+        // The list may have changed, if the server does not know the subject of a request.
+        if (isRemoteError(error) && UNKNOWN.includes(error.code)) this.#lists?.forget(method.split("/")[0]);
+        throw error;
+      }
     });
+  }
+
+  #checkOpen(method: string): void {
+    if (!this.#closing) return;
+    throw new DOMException(`Cannot request ${method}: the client was closed; connect again`, "InvalidStateError");
   }
 
   /** Returns the answer function and the capabilities for a request that has callbacks of its own. */
@@ -239,13 +295,24 @@ class Requests {
     return { answer: createRequestHandler({ ...answers, capabilities: all }), capabilities };
   }
 
-  /** Requests all pages of a list, and returns all items. */
-  async list(method: string, key: string, options?: RequestOptions): Promise<readonly Params[]> {
+  /** Returns all items of a list that may still be used, or requests all pages. */
+  async list(method: string, key: string, options?: RequestOptions): Promise<Listing> {
+    const lists = isPlain(options) ? this.#lists : undefined;
+    this.#checkOpen(method);
+    options?.signal?.throwIfAborted();
+    const kept = await lists?.find(method);
+    if (kept) return { items: kept, isKept: true };
+    const collected = lists?.collect(method);
     const items: Params[] = [];
+    const asked: Asked = { count: 0 };
     const pages = readPages({
       what: key,
       timeoutMs: options?.timeoutMs ?? this.#rpc.timeoutMs,
-      request: (params, timeoutMs) => this.#ask(method, params, { ...options, timeoutMs }),
+      request: async (params, timeoutMs) => {
+        const outcome = await this.#ask(method, params, { ...options, timeoutMs, [INTERNALS]: asked });
+        if (outcome && collected) lists?.add(collected, outcome);
+        return outcome?.result;
+      },
     });
     for await (const page of pages) {
       // Do not spread the items into `push`, because a page may have more items than a function call can have
@@ -255,7 +322,8 @@ class Requests {
         throw new RangeError(`Cannot list ${key}: the server lists more than ${MAX_ITEMS} items, which is the limit`);
       }
     }
-    return items;
+    if (collected) lists?.keep(collected, items);
+    return { items, isKept: false };
   }
 
   /** Closes the connection. Further calls return the same promise. */
@@ -265,9 +333,9 @@ class Requests {
 
   // Sends a list request. Returns `undefined` if the server does not implement the method, unless the server has
   // declared the feature. Resource templates have no capability of their own.
-  async #ask(method: string, params: Params, options?: RequestOptions): Promise<Result | undefined> {
+  async #ask(method: string, params: Params, options?: CountedOptions): Promise<Outcome | undefined> {
     try {
-      return await this.send(method, params, options);
+      return await this.#exchange(method, params, options);
     } catch (error) {
       const [feature] = method.split("/");
       const isMissing = isRemoteError(error) && error.code === METHOD_NOT_FOUND;

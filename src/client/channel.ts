@@ -38,6 +38,19 @@ export interface ServerStream {
   readonly ended: Promise<number>;
 }
 
+/** A token that the client has sent. `undefined` if the client sent no token. */
+export interface SentToken {
+  readonly token: string | undefined;
+}
+
+/** The tokens of a channel's requests. */
+export interface Tokens {
+  /** The latest token. Another object when the token has changed. */
+  readonly sent: SentToken;
+  /** Returns the token of the next request. */
+  readNext(): Promise<string | undefined>;
+}
+
 /** Carries the messages of one connection. */
 export interface Channel {
   /** Sends a message. For a request, resolves when the response has arrived. */
@@ -51,6 +64,8 @@ export interface Channel {
    * use tokens.
    */
   waitedMs?(): number;
+  /** The tokens of requests. Exists only on channels that use tokens. */
+  readonly tokens?: Tokens;
   /** Resolves when the server has closed the channel. Exists only on channels where all messages share one stream. */
   readonly ended?: Promise<void>;
   /** Closes the channel. Resolves when all connections are closed. */

@@ -7,8 +7,9 @@
 import type { KnownOptions } from "../core/call/known_options.ts";
 import { readChallenges } from "../kit/bearer_challenge.ts";
 import { isObject } from "../kit/json.ts";
+import type { SentToken, Tokens } from "./channel.ts";
 import { checkTimeout } from "./delay.ts";
-import { fetchSameOrigin, type HttpMessage } from "./redirects.ts";
+import { fetchSameResource, type HttpMessage } from "./redirects.ts";
 
 /** The HTTP request for which the client needs a token. */
 export interface AuthRequest {
@@ -82,6 +83,8 @@ export interface HttpSender {
   send(sending: HttpMessage): Promise<Response>;
   /** Returns the total milliseconds for which requests have waited for a user. Timeouts do not include this time. */
   waitedMs(): number;
+  /** The tokens of the requests. `undefined` if the sender adds no tokens. */
+  readonly tokens?: Tokens;
 }
 
 /** Creates a sender for a connection's HTTP requests. With `auth`, the sender adds a token to each request. */
@@ -91,13 +94,14 @@ export function createSender(
   auth?: ClientAuth,
 ): HttpSender {
   if (auth) return new AuthorizedSender(url, fetch, auth);
-  return { send: (sending) => fetchSameOrigin(fetch, sending), waitedMs: () => 0 };
+  return { send: (sending) => fetchSameResource(fetch, sending), waitedMs: () => 0 };
 }
 
 /** Maximum number of retries of a request: with a renewed token, with more scopes, and with a nonce. */
 const MAX_REPETITIONS = 3;
 
-class AuthorizedSender implements HttpSender {
+class AuthorizedSender implements HttpSender, Tokens {
+  sent: SentToken = { token: undefined };
   readonly #url: string;
   readonly #fetch: (request: Request) => Promise<Response>;
   readonly #auth: ClientAuth;
@@ -117,6 +121,14 @@ class AuthorizedSender implements HttpSender {
     return this.#clock.read();
   }
 
+  get tokens(): Tokens {
+    return this;
+  }
+
+  async readNext(): Promise<string | undefined> {
+    return toText(await this.#readToken({ method: "POST" }));
+  }
+
   async send(sending: HttpMessage): Promise<Response> {
     for (let repetitions = 0;; repetitions++) {
       const token = await this.#readToken(sending);
@@ -129,7 +141,7 @@ class AuthorizedSender implements HttpSender {
     }
   }
 
-  async #readToken({ method = "GET" }: HttpMessage): Promise<string | BoundToken | undefined> {
+  async #readToken({ method = "GET" }: Pick<HttpMessage, "method">): Promise<string | BoundToken | undefined> {
     const token: unknown = await this.#auth.token({ url: this.#url, method });
     if (token === undefined) return;
     // Validate the token, because the error for an invalid header value would contain the token.
@@ -144,6 +156,7 @@ class AuthorizedSender implements HttpSender {
 
   async #sendWith(token: string | BoundToken | undefined, sending: HttpMessage): Promise<Response> {
     const headers = new Headers(sending.headers);
+    if (toText(token) !== this.sent.token) this.sent = { token: toText(token) };
     headers.delete("dpop");
     if (token === undefined) headers.delete("authorization");
     else if (typeof token === "string") headers.set("authorization", `Bearer ${token}`);
@@ -151,7 +164,7 @@ class AuthorizedSender implements HttpSender {
       headers.set("authorization", `DPoP ${token.token}`);
       headers.set("dpop", token.proof);
     }
-    return await fetchSameOrigin(this.#fetch, { ...sending, headers });
+    return await fetchSameResource(this.#fetch, { ...sending, headers });
   }
 
   /**

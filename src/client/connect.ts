@@ -8,6 +8,7 @@ import { checkOptions, type KnownOptions } from "../core/call/known_options.ts";
 import { enterServer } from "../transports/channel.ts";
 import { toPrintable } from "../kit/printable.ts";
 import type { ClientCapabilities, Implementation, LogLevel } from "../protocol/types.ts";
+import { checkMaxAnswers, MAX_ANSWERS } from "./answer_budget.ts";
 import { ANSWER, type AnswerOptions, toCapabilities } from "./answer_options.ts";
 import { AUTH } from "./client_auth.ts";
 import type { ClientMiddleware } from "./request_middleware.ts";
@@ -16,6 +17,7 @@ import { type Client, toClient } from "./calls.ts";
 import { detectEra, isModern, VERSIONS } from "./detect_era.ts";
 import { LegacyCodec } from "./legacy.ts";
 import { type ClientExtension, declareExtensions, toReceiver } from "./extension.ts";
+import { ListCache, NO_TOKENS } from "./list_cache.ts";
 import type { Notification } from "./message.ts";
 import { checkTimeout } from "./delay.ts";
 import { createRpc } from "./rpc.ts";
@@ -44,7 +46,18 @@ export interface ConnectOptions extends AnswerOptions, TargetOptions {
    * `console.warn`.
    */
   readonly onWarning?: (text: string) => void;
-  /** The least severe level of log messages that the server should send. */
+  /**
+   * Maximum number of elicitation, sampling and roots requests that the client answers for one request of the program,
+   * over all rounds, pages and tasks. A request that needs more answers fails; in a session, the client rejects further
+   * requests of the server. Requests that a server in a session sends while the program waits for nothing count from
+   * the program's last request. Defaults to 32.
+   */
+  readonly maxAnswers?: number;
+  /**
+   * The least severe level of log messages that the server should send.
+   *
+   * @deprecated by the protocol. Read the server's standard error, or its telemetry, instead.
+   */
   readonly logLevel?: LogLevel;
   /** The era to use. By default, the client detects the server's era. */
   readonly era?: "modern" | "legacy";
@@ -77,6 +90,7 @@ const OPTIONS: KnownOptions<keyof ConnectOptions> = {
     extensions: "list",
     onNotification: "function",
     onWarning: "function",
+    maxAnswers: true,
     logLevel: true,
     era: ["modern", "legacy"],
     revisions: "texts",
@@ -196,9 +210,15 @@ function readRevisions({ revisions = VERSIONS, era }: ConnectOptions): readonly 
 
 async function attempt(open: Open, versions: readonly string[], options: ConnectOptions): Promise<Client> {
   const { info = CLIENT, capabilities, logLevel, timeoutMs = DEFAULT_TIMEOUT_MS, probeMs = PROBE_MS, signal } = options;
-  const { extensions, onNotification, onWarning = (text: string) => console.warn(toPrintable(text)) } = options;
+  const {
+    extensions,
+    maxAnswers = MAX_ANSWERS,
+    onNotification,
+    onWarning = (text: string) => console.warn(toPrintable(text)),
+  } = options;
   checkTimeout(timeoutMs, "timeoutMs");
   checkTimeout(probeMs, "probeMs");
+  checkMaxAnswers(maxAnswers);
   signal?.throwIfAborted();
   const answer = createRequestHandler(options);
   const onError = (error: unknown) => onWarning(error instanceof Error ? error.message : String(error));
@@ -207,11 +227,17 @@ async function attempt(open: Open, versions: readonly string[], options: Connect
     codec: new LegacyCodec(),
     answer,
     timeoutMs,
+    maxAnswers,
     use: options.use,
     onError,
     open: (onMessage) => open({ onMessage, onBroken: onError }),
     repeatsAnswers: true,
   });
+  // Requests can have other credentials, if functions of the program can change their headers.
+  const isFixed = !options.use?.length && !options.fetch;
+  const lists = new ListCache(isFixed ? rpc.channel.tokens ?? NO_TOKENS : undefined);
+  // Add this listener first, because a callback of the program may list again.
+  rpc.listeners.add(lists.receive);
   if (onNotification) rpc.listeners.add(onNotification);
   if (extensions?.length) rpc.listeners.add(toReceiver(extensions, onError));
   const giveUp = () => rpc.abort(signal?.reason);
@@ -229,7 +255,7 @@ async function attempt(open: Open, versions: readonly string[], options: Connect
       probeMs,
       listens: onNotification !== undefined || Object.keys(asked).length > 0,
     });
-    return toClient(rpc, protocol, { answers: options, onMisfit: onWarning });
+    return toClient(rpc, protocol, { answers: options, lists, onMisfit: onWarning });
   } catch (error) {
     rpc.abort();
     await rpc.channel.close();

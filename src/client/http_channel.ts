@@ -8,7 +8,7 @@
 import { McpError } from "../protocol/errors.ts";
 import { startBackgroundTimer } from "../runtime.ts";
 import { describeResponse, readText } from "./response_text.ts";
-import type { Channel, SendOptions, SendResult, ServerStream, Trace } from "./channel.ts";
+import type { Channel, SendOptions, SendResult, ServerStream, Tokens, Trace } from "./channel.ts";
 import { readEvents, readMessageEvent, type StreamEvent } from "../kit/event_stream.ts";
 import { type Message, readMessages } from "./message.ts";
 import { delay } from "./delay.ts";
@@ -76,6 +76,10 @@ class HttpChannel implements Channel {
     if (reply) this.#trace?.received?.(reply);
     else this.#trace?.other?.(text);
     return reply ? { status, headers, message: reply } : { status, headers, text };
+  }
+
+  get tokens(): Tokens | undefined {
+    return this.#options.sender.tokens;
   }
 
   waitedMs(): number {

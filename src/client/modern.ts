@@ -9,6 +9,7 @@ import { encodeHeaderValue } from "../protocol/header_value.ts";
 import { isObject, type Params, type Result } from "../protocol/jsonrpc.ts";
 import type { LogLevel } from "../protocol/types.ts";
 import { findHeaderParams, type HeaderParam } from "../schema/header_params.ts";
+import type { Asked } from "./answer_budget.ts";
 import type { AskingRequest } from "./answer_options.ts";
 import type { UnfinishedCall } from "./extension.ts";
 import type { Message, Notification } from "./message.ts";
@@ -39,9 +40,8 @@ const NAMED: Readonly<Record<string, string>> = {
   "tasks/update": "taskId",
   "tasks/cancel": "taskId",
 };
+/** Maximum number of results without a final result. Results with input requests also count as answers. */
 const MAX_ROUNDS = 64;
-/** Maximum number of input requests in one result. */
-const MAX_QUESTIONS = 100;
 /** Maximum number of tools whose headers the codec remembers. */
 const MAX_TOOLS = 10_000;
 const RETRY_MS = 1000;
@@ -145,8 +145,12 @@ class ModernProtocol implements Protocol {
     return { ...this.#options.server, version: this.#codec.version };
   }
 
-  async request(method: string, params: Params, given: SentRequestOptions = {}): Promise<Outcome> {
-    const options = this.#withCapabilities(given);
+  async request(
+    method: string,
+    params: Params,
+    { asked = { count: 0 }, ...given }: SentRequestOptions = {},
+  ): Promise<Outcome> {
+    const options = this.#withCapabilities({ ...given, asked });
     const outcome = options.resume ? { result: options.resume } : await this.#sendWithAnswers(method, params, options);
     const { resultType = "complete" } = outcome.result;
     if (resultType !== "complete" && resultType !== "input_required") {
@@ -196,7 +200,7 @@ class ModernProtocol implements Protocol {
   }
 
   /** Adds the capabilities for the callbacks that belong only to this request. */
-  #withCapabilities(options: SentRequestOptions): SentRequestOptions {
+  #withCapabilities(options: CountedRequest): CountedRequest {
     if (!options.capabilities) return options;
     const capabilities = { ...this.#options.capabilities, ...options.capabilities };
     return { ...options, meta: { [META + "clientCapabilities"]: capabilities, ...options.meta } };
@@ -206,7 +210,7 @@ class ModernProtocol implements Protocol {
    * Sends a request. While the server's result requires input, answers the input requests, and sends the request again
    * with the answers.
    */
-  async #sendWithAnswers(method: string, params: Params, options: SentRequestOptions): Promise<Outcome> {
+  async #sendWithAnswers(method: string, params: Params, options: CountedRequest): Promise<Outcome> {
     let outcome = await this.#send(method, params, options);
     for (let round = 0; outcome.result.resultType === "input_required" && options.rounds !== false; round++) {
       if (round >= MAX_ROUNDS) {
@@ -223,20 +227,16 @@ class ModernProtocol implements Protocol {
           { inputResponses: await this.#answerAll(inputRequests, { method, params }, options) },
         ...requestState !== undefined && { requestState },
       };
-      outcome = await this.#send(method, next, { ...options, id: undefined });
+      outcome = { ...await this.#send(method, next, { ...options, id: undefined }), isRetried: true };
     }
     return outcome;
   }
 
-  async #answerAll(requests: Params, request: AskingRequest, options: SentRequestOptions): Promise<Params> {
+  async #answerAll(requests: Params, request: AskingRequest, options: CountedRequest): Promise<Params> {
     const { signal = new AbortController().signal, answer } = options;
     const responses: Record<string, unknown> = {};
-    const count = Object.keys(requests).length;
-    if (count > MAX_QUESTIONS) {
-      throw new Error(
-        `Cannot finish the request: the server sent ${count} input requests at once; at most ${MAX_QUESTIONS} are accepted`,
-      );
-    }
+    // Charge all input requests before answering the first, so that nobody answers in vain.
+    this.#charge(options.asked, Object.keys(requests).length, request);
     // Answer one input request after another, because there is only one user.
     for (const [key, asked] of Object.entries(requests)) {
       if (!isObject(asked) || typeof asked.method !== "string") {
@@ -247,6 +247,14 @@ class ModernProtocol implements Protocol {
       responses[key] = await this.#answer({ method: asked.method, params, key, request }, { signal, answer });
     }
     return responses;
+  }
+
+  #charge(asked: Asked, count: number, { method }: AskingRequest): void {
+    const { budget } = this.#rpc;
+    if (budget.charge(asked, count)) return;
+    throw new Error(
+      `Cannot finish ${method}: ${budget.explain()}; if the server needs more answers, increase maxAnswers of connect`,
+    );
   }
 
   /**
@@ -266,7 +274,7 @@ class ModernProtocol implements Protocol {
   async #finish(
     outcome: Outcome,
     { method, params }: Pick<UnfinishedCall, "method" | "params">,
-    options: SentRequestOptions,
+    options: CountedRequest,
   ): Promise<Outcome> {
     const { resultType } = outcome.result;
     const own = this.#options.extensions?.find(({ results }) => results.has(String(resultType)));
@@ -291,8 +299,9 @@ class ModernProtocol implements Protocol {
 
   #toUnfinished(
     request: AskingRequest,
-    { signal = new AbortController().signal, answer, capabilities, headers, onProgress, resume }: SentRequestOptions,
+    options: CountedRequest,
   ): UnfinishedCall {
+    const { signal = new AbortController().signal, asked, answer, capabilities, headers, onProgress, resume } = options;
     return {
       ...request,
       signal,
@@ -302,8 +311,11 @@ class ModernProtocol implements Protocol {
       // Use the capabilities and the answer function of the original request, because the server sends only input
       // requests for which a request declares the capability.
       request: async (method, params = {}, options) =>
-        (await this.request(method, params, { signal, answer, capabilities, headers, ...options })).result,
-      answer: (question, options) => this.#answer({ request, ...question }, { signal, answer, ...options }),
+        (await this.request(method, params, { signal, answer, capabilities, headers, ...options, asked })).result,
+      answer: async (question, options) => {
+        this.#charge(asked, 1, request);
+        return await this.#answer({ request, ...question }, { signal, answer, ...options });
+      },
       subscribe: async (filter) => {
         const subscription = await toSubscription((onChange) => this.watch(filter, onChange), this.#rpc.held);
         const close = () => void subscription.close().catch(() => {});
@@ -338,7 +350,9 @@ class ModernProtocol implements Protocol {
     const pages = readPages({
       what: "tools",
       timeoutMs: this.#rpc.timeoutMs,
-      request: async (params, timeoutMs) => (await this.request("tools/list", { ...params }, { timeoutMs })).result,
+      // Answer no input requests, because the list is not the request of the program.
+      request: async (params, timeoutMs) =>
+        (await this.request("tools/list", { ...params }, { timeoutMs, rounds: false })).result,
     });
     // `request` passes the tools on each page to the codec.
     for await (const _ of pages);
@@ -362,6 +376,9 @@ class ModernProtocol implements Protocol {
     return { ...result, tools };
   }
 }
+
+/** Options of a request whose answers are counted. */
+type CountedRequest = SentRequestOptions & { readonly asked: Asked };
 
 /** A result that an extension is converting to a final result. */
 interface Finishing {

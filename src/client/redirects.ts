@@ -1,11 +1,13 @@
 /**
- * Sends HTTP requests, and follows redirects only within the same origin, because another origin must not receive the
- * user's credentials, the session id or the body.
+ * Sends HTTP requests, and follows redirects only within the same origin. Redirects of messages are followed only within
+ * the server's URL, because another origin, or another party at the same origin, must not receive the user's
+ * credentials, the session id or the body.
  *
  * @module
  */
 import { withFailure } from "../kit/failure.ts";
 import { hideCredentials } from "../kit/url_text.ts";
+import { isBelow } from "./url_scope.ts";
 
 /** An HTTP request that can be sent several times, unlike a `Request`, whose body can be read only once. */
 export interface HttpMessage {
@@ -27,16 +29,44 @@ const MAX_REDIRECTS = 5;
 /** Maximum number of characters of a redirect's target in an error message. */
 const MAX_CHARACTERS = 200;
 
+type Fetch = (request: Request) => Promise<Response>;
+
 /**
- * Sends a request, and follows redirects within the request's origin.
+ * Sends a request without credentials, and follows redirects within the request's origin.
  *
  * @throws {RedirectError} if a redirect leads to another origin or would change the method, or if there are too many
  * redirects.
  * @throws {Error} if the server cannot be reached; the message names the URL.
  */
-export async function fetchSameOrigin(
-  fetch: (request: Request) => Promise<Response>,
+export async function fetchSameOrigin(fetch: Fetch, sending: HttpMessage): Promise<Response> {
+  return await follow(fetch, sending, () => {});
+}
+
+/**
+ * Sends a message to a server, and follows redirects to the path in the request's URL, or below this path. The query in
+ * the request's URL must not change, because it may name the resource too.
+ *
+ * @throws {RedirectError} in the same cases as {@linkcode fetchSameOrigin}, and if a redirect leads elsewhere.
+ * @throws {Error} if the server cannot be reached; the message names the URL.
+ */
+export async function fetchSameResource(fetch: Fetch, sending: HttpMessage): Promise<Response> {
+  const server = new URL(sending.url);
+  return await follow(fetch, sending, (target, status) => {
+    if (isBelow(target, server) && (!server.search || target.search === server.search)) return;
+    throw new RedirectError(
+      `Cannot follow the redirect (${status}) from ${hideCredentials(server.href)} to ${
+        toPlace(target)
+      }: another path ` +
+        "may belong to another party, which must not receive headers, session and messages; if you trust this URL, " +
+        `connect to ${toPlace(target)}`,
+    );
+  });
+}
+
+async function follow(
+  fetch: Fetch,
   sending: HttpMessage,
+  check: (target: URL, status: number) => void,
 ): Promise<Response> {
   const { method = "GET", headers, body, signal } = sending;
   let url = new URL(sending.url);
@@ -44,6 +74,7 @@ export async function fetchSameOrigin(
     const response = await send(fetch, url, { method, headers, body, signal, redirect: "manual" });
     const target = readTarget(response, url, method);
     if (!target) return response;
+    check(target, response.status);
     await response.body?.cancel();
     url = target;
   }
@@ -55,7 +86,7 @@ export async function fetchSameOrigin(
 }
 
 async function send(
-  fetch: (request: Request) => Promise<Response>,
+  fetch: Fetch,
   { href }: URL,
   init: RequestInit,
 ): Promise<Response> {
@@ -98,7 +129,7 @@ function readTarget({ type, status, headers }: Response, from: URL, method: stri
   }
   const target = new URL(location, from);
   target.username = target.password = "";
-  const place = target.href.slice(0, MAX_CHARACTERS);
+  const place = toPlace(target);
   if (target.origin !== from.origin) {
     throw new RedirectError(
       `Cannot follow the redirect (${status}) from ${from.origin} to ${toOrigin(target)}: another origin must not ` +
@@ -115,6 +146,10 @@ function readTarget({ type, status, headers }: Response, from: URL, method: stri
     );
   }
   return target;
+}
+
+function toPlace({ href }: URL): string {
+  return href.slice(0, MAX_CHARACTERS);
 }
 
 // Returns the origin of a URL, or the protocol if the origin is "null", as for `file:` URLs.

@@ -5,12 +5,14 @@
  */
 import { INTERNAL_ERROR, isMcpError, McpError } from "../protocol/errors.ts";
 import { type Id, isId, isObject, type Params, type Result } from "../protocol/jsonrpc.ts";
+import type { INTERNALS } from "../core/call/internals.ts";
 import type { KnownOptions } from "../core/call/known_options.ts";
 import { ANSWER, type AnswerOptions, type AskingRequest } from "./answer_options.ts";
 import { type ClientMiddleware, type ClientRequest, runMiddleware } from "./request_middleware.ts";
 import { withDeadline } from "./deadline.ts";
 import type { Channel, SendResult } from "./channel.ts";
 import { delay } from "./delay.ts";
+import { AnswerBudget, type Asked, MAX_ANSWERS } from "./answer_budget.ts";
 import { AnswerSlots } from "./answer_slots.ts";
 import type { Message, Notification } from "./message.ts";
 import { withFailure } from "../kit/failure.ts";
@@ -94,6 +96,15 @@ export interface TestRequestOptions extends RequestOptions {
   readonly id?: Id;
 }
 
+/**
+ * Options of a request that belongs to a larger request of the program, such as a page of a list. The key is a symbol,
+ * so that only this library can set it.
+ */
+export interface CountedOptions extends RequestOptions {
+  /** Counts the server's requests. Defaults to a new count. */
+  readonly [INTERNALS]?: Asked;
+}
+
 /** Options of a request that the client passes to its protocol. */
 export interface SentRequestOptions extends TestRequestOptions {
   /** Answers requests from the server that belong to this request. Defaults to the connection's function. */
@@ -102,6 +113,8 @@ export interface SentRequestOptions extends TestRequestOptions {
    * Capabilities that this request declares in addition to the connection's capabilities. Has no effect in a session.
    */
   readonly capabilities?: ClientCapabilities;
+  /** Counts the server's requests that the program's request causes. Defaults to a new count. */
+  readonly asked?: Asked;
 }
 
 /** An elicitation, sampling or roots request from the server. */
@@ -143,6 +156,8 @@ export interface Outcome {
   readonly result: Result;
   readonly status?: number;
   readonly headers?: Headers;
+  /** Whether the result depends on answers, or on a state, of earlier results of the request. */
+  readonly isRetried?: boolean;
 }
 
 /** The JSON-RPC connection of a client. */
@@ -158,6 +173,8 @@ export interface Rpc {
   readonly listeners: Set<(notification: Notification) => void>;
   /** Counts the characters of unread notifications in all subscriptions of the connection. */
   readonly held: Held;
+  /** Limits the answers for each request of the program. */
+  readonly budget: AnswerBudget;
   request(method: string, params: Params, options?: SentRequestOptions): Promise<Outcome>;
   notify(method: string, params?: Params): Promise<void>;
   /**
@@ -183,6 +200,8 @@ export interface RpcOptions {
   readonly codec: Codec;
   readonly answer: RequestHandler;
   readonly timeoutMs: number;
+  /** Maximum number of answers for one request of the program. Defaults to {@linkcode MAX_ANSWERS}. */
+  readonly maxAnswers?: number;
   /** Middleware that wraps each request. The first function is the outermost. */
   readonly use?: readonly ClientMiddleware[];
   open(onMessage: (message: Message) => void): Channel;
@@ -196,6 +215,7 @@ export interface RpcOptions {
 interface Running {
   readonly id: Id;
   readonly request: AskingRequest;
+  readonly asked: Asked;
   /**
    * Answers requests from the server that belong to this request. `undefined` if the connection's function answers
    * them.
@@ -273,6 +293,7 @@ class ChannelRpc implements Rpc {
   codec: Codec;
   readonly listeners = new Set<(notification: Notification) => void>();
   readonly held: Held = { characters: 0 };
+  readonly budget: AnswerBudget;
   readonly #answer: RequestHandler;
   readonly #use: readonly ClientMiddleware[];
   readonly #onError: (error: unknown) => void;
@@ -285,7 +306,10 @@ class ChannelRpc implements Rpc {
   readonly #cancelling = new Set<Promise<void>>();
   #lastId = 0;
 
-  constructor({ codec, answer, timeoutMs, use = [], open, onError, repeatsAnswers = false }: RpcOptions) {
+  constructor(options: RpcOptions) {
+    const { codec, answer, timeoutMs, maxAnswers = MAX_ANSWERS, use = [], open, onError, repeatsAnswers = false } =
+      options;
+    this.budget = new AnswerBudget(maxAnswers);
     this.codec = codec;
     this.timeoutMs = timeoutMs;
     this.#answer = answer;
@@ -320,11 +344,11 @@ class ChannelRpc implements Rpc {
 
   /** Sends a request without middleware, and cancels the request when its signal aborts. */
   async #exchange({ method, params: given }: AskingRequest, options: SentRequestOptions): Promise<Outcome> {
-    const { id = ++this.#lastId, signal, answer } = options;
+    const { id = ++this.#lastId, signal, answer, asked = { count: 0 } } = options;
     const params = this.#toParams(id, given, options);
     signal?.throwIfAborted();
     const request = { method, params: given };
-    const running = toRunning({ id, request, answer, params, hasSession: this.codec.hasSession }, options);
+    const running = toRunning({ id, request, asked, answer, params, hasSession: this.codec.hasSession }, options);
     const onAbort = () => this.#giveUp(running, method, signal?.reason);
     signal?.addEventListener("abort", onAbort, { once: true });
     try {
@@ -335,6 +359,7 @@ class ChannelRpc implements Rpc {
   }
 
   async notify(method: string, params?: Params): Promise<void> {
+    this.budget.renew();
     const message = { jsonrpc: "2.0" as const, method, params };
     const outcome = await this.channel.send(message, { headers: this.codec.toHeaders(message) });
     const { status, message: { error } = {} } = outcome;
@@ -390,6 +415,7 @@ class ChannelRpc implements Rpc {
 
   #send(message: Message, running: Running, { headers }: TestRequestOptions): ReturnType<Channel["send"]> {
     this.#running.add(running);
+    this.budget.renew();
     const sending = this.channel.send(message, {
       headers: { ...this.codec.toHeaders(message), ...headers },
       signal: running.stop.signal,
@@ -455,6 +481,10 @@ class ChannelRpc implements Rpc {
     const stop = new AbortController();
     // Answer a ping without waiting for a slot, because a ping tests whether the connection works.
     if (request.method === "ping") return await this.#reply(id, await this.#toAnswer(request, stop.signal, from));
+    if (!this.budget.take((from ? [from] : [...this.#running]).map(({ asked }) => asked))) {
+      const message = `Cannot answer ${toShown(request.method)}: ${this.budget.explain()}`;
+      return await this.#reply(id, { error: { code: INTERNAL_ERROR, message } });
+    }
     const characters = JSON.stringify(request.params).length;
     const isHeavy = this.#questions.size > 0 && this.#questionCharacters + characters > MAX_QUESTION_CHARACTERS;
     if (isHeavy || this.#slots.waiting >= MAX_WAITING) {
@@ -547,7 +577,9 @@ class ChannelRpc implements Rpc {
 }
 
 function toRunning(
-  { params, ...facts }: Pick<Running, "id" | "request" | "answer" | "hasSession"> & { readonly params: Params },
+  { params, ...facts }: Pick<Running, "id" | "request" | "asked" | "answer" | "hasSession"> & {
+    readonly params: Params;
+  },
   { onProgress, onNotification }: TestRequestOptions,
 ): Running {
   const token = isObject(params._meta) ? params._meta.progressToken : undefined;

@@ -4,16 +4,9 @@
  * @module
  */
 import { readFailure } from "../kit/failure.ts";
-import { toPrintableLine } from "../kit/printable.ts";
 import { RedirectError } from "./redirects.ts";
 
-const MAX_CHARACTERS = 200;
-
-/** Returns text from a server in printable form, on one line and truncated. */
-export function toShown(text: unknown): string {
-  const line = toPrintableLine(text);
-  return line.length > MAX_CHARACTERS ? `${line.slice(0, MAX_CHARACTERS)}…` : line;
-}
+export { toShown } from "../kit/shown.ts";
 
 /**
  * Returns the message for an error during an action, such as `Cannot begin a new session`. The errors of a connection,

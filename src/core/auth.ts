@@ -13,7 +13,7 @@ import type { CHECK_HANDLER, CHECK_PATH } from "./call/internals.ts";
 import type { Reply } from "./call/link.ts";
 import type { TransportName } from "./call/observer.ts";
 import type { Mark, Marking } from "./marked_ids.ts";
-import type { USED } from "./used_ids.ts";
+import type { DELAY, FIND_PLACE, USED } from "./auth_keys.ts";
 
 /**
  * Authenticates the caller of every request before the request body is read. This is the type of the `auth` option of
@@ -139,12 +139,28 @@ export interface AuthFacts extends PathFacts {
    */
   [FIND_PLACE]?(): AuthRefusal | undefined;
   /**
+   * Waits for `turn`, and then for `pauseMs` milliseconds. A waiting request does not count as an authentication in
+   * progress. Resolves to `false` if the request has waited for `auth.delayMs`. Returns `undefined` if too many requests
+   * wait. The function is missing if another function passes its own facts.
+   *
+   * @ignore
+   */
+  [DELAY]?(turn: Promise<void>, delay: Delay): Promise<boolean> | undefined;
+  /**
    * Marks ids as used. `undefined` if the server has no store. `null` while the server rechecks the caller of an open
    * stream, because the request's ids were already marked when the stream was opened.
    *
    * @ignore
    */
   readonly [USED]?: UsedIds | null;
+}
+
+/** Why and how a request is delayed. */
+export interface Delay {
+  /** The limit that the caller has reached, for observers. */
+  readonly limit: string;
+  /** Milliseconds to wait after the request has its turn. */
+  readonly pauseMs: number;
 }
 
 /** Marks ids of credentials as used on all instances. */
@@ -198,9 +214,6 @@ export const AUTHENTICATION: KnownOptions<Extract<keyof Authentication, string>>
 
 /** Key of the function that decides whether the server rechecks callers whose principal has an `expiresAt`. */
 export const RECHECKS: unique symbol = Symbol.for("mcp.rechecks");
-
-/** Key of the function that refuses a request if too many callers wait for authentication. */
-export const FIND_PLACE: unique symbol = Symbol.for("mcp.findPlace");
 
 /** Names of the headers, cookies and query parameters that contain credentials. */
 export interface Credentials {

@@ -215,6 +215,32 @@ export interface ExtensionServer extends ChangeNotifier {
    * extension of the same server.
    */
   readonly open: (text: string) => Promise<unknown>;
+  /**
+   * Checks whether the caller of a request could call a handler now. `allow`, disabled handlers and scopes apply as for
+   * a call, but the handler does not run, and the client's capabilities do not matter. Use this function when a client
+   * refers to the work of an earlier call, such as the result of a task, because the caller may have lost the right to
+   * call the handler since.
+   *
+   * @throws {McpError} the error that a client would receive: code -31403 if the caller lacks a scope, and otherwise
+   * the error for an unknown handler.
+   * @throws {TypeError} if the context does not belong to a call, such as a copy of a context.
+   */
+  readonly check: (ctx: Context<unknown>, call: Pick<InternalRequest, "method" | "params">) => Promise<void>;
+  /** The server's handlers. The methods can be destructured. */
+  readonly handlers: {
+    /**
+     * Tests whether a handler is registered, also if it is disabled. `key` is the name of a tool or prompt, or the URI
+     * of a resource.
+     */
+    readonly has: (kind: "tool" | "resource" | "prompt", key: string) => boolean;
+    /**
+     * Calls `onChange` after handlers were added or removed. Handlers that are replaced are removed and added in one
+     * change. Returns a function that stops these calls.
+     */
+    readonly watch: (onChange: () => void) => () => void;
+  };
+  /** Reports a problem to the server's author: passes the error to `observer.fault`. */
+  readonly report: (error: unknown) => void;
   /** Aborts when the server begins to close, or when the extension is removed. */
   readonly signal: AbortSignal;
   /** The server's clock, which tests can control. */
@@ -263,6 +289,11 @@ export interface InternalRequest {
   readonly principal?: Principal;
   /** The client, such as the `ctx.client` of an earlier call. Defaults to a client without capabilities. */
   readonly client?: ClientFacts;
+  /**
+   * The value of `ctx.session()` in an earlier call, in a list that is empty if the value was `undefined`. By default,
+   * the server's `session` function computes the value, but without an HTTP request.
+   */
+  readonly session?: readonly [unknown?];
   /** Any value. The handler's attributes can read the value as `call.internal.data`. Clients cannot set this value. */
   readonly data?: unknown;
   /** Milliseconds after which the call is cancelled. Defaults to the handler's timeout. */

@@ -17,7 +17,7 @@ import { OnceValues } from "./call/once.ts";
 import { readPrincipal } from "./call/principal.ts";
 import { type Question, requireCapabilities } from "./call/question.ts";
 import { requireScopes } from "./call/scopes.ts";
-import { createSessionReader, readCallData } from "./call/session_data.ts";
+import { createSessionReader, freezeJson, readCallData } from "./call/session_data.ts";
 import type { Engine } from "./era.ts";
 import type { InternalRequest } from "./extension.ts";
 import type { Runner } from "./visibility/feature.ts";
@@ -29,6 +29,7 @@ const REQUEST: KnownOptions<keyof InternalRequest> = {
     params: true,
     principal: true,
     client: true,
+    session: "list",
     data: true,
     timeoutMs: true,
     signal: true,
@@ -107,7 +108,7 @@ function toMessage(reason: unknown): string | undefined {
 class InternalCall extends Call {
   readonly #made: OnceValues;
 
-  constructor(engine: Engine, { method, params = {}, principal, client = NOBODY, data }: InternalRequest) {
+  constructor(engine: Engine, { method, params = {}, principal, client = NOBODY, session, data }: InternalRequest) {
     // Copy the parameters, because the handler may change its input.
     const text = JSON.stringify(params);
     const weight = toWeight(text, { max: 0, indexes: countIndexes(text) });
@@ -115,6 +116,7 @@ class InternalCall extends Call {
     // NaN is not equal to any id, so no client can cancel the call.
     super(toHome(engine), link, { kind: "request", id: NaN, method, params: JSON.parse(text), weight }, client);
     this.markInternal(data);
+    if (session) this.data = [freezeJson(session[0])];
     this.#made = new OnceValues({ limits: engine.core.limits.calls });
   }
 

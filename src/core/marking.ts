@@ -95,6 +95,11 @@ export interface MarkPlace {
   readonly ttlMs: number;
   /** The current wall-clock time in milliseconds since 1970. */
   readonly date: number;
+  /**
+   * Key of the time since which the store records marks. Set if the time is read before ids are created, see
+   * {@linkcode readSince}. If the store has lost its sets, all ids that were created before this time count as marked.
+   */
+  readonly sinceKey?: string;
 }
 
 /** Resolves to whether an id counts as marked in a store, and to the client's cut-off. Rejects if the store fails. */
@@ -121,15 +126,33 @@ export async function markStored(mark: Mark, place: MarkPlace): Promise<Marking>
   throw new Error(`Cannot mark an id as used: in all ${ATTEMPTS} attempts, another instance changed the set first`);
 }
 
+/**
+ * Resolves to the time since which a store has recorded marks without a loss of its data, in milliseconds since 1970.
+ * Records the current time if the store has none, because it is new, or has lost its data. Called before an id is
+ * created, so that the id is newer than this time. Rejects if the store fails.
+ */
+export async function readSince({ store, date }: Pick<MarkPlace, "store" | "date">, key: string): Promise<number> {
+  for (let left = ATTEMPTS; left; left--) {
+    const found = await store.get(key);
+    if (typeof found?.value === "number") return found.value;
+    if (await store.set(key, date, { ttlMs: MAX_TTL_MS, version: found?.version ?? null })) return date;
+  }
+  throw new Error(`Cannot mark an id as used: in all ${ATTEMPTS} attempts, another instance changed the time first`);
+}
+
 interface Read {
   readonly ids: MarkedIds;
   readonly version: string | null;
   readonly isRepaired: boolean;
 }
 
-async function read({ store, key, date }: MarkPlace): Promise<Read> {
+async function read({ store, key, date, sinceKey }: MarkPlace): Promise<Read> {
   const found = await store.get(key);
-  if (!found) return { ids: new MarkedIds(), version: null, isRepaired: false };
+  if (!found) {
+    // Either the set is new, or the store has lost it. A set whose ids have all expired counts as new.
+    const since = sinceKey === undefined ? 0 : await readSince({ store, date }, sinceKey);
+    return { ids: new MarkedIds(since), version: null, isRepaired: false };
+  }
   const ids = MarkedIds.read(found.value);
   // If the set cannot be read, treat all existing ids as marked, because the set may have contained any id.
   return { ids: ids ?? new MarkedIds(date), version: found.version, isRepaired: !ids };

@@ -6,6 +6,7 @@
 import type { ServiceEnd } from "./call/service.ts";
 import { hasValidCode, isMcpError, type McpError, toBusy } from "../protocol/errors.ts";
 import type { Result } from "../protocol/jsonrpc.ts";
+import { Room } from "../protocol/room.ts";
 import type { Account, Accounts, Pot, Start } from "./capacity/account.ts";
 import type { Call, Deferred } from "./call/call.ts";
 import { CancelError } from "./call/cancel_error.ts";
@@ -13,7 +14,6 @@ import type { Core } from "./core.ts";
 import type { Executor, Method, Outcome, Runner } from "./visibility/feature.ts";
 import { compose, type Middleware } from "./call/middleware.ts";
 import type { InFlight } from "./call/in_flight.ts";
-import { IgnoredQuestions } from "./call/asked_questions.ts";
 import type { RunWatch } from "./call/run_watch.ts";
 import type { Bounds } from "./capacity/limits.ts";
 import { LIMITS } from "./capacity/limits.ts";
@@ -44,10 +44,13 @@ export class Scheduler implements Executor {
    */
   invoke?: (call: Call, runner: Runner) => Result | Promise<Result>;
   #isWatched = false;
-  readonly #ignored = new IgnoredQuestions<Call>((text, call) => {
-    const { development } = this.#core;
-    if (development) development.warn(text);
-    else this.#core.report(new Error(text), call);
+  readonly #ignored = new Room(async () => {
+    const { IgnoredQuestions } = await import("./call/ignored_questions.ts");
+    return new IgnoredQuestions<Call>((text, call) => {
+      const { development } = this.#core;
+      if (development) development.warn(text);
+      else this.#core.report(new Error(text), call);
+    });
   });
   /** Calls that already have one of their client's slots, and wait for one of the process's slots, oldest first. */
   readonly #queue = new Map<Start, Account>();
@@ -328,9 +331,12 @@ export class Scheduler implements Executor {
    * was cancelled, because the handler may not have reached the `await` of a question.
    */
   checkQuestions(call: Call, { isError }: Result): void {
-    if (isError !== true && !call.ended) {
-      this.#ignored.check(call).catch((error) => void this.#core.report(error, call));
-    }
+    if (isError !== true && !call.ended) this.#check(call).catch((error) => void this.#core.report(error, call));
+  }
+
+  async #check(call: Call): Promise<void> {
+    const sources = await call.questions?.listIgnored();
+    if (sources?.length) (await this.#ignored.open()).report(sources, call);
   }
 
   #endAtOnce(call: Call, outcome: Outcome): Outcome {

@@ -22,6 +22,15 @@ export type Spending = "spent" | Found | "elsewhere" | "lost";
  */
 export type SpendShared = (use: Mark) => Promise<Marking | undefined>;
 
+/** The uses that a store records. */
+export interface SharedUses {
+  /**
+   * Resolves to the time since which the store records uses, in milliseconds since 1970, or to `undefined` if the store
+   * did not respond.
+   */
+  since(): Promise<number | undefined>;
+}
+
 /** Records used ids in the memory of this process or in a store. */
 export class SpentIds {
   readonly #process: string;
@@ -34,13 +43,17 @@ export class SpentIds {
   }
 
   /**
-   * Creates an id that a client can use once. `key` is the client's key. If `isShared` is `true`, the use is recorded
-   * in a store.
+   * Creates an id that a client can use once. `key` is the client's key. Pass `shared` if the use is recorded in a
+   * store.
    */
-  async make(key: string | undefined, isShared: boolean): Promise<SingleUse> {
+  async make(key: string | undefined, shared?: SharedUses): Promise<SingleUse> {
     const client = await toClientHash(key);
     const id = crypto.randomUUID().slice(0, 18);
-    return { client, at: this.#known.toTime(client), id, by: isShared ? STORE : this.#process };
+    // If the store does not respond, the id may be older than the time that the store records later. The id then counts
+    // as used.
+    const since = await shared?.since() ?? 0;
+    const at = Math.max(this.#known.toTime(client), since + 1);
+    return { client, at, id, by: shared ? STORE : this.#process };
   }
 
   /** Marks an id as used. Pass `shared` if the server has a store. */

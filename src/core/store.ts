@@ -353,7 +353,12 @@ export interface SharedState extends SharedStore {
    * Marks an id as used for a client, and resolves to the id's state before the change. Resolves to `undefined` if the
    * store did not respond. In that case, it is unknown whether the id was used before.
    */
-  spend(account: Account, mark: Mark, ttlMs: number): Promise<Marking | undefined>;
+  spend(account: Account, mark: Mark, options: SpendOptions): Promise<Marking | undefined>;
+  /**
+   * Resolves to the time since which the store records used ids, in milliseconds since 1970. Call it before an id is
+   * created whose use is recorded with `isDated`. Resolves to `undefined` if the store did not respond.
+   */
+  sinceSpent(account: Account): Promise<number | undefined>;
   /** The rules that `enable` and `disable` have set for all instances. Set after `shareRules` was called. */
   readonly rules?: SharedRules;
   /**
@@ -363,6 +368,17 @@ export interface SharedState extends SharedStore {
   shareRules(ruled: Ruled, trunk?: SharedRules): void;
   /** Writes pending changes, and closes the store unless another server in this process uses the store. */
   close(): Promise<void>;
+}
+
+/** Options of {@linkcode SharedState.spend}. */
+export interface SpendOptions {
+  /** Milliseconds for which the mark is stored. */
+  readonly ttlMs: number;
+  /**
+   * Whether an id counts as used if it is older than the time of `sinceSpent`. The store may then have lost its use.
+   * Without this option, an id of a store that has lost its data counts as unused.
+   */
+  readonly isDated?: boolean;
 }
 
 /** The part of a store that contains only the keys, logs and topics of one extension of one server. */

@@ -11,6 +11,7 @@
  *
  * @module
  */
+import { toState } from "../kit/error_state.ts";
 import type { Handler } from "../core/visibility/feature.ts";
 import { checkOptions, type KnownOptions } from "../core/call/known_options.ts";
 import { deno, findProcess, isCompiled } from "../runtime.ts";
@@ -87,9 +88,8 @@ async function listFolder(folder: URL): Promise<readonly Entry[]> {
     const entries = await findProcess().getBuiltinModule("fs").promises.readdir(path, { withFileTypes: true });
     return entries.map((entry) => ({ name: entry.name, isFolder: entry.isDirectory() }));
   } catch (error) {
-    const state = error instanceof Error ? error.message : String(error);
     const remedy = isCompiled() ? COMPILED : "";
-    throw new TypeError(`Cannot discover handlers in ${path}: ${state}${remedy}`, { cause: error });
+    throw new TypeError(`Cannot discover handlers in ${path}: ${toState(error)}${remedy}`, { cause: error });
   }
 }
 

@@ -23,7 +23,7 @@ export interface FolderOptions {
   readonly hidden?: boolean;
   /**
    * Patterns of names and paths to exclude. A pattern without a slash applies to names. A pattern with a slash applies
-   * to paths relative to the folder. Defaults to `["node_modules"]`.
+   * to paths relative to the folder. Defaults to {@linkcode EXCLUDED}.
    */
   readonly exclude?: readonly string[];
   /** Maximum size of a readable file, in bytes. */
@@ -67,6 +67,9 @@ export function isUnavailable(value: object): value is Unavailable {
   return "state" in value;
 }
 
+/** Patterns of names that are excluded, unless the caller of {@linkcode openFolder} passes other patterns. */
+export const EXCLUDED: readonly string[] = ["node_modules"];
+
 const MAX_DEPTH = 64;
 const MISSING: Unavailable = { state: "there is no such file or folder", isMissing: true };
 const OUTSIDE: Unavailable = { state: "it is outside of the folder", isPrivate: true };
@@ -83,7 +86,7 @@ class ConfinedFolder implements Folder {
   readonly #maxBytes: number;
   readonly #exclusions: readonly { readonly isPath: boolean; readonly matches: (path: string) => boolean }[];
 
-  constructor({ root, hidden = false, exclude = ["node_modules"], maxBytes }: FolderOptions) {
+  constructor({ root, hidden = false, exclude = EXCLUDED, maxBytes }: FolderOptions) {
     if (typeof root === "string") this.#root = root;
     this.#findRoot = typeof root === "string" ? () => Promise.resolve(root) : root;
     this.#hidden = hidden;

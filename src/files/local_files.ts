@@ -20,6 +20,8 @@ export interface FileFacts {
   readonly size: number;
   /** The permission bits. */
   readonly mode: number;
+  /** The id of the user who owns the file. 0 on Windows. */
+  readonly owner: number;
   /** A text that changes when the file is written or replaced. */
   readonly version: string;
   /** The numbers of the device and the inode, which identify a file or folder. */
@@ -131,11 +133,12 @@ export function ignoreNotFound(error: unknown): undefined {
 }
 
 function toFacts(stats: FsFacts): FileFacts {
-  const { size, mode, mtimeMs, ino, dev, ctimeMs } = stats;
+  const { size, mode, uid, mtimeMs, ino, dev, ctimeMs } = stats;
   return {
     kind: toKind(stats),
     size,
     mode: mode & PERMISSION_BITS,
+    owner: uid,
     version: `${mtimeMs} ${size} ${ino}`,
     identity: `${dev} ${ino}`,
     changed: ctimeMs,

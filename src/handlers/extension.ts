@@ -21,6 +21,7 @@ import {
   type AttributeOptions,
   type ExtensibleHandler,
   type ExtensionServer,
+  type InternalRequest,
   type Life,
   NO_ATTRIBUTE,
   type StartExtension,
@@ -44,6 +45,7 @@ import { bindQuota, type Quota } from "../core/visibility/quota.ts";
 import { INTERNALS } from "../core/call/internals.ts";
 import { checkOptions, isPlain, type KnownOptions, toPlace } from "../core/call/known_options.ts";
 import type { Reply } from "../core/call/link.ts";
+import type { HandlerCall } from "../core/call/lives.ts";
 import { requireCapabilities } from "../core/call/question.ts";
 import { attempt } from "./attempt.ts";
 import { ServerLives } from "./extension_lives.ts";
@@ -187,7 +189,9 @@ const ATTRIBUTE: KnownOptions<keyof AttributeOptions> = {
   },
 };
 
-const EVENT: KnownOptions<keyof ExtensionEvent> = { names: { topic: true, method: true, params: true } };
+const EVENT: KnownOptions<keyof ExtensionEvent> = {
+  names: { topic: true, method: true, params: true, handler: { names: { method: true, params: true } } },
+};
 
 /** A notification for {@linkcode Extension.publish}. */
 export interface ExtensionEvent {
@@ -197,6 +201,11 @@ export interface ExtensionEvent {
   readonly method: string;
   /** Parameters of the notification: a JSON object. */
   readonly params?: Params;
+  /**
+   * The handler to which the notification belongs, such as `{ method: "tools/call", params: { name: "add" } }`. Only
+   * subscribers that may call the handler at this time are notified. By default, all subscribers are notified.
+   */
+  readonly handler?: Pick<InternalRequest, "method" | "params">;
 }
 
 /** An extension for `handlers`. */
@@ -271,7 +280,7 @@ export function extension<
     },
     publish(key, event) {
       checkOptions(`publish an event for the key ${quote(key)} of ${place}`, event, EVENT);
-      const { topic = "", method, params = {} } = event;
+      const { topic = "", method, params = {}, handler } = event;
       const refuse = (state: string) =>
         new TypeError(`Cannot publish an event for the key ${quote(key)} of ${place}: ${state}`);
       if (!life.keys.has(key)) {
@@ -287,8 +296,9 @@ export function extension<
         throw refuse(`params is not JSON (${error})`);
       }
       if (!isObject(copy)) throw refuse("params is not an object");
+      const published = { topic, method, params: copy, handler: handler && toHandlerCall(handler, refuse) };
       const written: WrittenStores = new Map();
-      for (const publish of [...life.servers]) publish(key, { topic, method, params: copy }, written);
+      for (const publish of [...life.servers]) publish(key, published, written);
     },
     [INTERNALS]: {
       feature: extensions,
@@ -354,7 +364,10 @@ type Compiling = (core: FeatureParts) => Method;
 type Refuse = (state: string) => TypeError;
 
 const create = (engine: Engine): ServerLives =>
-  new ServerLives(engine, async (...call) => await (await callRoom.open()).callInternally(...call));
+  new ServerLives(engine, {
+    callInternally: async (...call) => await (await callRoom.open()).callInternally(...call),
+    checkHandler: async (...check) => await (await callRoom.open()).checkHandler(...check),
+  });
 
 function toLife<M extends Schemas, N extends Schemas, L extends Schemas>(
   { id, start, listen }: ExtensionOptions<M, N, L>,
@@ -576,7 +589,10 @@ async function takeNotification(
   return {};
 }
 
-/** Loads the code for attributes that wrap calls, and for calls without a request. Most extensions use neither. */
+/**
+ * Loads the code for attributes that wrap calls, for calls without a request, and for checks of callers. Most extensions
+ * use none of these.
+ */
 const callRoom = new Room(() => import("./extension_call.ts"));
 
 function combine(
@@ -660,6 +676,11 @@ function verify(attributes: readonly AttributeInternals[], handlers: readonly Ha
     const problem = check?.({ has: (kind, key) => has(`${kind}s`, key) });
     if (problem !== undefined) throw refuse(`${id}: ${problem}`);
   }
+}
+
+function toHandlerCall({ method, params = {} }: HandlerCall, refuse: Refuse): HandlerCall {
+  if (typeof method !== "string") throw refuse("handler.method is not a string");
+  return { method, params: toJson(params, "handler.params", refuse) };
 }
 
 /** Copies a JSON object. Throws if the value is not an object, or contains a value that JSON cannot represent. */

@@ -37,6 +37,7 @@ import { type Question, requireCapabilities } from "../core/call/question.ts";
 import { untilAborted } from "../core/call/until_aborted.ts";
 import { checkResult } from "../core/call/wire_check.ts";
 
+export { checkHandler } from "../core/handler_check.ts";
 export { callInternally } from "../core/internal_call.ts";
 
 /** Runs the handler, and the inner attributes, with a call. */

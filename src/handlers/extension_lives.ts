@@ -7,7 +7,7 @@
 import { quote } from "../protocol/errors.ts";
 import type { Result } from "../protocol/jsonrpc.ts";
 import { CancelError } from "../core/call/cancel_error.ts";
-import type { Published, WantedTopics } from "../core/call/lives.ts";
+import type { HandlerCall, Published, WantedTopics } from "../core/call/lives.ts";
 import type { Call } from "../core/call/call.ts";
 import type { Context } from "../core/call/context.ts";
 import { CALL } from "../core/call/internals.ts";
@@ -23,10 +23,16 @@ import type {
 } from "../core/extension.ts";
 import type { StorePart } from "../core/store.ts";
 import type { ExtensionNews } from "../core/visibility/changes.ts";
+import { CheckedDelivery } from "./checked_delivery.ts";
 import { type Deliver, Topics } from "./topics.ts";
 
-/** Runs a handler for an extension, without a request from a client. */
-export type CallInternally = (engine: Engine, request: InternalRequest) => Promise<Result>;
+/** Functions that are loaded when an extension first uses them. */
+export interface LazyCalls {
+  /** Runs a handler for an extension, without a request from a client. */
+  callInternally(engine: Engine, request: InternalRequest): Promise<Result>;
+  /** Checks whether the caller of a request could call a handler now. */
+  checkHandler(call: Call, handler: HandlerCall, engine: Engine): Promise<void>;
+}
 
 /** Milliseconds that an extension may take to stop. */
 const STOP_MS = 5000;
@@ -34,15 +40,17 @@ const STOP_MS = 5000;
 /** The extensions of one server. */
 export class ServerLives implements LivesSet {
   readonly #engine: Engine;
-  readonly #call: CallInternally;
+  readonly #calls: LazyCalls;
   readonly #extensions = new Map<string, LivingExtension>();
+  /** Whether the extensions will be notified that handlers have changed. */
+  #isChanging = false;
   #isStarted = false;
   #isKept = false;
   #isStopping = false;
 
-  constructor(engine: Engine, call: CallInternally) {
+  constructor(engine: Engine, calls: LazyCalls) {
     this.#engine = engine;
-    this.#call = call;
+    this.#calls = calls;
     engine.changes.onNews = (news) => this.#extensions.get(news.extension)?.receive(news);
   }
 
@@ -54,9 +62,20 @@ export class ServerLives implements LivesSet {
     }
     for (const life of lives) {
       if (this.#extensions.has(life.id)) continue;
-      this.#extensions.set(life.id, new LivingExtension(this.#engine, life, this.#call));
+      this.#extensions.set(life.id, new LivingExtension(this.#engine, life, this.#calls));
       if (this.#isStarted) this.#start(life.id);
     }
+    this.#tellChange();
+  }
+
+  // Wait for a microtask, because a handler that is replaced is first removed, and then added.
+  #tellChange(): void {
+    if (this.#isChanging) return;
+    this.#isChanging = true;
+    queueMicrotask(() => {
+      this.#isChanging = false;
+      for (const extension of this.#extensions.values()) extension.tellChange();
+    });
   }
 
   start(isKept = true): void {
@@ -115,8 +134,10 @@ class LivingExtension {
   /** The server object that `start` received. */
   server?: ExtensionServer;
   readonly #engine: Engine;
-  readonly #call: CallInternally;
+  readonly #calls: LazyCalls;
   readonly #topics: Topics;
+  /** Functions that the extension calls after handlers have changed. */
+  readonly #watchers = new Set<() => void>();
   #controller = new AbortController();
   #starting?: Promise<void>;
   #end?: () => unknown;
@@ -132,10 +153,10 @@ class LivingExtension {
     changes.publish({ kind: "extension", extension, key, published, origin });
   };
 
-  constructor(engine: Engine, life: Life, call: CallInternally) {
+  constructor(engine: Engine, life: Life, calls: LazyCalls) {
     this.life = life;
     this.#engine = engine;
-    this.#call = call;
+    this.#calls = calls;
     const watched = [...life.keys].map(([key, watch]) =>
       [key, watch && ((topic: string, ctx: Context) => watch(topic, ctx, this.server))] as const
     );
@@ -151,13 +172,38 @@ class LivingExtension {
     if (origin !== this.life.origin) this.#topics.publish(key, published);
   }
 
+  /** Notifies the extension that handlers were added or removed. */
+  tellChange(): void {
+    for (const onChange of [...this.#watchers]) {
+      try {
+        onChange();
+      } catch (error) {
+        this.#engine.core.report(error, { subject: `extension ${quote(this.life.id)}` });
+      }
+    }
+  }
+
   subscribe(wanted: WantedTopics, deliver: Deliver): () => void {
-    const stop = this.#topics.subscribe(wanted, deliver);
+    const delivery = new CheckedDelivery(deliver, (handler) => this.#mayCall(wanted.ctx, handler));
+    const stop = this.#topics.subscribe(wanted, (published) => delivery.deliver(published));
     this.#listen();
     return () => {
+      delivery.stop();
       stop();
       this.#listen();
     };
+  }
+
+  async #mayCall(ctx: Context, handler: HandlerCall): Promise<boolean> {
+    const call = toCall(ctx, "check the subscriber");
+    try {
+      await this.#calls.checkHandler(call, handler, this.#engine);
+      return true;
+    } catch (error) {
+      // Report the error, unless it is the error for a caller that may not call the handler.
+      this.#engine.scheduler.toError(error, call);
+      return false;
+    }
   }
 
   /**
@@ -196,7 +242,7 @@ class LivingExtension {
 
   async #start(): Promise<void> {
     const { id, start } = this.life;
-    const { core: { sealer, ticker, shared }, host } = this.#engine;
+    const { core: { sealer, ticker, shared }, host, registry } = this.#engine;
     const { resourceUpdated, listChanged } = host.server;
     const purpose = `extension ${id}`;
     if (this.#controller.signal.aborted) this.#controller = new AbortController();
@@ -204,11 +250,22 @@ class LivingExtension {
       store: shared && toStores(await shared.openPart(id)),
       seal: (value) => sealer.seal(purpose, value),
       open: (text) => sealer.open(purpose, text),
+      check: async (ctx, call) => await this.#calls.checkHandler(toCall(ctx, "check the caller"), call, this.#engine),
+      report: (error) => void this.#engine.core.report(error, { subject: `extension ${quote(id)}` }),
+      handlers: {
+        has: (kind, key) => registry.find(kind, key) !== undefined,
+        watch: (onChange) => {
+          // Use a function of its own, because the same function may be passed twice.
+          const watcher = () => onChange();
+          this.#watchers.add(watcher);
+          return () => void this.#watchers.delete(watcher);
+        },
+      },
       signal: this.#controller.signal,
       clock: ticker.clock,
       resourceUpdated,
       listChanged,
-      call: (request) => this.#call(this.#engine, request),
+      call: (request) => this.#calls.callInternally(this.#engine, request),
     };
     const stop: unknown = await start?.(server);
     if (stop !== undefined && typeof stop !== "function") {
@@ -226,6 +283,7 @@ class LivingExtension {
     const end = this.#end;
     this.#starting = this.#end = undefined;
     await end?.();
+    this.#watchers.clear();
   }
 
   // Add the server to `servers` only while the server has subscribers or can publish to other instances. Otherwise the
@@ -243,15 +301,18 @@ function toStores(part: StorePart): ExtensionStores {
   return {
     own: part.own,
     by(ctx) {
-      // The cast is safe: a context without services is the call, and the check below finds any other object.
-      const call: Call = Reflect.get(ctx, CALL) ?? ctx as Context as Call;
-      const account = call.link?.account;
-      if (!account) {
-        throw new TypeError("Cannot use the store: ctx does not belong to a call; pass the context of a request");
-      }
-      const view = views.get(call) ?? part.by(account);
+      const call = toCall(ctx, "use the store");
+      const view = views.get(call) ?? part.by(call.link.account);
       views.set(call, view);
       return view;
     },
   };
+}
+
+/** Returns the call to which a context belongs. `purpose` is what fails if there is none. */
+function toCall(ctx: Context<unknown>, purpose: string): Call {
+  // The cast is safe: a context without services is the call, and the check below finds any other object.
+  const call: Call = Reflect.get(ctx, CALL) ?? ctx as Context as Call;
+  if (call.link?.account) return call;
+  throw new TypeError(`Cannot ${purpose}: ctx does not belong to a call; pass the context of a request`);
 }

@@ -5,7 +5,7 @@
  */
 import type { Context } from "../core/call/context.ts";
 import { checkOptions, type KnownOptions } from "../core/call/known_options.ts";
-import { type Middleware, onlyMethods } from "../core/call/middleware.ts";
+import { type Middleware, onlyMethodsAndExtensions } from "../core/call/middleware.ts";
 import { isQuestion } from "../core/call/question.ts";
 import { printFault } from "../kit/printable.ts";
 import { isObject } from "../protocol/jsonrpc.ts";
@@ -18,9 +18,12 @@ export interface AuditSubject {
   readonly time: string;
   /** Id of the authenticated caller, if any. */
   readonly principal?: string;
-  /** Method of the call: `tools/call`, `resources/read` or `prompts/get`. */
+  /** Method of the call: `tools/call`, `resources/read`, `prompts/get`, or a method of an extension. */
   readonly method: string;
-  /** Name of the tool or the prompt, or URI of the resource, as the client sent it. */
+  /**
+   * Name of the tool or the prompt, URI of the resource, or the parameter that names the subject of an extension's
+   * method, such as the id of a task. The value is as the client sent it.
+   */
   readonly subject?: string;
 }
 
@@ -32,7 +35,10 @@ export interface AuditIntent extends AuditSubject {
   readonly client?: { readonly name: string; readonly version: string };
   /** Parameters of the server's path, such as the tenant, if the path has parameters. */
   readonly route?: unknown;
-  /** A copy of the arguments of the tool or prompt, as the client sent them, before validation. */
+  /**
+   * A copy of the arguments of the tool or prompt, or of the parameters of an extension's method, as the client sent
+   * them, before validation.
+   */
   readonly arguments?: unknown;
 }
 
@@ -77,7 +83,8 @@ const OPTIONS: KnownOptions<keyof AuditOptions> = {
 };
 
 /**
- * Creates middleware that records which callers call tools, read resources and get prompts. For each call, it writes an
+ * Creates middleware that records which callers call tools, read resources, get prompts and call methods of extensions,
+ * such as an answer to a task or its cancellation. For each call, it writes an
  * intent before the handler runs, and an outcome after the call has ended. The middleware does not run for list
  * requests, because clients could then no longer share a cached list: middleware for a list gives the list the cache
  * scope `"private"`.
@@ -103,7 +110,7 @@ export function audit(options: AuditOptions): Middleware {
   checkOptions("audit calls", options, OPTIONS);
   if (!options.write) throw new TypeError("Cannot audit calls: write is missing; pass a function that stores a record");
   const log = new AuditLog(options);
-  return onlyMethods(["tools/call", "resources/read", "prompts/get"], async (call, next) => {
+  return onlyMethodsAndExtensions(AUDITED, async (call, next) => {
     const since = performance.now();
     const { id, method, principal, subject } = await log.begin(call);
     const end = (outcome: AuditOutcome["outcome"], code?: number) =>
@@ -130,6 +137,9 @@ export function audit(options: AuditOptions): Middleware {
     }
   });
 }
+
+/** The methods of the protocol that run a handler of the server's author. */
+const AUDITED = ["tools/call", "resources/read", "prompts/get"];
 
 class AuditLog {
   readonly #options: AuditOptions;
@@ -195,8 +205,8 @@ function toSubject({ method, principal }: Context): AuditSubject {
 }
 
 function toIntent(call: Context, about: AuditSubject): AuditIntent {
-  const { params: { name, uri, arguments: given }, client: { info } } = call;
-  const subject = about.method === "resources/read" ? uri : name;
+  const { client: { info } } = call;
+  const { subject, given } = AUDITED.includes(about.method) ? readHandlerCall(call) : readExtensionCall(call);
   return {
     phase: "intent",
     ...about,
@@ -206,6 +216,22 @@ function toIntent(call: Context, about: AuditSubject): AuditIntent {
     // Copy the arguments, because `redact` may change them.
     arguments: given === undefined ? undefined : structuredClone(given),
   };
+}
+
+function readHandlerCall({ method, params: { name, uri, arguments: given } }: Context): Audited {
+  return { subject: method === "resources/read" ? uri : name, given };
+}
+
+function readExtensionCall(call: Context): Audited {
+  const { _meta, ...given } = call.params;
+  // The context of middleware is the call, which knows the parameter that names its subject.
+  return { subject: Reflect.get(call, "subject"), given };
+}
+
+/** The subject and the arguments of a call. */
+interface Audited {
+  readonly subject: unknown;
+  readonly given: unknown;
 }
 
 function readRoute({ route }: Context): unknown {

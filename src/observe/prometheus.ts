@@ -23,7 +23,8 @@ export interface PrometheusOptions {
   readonly path?: string;
   /**
    * Token of at least 16 characters that scrapers must send as `Authorization: Bearer …`. Without a token, any client
-   * that can reach the endpoint can read the metrics.
+   * that can reach the endpoint can read the metrics. `undefined`, such as the value of an environment variable that is
+   * not set, is an error.
    */
   readonly token?: string;
   /**
@@ -103,6 +104,13 @@ const METHODS = new Set([
  */
 export function prometheus(options: PrometheusOptions = {}): Prometheus {
   checkOptions("create the metrics", options, OPTIONS);
+  // An environment variable that is not set must not make the metrics public.
+  if (Object.hasOwn(options, "token") && options.token === undefined) {
+    throw new TypeError(
+      "Cannot create the metrics: token is undefined; set the environment variable, or omit token to serve the metrics to " +
+        "all clients",
+    );
+  }
   return new Metrics(options);
 }
 

@@ -9,6 +9,7 @@
  * @see specification/2026-07-28/schema
  * @module
  */
+import { shorten } from "../kit/shorten.ts";
 import { isObject } from "../kit/json.ts";
 import { ANNOTATIONS } from "./annotations.ts";
 import { LOG_LEVELS } from "./types.ts";
@@ -615,6 +616,6 @@ export function describeMisfits(misfits: readonly Misfit[]): string {
 function show(value: unknown): string {
   if (value === undefined) return "missing";
   if (typeof value === "string") return JSON.stringify(value.length > 60 ? `${value.slice(0, 60)}…` : value);
-  if (Array.isArray(value)) return isSendable(value) ? JSON.stringify(value.slice(0, 10)).slice(0, 60) : "an array";
+  if (Array.isArray(value)) return isSendable(value) ? shorten(JSON.stringify(value.slice(0, 10)), 60) : "an array";
   return typeof value === "object" && value ? "an object" : typeof value === "function" ? "a function" : String(value);
 }

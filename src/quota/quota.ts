@@ -46,8 +46,8 @@ export interface QuotaOptions {
   readonly concurrency?: number | Concurrency;
   /**
    * Maximum rate of calls per client. Calls that exceed the rate fail with code -31429 and `data.retryAfterMs`, and
-   * over HTTP with status 429 and `Retry-After`. A client is identified by its principal, otherwise by its IP address,
-   * otherwise by its connection. Defaults to no limit.
+   * over HTTP with status 429 and `Retry-After`. A client is identified by its principal, otherwise by its IP address
+   * (IPv6: the /56 network), otherwise by its connection. Defaults to no limit.
    */
   readonly rate?: Rate;
   /**
@@ -144,8 +144,9 @@ class State {
     core: FeatureParts,
     { key, name }: { readonly key: string; readonly name: string },
   ) {
-    if (rate) this.buckets = new Buckets(rate);
-    if (rate && shared) this.sharedRate = new SharedRate(rate, name);
+    const { clients } = core.limits.rates;
+    if (rate) this.buckets = new Buckets(rate, clients);
+    if (rate && shared) this.sharedRate = new SharedRate(rate, name, clients);
     if (concurrency !== undefined && concurrency !== Infinity) {
       this.places = new Places(typeof concurrency === "number" ? { calls: concurrency } : concurrency, core, key);
     }

@@ -5,6 +5,7 @@
  */
 import { McpError, withLimits } from "../protocol/errors.ts";
 import type { Call } from "../core/call/call.ts";
+import { toNetwork } from "../core/capacity/account.ts";
 import type { FeatureParts } from "../core/visibility/feature_parts.ts";
 
 /** Maximum rate of calls per client. */
@@ -28,12 +29,38 @@ interface Bucket {
 type ClientKey = string | object;
 
 /**
- * The buckets of all clients. A bucket is removed after it has not been used for `#fillMs`, because it is then as full
- * as a new bucket. There is one map for buckets that were used in the current period of `#fillMs`, and one map for
- * buckets that were last used in the previous period.
+ * The buckets of all clients. Principals have buckets of their own, so that a caller with many addresses cannot affect
+ * them.
  */
 export class Buckets {
+  readonly #principals: ClientBuckets;
+  readonly #others: ClientBuckets;
+
+  /** `max` is the number of new clients per period that get a separate bucket: `limits.rates.clients`. */
+  constructor(rate: Rate, max: number) {
+    this.#principals = new ClientBuckets(rate, max);
+    this.#others = new ClientBuckets(rate, max);
+  }
+
+  /** Number of buckets, for tests. */
+  get size(): number {
+    return this.#principals.size + this.#others.size;
+  }
+
+  /** Takes a token and returns 0. If the bucket is empty, returns the milliseconds until the next token. */
+  take(client: ClientKey, now: number): number {
+    return (isPrincipal(client) ? this.#principals : this.#others).take(client, now);
+  }
+}
+
+/**
+ * The buckets of one kind of client. A bucket is removed after it has not been used for `#fillMs`, because it is then as
+ * full as a new bucket. There is one map for buckets that were used in the current period of `#fillMs`, and one map for
+ * buckets that were last used in the previous period.
+ */
+class ClientBuckets {
   readonly #rate: Rate;
+  readonly #max: number;
   readonly #burst: number;
   /** Milliseconds in which an empty bucket becomes full. Also the length of a period. */
   readonly #fillMs: number;
@@ -43,18 +70,17 @@ export class Buckets {
   #older = new Map<ClientKey, Bucket>();
   #since = -Infinity;
 
-  constructor(rate: Rate) {
+  constructor(rate: Rate, max: number) {
     this.#rate = rate;
+    this.#max = max;
     this.#burst = rate.burst ?? rate.calls;
     this.#fillMs = this.#burst * rate.perMs / rate.calls;
   }
 
-  /** Number of buckets, for tests. */
   get size(): number {
     return new Set([...this.#young.keys(), ...this.#older.keys()]).size;
   }
 
-  /** Takes a token and returns 0. If the bucket is empty, returns the milliseconds until the next token. */
   take(client: ClientKey, now: number): number {
     this.#age(now);
     const bucket = this.#find(client, now);
@@ -79,9 +105,10 @@ export class Buckets {
     const current = young.get(client);
     if (current) return current;
     const older = this.#older.get(client);
-    // After `MAX_CLIENTS` clients in a period, all further new clients share one bucket. Clients with a bucket from the
-    // previous period keep this bucket until the period has twice as many buckets.
-    const isOwn = young.size < (older ? 2 : 1) * MAX_CLIENTS;
+    // After `#max` clients in a period, all further new clients share one bucket. Clients with a bucket from the
+    // previous period keep this bucket until the period has twice as many buckets. A caller with many /56 networks can
+    // fill the buckets of addresses, and then all new addresses together have the rate of one client.
+    const isOwn = young.size < (older ? 2 : 1) * this.#max;
     const key = isOwn ? client : OTHERS;
     const known = isOwn ? older : young.get(key) ?? this.#older.get(key);
     const bucket = known ?? { tokens: this.#burst, at: now };
@@ -89,9 +116,6 @@ export class Buckets {
     return bucket;
   }
 }
-
-/** Maximum number of new clients per period that get a separate bucket. */
-const MAX_CLIENTS = 10_000;
 
 const OTHERS = {};
 
@@ -106,8 +130,17 @@ const UNKNOWN = {};
  * instances.
  */
 export function toClientKey({ link: { account, http } }: Call): ClientKey {
+  const { key } = account;
   // All calls on a connection have the same account. A nested read of a resource has the account of its outer call.
-  return account.key ?? (http ? UNKNOWN : account);
+  if (key === undefined) return http ? UNKNOWN : account;
+  // Count an IPv6 /56 network as one client, because one subscriber of a provider commonly gets such a network, which
+  // contains 256 of the /64 networks by which accounts are identified.
+  return toNetwork(key) ?? key;
+}
+
+/** Tests whether a key belongs to a principal, and not to an address or a connection. */
+export function isPrincipal(key: ClientKey): boolean {
+  return typeof key === "string" && key.startsWith("principal ");
 }
 
 /** Takes a token for a call. Throws the error for the client if the bucket is empty. */

@@ -8,7 +8,7 @@
  */
 import type { Call } from "../core/call/call.ts";
 import type { SharedStore } from "../core/call/shared_values.ts";
-import type { Rate } from "./rate.ts";
+import { isPrincipal, type Rate } from "./rate.ts";
 
 /** A call that is about to be counted. */
 interface Taken {
@@ -23,22 +23,27 @@ export class SharedRate {
   readonly #rate: Rate;
   /** Name of the rate, which is the same on all instances. */
   readonly #name: string;
+  readonly #max: number;
   /**
-   * Clients that have no calls left in the current period. The server rejects calls from these clients without a store
-   * operation.
+   * The clients that this instance has counted in the store in the current period, each with whether it has no calls
+   * left. The server rejects calls from a client without calls left without a store operation.
    */
-  #spent = new Set<string>();
+  #principals = new Map<string, boolean>();
+  #others = new Map<string, boolean>();
   #period = -1;
 
-  constructor(rate: Rate, name: string) {
+  /** `max` is the number of new logs in the store per period: `limits.rates.clients`. */
+  constructor(rate: Rate, name: string, max: number) {
     this.#rate = rate;
     this.#name = name;
+    this.#max = max;
   }
 
   /**
    * Counts a call of the client with the key `client`. Returns the milliseconds until the next period if the call
-   * exceeds the rate. Returns 0 if the call is within the rate, or if the store does not respond. `now` is the time of
-   * day in milliseconds.
+   * exceeds the rate. Returns 0 if the call is within the rate, if the store does not respond, or if the store already
+   * has logs of too many clients. In the last two cases, only the rate of this instance applies. `now` is the time of day
+   * in milliseconds.
    *
    * Rejects with the error for the client, code -31503, if the client has used up its share of the store. If such a call
    * ran without being counted, a client could exceed the rate by filling its share.
@@ -48,10 +53,17 @@ export class SharedRate {
     const period = Math.floor(now / perMs);
     if (period !== this.#period) {
       this.#period = period;
-      this.#spent = new Set();
+      this.#principals = new Map();
+      this.#others = new Map();
     }
     const waitMs = Math.max(1, Math.ceil((period + 1) * perMs - now));
-    if (this.#spent.has(client)) return waitMs;
+    const counted = isPrincipal(client) ? this.#principals : this.#others;
+    const isSpent = counted.get(client);
+    if (isSpent) return waitMs;
+    // A caller with many addresses can reach this bound, and nobody else is refused because of it: the buckets of this
+    // instance limit all further addresses together to the rate of one client.
+    if (isSpent === undefined && counted.size >= this.#max) return 0;
+    counted.set(client, false);
     const shared = store.by(call.link.account);
     const number = await shared.attempt("append", async () => {
       const log = await shared.hash("rate", JSON.stringify([this.#name, client, period]));
@@ -59,12 +71,7 @@ export class SharedRate {
       return await shared.append(log, "", { ttlMs: 2 * perMs, max: 1 });
     });
     if (number === undefined || number <= calls) return 0;
-    if (this.#spent.size < MAX_SPENT) this.#spent.add(client);
+    counted.set(client, true);
     return waitMs;
   }
 }
-
-/**
- * Maximum size of `#spent`. To reject a call from a client that is not in `#spent`, the server needs a store operation.
- */
-const MAX_SPENT = 10_000;

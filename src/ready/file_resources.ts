@@ -3,6 +3,7 @@
  *
  * @module
  */
+import { toShown } from "../kit/shown.ts";
 import {
   type ChangeNotifier,
   type FixedResource,
@@ -149,7 +150,7 @@ async function readFile(folder: Folder, path: string, { uri, mimeType }: Content
   }
   const item = await folder.find(path);
   if (isUnavailable(item) && (item.isPrivate || item.isMissing)) return undefined;
-  throw new ToolError(`Cannot read ${path}: ${bytes.state}`);
+  throw new ToolError(`Cannot read ${toShown(path)}: ${bytes.state}`);
 }
 
 /** Completes a path that a user is typing. */

@@ -7,7 +7,7 @@ import type { ResourceTemplate } from "../library.ts";
 import { INTERNALS, withInternals } from "../core/call/internals.ts";
 import { checkOptions, type KnownOptions, show } from "../core/call/known_options.ts";
 import type { GroupedOptions, Remake } from "../core/visibility/feature.ts";
-import { openFolder } from "../files/confined_folder.ts";
+import { EXCLUDED, openFolder } from "../files/confined_folder.ts";
 import { localFiles } from "../files/local_files.ts";
 import { toBaseName } from "../files/path.ts";
 import type { ChangeOptions, LocalOptions } from "./local_options.ts";
@@ -28,7 +28,8 @@ export interface FolderOptions extends LocalOptions {
   readonly hidden?: boolean;
   /**
    * Patterns of files and folders to exclude, such as `["*.key", "drafts/**"]`. A pattern without a slash applies to
-   * names at any depth. A pattern with a slash applies to paths relative to the folder. Defaults to `["node_modules"]`.
+   * names at any depth. A pattern with a slash applies to paths relative to the folder. `node_modules` is always
+   * excluded.
    */
   readonly exclude?: readonly string[];
   /**
@@ -94,15 +95,24 @@ function makeFolder(
   place: string,
   change: ChangeOptions,
 ): ResourceTemplate<{ readonly path: string }> {
-  const { path: given, name: title, uri, hidden, exclude, tools, maxBytes = MAX_BYTES, watch = true, ...metadata } =
-    options;
+  const {
+    path: given,
+    name: title,
+    uri,
+    hidden,
+    exclude = [],
+    tools,
+    maxBytes = MAX_BYTES,
+    watch = true,
+    ...metadata
+  } = options;
   const path = readPath(given, place);
   const lastName = toBaseName(path);
   const isNamed = !/^\.{0,2}$/.test(lastName);
   const name = title ?? (isNamed ? lastName : "files");
   const baseUri = uri ?? (isNamed ? `file:///${toUriPath(lastName)}/` : "file:///");
   const root = () => localFiles.resolve(path);
-  const folder = openConfined({ root, hidden, exclude, maxBytes }, place);
+  const folder = openConfined({ root, hidden, exclude: [...EXCLUDED, ...exclude], maxBytes }, place);
   const toUri = (path: string) => baseUri + toUriPath(path);
   const part = folderResource({ folder, toUri, metadata, name, baseUri, tools, change });
   const [handler, ...toolHandlers] = part.handlers;

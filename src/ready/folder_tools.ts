@@ -3,6 +3,7 @@
  *
  * @module
  */
+import { toShown } from "../kit/shown.ts";
 import { type JsonSchema, media, type Tool, tool, ToolError, type ToolOptions } from "../library.ts";
 import { type Folder, type FolderItem, isUnavailable, type Unavailable } from "../files/confined_folder.ts";
 import { searchFiles, SearchQueue } from "./folder_search.ts";
@@ -125,7 +126,9 @@ function readTool({ folder, make, toUri }: ToolParts): Tool {
 }
 
 function orThrow<T extends object>(result: T | Unavailable, verb: string, path: unknown): T {
-  if (isUnavailable(result)) throw new ToolError(`Cannot ${verb} ${path || "the folder"}: ${result.state}`);
+  if (isUnavailable(result)) {
+    throw new ToolError(`Cannot ${verb} ${path ? toShown(path) : "the folder"}: ${result.state}`);
+  }
   return result;
 }
 

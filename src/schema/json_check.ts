@@ -6,9 +6,9 @@
  *
  * @module
  */
+import { shorten } from "../kit/shorten.ts";
 import { isObject } from "../protocol/jsonrpc.ts";
 import {
-  cut,
   type Inspected,
   inspectJsonSchema,
   type InspectOptions,
@@ -256,7 +256,7 @@ class Validator {
       this.#bound(length, " characters", minLength, maxLength);
     }
     if (pattern !== undefined && length <= maxLength && !this.#matches(pattern, text)) {
-      this.#expect(`a match of ${cut(pattern, 200)}`, show(text));
+      this.#expect(`a match of ${shorten(pattern, 200)}`, show(text));
     }
   }
 
@@ -402,7 +402,7 @@ class Validator {
     return 0;
   }
 
-  /** Explains why a value does not match any alternative, in at most {@linkcode MAX_MISFIT} characters. */
+  /** Explains why a value does not match any alternative, in about {@linkcode MAX_MISFIT} characters. */
   #explainMisfit(forms: readonly Sub[], value: unknown): string {
     const misfits = new Set<string>();
     let length = 0;
@@ -413,7 +413,7 @@ class Validator {
       length += misfit.length;
       if (length > MAX_MISFIT) break;
     }
-    return cut([...misfits].join(" or "), MAX_MISFIT);
+    return shorten([...misfits].join(" or "), MAX_MISFIT);
   }
 
   /**
@@ -565,7 +565,7 @@ type Outcome = boolean | ReadonlySet<Key>;
 
 const TOO_DEEP: Issue = {
   path: "",
-  message: "cannot be checked: it is nested too deeply; send a value with fewer levels",
+  message: "the value is nested too deeply to check; send a value with fewer levels",
 };
 
 let latestSteps = 0;
@@ -675,7 +675,7 @@ function toChoices(list: readonly unknown[]): Choices {
 // Formats the first values of a list, in at most 200 characters. Fifty values fill these characters even if each value
 // is a single digit.
 function showChoices(list: readonly unknown[]): string {
-  return cut(list.slice(0, 50).map(show).join(" or "), 200) || NOTHING;
+  return shorten(list.slice(0, 50).map(show).join(" or "), 200) || NOTHING;
 }
 
 /** Counts code points, so that a surrogate pair counts once. */

@@ -29,7 +29,7 @@ export function gatherDefs(root: JsonSchema): JsonSchema {
   function move(ref: string): string {
     const known = moved.get(ref);
     if (known) return known;
-    const name = /[\w.-]*$/.exec(ref)?.[0] || "root";
+    const name = ref.split(/[^\w.-]/).at(-1) || "root";
     let free = name;
     for (let i = 2; defs.has(free); i++) free = `${name}_${i}`;
     moved.set(ref, `#/$defs/${free}`);

@@ -7,6 +7,7 @@
  * @see specification/2026-07-28/basic (JSON Schema Usage)
  * @module
  */
+import { shorten } from "../kit/shorten.ts";
 import { isObject } from "../protocol/jsonrpc.ts";
 
 /** A JSON Schema that is an object, as the protocol requires for root schemas. */
@@ -99,7 +100,9 @@ export function toText({ path, message }: Issue): string {
 
 /** Formats the path of a value, such as `items[2].name`. */
 export function toPath(keys: readonly PropertyKey[]): string {
-  return keys.map((key, i) => typeof key === "number" ? `[${key}]` : (i ? "." : "") + cut(String(key), 99)).join("");
+  return keys.map((key, i) => typeof key === "number" ? `[${key}]` : (i ? "." : "") + shorten(String(key), 99)).join(
+    "",
+  );
 }
 
 /** The result of inspecting a schema. */
@@ -170,7 +173,7 @@ export function inspectJsonSchema(
   // `path` is the path of the schema, such as `properties.age`. It is empty for the root.
   function visit(sub: unknown, path: string, depth: number): void {
     if (typeof sub === "boolean") return;
-    const place = cut(path, 100) || "the root";
+    const place = shorten(path, 100) || "the root";
     if (!isObject(sub)) {
       throw refuse(`${place} is ${show(sub)}; a schema is an object, true or false`);
     }
@@ -240,12 +243,7 @@ function listAnchors(schema: JsonSchema): ReadonlyMap<string, JsonSchema> {
   return anchors;
 }
 
-/** Truncates a text to `length` characters. */
-export function cut(text: string, length: number): string {
-  return text.length > length ? text.slice(0, length) + "…" : text;
-}
-
 /** Formats a value for error messages. */
 export function show(value: unknown): string {
-  return cut(JSON.stringify(typeof value === "string" ? value.slice(0, 61) : value) ?? String(value), 60);
+  return shorten(JSON.stringify(typeof value === "string" ? value.slice(0, 61) : value) ?? String(value), 60);
 }

@@ -33,7 +33,7 @@ let isRaised = false;
 
 /** The problem that is reported if a validation takes too many steps. */
 export const TOO_MANY_STEPS: string =
-  "cannot be checked: it takes too many steps; send a smaller value, or a value with fewer levels";
+  "the value takes too many steps to check; send a smaller value, or a value with fewer levels";
 
 /** Thrown if a validation takes too many steps. */
 export class TooManySteps extends Error {}

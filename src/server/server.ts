@@ -53,6 +53,8 @@ export interface Server<Handlers = unknown> extends ChangeNotifier, Typed<Handle
   /**
    * Sends log messages outside of calls. A message reaches each client with a session whose log level includes the
    * message. Clients without a session receive only log messages from their own calls.
+   *
+   * @deprecated by the protocol. Write to standard error, or use `@x/mcp/observe`, instead.
    */
   readonly log: ServerLog;
   /**

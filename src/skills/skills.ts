@@ -14,7 +14,7 @@
 import { type Context, extension, type Handler, McpError, resourceProvider } from "../library.ts";
 import type { ExtensionServer } from "../extension.ts";
 import { INTERNALS } from "../core/call/internals.ts";
-import { checkOptions, type KnownOptions } from "../core/call/known_options.ts";
+import { checkOptions, type KnownOptions, show } from "../core/call/known_options.ts";
 import { toText } from "./bytes.ts";
 import { Catalog, type Child, type Snapshot } from "./catalog.ts";
 import { SkillFolder } from "./skill_folder.ts";
@@ -90,7 +90,7 @@ export function skills(options: SkillsOptions): Handler {
           const skill = found && (await catalog.toEntry(found) ?? await toNewEntry(catalog, uri));
           if (!skill) {
             throw McpError.invalidParams(
-              `Cannot find the skill ${uri.slice(0, 200)}; use a URI from the result of skills/list`,
+              `Cannot find the skill ${show(uri)}; use a URI from the result of skills/list`,
             );
           }
           return { skill, ...toCache(ctx) };
@@ -105,7 +105,7 @@ export function skills(options: SkillsOptions): Handler {
         async run({ uri, cursor }) {
           const children = (await catalog.read()).folders.get(uri);
           if (!children) {
-            throw McpError.invalidParams(`Cannot list ${uri.slice(0, 200)}: it is not a directory of a skill`);
+            throw McpError.invalidParams(`Cannot list ${show(uri)}: it is not a directory of a skill`);
           }
           const { items, nextCursor } = toPage(children, cursor, CHILDREN_PER_PAGE);
           return { resources: items.map(toListed), nextCursor };

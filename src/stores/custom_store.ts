@@ -14,6 +14,8 @@ import type {
   StoreEngine,
   StoreInternals,
 } from "../core/store.ts";
+import type { Observer } from "../core/call/observer.ts";
+import { OutageReport } from "./outage_report.ts";
 import { InstanceState } from "./instance_state.ts";
 import { RuleRecord } from "./rule_record.ts";
 import { SessionRecord } from "./session_record.ts";
@@ -123,6 +125,7 @@ export class CustomStore extends UserView implements Store {
   #closed?: Promise<void>;
   /** The state of each server that uses the store. */
   readonly #users: Set<InstanceState>;
+  readonly #outages = new WeakMap<Observer, OutageReport>();
 
   constructor(connect: Connect, options: StoreOptions, facts: EngineFacts) {
     const { isShared, isReplaceable, clock } = facts;
@@ -137,15 +140,9 @@ export class CustomStore extends UserView implements Store {
       connect,
       isReplaceable,
       isNeeded: () => users.size > 0 || parts.lease.isUsed,
-      onListening: (state, error) => {
-        for (const user of users) user.reportListening(state, error);
-      },
-      onFailure: (operation, error) => {
-        for (const user of users) user.reportFailure(operation, error);
-      },
-      onRecovery: (operation) => {
-        for (const user of users) user.reportRecovery(operation);
-      },
+      onListening: (state, error) => listOutages(users).forEach((outage) => outage.listen(state, error)),
+      onFailure: (operation, error) => listOutages(users).forEach((outage) => outage.fail(operation, error)),
+      onRecovery: (operation) => listOutages(users).forEach((outage) => outage.recover(operation)),
     });
     const parts: StoreParts = { operations, lease: new ProcessLease(operations, { ms: all.leaseMs, clock }) };
     super(parts, "author");
@@ -187,8 +184,11 @@ export class CustomStore extends UserView implements Store {
         "Cannot set limits.perTenant.shared: the limits per tenant are Infinity; set limits.perTenant.running or limits.perTenant.bytes too",
       );
     }
+    const outage = this.#outages.get(host.observer) ?? new OutageReport(host.observer);
+    this.#outages.set(host.observer, outage);
     const state: InstanceState = new InstanceState(host, {
       ...this.#parts,
+      outage,
       limits: host.limits,
       store: this[INTERNALS],
       createSession: (state, facts) => new SessionRecord(state, facts),
@@ -201,4 +201,8 @@ export class CustomStore extends UserView implements Store {
     this.#users.add(state);
     return state;
   }
+}
+
+function listOutages(users: Iterable<InstanceState>): Set<OutageReport> {
+  return new Set(Array.from(users, ({ outage }) => outage));
 }

@@ -10,7 +10,7 @@ import type { Account, Accounts, Limit, Pot } from "../core/capacity/account.ts"
 import type { Change, ExtensionNews } from "../core/visibility/changes.ts";
 import type { Bounds } from "../core/capacity/limits.ts";
 import { type Mark, type Marking, toSetName } from "../core/marked_ids.ts";
-import { type MarkPlace, markStored, toMarkTtl } from "../core/marking.ts";
+import { type MarkPlace, markStored, readSince, toMarkTtl } from "../core/marking.ts";
 import type {
   Ruled,
   SharedChange,
@@ -18,6 +18,7 @@ import type {
   SharedSessionFacts,
   SharedState,
   SharingHost,
+  SpendOptions,
   StoreInternals,
   StorePart,
 } from "../core/store.ts";
@@ -25,6 +26,7 @@ import type { SharedRules } from "../core/visibility/visibility.ts";
 import { openVersioned, sealVersioned, VERSION } from "../core/call/versioned_seal.ts";
 import { systemClock } from "../core/capacity/timers.ts";
 import { isMcpError } from "../protocol/errors.ts";
+import type { OutageReport } from "./outage_report.ts";
 import { OwnChanges } from "./own_changes.ts";
 import { PendingEnds } from "./pending_ends.ts";
 import { SealedStore, type Sealing } from "./sealed_store.ts";
@@ -120,6 +122,8 @@ export interface StateParts extends StoreParts {
   readonly createSession: (state: InstanceState, facts: SessionFacts) => InformedSession;
   /** Creates the record of the `enable` and `disable` rules. */
   readonly createRules: (state: InstanceState, ruled: Ruled, trunk?: SharedRules) => InformedRules;
+  /** The report of the store to the server's observer. */
+  readonly outage: OutageReport;
   /** Closes the store, unless another server in this process uses the store. */
   readonly closeStore: () => Promise<void>;
 }
@@ -148,8 +152,9 @@ export class InstanceState implements SharedState, Sealing {
   readonly #changes = new Map<string, SharedChange>();
   /** Changes by this instance whose notifications the store has not returned yet. */
   readonly #own = new OwnChanges();
+  /** The time since which the store records used ids. `undefined` until it is read. */
+  #since?: number;
   #isTelling = false;
-  #isDegraded = false;
   #isClosed = false;
   #listening?: Promise<boolean>;
   #topic?: Promise<string>;
@@ -187,6 +192,11 @@ export class InstanceState implements SharedState, Sealing {
   /** Milliseconds after which other instances notice that this process has ended. */
   get leaseMs(): number {
     return this.#parts.lease.ms;
+  }
+
+  /** The report of the store to the server's observer. */
+  get outage(): OutageReport {
+    return this.#parts.outage;
   }
 
   get store(): StoreInternals {
@@ -248,11 +258,24 @@ export class InstanceState implements SharedState, Sealing {
     return end === "waiting" && await this.ends.write(key) ? "written" : end;
   }
 
-  async spend(account: Account, mark: Mark, ttlMs: number): Promise<Marking | undefined> {
-    const place = await this.#toPlace(this.by(account), "spent", mark, ttlMs);
+  async spend(account: Account, mark: Mark, { ttlMs, isDated }: SpendOptions): Promise<Marking | undefined> {
+    const marks = await this.#toPlace(this.by(account), "spent", mark, ttlMs);
+    const place = isDated ? { ...marks, sinceKey: await this.#toSinceKey() } : marks;
     // Run these operations one after another, so that a client that sends many answers has only one operation in
     // progress.
     return await this.queue(place.key, () => this.attempt("set", () => markStored(mark, place)));
+  }
+
+  async sinceSpent(account: Account): Promise<number | undefined> {
+    if (this.#since !== undefined) return this.#since;
+    const key = await this.#toSinceKey();
+    const store = this.by(account);
+    // Read the time once per process. If the store loses its data later, the time that it then records is newer.
+    return this.#since = await this.attempt("set", () => readSince({ store, date: systemClock.date() }, key));
+  }
+
+  #toSinceKey(): Promise<string> {
+    return this.hash(`spent since ${VERSION}`, "");
   }
 
   /** Returns the location in the store for the marks of a client's ended sessions. */
@@ -368,39 +391,15 @@ export class InstanceState implements SharedState, Sealing {
   async attempt<T>(operation: string, run: () => Promise<T>): Promise<T | undefined> {
     try {
       const result = await run();
-      this.reportRecovery(operation);
+      this.outage.recover(operation);
       return result;
     } catch (error) {
       if (isMcpError(error)) throw error;
       if (this.#isClosed) return;
       // Do not report the store as degraded, because only this value is too large.
       if (error instanceof RangeError) return this.#reportRefused(operation, error);
-      this.reportFailure(operation, error);
+      this.outage.fail(operation, error);
     }
-  }
-
-  /** Reports to the observer that the store has failed, unless a failure was already reported. */
-  reportFailure(operation: string, error: unknown): void {
-    if (this.#isClosed || this.#isDegraded) return;
-    this.#isDegraded = true;
-    this.#host.observer.store?.({ state: "degraded", operation, error });
-  }
-
-  /** Reports to the observer that the store works again, if a failure was reported. */
-  reportRecovery(operation: string): void {
-    if (!this.#isDegraded) return;
-    this.#isDegraded = false;
-    this.#host.observer.store?.({ state: "recovered", operation });
-  }
-
-  /**
-   * Reports to the observer that the engine's listener was lost, or works again. Without a listener, the store reads
-   * topics more often.
-   */
-  reportListening(state: "lost" | "back", error?: unknown): void {
-    if (this.#isClosed) return;
-    const event = { operation: "listen", error };
-    this.#host.observer.store?.({ state: state === "lost" ? "degraded" : "recovered", ...event });
   }
 
   #reportLost(things: string): void {

@@ -3,6 +3,7 @@
  *
  * @module
  */
+import { shorten } from "../kit/shorten.ts";
 import { toBusy } from "../protocol/errors.ts";
 import { isObject } from "../protocol/jsonrpc.ts";
 import { INTERNALS } from "../core/call/internals.ts";
@@ -396,8 +397,7 @@ function toBytes(rules: readonly (SharedRule & Partial<PlacedRule>)[]): number {
 }
 
 function toRefusal(key: string, isShown: boolean): string {
-  const name = key.length > 100 ? `${key.slice(0, 100)}…` : key;
-  return `Cannot ${isShown ? "enable" : "disable"} ${name} on all instances`;
+  return `Cannot ${isShown ? "enable" : "disable"} ${shorten(key, 100)} on all instances`;
 }
 
 /** Reads the rules from a stored value. Returns `undefined` if the value is invalid. */

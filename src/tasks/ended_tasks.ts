@@ -5,7 +5,7 @@
  */
 import type { Clock } from "../library.ts";
 import type { Charge } from "./charge.ts";
-import type { TaskRecord } from "./task_record.ts";
+import { isExpired, type TaskRecord } from "./task_record.ts";
 
 /** A cache of the ended tasks of one server. */
 export class Ended {
@@ -39,7 +39,7 @@ export class Ended {
     const found = this.#records.get(id);
     if (!found) return;
     this.#records.delete(id);
-    if (this.#isOver(found.record)) {
+    if (isExpired(found.record, this.#clock.date())) {
       this.#characters -= found.characters;
       return;
     }
@@ -61,10 +61,6 @@ export class Ended {
     this.#records.clear();
   }
 
-  #isOver({ createdAt, ttlMs }: TaskRecord): boolean {
-    return createdAt + ttlMs < this.#clock.date();
-  }
-
   #drop(id: string): void {
     this.#characters -= this.#records.get(id)?.characters ?? 0;
     this.#records.delete(id);
@@ -83,7 +79,7 @@ export class Ended {
 
   #sweep(): void {
     const now = this.#clock.date();
-    for (const [id, { record }] of this.#records) if (this.#isOver(record)) this.#drop(id);
+    for (const [id, { record }] of this.#records) if (isExpired(record, now)) this.#drop(id);
     for (const [id, { until, charge }] of this.#charges) {
       if (until >= now) continue;
       this.#charges.delete(id);

@@ -38,7 +38,10 @@ export class Jobs implements TakeoverHost {
   #opening?: Promise<void>;
   #adopting: Promise<void> = Promise.resolve();
   #stopListening?: () => void;
+  readonly #stopWatching: () => void;
   #release?: () => void;
+  /** The tools whose tasks cannot resume, which was reported. */
+  readonly #reported = new Set<string>();
   /** Whether this process has released a task so that another process can run the task. */
   #hasLeft = false;
 
@@ -50,6 +53,14 @@ export class Jobs implements TakeoverHost {
     this.#ended = new Ended(server.clock);
     this.#takeover = new Takeover(this);
     this.#takeover.start();
+    this.#stopWatching = server.handlers.watch(() => this.#cancelRemoved());
+  }
+
+  /** Reports to the observer that tasks of a tool cannot resume. Each tool is reported once. */
+  reportOnce(tool: string, problem: string): void {
+    if (this.#reported.has(tool)) return;
+    this.#reported.add(tool);
+    this.server.report(new TypeError(problem));
   }
 
   /** Returns a new task id that begins with {@linkcode prefix}. */
@@ -57,11 +68,25 @@ export class Jobs implements TakeoverHost {
     return this.prefix + toRandom(18);
   }
 
-  /** Writes a new task to the store. Rejects if the task cannot be written. */
+  /** Writes a new task to the store. Rejects if the task cannot be written, or if its tool was removed. */
   async begin(task: RunningTask): Promise<void> {
+    if (!this.#hasTool(task)) {
+      throw McpError.invalidParams("Cannot begin a task: the tool was removed from the server");
+    }
     await this.adopt(this.prefix, task.record);
     await task.begin();
     this.#running.set(task.record.id, task);
+    // The tool may have been removed while the task was written.
+    this.#cancelRemoved();
+  }
+
+  #hasTool({ record: { tool } }: RunningTask): boolean {
+    return this.server.handlers.has("tool", tool);
+  }
+
+  // Cancels the tasks whose tool was removed from the server, because no caller can get their results.
+  #cancelRemoved(): void {
+    for (const task of this.#running.values()) if (!this.#hasTool(task)) task.cancel().catch(() => {});
   }
 
   /** Adds a task that this process has taken over from another process. */
@@ -133,20 +158,23 @@ export class Jobs implements TakeoverHost {
   }
 
   /**
-   * Returns a task. Returns `undefined` if the task does not exist or belongs to another caller. Without `caller`, the
-   * task may belong to any caller.
+   * Returns a task. Returns `undefined` if the task does not exist or belongs to another caller. Rejects with the error
+   * for the client if the caller may not call the task's tool. Without `caller`, the task may belong to any caller.
    */
   async find(id: string, caller?: Caller): Promise<TaskRecord | undefined> {
     const store = caller?.store ?? this.store;
     const record = this.#running.get(id)?.record ?? this.#ended.get(id) ?? await this.#read(id, store);
-    return record && isOf(record, caller) ? record : undefined;
+    return record && await mayUse(record, caller) ? record : undefined;
   }
 
   async *list(): AsyncGenerator<TaskRecord> {
     for await (const { record } of this.store.list("")) yield record;
   }
 
-  /** Passes answers to a task. Returns `false` if the caller has no such task. */
+  /**
+   * Passes answers to a task. Returns `false` if the caller has no such task. Rejects with the error for the client if
+   * the caller may not call the task's tool.
+   */
   async answer(id: string, answers: Params, caller?: Caller): Promise<boolean> {
     return await this.#change(id, caller, (running) => running.answer(answers), (record) => {
       const asked = record.work?.questions ?? {};
@@ -186,6 +214,7 @@ export class Jobs implements TakeoverHost {
    */
   async stop(): Promise<void> {
     this.#takeover.stop();
+    this.#stopWatching();
     await Promise.all([...this.#running.values()].map(({ over }) => over));
     await this.#takeover.settle();
     this.#ended.close();
@@ -240,12 +269,14 @@ export class Jobs implements TakeoverHost {
       // Look for the task in this process in each attempt, because this process may have taken over the task since the
       // last attempt.
       const running = this.#running.get(id);
-      if (running && isOf(running.record, caller)) {
+      if (running && await mayUse(running.record, caller)) {
+        // The task may have ended during the check.
+        if (this.#running.get(id) !== running) continue;
         await changeHere(running);
         return true;
       }
       const found = ID.test(id) ? await store.get(id) : undefined;
-      if (!found || !isOf(found.record, caller)) return false;
+      if (!found || !await mayUse(found.record, caller)) return false;
       if (isEnded(found.record)) return true;
       const { next, news } = change(found.record);
       const version = next === found.record ? found.version : await store.set(next, found.version);
@@ -255,6 +286,8 @@ export class Jobs implements TakeoverHost {
       if (news && found.record.by !== null) {
         await store.tell(found.record.crew, { id, base: found.version, version, ...news });
       }
+      // Notify others first, because this write may fail.
+      await store.markEnded(next);
       return true;
     }
     throw McpError.busy(
@@ -266,8 +299,11 @@ export class Jobs implements TakeoverHost {
   async #obey(news: unknown): Promise<void> {
     const { id, isWatched, ...rest } = Object(news);
     const running = this.#running.get(id);
-    if (isWatched) running?.watch();
-    else await running?.adopt(rest);
+    if (!isWatched) return await running?.adopt(rest);
+    if (running) return running.watch();
+    // The task has ended since the other process read its record, so the other process waits for its end in vain.
+    const record = this.#ended.get(id) ?? (await this.store.get(id))?.record;
+    if (record && isEnded(record)) this.#announce(record);
   }
 }
 
@@ -277,11 +313,18 @@ export interface Caller {
   readonly owner: string | undefined;
   /** The tasks in the store, with operations that count towards the caller's share. */
   readonly store: TaskStore;
+  /**
+   * Checks whether the caller may call the task's tool. Rejects with the error for the client. If omitted, the owner of
+   * a task may use the task in any case.
+   */
+  readonly check?: (record: TaskRecord) => Promise<void>;
 }
 
 // A request without a caller comes from an operator, who can use all tasks.
-function isOf({ owner }: TaskRecord, caller: Caller | undefined): boolean {
-  return !caller || owner === caller.owner;
+async function mayUse(record: TaskRecord, caller: Caller | undefined): Promise<boolean> {
+  if (caller && record.owner !== caller.owner) return false;
+  await caller?.check?.(record);
+  return true;
 }
 
 /** The changed record of a task, and the message to the process that runs the task. */

@@ -394,7 +394,8 @@ export class RunningTask {
         const { isWatched } = this.record;
         this.#version = version;
         this.record = isWatched ? { ...next, isWatched } : next;
-        return this.#host.onChange(this);
+        this.#host.onChange(this);
+        return await this.#markEnded();
       }
       await this.#reread();
     }
@@ -413,11 +414,17 @@ export class RunningTask {
     this.record = this.record.isWatched ? { ...found.record, isWatched: true } : found.record;
     if (isEnded(found.record)) {
       this.#host.onChange(this);
+      // This process may have ended the task itself, if only the response of the store was lost.
+      await this.#markEnded();
       return this.#lose("the task has ended");
     }
     if (found.record.by !== by || found.record.run !== run) return this.#lose("another process runs the task");
     // Deliver the answers in a microtask: delivering may write the record, and this function runs during a write.
     queueMicrotask(() => this.#deliver(found.record.work?.answers ?? {}).catch(() => {}));
+  }
+
+  async #markEnded(): Promise<void> {
+    if (isEnded(this.record)) await this.#repeat(() => this.#store.markEnded(this.record));
   }
 
   /**
@@ -534,7 +541,8 @@ const INTERNAL_ERROR = -32_603;
 const BUSY = -31_503;
 const OVER = "Cannot continue the handler: the task has ended in this process";
 const CLOSED = "The server closed before the task was finished; call the tool again if the call can safely be repeated";
-const TOO_LONG = "The task took longer than its time to live (ttlMs)";
+/** Status message of a task whose time to live is over. */
+export const TOO_LONG = "The task took longer than its time to live (ttlMs)";
 
 /** Minimum interval in milliseconds between two writes of progress messages. */
 const REPORT_MS = 250;

@@ -4,8 +4,8 @@
  * @module
  */
 import { McpError, type Principal } from "../library.ts";
-import { RunningTask, type TaskHost } from "./running_task.ts";
-import { isEnded, type StoredPrincipal, type TaskRecord } from "./task_record.ts";
+import { RunningTask, type TaskHost, TOO_LONG } from "./running_task.ts";
+import { isEnded, isExpired, type TaskRecord } from "./task_record.ts";
 import type { Crew, FoundTask } from "./task_store.ts";
 
 /** The part of {@linkcode Jobs} that a takeover uses. */
@@ -124,10 +124,13 @@ export class Takeover {
   async #take({ record, version }: FoundTask, prefix: string): Promise<boolean> {
     const { store, server: { clock } } = this.#jobs;
     const { work } = record;
-    if (!work?.canResume) return await this.#fail({ record, version }, LOST);
-    if (isExpired(work.principal, clock.date()) && !work.afterExpiry) {
+    // Never run a task without the whole principal of its owner, which an older version of the library did not store.
+    if (!work?.canResume || work.caller?.id !== record.owner) return await this.#fail({ record, version }, LOST);
+    if (isExpired(record, clock.date())) return await this.#fail({ record, version }, TOO_LONG);
+    if (hasExpired(work.caller, clock.date()) && !work.afterExpiry) {
       return await this.#fail({ record, version }, EXPIRED);
     }
+    if (await store.isMarked(record)) return await this.#fail({ record, version }, ENDED);
     await this.#jobs.adopt(prefix, record);
     const mine = { ...record, by: store.lease.id, crew: this.#jobs.prefix, run: record.run + 1, isWatched: true };
     const term = await store.lease.confirm();
@@ -158,6 +161,7 @@ export class Takeover {
     };
     if (await store.set(next, version) === undefined) return false;
     this.#jobs.announce(next);
+    await store.markEnded(next);
     return true;
   }
 
@@ -168,12 +172,13 @@ export class Takeover {
     const controller = new AbortController();
     task.cancelHandler = (message) => controller.abort(new Error(message));
     this.#jobs.add(task);
-    const { params, client } = work;
+    const { params, client, session } = work;
     void task.follow(server.call({
       method: "tools/call",
       params,
       client,
-      principal: toPrincipal(work.principal, server.clock.date()),
+      principal: toPrincipal(work.caller, server.clock.date()),
+      session,
       data: task,
       timeoutMs: Math.max(createdAt + ttlMs - server.clock.date(), 1),
       signal: controller.signal,
@@ -181,21 +186,17 @@ export class Takeover {
   }
 }
 
-function isExpired(principal: StoredPrincipal | undefined, now: number): boolean {
+function hasExpired(principal: Principal | undefined, now: number): boolean {
   return principal?.expiresAt !== undefined && principal.expiresAt <= now;
 }
 
 // Omits an `expiresAt` in the past, because the server would otherwise cancel the call immediately. Omitting it is
 // safe, because the caller was authenticated when the task began.
-function toPrincipal(stored: StoredPrincipal | undefined, now: number): Principal | undefined {
-  if (!stored) return;
-  const { id, scopes, expiresAt, claims } = stored;
-  return {
-    id,
-    ...scopes && { scopes },
-    ...expiresAt !== undefined && !isExpired(stored, now) && { expiresAt },
-    ...claims !== undefined && { claims },
-  };
+function toPrincipal(stored: Principal | undefined, now: number): Principal | undefined {
+  if (!stored || !hasExpired(stored, now)) return stored;
+  const { expiresAt: _, ...rest } = stored;
+  // The cast is safe, because `rest` contains all other members.
+  return rest as Principal;
 }
 
 /** Milliseconds between two searches. Tasks are taken over within two seconds after the lease has expired. */
@@ -203,4 +204,5 @@ const SEARCH_MS = 1500;
 
 const LOST =
   "The process that ran the task ended before the task was finished; call the tool again if the call can safely be repeated";
+const ENDED = "Cannot resume the task: it has already ended, and somebody has put its record back into the store";
 const EXPIRED = "Cannot resume the task: the caller's credentials have expired; call the tool again";

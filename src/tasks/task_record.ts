@@ -4,6 +4,7 @@
  * @see ext-tasks specification/draft/tasks (Tasks)
  * @module
  */
+import { isSameJson, toJsonText } from "../core/call/json_copy.ts";
 import type { ClientFacts, Params, Principal, Result } from "../library.ts";
 
 /** Status of a task. `completed`, `cancelled` and `failed` are final. */
@@ -25,18 +26,16 @@ export interface TaskError {
   readonly data?: unknown;
 }
 
-/** The caller of a task, without tokens. */
-export interface StoredPrincipal {
-  readonly id: string;
-  readonly scopes?: readonly string[];
-  readonly expiresAt?: number;
-  readonly claims?: unknown;
-}
-
 /** The data that a further run of the handler needs. Removed when the task has ended. */
 export interface TaskWork {
   readonly params: Params;
-  readonly principal?: StoredPrincipal;
+  /** The caller with all members. `undefined` if the caller has no principal, or if the task cannot resume. */
+  readonly caller?: Principal;
+  /**
+   * The value of `ctx.session()`, in a list that is empty if the value is `undefined`. Omitted if the task cannot resume,
+   * or if the value could not be computed.
+   */
+  readonly session?: readonly [unknown?];
   readonly client: ClientFacts;
   /** Hash of the tool's name and schemas, and of the option `version`. */
   readonly hash: string;
@@ -75,6 +74,11 @@ export interface TaskRecord {
   readonly crew: string;
   /** The number of processes that have run the task. */
   readonly run: number;
+  /**
+   * A random name under which the store records that the task has ended. Set if the task can resume. Only servers with
+   * the secret can read it, so nobody else knows which of these records belongs to the task.
+   */
+  readonly mark?: string;
   /** Whether a client on any instance subscribes to the task. */
   readonly isWatched?: boolean;
   /** The data that a further run of the handler needs. `undefined` after the task has ended. */
@@ -85,6 +89,11 @@ export interface TaskRecord {
 
 export function isEnded({ status }: TaskRecord): boolean {
   return status === "completed" || status === "cancelled" || status === "failed";
+}
+
+/** Whether the time to live of a task is over. */
+export function isExpired({ createdAt, ttlMs }: TaskRecord, now: number): boolean {
+  return createdAt + ttlMs < now;
 }
 
 /** Returns the questions that have no answer yet. */
@@ -128,9 +137,32 @@ const CAPABILITY: Readonly<Record<string, string>> = {
   "roots/list": "roots",
 };
 
-/** Returns only the id, scopes, expiry and claims of the caller, because other fields may contain secrets. */
-export function toStored(principal: Principal | undefined): StoredPrincipal | undefined {
-  if (!principal) return;
-  const { id, scopes, expiresAt, claims } = principal;
-  return { id, scopes, expiresAt, claims };
+/**
+ * Returns the reason why a principal cannot be stored for a further run. Returns `undefined` if it can be stored. A run
+ * with a part of the principal could have more rights than the first run, because a check such as `if (principal.readOnly)`
+ * does not apply to a member that is missing.
+ */
+export function findStoreProblem(principal: Principal): string | undefined {
+  const lost = Object.keys(principal).find((name) => !isJson(principal[name]));
+  if (lost !== undefined) return `its member ${JSON.stringify(lost)} is not JSON data`;
+  const length = JSON.stringify(principal).length;
+  if (length > MAX_PRINCIPAL) return `it has ${length} characters of JSON, and the maximum is ${MAX_PRINCIPAL}`;
 }
+
+function isJson(value: unknown): boolean {
+  if (value === undefined) return true;
+  const text = toJsonText(value);
+  try {
+    return text !== undefined && isSameJson(value, JSON.parse(text));
+  } catch {
+    // The value is nested too deeply to be compared.
+    return false;
+  }
+}
+
+/**
+ * Maximum length of a stored principal as JSON, in characters. Every change of a task writes the principal again, so a
+ * large principal would use up the client's share of the store. Tokens of common providers have less than 8,192
+ * characters of claims.
+ */
+const MAX_PRINCIPAL = 32_768;

@@ -9,7 +9,7 @@
 import type { ExtensionServer, ExtensionStore } from "../extension.ts";
 import type { Context } from "../library.ts";
 import { memoryStore } from "../stores/stores.ts";
-import type { TaskRecord } from "./task_record.ts";
+import { isEnded, isExpired, type TaskRecord } from "./task_record.ts";
 
 /** A record with its version in the store. */
 export interface FoundTask {
@@ -66,7 +66,7 @@ export class TaskStore {
 
   async get(id: string): Promise<FoundTask | undefined> {
     const found = await this.#store.get(`t-${id}`);
-    const record = found && await this.#open<TaskRecord>(`t-${id}`, found.value);
+    const record = found && await this.#openTask(`t-${id}`, found.value);
     return record && { record, version: found.version };
   }
 
@@ -75,29 +75,39 @@ export class TaskStore {
    * the new version, or `undefined` if the task was not written.
    */
   async set(record: TaskRecord, version: string | null): Promise<string | undefined> {
-    const { clock } = this.#server;
-    const ttlMs = Math.max(record.createdAt + record.ttlMs - clock.date(), 0) + GRACE_MS;
     const key = `t-${record.id}`;
-    return await this.#store.set(key, await this.#seal(key, record), { ttlMs, version });
+    return await this.#store.set(key, await this.#seal(key, record), { ttlMs: this.#toTtl(record), version });
   }
 
-  async delete(id: string): Promise<void> {
-    await this.#store.delete(`t-${id}`);
+  /**
+   * Records that a task has ended, so that its record cannot be put back by somebody who can write to the store. Does
+   * nothing for a task that has not ended, or that cannot resume.
+   */
+  async markEnded(record: TaskRecord): Promise<void> {
+    const { mark } = record;
+    if (mark === undefined || !isEnded(record)) return;
+    // The value needs no seal, because only its existence matters.
+    await this.#store.set(`e-${mark}`, "1", { ttlMs: this.#toTtl(record) });
+  }
+
+  /** Returns whether `markEnded` was called for a task. */
+  async isMarked({ mark }: TaskRecord): Promise<boolean> {
+    return mark !== undefined && await this.#store.get(`e-${mark}`) !== undefined;
   }
 
   /** Returns the tasks whose ids begin with a prefix. */
   async *list(prefix: string): AsyncGenerator<FoundTask> {
     for await (const { key, value, version } of this.#listAll(`t-${prefix}`)) {
-      const record = await this.#open<TaskRecord>(key, value);
+      const record = await this.#openTask(key, value);
       if (record) yield { record, version };
     }
   }
 
   /** Adds a `once` value to the journal of a task. Repeated calls with the same token add the value only once. */
-  async addValue({ id, run, createdAt, ttlMs }: TaskRecord, { key, json, token }: JournalValue): Promise<void> {
-    const left = Math.max(createdAt + ttlMs - this.#server.clock.date(), 0) + GRACE_MS;
+  async addValue(record: TaskRecord, { key, json, token }: JournalValue): Promise<void> {
+    const { id, run } = record;
     const text = await this.#seal(`j-${id}`, [run, key, json]);
-    await this.#store.append(`j-${id}`, text, { ttlMs: left, max: MAX_VALUES, token });
+    await this.#store.append(`j-${id}`, text, { ttlMs: this.#toTtl(record), max: MAX_VALUES, token });
   }
 
   /**
@@ -164,6 +174,17 @@ export class TaskStore {
     return await this.#store.subscribe(topic, (text) => {
       this.#open(topic, text).then((news) => news !== undefined && listener(news), () => {});
     });
+  }
+
+  /** Returns the milliseconds for which the store keeps the data of a task. */
+  #toTtl({ createdAt, ttlMs }: TaskRecord): number {
+    return Math.max(createdAt + ttlMs - this.#server.clock.date(), 0) + GRACE_MS;
+  }
+
+  // Ignores a record that the store should have deleted, because somebody may have put it back.
+  async #openTask(key: string, value: string): Promise<TaskRecord | undefined> {
+    const record = await this.#open<TaskRecord>(key, value);
+    return record && isExpired(record, this.#server.clock.date() - GRACE_MS) ? undefined : record;
   }
 
   async *#listAll(prefix: string) {

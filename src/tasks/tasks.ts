@@ -25,7 +25,15 @@ import { Charge, toBytes } from "./charge.ts";
 import { type Caller, Jobs } from "./jobs.ts";
 import { RunningTask, toFull } from "./running_task.ts";
 import { readTaskOptions, type TaskOptions, type TaskRules } from "./task_options.ts";
-import { type TaskError, type TaskRecord, type TaskStatus, toDetailed, toStored, toTask } from "./task_record.ts";
+import {
+  findStoreProblem,
+  type TaskError,
+  type TaskRecord,
+  type TaskStatus,
+  type TaskWork,
+  toDetailed,
+  toTask,
+} from "./task_record.ts";
 
 export type { ResumeOptions, TaskOptions } from "./task_options.ts";
 export type { TaskError, TaskStatus } from "./task_record.ts";
@@ -83,7 +91,12 @@ const allJobs = new WeakMap<ExtensionServer, Jobs>();
 export function tasks(): Tasks {
   const started = new Set<Jobs>();
   const announce = (record: TaskRecord) =>
-    own.publish("taskIds", { topic: record.id, method: "notifications/tasks", params: toDetailed(record) });
+    own.publish("taskIds", {
+      topic: record.id,
+      method: "notifications/tasks",
+      params: toDetailed(record),
+      handler: toToolCall(record),
+    });
   const own = make((server) => {
     const jobs = new Jobs(server, announce);
     allJobs.set(server, jobs);
@@ -165,7 +178,7 @@ function make(start?: StartExtension): Extension<"taskIds"> {
         subject: "taskId",
         async run({ taskId }, ctx, server) {
           const jobs = toJobs(server);
-          const record = await jobs.find(taskId, toCaller(ctx, jobs));
+          const record = await jobs.find(taskId, toChecked(ctx, jobs));
           if (!record) throw toUnknown();
           return toDetailed(record, ctx.client.capabilities);
         },
@@ -175,7 +188,7 @@ function make(start?: StartExtension): Extension<"taskIds"> {
         subject: "taskId",
         async run({ taskId, inputResponses }, ctx, server) {
           const jobs = toJobs(server);
-          if (await jobs.answer(taskId, inputResponses, toCaller(ctx, jobs))) return {};
+          if (await jobs.answer(taskId, inputResponses, toChecked(ctx, jobs))) return {};
           throw toUnknown();
         },
       },
@@ -184,6 +197,7 @@ function make(start?: StartExtension): Extension<"taskIds"> {
         subject: "taskId",
         async run({ taskId }, ctx, server) {
           const jobs = toJobs(server);
+          // The owner may cancel a task even without the right to call its tool, because this only ends the work.
           if (await jobs.cancel(taskId, toCaller(ctx, jobs))) return {};
           throw toUnknown();
         },
@@ -196,12 +210,12 @@ function make(start?: StartExtension): Extension<"taskIds"> {
           // The cast is safe, because `filter` validates the items. TypeScript cannot infer their type from the schema.
           const all = ids as unknown as readonly string[];
           const jobs = toJobs(server);
-          const caller = toCaller(ctx, jobs);
+          const caller = toChecked(ctx, jobs);
           const known: string[] = [];
           // Read a few tasks at a time, so that one request does not take the client's whole share of the store.
           for (let at = 0; at < all.length; at += MAX_READS) {
             const some = all.slice(at, at + MAX_READS);
-            const records = await Promise.all(some.map((id) => jobs.find(id, caller)));
+            const records = await Promise.all(some.map((id) => jobs.find(id, caller).catch(toUngranted)));
             known.push(...some.filter((_, index) => records[index]));
           }
           return known;
@@ -228,9 +242,52 @@ function toCaller(ctx: Context, jobs: Jobs): Caller {
   return { owner: ctx.principal?.id, store: jobs.store.by(ctx) };
 }
 
-// Use one message for all three causes, so that callers cannot find out which task ids of other callers exist.
+/** Returns the caller, who may use only tasks of the tools that the caller may call now. */
+function toChecked(ctx: Context, jobs: Jobs): Caller {
+  const checks = new Map<string, Promise<void>>();
+  const check = async (record: TaskRecord) => {
+    try {
+      await jobs.server.check(ctx, toToolCall(record));
+    } catch (error) {
+      throw isHidden(error) ? toUnknown() : error;
+    }
+  };
+  return {
+    ...toCaller(ctx, jobs),
+    // Check each tool once per request, because a request to subscribe names many tasks.
+    async check(record) {
+      const checking = checks.get(record.tool) ?? check(record);
+      checks.set(record.tool, checking);
+      await checking;
+    },
+  };
+}
+
+function toToolCall({ tool }: TaskRecord) {
+  return { method: "tools/call", params: { name: tool } };
+}
+
+// Tests whether an error states that the tool does not exist for the caller.
+function isHidden(error: unknown): boolean {
+  const { code } = Object(error);
+  return code === INVALID_PARAMS || code === METHOD_NOT_FOUND;
+}
+
+const INVALID_PARAMS = -32_602;
+const METHOD_NOT_FOUND = -32_601;
+/** Code of the error for a caller that lacks a scope. */
+const INSUFFICIENT_SCOPE = -31_403;
+
+// Ignores the error of a caller who may not call the tool, because a subscription grants other tasks in any case.
+function toUngranted(error: unknown): undefined {
+  if (!isHidden(error) && Object(error).code !== INSUFFICIENT_SCOPE) throw error;
+}
+
+// Use one message for all causes, so that callers cannot find out which task ids of other callers exist.
 function toUnknown(): McpError {
-  return McpError.invalidParams("Cannot find the task: it does not exist, has expired, or belongs to another caller");
+  return McpError.invalidParams(
+    "Cannot find the task: it does not exist, has expired, or is not available to the caller",
+  );
 }
 
 async function runTask(call: WrappedCall, next: Next, rules: TaskRules): Promise<Result> {
@@ -335,6 +392,7 @@ async function toRecord(call: WrappedCall, rules: TaskRules, jobs: Jobs): Promis
   const { name, arguments: given, _meta } = ctx.params;
   const { ttlMs, pollIntervalMs, version, resume } = rules;
   const now = jobs.server.clock.date();
+  const resumable = toResumable(call, rules, jobs);
   return {
     id: jobs.makeId(),
     tool: handler.name,
@@ -347,19 +405,50 @@ async function toRecord(call: WrappedCall, rules: TaskRules, jobs: Jobs): Promis
     by: jobs.store.lease.id,
     crew: jobs.prefix,
     run: 1,
+    mark: resumable.canResume && jobs.store.isShared ? crypto.randomUUID() : undefined,
     work: {
       params: { name, arguments: given, _meta },
-      principal: toStored(ctx.principal),
+      ...resumable,
       client: ctx.client,
       hash: await toHash(call, rules),
       version,
-      canResume: resume !== undefined,
       afterExpiry: resume?.afterExpiry === true,
       made: [],
       questions: {},
       answers: {},
     },
   };
+}
+
+/** Returns what a further run needs to have the same caller. */
+function toResumable(
+  { ctx, handler }: WrappedCall,
+  { resume }: TaskRules,
+  jobs: Jobs,
+): Pick<TaskWork, "canResume" | "caller" | "session"> {
+  // Without a shared store, the task ends with its process.
+  if (!resume || !jobs.store.isShared) return { canResume: resume !== undefined };
+  const { principal: caller } = ctx;
+  const problem = caller && findStoreProblem(caller);
+  if (problem === undefined) return { canResume: true, caller, session: readSession(ctx) };
+  jobs.reportOnce(
+    handler.name,
+    `Cannot resume tasks of the tool ${
+      JSON.stringify(handler.name)
+    }: the caller's principal cannot be stored: ${problem}; ` +
+      "return a principal of plain JSON data, and load other data in the handler",
+  );
+  return { canResume: false };
+}
+
+// A further run has no HTTP request from which the server's `session` function could compute the value.
+function readSession(ctx: Context): readonly [unknown?] | undefined {
+  try {
+    const value = ctx.session();
+    return value === undefined ? [] : [value];
+  } catch {
+    // The handler gets the same error when it reads the value.
+  }
 }
 
 const hashes = new WeakMap<object, Promise<string>>();

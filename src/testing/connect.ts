@@ -3,6 +3,7 @@
  *
  * @module
  */
+import { toState } from "../kit/error_state.ts";
 import { isMcpError, McpError, METHOD_NOT_FOUND } from "../protocol/errors.ts";
 import type { Params, Result } from "../protocol/jsonrpc.ts";
 import { describeMisfits, fitParams } from "../protocol/wire.ts";
@@ -22,6 +23,7 @@ import type { Notification } from "../client/message.ts";
 import { ModernCodec, modernProtocol } from "../client/modern.ts";
 import type { Protocol, ProtocolOptions } from "../client/protocol.ts";
 import { createRpc, REQUEST, type RequestHandler, type Rpc, type TestRequestOptions } from "../client/rpc.ts";
+import { checkMaxAnswers, MAX_ANSWERS } from "../client/answer_budget.ts";
 import { ANSWER, toCapabilities } from "../client/answer_options.ts";
 import { createRequestHandler, type RequestHandlerOptions } from "../client/server_requests.ts";
 import type { SubscriptionFilter } from "../client/subscription.ts";
@@ -50,6 +52,7 @@ export interface ConnectTestOptions extends
     | "headers"
     | "info"
     | "logLevel"
+    | "maxAnswers"
     | "onElicit"
     | "onElicitUrl"
     | "onNotification"
@@ -95,6 +98,7 @@ const OPTIONS: KnownOptions<keyof ConnectTestOptions> = {
     headers: true,
     info: true,
     logLevel: true,
+    maxAnswers: true,
     onNotification: "function",
     onWarning: "function",
     params: true,
@@ -163,6 +167,8 @@ export interface Connection extends Client<TestRequestOptions>, TransportFacts {
  * wrong type are errors, and so is a result without the structured content that the tool's output schema requires.
  * `request` returns results without these checks.
  *
+ * The client requests each list, even within `ttlMs`, so that a test sees changes that the server does not announce.
+ *
  * The client does not recover from failures, so that the test notices each failure. The client never detects the era,
  * resumes a stream, renews a session or retries a request. Errors that belong to no request fail the running test.
  *
@@ -188,7 +194,8 @@ export async function connectTest(
   options: ConnectTestOptions = {},
 ): Promise<Connection> {
   checkOptions("connect a test", options, OPTIONS);
-  const { transport = "memory", principal, params, timeoutMs = 10_000 } = options;
+  const { transport = "memory", principal, params, timeoutMs = 10_000, maxAnswers = MAX_ANSWERS } = options;
+  checkMaxAnswers(maxAnswers);
   const path = options.path ?? toPath(server, params);
   const { era, version } = readRevision(options);
   const protocolOptions = toProtocolOptions(options);
@@ -214,6 +221,7 @@ export async function connectTest(
     codec: era === "modern" ? modern : legacy,
     answer: protocolOptions.answer,
     timeoutMs,
+    maxAnswers,
     onError: fail,
     open(onMessage) {
       opened.transport = openTransport(opens, { ...options, host, path, transcript, onMessage });
@@ -362,7 +370,7 @@ function toProtocolOptions(options: ConnectTestOptions): ProtocolOptions & { rea
         if (!isMcpError(error) || error.code !== METHOD_NOT_FOUND) throw error;
         throw new McpError(
           METHOD_NOT_FOUND,
-          `${error.message}; pass onElicit, onElicitUrl, onSample or roots to connectTest`,
+          `${toState(error)}; pass onElicit, onElicitUrl, onSample or roots to connectTest`,
         );
       }
     }),

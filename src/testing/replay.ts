@@ -8,7 +8,7 @@
 import { INTERNAL_ERROR, McpError } from "../protocol/errors.ts";
 import type { Context } from "../core/call/context.ts";
 import type { Question } from "../core/call/question.ts";
-import { IgnoredQuestions } from "../core/call/asked_questions.ts";
+import { IgnoredQuestions } from "../core/call/ignored_questions.ts";
 import { RerunWatch } from "../core/call/rerun_watch.ts";
 import type { Call } from "../core/call/call.ts";
 import { type FakeContext, type FakeContextOptions, makeContext, Rounds } from "./fake_context.ts";
@@ -47,7 +47,7 @@ class ReplayRounds extends Rounds {
 
   /** Throws if the handler did not await a question in the run that has just ended. */
   async check(): Promise<void> {
-    if (this.#call) await this.#ignored.check(this.#call);
+    if (this.#call) this.#ignored.report(await this.#call.questions?.listIgnored() ?? [], this.#call);
     if (this.#forgotten.length) throw new Error(this.#forgotten.join("\n"));
   }
 

@@ -3,6 +3,7 @@
  *
  * @module
  */
+import { toState } from "../kit/error_state.ts";
 import { quote } from "../protocol/errors.ts";
 import { LOG_LEVELS } from "../protocol/types.ts";
 import { CancelError, fromReasonNumber } from "../core/call/cancel_error.ts";
@@ -132,7 +133,7 @@ class Exposed {
     try {
       this.#send(message);
     } catch (error) {
-      const state = `${describe(error)}; return plain data, without functions, streams or responses`;
+      const state = `${toState(describe(error))}; return plain data, without functions, streams or responses`;
       const wrong = new TypeError(`Cannot send the result of a worker thread: ${state}`);
       this.#send({ kind: "failed", error: toSentError(wrong) });
     }

@@ -8,7 +8,7 @@ const ignore = typeof Deno === "undefined"; // Deno's linter provides the syntax
 
 /**
  * By file, the rooms that the file loads on demand. Loading each room at startup would take at least 3 ms, or would
- * require a package. Routes, development reports, reads of resources by handlers, checks of the author's values, sealed
+ * require a package. Routes, development reports, reports of ignored questions, reads of resources by handlers, checks of the author's values, sealed
  * values, `admit` and the limitation to some revisions are exceptions: few servers use them, and they must not enlarge the
  * bundles of other servers.
  */
@@ -17,6 +17,7 @@ const rooms: Readonly<Record<string, readonly string[]>> = {
   "src/core/call/call.ts": ["src/core/call/forward.ts"],
   "src/core/call/sealer.ts": ["src/core/call/cipher.ts"],
   "src/core/call/wire_room.ts": ["src/core/call/wire_check.ts"],
+  "src/core/scheduler.ts": ["src/core/call/ignored_questions.ts"],
   "src/core/services/lazy_container.ts": ["src/core/services/service_container.ts"],
   "src/eras/legacy/http_sessions.ts": ["src/eras/legacy/session.ts"],
   "src/eras/eras.ts": ["src/eras/narrow_era.ts", "src/eras/modern/modern.ts"],

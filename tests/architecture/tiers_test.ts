@@ -5,7 +5,7 @@ import { type LastRun, toAge } from "../support/last_run.ts";
 import { BY_HAND, listSteps } from "../support/step_list.ts";
 import { runStep, type Step, type Verdict } from "../support/steps.ts";
 import { readCases } from "../support/test_report.ts";
-import { listTests, SLOW, toTier } from "../support/tiers.ts";
+import { listTests, LONG, SLOW, toTier } from "../support/tiers.ts";
 import { until } from "../support/behaviour.ts";
 
 const root = new URL("../../", import.meta.url).pathname;
@@ -13,12 +13,12 @@ const root = new URL("../../", import.meta.url).pathname;
 const ignore = typeof Deno === "undefined"; // Only Deno runs the steps.
 
 Deno.test({
-  name: "every test file is in exactly one tier, and runs on both runtimes in that tier",
+  name: "every test file is in exactly one tier, and runs on both runtimes in that tier or in the long tier",
   ignore,
   async fn() {
     const tests = await listTests();
     assert(tests.length > 150, "the test did not find the test files");
-    for (const entry of Object.keys(SLOW)) {
+    for (const entry of [...Object.keys(SLOW), ...Object.keys(LONG)]) {
       assert(
         tests.some((path) => entry.endsWith("/") ? path.startsWith(entry) : path === entry),
         `${entry} matches no test file`,
@@ -26,10 +26,11 @@ Deno.test({
     }
     const steps = await listSteps();
     for (const path of tests) {
-      const found = steps.filter(({ files, tier }) => files?.includes(path) && tier === toTier(path));
+      const found = steps.filter(({ files, tier }) => files?.includes(path) && [toTier(path), "long"].includes(tier));
       const runtimes = new Set(found.map(({ command }) => command[0]));
       assertEquals([...runtimes].sort(), ["bun", "deno"], path);
-      if (toTier(path) === "slow") {
+      assert(found.some(({ tier }) => tier === toTier(path)), path);
+      if (toTier(path) !== "fast") {
         assertEquals(
           steps.some(({ files, name }) => files?.includes(path) && ["test", "test:bun"].includes(name)),
           false,

@@ -1,10 +1,11 @@
 // An elicitation link opens only at the page, for the user and at the server for which the link was created. A link
 // with `singleUse` opens only once.
 import { assert, assertEquals, assertRejects, assertThrows } from "@std/assert";
-import { elicitationLinks, type ElicitationLinksOptions } from "../../src/auth/auth.ts";
+import { type ElicitationLinks, elicitationLinks, type ElicitationLinksOptions } from "../../src/auth/auth.ts";
 import { INTERNALS } from "../../src/core/call/internals.ts";
 import { customStore, memoryStore } from "../../src/stores/stores.ts";
 import { fakeContext } from "../../src/testing/testing.ts";
+import { wrapEngine } from "../support/engines.ts";
 import { sentence } from "../support/messages.ts";
 
 const secret = "0123456789abcdef0123456789abcdef";
@@ -13,6 +14,13 @@ const PAGE = "https://a.example.com/pay?lang=en";
 async function make(options: ElicitationLinksOptions, url = PAGE, singleUse?: boolean): Promise<string> {
   const ctx = fakeContext({ principal: { id: "ada" }, answers: { k: { action: "accept" } } });
   await elicitationLinks(options).elicit(ctx, "k", { message: "m", url, singleUse });
+  return String(ctx.asked[0].params.url);
+}
+
+/** Creates a link with `singleUse` for Ada. */
+async function makeLink(links: ElicitationLinks): Promise<string> {
+  const ctx = fakeContext({ principal: { id: "ada" }, answers: { k: { action: "accept" } } });
+  await links.elicit(ctx, "k", { message: "m", url: PAGE, singleUse: true });
   return String(ctx.asked[0].params.url);
 }
 
@@ -85,15 +93,31 @@ Deno.test("processes that share a store open a link only once, and without a sto
   assert(await elicitationLinks(alone).open(await make(alone, PAGE, false), "ada"));
 });
 
+Deno.test("after the store has lost its data, no earlier link opens, and later links do", async () => {
+  const store = memoryStore();
+  const links = [
+    elicitationLinks({ secret, server: "shop", store }),
+    elicitationLinks({ secret, server: "shop", store }),
+  ];
+  const [used, unused] = [await makeLink(links[0]), await makeLink(links[0])];
+  assertEquals(await links[1].open(used, "ada"), { data: null });
+  for (const { key } of await store.list("", { limit: 1000 })) await store.delete(key);
+  for (const link of [used, unused]) for (const each of links) assertEquals(await each.open(link, "ada"), undefined);
+  for (const each of links) assertEquals(await links[0].open(await makeLink(each), "ada"), { data: null });
+});
+
 Deno.test("opening a link with singleUse throws while the store is unavailable", async () => {
-  let isLost = true;
+  let isLost = false;
   const engine = await memoryStore()[INTERNALS].connect();
-  const store = customStore(() => {
-    if (isLost) throw new Error("lost");
-    return engine;
-  });
+  const store = customStore(() =>
+    wrapEngine(engine, ({ run }) => {
+      if (isLost) throw new Error("lost");
+      return run();
+    })
+  );
   const options = { secret, server: "shop", store };
   const link = await make(options, PAGE, true);
+  isLost = true;
   await assertRejects(() => elicitationLinks(options).open(link, "ada"), Error, sentence("store"));
   isLost = false;
   assertEquals(await elicitationLinks(options).open(link, "ada"), { data: null });

@@ -1,7 +1,7 @@
 // The token cache has a maximum size, and issuers' keys are loaded at limited intervals.
 import { assertEquals, assertRejects } from "@std/assert";
 import { Loaded, Unavailable } from "../../src/auth/oauth/loaded.ts";
-import { TokenCache } from "../../src/auth/oauth/token_cache.ts";
+import { TokenCache } from "../../src/auth/token_cache.ts";
 import { sentence } from "../support/messages.ts";
 
 Deno.test("a token cache evicts the oldest token when it exceeds its maximum number of tokens", () => {

@@ -225,6 +225,18 @@ Deno.test("invalid options throw errors that do not contain secrets", () => {
   }
 });
 
+Deno.test("a key or password from an unset or empty environment variable is an error that names this cause", () => {
+  const unset: Readonly<Record<string, string | undefined>> = {};
+  for (const value of [unset.ADA_KEY, ""]) {
+    for (const ada of [value, { key: value, scopes: ["a"] }]) {
+      assertThrows(() => apiKey({ keys: { ada } }), TypeError, sentence('"ada"', "environment variable"));
+    }
+    for (const bob of [value, { password: value, scopes: ["a"] }]) {
+      assertThrows(() => basicAuth({ users: { bob } }), TypeError, sentence('"bob"', "environment variable"));
+    }
+  }
+});
+
 Deno.test("authentication schemes throw for an unknown option", () => {
   const verify = () => undefined;
   const client = { clientId: "x", clientSecret: "y" };
@@ -272,6 +284,29 @@ Deno.test("a valid user name and password authenticate the user", async () => {
     }
     for (const broken of ["%%%", "=", "a", btoa("\xff:\xff")]) assertEquals((await login(broken)).status, 401);
     await server.close();
+  }
+});
+
+Deno.test("a user whose name a database spells in several ways is one principal if users returns an id", async () => {
+  const find = (name: string) => name.trim().toLowerCase() === "ada" ? { id: "7", scopes: ["a"] } : undefined;
+  for (const users of [find, async (name: string) => await find(name), { ada: { password: "x", id: "7" } }]) {
+    const server = start(basicAuth({ users }));
+    const names = typeof users === "object" ? ["ada"] : ["ada", "Ada", "ADA", " ada", "ada ", "ada\t"];
+    for (const name of names) {
+      assertEquals((await send(server, { authorization: `Basic ${btoa(`${name}:x`)}` })).id, "basic:7", name);
+    }
+    await server.close();
+  }
+});
+
+Deno.test("a user whose id is not a non-empty string is not authenticated", async () => {
+  for (const id of [null, 7, "", {}, ["7"], Promise.resolve("7")]) {
+    const faults: unknown[] = [];
+    const server = start(basicAuth({ users: () => ({ id }) as never }), faults);
+    assertEquals((await send(server, { authorization: `Basic ${btoa("ada:x")}` })).status, 500);
+    assertStringIncludes(`${faults[0]}`, sentence("id"));
+    await server.close();
+    assertThrows(() => basicAuth({ users: { ada: { password: "x", id } as never } }), TypeError, sentence("id"));
   }
 });
 

@@ -110,6 +110,27 @@ behaviour("a question that the client cannot answer is refused before it is sent
   assertEquals(error.code, -32021);
 });
 
+behaviour("another server cannot ask the client's users without end", async (join) => {
+  let rounds = 0;
+  let asked = 0;
+  const greedy = tool({
+    name: "greedy",
+    run: (_input, ctx) =>
+      ctx.forward(() => {
+        const question = { method: "elicitation/create", params: { message: "?", requestedSchema: form } };
+        const inputRequests = Object.fromEntries(Array.from({ length: 10 }, (_, at) => [`q${at}`, question]));
+        return { resultType: "input_required", inputRequests, requestState: `${rounds++}` };
+      }),
+  });
+  const { client, takeFaults } = await join({ handlers: [greedy] }, {
+    maxAnswers: Infinity,
+    onElicit: () => (asked++, { action: "accept", content: { value: "x" } }),
+  });
+  const result = await client.callTool("greedy").catch(() => ({ isError: true }));
+  assertEquals([result.isError, asked], [true, 30]);
+  assertEquals(takeFaults().map(({ error }) => String(error)), [`Error: ${sentence(32)}`]);
+});
+
 behaviour("an invalid forwarded result is reported as a fault", async (join) => {
   const asks = (inputRequests: unknown) => ({ resultType: "input_required", inputRequests, requestState: "s" });
   const wrong: readonly unknown[] = [

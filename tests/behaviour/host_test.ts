@@ -1,7 +1,7 @@
 // Facts about a running server that tools such as the inspector read: its endpoints, how to connect to an endpoint, and
 // its development mode.
 import { assert, assertEquals, assertRejects, assertThrows } from "@std/assert";
-import { type Context, createServer, mount, resourceLink, type Server, tool } from "../../mod.ts";
+import { type Context, createServer, mount, prompt, resource, resourceLink, type Server, tool } from "../../mod.ts";
 import { apiKey } from "../../src/auth/auth.ts";
 import { connect } from "../../src/client/client.ts";
 import { isServer, listEndpoints, listWarnings } from "../../src/host.ts";
@@ -147,4 +147,39 @@ Deno.test("a tool that returns only a resource link gets a warning, because some
     ["arrow", "block", "list", "method"].map((name) => [`tool ${name}`, sentence("link", "text")]),
   );
   assertEquals(listWarnings(make(fine)), []);
+});
+
+Deno.test("a handler that uses sampling, roots or log messages gets a warning, because the protocol deprecates them", () => {
+  const logger = { info: (_: string) => {}, sample: (_: readonly number[]) => 1, log: (_: string) => {} };
+  const log = logger;
+  const ask = { messages: [], maxTokens: 1 };
+  const handlers = [
+    tool({ name: "sample", run: async (_, ctx) => (await ctx.sample("q", ask)).model }),
+    tool({
+      name: "destructured",
+      run: async (_, { sample, log }) => (await log.info("a"), (await sample("q", ask)).model),
+    }),
+    prompt({ name: "roots", run: async (ctx) => JSON.stringify(await Object(ctx).roots()) }),
+    resource({
+      uri: "a://log",
+      name: "log",
+      async read(_uri, { log }) {
+        await log.warning("a");
+        return "";
+      },
+    }),
+    tool({ name: "fine", run: () => (log.info("a"), console.log.name, logger.log("sample"), logger.sample([1])) }),
+    tool({ name: "question", run: (_, { elicit }) => elicit.name }),
+  ];
+  const server = createServer({ name: "s", version: "1", handlers });
+  assertEquals(
+    listWarnings(server).map(({ place, state }) => [place, state]),
+    [
+      ["tool sample", sentence("sampling")],
+      ["tool destructured", sentence("sampling")],
+      ["tool destructured", sentence("log messages")],
+      ["prompt roots", sentence("roots")],
+      ["resource a://log", sentence("log messages")],
+    ],
+  );
 });

@@ -312,3 +312,64 @@ Deno.test("bridge: a server with revision 2024-11-05 is used over HTTP+SSE, and 
   }, "the session is renewed");
   await server.close();
 });
+
+Deno.test("bridge: a server cannot ask a session's client without end", async () => {
+  const ask = (id: string) => ({ jsonrpc: "2.0", id, method: "sampling/createMessage", params: { messages: [] } });
+  const refusals: unknown[] = [];
+  await using bridged = new LineClient(async (request) => {
+    if (request.method === "GET") return new Response(null, { status: 405 });
+    const { id, method, error } = await request.json();
+    if (method === "initialize") return json({ jsonrpc: "2.0", id, result: { ...client, serverInfo: {} } });
+    if (method === undefined && error) refusals.push(error.message);
+    if (method !== "tools/call") return new Response(null, { status: 202 });
+    const questions = Array.from({ length: 50 }, (_, at) => ask(`${id} ${at}`));
+    return stream(...questions, { jsonrpc: "2.0", id, result: { content: [] } });
+  });
+  await bridged.open();
+  for (const id of [1, 2]) {
+    await bridged.request(id, "tools/call", { name: "ask" });
+    assertEquals(bridged.received.filter(({ method }) => method === "sampling/createMessage").length, 32 * id);
+    assertEquals(refusals.length, 18 * id);
+  }
+  assertEquals(refusals[0], sentence("sampling/createMessage", 32));
+});
+
+Deno.test("bridge: the questions of all rounds of a call and of all states of a task are limited", async () => {
+  const inputRequests = (count: number, start = 0) =>
+    Object.fromEntries(Array.from({ length: count }, (_, at) => [`q${start + at}`, { method: "roots/list" }]));
+  let round = 0;
+  await using bridged = new LineClient(async (request) => {
+    const { id, method, params } = await request.json();
+    if (method === "tools/call") {
+      const state = params.name === "stateless" ? undefined : `${round++}`;
+      const asked = { resultType: "input_required", inputRequests: inputRequests(10), requestState: state };
+      return json({ jsonrpc: "2.0", id, result: asked });
+    }
+    const open = params.taskId === "many"
+      ? inputRequests(40)
+      : inputRequests(10, params.taskId === "same" ? 0 : 10 * round++);
+    return json({
+      jsonrpc: "2.0",
+      id,
+      result: { taskId: params.taskId, status: "input_required", inputRequests: open },
+    });
+  });
+  let id = 0;
+  for (const name of ["ask", "stateless", "ask"]) {
+    let params: Json = {};
+    for (let rounds = 0;; rounds++) {
+      const { result, error } = await bridged.request(++id, "tools/call", { name, arguments: {}, _meta, ...params });
+      if (error) {
+        assertEquals([rounds, Object(error).message], [3, sentence("tools/call", 32)]);
+        break;
+      }
+      params = { requestState: Object(result).requestState, inputResponses: { q0: {} } };
+    }
+  }
+  const poll = async (taskId: string) => (await bridged.request(++id, "tasks/get", { taskId, _meta })).error;
+  for (let polls = 0; polls < 5; polls++) assertEquals(await poll("same"), undefined);
+  for (let polls = 0; polls < 3; polls++) assertEquals(await poll("new"), undefined);
+  assertEquals(Object(await poll("new")).message, sentence("tasks/get", 32));
+  assertEquals(Object(await poll("many")).message, sentence("tasks/get", 32));
+  assertEquals(await poll("same"), undefined);
+});

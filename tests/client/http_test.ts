@@ -179,7 +179,7 @@ Deno.test("an input_required result without questions is retried, and the number
     const inputRequests = { roots: { method: "roots/list" } };
     return ok(heard, { resultType: "input_required", inputRequests });
   });
-  await using client = await connect(url, { fetch: server.fetch, roots: [] });
+  await using client = await connect(url, { fetch: server.fetch, roots: [], maxAnswers: Infinity });
   assertEquals(textOf(await client.callTool("later")), "now");
   await assertRejects(() => client.callTool("never"), Error, sentence("tools/call", 64));
   assertEquals(rounds, 65);

@@ -150,14 +150,16 @@ Deno.test("the test kit's client does not follow a redirect to another origin", 
 
 // Redirects within the origin.
 
-Deno.test("the client follows a 307 or 308 redirect within the origin with the same method, headers and body", async () => {
+Deno.test("the client follows a 307 or 308 redirect within the server's path with the same method, headers and body", async () => {
   for (const status of [307, 308]) {
     for (const revisions of [["2026-07-28"], ["2025-11-25"]]) {
-      await using origins = startOrigins(({ path }) => path === "/old" ? redirect(status, "/mcp?") : undefined);
-      await using client = await connect(`${origins.origin}/old`, { headers, revisions });
+      await using origins = startOrigins(({ path }) =>
+        path === "/mcp" ? redirect(status, "/a/../mcp?again") : undefined
+      );
+      await using client = await connect(origins.url, { headers, revisions });
       assertEquals(textOf(await client.callTool("echo", { text: "again" })), "again");
       const [asked, arrived] = origins.heard.filter(({ body }) => body.includes("tools/call"));
-      assertEquals([asked.path, arrived.path.slice(0, 4)], ["/old", "/mcp"]);
+      assertEquals([asked.path, arrived.path], ["/mcp", "/mcp?again"]);
       assertEquals([arrived.method, arrived.body], ["POST", asked.body]);
       for (const name of ["x-api-key", "authorization", "mcp-session-id", "content-type", "mcp-protocol-version"]) {
         assertEquals(arrived.headers.get(name), asked.headers.get(name), name);
@@ -178,10 +180,65 @@ Deno.test("the client follows every redirect of a GET within the origin", async 
   }
 });
 
+Deno.test("the client does not follow a redirect to another path of the origin, which may belong to another party", async () => {
+  const others = [
+    "/evil/mcp",
+    "/",
+    "/mc",
+    "/mcpx",
+    "/mcp/../evil",
+    "/mcp/%2e%2e/evil",
+    "/mcp/..%2fevil",
+    "/mcp/..%5cevil",
+    "/mcp/%252e%252e/evil",
+    "/MCP",
+    "/evil/mcp?/mcp",
+  ];
+  for (const target of others) {
+    for (const status of [302, 307]) {
+      let isDiverting = false;
+      await using origins = startOrigins(({ method, body }) => {
+        const isDiverted = isDiverting && (status === 302 ? method === "GET" : body.includes("tools/call"));
+        return isDiverted ? redirect(status, target) : undefined;
+      });
+      await using client = await connect(origins.url, {
+        headers,
+        revisions: [status === 302 ? "2025-11-25" : "2026-07-28"],
+      });
+      isDiverting = true;
+      const before = origins.heard.length;
+      await assertRejects(
+        () =>
+          status === 302 ? client.subscribe({ toolsListChanged: true }) : client.callTool("echo", { text: "secret" }),
+        RedirectError,
+        sentence(origins.url),
+      );
+      const paths = origins.heard.slice(before).map(({ path }) => path);
+      assertEquals(paths.filter((path) => path !== "/mcp"), [], target);
+    }
+  }
+});
+
+Deno.test("a redirect must not change the query of the server's URL, and may end the path with a slash", async () => {
+  let location = "";
+  const asked: string[] = [];
+  const fetch = (request: Request) => {
+    asked.push(request.url);
+    return Promise.resolve(asked.length === 1 ? redirect(308, location) : Response.json({}));
+  };
+  const start = "https://mcp.example.com/mcp?tenant=a";
+  for (const [target, isFollowed] of [["/mcp/?tenant=a", true], ["/mcp/?tenant=b", false], ["/mcp/", false]] as const) {
+    location = target;
+    asked.length = 0;
+    const error = await assertRejects(() => connect(start, { fetch, headers, revisions: ["2026-07-28"] }), Error);
+    assertEquals([error instanceof RedirectError, asked.length > 1], [!isFollowed, isFollowed], target);
+  }
+});
+
 Deno.test("the client refuses a redirect that would turn POST into GET", async () => {
   for (const status of [301, 302, 303]) {
-    await using origins = startOrigins(() => redirect(status, "/there"));
-    const message = sentence(status, "POST", "GET", `${origins.origin}/there`);
+    await using origins = startOrigins(() => redirect(status, "/mcp/there"));
+    const message = sentence(status, "POST", "GET", `${origins.origin}/mcp/there`);
     await assertRejects(() => connect(origins.url, { headers }), RedirectError, message);
     assertEquals(origins.heard.length, 1);
   }

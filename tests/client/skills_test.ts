@@ -25,6 +25,32 @@ const good = {
   resources: [describe(URI), describe(FORM)],
 };
 
+/** URIs that begin with the skill's folder as text, but are not a file in it for every program that reads them. */
+const OUTSIDE = [
+  "skill://pdf/../x",
+  "skill://pdf/a/../../x",
+  "skill://pdf/..",
+  "skill://pdf/./form.md",
+  "skill://pdf/%2e%2e/x",
+  "skill://pdf/.%2E/x",
+  "skill://pdf/a%2f..%2f..%2fx",
+  "skill://pdf/..\\x",
+  "skill://pdf/a%5c..%5cx",
+  "skill://pdf//etc/passwd",
+  "skill://pdf/a//b",
+  "skill://pdf/a/",
+  "skill://pdf/",
+  "skill://pdf/a\0.md",
+  "skill://pdf/a%00.md",
+  "skill://pdf/a%0a.md",
+  "skill://pdf/a\tb",
+  "skill://pdf/a b",
+  "skill://pdf/%zz",
+  "skill://pdf/%c0%ae%c0%ae/x",
+  "skill://pdf/a?b",
+  "skill://pdf/a#b",
+];
+
 /** Creates handlers that serve the given entries and files. `reads` records the URIs of read files. */
 function serve(entries: readonly unknown[], files: Readonly<Record<string, string>> = texts) {
   const reads: string[] = [];
@@ -95,8 +121,49 @@ behaviour("the client reads files of a dynamic skill only within the skill's fol
   const own = skillsOf(client);
   const skill = await own.get(URI);
   assertEquals((await own.read(skill)).text, texts[URI]);
-  const other = "skill://other/SKILL.md";
-  await assertRejects(() => own.read(skill, other), SkillError, sentence(other));
+  for (const other of ["skill://other/SKILL.md", ...OUTSIDE]) {
+    await assertRejects(() => own.read(skill, other), SkillError, sentence());
+  }
+}, { transports: ["memory"] });
+
+behaviour("the client refuses file names that a program could write outside of the skill's folder", async (connect) => {
+  for (const uri of OUTSIDE) {
+    const { client } = await connect({
+      handlers: serve([{ ...good, resources: [describe(URI), { ...describe(FORM), uri }] }]).handlers,
+    });
+    await assertRejects(() => skillsOf(client).get(URI), SkillError, sentence(URI));
+  }
+  const inside = [
+    "skill://pdf/a/..b",
+    "skill://pdf/...",
+    "skill://pdf/%C3%A4.md",
+    "skill://pdf/a%20b.md",
+    "skill://pdf/a:b",
+  ];
+  const resources = [describe(URI), ...inside.map((uri) => ({ ...describe(FORM), uri }))];
+  const { client } = await connect({ handlers: serve([{ ...good, resources }]).handlers });
+  assertEquals(Object((await skillsOf(client).get(URI)).files).length, 1 + inside.length);
+  // The same file with another encoding.
+  const twice = [describe(URI), describe(FORM), { ...describe(FORM), uri: "skill://pdf/%66orm.md" }];
+  const double = await connect({ handlers: serve([{ ...good, resources: twice }]).handlers });
+  await assertRejects(() => skillsOf(double.client).get(URI), SkillError, sentence(URI));
+}, { transports: ["memory"] });
+
+behaviour("the client refuses skills whose own path is ambiguous", async (connect) => {
+  for (
+    const folder of [
+      "skill://a/../pdf",
+      "skill://a/%2e%2E/pdf",
+      "skill://a//pdf",
+      "skill://a/.\\pdf",
+      "skill://a/b%2fpdf",
+      "skill://a/%zz/pdf",
+    ]
+  ) {
+    const uri = `${folder}/SKILL.md`;
+    const { client } = await connect({ handlers: serve([{ ...good, uri, resources: "dynamic" }]).handlers });
+    await assertRejects(() => skillsOf(client).get(uri), SkillError, sentence());
+  }
 }, { transports: ["memory"] });
 
 behaviour("the client omits invalid entries from the list", async (connect) => {

@@ -81,6 +81,8 @@ export async function createAuth(scenario: string, context: Context, server: str
         clientMetadataUrl: "https://conformance-test.local/client-metadata.json",
         client: id === undefined ? undefined : { id, secret, issuer },
         dpop: scenario.startsWith("auth/dpop"),
+        // The server's metadata names its origin, which the client accepts only if the user trusts the whole origin.
+        resource: scenario === "auth/metadata-var2" ? new URL(server).origin : undefined,
       });
   }
 }

@@ -136,6 +136,60 @@ for (const [title, makeStore] of [["memory", undefined], ["a store", memoryStore
   });
 }
 
+/** Deletes all values in a store, as if the database had been emptied. */
+async function lose(store: Store): Promise<void> {
+  for (const { key } of await store.list("", { limit: 1000 })) await store.delete(key);
+}
+
+Deno.test("after the store has lost its data, no earlier answer is accepted, whether it was used or not", async () => {
+  const store = memoryStore();
+  const shops = [open({ store, secret: SECRET }), open({ store, secret: SECRET })];
+  const [used, unused] = [await call(shops[0], "pay"), await call(shops[0], "pay")];
+  assertEquals((await call(shops[0], "pay", answer(used.state))).text, "accept");
+  await lose(store);
+  for (const state of [used.state, unused.state]) {
+    for (const shop of shops) assertUsed(await call(shop, "pay", answer(state)));
+  }
+  // An instance that starts after the loss accepts none of them either.
+  const late = open({ store, secret: SECRET });
+  assertUsed(await call(late, "pay", answer(used.state)));
+  for (const shop of [...shops, late]) {
+    const { state } = await call(shop, "pay");
+    assertEquals((await call(shop, "pay", answer(state))).text, "accept");
+    assertUsed(await call(shops[0], "pay", answer(state)));
+  }
+  assertEquals(shops[0].paid.length + shops[1].paid.length + late.paid.length, 4);
+  for (const { server } of [...shops, late]) await server.close();
+});
+
+Deno.test("an instance that starts after the store has lost its data refuses earlier answers, even if it gets them first", async () => {
+  const store = memoryStore();
+  const first = open({ store, secret: SECRET });
+  const { state } = await call(first, "visit", {}, "ada");
+  assertEquals((await call(first, "visit", answer(state, "page"), "ada")).text, "accept");
+  await lose(store);
+  const second = open({ store, secret: SECRET });
+  assertUsed(await call(second, "visit", answer(state, "page"), "ada"));
+  assertEquals([first.paid, second.paid], [["visit"], []]);
+  await first.server.close();
+  await second.server.close();
+});
+
+Deno.test("the first answers on a new store are accepted, also from an instance whose clock is slow", async () => {
+  const store = memoryStore();
+  const slow = open({ store, secret: SECRET, clock: fakeClock(Date.now() - 300_000) });
+  const fast = open({ store, secret: SECRET });
+  const states = [await call(fast, "pay"), await call(slow, "pay"), await call(slow, "pay", {}, "ada")];
+  const answers = [
+    await call(slow, "pay", answer(states[0].state)),
+    await call(fast, "pay", answer(states[1].state)),
+    await call(fast, "pay", answer(states[2].state), "ada"),
+  ];
+  assertEquals(answers.map(({ text }) => text), ["accept", "accept", "accept"]);
+  await slow.server.close();
+  await fast.server.close();
+});
+
 Deno.test("of two instances that share a store, only one accepts an answer", async () => {
   const store = memoryStore();
   const shops = [open({ store, secret: SECRET }), open({ store, secret: SECRET })];

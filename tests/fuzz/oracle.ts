@@ -36,16 +36,17 @@ export function readKind(bytes: Uint8Array): Kind {
 function toKind(value: unknown): Kind {
   if (typeof value !== "object" || value === null || Array.isArray(value)) return { kind: "broken" };
   const has = (key: string) => Object.hasOwn(value, key);
-  const { jsonrpc, id, method, params, error } = toObject(value);
+  const { jsonrpc, id, method, params, result, error } = toObject(value);
   const isId = (typeof id === "string" && id.length <= 256) || Number.isSafeInteger(id);
   const broken = { kind: "broken", id: isId ? id : undefined } as const;
   if (jsonrpc !== "2.0" || (has("id") && !isId)) return broken;
-  if (!has("method") && isId && has("result") !== has("error")) {
-    const { code, message } = toObject(error);
-    return has("result") || (Number.isInteger(code) && typeof message === "string") ? { kind: "answer" } : broken;
-  }
+  // A response may have `error: null` beside its result, or `result: null` beside its error, and any error.
+  const isResponse = has("result") ? !has("error") || result === null || error === null : has("error");
+  if (!has("method") && isId && isResponse) return { kind: "answer" };
   if (typeof method !== "string" || method.length > 256 || has("result") || has("error")) return broken;
-  if (params !== undefined && (typeof params !== "object" || params === null || Array.isArray(params))) return broken;
+  if (
+    params !== undefined && params !== null && (typeof params !== "object" || params === null || Array.isArray(params))
+  ) return broken;
   return has("id") ? { kind: "request", id, method } : { kind: "note", method, requestId: toObject(params).requestId };
 }
 

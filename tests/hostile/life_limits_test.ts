@@ -1,7 +1,17 @@
 // The server enforces every limit, and the error names the limit.
 import { assert, assertEquals, assertStringIncludes } from "@std/assert";
 import { INTERNALS } from "../../src/core/call/internals.ts";
-import { createServer, extension, type Observer, resource, type ServerOptions, tool } from "../../mod.ts";
+import {
+  type Authentication,
+  createServer,
+  extension,
+  type Observer,
+  resource,
+  type ServerOptions,
+  tool,
+} from "../../mod.ts";
+import { basicAuth } from "../../src/auth/auth.ts";
+import { oauth } from "../../src/auth/oauth/oauth.ts";
 import type { Wrap } from "../../src/extension.ts";
 import type { BoundOptions, Bounds, LimitOptions } from "../../src/core/capacity/limits.ts";
 import { connectTest, fakeClock } from "../../src/testing/testing.ts";
@@ -190,6 +200,45 @@ async function refuseSecondAuth(held: ReturnType<typeof startAuth>, limit: strin
   return { first };
 }
 
+const ISSUED = { resource: url, issuers: ["https://login.example.com"] };
+const WRONG = `Basic ${btoa("ada:wrong")}`;
+const PEERS = ["203.0.113.1", "203.0.113.2"];
+
+/** A request with a credential. */
+interface Guess {
+  readonly response: Promise<Response>;
+  /** `undefined` until the server has responded. */
+  status?: number;
+}
+
+/** Starts a server that callers try to enter with wrong credentials. */
+function startGuessing(auth: Authentication, bounds: BoundOptions["auth"] = {}) {
+  const held = start(testLimits({ auth: bounds }), { auth });
+  const { headers, body } = toCall("quick");
+  /** Sends a credential, and lets the server do all work that needs no timer. */
+  const guess = async (authorization: string, hostname = PEERS[0]): Promise<Guess> => {
+    // Send a first request, because it loads the server's authentication module.
+    await held.server.fetch(new Request(url, { method: "OPTIONS" }));
+    const request = new Request(url, { method: "POST", headers: { ...headers, authorization }, body });
+    const sent: Guess = { response: started(held.server.fetch(request, { remoteAddr: { hostname } })) };
+    sent.response.then(({ status }) => sent.status = status);
+    await turn(2);
+    return sent;
+  };
+  return { ...held, guess };
+}
+
+async function refuseGuess({ response }: Guess, ...names: readonly string[]): Promise<void> {
+  const refused = await response;
+  assertEquals([refused.status, refused.headers.get("retry-after")], [429, "5"]);
+  const text = await refused.text();
+  for (const name of names) assertStringIncludes(text, name);
+}
+
+function pending(): Promise<never> {
+  return new Promise(() => {});
+}
+
 /** Starts a server with the given limits for each tenant. */
 function startTenants(perTenant: Partial<Bounds["perTenant"]>) {
   return start({ perTenant }, { path: "/t/:tenant/mcp" });
@@ -204,6 +253,8 @@ function callTenant(held: Held, tenant: string, name: string, principal: string,
 type Path = { [group in keyof Bounds]: `${group}.${Extract<keyof Bounds[group], string>}` }[keyof Bounds];
 
 const cases: { readonly [path in Path]: (() => Promise<void>) | undefined } = {
+  // Tests in tests/quota/ and tests/stores/ check the rates of handlers.
+  "rates.clients": undefined,
   async "request.bodyBytes"() {
     await using held = start({ request: { bodyBytes: 1000 } });
     await refuse(held, "request.bodyBytes", 413, "tools/call", { ...quick, arguments: { x: "x".repeat(1000) } });
@@ -603,6 +654,45 @@ const cases: { readonly [path in Path]: (() => Promise<void>) | undefined } = {
     assertEquals([response.status, response.headers.get("retry-after")], [503, "1"]);
     assertStringIncludes(await response.text(), "auth.timeoutMs");
     assertEquals(held.faults.length, 1);
+  },
+  async "auth.failuresPerPeer"() {
+    await using held = startGuessing(oauth({ ...ISSUED, introspection: () => pending() }));
+    for (let i = 0; i < 60; i++) assertEquals((await held.guess(`Bearer junk-${i}`)).status, undefined);
+    assertEquals((await held.guess("Bearer first")).status, undefined, "it has its turn");
+    const next = await held.guess("Bearer next");
+    await held.clock.advance(5000);
+    await refuseGuess(next, "auth.failuresPerPeer", "auth.delayMs");
+  },
+  async "auth.failuresPerUser"() {
+    await using held = startGuessing(basicAuth({ users: { ada: "right" } }));
+    for (let i = 0; i < 10; i++) assertEquals((await held.guess(WRONG)).status, 401);
+    const next = await held.guess(WRONG);
+    assertEquals(next.status, undefined);
+    await held.clock.advance(1000);
+    assertEquals((await next.response).status, 401);
+  },
+  async "auth.delayed"() {
+    await using held = startGuessing(basicAuth({ users: { ada: "right" } }), { delayed: 1 });
+    for (const hostname of PEERS) for (let i = 0; i < 10; i++) await held.guess(WRONG, hostname);
+    assertEquals((await held.guess(WRONG)).status, undefined);
+    await refuseGuess(await held.guess(WRONG, PEERS[1]), "auth.delayed");
+    await held.clock.advance(1000);
+  },
+  async "auth.delayedPerPeer"() {
+    await using held = startGuessing(basicAuth({ users: { ada: "right" } }), { delayedPerPeer: 1 });
+    for (let i = 0; i < 10; i++) await held.guess(WRONG);
+    assertEquals((await held.guess(WRONG)).status, undefined);
+    await refuseGuess(await held.guess(WRONG), "auth.delayedPerPeer");
+    await held.clock.advance(1000);
+  },
+  async "auth.delayMs"() {
+    await using held = startGuessing(basicAuth({ users: { ada: "right" } }), { delayMs: 500 });
+    for (let i = 0; i < 10; i++) await held.guess(WRONG);
+    const next = await held.guess(WRONG);
+    await held.clock.advance(499);
+    assertEquals(next.status, undefined);
+    await held.clock.advance(1);
+    await refuseGuess(next, "auth.failuresPerUser", "auth.delayMs");
   },
   async "memory.bytesPerClient"() {
     await using held = start({ memory: { bytesPerClient: 200_000 } });

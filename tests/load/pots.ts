@@ -95,6 +95,12 @@ export const POTS: { readonly [name in PotName]: PotRow } = {
     share: `auth.runningPerPeer; ${RESERVE}`,
     full: "503 before the caller is authenticated",
   },
+  "auth.delayed": {
+    counts: "requests that wait because their address has sent too many wrong credentials",
+    payer: "the address",
+    share: `auth.delayedPerPeer; ${RESERVE}`,
+    full: "429",
+  },
   "handler.cacheBytes": {
     counts: "bytes of results that one cache keeps",
     payer: `${CLIENT}; of several that use one result, the one that holds least`,

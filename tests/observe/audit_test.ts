@@ -1,10 +1,13 @@
 // The audit log has an intent before each handler and an outcome after it. If an entry cannot be written, the call
 // fails.
 import { assert, assertEquals, assertRejects, assertStringIncludes, assertThrows } from "@std/assert";
-import { createServer, McpError, prompt, resource, tool, ToolError } from "../../mod.ts";
+import { createServer, extension, McpError, prompt, resource, tool, ToolError } from "../../mod.ts";
+import { clientExtension } from "../../src/client/client.ts";
 import { audit, type AuditOptions, type AuditRecord } from "../../src/observe/observe.ts";
 import { connectTest } from "../../src/testing/testing.ts";
-import { behaviour } from "../support/behaviour.ts";
+import { task, tasks } from "../../src/tasks/tasks.ts";
+import { asking } from "../tasks/declared.ts";
+import { behaviour, until } from "../support/behaviour.ts";
 import { ask } from "../support/requests.ts";
 import { sentence } from "../support/messages.ts";
 
@@ -70,6 +73,73 @@ behaviour("a call has an intent with its unmodified arguments, and an outcome", 
   assertEquals(intents.slice(0, 2).map((intent) => intent.arguments), [{ to: "Ada", extra: 1 }, { to: 5 }]);
   assertEquals(intents[0].client, { name: "test", version: "1.0.0" });
   assertEquals(records.map(({ phase }) => phase), intents.flatMap(() => ["intent", "outcome"] as const));
+});
+
+behaviour("answers to tasks, cancellations of tasks and methods of other extensions are recorded", async (connect) => {
+  const { use, records } = auditor();
+  const pay = tool({
+    name: "pay",
+    extensions: [task()],
+    run: async (_, ctx) => (await ctx.elicit("sure", { message: "Sure?", schema: form })).action,
+  });
+  const notes = extension({
+    id: "com.example/notes",
+    methods: { "notes/list": { run: () => ({ notes: [] }) }, "notes/fail": { run: () => Promise.reject(closed) } },
+  });
+  const { client } = await connect({ handlers: [tasks(), pay, notes], use }, {
+    ...asking,
+    extensions: [...asking.extensions, clientExtension({ id: "com.example/notes" })],
+    principal: { id: "ada" },
+  });
+  const start = async () => String((await client.request("tools/call", { name: "pay" }, { finish: false })).taskId);
+  const [answered, cancelled] = [await start(), await start()];
+  const get = async () => await client.request("tasks/get", { taskId: answered });
+  await until(async () => (await get()).status === "input_required", "the question");
+  records.splice(0);
+  const inputResponses = { sure: { action: "decline" } };
+  await client.request("tasks/update", { taskId: answered, inputResponses });
+  await client.request("tasks/cancel", { taskId: cancelled });
+  await client.request("tasks/cancel", { taskId: "unknown" }).catch(() => {});
+  await client.request("notes/list", { since: 3 });
+  await client.request("notes/fail").catch(() => {});
+  await client.listTools();
+  const seen = records.flatMap((record) =>
+    record.phase === "intent" ? [[record.method, record.principal, record.subject, record.arguments]] : []
+  );
+  assertEquals(seen, [
+    ["tasks/update", "ada", answered, { taskId: answered, inputResponses }],
+    ["tasks/cancel", "ada", cancelled, { taskId: cancelled }],
+    ["tasks/cancel", "ada", "unknown", { taskId: "unknown" }],
+    ["notes/list", "ada", undefined, { since: 3 }],
+    ["notes/fail", "ada", undefined, {}],
+  ]);
+  // The calls of the tool end when their tasks end.
+  const ofExtensions = records.filter(({ method }) => method !== "tools/call");
+  const outcomes = ofExtensions.flatMap((record) => record.phase === "outcome" ? [[record.outcome, record.code]] : []);
+  assertEquals(outcomes, [
+    ["result", undefined],
+    ["result", undefined],
+    ["error", -32602],
+    ["result", undefined],
+    ["error", -31001],
+  ]);
+}, { eras: ["modern"] });
+
+const closed = new McpError(-31001, "closed");
+
+behaviour("methods of an extension are recorded in sessions too", async (connect) => {
+  const { use, records } = auditor();
+  const notes = extension({
+    id: "com.example/notes",
+    sessions: true,
+    methods: { "notes/add": { subject: "name", run: () => ({}) } },
+  });
+  const { client } = await connect({ handlers: [notes], use }, {
+    extensions: [clientExtension({ id: "com.example/notes", subjects: { "notes/add": "name" } })],
+  });
+  await client.request("notes/add", { name: "milk" });
+  const [intent] = records;
+  assertEquals([intent.method, intent.subject, records.length], ["notes/add", "milk", 2]);
 });
 
 behaviour("if the intent of a call cannot be written, the call fails and its handler does not run", async (connect) => {

@@ -4,10 +4,15 @@ import { createServer, tool } from "../../mod.ts";
 import { quota } from "../../src/quota/quota.ts";
 import { Buckets } from "../../src/quota/rate.ts";
 import { connectTest, fakeClock } from "../../src/testing/testing.ts";
+import { BOUNDS } from "../support/limits.ts";
 import { sentence } from "../support/messages.ts";
+import { ask } from "../support/requests.ts";
+
+/** Number of new clients per period that have their own bucket. */
+const MAX = BOUNDS.rates.clients;
 
 Deno.test("a bucket refills with time, up to its burst", () => {
-  const buckets = new Buckets({ calls: 2, perMs: 1000, burst: 3 });
+  const buckets = new Buckets({ calls: 2, perMs: 1000, burst: 3 }, MAX);
   assertEquals([1, 2, 3].map(() => buckets.take("a", 0)), [0, 0, 0]);
   assertEquals(buckets.take("a", 0), 500);
   assertEquals(buckets.take("a", 200), 300);
@@ -26,7 +31,7 @@ Deno.test("no client can exceed its rate, whenever it calls", () => {
       perMs: 100 + random() * 900,
       burst: 1 + Math.floor(random() * 5),
     };
-    const buckets = new Buckets(rate);
+    const buckets = new Buckets(rate, MAX);
     const taken: number[] = [];
     for (let now = 0; now < 20_000; now += random() * 200) {
       const wait = buckets.take("a", now);
@@ -48,7 +53,7 @@ Deno.test("no client can exceed its rate, whenever it calls", () => {
 });
 
 Deno.test("the number of buckets is limited, and clients beyond the limit share one bucket", () => {
-  const buckets = new Buckets({ calls: 1, perMs: 60_000 });
+  const buckets = new Buckets({ calls: 1, perMs: 60_000 }, MAX);
   for (let i = 0; i < 10_000; i++) assertEquals(buckets.take(`client ${i}`, 0), 0);
   assertEquals(buckets.take("late", 0), 0);
   assertEquals(buckets.take("later", 0), 60_000);
@@ -57,12 +62,40 @@ Deno.test("the number of buckets is limited, and clients beyond the limit share 
 });
 
 Deno.test("clients that return in each period do not make the number of buckets grow without limit", () => {
-  const buckets = new Buckets({ calls: 1, perMs: 1000 });
+  const buckets = new Buckets({ calls: 1, perMs: 1000 }, MAX);
   for (let period = 0; period < 6; period++) {
     // New clients call first, followed by all earlier clients.
     for (let i = 10_000 * (period + 1) - 1; i >= 0; i--) buckets.take(`client ${i}`, period * 1500);
   }
   assert(buckets.size <= 45_000, `${buckets.size} buckets`);
+});
+
+Deno.test("callers with many addresses do not affect the rate of principals, and many principals do not affect addresses", () => {
+  const toAddress = (i: number) => `peer 2001:db8:${(i >> 8).toString(16)}:${((i % 256) << 8).toString(16)}`;
+  const toPrincipal = (i: number) => `principal ${i}`;
+  for (const [toMany, few] of [[toAddress, toPrincipal], [toPrincipal, toAddress]] as const) {
+    const buckets = new Buckets({ calls: 1, perMs: 60_000 }, MAX);
+    for (let i = 0; i < MAX + 6; i++) buckets.take(toMany(i), 0);
+    assert(buckets.take(toMany(MAX + 7), 0) > 0, "the attack had no effect");
+    for (let i = 0; i < 3; i++) {
+      assertEquals(buckets.take(few(i), 0), 0);
+      assertEquals(buckets.take(few(i), 1), 59_999);
+    }
+  }
+});
+
+Deno.test("an IPv6 /56 network counts as one client of a rate", async () => {
+  const handlers = [tool({ name: "t", quota: quota({ rate: { calls: 2, perMs: 60_000 } }), run: () => "t" })];
+  const server = createServer({ name: "x", version: "1", handlers });
+  const statusOf = async (hostname: string) => {
+    const from = { fetch: (request: Request) => server.fetch(request, { remoteAddr: { hostname } }) };
+    return (await ask(from, "tools/call", { name: "t" })).status;
+  };
+  const within = ["2001:db8:7:4200::1", "2001:db8:7:42ff:1:2:3:4", "2001:db8:7:4217::9"];
+  assertEquals(await Promise.all(within.map(statusOf)), [200, 200, 429]);
+  const beside = ["2001:db8:7:4300::1", "2001:db8:7:41ff::1", "192.0.2.1", "192.0.2.2"];
+  assertEquals(await Promise.all(beside.map(statusOf)), [200, 200, 200, 200]);
+  await server.close();
 });
 
 Deno.test("HTTP clients without an address share a rate, and a refused client is told when to retry", async () => {

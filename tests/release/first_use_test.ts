@@ -4,11 +4,9 @@ import { assert, assertEquals, assertStringIncludes } from "@std/assert";
 import config from "../../deno.json" with { type: "json" };
 import { sentence } from "../support/messages.ts";
 import { findNode, NODE_VERSIONS } from "../support/node_versions.ts";
-import { type Finished, run } from "../support/processes.ts";
 import { needs, requireAll } from "../support/required.ts";
-import { DEPENDENCIES, install } from "./npm_install.ts";
-import { type NpmRegistry, serveNpmPackages } from "./npm_registry.ts";
-import { readPages, writeFiles } from "./pages.ts";
+import { readRows, type Runtime, writeFiles } from "./pages.ts";
+import { findPage, inFolder, type UserFolder, withRegistries } from "./user_folder.ts";
 
 const isDeno = typeof Deno !== "undefined"; // Only Deno starts the processes of all runtimes.
 /** A version of Node that is too old for the package. */
@@ -17,58 +15,25 @@ const OLD = "20.20.2";
 const nodes = isDeno ? await Promise.all([...NODE_VERSIONS, OLD].map(findNode)) : [];
 const missing = nodes.flatMap((node) => "missing" in node ? node.missing : [])[0];
 
-/** A terminal in an empty folder. Each command runs in a shell. */
-type Shell = (command: string) => Promise<Finished>;
-
-/** Runs `use` in an empty folder whose programs come from `path` first. */
-async function inFolder(registry: NpmRegistry, path: string, use: (shell: Shell, folder: string) => Promise<void>) {
-  const outside = await Deno.realPath(await Deno.makeTempDir({ prefix: "mcp-first-use-" }));
-  const folder = `${outside}/weather`;
-  await Deno.mkdir(folder);
-  const env = {
-    NPM_CONFIG_REGISTRY: registry.url,
-    NPM_CONFIG_CACHE: registry.cache,
-    NPM_CONFIG_UPDATE_NOTIFIER: "false",
-    BUN_INSTALL_CACHE_DIR: `${registry.cache}/bun`,
-    PATH: `${path}:${Deno.env.get("PATH")}`,
-  };
-  try {
-    await use((command) => run(["sh", "-c", command], { cwd: folder, env }), folder);
-  } finally {
-    await Deno.remove(outside, { recursive: true });
-  }
-}
-
-async function withRegistry(use: (registry: NpmRegistry) => Promise<void>): Promise<void> {
-  const folder = await Deno.makeTempDir({ prefix: "mcp-first-use-package-" });
-  try {
-    const installed = await install(folder, `${folder}/project`);
-    const own = { folder: installed, tarball: `${folder}/package.tgz` };
-    await using registry = await serveNpmPackages({ own, others: [...DEPENDENCIES, "zod"] });
-    await use(registry);
-  } finally {
-    await Deno.remove(folder, { recursive: true });
-  }
-}
-
-async function findPage(path: string) {
-  const page = (await readPages()).find((each) => each.path === path);
-  assert(page, `${path} is missing`);
-  return page;
-}
+/** The command line as the pages show it. */
+const PROGRAMS: Readonly<Record<Runtime, string>> = {
+  Deno: "deno run -A jsr:@x/mcp",
+  Bun: "bunx --bun @x/mcp",
+  Node: "npx @x/mcp",
+};
 
 /** Runs the commands of "Getting started" that create a folder, write the server, call its tool and test it. */
-async function followGettingStarted(shell: Shell, folder: string, on: "Bun" | "Node"): Promise<void> {
+async function followGettingStarted({ shell, path }: UserFolder, on: Runtime): Promise<void> {
   const page = await findPage("docs/guides/getting-started.md");
-  const [, setup = ""] = new RegExp(`## Create a folder\\n[^]*?\\nOn ${on}:\\n\\n\`\`\`sh\\nmkdir .*\\n([^]*?)\`\`\``)
-    .exec(page.markdown) ?? [];
+  const setup = readRows(page, on).flatMap(({ commands }) => commands).join("\n");
+  assert(setup.includes("@x/mcp"), setup);
   const made = await shell(`set -e\n${setup}`);
   assertEquals(made.code, 0, made.stdout + made.stderr);
-  await writeFiles(page, folder);
-  const program = on === "Bun" ? "bunx --bun @x/mcp" : "npx @x/mcp";
-  const called = await shell(`${program} call server.ts forecast city=Oslo`);
-  // Node prints a warning about the type of the package unless the commands have set it.
-  assertEquals([called.code, called.stdout, called.stderr], [0, "Tomorrow in Oslo: snow\n", ""]);
+  await writeFiles(page, path);
+  const called = await shell(`${PROGRAMS[on]} call server.ts forecast city=Oslo`);
+  assertEquals([called.code, called.stdout], [0, "Tomorrow in Oslo: snow\n"], called.stderr);
+  // Node prints a warning about the type of the package unless the commands have set it. Deno prints its downloads.
+  if (on !== "Deno") assertEquals(called.stderr, "");
   const [, test = ""] = new RegExp(`^(\\S.*\\S) +# ${on}$`, "m").exec(page.markdown.split("## Test the server")[1]) ??
     [];
   const tested = await shell(test);
@@ -83,23 +48,23 @@ function readCommands(printed: string, after: string): string {
 
 Deno.test({
   ...isDeno
-    ? needs("a user with an empty folder on Node and Bun can follow the documentation", missing)
-    : { name: "a user with an empty folder on Node and Bun can follow the documentation", ignore: true },
+    ? needs("a user with an empty folder on Deno, Bun and Node can follow the documentation", missing)
+    : { name: "a user with an empty folder on Deno, Bun and Node can follow the documentation", ignore: true },
   async fn(t) {
     requireAll(missing);
     const paths = nodes.map((node) => "path" in node ? node.path.replace(/\/[^/]+$/, "") : "");
     const readme = await findPage("README.md");
-    await withRegistry(async (registry) => {
+    await withRegistries(async (registries) => {
       for (const [at, version] of NODE_VERSIONS.entries()) {
-        const inEmpty = (use: (shell: Shell, folder: string) => Promise<void>) => inFolder(registry, paths[at], use);
+        const inEmpty = (use: (folder: UserFolder) => Promise<void>) => inFolder(registries, paths[at], use);
         await t.step(
           `Node ${version}: getting started`,
-          () => inEmpty((shell, folder) => followGettingStarted(shell, folder, "Node")),
+          () => inEmpty((folder) => followGettingStarted(folder, "Node")),
         );
         await t.step(
           `Node ${version}: README in a folder without package.json`,
           () =>
-            inEmpty(async (shell, folder) => {
+            inEmpty(async ({ shell, path: folder }) => {
               assertEquals((await shell(`npm install ${config.name} zod`)).code, 0);
               await writeFiles(readme, folder);
               const { code, stdout, stderr } = await shell("npx @x/mcp call server.ts add a=2 b=3");
@@ -110,7 +75,7 @@ Deno.test({
         await t.step(
           `Node ${version}: the error for a folder by npm init names package.json and the remedy`,
           () =>
-            inEmpty(async (shell, folder) => {
+            inEmpty(async ({ shell, path: folder }) => {
               assertEquals((await shell(`npm init -y && npm install ${config.name} zod`)).code, 0);
               await writeFiles(readme, folder);
               // The file is invalid for the package, also if another file imports it.
@@ -142,7 +107,7 @@ Deno.test({
             }),
         );
         await t.step(`Node ${version}: the commands that new prints work`, () =>
-          inEmpty(async (shell) => {
+          inEmpty(async ({ shell }) => {
             assertEquals((await shell("npm init -y")).code, 0);
             const made = await shell("npx --yes @x/mcp new fresh");
             assertEquals(made.code, 0, made.stderr);
@@ -156,9 +121,30 @@ Deno.test({
             assertEquals((await shell(readCommands(again.stderr, "Run the test"))).code, 0);
           }));
       }
+      await t.step("install starts a Node from npx's cache with npx, at its exact version", async () => {
+        const [, version] = NODE_VERSIONS;
+        await inFolder(registries, paths[1], async ({ shell, path, home }) => {
+          assertEquals((await shell(`npm install ${config.name}`)).code, 0);
+          await Deno.writeTextFile(`${path}/server.ts`, "export default [];\n");
+          // A copy, because Node resolves a symbolic link to its own path.
+          await Deno.mkdir(`${home}/_npx`);
+          await Deno.copyFile(`${paths[1]}/node`, `${home}/_npx/node`);
+          const command = `${home}/_npx/node node_modules/@x/mcp/bin.js`;
+          const { stdout, stderr } = await shell(
+            `${command} install server.ts --client claude-desktop --dry-run --no-check`,
+          );
+          assert(stdout, stderr);
+          const [entry] = Object.values<{ command: string; args: string[] }>(JSON.parse(stdout).mcpServers);
+          assertEquals([entry.command, ...entry.args.slice(0, 2)], ["npx", "-y", `node@${version}`]);
+        });
+      });
+      await t.step(
+        "Deno: getting started",
+        () => inFolder(registries, paths[0], (folder) => followGettingStarted(folder, "Deno")),
+      );
       await t.step("Bun: getting started, and the commands that new prints", async () => {
-        await inFolder(registry, paths[0], (shell, folder) => followGettingStarted(shell, folder, "Bun"));
-        await inFolder(registry, paths[0], async (shell) => {
+        await inFolder(registries, paths[0], (folder) => followGettingStarted(folder, "Bun"));
+        await inFolder(registries, paths[0], async ({ shell }) => {
           const made = await shell("bunx --bun @x/mcp new fresh");
           assertEquals(made.code, 0, made.stderr);
           assertEquals((await shell(`set -e\n${readCommands(made.stderr, "Set up the folder")}`)).code, 0);
@@ -167,7 +153,7 @@ Deno.test({
         });
       });
       await t.step(`an older version of Node is refused before anything else`, async () => {
-        await inFolder(registry, paths[2], async (shell) => {
+        await inFolder(registries, paths[2], async ({ shell }) => {
           assertEquals((await shell(`npm install ${config.name}`)).code, 0);
           for (const command of ["--help", "call server.ts", "login https://mcp.example.com/mcp"]) {
             const { code, stdout, stderr } = await shell(`npx @x/mcp ${command}`);

@@ -53,12 +53,44 @@ async function listPages(folder: string): Promise<readonly string[]> {
   return paths;
 }
 
-/** Writes the files that a page's blocks name into a folder. */
+/** Writes the files that a page's blocks name into a folder. If a page shows a file twice, the last block counts. */
 export async function writeFiles({ blocks }: Page, folder: string): Promise<void> {
   await Deno.mkdir(folder, { recursive: true });
-  for (const { file, text } of blocks) {
-    if (file === undefined) continue;
-    await Deno.mkdir(`${folder}/${file}`.replace(/\/[^/]*$/, ""), { recursive: true });
-    await Deno.writeTextFile(`${folder}/${file}`, text);
+  for (const block of blocks) await writeFile(block, folder);
+}
+
+/** Writes the file that a block names into a folder. Does nothing if the block names no file. */
+export async function writeFile({ file, text }: Block, folder: string): Promise<void> {
+  if (file === undefined) return;
+  await Deno.mkdir(`${folder}/${file}`.replace(/\/[^/]*$/, ""), { recursive: true });
+  await Deno.writeTextFile(`${folder}/${file}`, text);
+}
+
+const RUNTIMES = ["Deno", "Bun", "Node"] as const;
+
+/** The heading of a column of commands. */
+export type Runtime = typeof RUNTIMES[number];
+
+/** A row of a table with a column for each runtime. */
+export interface Row {
+  /** The number of the line, counted from 1. */
+  readonly line: number;
+  readonly name: string;
+  readonly commands: readonly string[];
+}
+
+/** Returns the rows of the tables that have a column for each runtime, with the commands in the runtime's column. */
+export function readRows({ markdown }: Page, runtime: Runtime): readonly Row[] {
+  const rows: Row[] = [];
+  let isTable = false;
+  for (const [at, line] of markdown.split("\n").entries()) {
+    const cells = line.split("|").slice(1, -1).map((cell) => cell.trim());
+    if (cells.slice(1).join() === RUNTIMES.join()) isTable = true;
+    else if (!line.startsWith("|")) isTable = false;
+    else if (isTable && !/^-+$/.test(cells[0])) {
+      const commands = [...cells[1 + RUNTIMES.indexOf(runtime)].matchAll(/`([^`]+)`/g)].map(([, command]) => command);
+      rows.push({ line: at + 1, name: cells[0], commands });
+    }
   }
+  return rows;
 }

@@ -125,3 +125,22 @@ Deno.test({
     assertEquals(sum <= 12_000, true, `${sum} words: ${counts.map(([row, words]) => `\n${words} ${row}`).join("")}`);
   },
 });
+
+Deno.test({
+  name: "the second link of README.md is a page with twenty things that has at most 1,500 words, with its code",
+  ignore,
+  async fn() {
+    const pages = await readPages();
+    const read = (path: string) => pages.find((page) => page.path === path)?.markdown ?? "";
+    const path = "docs/guides/twenty-things.md";
+    const links = [...read("README.md").matchAll(/(?<!!)\[[^\]]*\]\(([^)\s]+)\)/g)].map(([, link]) => link);
+    assertEquals(links[1], path);
+    const words = countWords(read(path));
+    assertEquals(words <= 1500, true, `${words} words`);
+    const things = [...read(path).matchAll(/^(\d+)\. \*\*/gm)].map(([, number]) => Number(number));
+    assertEquals(things, Array.from({ length: 20 }, (_, at) => at + 1));
+    // Each thing links to the page with its details.
+    const bare = read(path).split(/^(?=\d+\. \*\*)/m).slice(1).filter((thing) => !/\]\([\w./-]+\.md/.test(thing));
+    assertEquals(bare, []);
+  },
+});

@@ -15,8 +15,12 @@ const ignore = typeof Deno === "undefined"; // Only Deno starts the processes of
 /** Timeout of a program in milliseconds, including its downloads and compilation. */
 const PROGRAM_MS = 30_000;
 
-/** The secret that servers in the documentation read from the environment. */
-const MCP_SECRET = "a secret for the programs of the documentation";
+/** Values that servers in the documentation read from the environment. */
+const VARIABLES = {
+  MCP_SECRET: "a secret for the programs of the documentation",
+  ADA_KEY: "ada-2f6c1e0b9d4a7853",
+  PORT: "0",
+};
 
 /** Further packages that programs in the documentation import. */
 const PACKAGES = [
@@ -61,7 +65,7 @@ async function prepareDeno(cwd: string, JSR_URL: string): Promise<Place> {
   const packages = Object.fromEntries(PACKAGES.map((name) => [name, config.imports[name]]));
   const imports = { [config.name]: `jsr:${config.name}@^${config.version}`, ...packages };
   await Deno.writeTextFile(`${cwd}/deno.json`, JSON.stringify({ imports }));
-  const env = { JSR_URL, DENO_DIR: `${cwd}/cache`, NO_COLOR: "1", MCP_SECRET };
+  const env = { JSR_URL, DENO_DIR: `${cwd}/cache`, NO_COLOR: "1", ...VARIABLES };
   const serve = ["deno", "serve", "-A", "--host", "127.0.0.1", "--port", "0"];
   return { runtime: "deno", cwd, env, run: ["deno", "run", "-A"], serve, test: ["deno", "test", "-A"] };
 }
@@ -75,7 +79,7 @@ async function prepareBun(cwd: string): Promise<Place> {
   await Deno.writeTextFile(`${cwd}/package.json`, JSON.stringify({ type: "module", dependencies }));
   const { success, stderr } = await new Deno.Command("bun", { args: ["install"], cwd }).output();
   assert(success, new TextDecoder().decode(stderr));
-  const env = { BUN_PORT: "0", NO_COLOR: "1", MCP_SECRET };
+  const env = { BUN_PORT: "0", NO_COLOR: "1", ...VARIABLES };
   return { runtime: "bun", cwd, env, run: ["bun"], serve: ["bun"], test: ["bun", "test"] };
 }
 
@@ -89,17 +93,25 @@ function runsOn({ language, flags, text, file }: Block, runtime: "deno" | "bun")
   return language === "ts" && (runtime === "deno" || !/\bDeno\./.test(text));
 }
 
+/** Returns whether a program serves HTTP until it is stopped, with its default export or with `serve`. */
+function isServer(text: string): boolean {
+  if (/^export default\b/m.test(text)) return /createServer|app/.test(text);
+  return /\bawait serve\(/.test(text) && !/\.close\(\)|\bawait using\b/.test(text);
+}
+
 async function writePrograms(page: Page, { cwd, runtime }: Place): Promise<readonly Program[]> {
   const folder = page.path.replace(/\.md$/, "");
   await writeFiles(page, `${cwd}/${folder}`);
   const programs: Program[] = [];
+  const last = new Map(page.blocks.map((block) => [block.file, block]));
   for (const block of page.blocks) {
     if (!runsOn(block, runtime)) continue;
-    const file = `${folder}/${block.file ?? `line_${block.line}.${block.language}`}`;
+    // If a page shows a file again, in a later state, the earlier state gets its own file.
+    const name = last.get(block.file) === block ? block.file : undefined;
+    const file = `${folder}/${name ?? `line_${block.line}.${block.language}`}`;
     await Deno.writeTextFile(`${cwd}/${file}`, block.text);
     const [, path = "/mcp"] = /\bpath: "([^"]+)"/.exec(block.text) ?? [];
-    const isServer = /^export default\b/m.test(block.text) && /createServer|app/.test(block.text);
-    programs.push({ file, text: block.text, path: isServer ? path : undefined });
+    programs.push({ file, text: block.text, path: isServer(block.text) ? path : undefined });
   }
   return programs;
 }
@@ -159,12 +171,13 @@ async function runProgram({ file }: Program, place: Place): Promise<void> {
 }
 
 async function serveProgram({ file, text, path = "" }: Program, place: Place): Promise<void> {
-  const [, token] = /(?:keys: \{ \w+: "|"Bearer )([\w-]+)"/.exec(text) ?? [];
-  const headers: Record<string, string> = token ? { authorization: `Bearer ${token}` } : {};
-  const { child, waitFor, printed } = start([...place.serve, file], place);
+  const [, token = VARIABLES.ADA_KEY] = /(?:keys: \{ \w+: "|"Bearer )([\w-]+)"/.exec(text) ?? [];
+  const headers = { authorization: `Bearer ${token}` }; // servers without authentication ignore it
+  const words = /^export default\b/m.test(text) ? place.serve : place.run;
+  const { child, waitFor, printed } = start([...words, file], place);
   const late = setTimeout(() => child.kill("SIGKILL"), PROGRAM_MS);
   try {
-    const [, port] = await waitFor(/(?:Listening on|server:) http:\/\/\S+?:(\d+)/);
+    const [, port] = await waitFor(/(?:Listening on|server:|Serving) http:\/\/\S+?:(\d+)/);
     // The issuer on the page does not exist, so the test has no tokens for this server.
     if (/\bauth = oauth\(/.test(text)) return await checkProtected(`http://127.0.0.1:${port}${path}`);
     for (const revisions of [["2026-07-28"], ["2025-11-25"]]) {

@@ -1,6 +1,6 @@
 // Options of the wrong type are refused at run time, because programs may not be type-checked. An option that restricts
 // access must not be ignored because its value has the wrong type.
-import { assertEquals, assertStringIncludes, assertThrows } from "@std/assert";
+import { assert, assertEquals, assertStringIncludes, assertThrows } from "@std/assert";
 import {
   createServer,
   extension,
@@ -13,7 +13,15 @@ import {
   service,
   tool,
 } from "../../mod.ts";
+import { apiKey } from "../../src/auth/api_key.ts";
+import { basicAuth } from "../../src/auth/basic.ts";
 import { oauth } from "../../src/auth/oauth/oauth.ts";
+import { mount } from "../../src/mount.ts";
+import { cache } from "../../src/ready/cache.ts";
+import { circuit } from "../../src/ready/circuit.ts";
+import { file } from "../../src/ready/file.ts";
+import { folder } from "../../src/ready/folder.ts";
+import { retry } from "../../src/ready/retry.ts";
 import { quota } from "../../src/quota/quota.ts";
 import { sentence } from "../support/messages.ts";
 
@@ -96,10 +104,100 @@ for (const [action, { make, lists, functions, objects = [] }] of Object.entries(
     for (const name of lists) {
       check(name, ["elicitation", { 0: run }, null, 5, true, ...name === "handlers" ? [] : [run]]);
     }
-    for (const name of functions) check(name, ["x", {}, null, true, false, 0, ["a"], Promise.resolve(true)]);
+    for (const name of functions) check(name, ["x", {}, null, true, false, 0, ["a"], ...EMPTY]);
     for (const name of objects) check(name, ["x", null, true, 5, [], run]);
   });
 }
+
+/** Values that have no fields of their own, so that every option in them would be absent. */
+class Hidden {
+  get input(): readonly unknown[] {
+    return [run];
+  }
+}
+const then = { then: run };
+const EMPTY = [Promise.resolve({ input: [run] }), new (class extends Promise<unknown> {})(() => {}), then];
+
+/** All factories whose options the library checks, with the names of options of every kind of rule. */
+const PROMISED: Readonly<Record<string, readonly [make: (wrong: object) => unknown, ...names: string[]]>> = {
+  "create a server": [
+    (wrong) => createServer({ ...about, ...wrong }),
+    ...["guards", "capabilities", "auth", "store", "limits", "observer", "cors", "text", "handlers", "use", "admit"],
+    ...["session", "sessions", "secret", "clock", "instructions", "path", "params", "icons", "routes", "revisions"],
+  ],
+  'make tool "t"': [
+    (wrong) => tool({ name: "t", run, ...wrong }),
+    ...["guards", "input", "output", "services", "annotations", "scopes", "use", "allow", "idempotency"],
+    ...["text", "description", "title", "icons", "tags", "requires"],
+  ],
+  'make prompt "p"': [
+    (wrong) => prompt({ name: "p", run, ...wrong }),
+    ...["guards", "input", "services", "scopes", "use", "complete", "icons"],
+  ],
+  'make resource "x://a"': [
+    (wrong) => resource({ uri: "x://a", name: "a", read: run, ...wrong }),
+    ...["guards", "annotations", "scopes", "services", "size", "cacheScope", "ttlMs"],
+  ],
+  'make resource "x://{a}"': [
+    (wrong) => resource({ uri: "x://{a}", name: "a", read: run, ...wrong }),
+    ...["guards", "params", "complete", "list", "scopes"],
+  ],
+  'make resource provider "x"': [
+    (wrong) => resourceProvider({ scheme: "x", name: "a", read: run, ...wrong }),
+    ...["guards", "scopes", "services", "list", "subscribe"],
+  ],
+  'make group "g"': [(wrong) => group("g", [], wrong), "use", "tags", "allow"],
+  'make service "s"': [(wrong) => service("s", run, wrong), "dispose", "per"],
+  "make a quota": [(wrong) => quota(untyped(wrong)), "rate", "concurrency"],
+  'make extension "com.example/a"': [
+    (wrong) => extension({ id: "com.example/a", ...wrong }),
+    ...["settings", "methods", "listen"],
+  ],
+  "use oauth()": [
+    (wrong) => oauth({ resource: "https://a.example/mcp", issuers: ["https://login.example"], ...wrong }),
+    ...["issuers", "resource", "algorithms", "introspection", "exchange", "scopes"],
+  ],
+  "use apiKey()": [(wrong) => apiKey({ keys: {}, ...wrong }), "keys", "header", "cookie"],
+  "use basicAuth()": [(wrong) => basicAuth({ users: {}, ...wrong }), "users", "realm"],
+  'make folder "/a"': [
+    (wrong) => folder({ path: "/a", ...wrong }),
+    "path",
+    "exclude",
+    "annotations",
+    "scopes",
+    "hidden",
+  ],
+  'make file "/a"': [(wrong) => file({ path: "/a", ...wrong }), "annotations", "scopes", "uri"],
+  "make a circuit breaker": [(wrong) => circuit(wrong), "failures", "retryMs", "errors"],
+  "make a cache": [(wrong) => cache({ ttlMs: 1, ...wrong }), "ttlMs", "entries"],
+  "make retries": [(wrong) => retry(wrong), "attempts", "delayMs", "errors"],
+  "mount": [(wrong) => mount([createServer(about)], wrong), "handlers", "routes"],
+};
+
+for (const [action, [make, ...names]] of Object.entries(PROMISED)) {
+  Deno.test(`${action}: a promise is not accepted for any option, because it would set nothing`, () => {
+    for (const name of names) {
+      for (const wrong of EMPTY) {
+        const { message } = assertThrows(() => make({ [name]: wrong }), TypeError);
+        assertStringIncludes(message, name);
+        assert(!message.includes("unknown option"), message);
+      }
+    }
+  });
+}
+
+Deno.test("the options of guards are not read from an object whose fields cannot be checked", () => {
+  for (const wrong of [...EMPTY, new Hidden(), new Map([["input", [run]]]), Object.create({ input: [run] })]) {
+    const names = assertThrows(() => tool({ name: "t", guards: untyped(wrong), run }), TypeError).message;
+    assertEquals(names, sentence('tool "t"', "guards"));
+    assertThrows(() => createServer({ ...about, guards: untyped(wrong) }), TypeError, sentence("guards"));
+  }
+  assertThrows(
+    () => createServer({ ...about, handlers: [untyped(Promise.resolve(tool({ name: "t", run })))] }),
+    TypeError,
+    sentence("handler"),
+  );
+});
 
 const MISTAKES: readonly (readonly [make: () => unknown, message: string])[] = [
   ...[true, "*", "https://a.example", null, [], {}, { origins: "https://a.example" }, { origins: true }].map((cors) =>

@@ -6,7 +6,7 @@ import { type Authentication, type AuthFacts, refuseRequest } from "../../src/co
 import { INTERNALS } from "../../src/core/call/internals.ts";
 import type { BoundOptions } from "../../src/core/capacity/limits.ts";
 import { toClientHash } from "../../src/core/marked_ids.ts";
-import { USED } from "../../src/core/used_ids.ts";
+import { USED } from "../../src/core/auth_keys.ts";
 import { health } from "../../src/observe/observe.ts";
 import { quota } from "../../src/quota/quota.ts";
 import { customStore, memoryStore, type Store } from "../../src/stores/stores.ts";

@@ -5,7 +5,8 @@ import { missingRedis, startRedis } from "../support/redis/server.ts";
 import { needs, requireAll } from "../support/required.ts";
 import { Flood, KINDS, type Site, startSite, Worker } from "./flood_site.ts";
 
-const LEASE_MS = 5000;
+/** Long enough for a machine under load, on which a renewal may take several seconds. */
+const LEASE_MS = 15_000;
 
 /** Number of requests in a burst from all attacking clients together. One client has room for 96 in the store. */
 const BURST = 128;
@@ -39,7 +40,7 @@ async function runFlood(kind: string, clients: number, work: Work): Promise<void
   assertRenewed(site);
 }
 
-for (const clients of [1, 4, 16]) {
+for (const clients of [1, 16]) {
   for (const name of Object.keys(KINDS)) {
     const title = `a client loses nothing while ${clients} other clients flood a store: ${name}`;
     // Each request of the client competes with a new burst of requests.

@@ -7,7 +7,9 @@ import { customStore, memoryStore, type Store } from "../../src/stores/stores.ts
 import { type Connection, connectTest, fakeClock, McpError } from "../../src/testing/testing.ts";
 import { textOf } from "../support/behaviour.ts";
 import { createLosable, wrapEngine } from "../support/engines.ts";
+import { testLimits } from "../support/limits.ts";
 import { sentence } from "../support/messages.ts";
+import { ask } from "../support/requests.ts";
 
 const PERIOD = 60_000;
 
@@ -98,6 +100,50 @@ Deno.test("over HTTP the response has the status 429, and without the store each
   }
   await a.close();
   await b.close();
+});
+
+Deno.test("the number of new logs per period is limited, and then the rate of each instance applies", async () => {
+  const { connect } = memoryStore()[INTERNALS];
+  const logs = new Set<unknown>();
+  const store = customStore(async () =>
+    wrapEngine(await connect(), ({ name, args, run }) => {
+      if (name === "append") logs.add(args[0]);
+      return run();
+    })
+  );
+  const clock = fakeClock();
+  const polite = quota({ rate: { calls: 2, perMs: PERIOD }, shared: true });
+  const server = createServer({
+    name: "polite",
+    version: "1.0.0",
+    secret: "a secret of at least thirty-two characters",
+    store,
+    clock,
+    limits: testLimits({ rates: { clients: 4 } }),
+    handlers: [tool({ name: "t", quota: polite, run: () => "t" })],
+  });
+  const statusOf = async (client: { readonly address: string } | { readonly principal: string }) => {
+    const facts = "address" in client
+      ? { remoteAddr: { hostname: client.address } }
+      : { principal: { id: client.principal } };
+    return (await ask({ fetch: (request) => server.fetch(request, facts) }, "tools/call", { name: "t" })).status;
+  };
+  const toAddress = (i: number) => ({ address: `198.51.100.${i}` });
+  for (let period = 0; period < 3; period++) {
+    logs.clear();
+    const statuses = [];
+    for (let i = 0; i < 20; i++) statuses.push(await statusOf(toAddress(i)));
+    // Four addresses have a count of their own, and all others share the bucket of one client.
+    assertEquals(statuses.filter((status) => status === 200).length, 6);
+    assertEquals(logs.size, 4);
+    assertEquals([await statusOf(toAddress(0)), await statusOf(toAddress(0))], [200, 429]);
+    assertEquals([await statusOf({ principal: "ada" }), await statusOf({ principal: "ada" })], [200, 200]);
+    assertEquals(await statusOf({ principal: "ada" }), 429);
+    assertEquals(logs.size, 5);
+    // Let the buckets of this period be forgotten.
+    await clock.advance(3 * PERIOD);
+  }
+  await server.close();
 });
 
 Deno.test("`shared` is supported only for a rate without a burst", () => {

@@ -1,6 +1,6 @@
 // The steps of `deno task ok`, in the order in which they run.
 import type { Step } from "./steps.ts";
-import { hasWays, listTests, type Tier, toTier } from "./tiers.ts";
+import { hasRuntimes, hasWays, listTests, startsProcesses, type Tier, toTier } from "./tiers.ts";
 
 /** A step and its tier. */
 export interface TierStep extends Step {
@@ -43,8 +43,11 @@ export async function listSteps(): Promise<readonly TierStep[]> {
   const tests = await listTests();
   const fast = tests.filter((path) => toTier(path) === "fast");
   const slow = tests.filter((path) => toTier(path) === "slow");
+  const long = tests.filter((path) => toTier(path) === "long");
   const withWays = await Promise.all(fast.map(hasWays));
   const ways = fast.filter((_path, at) => withWays[at]);
+  const withRuntimes = await Promise.all(slow.map(hasRuntimes));
+  const processes = slow.filter((_path, at) => withRuntimes[at]);
   const few = { QUICK: "1" };
   const others = { QUICK: "0" };
   return [
@@ -59,8 +62,8 @@ export async function listSteps(): Promise<readonly TierStep[]> {
     check("publish:dry", "slow"),
     onDeno("test:ways", "slow", ways, { env: others, filter: WAYS }),
     onBun("test:ways:bun", "slow", ways, { env: others, filter: WAYS }),
-    onDeno("test:slow", "slow", slow),
-    onBun("test:slow:bun", "slow", slow),
+    onDeno("test:slow", "slow", slow, { env: { ONE_RUNTIME: "1" } }),
+    onBun("test:slow:bun", "slow", slow.filter((path) => !startsProcesses(path))),
     count("conformance", []),
     ...["2025-11-25", "2026-07-28"].map((spec) => count("conformance", ["--runtime", "node", "--spec", spec])),
     count("conformance", ["--tasks"]),
@@ -75,21 +78,23 @@ export async function listSteps(): Promise<readonly TierStep[]> {
       { length: KILLS },
       (_, i) => onDeno(`kills:${i + 1}`, "long", ["tests/cli/team_notes_test.ts"], { filter: "is killed" }),
     ),
-    long("conformance", ["--old"]),
-    ...CAPS.map((cap) => long("conformance", ["--spec", "2025-11-25", "--cap", cap])),
+    onDeno("test:long", "long", [...long, ...processes]),
+    onBun("test:long:bun", "long", [...long, ...slow.filter(startsProcesses)]),
+    series("conformance", ["--old"]),
+    ...CAPS.map((cap) => series("conformance", ["--spec", "2025-11-25", "--cap", cap])),
     ...["redis", "sqlite"].flatMap((store) =>
-      ["deno", "bun"].map((runtime) => long("test:instances", ["--store", store, "--runtime", runtime]))
+      ["deno", "bun"].map((runtime) => series("test:instances", ["--store", store, "--runtime", runtime]))
     ),
-    ...ENGINES.map((engine) => long("load:kills", ["--engine", engine, "--kills", "20"])),
-    long("load:kills", ["--rolling", "--engine", "redis", "--kills", "3"]),
-    long("load:kills", ["--skew", "30000", "--engine", "redis", "--kills", "3"]),
-    long("load:tasks", ["--tasks", "10"]),
-    long("load:task-memory", ["--tasks", "5000"]),
-    long("load:outages", ["--seconds", "3"]),
-    long("load:changes", ["--seconds", "5", "--subscriptions", "2000"]),
-    long("fuzz", []),
-    long("soak", ["--minutes", "1"]),
-    long("mutate", ["--since", "day", "--minutes", "2"]),
+    ...ENGINES.map((engine) => series("load:kills", ["--engine", engine, "--kills", "20"])),
+    series("load:kills", ["--rolling", "--engine", "redis", "--kills", "3"]),
+    series("load:kills", ["--skew", "30000", "--engine", "redis", "--kills", "3"]),
+    series("load:tasks", ["--tasks", "10"]),
+    series("load:task-memory", ["--tasks", "5000"]),
+    series("load:outages", ["--seconds", "3"]),
+    series("load:changes", ["--seconds", "5", "--subscriptions", "2000"]),
+    series("fuzz", []),
+    series("soak", ["--minutes", "1"]),
+    series("mutate", ["--since", "day", "--minutes", "2"]),
   ];
 }
 
@@ -109,14 +114,15 @@ function count(task: string, options: readonly string[], { isAboutRaces = false 
     kind: "count",
     again,
     minutes: 60,
-    isAlone: true,
+    // Steps that measure rates need all cores.
+    isAlone: task.startsWith("load:"),
     isRepeated: !isAboutRaces,
   };
 }
 
 /** Returns a step of the long tier. These steps measure rates and rare events, so none is repeated. */
-function long(task: string, options: readonly string[]): TierStep {
-  return { ...count(task, options, { isAboutRaces: true }), tier: "long" };
+function series(task: string, options: readonly string[]): TierStep {
+  return { ...count(task, options, { isAboutRaces: true }), tier: "long", isAlone: true };
 }
 
 /** Returns the step that type-checks and runs the examples in doc comments. */

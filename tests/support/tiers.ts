@@ -1,9 +1,22 @@
 // Assigns test files to tiers. A file is fast unless it is listed here. `deno task ok` runs the fast tier, `--slow` runs
-// the slow tier too, and `--long` and `--weekly` run the series that `.ci/run` has no time for.
+// the slow tier too, and `--long` and `--weekly` run the tests and series that `.ci/run` has no time for.
 const root = new URL("../../", import.meta.url);
 
-/** The tier of a step. Test files are fast or slow. */
+/** The tier of a step. */
 export type Tier = "fast" | "slow" | "long" | "weekly";
+
+/** Test files that take too long for the slow tier, each with the reason. */
+export const LONG: Readonly<Record<string, string>> = {
+  "tests/release/first_use_test.ts": "installs the package for each runtime, as new users do",
+  "tests/release/npm_program_test.ts": "runs the installed program on every version of each runtime",
+  "tests/stores/flood_test.ts": "sends floods of requests while leases are renewed",
+};
+
+/**
+ * Folders whose slow tests start processes of both runtimes, whichever runtime runs the tests. In the slow tier, the tests
+ * of these folders run on Deno only.
+ */
+const PROCESSES = ["apps", "architecture", "cli", "examples", "frameworks", "peers", "release", "serve"];
 
 /** Test files, and folders of test files, that take too long for the fast tier, each with the reason. */
 export const SLOW: Readonly<Record<string, string>> = {
@@ -42,8 +55,9 @@ export const SLOW: Readonly<Record<string, string>> = {
   "tests/stores/user_types_test.ts": "starts the compiler",
 };
 
-/** Returns the tier of a test file. Throws if more than one entry lists the file. */
-export function toTier(path: string): "fast" | "slow" {
+/** Returns the tier of a test file. Throws if more than one entry of the slow tier lists the file. */
+export function toTier(path: string): Exclude<Tier, "weekly"> {
+  if (path in LONG) return "long";
   const entries = Object.keys(SLOW).filter((entry) => entry.endsWith("/") ? path.startsWith(entry) : path === entry);
   if (entries.length > 1) {
     throw new Error(`Cannot determine the tier of ${path}: ${entries.join(" and ")} list it; keep one entry`);
@@ -54,6 +68,16 @@ export function toTier(path: string): "fast" | "slow" {
 /** Tests whether a file registers behaviours, which run in fewer combinations in the fast tier. */
 export async function hasWays(path: string): Promise<boolean> {
   return /\b(?:behaviour|listWaysIn)\(/.test(await Deno.readTextFile(new URL(path, root)));
+}
+
+/** Tests whether a file of the slow tier is in one of the folders whose tests start processes of both runtimes. */
+export function startsProcesses(path: string): boolean {
+  return PROCESSES.some((folder) => path.startsWith(`tests/${folder}/`));
+}
+
+/** Tests whether a file starts processes on each runtime, which it does on only one runtime in the slow tier. */
+export async function hasRuntimes(path: string): Promise<boolean> {
+  return /\/runtimes\.ts"/.test(await Deno.readTextFile(new URL(path, root)));
 }
 
 /** Returns the sorted paths of all test files, relative to the project. Deno only. */

@@ -588,6 +588,34 @@ Deno.test("values that tasks write to the store are sealed and bound to their ta
   await b.close();
 });
 
+Deno.test("a subscriber is notified of a task that ended before its process learned of the subscriber", async () => {
+  const shared = memoryStore();
+  const { pass, open } = gate();
+  const run: Run = async () => {
+    await pass;
+    return "done";
+  };
+  const [a, b] = [await startInstance(shared, run), await startInstance(shared, run)];
+  const id = await start(a);
+  const { pass: mayTell, open: tell } = gate();
+  let isTelling = false;
+  b.around = async (operation, run) => {
+    if (/^append .*-c-/.test(operation)) {
+      isTelling = true;
+      await mayTell;
+    }
+    return run();
+  };
+  const { received } = await b.client.subscribe({ extensions: { taskIds: [id] } });
+  await until(() => isTelling, "the message about the subscriber");
+  open();
+  await reach(a, id, "completed");
+  tell();
+  await until(() => received.some(({ params }) => params.status === "completed"), "the end");
+  await a.close();
+  await b.close();
+});
+
 Deno.test("a task takes a limited number of store operations", async () => {
   const { run, made, open } = threeSteps();
   const shared = memoryStore();
@@ -627,16 +655,17 @@ Deno.test("a task takes a limited number of store operations", async () => {
     counts.cancel = a.operations.length + b.operations.length - before;
   });
   delete counts["cancel elsewhere"];
-  // The operations of the answer are a read, a write and a notification. Then the journal is written twice, and the end
-  // once, or twice if the answer's notification arrives late.
+  // The operations of the answer are a read, a write and a notification. Then the journal is written twice, the end once,
+  // or twice if the answer's notification arrives late, and the mark of the end once. A cancellation is a read, two
+  // writes and a notification.
   const { "answer elsewhere, two values and complete": answered, ...exact } = counts;
-  assert(answered <= 7, `${answered} operations`);
+  assert(answered <= 8, `${answered} operations`);
   assertEquals(exact, {
     "create, once and question": 3,
     "poll where it runs": 0,
     "poll elsewhere": 1,
     "poll where it ran": 0,
-    cancel: 3,
+    cancel: 4,
   });
   await a.close();
   await b.close();

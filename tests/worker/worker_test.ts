@@ -71,7 +71,7 @@ Deno.test("an answer with singleUse to a question from a thread is accepted once
 /** Returns a message without the parts that differ between runtimes. */
 function toStable(message: string): string {
   return message.replace(/Uncaught (\(in promise\) )?Error: /, "")
-    .replace(/(\(\)\s*=>\s*\{\s*\} could|The object can) not be cloned\./, "ERROR");
+    .replace(/(\(\)\s*=>\s*\{\s*\} could|The object can) not be cloned\.?/, "ERROR");
 }
 
 behaviour("errors in a thread are treated like errors in a handler", async (join) => {

@@ -8,7 +8,7 @@ import { calculateJwkThumbprint, decodeProtectedHeader, EmbeddedJWK, errors, typ
 import { type AuthFacts, type AuthRefusal, refuseRequest } from "../../core/auth.ts";
 import { type Mark, type Marking, toClientHash } from "../../core/marked_ids.ts";
 import { KnownMarks, toMarkTtl } from "../../core/marking.ts";
-import { USED } from "../../core/used_ids.ts";
+import { USED } from "../../core/auth_keys.ts";
 import { systemClock } from "../../core/capacity/timers.ts";
 import { toBase64Url } from "../../kit/base64.ts";
 

@@ -10,27 +10,29 @@ import {
   type AuthFacts,
   type AuthRefusal,
   type Challenge,
-  FIND_PLACE,
   isRefusal,
   READ_PRINCIPAL,
   RECHECKS,
   refuseRequest,
   SCHEME,
 } from "../../core/auth.ts";
-import { USED } from "../../core/used_ids.ts";
+import { FIND_PLACE, USED } from "../../core/auth_keys.ts";
 import { isObject } from "../../protocol/jsonrpc.ts";
+import { isPromiseLike } from "../../protocol/promises.ts";
 import type { Infer, Schema, StandardSchema } from "../../schema/schema.ts";
 import type { Principal } from "../../core/call/context.ts";
 import { withExpiry } from "../../core/call/principal.ts";
 import { checkOptions, type KnownOptions, show } from "../../core/call/known_options.ts";
 import { readScopes as checkScopes } from "../../core/call/scopes.ts";
 import { CHECK_PATH } from "../../core/call/internals.ts";
+import { FailureBudget } from "../failure_budget.ts";
 import { toScheme } from "../scheme_list.ts";
+import { digest } from "../secrets.ts";
+import { TokenCache } from "../token_cache.ts";
 import { type Claims, type OAuthPrincipal, toOAuthPrincipal } from "./caller.ts";
 import { checkClaims, InvalidToken, readGranted, readThumbprint } from "./claims.ts";
 import { InvalidProof, PROOF, Proofs } from "./dpop.ts";
 import { checkKind, createIntrospection, type IntrospectionOptions, withoutToken } from "./introspection.ts";
-import { FailureBudget } from "./failure_budget.ts";
 import type { Send } from "./http.ts";
 import { Issuer, type IssuerKeys } from "./issuer.ts";
 import { ALGORITHMS, type JwtRules, readJwtHeader, verifyJwt } from "./jwt.ts";
@@ -38,7 +40,6 @@ import { Unavailable } from "./loaded.ts";
 import type { MetadataRoute } from "./metadata.ts";
 import { CLIENT } from "./oauth_client.ts";
 import { type ByPath, checkPath, readResources, type Resource, type Resources } from "./resource.ts";
-import { TokenCache } from "./token_cache.ts";
 import { PREFIX, QUERY, readToken, type TokenProblem, type TokenScheme } from "./token_header.ts";
 import { type ExchangeOptions, shareExchange, TokenExchange } from "./token_exchange.ts";
 import { TypedClaims } from "./typed_claims.ts";
@@ -244,6 +245,13 @@ const LIMITS = { entries: 10_000, characters: 16 * 1024 * 1024 };
 const REFUSED_LIMITS = { entries: 1000, characters: 1024 * 1024 };
 /** Maximum time for which the result of an introspection is cached, in milliseconds. */
 const INTROSPECTED_MS = 30_000;
+/**
+ * Maximum number of opaque tokens that the server remembers. A client whose issuer gives it 10,000 tokens within an hour
+ * makes the server forget other tokens, which then count as unknown tokens.
+ */
+const SEEN_LIMITS = { entries: 10_000, characters: Infinity };
+/** Time for which the server remembers that an opaque token was accepted, in milliseconds. */
+const SEEN_MS = 3_600_000;
 
 /** The principal of an accepted token, and the facts with which later requests with the token are checked. */
 interface Verdict {
@@ -284,7 +292,12 @@ class ResourceServer implements Authentication<OAuthPrincipal> {
   readonly #accepted = new TokenCache<Verdict>(LIMITS);
   /** The errors with which opaque tokens were refused. */
   readonly #refused = new TokenCache<InvalidToken>(REFUSED_LIMITS);
-  readonly #budget = new FailureBudget();
+  /**
+   * Digests of opaque tokens that were accepted within the last hour. The server still introspects such a token, but does
+   * not delay its caller because of other callers at the same address.
+   */
+  readonly #seen = new TokenCache<true>(SEEN_LIMITS);
+  readonly #budget = new FailureBudget({ limit: "failuresPerPeer" });
   readonly #running = new Map<string, Promise<Verdict | AuthRefusal>>();
   readonly #proofs = new Proofs();
   readonly #mustBeBound: boolean;
@@ -354,21 +367,39 @@ class ResourceServer implements Authentication<OAuthPrincipal> {
     const { token } = presented;
     const found = known ?? this.#find(key + PREFIX + token, now);
     if (found && found.thumbprint === undefined) return admitUnbound(found, presented, now);
-    const running = this.#running.get(key + token);
+    const admit = (found: Verdict | AuthRefusal) =>
+      isRefusal(found) ? found : this.#admit(found, presented, { request, facts });
+    if (found) return facts[FIND_PLACE]?.() ?? admit(found);
+    const checked = this.#isUnknown(presented, now)
+      ? this.#budget.run(() => facts.peer, facts, () => this.#check(presented, facts))
+      : this.#check(presented, facts);
+    return isPromiseLike(checked) ? checked.then(admit) : admit(checked);
+  };
+
+  /** Tests whether the server would introspect the token, and does not remember the token. */
+  #isUnknown({ token, resource: { key } }: Presented, now: number): boolean {
+    return this.#introspect !== undefined && !readJwtHeader(token) && !this.#running.has(key + token) &&
+      !this.#refused.get(key + token, now) && !this.#seen.get(digest(key + token), now);
+  }
+
+  /** Verifies a token that is not in the cache, or joins the verification of the same token that is in progress. */
+  #check(presented: Presented, facts: AuthFacts): AuthRefusal | Verdict | Promise<Verdict | AuthRefusal> {
+    const { token, resource: { key } } = presented;
+    // The token may have been accepted while this request was delayed.
+    const found = this.#find(key + PREFIX + token, facts.now);
+    if (found) return found;
     // Limit the number of concurrent checks per address, because the token may be invalid.
     const full = facts[FIND_PLACE]?.();
     if (full) return full;
-    const admit = (found: Verdict | AuthRefusal) =>
-      isRefusal(found) ? found : this.#admit(found, presented, { request, facts });
-    if (found) return this.#admit(found, presented, { request, facts });
-    if (running) return running.then(withoutCause).then(admit);
+    const running = this.#running.get(key + token);
+    if (running) return running.then(withoutCause);
     const forget = () => void (this.#running.get(key + token) === verifying && this.#running.delete(key + token));
     const verifying = this.#verify(presented, facts).finally(forget);
     this.#running.set(key + token, verifying);
     // Later requests must not wait for a check that was aborted, because a check that ignores the signal may never end.
     facts.signal.addEventListener("abort", forget, { once: true });
-    return verifying.then(admit);
-  };
+    return verifying;
+  }
 
   /**
    * Returns the principal of a valid token. If the token is bound to a key, checks the proof first, and returns a
@@ -438,8 +469,6 @@ class ResourceServer implements Authentication<OAuthPrincipal> {
     if (!this.#introspect) throw new InvalidToken("the token is not a signed JWT");
     const refused = this.#refused.get(resource.key + token, now);
     if (refused) throw refused;
-    const retryAfterMs = this.#budget.toWait(facts.peer, now);
-    if (retryAfterMs !== undefined) return refuseRequest(429, { reason: TOO_MANY_WRONG, retryAfterMs });
     try {
       const { issuer, claims } = await this.#introspect(token, facts);
       const rules = { ...this.#rules, audiences: resource.audiences };
@@ -447,10 +476,11 @@ class ResourceServer implements Authentication<OAuthPrincipal> {
       const thumbprint = this.#readThumbprint(claims);
       const until = Math.min(now + INTROSPECTED_MS, (expiresAt ?? Infinity) + rules.skewMs);
       const principal = await this.#toPrincipal(issuer, withoutToken(claims, token), expiresAt);
+      this.#seen.set(digest(resource.key + token), { value: true, until: now + SEEN_MS }, now);
       return this.#accept(presented, { principal, until, issuer, thumbprint }, now);
     } catch (error) {
       if (error instanceof InvalidToken) {
-        this.#budget.fail(facts.peer, now);
+        this.#seen.delete(digest(resource.key + token));
         this.#refused.set(resource.key + token, { value: error, until: now + INTROSPECTED_MS }, now);
       }
       throw error;
@@ -483,6 +513,7 @@ class ResourceServer implements Authentication<OAuthPrincipal> {
   close(): void {
     this.#accepted.clear();
     this.#refused.clear();
+    this.#seen.clear();
     this.#budget.clear();
     this.#exchange?.clear();
   }
@@ -575,8 +606,6 @@ function findIssuer(issuers: ReadonlyMap<string, Issuer>, name: string | undefin
 function withoutCause(found: Verdict | AuthRefusal): Verdict | AuthRefusal {
   return isRefusal(found) && found.cause !== undefined ? refuseRequest(found.status, { reason: found.reason }) : found;
 }
-
-const TOO_MANY_WRONG = "too many tokens from this address were refused; try again later";
 
 const MAX_SKEW_MS = 300_000;
 

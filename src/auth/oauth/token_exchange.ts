@@ -9,7 +9,7 @@ import type { Send } from "./http.ts";
 import type { Issuer } from "./issuer.ts";
 import { type AccessToken, requestToken, ReusedToken } from "./access_token.ts";
 import { checkClient, type OAuthClient } from "./oauth_client.ts";
-import { TokenCache } from "./token_cache.ts";
+import { TokenCache } from "../token_cache.ts";
 
 /** Options for token exchange. The fields of {@linkcode OAuthClient} authenticate this server to the issuer. */
 export interface ExchangeOptions extends OAuthClient {

@@ -3,6 +3,7 @@
  *
  * @module
  */
+import { toState } from "../../kit/error_state.ts";
 import type { Params } from "../../client/client.ts";
 import { isObject } from "../../kit/json.ts";
 import { platform } from "../platform.ts";
@@ -115,7 +116,7 @@ async function readFile(path: string): Promise<string> {
   try {
     bytes = await platform.files.read(platform.toPath(path), MAX_FILE_BYTES + 1);
   } catch (error) {
-    throw new CliError(`Cannot read ${path}: ${error instanceof Error ? error.message : error}; check the path`);
+    throw new CliError(`Cannot read ${path}: ${toState(error)}; check the path`);
   }
   if (bytes.length <= MAX_FILE_BYTES) return new TextDecoder().decode(bytes);
   throw new CliError(`Cannot read ${path}: it has more than 16 MiB; send a smaller file`);

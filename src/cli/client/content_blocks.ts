@@ -3,6 +3,7 @@
  *
  * @module
  */
+import { toState } from "../../kit/error_state.ts";
 import { fromBase64 } from "../../kit/base64.ts";
 import type { Params } from "../../client/client.ts";
 import { isObject } from "../../kit/json.ts";
@@ -73,7 +74,7 @@ export async function saveContents(contents: readonly PrintableContent[], file: 
       await platform.files.write(platform.toPath(path), bytes);
     } catch (error) {
       throw new CliError(
-        `Cannot write ${path}: ${error instanceof Error ? error.message : error}; choose another file`,
+        `Cannot write ${path}: ${toState(error)}; choose another file`,
       );
     }
     reportLine(`Wrote ${path}: ${toSize(bytes.length)}`);

@@ -3,6 +3,7 @@
  *
  * @module
  */
+import { toState } from "../../kit/error_state.ts";
 import { McpError } from "../../client/client.ts";
 import { INSUFFICIENT_SCOPE, UNAUTHENTICATED } from "../protocol.ts";
 import { readFailure } from "../../kit/failure.ts";
@@ -15,7 +16,7 @@ import { toLine, toPlain } from "./terminal_text.ts";
 /** Converts a client error to an error about the server `name`. Returns any other value unchanged. */
 export function toServerError(error: unknown, name: string): unknown {
   if (error instanceof CliError || !(error instanceof Error)) return error;
-  const message = toPlain(error.message).slice(0, 2000);
+  const message = toState(toPlain(error.message).slice(0, 2000));
   if (error instanceof McpError) {
     const code = error.code ? ` (${error.code})` : "";
     return new ServerError(`Cannot use ${name}: ${message}${code}${toRemedy(error, name)}${toErrorIdHint(error)}`);
@@ -26,7 +27,7 @@ export function toServerError(error: unknown, name: string): unknown {
   const failure = readFailure(error);
   if (failure?.kind === "not-started") {
     const reason = toMessage(error.cause);
-    const state = explainPermission(reason) ?? `${reason}; check the command`;
+    const state = explainPermission(reason) ?? `${toState(reason)}; check the command`;
     return new CliError(toPlain(`Cannot start ${failure.command}: ${state}`).slice(0, 2000));
   }
   if (error.name === "TimeoutError") {

@@ -4,6 +4,7 @@
  *
  * @module
  */
+import { toState } from "../../kit/error_state.ts";
 import { hasErrorCode } from "../../kit/error_code.ts";
 import { toPrintableJson } from "../../kit/printable.ts";
 import { CliError } from "../cli_error.ts";
@@ -103,6 +104,6 @@ export async function writeBytes(bytes: Uint8Array): Promise<void> {
     await platform.terminal.write(bytes);
   } catch (error) {
     if (!(error instanceof Error) || hasErrorCode(error) && error.code === "EPIPE") return platform.exit(141);
-    throw new CliError(`Cannot write the result: ${error.message}; check where standard output goes`);
+    throw new CliError(`Cannot write the result: ${toState(error)}; check where standard output goes`);
   }
 }

@@ -7,7 +7,7 @@ import { toBaseName, toFolder, toRelativePath } from "../../files/path.ts";
 import { readEnv } from "./command_words.ts";
 import { fileResource, folderResource, toUriPath } from "../../ready/file_resources.ts";
 import { type ConfigPart, patternResources } from "./pattern_resources.ts";
-import { openFolder } from "../../files/confined_folder.ts";
+import { EXCLUDED, openFolder } from "../../files/confined_folder.ts";
 import { toBaseFolder, toMatcher, toRelativePattern } from "../../files/glob.ts";
 import { makeHttpResource } from "../../ready/http_resource.ts";
 import type { KeyPath } from "../../ready/problem.ts";
@@ -65,8 +65,8 @@ async function buildFile(config: FileResource, metadata: Metadata, { source, mai
 async function buildFolder(config: FolderResource, metadata: Metadata, { source, main, key }: Declaration) {
   const path = source.resolvePath([...key, "folder"], config.folder);
   const root = await findFile(source, [...key, "folder"], path, "folder");
-  const { hidden, exclude, tools, name = toBaseName(root) || "files", maxBytes = DEFAULT_MAX_BYTES } = config;
-  const folder = openFolder({ root, hidden, exclude, maxBytes });
+  const { hidden, exclude = [], tools, name = toBaseName(root) || "files", maxBytes = DEFAULT_MAX_BYTES } = config;
+  const folder = openFolder({ root, hidden, exclude: [...EXCLUDED, ...exclude], maxBytes });
   const baseUri = toBaseUri(main, root);
   const toUri = (path: string) => baseUri + toUriPath(path);
   return folderResource({ folder, metadata, toUri, baseUri, name, tools });
@@ -76,7 +76,9 @@ async function buildPattern(config: GlobResource, metadata: Metadata, { source, 
   const { glob, maxBytes = DEFAULT_MAX_BYTES } = config;
   const path = source.resolvePath([...key, "glob"], toBaseFolder(glob));
   const root = await findFile(source, [...key, "glob"], path, "folder");
-  const folder = openFolder({ root, hidden: /(^|\/)\./.test(glob), exclude: [], maxBytes });
+  // A pattern such as **/*.md does not mean the files of packages.
+  const exclude = glob.split("/").includes("node_modules") ? [] : EXCLUDED;
+  const folder = openFolder({ root, hidden: /(^|\/)\./.test(glob), exclude, maxBytes });
   const baseUri = toBaseUri(main, root);
   const toUri = (path: string) => baseUri + toUriPath(path);
   return await patternResources({ folder, metadata, toUri }, toMatcher(toRelativePattern(glob)));

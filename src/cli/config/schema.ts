@@ -150,7 +150,7 @@ const folderResource = z.strictObject({
     "Whether to serve hidden files, whose names begin with a dot. Defaults to false",
   ),
   exclude: z.array(text).optional().describe(
-    'Patterns for files and folders to leave out, such as ["*.key"]. Defaults to ["node_modules"]',
+    'Patterns for files and folders to leave out, such as ["*.key"]. node_modules is always left out',
   ),
   tools: z.union([z.boolean(), z.string().regex(/^[\w.-]{1,64}$/)]).optional().describe(
     "Whether to add tools that list, search and read the folder. A string becomes the prefix of the tools' names",

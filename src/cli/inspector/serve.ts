@@ -3,6 +3,7 @@
  *
  * @module
  */
+import { toState } from "../../kit/error_state.ts";
 import type { Args } from "../args.ts";
 import { toShell } from "../command.ts";
 import { readHeaders } from "../header_flags.ts";
@@ -35,8 +36,9 @@ export async function servePage(args: Args): Promise<void> {
     served = await platform.serve({ hostname, port, fetch });
   } catch (error) {
     await inspector.close();
-    const state = error instanceof Error ? error.message : String(error);
-    throw new CliError(`Cannot serve the inspector on port ${port}: ${state}; choose another port with --port`);
+    throw new CliError(
+      `Cannot serve the inspector on port ${port}: ${toState(error)}; choose another port with --port`,
+    );
   }
   console.error(`Inspecting ${server.name}. Try the server in a browser:
   http://127.0.0.1:${served.port}${PAGE_PATH}#key=${inspector.key}

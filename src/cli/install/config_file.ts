@@ -3,6 +3,7 @@
  *
  * @module
  */
+import { toState } from "../../kit/error_state.ts";
 import { hasErrorCode } from "../../kit/error_code.ts";
 import { isObject } from "../../kit/json.ts";
 import { importModule } from "../lazy_modules.ts";
@@ -74,7 +75,7 @@ async function readExisting(file: string): Promise<{ readonly facts?: FileFacts;
   } catch (error) {
     if (!hasErrorCode(error)) throw error;
     throw new CliError(
-      `Cannot read ${file}: ${error.message}; check the file's permissions, or name another file with --file`,
+      `Cannot read ${file}: ${toState(error)}; check the file's permissions, or name another file with --file`,
     );
   }
   throw new CliError(`Cannot change ${file}: it is not a regular file; name another file with --file`);
@@ -94,7 +95,7 @@ export async function writeChange(change: ConfigChange): Promise<string | undefi
   } catch (error) {
     if (error instanceof CliError || !hasErrorCode(error)) throw error;
     throw new CliError(
-      `Cannot write ${file}: ${error.message}; check the file's permissions, or name another file with --file`,
+      `Cannot write ${file}: ${toState(error)}; check the file's permissions, or name another file with --file`,
     );
   }
 }

@@ -3,6 +3,7 @@
  *
  * @module
  */
+import { toState } from "../../kit/error_state.ts";
 import { isObject } from "../../kit/json.ts";
 import { toPrintable } from "../../kit/printable.ts";
 import { CliError } from "../cli_error.ts";
@@ -56,7 +57,7 @@ export async function bundleFile(
   const file = `${folder}/.${toBaseName(path)}.pack.mjs`;
   await platform.files.write(file, entry, { isNew: true }).catch((error) => {
     const remedy = "check the folder, and remove this file if a previous run left the file behind";
-    throw new CliError(`Cannot write ${file}: ${error instanceof Error ? error.message : error}; ${remedy}`);
+    throw new CliError(`Cannot write ${file}: ${toState(error)}; ${remedy}`);
   });
   try {
     const { code, map } = await bundlers[platform.runtime](file, target);

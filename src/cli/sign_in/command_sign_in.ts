@@ -15,12 +15,13 @@ export function createSignIn(
   settings: SignInSettings,
   { isForced, askPage }: { readonly isForced: boolean; readonly askPage?: AskPage },
 ): SignIn {
-  const { clientId, clientSecret, issuer, clientMetadataUrl, scopes, port, opens, signInMs } = settings;
+  const { clientId, clientSecret, issuer, clientMetadataUrl, resource, scopes, port, opens, signInMs } = settings;
   return signIn({
     userAgent: askPage ? pageUserAgent(askPage, port) : terminalUserAgent({ port, opens, isForced }),
     clientName: CLIENT_NAME,
     clientMetadataUrl,
     client: clientId === undefined ? undefined : { id: clientId, secret: clientSecret, issuer },
+    resource,
     scopes,
     store: tokenFolder(toTokenPath()),
     signInMs,

@@ -11,8 +11,8 @@ export type AskPage = (page: SignInPage, signal: AbortSignal) => Promise<boolean
 
 /** Creates the user agent for the inspector's page. */
 export function pageUserAgent(ask: AskPage, port?: number): UserAgent {
-  return async () => {
-    const trip = await loopback({ port, open: () => {} })();
+  return async (start) => {
+    const trip = await loopback({ port, open: () => {} })(start);
     return {
       redirectUri: trip.redirectUri,
       async visit(page, { signal }) {

@@ -24,6 +24,10 @@ export const SIGN_IN_OPTIONS: Options = {
     text: "Authorization server with which the client is registered; required with --client-env",
   },
   "client-metadata": { value: "URL", text: "URL of your client's metadata document" },
+  "resource": {
+    value: "URL",
+    text: "Resource that contains the server, if the server's metadata names it and you trust all its servers",
+  },
   "redirect-port": {
     value: "PORT",
     text: "Port on this machine to which the browser returns (default: any free port)",

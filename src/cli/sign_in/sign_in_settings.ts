@@ -13,6 +13,8 @@ export interface SignInSettings {
   /** The authorization server with which the client is registered. */
   readonly issuer?: string;
   readonly clientMetadataUrl?: string;
+  /** A resource that contains the server, and that the user trusts. */
+  readonly resource?: string;
   /** Scopes to request in addition to the scopes that the server names. */
   readonly scopes?: readonly string[];
   readonly port?: number;
@@ -32,7 +34,8 @@ export const SIGN_IN_MS = 300_000;
  * @throws {UsageError} if an option is invalid.
  */
 export function readSettings({ flags, all }: Args): SignInSettings {
-  const { "client-id": clientId, "client-metadata": clientMetadataUrl, "client-env": variable, issuer } = flags;
+  const { "client-id": clientId, "client-metadata": clientMetadataUrl, "client-env": variable, issuer, resource } =
+    flags;
   if (variable !== undefined && clientId === undefined) {
     throw new UsageError("Cannot use --client-env: no client is named; add --client-id ID");
   }
@@ -52,6 +55,11 @@ export function readSettings({ flags, all }: Args): SignInSettings {
         "that begins with https://",
     );
   }
+  if (resource !== undefined && !URL.canParse(resource)) {
+    throw new UsageError(
+      `Cannot use --resource ${resource}: it is not a URL; write a URL such as https://mcp.example.com`,
+    );
+  }
   const clientSecret = variable === undefined ? undefined : platform.env(variable);
   if (variable !== undefined && !clientSecret) {
     throw new UsageError(`Cannot use --client-env ${variable}: the environment has no such variable; set the variable`);
@@ -62,6 +70,7 @@ export function readSettings({ flags, all }: Args): SignInSettings {
     clientSecret,
     issuer,
     clientMetadataUrl,
+    resource,
     scopes: all.scope,
     port,
     opens: !("no-browser" in flags),

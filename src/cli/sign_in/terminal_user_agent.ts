@@ -23,13 +23,13 @@ export interface TerminalUserAgentOptions {
 
 /** Creates the user agent for a command. */
 export function terminalUserAgent({ port, opens, isForced }: TerminalUserAgentOptions): UserAgent {
-  return async () => {
+  return async (start) => {
     const shown = Promise.withResolvers<void>();
     const open = async (page: SignInPage) => {
       await showPage(page, opens);
       shown.resolve();
     };
-    const trip = await loopback({ port, open })();
+    const trip = await loopback({ port, open })(start);
     return {
       redirectUri: trip.redirectUri,
       async visit(page, { signal }) {
@@ -60,9 +60,17 @@ function refuse({ server, scopes }: SignInPage): CliError {
   return new CliError(`Cannot sign in to ${server}: there is no terminal; run ${command} in a terminal first`);
 }
 
-async function showPage({ url, server, issuer, scopes }: SignInPage, opens: boolean): Promise<void> {
+async function showPage({ url, server, issuer, pageHost, scopes }: SignInPage, opens: boolean): Promise<void> {
   const asked = scopes.length ? ` (${toLine(scopes.join(", "), 500)})` : "";
   reportLine(`${toLine(server, 500)} asks you to sign in at ${toLine(issuer, 500)}${asked}.`);
+  if (pageHost !== undefined) {
+    reportLine(
+      `The sign-in page is at ${
+        toLine(pageHost, 500)
+      }, which is another host. Sign in only if you know that both belong ` +
+        "together.",
+    );
+  }
   const isOpen = opens && await openBrowser(url);
   reportLine(`${isOpen ? "If no browser opens, open" : "Open"} this page:\n  ${toPlain(url)}`);
 }

@@ -5,7 +5,9 @@
  */
 import { hasErrorCode } from "../../kit/error_code.ts";
 import type { TokenStore } from "../../client/oauth/oauth.ts";
+import { toFolder } from "../../files/path.ts";
 import { CliError } from "../cli_error.ts";
+import { toShell } from "../command.ts";
 import { isObject } from "../../kit/json.ts";
 import { platform } from "../platform.ts";
 import { reportLine } from "../client/terminal_output.ts";
@@ -26,6 +28,10 @@ const RETRY_MS = 50;
 const WAIT_MS = 180_000;
 /** The permission bits for all users except the owner. */
 const OTHERS = 0o077;
+/** The permission bits with which other users can add, replace and remove the files of a folder. */
+const OTHERS_WRITE = 0o022;
+/** The permission bit of a folder in which users can replace and remove only their own files, such as `/tmp`. */
+const STICKY = 0o1000;
 
 /** A store of tokens in a folder. */
 export interface TokenFolder extends TokenStore {
@@ -57,9 +63,13 @@ function fail(variable: string): never {
 export function tokenFolder(path: string, { deadMs = DEAD_MS } = {}): TokenFolder {
   const toFile = async (key: string) => `${path}/${await toName(key)}.json`;
   return {
-    get: async (key) => await readValue(await toFile(key), key),
+    async get(key) {
+      await checkFolder(path);
+      return await readValue(await toFile(key), key);
+    },
     async update(key, change) {
-      await makeFolder(path);
+      await checkFolder(path);
+      await files.makeFolder(path, 0o700);
       const file = await toFile(key);
       const unlock = await lock(`${file}.lock`, deadMs);
       try {
@@ -74,6 +84,7 @@ export function tokenFolder(path: string, { deadMs = DEAD_MS } = {}): TokenFolde
     },
     has: async (key) => await files.lstat(await toFile(key)) !== undefined,
     async keys() {
+      await checkFolder(path);
       const found = await Promise.all((await listFiles(path)).map((name) => readFile(`${path}/${name}`)));
       return found.flatMap((entry) => entry?.key ?? []);
     },
@@ -89,12 +100,31 @@ async function toName(key: string): Promise<string> {
   return [...hash.subarray(0, 16)].map((byte) => byte.toString(16).padStart(2, "0")).join("");
 }
 
-async function makeFolder(path: string): Promise<void> {
+/**
+ * Checks that no other user can replace a file in the folder, or the folder itself. Another user could otherwise make
+ * this program use the tokens and the client registrations of an attacker.
+ *
+ * @throws {CliError} if another user owns the folder or its parent folder, or can write to one of them.
+ */
+async function checkFolder(path: string): Promise<void> {
   const facts = await files.stat(path);
   if (facts && facts.kind !== "folder") {
-    throw new CliError(`Cannot keep tokens in ${path}: it is not a folder; move or remove the file`);
+    throw new CliError(`Cannot use the tokens in ${path}: it is not a folder; move or remove the file`);
   }
-  await files.makeFolder(path, 0o700);
+  if (platform.os === "windows") return;
+  const parent = toFolder(path);
+  const user = platform.findUserId();
+  for (const [folder, found] of [[path, facts], [parent, await files.stat(parent)]] as const) {
+    if (!found) continue;
+    const state = `Cannot use the tokens in ${path}`;
+    // A folder of root is safe, because root can read and write all files anyway.
+    if (user !== undefined && found.owner !== user && found.owner !== 0) {
+      throw new CliError(`${state}: another user owns ${folder}; run ${toShell(["chown", `${user}`, folder])} as root`);
+    }
+    if (found.mode & OTHERS_WRITE && (folder === path || !(found.mode & STICKY))) {
+      throw new CliError(`${state}: other users may write to ${folder}; run ${toShell(["chmod", "go-w", folder])}`);
+    }
+  }
 }
 
 async function listFiles(path: string): Promise<readonly string[]> {

@@ -14,12 +14,13 @@ import {
   validateAuthResponse,
 } from "oauth4webapi";
 import { untilAborted } from "../../core/call/until_aborted.ts";
+import { toBase64Url } from "../../kit/base64.ts";
 import { startTimer } from "../../kit/timer.ts";
 import { SignInError, toReason, toShown } from "./errors.ts";
 import type { Grant, GrantContext, Granted } from "./grant.ts";
 import { requestToken } from "./grant.ts";
 import type { RegisteredClient } from "./held_tokens.ts";
-import { type ClientIdentityOptions, findClient, toAuthentication } from "./registration.ts";
+import { type ClientIdentityOptions, findClient, registersItself, toAuthentication } from "./registration.ts";
 import { isThisMachine } from "./requests.ts";
 import type { SignInTrip, UserAgent } from "./user_agent.ts";
 import { toDuration } from "../../kit/duration.ts";
@@ -60,7 +61,7 @@ export function codeGrant(options: CodeGrantOptions): Grant {
 
 async function signInUser(options: CodeGrantOptions, context: GrantContext): Promise<Granted> {
   checkProofOfCode(context);
-  const trip = await startTrip(options.userAgent, context.signal);
+  const trip = await startTrip(options, context);
   try {
     const granted = await travel(trip, options, context);
     await trip.end();
@@ -72,14 +73,30 @@ async function signInUser(options: CodeGrantOptions, context: GrantContext): Pro
 }
 
 /** Starts a sign-in. If the signal aborts first, ends the sign-in when it has started, because it may hold a port. */
-async function startTrip(userAgent: UserAgent, signal: AbortSignal): Promise<SignInTrip> {
-  const starting = Promise.resolve(userAgent());
+async function startTrip(options: CodeGrantOptions, context: GrantContext): Promise<SignInTrip> {
+  const { authorizationServer, signal } = context;
+  const { issuer } = authorizationServer;
+  // Only a client that registers itself can tell the authorization server a path that nobody else knows.
+  const path = registersItself(options, authorizationServer) ? `/callback/${await toPathSegment(issuer)}` : "/callback";
+  const starting = Promise.resolve(options.userAgent({ issuer, path }));
   try {
     return await untilAborted(starting, signal);
   } catch (error) {
     starting.then((trip) => trip.end(error)).catch(() => {});
     throw error;
   }
+}
+
+/**
+ * Returns the segment of the redirect path for an issuer. With a path per issuer, a malicious issuer that names the
+ * sign-in page of another authorization server cannot use the client that is registered there, and that the user may
+ * have consented to.
+ *
+ * @see specification/2026-07-28/basic/authorization/security-considerations (Mix-Up Attacks)
+ */
+async function toPathSegment(issuer: string): Promise<string> {
+  const digest = new Uint8Array(await crypto.subtle.digest("SHA-256", new TextEncoder().encode(issuer)));
+  return toBase64Url(digest.subarray(0, 16));
 }
 
 /** Throws unless the authorization server supports PKCE, because without PKCE an attacker could use a stolen code. */
@@ -121,7 +138,9 @@ async function travel(trip: SignInTrip, options: CodeGrantOptions, context: Gran
   const { issuer } = authorizationServer;
   // Stop waiting when the signal aborts, because a user agent that ignores the signal would block every request that
   // waits for a token.
-  const address = await untilAborted(trip.visit({ url: url.href, server, issuer, scopes }, { signal }), signal);
+  const pageHost = url.host === new URL(issuer).host ? {} : { pageHost: url.host };
+  const page = { url: url.href, server, issuer, ...pageHost, scopes };
+  const address = await untilAborted(trip.visit(page, { signal }), signal);
   signal.throwIfAborted();
   return await exchangeCode({ address, redirectUri, client, state, verifier }, context);
 }

@@ -6,6 +6,7 @@
  */
 import type { AuthorizationServer } from "oauth4webapi";
 import { SignInError, toShown } from "./errors.ts";
+import { hasSamePath, isBelow } from "../url_scope.ts";
 import type { Requests } from "./requests.ts";
 
 /** A server's authorization server, and facts about the tokens to request. */
@@ -42,6 +43,8 @@ export interface DiscoveryOptions {
    * metadata.
    */
   readonly issuer?: string;
+  /** A resource that contains the server, and that the user has named. */
+  readonly resource?: string;
   readonly signal: AbortSignal;
 }
 
@@ -56,7 +59,7 @@ export async function discover(options: DiscoveryOptions): Promise<Discovered> {
   const metadata = await readResourceMetadata(options);
   if (!metadata) return await discoverOld(options);
   const { server, requests, signal } = options;
-  const resource = readResource(metadata.resource, server);
+  const resource = readResource(metadata.resource, options);
   const issuer = chooseIssuer(metadata.authorization_servers, options);
   const found = await readServerMetadata(requests.readUrl(issuer, "the authorization server"), issuer, options);
   if (!found) {
@@ -97,13 +100,24 @@ async function readResourceMetadata(options: DiscoveryOptions): Promise<Json | u
 }
 
 /**
- * Returns the resource in the metadata. Throws unless the resource is the server's URL, or a URL with the same origin
- * whose path is a prefix of the server's path.
+ * Returns the resource in the metadata. Throws unless the resource is the server's URL, or a URL that contains the
+ * server and that the user has named. Otherwise a server could obtain tokens for other servers at the same origin.
  */
-function readResource(text: unknown, server: URL): string {
+function readResource(text: unknown, { server, resource: named }: DiscoveryOptions): string {
   const url = typeof text === "string" ? URL.parse(text) : null;
-  const isHere = url && !url.hash && url.origin === server.origin && isWithin(server, url);
-  if (isHere) return String(text);
+  const isParent = url !== null && !url.hash && isBelow(server, url) && (!url.search || url.search === server.search);
+  if (isParent && (hasSamePath(url, server) || named !== undefined && new URL(named).href === url.href)) {
+    return String(text);
+  }
+  if (isParent) {
+    throw refuse(
+      server,
+      `its resource metadata names the resource ${
+        toShown(text)
+      }, which contains other paths; if you trust every server ` +
+        `at this URL, set the option resource to ${toShown(text)}`,
+    );
+  }
   if (text === undefined || text === null) {
     throw refuse(server, "its resource metadata contains no resource; ask the operator of the server");
   }
@@ -113,12 +127,6 @@ function readResource(text: unknown, server: URL): string {
       toShown(text)
     }, not the server's URL; a token for this resource could be used at another server`,
   );
-}
-
-function isWithin(server: URL, { pathname, search }: URL): boolean {
-  if (search && search !== server.search) return false;
-  const folder = pathname.endsWith("/") ? pathname : `${pathname}/`;
-  return server.pathname === pathname || server.pathname.startsWith(folder) || `${server.pathname}/` === folder;
 }
 
 function chooseIssuer(servers: unknown, { server, issuer }: DiscoveryOptions): string {

@@ -4,6 +4,7 @@
  * @see RFC 8252, section 7.3 (Loopback Interface Redirection)
  * @module
  */
+import { toState } from "../../kit/error_state.ts";
 import { checkOptions, type KnownOptions, show } from "../../core/call/known_options.ts";
 import { serveOnNode } from "../../kit/node_server.ts";
 import { startTimer } from "../../kit/timer.ts";
@@ -25,13 +26,12 @@ export interface LoopbackOptions {
 const OPTIONS: KnownOptions<keyof LoopbackOptions> = { names: { open: "function", port: true } };
 
 const HOST = "127.0.0.1";
-const PATH = "/callback";
 /** Maximum number of milliseconds that the stopping server waits for the browser to receive the last page. */
 const CLOSE_MS = 2000;
 
 /**
- * Returns a user agent that receives the redirect at `http://127.0.0.1:PORT/callback`. The server listens only while a
- * user is signing in.
+ * Returns a user agent that receives the redirect at `http://127.0.0.1:PORT/callback`, or at a path below `/callback`
+ * that differs for each issuer if the client registers itself. The server listens only while a user is signing in.
  *
  * @throws {TypeError} if an option is unknown or invalid, or if the runtime is not Deno, Bun or Node.
  */
@@ -51,8 +51,8 @@ export function loopback(options: LoopbackOptions): UserAgent {
       "Cannot use loopback(): this runtime is not Deno, Bun or Node; pass your own userAgent to signIn()",
     );
   }
-  return async () => {
-    const trip = new LoopbackTrip(open);
+  return async ({ path }) => {
+    const trip = new LoopbackTrip(open, path);
     await trip.start(port);
     return trip;
   };
@@ -61,6 +61,7 @@ export function loopback(options: LoopbackOptions): UserAgent {
 /** An HTTP server for one sign-in, which receives the redirect and shows the outcome. */
 class LoopbackTrip implements SignInTrip {
   readonly #open: LoopbackOptions["open"];
+  readonly #path: string;
   #host = HOST;
   #close?: () => Promise<void>;
   readonly #returned = Promise.withResolvers<string>();
@@ -70,8 +71,9 @@ class LoopbackTrip implements SignInTrip {
   #state: string | undefined;
   #hasReturned = false;
 
-  constructor(open: LoopbackOptions["open"]) {
+  constructor(open: LoopbackOptions["open"], path: string) {
     this.#open = open;
+    this.#path = path;
     this.#returned.promise.catch(() => {});
   }
 
@@ -83,7 +85,7 @@ class LoopbackTrip implements SignInTrip {
   }
 
   get redirectUri(): string {
-    return `http://${this.#host}${PATH}`;
+    return `http://${this.#host}${this.#path}`;
   }
 
   async visit(page: SignInPage, { signal }: { readonly signal: AbortSignal }): Promise<string> {
@@ -114,7 +116,7 @@ class LoopbackTrip implements SignInTrip {
         "This address is not the redirect address of the program. Open the link that the program has printed.",
       );
     }
-    if (url.pathname !== PATH) return toPage(404, "There is nothing at this address.");
+    if (url.pathname !== this.#path) return toPage(404, "There is nothing at this address.");
     if (request.method !== "GET") return toPage(405, "This address only accepts GET.");
     if (this.#state === undefined || url.searchParams.get("state") !== this.#state) {
       return toPage(400, "The program is waiting for another sign-in. Nothing has changed.");
@@ -144,9 +146,8 @@ async function listen(port: number, respond: (request: Request) => Promise<Respo
       : await serveOnNode(node!.getBuiltinModule("http"), { hostname: HOST, port, fetch: respond }); // Not undefined, because loopback() has checked the runtime.
     return { port: server.port, close: () => closeSoon(server.stop(), () => void server.stop(true)) };
   } catch (error) {
-    const reason = error instanceof Error ? error.message : String(error);
     const remedy = port ? "choose another port, or omit port" : "allow the program to listen on this machine";
-    throw new SignInError(`Cannot listen on ${HOST}:${port}: ${reason}; ${remedy}`);
+    throw new SignInError(`Cannot listen on ${HOST}:${port}: ${toState(error)}; ${remedy}`);
   }
 }
 

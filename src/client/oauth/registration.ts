@@ -66,7 +66,12 @@ export interface ClientIdentityOptions {
    * the client id.
    */
   readonly clientMetadataUrl?: string;
-  /** The name that users see if the client registers itself. Defaults to `MCP client`. */
+  /**
+   * The name that users see if the client registers itself. Defaults to `MCP client`.
+   *
+   * @deprecated by the protocol, with dynamic registration. Set `clientMetadataUrl`; the document contains the
+   * name.
+   */
   readonly clientName?: string;
 }
 
@@ -84,6 +89,14 @@ interface RegistrationOptions extends ClientIdentityOptions {
 /** The error if a client cannot register itself. */
 export class RegistrationError extends SignInError {}
 
+/** Tests whether the client registers itself, because it was not registered manually and has no metadata document. */
+export function registersItself(
+  { client, clientMetadataUrl }: ClientIdentityOptions,
+  server: AuthorizationServer,
+): boolean {
+  return !client && !(clientMetadataUrl !== undefined && server.client_id_metadata_document_supported === true);
+}
+
 /**
  * Returns the client to use, and registers a client if necessary.
  *
@@ -93,7 +106,7 @@ export async function findClient(options: RegistrationOptions): Promise<Register
   const { client, clientMetadataUrl, authorizationServer, store, redirectUri } = options;
   const { issuer } = authorizationServer;
   if (client) return toKnown(client, authorizationServer);
-  if (clientMetadataUrl !== undefined && authorizationServer.client_id_metadata_document_supported === true) {
+  if (clientMetadataUrl !== undefined && !registersItself(options, authorizationServer)) {
     return { id: clientMetadataUrl, method: "none" };
   }
   if (!authorizationServer.registration_endpoint) {

@@ -12,6 +12,13 @@ import type { TokenStore } from "./token_store.ts";
 export interface TokenOptions {
   /** Scopes to request in addition to the scopes that the server requires. */
   readonly scopes?: readonly string[];
+  /**
+   * The resource identifier of a server, if it is a URL that contains the server's URL, such as
+   * `https://mcp.example.com` for `https://mcp.example.com/mcp`. The tokens can then be used at every server that the
+   * resource contains, so set the option only if you trust all these servers. By default, the resource in a server's
+   * metadata must be the server's URL.
+   */
+  readonly resource?: string;
   /** The store for tokens and client registrations. Defaults to {@linkcode memoryTokens}. */
   readonly store?: TokenStore;
   /**
@@ -59,6 +66,7 @@ export interface SignIn extends ClientAuth {
 export const TOKEN_OPTIONS: KnownOptions<keyof TokenOptions> = {
   names: {
     scopes: "texts",
+    resource: { findProblem: (value) => typeof value === "string" && URL.canParse(value) ? undefined : "is not a URL" },
     store: { findProblem: findStoreProblem },
     dpop: "boolean",
     fetch: "function",

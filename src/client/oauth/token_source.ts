@@ -26,6 +26,15 @@ export interface SourceOptions {
   readonly scopes: readonly string[];
   /** Whether to bind tokens to a key even if the server does not require bound tokens. */
   readonly dpop: boolean;
+  /** A resource that contains a server, and that the user has named. */
+  readonly resource?: string;
+}
+
+/** Facts for finding a server's authorization server. */
+interface DiscoverFacts {
+  /** The URL of the resource metadata, if the server's challenge contained the URL. */
+  readonly metadataUrl?: string;
+  readonly held?: HeldTokens;
 }
 
 /** Milliseconds before a token expires at which the client renews the token. */
@@ -87,9 +96,13 @@ export class TokenSource {
     this.#boundIssuer = undefined;
   }
 
-  async discover(signal: AbortSignal, metadataUrl?: string): Promise<Discovered> {
-    const { issuer } = this.#options.grant;
-    return await discover({ requests: this.#requests, server: this.#server, metadataUrl, issuer, signal });
+  /**
+   * Reads the metadata. `held` are the server's tokens. The user has agreed to their resource, so the user does not have
+   * to name it again.
+   */
+  async discover(signal: AbortSignal, { metadataUrl, held = this.#held }: DiscoverFacts = {}): Promise<Discovered> {
+    const { grant: { issuer }, resource = held?.resource } = this.#options;
+    return await discover({ requests: this.#requests, server: this.#server, metadataUrl, issuer, resource, signal });
   }
 
   get requests(): Requests {
@@ -145,7 +158,7 @@ export class TokenSource {
   async #obtain(challenge: AuthChallenge, refused: HeldTokens | undefined, signal: AbortSignal): Promise<boolean> {
     const { grant, store } = this.#options;
     const server = this.#server.href;
-    const found = await this.discover(signal, challenge.params.resource_metadata);
+    const found = await this.discover(signal, { metadataUrl: challenge.params.resource_metadata });
     const { resource, authorizationServer } = found;
     if (refused?.issuer === authorizationServer.issuer && refused.resource === resource) {
       const reason = challenge.params.error_description ?? challenge.params.error ?? "without a reason";
@@ -218,7 +231,7 @@ export class TokenSource {
   /** Requests new tokens with a refresh token. Returns `undefined` if the refresh token is no longer valid. */
   async #requestRenewal(held: HeldTokens, refreshToken: string, signal: AbortSignal): Promise<HeldTokens | undefined> {
     const { client, issuer, resource, requested, metadataUrl } = held;
-    const found = await this.discover(signal, metadataUrl);
+    const found = await this.discover(signal, { metadataUrl, held });
     const { authorizationServer } = found;
     // Send a refresh token only to the authorization server that has issued it, and only for the same resource.
     if (authorizationServer.issuer !== issuer || found.resource !== resource) return;

@@ -31,9 +31,9 @@ export class TokenSources implements SignIn {
    */
   constructor(grant: Grant, options: TokenOptions, refreshMs = 0) {
     this.refreshMs = refreshMs;
-    const { store = memoryTokens(), scopes = [], dpop = false, fetch = (request) => globalThis.fetch(request) } =
-      options;
-    this.#options = { grant, store, scopes, dpop, fetch };
+    const { store = memoryTokens(), scopes = [], dpop = false, resource } = options;
+    const { fetch = (request) => globalThis.fetch(request) } = options;
+    this.#options = { grant, store, scopes, dpop, resource, fetch };
   }
 
   readonly token: ClientAuth["token"] = (request) => this.#find(request.url).token(request);
@@ -72,7 +72,7 @@ export class TokenSources implements SignIn {
 }
 
 async function revoke(source: TokenSource, held: HeldTokens, signal: AbortSignal): Promise<void> {
-  const { authorizationServer } = await source.discover(signal, held.metadataUrl);
+  const { authorizationServer } = await source.discover(signal, { metadataUrl: held.metadataUrl, held });
   if (authorizationServer.issuer !== held.issuer || !authorizationServer.revocation_endpoint) return;
   const info = { client_id: held.client.id };
   const options = toRequestOptions(source.requests, signal);

@@ -4,9 +4,21 @@
  * @module
  */
 
+/** Facts about a sign-in that begins. */
+export interface SignInStart {
+  /** The issuer identifier in the authorization server's metadata. */
+  readonly issuer: string;
+  /**
+   * The path for the redirect URI. Each issuer has its own path, such as `/callback/jFvQ3x0aMBl8Bd7uOeOLzQ`, so that a
+   * response from another authorization server goes to another address. For a client that was registered manually, or
+   * that has a metadata document, the path is `/callback`.
+   */
+  readonly path: string;
+}
+
 /** One sign-in of a user, from opening the authorization server's page until the sign-in has ended. */
 export interface SignInTrip {
-  /** The redirect URI of the sign-in, such as `http://127.0.0.1:50123/callback`. */
+  /** The redirect URI of the sign-in, such as `http://127.0.0.1:50123/callback/jFvQ3x0aMBl8Bd7uOeOLzQ`. */
   readonly redirectUri: string;
   /**
    * Shows the authorization server's page to the user. Resolves with the full redirect URL, whose query contains the
@@ -27,9 +39,14 @@ export interface SignInPage {
   readonly server: string;
   /** The issuer identifier in the authorization server's metadata. */
   readonly issuer: string;
+  /**
+   * The host of the page, if it is not the host of `issuer`. Show the host to the user together with `issuer`: an issuer
+   * could name the page of another authorization server, to get an authorization code of the user there.
+   */
+  readonly pageHost?: string;
   /** The requested scopes. */
   readonly scopes: readonly string[];
 }
 
 /** Starts a sign-in. When the returned promise resolves, the redirect can be received. */
-export type UserAgent = () => SignInTrip | Promise<SignInTrip>;
+export type UserAgent = (start: SignInStart) => SignInTrip | Promise<SignInTrip>;

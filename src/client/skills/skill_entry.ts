@@ -7,6 +7,7 @@
 import { toPrintableLine } from "../../kit/printable.ts";
 import { isObject } from "../../protocol/jsonrpc.ts";
 import { toShown } from "../shown.ts";
+import { isInFolderOf, readSkillPath, type SkillPath } from "./skill_path.ts";
 
 /** A file of a skill. */
 export interface SkillFile {
@@ -58,8 +59,9 @@ export function readEntry(entry: unknown, server: string): Skill {
   const { uri, frontmatter, resources } = isObject(entry) ? entry : {};
   if (typeof uri !== "string") throw new SkillError("a skill", "its entry has no uri");
   const refuse = (state: string) => new SkillError(uri, state);
-  if (!uri.endsWith(END) || /[\0-\x20]/.test(uri)) {
-    throw refuse("its uri does not end with /SKILL.md, or contains spaces");
+  const path = readSkillPath(uri);
+  if (!path || !uri.endsWith(END)) {
+    throw refuse("its uri does not end with /SKILL.md, or its path contains spaces or names such as ..");
   }
   if (!isObject(frontmatter)) throw refuse("its entry has no front matter");
   const { name, description } = frontmatter;
@@ -69,31 +71,33 @@ export function readEntry(entry: unknown, server: string): Skill {
     );
   }
   if (typeof description !== "string" || !description) throw refuse("it has no description");
-  const folder = uri.slice(0, -END.length);
-  if (folder.split("/").at(-1) !== name) throw refuse(`its name is ${name}, but its folder has another name`);
-  const files = resources === "dynamic" ? resources : readFiles(resources, { uri, folder: `${folder}/` }, refuse);
+  if (path.names.at(-2) !== name) throw refuse(`its name is ${name}, but its folder has another name`);
+  const files = resources === "dynamic" ? resources : readFiles(resources, { uri, path }, refuse);
   return { key: JSON.stringify([server, uri]), server, uri, name, description, frontmatter, files };
 }
 
 interface Place {
   readonly uri: string;
-  readonly folder: string;
+  readonly path: SkillPath;
 }
 
 function readFiles(
   resources: unknown,
-  { uri, folder }: Place,
+  { uri, path: skill }: Place,
   refuse: (state: string) => SkillError,
 ): readonly SkillFile[] {
   if (!Array.isArray(resources)) throw refuse('resources in its entry is not a list or "dynamic"');
   if (resources.length > MOST_FILES) {
     throw refuse(`it has ${resources.length} files; at most ${MOST_FILES} are accepted`);
   }
+  const paths = new Set<string>();
   const files = resources.map((resource: unknown): SkillFile => {
     const { uri, digest, size } = isObject(resource) ? resource : {};
-    if (typeof uri !== "string" || !uri.startsWith(folder)) {
+    const path = typeof uri === "string" ? readSkillPath(uri) : undefined;
+    if (typeof uri !== "string" || !path || !isInFolderOf(skill, path)) {
       throw refuse(`its file ${toShown(uri)} is not in its folder`);
     }
+    paths.add(JSON.stringify(path.names));
     if (typeof digest !== "string" || !/^sha256:[\da-f]{64}$/.test(digest)) {
       throw refuse(`its file ${toShown(uri)} has no valid digest`);
     }
@@ -104,9 +108,8 @@ function readFiles(
   });
   const bytes = files.reduce((sum, { size }) => sum + size, 0);
   if (bytes > MOST_BYTES) throw refuse(`it has ${bytes} bytes; at most ${MOST_BYTES} are accepted`);
-  const uris = new Set(files.map(({ uri }) => uri));
-  if (uris.size < files.length) throw refuse("one of its files is listed twice");
-  if (!uris.has(uri)) throw refuse("its entry does not list its SKILL.md");
+  if (paths.size < files.length) throw refuse("one of its files is listed twice");
+  if (!files.some((file) => file.uri === uri)) throw refuse("its entry does not list its SKILL.md");
   return files;
 }
 

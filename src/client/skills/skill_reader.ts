@@ -8,10 +8,12 @@ import { parseFrontMatter } from "../../skills/front_matter.ts";
 import { toDigest, toText } from "../../skills/bytes.ts";
 import { isObject } from "../../protocol/jsonrpc.ts";
 import { checkOptions, type KnownOptions } from "../../core/call/known_options.ts";
+import { INTERNALS } from "../../core/call/internals.ts";
 import type { Client } from "../calls.ts";
 import { readPages } from "../pagination.ts";
-import type { RequestOptions } from "../rpc.ts";
+import type { CountedOptions, RequestOptions } from "../rpc.ts";
 import { MOST_BYTES, readEntry, type Skill, SkillError } from "./skill_entry.ts";
+import { isInFolderOf, readSkillPath } from "./skill_path.ts";
 
 /** Options of {@linkcode skillsOf}. */
 export interface SkillsOfOptions {
@@ -65,8 +67,9 @@ export function skillsOf(client: Client, options: SkillsOfOptions = {}): Skills 
     async list(options = {}) {
       const skills: Skill[] = [];
       const { timeoutMs = TIMEOUT_MS } = options;
+      const all: CountedOptions = { ...options, [INTERNALS]: { count: 0 } };
       const request = (params: { readonly cursor?: unknown }, timeoutMs: number) =>
-        client.request("skills/list", params, { ...options, timeoutMs });
+        client.request("skills/list", params, { ...all, timeoutMs });
       for await (const { skills: page } of readPages({ what: "skills", timeoutMs, request })) {
         for (const entry of Array.isArray(page) ? page : []) {
           try {
@@ -88,8 +91,7 @@ export function skillsOf(client: Client, options: SkillsOfOptions = {}): Skills 
     async read(skill, uri = skill.uri, options) {
       const { files } = skill;
       const file = files === "dynamic" ? undefined : files.find((file) => file.uri === uri);
-      const folder = skill.uri.slice(0, skill.uri.lastIndexOf("/") + 1);
-      if (!file && (files !== "dynamic" || !uri.startsWith(folder))) {
+      if (!file && (files !== "dynamic" || !isFileOf(skill, uri))) {
         throw new SkillError(uri, "the skill has no such file");
       }
       const { contents } = await client.readResource(uri, options);
@@ -113,6 +115,11 @@ export function skillsOf(client: Client, options: SkillsOfOptions = {}): Skills 
       return { uri, bytes, ...text !== undefined && { text } };
     },
   };
+}
+
+function isFileOf(skill: Skill, uri: string): boolean {
+  const [own, path] = [readSkillPath(skill.uri), readSkillPath(uri)];
+  return own !== undefined && path !== undefined && isInFolderOf(own, path);
 }
 
 // Compares the front matter with the entry, because the model must receive the same front matter that the user has

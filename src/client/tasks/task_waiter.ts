@@ -23,8 +23,8 @@ export interface WaitOptions {
 }
 
 /**
- * Maximum number of input requests of one task. The number is limited, because a server could send an endless number of
- * requests that the client answers without a user, such as roots requests.
+ * Maximum number of input requests of one task whose keys the client remembers. The client answers at most `maxAnswers`
+ * of them; a server could open and withdraw further requests without end.
  */
 const MAX_QUESTIONS = 1000;
 /**

@@ -4,17 +4,12 @@
  *
  * @module
  */
-import { quote } from "../../protocol/errors.ts";
-import type { Params } from "../../protocol/jsonrpc.ts";
 
 /**
  * After a handler has ended, `await`, `Promise.all` and similar functions may still call `then` on its promises for
  * this number of microtasks.
  */
 const LATE_TICKS = 3;
-
-/** Maximum number of reports per server. The server remembers the reports, so that no report is repeated. */
-const MAX_REPORTS = 1000;
 
 /** The questions that a handler has asked in one run. */
 export class AskedQuestions {
@@ -44,39 +39,6 @@ export class AskedQuestions {
     if (this.#asked.some(({ promise }) => promise.isAwaited && promise.hasFailed)) return [];
     return this.#asked.flatMap(({ source, promise }) => promise.isAwaited ? [] : [source]);
   }
-}
-
-/** The properties of a call that `IgnoredQuestions` uses. */
-interface AskingCall {
-  readonly questions?: AskedQuestions;
-  readonly method: string;
-  readonly params: Params;
-}
-
-/** Reports questions that handlers of a server do not await, each question of a handler once. */
-export class IgnoredQuestions<C extends AskingCall> {
-  readonly #report: (text: string, call: C) => void;
-  readonly #given = new Set<string>();
-
-  constructor(report: (text: string, call: C) => void) {
-    this.#report = report;
-  }
-
-  /** Checks the questions of a call whose handler has ended. */
-  async check(call: C): Promise<void> {
-    for (const source of await call.questions?.listIgnored() ?? []) {
-      const text = `Cannot use the answer to ${source}: ${toPlace(call)} ended without waiting for the answer; ` +
-        `write await before ${source}`;
-      if (this.#given.has(text) || this.#given.size >= MAX_REPORTS) continue;
-      this.#given.add(text);
-      this.#report(text, call);
-    }
-  }
-}
-
-/** Returns the method and handler name of a call, such as `tools/call "order"`. */
-export function toPlace({ method, params: { uri, name = uri } }: Pick<AskingCall, "method" | "params">): string {
-  return typeof name === "string" ? `${method} ${quote(name)}` : method;
 }
 
 /** A promise that records whether its `then` was called. */

@@ -432,9 +432,10 @@ export abstract class Call implements ServiceCall, Cancellable {
     this.asks = true;
   }
 
-  /** Copies the permission to ask questions, and the extension's data, from an outer call. */
-  inherit({ asks, internal }: Call): void {
+  /** Copies the permission to ask questions, the session value and the extension's data from an outer call. */
+  inherit({ asks, data, internal }: Call): void {
     this.asks = asks;
+    if (data) this.data = data;
     if (internal) this.internal = internal;
   }
 

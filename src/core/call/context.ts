@@ -347,6 +347,7 @@ export interface Context<S = NoServices> {
    * Each method returns a promise that settles when the client is ready to receive further messages. Await the promise
    * if the handler sends many messages. Otherwise messages are dropped if the client reads too slowly.
    *
+   * @deprecated by the protocol. Write to standard error, or use `@x/mcp/observe`, instead.
    * @see specification/2026-07-28/server/utilities/logging
    */
   readonly log: Log;
@@ -372,12 +373,16 @@ export interface Context<S = NoServices> {
    * Sends a sampling request to the client's model.
    *
    * @throws {McpError} with code -32021 if the client does not support sampling.
+   * @deprecated by the protocol. Call the API of a model provider instead.
+   * @see specification/2026-07-28/deprecated
    */
   sample(key: string, request: SamplingRequest): Promise<SamplingResult>;
   /**
    * Requests the client's roots: the directories and files that the client makes available.
    *
    * @throws {McpError} with code -32021 if the client does not support roots.
+   * @deprecated by the protocol. Take paths as arguments, resource URIs or configuration instead.
+   * @see specification/2026-07-28/deprecated
    */
   roots(): Promise<readonly Root[]>;
   /**

@@ -21,6 +21,8 @@ export interface ForwardedRound {
   /** The questions, by the other server's keys. */
   readonly inputRequests?: unknown;
   readonly requestState?: unknown;
+  /** Number of questions in this result and in earlier results. */
+  readonly questions: number;
 }
 
 /** The forwarded requests of a call that have not ended, by key. The next run of the handler continues them. */
@@ -59,6 +61,11 @@ const OPTIONS: KnownOptions<keyof ForwardOptions> = {
   names: { key: { findProblem: (key) => key && typeof key === "string" ? undefined : "is not a non-empty string" } },
 };
 const MAX_ROUNDS = 64;
+/**
+ * Maximum number of questions of all results together. Without a maximum, a hostile server behind a proxy could ask the
+ * users and models of the proxy's clients without end.
+ */
+const MAX_QUESTIONS = 32;
 const MAX_WAIT_MS = 5000;
 /** Key in the metadata of the forwarded request. */
 const CAPABILITIES = "io.modelcontextprotocol/clientCapabilities";
@@ -73,6 +80,7 @@ export async function forward<R extends object>(forwarding: Forwarding<R>): Prom
   const place = findPlace(call, key);
   const request = toRequest(call);
   const before = place.rounds?.get(place.key);
+  let questions = before?.questions ?? 0;
   let retry = before ? await answer(forwarding, key, before) : {};
   for (let round = before ? before.round + 1 : 0; round < MAX_ROUNDS; round++) {
     const work = () => sendOnce(() => send(retry, request));
@@ -80,7 +88,13 @@ export async function forward<R extends object>(forwarding: Forwarding<R>): Prom
     const result = await (reruns ? reruns.once(call, work) : work());
     const { resultType, inputRequests, requestState } = Object(result);
     if (resultType !== "input_required") return result;
-    const asked = { round, inputRequests, requestState };
+    const added = isObject(inputRequests) ? Object.keys(inputRequests).length : 0;
+    const asked = { round, inputRequests, requestState, questions: questions += added };
+    if (questions > MAX_QUESTIONS) {
+      throw new Error(
+        `Cannot forward the request: the other server asked more than ${MAX_QUESTIONS} questions, which is the limit`,
+      );
+    }
     place.rounds?.set(place.key, asked);
     retry = await answer(forwarding, key, asked);
   }

@@ -56,7 +56,7 @@ export function checkOptions(action: string, given: unknown, known: KnownOptions
   }
   // Require a plain object, because groups copy the options, and a copy has no inherited properties.
   if (!isPlain(given)) {
-    throw new TypeError(`Cannot ${action}: its options are not a plain object; write an object literal`);
+    throw new TypeError(`Cannot ${action}: its options are ${NOT_PLAIN}`);
   }
   checkNames(action, given, known, "");
 }
@@ -66,6 +66,8 @@ export function toPlace(kind: string, given: unknown, name = "name"): string {
   const named = isObject(given) ? given[name] : undefined;
   return typeof named === "string" ? `${kind} ${JSON.stringify(named.slice(0, 200))}` : `a ${kind}`;
 }
+
+const NOT_PLAIN = "not a plain object; write an object literal";
 
 function checkNames(action: string, given: object, known: KnownOptions, path: string): void {
   for (const [name, value] of Object.entries(given)) {
@@ -79,7 +81,6 @@ function checkNames(action: string, given: object, known: KnownOptions, path: st
 }
 
 function checkValue(action: string, value: unknown, rule: OptionRule, path: string): void {
-  if (rule === true) return;
   const refuse = (state: string) => new TypeError(`Cannot ${action}: ${path} ${state}`);
   if (typeof rule === "string" && isType(rule)) {
     const [type, state, isNullable] = TYPES[rule];
@@ -96,6 +97,12 @@ function checkValue(action: string, value: unknown, rule: OptionRule, path: stri
     const texts = rule.map((each) => JSON.stringify(each));
     const last = texts.pop();
     throw refuse(`is ${show(value)}; it must be ${texts.length ? `${texts.join(", ")} or ${last}` : last}`);
+  } else if (isPromise(value)) {
+    // A promise has no fields, so it would count as an object in which nothing is set, such as guards that guard
+    // nothing.
+    throw refuse("is a promise; await it");
+  } else if (rule === true) {
+    return;
   } else if ("findProblem" in rule) {
     const problem = rule.findProblem(value);
     if (problem !== undefined) throw refuse(problem);
@@ -106,8 +113,20 @@ function checkValue(action: string, value: unknown, rule: OptionRule, path: stri
     if (!rule.hasOtherForms && !(rule.isNullable && value === null)) {
       throw refuse(`is ${show(value)}; it must be an object`);
     }
-  } else if (!rule.isPlain || isPlain(value)) {
+  } else if (isPlain(value) || rule.hasOtherForms && !rule.isPlain) {
     checkNames(action, value, rule, `${path}.`);
+  } else if (!rule.isPlain) {
+    // The fields of other objects, such as a Map or an instance with getters, cannot be checked.
+    throw refuse(`is ${NOT_PLAIN}`);
+  }
+}
+
+/** Tests whether `await` would wait for a value. Code that reads a value with getters that throw refuses it itself. */
+function isPromise(value: unknown): boolean {
+  try {
+    return toType(Object(value).then) === "function";
+  } catch {
+    return false;
   }
 }
 

@@ -42,9 +42,19 @@ export interface WantedTopics {
   readonly ctx: Context;
 }
 
+/** A call to a handler. */
+export interface HandlerCall {
+  /** Method, such as `tools/call`. */
+  readonly method: string;
+  /** The parameters that name the handler, such as `{ name: "add" }`. Defaults to `{}`. */
+  readonly params?: { readonly [name: string]: unknown };
+}
+
 /** A notification for the subscribers to a topic. */
 export interface Published {
   readonly topic: string;
   readonly method: string;
   readonly params: { readonly [name: string]: unknown };
+  /** The handler to which the notification belongs. Only subscribers that may call the handler are notified. */
+  readonly handler?: HandlerCall;
 }

@@ -52,11 +52,17 @@ export function wantsLevel({ logLevel }: ClientFacts, level: LogLevel): boolean 
  */
 export function toLoggable(data: unknown): unknown {
   if (data instanceof Error || ["undefined", "function", "symbol"].includes(typeof data)) return String(data);
+  if (typeof data !== "object" || data === null) return data;
   const isError = (each: unknown) => each instanceof Error;
-  if (typeof data !== "object" || !Object.values(data ?? {}).some(isError)) return data;
   const toText = (each: unknown) => isError(each) ? String(each) : each;
-  if (Array.isArray(data)) return data.map(toText);
-  return Object.fromEntries(Object.entries(Object(data)).map(([name, each]) => [name, toText(each)]));
+  try {
+    if (!Object.values(data).some(isError)) return data;
+    if (Array.isArray(data)) return data.map(toText);
+    return Object.fromEntries(Object.entries(data).map(([name, each]) => [name, toText(each)]));
+  } catch {
+    // A getter of the author has thrown. The message is dropped when it is encoded, so that the handler continues.
+    return data;
+  }
 }
 
 /** Returns the name of a logger. `undefined` for any other value, which clients would refuse. */

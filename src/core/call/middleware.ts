@@ -75,6 +75,18 @@ export function onlyMethods(methods: readonly string[], middleware: Middleware):
 }
 
 /**
+ * Runs middleware only for the given methods of the protocol, and for the methods and notifications of all extensions.
+ *
+ * @internal
+ */
+export function onlyMethodsAndExtensions(methods: readonly string[], middleware: Middleware): Middleware {
+  const others = listMethods().filter((method) => !methods.includes(method));
+  const limited: Middleware = async (call, next) =>
+    others.includes(call.method) ? await next() : await middleware(call, next);
+  return Object.assign(limited, { [METHODS]: methods });
+}
+
+/**
  * Returns the protocol's methods for which middleware runs. The list is in a function, so that bundlers can remove the
  * list if `onlyMethods` is not used.
  */

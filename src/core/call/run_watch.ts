@@ -5,7 +5,7 @@
  */
 import type { Params, Result } from "../../protocol/jsonrpc.ts";
 import type { Clock } from "../capacity/timers.ts";
-import { toPlace } from "./asked_questions.ts";
+import { toPlace } from "./ignored_questions.ts";
 
 /** Receives the reports of a {@linkcode RunWatch}. */
 export interface RunReports {

@@ -6,6 +6,7 @@
 import { isStrayPromise } from "../../protocol/promises.ts";
 import type { Call } from "./call.ts";
 import type { ReadSession } from "./context.ts";
+import { isSameJson, toJsonText } from "./json_copy.ts";
 
 /** The server options that concern session data. */
 export interface SessionOptions {
@@ -28,12 +29,12 @@ export function readSessionData({ session }: SessionOptions, call: Call): unknow
   if (data === undefined) return;
   const refuse = (state: string) => new TypeError(`Cannot store the session value: session returned ${state}`);
   if (isStrayPromise(data)) throw refuse("a promise; to load data, use a service with `per`");
-  const text = toText(data);
+  const text = toJsonText(data);
   if (text !== undefined && text.length > MAX_DATA) {
     throw refuse(`more than ${MAX_DATA} characters of JSON; return an id, and load the data with a service`);
   }
   const copy: unknown = text && JSON.parse(text);
-  if (isSame(data, copy)) return freezeJson(copy);
+  if (isSameJson(data, copy)) return freezeJson(copy);
   throw refuse("a value that JSON cannot represent; use objects, arrays, strings, numbers and booleans");
 }
 
@@ -56,23 +57,4 @@ export function createSessionReader(core: SessionOptions, find: (call: Call) => 
 export function freezeJson<T>(value: T): T {
   if (typeof value === "object" && value !== null) Object.values(Object.freeze(value)).forEach(freezeJson);
   return value;
-}
-
-function toText(data: unknown): string | undefined {
-  try {
-    return JSON.stringify(data);
-  } catch {
-    // The value has a circular reference or contains a bigint.
-  }
-}
-
-function isSame(data: unknown, copy: unknown): boolean {
-  if (typeof data !== "object" || data === null) return Object.is(data, copy);
-  if (typeof copy !== "object" || copy === null || Array.isArray(data) !== Array.isArray(copy)) return false;
-  const prototype: unknown = Object.getPrototypeOf(data);
-  const isPlain = Array.isArray(data) || prototype === Object.prototype || prototype === null;
-  // Ignore `undefined` properties, because JSON omits such properties, and a handler that reads an omitted property
-  // gets `undefined` too.
-  const copied = new Map(Object.entries(copy));
-  return isPlain && Object.entries(data).every(([name, value]) => isSame(value, copied.get(name)));
 }

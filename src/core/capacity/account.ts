@@ -44,6 +44,7 @@ export type PotName =
   | "endpoints.checked"
   | "auth.running"
   | "auth.refused"
+  | "auth.delayed"
   | "handler.cacheBytes"
   | "handler.keepBytes"
   | "handler.waiting"
@@ -695,7 +696,7 @@ function toId(key: string, tenant: string | undefined): string {
  * Returns the key of the /56 network for the key of an IPv6 address, which contains the address's /64 network. Returns
  * `undefined` for any other key.
  */
-function toNetwork(key: string): string | undefined {
+export function toNetwork(key: string): string | undefined {
   const [, start, last] = /^peer ((?:[0-9a-f]+:){3})([0-9a-f]+)$/.exec(key) ?? [];
   return start && `network ${start}${(parseInt(last, 16) >> 8).toString(16)}00`;
 }

@@ -293,6 +293,21 @@ export interface FixedLimits {
      */
     readonly operations: number;
   };
+  /** The rates of handlers, set by `quota({ rate })`. */
+  readonly rates: {
+    /**
+     * Number of new clients whose calls are counted separately, for each rate and period. The same bound applies
+     * separately to principals and to all other clients. An IPv6 /56 network counts as one client. With `shared`, the
+     * bound also limits the number of new logs in the store, for each instance and period.
+     *
+     * Reason: anybody can call from many addresses, and a count takes memory, and with `shared` three keys in a store
+     * such as Redis. Clients with many addresses must not affect principals.
+     *
+     * Exceeded: further new clients of the kind share one count. With `shared`, the instance counts their calls without
+     * the store.
+     */
+    readonly clients: number;
+  };
   /** The concrete paths of a server whose path has parameters, such as one path per tenant. */
   readonly endpoints: {
     /**
@@ -339,6 +354,56 @@ export interface FixedLimits {
      * Exceeded: HTTP 503 with `Retry-After`, code -31503. During an authentication, `facts.signal` aborts.
      */
     readonly timeoutMs: number;
+    /**
+     * Number of unknown opaque tokens from one address that are invalid or being checked, in one minute. A token that was
+     * accepted within the last hour is not unknown, so callers with such a token do not wait for other callers at the
+     * same address. The server remembers the digests of 10,000 accepted tokens. The bound does not apply to unknown
+     * addresses.
+     *
+     * Reason: a client could flood the issuer with requests.
+     *
+     * Exceeded: requests with unknown tokens from this address wait, and the server sends one token at a time to the
+     * issuer, until the minute has passed.
+     */
+    readonly failuresPerPeer: number;
+    /**
+     * Number of passwords for one user name from one address that are wrong or being checked by `basicAuth`, in one
+     * minute. Names that differ only in case, accents or white space count as one name. The bound does not apply to
+     * unknown addresses.
+     *
+     * Reason: a client could guess thousands of passwords per second. The bound does not apply to a name alone, because
+     * anyone could then lock out the user.
+     *
+     * Exceeded: requests from this address with this name wait, and the server checks one password per second, until the
+     * minute has passed. Behind a proxy that is not in `proxies`, this affects all clients with this name.
+     */
+    readonly failuresPerUser: number;
+    /**
+     * Number of requests that wait because of `auth.failuresPerPeer` or `auth.failuresPerUser`. These requests do not
+     * count towards `auth.running`.
+     *
+     * Reason: a waiting request holds its connection and its headers. Clients at 12 addresses can fill the bound, except
+     * for its last quarter. The server then refuses only requests that must wait anyway.
+     *
+     * Exceeded: HTTP 429 with `Retry-After`, code -31429.
+     */
+    readonly delayed: number;
+    /**
+     * Number of requests from one address that wait because of `auth.failuresPerPeer` or `auth.failuresPerUser`.
+     *
+     * Reason: clients at one address must not be able to use up `auth.delayed`.
+     *
+     * Exceeded: HTTP 429 with `Retry-After`, code -31429.
+     */
+    readonly delayedPerPeer: number;
+    /**
+     * Time for which a request waits because of `auth.failuresPerPeer` or `auth.failuresPerUser`.
+     *
+     * Reason: most clients wait at least 10 seconds for a response.
+     *
+     * Exceeded: HTTP 429 with `Retry-After`, code -31429.
+     */
+    readonly delayMs: number;
   };
 }
 
@@ -385,6 +450,9 @@ export const FIXED_LIMITS: FixedLimits = {
   store: {
     operations: 256,
   },
+  rates: {
+    clients: 10_000,
+  },
   endpoints: {
     open: 1000,
   },
@@ -392,5 +460,10 @@ export const FIXED_LIMITS: FixedLimits = {
     running: 1024,
     runningPerPeer: 64,
     timeoutMs: 10_000,
+    failuresPerPeer: 60,
+    failuresPerUser: 10,
+    delayed: 1000,
+    delayedPerPeer: 64,
+    delayMs: 5000,
   },
 };

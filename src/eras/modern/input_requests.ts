@@ -96,7 +96,10 @@ export class InputRequests {
     const ttlMs = toMarkTtl(limits.calls.stateMs);
     const { account } = this.#call.link;
     const spent = findSpentIds(this.#engine);
-    const spending = await spent.spend(this.#use, shared && ((use) => shared.spend(account, use, ttlMs)));
+    const spending = await spent.spend(
+      this.#use,
+      shared && ((use) => shared.spend(account, use, { ttlMs, isDated: true })),
+    );
     if (spending !== "spent") throw toUnspendable(spending);
   }
 
@@ -138,8 +141,7 @@ export class InputRequests {
   async toResult(): Promise<Result> {
     const questions = [...this.#open].map(([key, { method, params }]) => [key, { method, params }] as const);
     const { core } = this.#engine;
-    const { key } = this.#call.link.account;
-    const use = this.#isSingleUse ? await findSpentIds(this.#engine).make(key, !!core.shared) : undefined;
+    const use = this.#isSingleUse ? await this.#makeUse() : undefined;
     const requestState = await sealState(core, this.#call, {
       round: this.#round + 1,
       asked: questions.map(([key, { method, params }]) => [key, JSON.stringify([method, params])]),
@@ -157,6 +159,13 @@ export class InputRequests {
       { method, params: method === "elicitation/create" ? elicitation(params) : params },
     ]);
     return toTypedResult("input_required", { inputRequests: Object.fromEntries(inputRequests), requestState });
+  }
+
+  #makeUse(): Promise<SingleUse> {
+    const { shared } = this.#engine.core;
+    const { account } = this.#call.link;
+    const uses = shared && { since: () => shared.sinceSpent(account) };
+    return findSpentIds(this.#engine).make(account.key, uses);
   }
 
   #leaveOpen(key: string, question: Question): never {

@@ -1,5 +1,5 @@
 /**
- * Limits the number of concurrent authentications, and the duration of each authentication.
+ * Limits the number of concurrent authentications and of delayed requests, and the duration of each of them.
  *
  * @module
  */
@@ -12,26 +12,34 @@ export interface Entering {
   readonly account?: Account;
 }
 
-/** The error for work that takes longer than `auth.timeoutMs`. */
+/** A pot, and the maximum duration of the work that it counts, in milliseconds. */
+interface LimitedPot extends PotOptions {
+  readonly timeoutMs?: number;
+}
+
+/** The error for work that takes too long. */
 export const TOO_SLOW = new Error("Cannot authenticate a caller: the authentication took too long");
 
 /** The error for work that is still in progress when the server closes. */
 export const CLOSED = new Error("Cannot authenticate a caller: the server is closing");
 
-/** Applies the `auth` limits to asynchronous work, such as authentications. */
+/** Applies the `auth` limits to asynchronous work, such as authentications, and to delayed requests. */
 export class AuthenticationLimits {
   readonly #core: Core;
   readonly #accounts: Accounts;
   /** The pot that counts the requests whose work is in progress. */
   readonly #pot: Pot;
+  readonly #timeoutMs: number;
   /** For each wait, a function that ends the wait with an error. */
   readonly #stops = new Set<(error: Error) => void>();
   #isClosed = false;
 
-  constructor(core: Core, accounts: Accounts, pot: PotOptions) {
+  /** `timeoutMs` defaults to `auth.timeoutMs`. */
+  constructor(core: Core, accounts: Accounts, { timeoutMs = core.limits.auth.timeoutMs, ...pot }: LimitedPot) {
     this.#core = core;
     this.#accounts = accounts;
     this.#pot = accounts.pot(pot);
+    this.#timeoutMs = timeoutMs;
   }
 
   /** Tests whether a limit is reached, so that work for this request must not start. */
@@ -40,17 +48,17 @@ export class AuthenticationLimits {
   }
 
   /**
-   * Waits for `work`, at most `auth.timeoutMs` milliseconds, because work that never settles would count towards the
-   * limits forever.
+   * Waits for `work`, at most `timeoutMs` milliseconds, because work that never settles would count towards the limits
+   * forever.
    *
    * @throws {Error} `TOO_SLOW`, or `CLOSED`.
    */
   async wait<T>(work: PromiseLike<T>, entry: Entering): Promise<T> {
-    const { ticker, limits: { auth: { timeoutMs } } } = this.#core;
+    const { ticker } = this.#core;
     const account = this.#toAccount(entry);
     this.#pot.add(account);
     const { promise: stopped, reject } = Promise.withResolvers<never>();
-    const timeout = ticker.startTimeout(timeoutMs, () => reject(TOO_SLOW));
+    const timeout = ticker.startTimeout(this.#timeoutMs, () => reject(TOO_SLOW));
     this.#stops.add(reject);
     if (this.#isClosed) reject(CLOSED);
     try {
@@ -78,4 +86,10 @@ export class AuthenticationLimits {
 export function toAuthPot({ limits: { auth } }: Core, name: PotName): PotOptions {
   const { running: total, runningPerPeer: share } = auth;
   return { name, total, share, limitName: "auth.running", shareName: "auth.runningPerPeer" };
+}
+
+/** Returns the options of the pot that counts delayed requests. */
+export function toDelayPot({ limits: { auth } }: Core): LimitedPot {
+  const { delayed: total, delayedPerPeer: share, delayMs: timeoutMs } = auth;
+  return { name: "auth.delayed", total, share, shareName: "auth.delayedPerPeer", timeoutMs };
 }

@@ -14,8 +14,8 @@ import {
   CHALLENGE,
   type Challenge,
   type Credentials,
+  type Delay,
   EXPIRED,
-  FIND_PLACE,
   isChallenge,
   isRefusal,
   isToken,
@@ -30,13 +30,13 @@ import type { Accounts } from "../../core/capacity/account.ts";
 import type { CallerChecks } from "../../core/call/caller_watch.ts";
 import type { Principal, ReadRoute } from "../../core/call/context.ts";
 import type { Core } from "../../core/core.ts";
-import { USED } from "../../core/used_ids.ts";
+import { DELAY, FIND_PLACE, USED } from "../../core/auth_keys.ts";
 import { RETRY_AFTER, type SeenRequest } from "../../core/call/link.ts";
 import type { TransportName } from "../../core/call/observer.ts";
 import { readPrincipal } from "../../core/call/principal.ts";
 import { type ConnectionInfo, readPeer } from "./access.ts";
 import type { Authenticator, AuthenticatorParts, EnterOptions, OpenRoute } from "./authenticator.ts";
-import { AuthenticationLimits, CLOSED, toAuthPot, TOO_SLOW } from "./authentication_limits.ts";
+import { AuthenticationLimits, CLOSED, toAuthPot, toDelayPot, TOO_SLOW } from "./authentication_limits.ts";
 import { Caller, type Place } from "./caller.ts";
 import { FRONT } from "./front_principal.ts";
 import { PathTemplate } from "./path_template.ts";
@@ -53,6 +53,8 @@ export class HttpAuthenticator implements Authenticator {
   readonly #limits: AuthenticationLimits;
   /** Counts rejected requests whose authentication is still in progress. */
   readonly #refused: AuthenticationLimits;
+  /** Counts requests that wait before their authentication, because their callers have failed too often. */
+  readonly #delayed: AuthenticationLimits;
   /** Routes without parameters, by path. */
   readonly #routes = new Map<string, AuthRoute>();
   /** Routes with parameters. */
@@ -70,6 +72,7 @@ export class HttpAuthenticator implements Authenticator {
     this.#hidden = toHidden(auth.credentials);
     this.#limits = new AuthenticationLimits(core, accounts, toAuthPot(core, "auth.running"));
     this.#refused = new AuthenticationLimits(core, accounts, toAuthPot(core, "auth.refused"));
+    this.#delayed = new AuthenticationLimits(core, accounts, toDelayPot(core));
     for (const route of routes) {
       if (hasParams(route.path)) this.#templates.push({ route, template: new PathTemplate(route.path) });
       else this.#routes.set(route.path, route);
@@ -116,6 +119,7 @@ export class HttpAuthenticator implements Authenticator {
   close(): void {
     this.#limits.close();
     this.#refused.close();
+    this.#delayed.close();
   }
 
   authenticate<P extends Place>(
@@ -129,6 +133,7 @@ export class HttpAuthenticator implements Authenticator {
       accounts: this.#accounts,
       proxies: this.#proxies,
       limits: this.#limits,
+      delayed: this.#delayed,
     });
     try {
       const given = info?.principal;
@@ -139,10 +144,16 @@ export class HttpAuthenticator implements Authenticator {
       if (this.#limits.isFull(entry) && this.#refused.isFull(entry)) return this.#refuse(entry, TOO_MANY);
       const found: unknown = this.#auth.authenticate(request, entry);
       if (!isPromiseLike(found)) return this.#judge(entry, found);
-      return this.#limits.isFull(entry) ? this.#refuseWaiting(entry, found) : this.#wait(entry, found);
+      if (entry.delay) return entry.delay.then(() => this.#enter(entry, found));
+      return this.#enter(entry, found);
     } catch (error) {
       return toFault(this.#core, error);
     }
+  }
+
+  /** Waits for an authentication, or rejects the request if too many authentications are in progress. */
+  #enter<P extends Place>(entry: Entry<P>, found: PromiseLike<unknown>): Response | Promise<Caller<P> | Response> {
+    return this.#limits.isFull(entry) ? this.#refuseWaiting(entry, found) : this.#wait(entry, found);
   }
 
   /**
@@ -286,6 +297,7 @@ const TOO_MANY = withLimits(
 
 interface EntryOptions<P extends Place> extends EnterOptions<P>, Omit<AuthenticatorParts, "path"> {
   readonly limits: AuthenticationLimits;
+  readonly delayed: AuthenticationLimits;
 }
 
 /**
@@ -301,13 +313,16 @@ class Entry<P extends Place = Place> implements AuthFacts {
   readonly #core: Core;
   readonly #proxies: readonly string[];
   readonly #limits: AuthenticationLimits;
+  readonly #delayed: AuthenticationLimits;
   readonly #accounts: Accounts;
   #controller?: AbortController;
+  /** Settles when the request is no longer delayed. `undefined` if the request was not delayed. Never rejects. */
+  delay?: Promise<boolean>;
 
   constructor(
     request: Request,
     info: ConnectionInfo | undefined,
-    { transport, place, core, accounts, proxies, limits }: EntryOptions<P>,
+    { transport, place, core, accounts, proxies, limits, delayed }: EntryOptions<P>,
   ) {
     this.transport = transport;
     this.route = place?.route ?? NO_ROUTE.route;
@@ -317,7 +332,18 @@ class Entry<P extends Place = Place> implements AuthFacts {
     this.#core = core;
     this.#proxies = proxies;
     this.#limits = limits;
+    this.#delayed = delayed;
     this.#accounts = accounts;
+  }
+
+  [DELAY](turn: Promise<void>, { limit, pauseMs }: Delay): Promise<boolean> | undefined {
+    this.#core.observing?.reach(limit, `peer ${this.peer}`);
+    if (this.#delayed.isFull(this)) return;
+    const { ticker } = this.#core;
+    const ready = turn.then(() =>
+      pauseMs ? new Promise<void>((resolve) => void ticker.startTimeout(pauseMs, resolve)) : undefined
+    );
+    return this.delay = this.#delayed.wait(ready, this).then(() => true, () => false);
   }
 
   [FIND_PLACE](): AuthRefusal | undefined {
@@ -330,7 +356,7 @@ class Entry<P extends Place = Place> implements AuthFacts {
       spend: (principal, mark, ttlMs) => {
         const account = this.#accounts.find(`principal ${principal}`);
         // `spend` rejects if the principal has used up its share of the store.
-        return shared.spend(account, mark, ttlMs).catch(() => undefined);
+        return shared.spend(account, mark, { ttlMs }).catch(() => undefined);
       },
     };
   }

@@ -83,6 +83,8 @@ export interface SseServer extends PipeServer {
 /**
  * The paths of the HTTP+SSE transport. If the server's path has parameters, both paths must have the same parameters,
  * such as `/tenants/:tenant/sse` and `/tenants/:tenant/messages`.
+ *
+ * @deprecated by the protocol. Clients use Streamable HTTP, which each server serves at its path, instead.
  */
 export interface HttpSseOptions {
   /** Path of the event stream. Defaults to `/sse`. */
@@ -96,6 +98,9 @@ const OPTIONS: KnownOptions<keyof HttpSseOptions> = { names: { path: true, messa
 /**
  * Serves the HTTP+SSE transport next to the server's MCP endpoint. Both endpoints check Host and Origin according to
  * the server's options.
+ *
+ * @deprecated by the protocol. Clients use Streamable HTTP, which each server serves at its path, instead.
+ * @see specification/2026-07-28/deprecated
  */
 export function httpSse(
   server: SseServer,

@@ -198,7 +198,7 @@ Deno.test("an unreadable file is an error and does not affect other files", asyn
 Deno.test("a config file selects which files of a folder are served, and the names of the tools", async () => {
   const file = {
     resources: [
-      { folder: ".", hidden: true, exclude: ["*.txt", ".hidden", "node_modules/m"], tools: "all_", watch: false },
+      { folder: ".", hidden: true, exclude: ["*.txt", ".hidden"], tools: "all_", watch: false },
       { folder: "b", name: "bees", title: "Bees", tools: "bee_" },
     ],
   };
@@ -251,6 +251,17 @@ Deno.test("files and patterns in a config file are served as separate resources"
     assertEquals(await readText(client, "notes://a"), files["a.md"]);
     assertEquals((await client.readResource("file:///b/c.txt")).contents[0].mimeType, "text/x-bee");
   });
+});
+
+Deno.test("a pattern matches files of packages only if it names node_modules", async () => {
+  const packaged = { ...files, "node_modules/m/README.md": "package" };
+  for (
+    const [glob, uris] of [["**/*.md", ["file:///a.md"]], ["node_modules/*/*.md", ["file:///node_modules/m/README.md"]]]
+  ) {
+    await withServer({ ...packaged, "mcp.jsonc": { resources: [{ glob }] } }, async (client) => {
+      assertEquals(await listUris(client), uris);
+    });
+  }
 });
 
 Deno.test("a file that was replaced by a link to the outside can no longer be read", async () => {

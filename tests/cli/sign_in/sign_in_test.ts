@@ -172,6 +172,7 @@ testProcesses("sign-in options that contradict each other are refused", async ()
       [["login", url, "--client-id", "a", "--client-env", "HOME"], ["--client-env HOME", "--issuer"]],
       [["login", url, "--client-id", "a", "--issuer", "login"], ["--issuer login"]],
       [["login", url, "--client-id", "a", "--issuer", url, "--client-env", "NOT_SET"], ["--client-env NOT_SET"]],
+      [["call", url, "--resource", "mcp.example.com"], ["--resource mcp.example.com"]],
       [["call", url, "--client-metadata", "http://a.example/b"], ["--client-metadata http://a.example/b"]],
       [["logout", "--all", url], [url, "--all"]],
       [["token"], ["URL"]],

@@ -1,7 +1,8 @@
 // The folder in which the CLI stores tokens. Several processes use it concurrently.
 import { assert, assertEquals, assertRejects, assertStringIncludes } from "@std/assert";
-import { chmodSync, mkdtempSync, readdirSync, rmSync, statSync, symlinkSync, writeFileSync } from "node:fs";
+import { chmodSync, chownSync, mkdtempSync, readdirSync, rmSync, statSync, symlinkSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
+import process from "node:process";
 import { tokenFolder } from "../../../src/cli/sign_in/token_folder.ts";
 import { testProcesses } from "../../support/command_line.ts";
 import { sentence } from "../../support/messages.ts";
@@ -74,6 +75,52 @@ inFolder("a file that is not private, not a regular file or incomplete is refuse
   rmSync(file);
   symlinkSync("/etc/hostname", file);
   assertStringIncludes((await assertRejects(() => folder.get("a"), Error)).message, sentence(file));
+});
+
+inFolder(
+  "a folder that other users can write to is refused with the remedy",
+  async (path) => {
+    const folder = tokenFolder(path);
+    const parent = path.replace(/\/tokens$/, "");
+    await folder.update("a", put("secret"));
+    const check = async (remedy: string) => {
+      for (const use of [() => folder.get("a"), () => folder.keys(), () => folder.update("a", put("evil"))]) {
+        const { message } = await assertRejects(async () => void await use(), Error);
+        assertStringIncludes(message, sentence(path, remedy));
+      }
+    };
+    for (const mode of [0o777, 0o720, 0o702, 0o770, 0o1777]) {
+      chmodSync(path, mode);
+      await check(`chmod go-w ${path}`);
+    }
+    chmodSync(path, 0o755);
+    assertEquals(await folder.get("a"), "secret", "the names of the files reveal nothing");
+    for (const mode of [0o777, 0o730]) {
+      chmodSync(parent, mode);
+      await check(`chmod go-w ${parent}`);
+    }
+    chmodSync(parent, 0o1777);
+    assertEquals(await folder.get("a"), "secret", "in a sticky folder, other users cannot replace the folder");
+  },
+);
+
+Deno.test({
+  name: "a folder that belongs to another user is refused with the remedy",
+  ignore: process.getuid?.() !== 0, // only root can change the owner of a folder
+  async fn() {
+    const path = mkdtempSync(`${tmpdir()}/mcp-tokens-`);
+    try {
+      const folder = tokenFolder(path);
+      await folder.update("a", put("secret"));
+      chownSync(path, 65_534, 65_534);
+      for (const use of [() => folder.get("a"), () => folder.keys(), () => folder.update("a", put("evil"))]) {
+        const { message } = await assertRejects(async () => void await use(), Error);
+        assertStringIncludes(message, sentence(path, "chown 0"));
+      }
+    } finally {
+      rmSync(path, { recursive: true });
+    }
+  },
 });
 
 inFolder("a running process holds a lock for as long as it needs", async (path) => {

@@ -2,7 +2,14 @@
 // the metadata, with an invalid response.
 import { createServer, type Server, tool } from "../../../mod.ts";
 import { type Client, connect, type ConnectOptions } from "../../../src/client/client.ts";
-import { type SignIn, signIn, type SignInOptions, type UserAgent } from "../../../src/client/oauth/oauth.ts";
+import {
+  type SignIn,
+  signIn,
+  type SignInOptions,
+  type SignInPage,
+  type SignInStart,
+  type UserAgent,
+} from "../../../src/client/oauth/oauth.ts";
 
 /** A response, or a value that is sent as a JSON response. */
 type Answer = Response | Readonly<Record<string, unknown>>;
@@ -42,6 +49,9 @@ export class Bed implements AsyncDisposable {
   readonly forms: Form[] = [];
   /** The parameters of each authorization request. */
   readonly visits: URLSearchParams[] = [];
+  /** The facts with which each sign-in began, and the page that the user saw. */
+  readonly starts: SignInStart[] = [];
+  readonly pages: SignInPage[] = [];
   /** The outcome that the client reported for each sign-in. */
   readonly ends: unknown[] = [];
   readonly server: string;
@@ -55,9 +65,9 @@ export class Bed implements AsyncDisposable {
     this.#wrong = wrong;
     this.server = wrong.server ?? "https://mcp.example.com/mcp";
     this.issuer = wrong.issuer ?? "https://login.example.com";
-    const hosts = [new URL(this.server).hostname];
+    const { hostname, pathname: path } = new URL(this.server);
     const hello = tool({ name: "hello", run: () => "Hello!" });
-    this.#inner = createServer({ name: "notes", version: "1.0.0", hosts, handlers: [hello] });
+    this.#inner = createServer({ name: "notes", version: "1.0.0", hosts: [hostname], path, handlers: [hello] });
   }
 
   /** Makes the server refuse all tokens that were issued so far. */
@@ -85,11 +95,12 @@ export class Bed implements AsyncDisposable {
     return connect(this.server, { era: "modern", fetch: this.fetch, auth, ...options });
   }
 
-  readonly userAgent: UserAgent = () => ({
-    redirectUri: "http://127.0.0.1:7777/callback",
-    visit: async ({ url }) => {
-      const { searchParams } = new URL(url);
+  readonly userAgent: UserAgent = (start) => ({
+    redirectUri: `http://127.0.0.1:7777${this.starts[this.starts.push(start) - 1].path}`,
+    visit: async (page) => {
+      const { searchParams } = new URL(page.url);
       this.visits.push(searchParams);
+      this.pages.push(page);
       const back = new URL(searchParams.get("redirect_uri") ?? "");
       const params = { code: this.#issue("code"), state: searchParams.get("state") ?? "", iss: this.issuer };
       for (const [name, value] of Object.entries(params)) back.searchParams.set(name, value);

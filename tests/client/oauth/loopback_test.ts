@@ -11,7 +11,8 @@ const page = (state: string) => ({
   scopes: [],
 });
 
-const start = async (): Promise<SignInTrip> => await loopback({ open: () => {} })();
+const begun = { issuer: "https://login.example.com", path: "/callback/a1" };
+const start = async (): Promise<SignInTrip> => await loopback({ open: () => {} })(begun);
 const never = new AbortController().signal;
 
 async function look(url: string, init?: RequestInit): Promise<readonly [number, string]> {
@@ -50,8 +51,11 @@ Deno.test("a request with another state, path, method or host changes nothing", 
       [`${trip.redirectUri}?code=evil&state=s2`, {}, 400],
       [`${trip.redirectUri}?code=evil`, {}, 400],
       [`${trip.redirectUri}?code=evil&state=s2&state=s1`, {}, 400],
-      [trip.redirectUri.replace("/callback", "/?code=evil&state=s1"), {}, 404],
-      [trip.redirectUri.replace("/callback", "/callback/..%2f?state=s1"), {}, 404],
+      [trip.redirectUri.replace("/callback/a1", "/?code=evil&state=s1"), {}, 404],
+      [trip.redirectUri.replace("/callback/a1", "/callback?code=evil&state=s1"), {}, 404],
+      [trip.redirectUri.replace("/a1", "/b2?code=evil&state=s1"), {}, 404],
+      [trip.redirectUri.replace("/a1", "/A1?code=evil&state=s1"), {}, 404],
+      [trip.redirectUri.replace("/a1", "/..%2fa1?code=evil&state=s1"), {}, 404],
       [`${trip.redirectUri}?code=evil&state=s1`, { method: "POST" }, 405],
       [`${local}?code=evil&state=s1`, {}, 403],
     ] as const
@@ -87,7 +91,7 @@ Deno.test("the loopback server stops listening if the sign-in is aborted or its 
   await trip.end(new Error("enough"));
   assertEquals(await isClosed(trip), true);
 
-  const blind = await loopback({ open: () => Promise.reject(new Error("no browser")) })();
+  const blind = await loopback({ open: () => Promise.reject(new Error("no browser")) })(begun);
   await assertRejects(() => blind.visit(page("s1"), { signal: never }), Error, "no browser");
   await blind.end(new Error("no browser"));
   assertEquals(await isClosed(blind), true);
@@ -96,10 +100,10 @@ Deno.test("the loopback server stops listening if the sign-in is aborted or its 
 Deno.test("the port option sets the port, and a sign-in fails if the port is in use", async () => {
   const trip = await start();
   const port = Number(new URL(trip.redirectUri).port);
-  await assertRejects(async () => await loopback({ port, open: () => {} })(), SignInError, `127.0.0.1:${port}`);
+  await assertRejects(async () => await loopback({ port, open: () => {} })(begun), SignInError, `127.0.0.1:${port}`);
   await trip.end();
-  const chosen = await loopback({ port, open: () => {} })();
-  assertEquals(chosen.redirectUri, `http://127.0.0.1:${port}/callback`);
+  const chosen = await loopback({ port, open: () => {} })(begun);
+  assertEquals(chosen.redirectUri, `http://127.0.0.1:${port}/callback/a1`);
   await chosen.end();
   for (const wrong of [-1, 65_536, 1.5, NaN]) {
     assertThrows(() => loopback({ port: wrong, open: () => {} }), TypeError, sentence("port", wrong, 65535));

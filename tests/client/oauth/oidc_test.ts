@@ -148,8 +148,8 @@ testWithOidc(
     const browser = browserOf("ada");
     const auth = signIn({
       fetch,
-      userAgent: async () => {
-        const trip = await browser();
+      userAgent: async (start) => {
+        const trip = await browser(start);
         if (isWilling) return trip;
         return {
           ...trip,

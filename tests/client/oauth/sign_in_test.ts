@@ -38,7 +38,7 @@
 // - use PKCE with S256, and stop if the metadata does not list S256: "refused: no PKCE", "refused: PKCE without S256"
 // - use each `state` once: "refused: no state", "refused: a replayed state", "refused: a second state"
 import { assert, assertEquals, assertRejects, assertThrows } from "@std/assert";
-import { memoryTokens, type SignInOptions } from "../../../src/client/oauth/oauth.ts";
+import { memoryTokens, type SignInOptions, type SignInStart } from "../../../src/client/oauth/oauth.ts";
 import { textOf, until } from "../../support/behaviour.ts";
 import { sentence } from "../../support/messages.ts";
 import { Bed, type Wrong } from "./bed.ts";
@@ -107,7 +107,7 @@ Deno.test("a registration contains the application type, the grants and the redi
   const { client_id: _, ...rest } = sent;
   assertEquals(rest, {
     client_name: "Reader",
-    redirect_uris: ["http://127.0.0.1:7777/callback"],
+    redirect_uris: [`http://127.0.0.1:7777${bed.starts[0].path}`],
     grant_types: ["authorization_code", "refresh_token"],
     response_types: ["code"],
     token_endpoint_auth_method: "none",
@@ -141,7 +141,7 @@ Deno.test("without a metadata URL in the challenge, the client tries the path an
     resourceMetadata: (right, { pathname }) =>
       pathname.endsWith("/mcp") ? undefined : { ...right, resource: "https://mcp.example.com" },
   });
-  assertEquals(await use(bed), "Hello!");
+  assertEquals(await use(bed, { resource: "https://mcp.example.com/" }), "Hello!");
   const asked = bed.seen.filter(({ url }) => url.includes("oauth-protected")).map(({ url }) => new URL(url).pathname);
   assertEquals(asked, ["/.well-known/oauth-protected-resource/mcp", "/.well-known/oauth-protected-resource"]);
   assertEquals(bed.visits[0].get("resource"), "https://mcp.example.com");
@@ -188,6 +188,12 @@ for (
   const resource of [
     "https://mcp.example.com/mcp/deeper",
     "https://mcp.example.com/mc",
+    "https://mcp.example.com/",
+    "https://mcp.example.com",
+    "https://mcp.example.com/mcp?tenant=a",
+    "https://mcp.example.com/%2e%2e/",
+    "https://mcp.example.com//mcp",
+    "https://mcp.example.com/..%2fmcp",
     "https://mcp.example.com:444/mcp",
     "http://mcp.example.com/mcp",
     "https://mcp.example.com/mcp#a",
@@ -200,6 +206,71 @@ for (
     { names: [String(resource)] },
   );
 }
+Deno.test("a resource that the user has named once is not named again to renew, replace or revoke the tokens", async () => {
+  const resource = "https://mcp.example.com";
+  await using bed = new Bed({ resourceMetadata: (right) => ({ ...right, resource }) });
+  const store = memoryTokens();
+  await use(bed, { store, resource });
+  const expire = (text: string | undefined) =>
+    Promise.resolve(JSON.stringify({ ...JSON.parse(text ?? ""), expiresAt: 1 }));
+  await store.update(`server ${bed.server}`, expire);
+  await use(bed, { store });
+  assertEquals(bed.forms.map(({ grant_type }) => grant_type), ["authorization_code", "refresh_token"]);
+  await store.update(
+    `server ${bed.server}`,
+    (text) => Promise.resolve(JSON.stringify({ ...JSON.parse(text ?? ""), refreshToken: undefined, issuedAt: 0 })),
+  );
+  bed.revoke();
+  await use(bed, { store });
+  assertEquals(bed.visits.length, 2);
+  assertEquals(await bed.signIn({ store }).signOut(bed.server), true);
+  assertEquals(bed.seen.filter(({ url }) => url.endsWith("/revoke")).length, 2);
+  await assertRejects(() => use(bed, { store }), Error, sentence(resource));
+});
+
+for (
+  const [resource, named] of [
+    ["https://mcp.example.com/", "https://mcp.example.com/mcp"],
+    ["https://mcp.example.com/", "https://other.example.com/"],
+    ["https://mcp.example.com/a/", "https://mcp.example.com/"],
+    ["https://other.example.com/", "https://other.example.com/"],
+    ["https://mcp.example.com/mcp/deeper", "https://mcp.example.com/mcp/deeper"],
+  ]
+) {
+  refuses(
+    `the resource ${resource} if the user has named ${named}`,
+    { resourceMetadata: (right) => ({ ...right, resource }) },
+    { names: [resource], resource: named },
+  );
+}
+
+Deno.test("the resource may be the server's URL in another spelling, or a resource that the user has named", async () => {
+  for (
+    const [resource, server, named] of [
+      ["https://mcp.example.com/mcp/", undefined],
+      ["HTTPS://MCP.Example.com/mcp", undefined],
+      ["https://mcp.example.com/%6dcp", undefined],
+      ["https://mcp.example.com/a/../mcp", undefined],
+      ["https://mcp.example.com", "https://mcp.example.com/"],
+      ["https://mcp.example.com", undefined, "https://mcp.example.com"],
+      ["https://mcp.example.com/a/", "https://mcp.example.com/a/b/mcp", "https://mcp.example.com/a/"],
+    ] as const
+  ) {
+    await using bed = new Bed({
+      server,
+      challenge: () => "Bearer",
+      resourceMetadata: (right) => ({ ...right, resource }),
+    });
+    assertEquals(await use(bed, { resource: named }), "Hello!");
+    assertEquals([bed.visits[0].get("resource"), bed.forms[0].resource], [resource, resource]);
+  }
+  const bed = new Bed();
+  for (const resource of ["mcp.example.com", "", 5]) {
+    assertThrows(() => bed.signIn({ resource } as never), TypeError, sentence("resource"));
+  }
+  await bed[Symbol.asyncDispose]();
+});
+
 refuses("the resource null", { resourceMetadata: (right) => ({ ...right, resource: null }) }, {
   names: ["contains no resource;"],
 });
@@ -420,10 +491,10 @@ Deno.test("a sign-in that starts only after its request was aborted ends at once
   const stop = new AbortController();
   const { promise: gate, resolve: open } = Promise.withResolvers<void>();
   const asked = Promise.withResolvers<void>();
-  const userAgent = async () => {
+  const userAgent = async (start: SignInStart) => {
     asked.resolve();
     await gate;
-    return await bed.userAgent();
+    return await bed.userAgent(start);
   };
   const connecting = bed.connect(bed.signIn({ userAgent }), { signal: stop.signal });
   await asked.promise;
@@ -584,8 +655,7 @@ Deno.test("HTML pages at well-known URLs count as missing metadata", async () =>
   const html = () => new Response("<html>", { headers: { "content-type": "text/html" } });
   await using bed = new Bed({
     challenge: () => "Bearer",
-    resourceMetadata: (right, { pathname }) =>
-      pathname.endsWith("/mcp") ? html() : { ...right, resource: "https://mcp.example.com/" },
+    resourceMetadata: (right, { pathname }) => pathname.endsWith("/mcp") ? html() : right,
     metadata: (right, { pathname }) => pathname.includes("openid") ? right : html(),
   });
   assertEquals(await use(bed), "Hello!");
@@ -650,8 +720,78 @@ Deno.test("the user signs in again if the server refuses a renewed token", async
 Deno.test("the client ignores other redirect URIs in the registration response", async () => {
   await using bed = new Bed({ registration: (right) => ({ ...right, redirect_uris: ["https://evil.example.com/x"] }) });
   assertEquals(await use(bed), "Hello!");
-  assertEquals(bed.visits[0].get("redirect_uri"), "http://127.0.0.1:7777/callback");
-  assertEquals(bed.forms[0].redirect_uri, "http://127.0.0.1:7777/callback");
+  const redirectUri = `http://127.0.0.1:7777${bed.starts[0].path}`;
+  assertEquals([bed.visits[0].get("redirect_uri"), bed.forms[0].redirect_uri], [redirectUri, redirectUri]);
+});
+
+Deno.test("mix-up: a client that registers itself has a redirect path for each issuer, and other clients have one path", async () => {
+  const paths = new Map<string, string>();
+  for (const issuer of ["https://login.example.com", "https://other.example.com", "https://evil.example.com"]) {
+    for (let time = 0; time < 2; time++) {
+      await using bed = new Bed({ issuer });
+      await use(bed);
+      const [{ issuer: named, path }] = bed.starts;
+      assertEquals([named, paths.get(issuer) ?? path], [issuer, path], "the same path in each sign-in");
+      assert(/^\/callback\/[\w-]{22}$/.test(path), path);
+      paths.set(issuer, path);
+    }
+  }
+  assertEquals(new Set(paths.values()).size, 3);
+  const clientMetadataUrl = "https://client.example.com/metadata.json";
+  const metadata = (right: Record<string, unknown>) => ({ ...right, client_id_metadata_document_supported: true });
+  for (
+    const [wrong, options] of [
+      [{}, { client: { id: "known" } }],
+      [{ metadata }, { clientMetadataUrl }],
+    ] as const
+  ) {
+    await using bed = new Bed(wrong);
+    await use(bed, options);
+    assertEquals(bed.starts[0].path, "/callback");
+  }
+  await using other = new Bed();
+  await use(other, { clientMetadataUrl });
+  assertEquals(other.starts[0].path, paths.get("https://login.example.com"));
+});
+
+Deno.test("mix-up: a redirect to the path of another issuer is refused", async () => {
+  await using honest = new Bed();
+  await use(honest);
+  const [{ path }] = honest.starts;
+  const evil = "https://evil.example.com";
+  for (const place of [path, "/callback", `${path}/`]) {
+    const moved = (url: URL) => Object.assign(new URL(url), { pathname: place }).href;
+    await using bed = new Bed({
+      issuer: evil,
+      metadata: ({ authorization_response_iss_parameter_supported: _, ...right }) => ({
+        ...right,
+        authorization_endpoint: "https://login.example.com/authorize",
+      }),
+      back: (url) => {
+        url.searchParams.delete("iss");
+        return moved(url);
+      },
+    });
+    assertEquals((await assertRejects(() => use(bed), Error)).message, sentence(bed.starts[0].path));
+    assertEquals(bed.forms, [], place);
+  }
+});
+
+Deno.test("mix-up: the user agent gets the host of the sign-in page if it is not the issuer's host", async () => {
+  for (
+    const [endpoint, pageHost] of [
+      ["https://login.example.com/authorize", undefined],
+      ["https://LOGIN.example.com:443/oauth/authorize", undefined],
+      ["https://login.example.com:8443/authorize", "login.example.com:8443"],
+      ["https://honest.example.com/authorize", "honest.example.com"],
+      ["https://login.example.com.evil.example/", "login.example.com.evil.example"],
+    ] as const
+  ) {
+    await using bed = new Bed({ metadata: (right) => ({ ...right, authorization_endpoint: endpoint }) });
+    await use(bed);
+    const [page] = bed.pages;
+    assertEquals([page.issuer, page.pageHost], ["https://login.example.com", pageHost]);
+  }
 });
 
 Deno.test("mix-up: a code from another authorization server is not sent to the authorization server of the sign-in", async () => {
@@ -707,7 +847,10 @@ Deno.test("without a refresh token, an expired token leads to a new sign-in", as
 for (const redirectUri of ["http://app.example.com/back", "http://127.0.0.1.example.com/back", "nonsense"]) {
   Deno.test(`refused: the redirect URI ${redirectUri}`, async () => {
     await using bed = new Bed();
-    const userAgent: SignInOptions["userAgent"] = async () => ({ ...await bed.userAgent(), redirectUri });
+    const userAgent: SignInOptions["userAgent"] = async (start) => ({
+      ...await bed.userAgent(start),
+      redirectUri,
+    });
     await assertRejects(() => use(bed, { userAgent }), Error, sentence(redirectUri));
     assertEquals([bed.visits.length, bed.seen.filter(({ url }) => url.endsWith("/register")).length], [0, 0]);
   });

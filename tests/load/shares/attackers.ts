@@ -31,6 +31,7 @@ export class Attackers {
   readonly #bodies = new Set<() => unknown>();
   #callers = 0;
   #tenants = 0;
+  #guesses = 0;
 
   constructor(site: Site, origin: Origin) {
     this.#site = site;
@@ -71,7 +72,7 @@ export class Attackers {
       () => this.#consent(),
       () => this.#post(toFollow()),
       ...hasTenants ? this.#listTenantSteps() : [],
-      ...hasTokens ? [() => this.#post(toCall("quick"), { ...this.#next(), token: "junk" })] : [],
+      ...hasTokens ? [() => this.#post(toCall("quick"), { ...this.#next(), token: "junk" }), () => this.#guess()] : [],
     ];
   }
 
@@ -129,6 +130,13 @@ export class Attackers {
     await this.#post(toConsent(await ask(this.#site, caller)), caller);
   }
 
+  /** Guesses a password. Uses only a few addresses, because a client waits only after several guesses. */
+  async #guess(): Promise<void> {
+    const request = toCall("quick");
+    request.headers.set("authorization", `Basic ${btoa(`ada:${crypto.randomUUID()}`)}`);
+    await this.#post(request, this.#toCaller(this.#guesses++ % 4));
+  }
+
   /** Releases the oldest `count` streams and bodies. */
   #release(count: number): void {
     for (const stream of [...this.#streams].slice(0, count)) {
@@ -142,7 +150,10 @@ export class Attackers {
   }
 
   #next(): Caller {
-    const n = this.#callers++;
+    return this.#toCaller(this.#callers++);
+  }
+
+  #toCaller(n: number): Caller {
     const { toPath, hasTokens } = this.#site;
     const path = toPath("eve");
     const token = hasTokens ? toToken(this.#origin, n) : undefined;

@@ -1,7 +1,7 @@
 // The servers that are attacked. Their limits are small, so that every shared limit is reached within a second.
 import { z } from "zod";
 import { createServer, extension, resource, type Server, tool } from "../../../mod.ts";
-import { customAuth } from "../../../src/auth/auth.ts";
+import { basicAuth, customAuth } from "../../../src/auth/auth.ts";
 import { INTERNALS } from "../../../src/core/call/internals.ts";
 import type { LimitOptions } from "../../../src/core/capacity/limits.ts";
 import { quota } from "../../../src/quota/quota.ts";
@@ -15,6 +15,7 @@ import { testLimits } from "../../support/limits.ts";
 export interface Caller {
   readonly path: string;
   readonly info: { readonly principal?: { readonly id: string }; readonly remoteAddr?: { readonly hostname: string } };
+  /** A bearer token. Ignored if the request has other credentials. */
   readonly token?: string;
 }
 
@@ -40,7 +41,7 @@ const LIMITS: LimitOptions = testLimits({
   calls: { running: 128, runningPerClient: 16, waiting: 128, closeMs: 10 },
   sessions: { openPerClient: 50 },
   endpoints: { open: 128 },
-  auth: { running: 128, runningPerPeer: 16 },
+  auth: { running: 128, runningPerPeer: 16, delayed: 128, delayedPerPeer: 16, delayMs: 500 },
   replay: { bytes: 400_000 },
   idempotency: { bytes: 2_000_000 },
   request: { bodyMs: 5000, allBodiesBytes: 4_000_000 },
@@ -66,13 +67,14 @@ export function startTenants(): Site {
   return { server, toPath: (client) => `/${client}/mcp`, hasTenants: true };
 }
 
-/** Starts a server that verifies some tokens synchronously, and all other tokens asynchronously. */
+/** Starts a server that verifies some tokens synchronously, and all other tokens asynchronously. It knows no passwords. */
 export function startProtected(): Site {
-  const auth = customAuth((request) => {
+  const tokens = customAuth((request) => {
     const [, kind, id] = /^Bearer (known|slow)-(\w+)$/.exec(request.headers.get("authorization") ?? "") ?? [];
     if (kind === "known") return { id };
     return slowly(kind === "slow" ? { id } : undefined);
-  });
+  }, { form: "bearer" });
+  const auth = [tokens, basicAuth({ users: () => undefined })];
   const server = createServer({ ...toOptions(), path: "/mcp", handlers: listHandlers(), auth });
   return { server, toPath: () => "/mcp", hasTokens: true };
 }
@@ -80,7 +82,7 @@ export function startProtected(): Site {
 /** Sends a request as the given caller. */
 export async function send({ server }: Site, { path, info, token }: Caller, request: Request): Promise<Response> {
   const own = new Request(new URL(path, request.url), request);
-  if (token !== undefined) own.headers.set("authorization", `Bearer ${token}`);
+  if (token !== undefined && !own.headers.has("authorization")) own.headers.set("authorization", `Bearer ${token}`);
   return await server.fetch(own, info);
 }
 

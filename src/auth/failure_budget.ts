@@ -1,0 +1,178 @@
+/**
+ * Makes callers wait after too many failed checks of credentials. Each check of an unknown token causes a request to an
+ * issuer, and each check of a password is a guess.
+ *
+ * @module
+ */
+import { withLimits } from "../protocol/errors.ts";
+import { isPromiseLike } from "../protocol/promises.ts";
+import { type AuthFacts, type AuthRefusal, type Delay, isRefusal, refuseRequest } from "../core/auth.ts";
+import { DELAY, USED } from "../core/auth_keys.ts";
+import { untilAborted } from "../core/call/until_aborted.ts";
+import { FIXED_LIMITS, type FixedLimits } from "../core/capacity/fixed_limits.ts";
+import { TokenCache } from "./token_cache.ts";
+
+const WINDOW_MS = 60_000;
+
+/**
+ * Maximum number of keys whose failures are counted, and maximum total length of the keys. A client that fails with
+ * 10,000 other keys makes the server forget the failures of a key, and so pays 10,000 requests for a few more failures.
+ */
+const KEYS = { entries: 10_000, characters: 1024 * 1024 };
+
+/** The failures of one key, and the checks that wait. */
+interface Tally {
+  /** Number of failed checks, and of checks in progress that have not waited. */
+  spent: number;
+  /** Number of checks in progress that have waited for their turn. */
+  turns: number;
+  /** For each check that waits, oldest first, a function that starts the check. */
+  readonly waiting: Set<() => void>;
+}
+
+/** A check that waits for its turn. */
+interface Waiting {
+  readonly tally: Tally;
+  readonly start: () => void;
+  /** Resolves to whether the check has its turn. */
+  readonly delay: Promise<boolean>;
+}
+
+/** Whom a budget counts, and how it makes them wait. */
+export interface FailureBudgetOptions {
+  /** The bound on the number of failures per key and minute. */
+  readonly limit: keyof FixedLimits["auth"] & `failures${string}`;
+  /** Milliseconds between two checks of a key that has reached the limit. Defaults to 0. */
+  readonly pauseMs?: number;
+}
+
+/**
+ * Counts the failed checks of each key, such as an address, for one minute from the first check. If a key has reached
+ * its limit, its further checks run one after another, in their order. A check that does not get its turn in time is
+ * refused.
+ */
+export class FailureBudget {
+  readonly #limit: number;
+  readonly #delay: Delay;
+  /** The refusal of a request that cannot wait. */
+  readonly #full: AuthRefusal;
+  /** The refusal of a request that has waited in vain. */
+  readonly #late: AuthRefusal;
+  readonly #tallies = new TokenCache<Tally>(KEYS);
+
+  constructor({ limit, pauseMs = 0 }: FailureBudgetOptions) {
+    this.#limit = FIXED_LIMITS.auth[limit];
+    this.#delay = { limit: `auth.${limit}`, pauseMs };
+    this.#full = refuse(limit, "auth.delayed, auth.delayedPerPeer");
+    this.#late = refuse(limit, "auth.delayMs");
+  }
+
+  /**
+   * Runs a check of credentials, immediately or in its turn. Every result except a principal and a refusal with status
+   * 429 or 503 counts as a failure, and so does an error, because a function of the server's author may throw for a
+   * wrong password. If `toKey` returns `undefined`, runs the check and counts nothing, because all callers whose address
+   * is unknown would share one key. The recheck of the caller of an open stream counts nothing either, because it is not
+   * a guess, and must not wait for guesses.
+   */
+  run<T>(
+    toKey: () => string | undefined,
+    facts: AuthFacts,
+    check: () => T | PromiseLike<T>,
+  ): T | AuthRefusal | Promise<T | AuthRefusal> {
+    const key = () => facts[USED] === null ? undefined : toKey();
+    // Fast path: nobody has failed, and a synchronous check succeeds.
+    const known = this.#tallies.size ? this.#find(key(), facts.now) : undefined;
+    if (known && known.spent >= this.#limit) return this.#enqueue(known, facts, check);
+    let found;
+    try {
+      found = check();
+    } catch (error) {
+      this.#open(key(), facts.now).spent++;
+      throw error;
+    }
+    if (isPromiseLike(found)) return this.#settle(key(), facts, found);
+    if (isFailure(found)) this.#open(key(), facts.now).spent++;
+    return found;
+  }
+
+  /** Resets the counts of all keys. */
+  clear(): void {
+    this.#tallies.clear();
+  }
+
+  #find(key: string | undefined, now: number): Tally | undefined {
+    return key === undefined ? undefined : this.#tallies.get(key, now);
+  }
+
+  /** Returns the tally of a key. Without a key, returns a tally that no other check finds. */
+  #open(key: string | undefined, now: number): Tally {
+    const found = this.#find(key, now);
+    if (found) return found;
+    const value: Tally = { spent: 0, turns: 0, waiting: new Set() };
+    if (key !== undefined) this.#tallies.set(key, { value, until: now + WINDOW_MS }, now);
+    return value;
+  }
+
+  /** Counts a check while it runs, because otherwise callers could start any number of checks at the same time. */
+  async #settle<T>(key: string | undefined, { now }: AuthFacts, checking: PromiseLike<T>): Promise<T> {
+    const tally = this.#open(key, now);
+    tally.spent++;
+    const found = await checking;
+    if (!isFailure(found)) {
+      tally.spent--;
+      this.#startNext(tally);
+      // Remove an unused tally, so that the fast path stays usable.
+      if (key !== undefined && !tally.spent && this.#find(key, now) === tally) this.#tallies.delete(key);
+    }
+    return found;
+  }
+
+  /** Runs a check in its turn. Refuses the request immediately if too many requests wait. */
+  #enqueue<T>(
+    tally: Tally,
+    facts: AuthFacts,
+    check: () => T | PromiseLike<T>,
+  ): AuthRefusal | Promise<T | AuthRefusal> {
+    const { promise: turn, resolve: start } = Promise.withResolvers<void>();
+    const delay = facts[DELAY]?.(turn, this.#delay);
+    if (!delay) return this.#full;
+    tally.waiting.add(start);
+    this.#startNext(tally);
+    return this.#runInTurn({ tally, start, delay }, facts, check);
+  }
+
+  async #runInTurn<T>(
+    { tally, start, delay }: Waiting,
+    facts: AuthFacts,
+    check: () => T | PromiseLike<T>,
+  ): Promise<T | AuthRefusal> {
+    try {
+      if (!await delay) return this.#late;
+      // A check that ignores the signal may never end.
+      const found = await untilAborted(Promise.resolve(check()), facts.signal);
+      if (isFailure(found)) tally.spent++;
+      return found;
+    } finally {
+      if (!tally.waiting.delete(start)) tally.turns--;
+      this.#startNext(tally);
+    }
+  }
+
+  #startNext(tally: Tally): void {
+    for (const start of tally.waiting) {
+      if (tally.turns && tally.spent + tally.turns >= this.#limit) break;
+      tally.waiting.delete(start);
+      tally.turns++;
+      start();
+    }
+  }
+}
+
+function refuse(limit: string, names: string): AuthRefusal {
+  const reason = `too many credentials from this address were wrong (auth.${limit}, ${names}); try again later`;
+  return withLimits(refuseRequest(429, { reason, retryAfterMs: FIXED_LIMITS.auth.delayMs }), names);
+}
+
+function isFailure(found: unknown): boolean {
+  return isRefusal(found) ? found.status !== 429 && found.status !== 503 : found === undefined || found === null;
+}

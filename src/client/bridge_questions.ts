@@ -1,0 +1,81 @@
+/**
+ * Limits the elicitation, sampling and roots requests in the results that a bridge forwards. The bridge counts the
+ * requests of all rounds of a call and of all states of a task, as a client does that answers them itself.
+ *
+ * @see specification/2026-07-28/basic/patterns/mrtr
+ * @see ext-tasks/specification/draft/tasks (Task Update Requests)
+ * @module
+ */
+import { toBase64Url } from "../kit/base64.ts";
+import { isObject } from "../protocol/jsonrpc.ts";
+import type { AnswerBudget, Asked } from "./answer_budget.ts";
+import type { Message } from "./message.ts";
+
+/** The requests of one call or task. `keys` contains the keys of a task's requests, which stay open over many states. */
+interface Known extends Asked {
+  readonly keys: Set<string>;
+}
+
+/**
+ * Maximum number of calls and tasks whose requests are remembered. If there are more, the oldest are forgotten, and the
+ * server can send further requests for them. A server would need as many calls of the client.
+ */
+const MAX_KNOWN = 200;
+
+/** Counts the requests in results. */
+export class ForwardedQuestions {
+  readonly #budget: AnswerBudget;
+  readonly #known = new Map<string, Known>();
+
+  constructor(budget: AnswerBudget) {
+    this.#budget = budget;
+  }
+
+  /** Counts the requests in a response. Throws if they exceed the maximum for the call or the task. */
+  async count(request: Message, { result }: Message): Promise<void> {
+    if (!isObject(result) || !isObject(result.inputRequests)) return;
+    const { method = "", params = {} } = request;
+    const keys = Object.keys(result.inputRequests);
+    if (result.resultType === "input_required") {
+      const isFirst = params.requestState === undefined && params.inputResponses === undefined;
+      const known = isFirst ? undefined : this.#known.get(await toCallKey(request, params.requestState));
+      const next = await toCallKey(request, result.requestState);
+      this.#remember(next, this.#charge(known, keys.length, method));
+    } else if (typeof params.taskId === "string") {
+      if (keys.length > this.#budget.max) throw this.#refuse(method);
+      const place = await toDigest(`task ${params.taskId}`);
+      const known = this.#known.get(place) ?? { count: 0, keys: new Set() };
+      // Remember digests, because the server chooses the length of a key.
+      const added = (await Promise.all(keys.map(toDigest))).filter((key) => !known.keys.has(key));
+      this.#remember(place, this.#charge(known, added.length, method));
+      for (const key of added) known.keys.add(key);
+    }
+  }
+
+  #charge(known: Known = { count: 0, keys: new Set() }, count: number, method: string): Known {
+    if (this.#budget.charge(known, count)) return known;
+    throw this.#refuse(method);
+  }
+
+  #refuse(method: string): Error {
+    return new Error(`Cannot forward the result of ${method}: ${this.#budget.explain()}`);
+  }
+
+  #remember(key: string, known: Known): void {
+    this.#known.delete(key);
+    this.#known.set(key, known);
+    for (const oldest of this.#known.keys()) {
+      if (this.#known.size <= MAX_KNOWN) return;
+      this.#known.delete(oldest);
+    }
+  }
+}
+
+/** Returns a text that is the same for a result and for the next round of its call. */
+function toCallKey({ method, params }: Message, requestState: unknown): Promise<string> {
+  return toDigest(JSON.stringify([method, params?.name, params?.uri, requestState]));
+}
+
+async function toDigest(text: string): Promise<string> {
+  return toBase64Url(new Uint8Array(await crypto.subtle.digest("SHA-256", new TextEncoder().encode(text))));
+}

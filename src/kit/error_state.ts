@@ -1,0 +1,14 @@
+/**
+ * Reads the messages of other programs' errors, to use them within the messages of this library.
+ *
+ * @module
+ */
+
+/**
+ * Returns the message of an error without its final full stop, because a remedy follows, as in `Cannot write a.json: disk
+ * full; check the folder`.
+ */
+export function toState(error: unknown): string {
+  const message = error instanceof Error ? error.message : String(error);
+  return message.trim().replace(/(?<=[^.\s])\s*\.$/, "");
+}

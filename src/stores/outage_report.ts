@@ -1,0 +1,41 @@
+/**
+ * Reports to an observer that a store fails, and that it works again.
+ *
+ * @module
+ */
+import type { Observer } from "../core/call/observer.ts";
+
+/**
+ * The report of a store to one observer. All servers of concrete paths that have the same observer share the report, so
+ * that one outage is one event, however many tenants a server has.
+ */
+export class OutageReport {
+  readonly #observer: Observer;
+  #isDegraded = false;
+
+  constructor(observer: Observer) {
+    this.#observer = observer;
+  }
+
+  /** Reports that the store has failed, unless a failure was already reported. */
+  fail(operation: string, error: unknown): void {
+    if (this.#isDegraded) return;
+    this.#isDegraded = true;
+    this.#observer.store?.({ state: "degraded", operation, error });
+  }
+
+  /** Reports that the store works again, if a failure was reported. */
+  recover(operation: string): void {
+    if (!this.#isDegraded) return;
+    this.#isDegraded = false;
+    this.#observer.store?.({ state: "recovered", operation });
+  }
+
+  /**
+   * Reports that the engine's listener was lost, or works again. Without a listener, the store reads topics more often.
+   */
+  listen(state: "lost" | "back", error?: unknown): void {
+    const event = { operation: "listen", error };
+    this.#observer.store?.({ state: state === "lost" ? "degraded" : "recovered", ...event });
+  }
+}

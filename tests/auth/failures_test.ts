@@ -1,0 +1,401 @@
+// Callers who have sent too many wrong tokens or passwords must wait. Other callers, and callers at the same address
+// whose token was accepted within the last hour, do not wait.
+import { assert, assertEquals } from "@std/assert";
+import type { Authentication } from "../../mod.ts";
+import { createServer, tool } from "../../mod.ts";
+import { basicAuth, customAuth, refuseRequest, type VerifyUser } from "../../src/auth/auth.ts";
+import { type Claims, oauth } from "../../src/auth/oauth/oauth.ts";
+import type { BoundOptions } from "../../src/core/capacity/limits.ts";
+import { fakeClock } from "../../src/testing/testing.ts";
+import { advanceUntil, turn, until } from "../support/behaviour.ts";
+import { testLimits } from "../support/limits.ts";
+import { sentence } from "../support/messages.ts";
+import { toRequest } from "../support/requests.ts";
+
+const RESOURCE = "https://mcp.example.com/mcp";
+const [HERE, ELSEWHERE] = ["203.0.113.1", "203.0.113.2"];
+
+/** A response whose status a test reads later. */
+interface Sent {
+  /** `undefined` while the server has not responded. */
+  status?: number;
+  retryAfter?: string | null;
+  id?: string;
+  message?: string;
+  /** Settles with the response. */
+  done: Promise<void>;
+}
+
+function start(auth: Authentication | readonly Authentication[], bounds: BoundOptions["auth"] = {}) {
+  const clock = fakeClock();
+  const server = createServer({
+    name: "x",
+    version: "1.0.0",
+    auth,
+    handlers: [tool({ name: "whoami", run: (_, { principal }) => String(principal?.id) })],
+    limits: testLimits({ auth: bounds }),
+    observer: { fault() {} },
+    clock,
+  });
+  const receive = async (request: Request, hostname: string, sent: Sent) => {
+    const response = await server.fetch(request, hostname === "" ? undefined : { remoteAddr: { hostname } });
+    const { result, error } = JSON.parse(await response.text());
+    sent.retryAfter = response.headers.get("retry-after");
+    sent.id = result?.content[0].text;
+    sent.message = error?.message;
+    sent.status = response.status;
+  };
+  const send = (authorization: string, hostname: string = HERE): Sent => {
+    const sent: Sent = { done: Promise.resolve() };
+    sent.done = receive(toRequest("tools/call", { name: "whoami" }, { authorization }), hostname, sent);
+    return sent;
+  };
+  /** Sends a request, and waits for the response. */
+  const ask = async (authorization: string, hostname?: string): Promise<Sent> => {
+    const sent = send(authorization, hostname);
+    await sent.done;
+    return sent;
+  };
+  /** Sends a request, and lets the server do all work that needs no timer. */
+  const hold = async (authorization: string, hostname?: string): Promise<Sent> => {
+    const sent = send(authorization, hostname);
+    await turn(5);
+    return sent;
+  };
+  return { server, clock, send, ask, hold };
+}
+
+const bearer = (token: string) => `Bearer ${token}`;
+const basic = (name: string, password: string) => {
+  return `Basic ${btoa(String.fromCharCode(...new TextEncoder().encode(`${name}:${password}`)))}`;
+};
+
+/** An issuer that knows tokens that begin with `valid`. It does not respond for `held` tokens until they are released. */
+function introspecting() {
+  const asked: string[] = [];
+  const held = new Map<string, PromiseWithResolvers<void>>();
+  const introspection = async (token: string): Promise<Claims | undefined> => {
+    asked.push(token);
+    const [, kind] = /-(held)-/.exec(token) ?? [];
+    if (kind) {
+      const waiting = Promise.withResolvers<void>();
+      held.set(token, waiting);
+      await waiting.promise;
+    }
+    return token.startsWith("valid") ? { aud: RESOURCE, sub: "ada" } : undefined;
+  };
+  const auth = oauth({ resource: RESOURCE, issuers: ["https://login.example.com"], introspection });
+  return { auth, asked, release: (token: string) => held.get(token)?.resolve() };
+}
+
+type Started = ReturnType<typeof start>;
+
+/** Uses up the budget of an address for unknown tokens. */
+async function spend({ ask }: Started, count = 60): Promise<void> {
+  for (let at = 0; at < count; at++) assertEquals((await ask(bearer(`junk-${at}`))).status, 401);
+}
+
+Deno.test("a token that was accepted within the last hour does not wait for unknown tokens of the same address", async () => {
+  const { auth, asked } = introspecting();
+  const started = start(auth);
+  const { server, clock, ask } = started;
+  assertEquals((await ask(bearer("valid-1"))).status, 200);
+  await clock.advance(3_540_000);
+  await spend(started);
+  const before = asked.length;
+  assertEquals((await ask(bearer("valid-1"))).status, 200);
+  assertEquals(asked.length, before + 1, "the server still introspects the token");
+  await clock.advance(3_590_000);
+  await spend(started);
+  assertEquals((await ask(bearer("valid-1"))).status, 200, "one hour from the last time that the token was accepted");
+  await server.close();
+});
+
+Deno.test("a token that was accepted long ago, or was revoked since, is an unknown token", async () => {
+  const { auth, asked, release } = introspecting();
+  let isRevoked = false;
+  const revocable = oauth({
+    resource: RESOURCE,
+    issuers: ["https://login.example.com"],
+    introspection: (token) => token === "valid" && !isRevoked ? { aud: RESOURCE, sub: "ada" } : undefined,
+  });
+  const revoked = start(revocable);
+  assertEquals((await revoked.ask(bearer("valid"))).status, 200);
+  await revoked.clock.advance(31_000);
+  isRevoked = true;
+  assertEquals((await revoked.ask(bearer("valid"))).status, 401);
+  await revoked.clock.advance(31_000);
+  for (let at = 0; at < 59; at++) assertEquals((await revoked.ask(bearer(`junk-${at}`))).status, 401);
+  assertEquals((await revoked.ask(bearer("valid"))).status, 401, "the 60th failure");
+  await revoked.server.close();
+
+  const started = start(auth);
+  assertEquals((await started.ask(bearer("valid-old"))).status, 200);
+  await started.clock.advance(3_600_000);
+  await spend(started);
+  const held = await started.hold(bearer("junk-held-1"));
+  const old = await started.hold(bearer("valid-old"));
+  assertEquals([held.status, old.status, asked.at(-1)], [undefined, undefined, "junk-held-1"]);
+  release("junk-held-1");
+  await turn(3);
+  assertEquals([held.status, old.status], [401, 200]);
+  await started.server.close();
+});
+
+Deno.test("over the budget, the server introspects one unknown token of an address at a time", async () => {
+  const { auth, asked, release } = introspecting();
+  const started = start(auth);
+  const { server, clock, ask, hold } = started;
+  await spend(started);
+  await clock.advance(1000);
+  const first = await hold(bearer("junk-held-1"));
+  const second = await hold(bearer("valid-held-2"));
+  const third = await hold(bearer("valid-3"));
+  assertEquals(asked.slice(60), ["junk-held-1"]);
+  assertEquals((await ask(bearer("valid-4"), ELSEWHERE)).status, 200, "another address does not wait");
+  release("junk-held-1");
+  await turn(3);
+  assertEquals([first.status, second.status, third.status], [401, undefined, undefined]);
+  release("valid-held-2");
+  await turn(3);
+  assertEquals([second.status, third.status], [200, 200]);
+  assertEquals(asked.slice(60), ["junk-held-1", "valid-4", "valid-held-2", "valid-3"]);
+  await clock.advance(59_000);
+  const [one, two] = [await hold(bearer("junk-held-5")), await ask(bearer("valid-6"))];
+  assertEquals([one.status, two.status], [undefined, 200], "after a minute the budget is full again");
+  release("junk-held-5");
+  await one.done;
+  await server.close();
+});
+
+Deno.test("an unknown token waits at most 5 seconds, and only a limited number of requests per address wait", async () => {
+  const { auth, asked, release } = introspecting();
+  const started = start(auth, { delayedPerPeer: 3 });
+  const { server, clock, ask, hold } = started;
+  await spend(started);
+  const held = await hold(bearer("junk-held-1"));
+  const waiting = [await hold(bearer("valid-1")), await hold(bearer("wrong")), await hold(bearer("valid-2"))];
+  const refused = await ask(bearer("valid-3"));
+  assertEquals([refused.status, refused.retryAfter], [429, "5"]);
+  assertEquals(refused.message, sentence("auth.failuresPerPeer"));
+  assertEquals(waiting.map(({ status }) => status), [undefined, undefined, undefined]);
+  await clock.advance(4999);
+  assertEquals(waiting.map(({ status }) => status), [undefined, undefined, undefined]);
+  await clock.advance(1);
+  assertEquals(waiting.map(({ status, retryAfter }) => [status, retryAfter]), [[429, "5"], [429, "5"], [429, "5"]]);
+  release("junk-held-1");
+  await held.done;
+  assertEquals(asked.slice(60), ["junk-held-1"], "a refused request causes no introspection");
+  assertEquals((await ask(bearer("valid-3"))).status, 200, "the turn does not stay with a request that was refused");
+  await server.close();
+});
+
+Deno.test("a request that waits does not count as an authentication in progress", async () => {
+  const { auth, release } = introspecting();
+  const started = start(auth, { running: 8, runningPerPeer: 2 });
+  const { server, clock, ask, hold } = started;
+  assertEquals((await ask(bearer("valid-1"))).status, 200);
+  await clock.advance(31_000);
+  await spend(started);
+  const waiting = [];
+  for (const at of Array(20).keys()) waiting.push(await hold(bearer(`junk-held-${at}`)));
+  assertEquals((await ask(bearer("valid-1"))).status, 200);
+  assertEquals(waiting.filter(({ status }) => status !== undefined), []);
+  await server.close();
+  for (const at of waiting.keys()) release(`junk-held-${at}`);
+  await Promise.all(waiting.map(({ done }) => done));
+  assertEquals([...new Set(waiting.map(({ status }) => status))], [503]);
+});
+
+Deno.test("tokens that are being introspected count towards the budget, and valid tokens do not stay counted", async () => {
+  const { auth, asked, release } = introspecting();
+  const { server, hold } = start(auth);
+  const all = Array.from({ length: 64 }, (_, at) => `valid-held-${at}`);
+  const sent = [];
+  for (const token of all) sent.push(await hold(bearer(token)));
+  assertEquals(asked.length, 61, "60 at the same time, and one in turn");
+  for (const token of all) {
+    release(token);
+    await turn(2);
+  }
+  for (const token of all) release(token);
+  await Promise.all(sent.map(({ done }) => done));
+  assertEquals([...new Set(sent.map(({ status }) => status))], [200]);
+  await server.close();
+});
+
+Deno.test("an introspection that ignores its signal keeps its turn for at most 10 seconds", async () => {
+  const { auth, release } = introspecting();
+  const started = start(auth);
+  const { server, clock, hold } = started;
+  await spend(started);
+  const hanging = await hold(bearer("valid-held-1"));
+  await clock.advance(9000);
+  const next = await hold(bearer("valid-2"));
+  assertEquals([hanging.status, next.status], [undefined, undefined]);
+  await clock.advance(1000);
+  assertEquals([hanging.status, next.status], [503, 200]);
+  release("valid-held-1");
+  await server.close();
+});
+
+for (const kind of ["a table", "a synchronous function", "an asynchronous function"] as const) {
+  const verify: VerifyUser = (name, password) => password === `right ${name}` ? {} : undefined;
+  const users = {
+    "a table": { ada: "right ada", eve: "right eve" },
+    "a synchronous function": verify,
+    "an asynchronous function": async (...given: Parameters<VerifyUser>) => await verify(...given),
+  };
+  Deno.test(`a client that guesses passwords waits, but the user does not wait at another address (${kind})`, async () => {
+    const { server, clock, send, ask, hold } = start(basicAuth({ users: users[kind] }));
+    for (let at = 0; at < 10; at++) assertEquals((await ask(basic("ada", `wrong ${at}`))).status, 401);
+    const guesses = Array.from({ length: 3000 }, (_, at) => send(basic("ada", `guess ${at}`)));
+    await turn(5);
+    assertEquals([await ask(basic("ada", "right ada"), ELSEWHERE), await ask(basic("eve", "right eve"))].map(toShort), [
+      [200, "basic:ada"],
+      [200, "basic:eve"],
+    ]);
+    await clock.advance(5000);
+    await Promise.all(guesses.map(({ done }) => done));
+    const checked = guesses.filter(({ status }) => status === 401).length;
+    assert(checked >= 4 && checked <= 5, `${checked} guesses were checked`);
+    const refused = guesses.filter(({ status, retryAfter }) => status === 429 && retryAfter === "5");
+    assertEquals(refused.length, 3000 - checked);
+    const own = await hold(basic("ada", "right ada"));
+    assertEquals(own.status, undefined, "the user waits at the guesser's address");
+    await clock.advance(1000);
+    assertEquals(toShort(own), [200, "basic:ada"]);
+    await clock.advance(60_000);
+    assertEquals((await ask(basic("ada", "right ada"))).status, 200);
+    await server.close();
+  });
+}
+
+function toShort({ status, id }: Sent): unknown[] {
+  return [status, id];
+}
+
+Deno.test("3,000 concurrent guesses cause at most ten checks of passwords before the first of them has ended", async () => {
+  const checked: string[] = [];
+  const end = Promise.withResolvers<void>();
+  const users: VerifyUser = async (_, password) => {
+    checked.push(password);
+    await end.promise;
+    return undefined;
+  };
+  const { server, clock, send } = start(basicAuth({ users }));
+  const guesses = Array.from({ length: 3000 }, (_, at) => send(basic("ada", `guess ${at}`)));
+  await turn(5);
+  assertEquals(checked.length, 10);
+  end.resolve();
+  await advanceUntil(clock, 1000, Promise.all(guesses.map(({ done }) => done)));
+  assert(checked.length <= 15, `${checked.length}`);
+  await server.close();
+});
+
+Deno.test("hostile: another spelling of a name that a database may ignore is not another budget", async () => {
+  const names = [
+    "ada",
+    "ADA",
+    "aDa",
+    " ada",
+    "ada ",
+    "ada\u00a0",
+    "\u00e1d\u00e1",
+    "a\u0301da",
+    "a\u200bda",
+    "\uff41\uff44\uff41",
+  ];
+  const { server, clock, ask, hold } = start(basicAuth({ users: () => undefined }));
+  for (const name of names) assertEquals((await ask(basic(name, "x"))).status, 401, name);
+  for (const name of ["Ada", "ada  ", "\u00c5da"]) {
+    const guess = await hold(basic(name, "x"));
+    assertEquals(guess.status, undefined, name);
+    await clock.advance(1000);
+    assertEquals(guess.status, 401, name);
+  }
+  assertEquals((await ask(basic("adam", "x"))).status, 401);
+  await server.close();
+});
+
+Deno.test("an error of the users function counts as a wrong password, and a refusal because of load does not", async () => {
+  const throwing = start(basicAuth({
+    users() {
+      throw new Error("the password does not match");
+    },
+  }));
+  for (let at = 0; at < 10; at++) assertEquals((await throwing.ask(basic("ada", "x"))).status, 500);
+  assertEquals((await throwing.hold(basic("ada", "x"))).status, undefined);
+  await throwing.server.close();
+  for (const [status, isCounted] of [[401, true], [403, true], [429, false], [503, false]] as const) {
+    const { server, ask, hold } = start(basicAuth({ users: () => refuseRequest(status) as never }));
+    for (let at = 0; at < 10; at++) assertEquals((await ask(basic("ada", "x"))).status, status);
+    assertEquals((await hold(basic("ada", "x"))).status, isCounted ? undefined : status);
+    await server.close();
+  }
+});
+
+Deno.test("the recheck of a caller with an open stream does not wait for guesses from the same address", async () => {
+  const checked: string[] = [];
+  const users: VerifyUser = (_, password) => {
+    checked.push(password);
+    return password === "right" ? {} : undefined;
+  };
+  const { server, clock, ask, hold } = start(basicAuth({ users }));
+  const listen = { notifications: { toolsListChanged: true } };
+  const request = toRequest("subscriptions/listen", listen, { authorization: basic("ada", "right") });
+  const stream = await server.fetch(request, { remoteAddr: { hostname: HERE } });
+  assertEquals(stream.status, 200);
+  const reader = stream.body!.getReader(); // The stream of a subscription has a body.
+  let isOpen = true;
+  const reading = (async () => {
+    while (!(await reader.read()).done);
+    isOpen = false;
+  })();
+  await clock.advance(30_000);
+  for (let at = 0; at < 10; at++) assertEquals((await ask(basic("ada", "wrong"))).status, 401);
+  const guess = await hold(basic("ada", "right"));
+  assertEquals([guess.status, checked.filter((each) => each === "right").length], [undefined, 1]);
+  await clock.advance(1000);
+  assertEquals([guess.status, checked.filter((each) => each === "right").length], [200, 2]);
+  await clock.advance(28_000);
+  for (let at = 0; at < 3; at++) await hold(basic("ada", "wrong"));
+  await clock.advance(999);
+  const before = checked.filter((each) => each === "right").length;
+  await clock.advance(2);
+  await until(
+    () => checked.filter((each) => each === "right").length > before,
+    "the caller of the stream is rechecked",
+  );
+  assertEquals(isOpen, true);
+  await reader.cancel();
+  await reading;
+  await server.close();
+});
+
+Deno.test("callers whose address is unknown do not share a budget", async () => {
+  const { auth } = introspecting();
+  const { server, ask } = start([auth, basicAuth({ users: { ada: "right" } })]);
+  for (let at = 0; at < 70; at++) {
+    assertEquals((await ask(basic("ada", "x"), "")).status, 401);
+    assertEquals((await ask(bearer(`junk-${at}`), "")).status, 401);
+  }
+  await server.close();
+});
+
+Deno.test("a budget works in a list of schemes, and behind your own function", async () => {
+  const { auth, asked, release } = introspecting();
+  const own = customAuth(auth.authenticate, { form: "bearer", prefix: "own" });
+  for (const each of [[auth, basicAuth({ users: { ada: "x" } })], own]) {
+    asked.length = 0;
+    const started = start(each);
+    await spend(started);
+    const held = await started.hold(bearer("junk-held-1"));
+    const valid = await started.hold(bearer("valid-1"));
+    assertEquals([held.status, valid.status], [undefined, undefined]);
+    release("junk-held-1");
+    await turn(5);
+    assertEquals([held.status, valid.status], [401, 200]);
+    await started.server.close();
+  }
+});

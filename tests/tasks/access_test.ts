@@ -1,0 +1,294 @@
+// The rights that a task's tool asks for apply to the task too: a caller who may not call the tool any more cannot read
+// the task, answer its questions or be notified of it.
+import { assertEquals, assertRejects } from "@std/assert";
+import { type Context, createServer, McpError, type Principal, tool, type ToolReturn } from "../../mod.ts";
+import { memoryStore } from "../../src/stores/stores.ts";
+import { task, tasks } from "../../src/tasks/tasks.ts";
+import { type Connection, connectTest } from "../../src/testing/testing.ts";
+import { z } from "zod";
+import { behaviour, gate, textOf, turn, until } from "../support/behaviour.ts";
+import { readAnswer, toRequest } from "../support/requests.ts";
+import { asking, ID } from "./declared.ts";
+
+const modern = { eras: ["modern"] } as const;
+const form = z.object({ name: z.string() });
+const answer = { who: { action: "accept", content: { name: "Ada" } } };
+
+const INSUFFICIENT_SCOPE = -31_403;
+const INVALID_PARAMS = -32_602;
+
+/** A tool that asks who is paid, and then waits. */
+function pay(options: object = {}, wait?: (ctx: Context) => Promise<unknown>) {
+  return tool({
+    name: "pay",
+    extensions: [task()],
+    ...options,
+    async run(_input: unknown, ctx: Context): Promise<ToolReturn> {
+      const { content } = await ctx.elicit("who", { message: "Who?", schema: form });
+      await wait?.(ctx);
+      return `paid ${content?.name}`;
+    },
+  });
+}
+
+const start = async (client: Connection) =>
+  String((await client.request("tools/call", { name: "pay", arguments: {} }, { finish: false })).taskId);
+const get = async (client: Connection, taskId: string) => await client.request("tasks/get", { taskId });
+const update = async (client: Connection, taskId: string) =>
+  await client.request("tasks/update", { taskId, inputResponses: answer });
+
+async function reach(client: Connection, taskId: string, status: string) {
+  let found = await get(client, taskId);
+  await until(async () => (found = await get(client, taskId)).status === status, status);
+  return found;
+}
+
+const codeOf = async (run: () => Promise<unknown>) => (await assertRejects(run, McpError)).code;
+const messageOf = async (run: () => Promise<unknown>) => (await assertRejects(run, McpError)).message;
+
+behaviour("a task needs the scopes of its tool, except for its cancellation", async (connect) => {
+  const { client, join } = await connect(
+    { handlers: [tasks(), pay({ scopes: ["pay", "eu"] })] },
+    { ...asking, principal: { id: "ada", scopes: ["pay", "eu"] } },
+  );
+  const few = await join({ ...asking, principal: { id: "ada", scopes: ["pay"] } });
+  const [first, second] = [await start(client), await start(client)];
+  for (const id of [first, second]) await reach(client, id, "input_required");
+  for (const run of [get, update]) {
+    assertEquals(await codeOf(() => run(few, first)), INSUFFICIENT_SCOPE, `${run}`);
+  }
+  const { granted } = await few.subscribe({ extensions: { taskIds: [first] } });
+  assertEquals(granted.extensions?.taskIds ?? [], []);
+  await few.request("tasks/cancel", { taskId: second });
+  await reach(client, second, "cancelled");
+  await update(client, first);
+  assertEquals(textOf(Object((await reach(client, first, "completed")).result)), "paid Ada");
+  assertEquals(await codeOf(() => get(few, first)), INSUFFICIENT_SCOPE, "the result of an ended task");
+}, modern);
+
+behaviour("for a caller who cannot see a task's tool, the task is unknown", async (connect) => {
+  const hidden = { allow: ({ principal }: Context) => principal?.staff === true };
+  const { client, join } = await connect(
+    { handlers: [tasks(), pay(hidden)] },
+    { ...asking, principal: { id: "ada", staff: true } },
+  );
+  const id = await start(client);
+  await reach(client, id, "input_required");
+  const left = await join({ ...asking, principal: { id: "ada", staff: false } });
+  const unknown = await messageOf(() => get(left, "x".repeat(32)));
+  for (const run of [get, update]) assertEquals(await messageOf(() => run(left, id)), unknown);
+  const { granted } = await left.subscribe({ extensions: { taskIds: [id] } });
+  assertEquals(granted.extensions?.taskIds ?? [], []);
+  await update(client, id);
+  await reach(client, id, "completed");
+  assertEquals(await messageOf(() => get(left, id)), unknown, "the result of an ended task");
+}, modern);
+
+behaviour("a tool that `forCaller` fails for hides its tasks", async (connect) => {
+  const varied = {
+    forCaller({ principal }: Context) {
+      if (principal?.staff !== true) throw new Error("not for you");
+      return {};
+    },
+  };
+  const { client, join, takeFaults } = await connect(
+    { handlers: [tasks(), pay(varied)] },
+    { ...asking, principal: { id: "ada", staff: true } },
+  );
+  const id = await start(client);
+  const left = await join({ ...asking, principal: { id: "ada" } });
+  assertEquals(await codeOf(() => get(left, id)), INVALID_PARAMS);
+  assertEquals(takeFaults().length, 1);
+  await reach(client, id, "input_required");
+  await client.request("tasks/cancel", { taskId: id });
+}, modern);
+
+behaviour(
+  "while a tool is disabled, its tasks are unknown, and continue",
+  async (connect) => {
+    const { pass, open } = gate();
+    const { server, client } = await connect(
+      { handlers: [tasks(), pay({}, () => pass)] },
+      { ...asking, principal: { id: "ada" } },
+    );
+    const id = await start(client);
+    await reach(client, id, "input_required");
+    server.handlers.disable({ tool: "pay" });
+    assertEquals(await codeOf(() => get(client, id)), INVALID_PARAMS);
+    assertEquals(await codeOf(() => update(client, id)), INVALID_PARAMS);
+    server.handlers.enable({ tool: "pay" });
+    await update(client, id);
+    open();
+    await reach(client, id, "completed");
+  },
+  modern,
+);
+
+behaviour(
+  "subscribers who cannot see the tool any more are not notified of its tasks",
+  async (connect) => {
+    const { pass, open } = gate();
+    let isStaff = true;
+    const hidden = { allow: ({ client: { info } }: Context) => isStaff || info?.name === "auditor" };
+    const { client, join } = await connect(
+      { handlers: [tasks(), pay(hidden, () => pass)] },
+      { ...asking, principal: { id: "ada" } },
+    );
+    const auditor = await join({ ...asking, principal: { id: "ada" }, info: { name: "auditor", version: "1" } });
+    const id = await start(client);
+    await reach(client, id, "input_required");
+    const wanted = { extensions: { taskIds: [id] } };
+    const [lost, kept] = [await client.subscribe(wanted), await auditor.subscribe(wanted)];
+    isStaff = false;
+    await update(auditor, id);
+    open();
+    await until(() => kept.received.some(({ params }) => params.status === "completed"), "the end");
+    await turn(3);
+    assertEquals(lost.received.filter(({ params }) => params.status !== "input_required"), []);
+  },
+  modern,
+);
+
+behaviour("notifications of a task arrive in order, even if `allow` takes its time", async (connect) => {
+  let delays = 0;
+  const slow = {
+    allow: async () => {
+      await turn(delays++ % 3);
+      return true;
+    },
+  };
+  const { client } = await connect({ handlers: [tasks(), pay(slow)] }, { ...asking, principal: { id: "ada" } });
+  const id = await start(client);
+  await reach(client, id, "input_required");
+  const { received } = await client.subscribe({ extensions: { taskIds: [id] } });
+  await update(client, id);
+  await until(() => received.some(({ params }) => params.status === "completed"), "the end");
+  assertEquals(received.at(-1)?.params.status, "completed");
+}, modern);
+
+behaviour(
+  "when a tool is removed, its tasks are unknown and their runs are cancelled",
+  async (connect) => {
+    const aborted: unknown[] = [];
+    const jobs = tasks();
+    const removed = pay({}, ({ signal }) =>
+      new Promise((_, reject) => {
+        signal.addEventListener("abort", () => {
+          aborted.push(signal.aborted);
+          reject(signal.reason);
+        });
+      }));
+    const { server, client } = await connect({ handlers: [jobs, removed] }, { ...asking, principal: { id: "ada" } });
+    const [running, waiting] = [await start(client), await start(client)];
+    for (const id of [running, waiting]) await reach(client, id, "input_required");
+    await update(client, running);
+    await reach(client, running, "working");
+    server.handlers.remove(removed);
+    await until(() => aborted.length === 1, "the run is cancelled");
+    for (const id of [running, waiting]) {
+      await until(async () => (await jobs.get(id))?.status === "cancelled", "cancelled");
+      assertEquals(await codeOf(() => get(client, id)), INVALID_PARAMS);
+      await client.request("tasks/cancel", { taskId: id });
+    }
+  },
+  modern,
+);
+
+behaviour(
+  "the tasks of a tool that is replaced continue",
+  async (connect) => {
+    const { pass, open } = gate();
+    const { server, client } = await connect(
+      { handlers: [tasks(), pay({ description: "before" }, () => pass)] },
+      { ...asking, principal: { id: "ada" } },
+    );
+    const id = await start(client);
+    await reach(client, id, "input_required");
+    server.handlers.remove(server.handlers.get("tool", "pay"));
+    server.handlers.add(pay({ description: "after" }));
+    await turn();
+    await update(client, id);
+    open();
+    assertEquals(textOf(Object((await reach(client, id, "completed")).result)), "paid Ada");
+  },
+  modern,
+);
+
+Deno.test("a call whose tool is removed before it becomes a task is refused", async () => {
+  const { pass, open } = gate();
+  const slow = tool({
+    name: "pay",
+    extensions: [task({ after: 20 })],
+    run: async () => {
+      await pass;
+      return "paid";
+    },
+  });
+  const server = createServer({
+    name: "t",
+    version: "1",
+    handlers: [tasks(), slow],
+    limits: { calls: { closeMs: 20 } },
+  });
+  await using client = await connectTest(server, asking);
+  const calling = start(client);
+  await until(() => server.stats().running === 1, "the call runs");
+  server.handlers.remove(slow);
+  assertEquals(await codeOf(() => calling), INVALID_PARAMS);
+  open();
+  await server.close();
+});
+
+Deno.test("over HTTP, a request for a task without the scopes of its tool gets 403", async () => {
+  const server = createServer({
+    name: "bank",
+    version: "1.0.0",
+    handlers: [tasks(), pay({ scopes: ["pay"] })],
+    auth: (request: Request): Principal => ({
+      id: "ada",
+      scopes: (request.headers.get("x-scopes") ?? "").split(" ").filter(Boolean),
+    }),
+    limits: { calls: { closeMs: 20 } },
+  });
+  const capabilities = { elicitation: {}, extensions: { [ID]: {} } };
+  const _meta = { "io.modelcontextprotocol/clientCapabilities": capabilities };
+  const send = async (scopes: string, method: string, params: { readonly [key: string]: unknown }) => {
+    const named: Record<string, string> = typeof params.taskId === "string" ? { "mcp-name": params.taskId } : {};
+    return await server.fetch(toRequest(method, { ...params, _meta }, { "x-scopes": scopes, ...named }));
+  };
+  const { result } = await readAnswer(await send("pay", "tools/call", { name: "pay", arguments: {} }));
+  const { taskId } = result;
+  for (const [method, more] of [["tasks/get", {}], ["tasks/update", { inputResponses: answer }]] as const) {
+    const { status, error } = await readAnswer(await send("mail", method, { taskId, ...more }));
+    assertEquals([status, error?.code, error?.data], [403, INSUFFICIENT_SCOPE, { scopes: ["pay"] }]);
+  }
+  assertEquals((await send("mail", "tasks/cancel", { taskId })).status, 200);
+  await server.close();
+});
+
+Deno.test("an instance that does not run a task asks for the scopes of its tool too", async () => {
+  const store = memoryStore();
+  const serve = () =>
+    createServer({
+      name: "bank",
+      version: "1.0.0",
+      secret: "a secret of at least thirty-two characters",
+      handlers: [tasks(), pay({ scopes: ["pay"] })],
+      store,
+      limits: { calls: { closeMs: 20 } },
+    });
+  const [here, there] = [serve(), serve()];
+  await using client = await connectTest(here, { ...asking, principal: { id: "ada", scopes: ["pay"] } });
+  await using same = await connectTest(there, { ...asking, principal: { id: "ada", scopes: ["pay"] } });
+  await using few = await connectTest(there, { ...asking, principal: { id: "ada", scopes: [] } });
+  const id = await start(client);
+  await reach(same, id, "input_required");
+  const { received } = await few.subscribe({ extensions: { taskIds: [id] } });
+  for (const run of [get, update]) assertEquals(await codeOf(() => run(few, id)), INSUFFICIENT_SCOPE);
+  await update(same, id);
+  assertEquals(textOf(Object((await reach(same, id, "completed")).result)), "paid Ada");
+  assertEquals(await codeOf(() => get(few, id)), INSUFFICIENT_SCOPE);
+  assertEquals(received, []);
+  await here.close();
+  await there.close();
+});

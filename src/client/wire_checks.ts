@@ -16,6 +16,9 @@ import { describeMisfits, fitEntries, fitResult, type Members } from "../protoco
  */
 export type OnMisfit = (text: string) => void;
 
+/** Maximum number of members of one list that are described. */
+const MAX_PROBLEMS = 10;
+
 /** Creates the error for a result that the client cannot use. */
 export function toMisfit(what: string, state: string): McpError {
   return new McpError(0, toPrintableLine(`Cannot use the result of ${what}: ${state}`), undefined, {});
@@ -32,10 +35,11 @@ export function readEntries(method: string, entries: readonly Members[], onMisfi
     const entry = `${kind} ${name === undefined ? at + 1 : quote(name)}`;
     problems.push(isLeftOut ? `${entry}: ${place} ${state}` : `${place} of ${entry}: it ${state}`);
   }, { isReceived: true });
-  const [first, ...others] = problems;
-  if (first === undefined) return read;
-  const more = others.length ? `; other members of a wrong type in the list: ${others.length}` : "";
-  onMisfit(toPrintableLine(`Cannot use ${first}${more}`));
+  const more = problems.length - MAX_PROBLEMS;
+  for (const [at, problem] of problems.slice(0, MAX_PROBLEMS).entries()) {
+    const others = at === MAX_PROBLEMS - 1 && more ? `; other members of a wrong type in the list: ${more}` : "";
+    onMisfit(toPrintableLine(`Cannot use ${problem}${others}`));
+  }
   return read;
 }
 

@@ -141,8 +141,8 @@ export class CustomStore extends UserView implements Store {
       isReplaceable,
       isNeeded: () => users.size > 0 || parts.lease.isUsed,
       onListening: (state, error) => listOutages(users).forEach((outage) => outage.listen(state, error)),
-      onFailure: (operation, error) => listOutages(users).forEach((outage) => outage.fail(operation, error)),
-      onRecovery: (operation) => listOutages(users).forEach((outage) => outage.recover(operation)),
+      onFailure: (operation, error) => listOutages(users).forEach((outage) => outage.failEngine(operation, error)),
+      onRecovery: (operation) => listOutages(users).forEach((outage) => outage.recoverEngine(operation)),
     });
     const parts: StoreParts = { operations, lease: new ProcessLease(operations, { ms: all.leaseMs, clock }) };
     super(parts, "author");

@@ -151,8 +151,11 @@ export class Operations {
   /** Number of operations in progress that count towards the limit `pending`. */
   #pending = 0;
   #subscribed = 0;
-  /** Whether an operation has failed since the engine last responded. */
-  #isFailing = false;
+  /**
+   * The kinds of operations that have failed since the engine last responded to such an operation. An engine that can
+   * read but not write, such as a database whose disk is full, has not recovered when a read succeeds.
+   */
+  readonly #failing = new Set<"read" | "write">();
   #isClosed = false;
 
   constructor(options: OperationOptions, host: OperationHost) {
@@ -167,12 +170,7 @@ export class Operations {
     });
     this.#topics = new Topics({
       read: (topic, after) => this.#read(TOPICS, topic, { after, limit: PAGE_ENTRIES }),
-      heads: (topics) =>
-        this.#run(
-          TOPICS,
-          "read",
-          (engine, options) => engine.heads && then(engine.heads(topics, options), (heads) => readHeads(heads, topics)),
-        ),
+      heads: (topics) => this.#heads(topics),
       listen: (onRing, onLost) => this.#listen(onRing, onLost),
       isLost: () => this.#connection.isLost,
       onListening,
@@ -263,6 +261,17 @@ export class Operations {
     checkKey("trim", log);
     checkId("trim", before);
     return this.#run(user, "trim", (engine, options) => then(engine.trim(log, before, options), () => {}));
+  }
+
+  #heads(topics: readonly string[]): Awaitable<readonly LogHead[] | undefined> {
+    const { engine } = this.#connection;
+    // Without this check, an engine without `heads` would seem to have responded.
+    if (engine && !engine.heads) return;
+    return this.#run(
+      TOPICS,
+      "read",
+      (engine, options) => engine.heads && then(engine.heads(topics, options), (heads) => readHeads(heads, topics)),
+    );
   }
 
   publish(user: StoreUser, topic: string, text: string): Awaitable<void> {
@@ -452,8 +461,7 @@ export class Operations {
 
   #succeed(engine: StoreEngine | undefined, operation: string): void {
     this.#connection.succeed(engine);
-    if (!this.#isFailing || operation === "listen") return;
-    this.#isFailing = false;
+    if (operation === "listen" || !this.#failing.delete(toKind(operation)) || this.#failing.size) return;
     this.#host.onRecovery(operation);
   }
 
@@ -465,7 +473,7 @@ export class Operations {
     this.#connection.fail(engine, toSide(user));
     // `onListening` reports a listener that cannot start, because the store works without a listener.
     if (operation === "listen" || this.#isClosed) return;
-    this.#isFailing = true;
+    this.#failing.add(toKind(operation));
     this.#host.onFailure(operation, error);
   }
 
@@ -699,4 +707,8 @@ function toWholeTtl(operation: string, ttlMs: number): number {
 function checkId(operation: string, id: number): void {
   if (Number.isSafeInteger(id) && id >= 0) return;
   throw new RangeError(`Cannot ${operation}: ${show(id)} is not an entry id; use an integer of at least 0`);
+}
+
+function toKind(operation: string): "read" | "write" {
+  return ["set", "delete", "append", "trim"].includes(operation) ? "write" : "read";
 }

@@ -12,21 +12,34 @@ import type { Observer } from "../core/call/observer.ts";
 export class OutageReport {
   readonly #observer: Observer;
   #isDegraded = false;
+  #isEngineFailing = false;
 
   constructor(observer: Observer) {
     this.#observer = observer;
   }
 
-  /** Reports that the store has failed, unless a failure was already reported. */
+  /** Reports that the engine fails, unless a failure was already reported. */
+  failEngine(operation: string, error: unknown): void {
+    this.#isEngineFailing = true;
+    this.fail(operation, error);
+  }
+
+  /** Reports that the engine works again. */
+  recoverEngine(operation: string): void {
+    this.#isEngineFailing = false;
+    this.recover(operation);
+  }
+
+  /** Reports that a use of the store has failed, unless a failure was already reported. */
   fail(operation: string, error: unknown): void {
     if (this.#isDegraded) return;
     this.#isDegraded = true;
     this.#observer.store?.({ state: "degraded", operation, error });
   }
 
-  /** Reports that the store works again, if a failure was reported. */
+  /** Reports that a use of the store has succeeded, if a failure was reported, and the engine does not fail. */
   recover(operation: string): void {
-    if (!this.#isDegraded) return;
+    if (!this.#isDegraded || this.#isEngineFailing) return;
     this.#isDegraded = false;
     this.#observer.store?.({ state: "recovered", operation });
   }

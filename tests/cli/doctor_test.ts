@@ -397,10 +397,10 @@ const broken: readonly Broken[] = [
     })),
     found: [
       `problem: lists: ${sentence("d")}`,
-      `problem: lists: ${sentence("tool 5")}`,
-      `problem: lists: ${sentence('tool "a"')}`,
+      `problem: lists: ${sentence("tool 1", "name", "5")}`,
       `problem: lists: ${sentence('tool "b"', "inputSchema")}`,
-      `problem: lists: ${sentence('tool "c"', "inputSchema", '"array"', '"object"')}`,
+      `problem: lists: ${sentence('tool "c"', "inputSchema")}`,
+      `problem: lists: ${sentence('tool "a"')}`,
       `problem: lists: ${sentence("tool e")}`,
     ],
   },

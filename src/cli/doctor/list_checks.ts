@@ -5,7 +5,6 @@
  */
 import { type Client, connect } from "../../client/client.ts";
 import { startTimer } from "../../kit/timer.ts";
-import { isObject } from "../../kit/json.ts";
 import { checkListing, type Listing, toTokens } from "../listing_check.ts";
 import { formatCounts, listAll, toCount } from "../listing.ts";
 import { type Endpoint, exchange, type RequestWriter } from "./exchange.ts";
@@ -37,13 +36,13 @@ async function listAndCheck({ url, fetch, headers, timeoutMs, signal }: Endpoint
       headers,
       timeoutMs,
       signal: stopped,
-      onWarning: (text) => check.problem(text, "fix the schema of the tool; clients ignore the tool"),
+      onWarning: (text) => check.problem(text, "fix the item; clients ignore the item, or reject the whole list"),
     });
     const { listing, failures } = await listAll(client, { signal: stopped });
     for (const { place, state } of failures) {
       check.problem(`${place}: ${state}`, "respond to the list requests as the protocol requires");
     }
-    reportLists(removeInvalid(listing, check), check);
+    reportLists(removeRepeated(listing, check), check);
   } catch (error) {
     const state = error instanceof Error ? error.message : String(error);
     const message = client ? "the lists cannot be read completely" : "a client cannot connect";
@@ -65,57 +64,20 @@ function reportLists(listing: Listing, check: Check): void {
   }
 }
 
-/**
- * Removes invalid items, and reports each of them. The official clients reject a whole list that contains an invalid
- * item.
- */
-function removeInvalid({ tools, resources, templates, prompts }: Listing, check: Check): Listing {
-  const keep = <T extends object>(items: readonly T[], kind: string, validate: (item: T) => string | undefined) => {
-    const names = new Set<unknown>();
-    return items.filter((item) => {
-      const name = "name" in item ? item.name : undefined;
-      const isRepeated = kind !== "resource" && kind !== "template" && names.has(name);
-      const state = typeof name !== "string"
-        ? "its name is not a string"
-        : isRepeated
-        ? "it is listed twice"
-        : validate(item);
-      names.add(name);
-      if (state === undefined) return true;
+/** Removes repeated tools and prompts, and reports each of them, because the official clients reject the whole list. */
+function removeRepeated({ tools, prompts, ...others }: Listing, check: Check): Listing {
+  const keep = <T extends { readonly name: string }>(items: readonly T[], kind: string) => {
+    const names = new Set<string>();
+    return items.filter(({ name }) => {
+      if (!names.has(name)) return names.add(name);
       check.problem(
-        `${kind} ${JSON.stringify(name) ?? "without a name"}: ${state}`,
+        `${kind} ${JSON.stringify(name)}: it is listed twice`,
         "fix the item; clients reject the item, or the whole list",
       );
       return false;
     });
   };
-  const hasText = (item: object, key: string) =>
-    key in item && typeof Object.entries(item).find(([name]) => name === key)?.[1] === "string";
-  return {
-    tools: keep(tools, "tool", ({ inputSchema, description }) => {
-      if (!isObject(inputSchema)) return "it has no inputSchema";
-      if (inputSchema.type !== "object") {
-        return `the type of its inputSchema is ${JSON.stringify(inputSchema.type) ?? "missing"}, not "object"`;
-      }
-      return description === undefined || typeof description === "string"
-        ? undefined
-        : "its description is not a string";
-    }),
-    resources: keep(resources, "resource", (each) => hasText(each, "uri") ? undefined : "it has no uri string"),
-    templates: keep(
-      templates,
-      "template",
-      (each) => hasText(each, "uriTemplate") ? undefined : "it has no uriTemplate string",
-    ),
-    prompts: keep(
-      prompts,
-      "prompt",
-      ({ arguments: args }) =>
-        args === undefined || (Array.isArray(args) && args.every(isObject))
-          ? undefined
-          : "its arguments are not a list of objects",
-    ),
-  };
+  return { ...others, tools: keep(tools, "tool"), prompts: keep(prompts, "prompt") };
 }
 
 /** Measures the latency of a request for which the server does almost no work, such as a ping. */

@@ -129,7 +129,8 @@ export const search = tool({
   services: { mine },
   run({ text }, { services: { mine } }) {
     const titles = mine.titles(text);
-    return [`Found: ${titles.join(", ") || "nothing"}`, ...titles.map((title) => resourceLink(uriOf(mine, title)))];
+    if (!titles.length) return "Nothing found.";
+    return [`Found: ${titles.join(", ")}`, ...titles.map((title) => resourceLink(uriOf(mine, title)))];
   },
 });
 

@@ -14,12 +14,12 @@ const MOST_TYPES = 100;
  * Maximum number of exported names in all earlier entries. Raise it only if a new feature needs another name in such an
  * entry, as testTask, call.handler and replayTranscript did.
  */
-const MOST_NAMES = 374;
+const MOST_NAMES = 377;
 /** Entries that were added later, each with the number of its names. */
 const LATER: Readonly<Record<string, number>> = {
   "./apps": 9,
   "./apps/page": 7,
-  "./client/oauth": 22,
+  "./client/oauth": 23,
   "./client/skills": 7,
   "./client/tasks": 10,
   "./handlers": 21,

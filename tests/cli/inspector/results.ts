@@ -1,5 +1,9 @@
 // A server with tools and resources whose results are long, empty, formatted or malicious.
 import { createServer, media, prompt, resource, tool } from "@x/mcp";
+import { replaceInResponses } from "./foreign.ts";
+
+/** Stands for image data that is not Base64. */
+const placeholder = btoa("not an image");
 
 const pixel = "iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAYAAAAfFcSJAAAADUlEQVR42mP8z8DwHwAFBQIAX8jx0gAAAABJRU5ErkJggg==";
 const wave = "UklGRiQAAABXQVZFZm10IBAAAAABAAEARKwAAIhYAQACABAAZGF0YQAAAAA=";
@@ -76,7 +80,7 @@ const server = createServer({
           { type: "image", data: btoa(svg), mimeType: "image/svg+xml" },
           { type: "image", data: btoa("<script>document.title='broken'</script>"), mimeType: "text/html" },
           { type: "image", data: pixel, mimeType: "image/x-icon" },
-          { type: "image", data: `"><script>`, mimeType: "image/png" },
+          { type: "image", data: placeholder, mimeType: "image/png" },
           { type: "audio", data: wave, mimeType: "audio/wav" },
           { type: "audio", data: wave, mimeType: "audio/x-unknown" },
         ],
@@ -95,5 +99,7 @@ const server = createServer({
     prompt({ name: "silent", run: () => ({ messages: [] }) }),
   ],
 });
+
+replaceInResponses(server, { [placeholder]: `"><script>` });
 
 export default server;

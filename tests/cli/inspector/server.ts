@@ -1,6 +1,7 @@
 // A server that uses all features of the inspector page, and tries to inject markup.
 import { createServer, type Handler, media, prompt, resource, resourceLink, tool, ToolError } from "@x/mcp";
 import { INTERNALS } from "../../../src/core/call/internals.ts";
+import { replaceInResponses } from "./foreign.ts";
 
 /** Markup that the page must always show as text. */
 const markup = `<img src=x onerror="document.title='broken'"><script>document.title='broken'</script>`;
@@ -156,6 +157,9 @@ let isThere = false;
 let ticks = 0;
 let stopped = 0;
 
+/** Stands for image data that is not Base64. */
+const placeholder = btoa("not an image");
+
 const hostile: readonly Handler[] = [
   tool({
     name: "hostile",
@@ -173,7 +177,7 @@ const hostile: readonly Handler[] = [
       content: [
         { type: "text", text: `${markup} ${JSON.stringify(input)}` },
         { type: "resource_link", uri: "javascript:document.title='broken'", name: markup },
-        { type: "image", data: `"onerror="document.title='broken'`, mimeType: "image/png" },
+        { type: "image", data: placeholder, mimeType: "image/png" },
         {
           type: "image",
           data: btoa(`<svg xmlns="http://www.w3.org/2000/svg" onload="top.document.title='broken'"/>`),
@@ -241,6 +245,7 @@ const server = createServer({
   observer: { fault() {} },
 });
 
+replaceInResponses(server, { [placeholder]: `"onerror="document.title='broken'` });
 // The test needs an invalid URL, which this library refuses but other libraries may send.
 Object.assign(server[INTERNALS].engine.core.identity, { websiteUrl: "javascript:document.title='broken'" });
 

@@ -10,7 +10,7 @@ import type { Principal } from "../core/call/context.ts";
 import { CHECK_HANDLER } from "../core/call/internals.ts";
 import { checkOptions, isPlain, type KnownOptions } from "../core/call/known_options.ts";
 import { readCredential, toCaller, toUnknown } from "./credentials.ts";
-import { FailureBudget } from "./failure_budget.ts";
+import { FailureBudget, toGuesser } from "./failure_budget.ts";
 import { type CallerFacts, checkFor, checkSecrets, readOwn, toPrincipal } from "./principal.ts";
 import { toScheme } from "./scheme_list.ts";
 import { digest, KnownSecrets } from "./secrets.ts";
@@ -90,7 +90,7 @@ export function basicAuth(options: BasicAuthOptions): Authentication {
       const { credential, refusal } = readCredential(request, PLACES, challenge);
       if (refusal) return refusal;
       const pair = decode(credential);
-      return budget.run(() => toKey(facts.peer, pair), facts, () => verify(pair, facts));
+      return budget.run(() => toKey(toGuesser(facts), pair), facts, () => verify(pair, facts));
     },
     close: () => budget.clear(),
     credentials: { headers: [PLACES.header] },
@@ -110,12 +110,12 @@ const PAUSE_MS = 1000;
  * Returns the key under which failures are counted. Names that a database may treat as the same name have the same key,
  * because otherwise a client could guess more passwords of a user by changing the spelling of the name.
  */
-function toKey(peer: string | undefined, pair: string): string | undefined {
-  if (peer === undefined) return;
+function toKey(guesser: string | undefined, pair: string): string | undefined {
+  if (guesser === undefined) return;
   const bytes = pair.slice(0, Math.max(0, pair.indexOf(":")));
   // The conversion to upper case converts "ß" to "SS".
   const name = (toText(bytes) ?? bytes).normalize("NFKD").replace(/[\p{M}\p{C}\p{Z}]/gu, "").toUpperCase();
-  return `${peer} ${digest(toBytes(name))}`;
+  return `${guesser} ${digest(toBytes(name))}`;
 }
 
 type Verify = (pair: string, facts: AuthFacts) => ReturnType<Authentication["authenticate"]>;

@@ -9,6 +9,7 @@ import { isPromiseLike } from "../protocol/promises.ts";
 import { type AuthFacts, type AuthRefusal, type Delay, isRefusal, refuseRequest } from "../core/auth.ts";
 import { DELAY, USED } from "../core/auth_keys.ts";
 import { untilAborted } from "../core/call/until_aborted.ts";
+import { toNetwork } from "../core/capacity/account.ts";
 import { FIXED_LIMITS, type FixedLimits } from "../core/capacity/fixed_limits.ts";
 import { TokenCache } from "./token_cache.ts";
 
@@ -166,6 +167,15 @@ export class FailureBudget {
       start();
     }
   }
+}
+
+/**
+ * Returns the address whose failures are counted together. For IPv6, returns the /56 network, because one subscriber of
+ * a provider commonly gets such a network, and would otherwise have 256 budgets. Returns `undefined` if the address is
+ * unknown.
+ */
+export function toGuesser({ peer }: AuthFacts): string | undefined {
+  return peer === undefined ? undefined : toNetwork(`peer ${peer}`) ?? peer;
 }
 
 function refuse(limit: string, names: string): AuthRefusal {

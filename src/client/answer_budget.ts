@@ -17,16 +17,19 @@ export interface Asked {
 export class AnswerBudget {
   /** Maximum number of answers for one request of the client. */
   readonly max: number;
-  /** The server's requests since the client's last request, if they arrive while no request is running. */
-  readonly #outside: Asked = { count: 0 };
+  /**
+   * The server's requests since the program's last request, if they arrive while no request of the program is running.
+   * Requests that the client sends on its own, such as those that replace a lost session, count here too.
+   */
+  readonly outside: Asked = { count: 0 };
 
   constructor(max: number) {
     this.max = max;
   }
 
-  /** Notes that the client sends a request. The server may then send requests outside of it again. */
+  /** Notes that the program sends a request. The server may then send requests outside of it again. */
   renew(): void {
-    this.#outside.count = 0;
+    this.outside.count = 0;
   }
 
   /**
@@ -35,7 +38,7 @@ export class AnswerBudget {
    * would otherwise pay for the requests of short calls.
    */
   take(running: readonly Asked[]): boolean {
-    const asked = running.length ? running.findLast(({ count }) => count < this.max) : this.#outside;
+    const asked = running.length ? running.findLast(({ count }) => count < this.max) : this.outside;
     return asked !== undefined && this.charge(asked, 1);
   }
 

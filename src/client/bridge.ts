@@ -306,7 +306,17 @@ export class Bridge {
     if (isId(id) && method !== "ping" && !this.#budget.take(running.map(({ asked }) => asked))) {
       return this.#reject(id, `Cannot forward ${toShown(method)}: ${this.#budget.explain()}`);
     }
-    return this.#options.write(message);
+    return method === "notifications/tasks" ? this.#passTask(message) : this.#options.write(message);
+  }
+
+  /** Forwards the new state of a task, unless the state has too many requests. */
+  async #passTask(message: Message): Promise<void> {
+    try {
+      await this.#questions.countNotified(message);
+    } catch (error) {
+      return this.#options.onWarning(toReason(error));
+    }
+    await this.#options.write(message);
   }
 
   /** Answers a request from the server with an error. The server waits for its next message until it has the answer. */
@@ -373,7 +383,7 @@ export class Bridge {
   }
 
   #toFailure(id: Id, error: unknown): Message {
-    const reason = error instanceof Error ? error.message : String(error);
+    const reason = toReason(error);
     // The message of a runtime's error, such as the error for a broken connection, does not name the server.
     const isOfRuntime = error instanceof TypeError || hasErrorCode(error);
     const message = isOfRuntime ? `Cannot use ${this.#options.url}: ${reason}` : reason;
@@ -399,6 +409,10 @@ function readReply(received: SendResult, { id, method }: Message, url: string): 
   throw new Error(
     `Cannot use ${url}: the server responded to ${method} with a message that is not a response to this request`,
   );
+}
+
+function toReason(error: unknown): string {
+  return error instanceof Error ? error.message : String(error);
 }
 
 function isRefusal(status: number): boolean {

@@ -40,25 +40,36 @@ export class ForwardedQuestions {
       const isFirst = params.requestState === undefined && params.inputResponses === undefined;
       const known = isFirst ? undefined : this.#known.get(await toCallKey(request, params.requestState));
       const next = await toCallKey(request, result.requestState);
-      this.#remember(next, this.#charge(known, keys.length, method));
+      this.#remember(next, this.#charge(known, keys.length, toResultOf(method)));
     } else if (typeof params.taskId === "string") {
-      if (keys.length > this.#budget.max) throw this.#refuse(method);
-      const place = await toDigest(`task ${params.taskId}`);
-      const known = this.#known.get(place) ?? { count: 0, keys: new Set() };
-      // Remember digests, because the server chooses the length of a key.
-      const added = (await Promise.all(keys.map(toDigest))).filter((key) => !known.keys.has(key));
-      this.#remember(place, this.#charge(known, added.length, method));
-      for (const key of added) known.keys.add(key);
+      await this.#countOfTask(params.taskId, keys, toResultOf(method));
     }
   }
 
-  #charge(known: Known = { count: 0, keys: new Set() }, count: number, method: string): Known {
-    if (this.#budget.charge(known, count)) return known;
-    throw this.#refuse(method);
+  /** Counts the requests in a notification about a task. Throws if they exceed the maximum for the task. */
+  async countNotified({ method = "", params = {} }: Message): Promise<void> {
+    if (typeof params.taskId !== "string" || !isObject(params.inputRequests)) return;
+    await this.#countOfTask(params.taskId, Object.keys(params.inputRequests), method);
   }
 
-  #refuse(method: string): Error {
-    return new Error(`Cannot forward the result of ${method}: ${this.#budget.explain()}`);
+  async #countOfTask(taskId: string, keys: readonly string[], what: string): Promise<void> {
+    if (keys.length > this.#budget.max) throw this.#refuse(what);
+    const place = await toDigest(`task ${taskId}`);
+    // Remember digests, because the server chooses the length of a key.
+    const digests = await Promise.all(keys.map(toDigest));
+    const known = this.#known.get(place) ?? { count: 0, keys: new Set() };
+    const added = digests.filter((key) => !known.keys.has(key));
+    this.#remember(place, this.#charge(known, added.length, what));
+    for (const key of added) known.keys.add(key);
+  }
+
+  #charge(known: Known = { count: 0, keys: new Set() }, count: number, what: string): Known {
+    if (this.#budget.charge(known, count)) return known;
+    throw this.#refuse(what);
+  }
+
+  #refuse(what: string): Error {
+    return new Error(`Cannot forward ${what}: ${this.#budget.explain()}`);
   }
 
   #remember(key: string, known: Known): void {
@@ -69,6 +80,10 @@ export class ForwardedQuestions {
       this.#known.delete(oldest);
     }
   }
+}
+
+function toResultOf(method: string): string {
+  return `the result of ${method}`;
 }
 
 /** Returns a text that is the same for a result and for the next round of its call. */

@@ -105,13 +105,16 @@ class LegacyProtocol implements Protocol {
     if (this.#options.listens) await this.#listen().catch(() => {});
   }
 
-  async request(method: string, params: Params, options?: SentRequestOptions): Promise<Outcome> {
+  async request(method: string, params: Params, given?: SentRequestOptions): Promise<Outcome> {
     const { sessionId } = this.#codec;
-    if (options?.resume) {
+    if (given?.resume) {
       throw new TypeError(
         `Cannot resume ${method}: results in a session cannot be resumed; connect with revision 2026-07-28`,
       );
     }
+    // Renew the budget only for requests of the program, because a server can make the client send other requests.
+    this.#rpc.budget.renew();
+    const options = { asked: { count: 0 }, ...given };
     try {
       return await this.#rpc.request(method, params, options);
     } catch (error) {
@@ -162,6 +165,7 @@ class LegacyProtocol implements Protocol {
   }
 
   notify(method: string, params?: Params): Promise<void> {
+    this.#rpc.budget.renew();
     return this.#rpc.notify(method, params);
   }
 
@@ -181,7 +185,7 @@ class LegacyProtocol implements Protocol {
   async #shakeHands(): Promise<void> {
     const { capabilities, info: clientInfo, recovers, versions } = this.#options;
     const offer = { protocolVersion: versions[0], capabilities, clientInfo };
-    const { result, headers } = await this.#rpc.request("initialize", offer, { headers: NO_SESSION });
+    const { result, headers } = await this.#rpc.request("initialize", offer, { ...this.#own, headers: NO_SESSION });
     const { protocolVersion: version } = result;
     if (typeof version !== "string" || (recovers && !versions.includes(version))) {
       throw new Error(
@@ -195,7 +199,7 @@ class LegacyProtocol implements Protocol {
     await this.#rpc.notify("notifications/initialized");
     const canLog = isObject(result.capabilities) && "logging" in result.capabilities;
     if (this.#logLevel && (canLog || !recovers)) {
-      await this.#rpc.request("logging/setLevel", { level: this.#logLevel });
+      await this.#rpc.request("logging/setLevel", { level: this.#logLevel }, this.#own);
     }
     this.#handshake = result;
   }
@@ -214,7 +218,12 @@ class LegacyProtocol implements Protocol {
       this.#stream = undefined;
       await this.#listen();
     }
-    for (const uri of this.#watched.keys()) await this.#rpc.request("resources/subscribe", { uri });
+    for (const uri of this.#watched.keys()) await this.#rpc.request("resources/subscribe", { uri }, this.#own);
+  }
+
+  /** Options of requests that the client sends on its own. They never give the server a new budget for questions. */
+  get #own(): SentRequestOptions {
+    return { asked: this.#rpc.budget.outside };
   }
 
   /**

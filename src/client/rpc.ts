@@ -359,7 +359,6 @@ class ChannelRpc implements Rpc {
   }
 
   async notify(method: string, params?: Params): Promise<void> {
-    this.budget.renew();
     const message = { jsonrpc: "2.0" as const, method, params };
     const outcome = await this.channel.send(message, { headers: this.codec.toHeaders(message) });
     const { status, message: { error } = {} } = outcome;
@@ -415,7 +414,6 @@ class ChannelRpc implements Rpc {
 
   #send(message: Message, running: Running, { headers }: TestRequestOptions): ReturnType<Channel["send"]> {
     this.#running.add(running);
-    this.budget.renew();
     const sending = this.channel.send(message, {
       headers: { ...this.codec.toHeaders(message), ...headers },
       signal: running.stop.signal,

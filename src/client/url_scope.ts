@@ -20,11 +20,17 @@ export function isBelow(url: URL, scope: URL): boolean {
   return segments !== undefined && wanted !== undefined && wanted.every((segment, at) => segments[at] === segment);
 }
 
+/**
+ * Matches a decoded segment that servers may read in different ways: several segments, control characters, or a dot
+ * segment. Some servers ignore spaces around the dots, and the rest of a segment after a semicolon.
+ */
+const AMBIGUOUS = /[/\\%\p{Cc}]|^\s*\.\.?\s*(;|$)/u;
+
 /** Returns the decoded segments of a path. Returns `undefined` if servers may read a segment in different ways. */
 function readSegments({ pathname }: URL): readonly string[] | undefined {
   try {
     const segments = pathname.replace(/\/$/, "").split("/").map(decodeURIComponent);
-    return segments.some((each) => /[/\\%\0]|^\.\.?$/.test(each)) ? undefined : segments;
+    return segments.some((each) => AMBIGUOUS.test(each)) ? undefined : segments;
   } catch {
     return undefined;
   }

@@ -9,7 +9,7 @@ import { isObject } from "../kit/json.ts";
 import type { ParseTemplate } from "./http_template.ts";
 import { type KeyPath, type ToProblem, withPath } from "./problem.ts";
 import type { Template } from "./template.ts";
-import { type Arguments, toArgumentText, type ToolInput, toPairs } from "./tool_input.ts";
+import { type Arguments, encodeArgument, toArgumentText, type ToolInput, toPairs } from "./tool_input.ts";
 
 /** The parts of a request that define its body. At most one of `body`, `json` and `form` is set. */
 export interface BodyDefinition {
@@ -142,8 +142,13 @@ function findEncoder(template: Template, type: string | undefined, toProblem: To
         "that arguments are escaped",
     );
   }
+  if (type === undefined && FORM_TEXT.test(start)) {
+    throw refuse(
+      "it looks like a form, to which an argument could add fields; use form, or set the header content-type to text/plain",
+    );
+  }
   if (type === undefined || type === "text/plain") return String;
-  if (type === FORM) return encodeURIComponent;
+  if (type === FORM) return encodeArgument;
   if (!/^(text|application)\/(.*\+)?xml$/.test(type)) {
     throw refuse(
       `arguments cannot be encoded for the content type ${
@@ -159,6 +164,9 @@ function findEncoder(template: Template, type: string | undefined, toProblem: To
   }
   return toXmlText;
 }
+
+/** Matches text that looks like the fields of a form. */
+const FORM_TEXT = /^[\w.%+[\]-]+=[^\s&]*(&[\w.%+[\]-]+=[^\s&]*)*$/;
 
 /** Matches XML that ends in the text of an element, or in a quoted attribute. */
 const XML_BEFORE = /^[^<]*((<(?!!)[^<>]*|<!--[^<>]*--)>[^<]*)*(<(?!!)[^<>]*=("[^"<>]*|'[^'<>]*))?$/;

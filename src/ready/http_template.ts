@@ -8,7 +8,7 @@ import { ToolError } from "../library.ts";
 import { isPlain, type KnownOptions, show } from "../core/call/known_options.ts";
 import { type KeyPath, type ToProblem, withPath } from "./problem.ts";
 import { parseTemplate, type ReadEnv, type Template } from "./template.ts";
-import { type Arguments, findUnfillable, toArgumentText, type ToolInput, toPairs } from "./tool_input.ts";
+import { type Arguments, encodeArgument, findUnfillable, toArgumentText, type ToolInput, toPairs } from "./tool_input.ts";
 
 /** Functions that HTTP tools and HTTP resources need. */
 export interface HttpOptions {
@@ -89,10 +89,9 @@ export function readOrigin(
  * @throws {ToolError} if an argument would change the host or the structure of the path.
  */
 export function buildUrl({ template, origin, query }: UrlTemplate, args: Arguments): URL {
-  const text = template.fill((name) => encodeURIComponent(toArgumentText(args[name])));
+  const text = template.fill((name) => encodeArgument(args[name]));
   checkSegments(template, text);
-  // Reject dot segments, because parsing resolves them: `/users/../admin` would become `/admin`.
-  if (/(^|\/)(\.|%2e){1,2}(\/|$)/i.test(text.replace(/[?#].*$/s, "").replace(/^https?:\/\/[^/]*/i, ""))) {
+  if (DOT_SEGMENT.test(text.replace(/[?#].*$/s, "").replace(/^https?:\/\/[^/]*/i, ""))) {
     throw new ToolError("Cannot send the request: an argument would create the path segment . or ..");
   }
   const url = new URL(text);
@@ -102,6 +101,12 @@ export function buildUrl({ template, origin, query }: UrlTemplate, args: Argumen
   if (pairs.length) url.search = [url.search.slice(1), ...pairs].filter(Boolean).join("&");
   return url;
 }
+
+/**
+ * Matches a path with a dot segment. Parsing resolves dot segments: `/users/../admin` would become `/admin`. Some servers
+ * and proxies also decode `%2F` and `%5C` first, or ignore the rest of a segment after a semicolon.
+ */
+const DOT_SEGMENT = /(^|\/|%2f|%5c)(\.|%2e){1,2}(\/|%2f|%5c|;|%3b|$)/i;
 
 /** Rejects an argument that would leave a segment of the path empty, because `DELETE /notes/` may delete all notes. */
 function checkSegments(template: Template, text: string): void {
@@ -161,7 +166,7 @@ export function fillHeaders(headers: readonly HeaderTemplate[], args: Arguments)
     const encode = (argument: string) => {
       const text = toArgumentText(args[argument]);
       // Servers decode the values of cookies, so that values can contain separators.
-      if (name === "cookie" && !isWhole) return encodeURIComponent(text);
+      if (name === "cookie" && !isWhole) return encodeArgument(text);
       const [odd] = NOT_IN_HEADERS.exec(text) ?? (isWhole ? null : SEPARATORS.exec(text)) ?? [];
       if (odd === undefined) return text;
       throw new ToolError(

@@ -3,7 +3,7 @@
  *
  * @module
  */
-import type { JsonSchema } from "../library.ts";
+import { type JsonSchema, ToolError } from "../library.ts";
 import { isObject } from "../kit/json.ts";
 import type { Template } from "./template.ts";
 
@@ -109,6 +109,17 @@ export function toArgumentText(value: unknown): string {
 }
 
 /**
+ * Encodes an argument as a component of a URL or of a form.
+ *
+ * @throws {ToolError} if the argument contains a lone surrogate, which has no encoding.
+ */
+export function encodeArgument(value: unknown): string {
+  const text = toArgumentText(value);
+  if (text.isWellFormed()) return encodeURIComponent(text);
+  throw new ToolError("Cannot send the request: an argument contains half of a surrogate pair; send whole characters");
+}
+
+/**
  * Returns the pairs of a query or of a form. Omits each pair with a missing argument. A value that consists only of a
  * list becomes one pair for each item.
  */
@@ -117,6 +128,6 @@ export function toPairs(fields: readonly (readonly [key: string, value: Template
     if (value.names.some((name) => args[name] === undefined)) return [];
     const only = value.onlyArgument === undefined ? undefined : args[value.onlyArgument];
     const values = Array.isArray(only) ? only : [value.fill((name) => toArgumentText(args[name]))];
-    return values.map((each) => `${encodeURIComponent(key)}=${encodeURIComponent(toArgumentText(each))}`);
+    return values.map((each) => `${encodeURIComponent(key)}=${encodeArgument(each)}`);
   });
 }

@@ -87,7 +87,8 @@ export class TaskStore {
     const { mark } = record;
     if (mark === undefined || !isEnded(record)) return;
     // The value needs no seal, because only its existence matters.
-    await this.#store.set(`e-${mark}`, "1", { ttlMs: this.#toTtl(record) });
+    const ttlMs = Math.min(this.#toTtl(record) + SKEW_MS, MAX_TTL_MS);
+    await this.#store.set(`e-${mark}`, "1", { ttlMs });
   }
 
   /** Returns whether `markEnded` was called for a task. */
@@ -228,6 +229,12 @@ export const MAX_VALUES = 1000;
  * outcome.
  */
 const GRACE_MS = 60_000;
+
+/**
+ * Additional milliseconds for which the store keeps the record of an end, because a record that is put back has not
+ * expired yet for an instance whose clock is slow.
+ */
+const SKEW_MS = 3_600_000;
 
 /** Maximum time to live of a stored value, in milliseconds: one year. */
 const MAX_TTL_MS = 31_536_000_000;

@@ -318,6 +318,26 @@ Deno.test("hostile: another spelling of a name that a database may ignore is not
   await server.close();
 });
 
+Deno.test("hostile: the /64 networks of one IPv6 /56 network share a budget", async () => {
+  const neighbor = (at: number) => `2001:db8:0:12${at.toString(16).padStart(2, "0")}::1`;
+  const guessing = start(basicAuth({ users: { ada: "right ada" } }));
+  for (let at = 0; at < 10; at++) assertEquals((await guessing.ask(basic("ada", `${at}`), neighbor(at))).status, 401);
+  assertEquals((await guessing.hold(basic("ada", "right ada"), neighbor(255))).status, undefined);
+  assertEquals((await guessing.ask(basic("ada", "right ada"), "2001:db8:0:1300::1")).status, 200);
+  await guessing.server.close();
+
+  const { auth, release } = introspecting();
+  const flooding = start(auth);
+  for (let at = 0; at < 60; at++) assertEquals((await flooding.ask(bearer(`junk-${at}`), neighbor(at))).status, 401);
+  const held = await flooding.hold(bearer("junk-held-1"), neighbor(61));
+  const waiting = await flooding.hold(bearer("valid"), neighbor(62));
+  assertEquals([held.status, waiting.status], [undefined, undefined]);
+  assertEquals((await flooding.ask(bearer("valid-1"), "2001:db8:0:1300::1")).status, 200);
+  release("junk-held-1");
+  await Promise.all([held.done, waiting.done]);
+  await flooding.server.close();
+});
+
 Deno.test("an error of the users function counts as a wrong password, and a refusal because of load does not", async () => {
   const throwing = start(basicAuth({
     users() {

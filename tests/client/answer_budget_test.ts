@@ -225,6 +225,40 @@ for (const way of ["http", "pipe"] as const) {
   });
 }
 
+Deno.test("a server cannot get more answers by ending the session", async () => {
+  let [asked, refused, sessions, streams] = [0, 0, 0, 0];
+  const encoder = new TextEncoder();
+  let end = () => {};
+  // The server asks on its standalone stream until the client has refused, and then forgets the session. Each request
+  // that begins the new session asks too.
+  const ask = () => `data: ${JSON.stringify({ jsonrpc: "2.0", id: `q${asked++}`, ...question })}\n\n`;
+  const http = fakeHttp((heard) => {
+    const { id, method } = heard;
+    if (heard.http === "GET") {
+      if (streams++ % 2) return new Response(null, { status: 404 });
+      const body = new ReadableStream<Uint8Array>({
+        start(controller) {
+          end = () => controller.close();
+          controller.enqueue(encoder.encode(Array.from({ length: 40 }, ask).join("")));
+        },
+      });
+      return new Response(body, { headers: { "content-type": "text/event-stream" } });
+    }
+    if (method === "initialize") {
+      const event = `data: ${JSON.stringify({ jsonrpc: "2.0", id, result: agreed })}\n\n`;
+      const headers = { "content-type": "text/event-stream", "mcp-session-id": `${++sessions}` };
+      return new Response((sessions > 1 ? ask() : "") + event, { headers });
+    }
+    if (method === undefined && heard.error && ++refused === 8) end();
+    return method === undefined || id === undefined ? undefined : ok(heard);
+  });
+  const model = toModel();
+  await using client = await connect(url, { era: "legacy", fetch: http.fetch, onSample: model.onSample });
+  await until(() => refused === 49, "the client has refused the questions of two sessions");
+  assertEquals([model.count, sessions], [32, 2]);
+  await client.request("ping");
+});
+
 behaviour("maxAnswers raises the limit, and a call that reaches the limit fails", async (connect, { era }) => {
   const model = toModel();
   const survey = tool({

@@ -373,3 +373,33 @@ Deno.test("bridge: the questions of all rounds of a call and of all states of a 
   assertEquals(Object(await poll("many")).message, sentence("tasks/get", 32));
   assertEquals(await poll("same"), undefined);
 });
+
+Deno.test("bridge: the questions of a task are limited over its notifications and its results", async () => {
+  const open = (start: number, count = 10) =>
+    Object.fromEntries(Array.from({ length: count }, (_, at) => [`q${start + at}`, { method: "roots/list" }]));
+  await using bridged = new LineClient(async (request) => {
+    const { id, method, params } = await request.json();
+    const notify = (taskId: string, inputRequests: Json) => ({
+      jsonrpc: "2.0",
+      method: "notifications/tasks",
+      params: { taskId, status: "input_required", inputRequests },
+    });
+    if (method !== "subscriptions/listen") {
+      const result = { taskId: params.taskId, status: "input_required", inputRequests: open(30) };
+      return json({ jsonrpc: "2.0", id, result });
+    }
+    const states = [notify("a", open(0)), notify("a", open(0)), notify("a", open(10)), notify("a", open(20))];
+    const late = [notify("a", open(30)), notify("b", open(0, 33)), {
+      ...notify("c", {}),
+      method: "notifications/other",
+    }];
+    return stream(...states, ...late, { jsonrpc: "2.0", id, result: {} });
+  });
+  await bridged.request(1, "subscriptions/listen", { notifications: { taskIds: ["a", "b"] }, _meta });
+  const passed = bridged.received.filter(({ method }) => method === "notifications/tasks");
+  assertEquals(passed.map(({ params }) => Object.keys(Object(params).inputRequests)[0]), ["q0", "q0", "q10", "q20"]);
+  assertEquals(bridged.received.length, passed.length + 2);
+  assertEquals(bridged.warnings, Array(2).fill(sentence("notifications/tasks", 32)));
+  const { error } = await bridged.request(2, "tasks/get", { taskId: "a", _meta });
+  assertEquals(Object(error).message, sentence("tasks/get", 32));
+});

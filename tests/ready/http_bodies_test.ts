@@ -233,12 +233,56 @@ for (
     [{ json: { a: [{ b: "{{none}}" }] } }, "json.a.0.b", "{{none}}"],
     [{ form: { a: "{{none}}" } }, "form.a", "{{none}}"],
     [{ headers: { a: "{{none}}" } }, "headers.a", "{{none}}"],
+    // The text looks like a form.
+    [{ body: "role=guest&name={{name}}" }, "body", "form"],
+    [{ body: "user[name]={{name}}" }, "body", "form"],
   ] as const).entries()
 ) {
   Deno.test(`a request is refused when the tool is made (${i + 1}: ${names})`, () => {
     assertThrows(() => make(fetch), TypeError, sentence(...names));
   });
 }
+
+Deno.test("a text that only resembles a form is sent as text", async () => {
+  for (const body of ["temperature,city={{name}} value=1", "name = {{name}}", "?name={{name}}"]) {
+    assertEquals(toBodies(await send({ body }, { name: "a&b=c" })), [body.replace("{{name}}", "a&b=c")]);
+  }
+});
+
+Deno.test("hostile: half of a surrogate pair is refused where it has no encoding", async () => {
+  const name = "\ud83d";
+  const requests: readonly Sent[] = [
+    { query: { name: "{{name}}" } },
+    { form: { name: "{{name}}" } },
+    { headers: { cookie: "a={{name}}" } },
+    { headers: { "content-type": FORM }, body: "name={{name}}" },
+  ];
+  for (const fetch of requests) {
+    assertEquals(await send(fetch, { name }), [sentence("surrogate")], JSON.stringify(fetch));
+  }
+});
+
+Deno.test("hostile: an argument in the path adds no dot segment, in any reading of its characters", async () => {
+  const paths: string[] = [];
+  await withApi((request) => {
+    paths.push(new URL(request.url).pathname);
+    return new Response("");
+  }, async (host) => {
+    const it = httpTool({
+      name: "it",
+      input: { ...input, required: ["name"] },
+      fetch: { url: `http://${host}/users/{{name}}/notes`, allowPrivate: [host] },
+    });
+    await using client = await connectTest(createServer({ name: "api", version: "1.0.0", handlers: [it] }));
+    const call = async (name: string) => textOf(await client.callTool("it", { name }));
+    for (const name of ["..", "../admin", "a/../../admin", "a/..", "..\\admin", "./a", "..;", "..;a=b"]) {
+      assertEquals(await call(name), sentence(".."), name);
+    }
+    assertEquals(await call("a\ud83d"), sentence("surrogate"));
+    for (const name of ["a/b", "a..b", "...", "a;b", ".a", "%2e%2e"]) await call(name);
+  });
+  assertEquals(paths.map((path) => path.split("/")[2]), ["a%2Fb", "a..b", "...", "a%3Bb", ".a", "%252e%252e"]);
+});
 
 Deno.test("a resource refuses headers that it would not send", () => {
   const url = "https://a.example/";

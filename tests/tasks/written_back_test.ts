@@ -180,6 +180,27 @@ Deno.test("a record is never taken over after its time to live, even if nothing 
   }
 });
 
+Deno.test("an ended task whose record is put back does not run again on an instance whose clock is slow", async () => {
+  const clock = fakeClock();
+  const shared = memoryStore({ clock });
+  const { run, open, count } = paying();
+  const options = { options: { ttlMs: 60_000 } };
+  const first = await startInstance(shared, run, { ...options, clock });
+  const begun = clock.date();
+  const { id, before } = await consent(shared, first);
+  open();
+  await reach(first.client, id, "completed");
+  await advanceUntil(clock, 50, first.close());
+  await clock.advance(600_000);
+  await putBack(shared, before);
+  const slow = fakeClock(begun + 50_000);
+  const second = await startInstance(shared, run, { ...options, clock: slow });
+  let found = await second.jobs.get(id);
+  await until(async () => (found = await second.jobs.get(id))?.status !== "working", "the task has ended");
+  assertEquals([found?.status, count()], ["failed", 1]);
+  await advanceUntil(slow, 50, second.close());
+});
+
 Deno.test("the store does not show which record of an end belongs to a task", async () => {
   const shared = memoryStore();
   const first = await startInstance(shared, () => "done");

@@ -25,7 +25,7 @@ import { withExpiry } from "../../core/call/principal.ts";
 import { checkOptions, type KnownOptions, show } from "../../core/call/known_options.ts";
 import { readScopes as checkScopes } from "../../core/call/scopes.ts";
 import { CHECK_PATH } from "../../core/call/internals.ts";
-import { FailureBudget } from "../failure_budget.ts";
+import { FailureBudget, toGuesser } from "../failure_budget.ts";
 import { toScheme } from "../scheme_list.ts";
 import { digest } from "../secrets.ts";
 import { TokenCache } from "../token_cache.ts";
@@ -371,7 +371,7 @@ class ResourceServer implements Authentication<OAuthPrincipal> {
       isRefusal(found) ? found : this.#admit(found, presented, { request, facts });
     if (found) return facts[FIND_PLACE]?.() ?? admit(found);
     const checked = this.#isUnknown(presented, now)
-      ? this.#budget.run(() => facts.peer, facts, () => this.#check(presented, facts))
+      ? this.#budget.run(() => toGuesser(facts), facts, () => this.#check(presented, facts))
       : this.#check(presented, facts);
     return isPromiseLike(checked) ? checked.then(admit) : admit(checked);
   };

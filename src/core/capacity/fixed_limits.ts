@@ -357,8 +357,8 @@ export interface FixedLimits {
     /**
      * Number of unknown opaque tokens from one address that are invalid or being checked, in one minute. A token that was
      * accepted within the last hour is not unknown, so callers with such a token do not wait for other callers at the
-     * same address. The server remembers the digests of 10,000 accepted tokens. The bound does not apply to unknown
-     * addresses.
+     * same address. The server remembers the digests of 10,000 accepted tokens. An IPv6 /56 network counts as one
+     * address. The bound does not apply to unknown addresses.
      *
      * Reason: a client could flood the issuer with requests.
      *
@@ -368,8 +368,8 @@ export interface FixedLimits {
     readonly failuresPerPeer: number;
     /**
      * Number of passwords for one user name from one address that are wrong or being checked by `basicAuth`, in one
-     * minute. Names that differ only in case, accents or white space count as one name. The bound does not apply to
-     * unknown addresses.
+     * minute. Names that differ only in case, accents or white space count as one name. An IPv6 /56 network counts as
+     * one address. The bound does not apply to unknown addresses.
      *
      * Reason: a client could guess thousands of passwords per second. The bound does not apply to a name alone, because
      * anyone could then lock out the user.

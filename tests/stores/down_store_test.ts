@@ -8,7 +8,9 @@ import { task, tasks } from "../../src/tasks/tasks.ts";
 import { type Connection, connectTest } from "../../src/testing/testing.ts";
 import { taskClient } from "../../src/client/tasks/tasks.ts";
 import { until } from "../support/behaviour.ts";
-import { createLosable, type Losable } from "../support/engines.ts";
+import { customStore, memoryStore } from "../../src/stores/stores.ts";
+import { INTERNALS } from "../../src/core/call/internals.ts";
+import { createLosable, type Losable, wrapEngine } from "../support/engines.ts";
 import { sentence } from "../support/messages.ts";
 
 const handlers = [
@@ -75,6 +77,31 @@ for (const [name, run] of Object.entries(uses)) {
     });
   });
 }
+
+Deno.test("a store that can read but not write is reported once, and recovers with the first write", async () => {
+  let isFull = true;
+  const { connect } = memoryStore()[INTERNALS];
+  const store = customStore(async () =>
+    wrapEngine(await connect(), ({ name, run }) => {
+      if (isFull && ["set", "append", "delete", "trim"].includes(name)) throw new Error("the disk is full");
+      return run();
+    })
+  );
+  await withSite(async ({ client, fetch, events }) => {
+    for (let i = 0; i < 3; i++) {
+      await client.callTool("pay").catch(() => {});
+      assertEquals((await fetch("/ready")).status, 200);
+    }
+    assertEquals(events.map(({ state }) => state), ["degraded"]);
+    assertStringIncludes(toCauses(events[0].error), "the disk is full");
+    isFull = false;
+    await until(async () => {
+      await client.callTool("pay").catch(() => {});
+      return events.some(({ state }) => state === "recovered");
+    }, "the recovery");
+    assertEquals(events.length, 2);
+  }, { store });
+});
 
 Deno.test("a task that cannot begin names the store, also for the client", async () => {
   await withSite(async ({ client }) => {

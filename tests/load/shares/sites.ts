@@ -45,7 +45,7 @@ const LIMITS: LimitOptions = testLimits({
   replay: { bytes: 400_000 },
   idempotency: { bytes: 2_000_000 },
   request: { bodyMs: 5000, allBodiesBytes: 4_000_000 },
-  store: { operations: 192 },
+  store: { operations: 96 },
 });
 
 /** Starts a server without authentication, with all state in memory. */

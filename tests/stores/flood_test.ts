@@ -40,7 +40,7 @@ async function runFlood(kind: string, clients: number, work: Work): Promise<void
   assertRenewed(site);
 }
 
-for (const clients of [1, 16]) {
+for (const clients of [1, 4, 16]) {
   for (const name of Object.keys(KINDS)) {
     const title = `a client loses nothing while ${clients} other clients flood a store: ${name}`;
     // Each request of the client competes with a new burst of requests.

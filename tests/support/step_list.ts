@@ -61,7 +61,6 @@ export async function listSteps(): Promise<readonly TierStep[]> {
 
     check("publish:dry", "slow"),
     onDeno("test:ways", "slow", ways, { env: others, filter: WAYS }),
-    onBun("test:ways:bun", "slow", ways, { env: others, filter: WAYS }),
     onDeno("test:slow", "slow", slow, { env: { ONE_RUNTIME: "1" } }),
     onBun("test:slow:bun", "slow", slow.filter((path) => !startsProcesses(path))),
     count("conformance", []),
@@ -78,6 +77,7 @@ export async function listSteps(): Promise<readonly TierStep[]> {
       { length: KILLS },
       (_, i) => onDeno(`kills:${i + 1}`, "long", ["tests/cli/team_notes_test.ts"], { filter: "is killed" }),
     ),
+    onBun("test:ways:bun", "long", ways, { env: others, filter: WAYS }),
     onDeno("test:long", "long", [...long, ...processes]),
     onBun("test:long:bun", "long", [...long, ...slow.filter(startsProcesses)]),
     series("conformance", ["--old"]),

@@ -7,8 +7,11 @@ export type Tier = "fast" | "slow" | "long" | "weekly";
 
 /** Test files that take too long for the slow tier, each with the reason. */
 export const LONG: Readonly<Record<string, string>> = {
+  "tests/frameworks/next_build_test.ts": "installs Next, and builds an app",
   "tests/release/first_use_test.ts": "installs the package for each runtime, as new users do",
+  "tests/release/npm_package_test.ts": "runs the packed package on every version of each runtime",
   "tests/release/npm_program_test.ts": "runs the installed program on every version of each runtime",
+  "tests/release/twenty_things_test.ts": "follows a page on every version of each runtime",
   "tests/stores/flood_test.ts": "sends floods of requests while leases are renewed",
 };
 
@@ -34,7 +37,6 @@ export const SLOW: Readonly<Record<string, string>> = {
   "tests/examples/cluster_test.ts": "starts Redis, and three servers behind a proxy",
   "tests/extensions/type_errors_test.ts": "starts the compiler",
   "tests/frameworks/frameworks_test.ts": "starts a program for each framework",
-  "tests/frameworks/next_build_test.ts": "installs Next, and builds an app",
   "tests/handlers/type_errors_test.ts": "starts the compiler",
   "tests/hostile/shares_test.ts": "fills every shared limit of three servers, in phases that wait for other clients",
   "tests/hostile/streams_quiet_test.ts": "waits until a runtime would cut an idle stream",
@@ -43,6 +45,7 @@ export const SLOW: Readonly<Record<string, string>> = {
   "tests/release/": "packs, publishes and installs the package, and runs every program in the docs",
   "tests/serve/serve_process_test.ts": "starts processes on each runtime",
   "tests/stores/instances_test.ts": "starts several instances and processes for each store",
+  "tests/release/twenty_things_test.ts": "follows a page on every version of each runtime",
   "tests/stores/flood_test.ts": "starts a Redis server for each kind of request, and floods two instances",
   "tests/stores/deno_kv_store_test.ts": "starts processes that write concurrently, and needs a flag",
   "tests/stores/redis_clients_test.ts": "starts Redis servers, and kills them",

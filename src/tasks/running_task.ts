@@ -6,7 +6,14 @@
 import { McpError, type Params, type Result } from "../library.ts";
 import type { ExtensionServer, Redirect, RedirectedQuestion } from "../extension.ts";
 import { type Charge, toBytes } from "./charge.ts";
-import { isEnded, type TaskError, type TaskRecord, type TaskStatus, type TaskWork } from "./task_record.ts";
+import {
+  isEnded,
+  type OpenQuestion,
+  type TaskError,
+  type TaskRecord,
+  type TaskStatus,
+  type TaskWork,
+} from "./task_record.ts";
 import { MAX_VALUES, type TaskStore } from "./task_store.ts";
 
 /** The server, its store, and callbacks that a running task calls. */
@@ -107,7 +114,11 @@ export class RunningTask {
     ask: async (question, direct) => {
       if (this.isTask) return await this.#ask(question);
       const answer = await direct();
-      this.#keepWork(({ answers }) => ({ answers: { ...answers, [question.key]: answer } }));
+      const { key, method, params } = question;
+      this.#keepWork(({ questions, answers }) => ({
+        questions: { ...questions, [key]: { method, params } },
+        answers: { ...answers, [key]: answer },
+      }));
       return answer;
     },
     once: async (key, make, direct) => JSON.parse(await this.#once(key, make, direct)),
@@ -241,19 +252,39 @@ export class RunningTask {
   }
 
   async #ask(question: RedirectedQuestion): Promise<unknown> {
-    const { key, method, params } = question;
+    const { method, params } = question;
     if (this.#isOver || this.#isLost || isEnded(this.record)) throw new Error(OVER);
     const { answers = {} } = this.record.work ?? {};
+    const { key, stale } = this.#findKey(question);
     if (Object.hasOwn(answers, key) && await question.check(answers[key]) === undefined) return answers[key];
     const { promise, resolve: answer } = Promise.withResolvers<unknown>();
     this.#waiting.set(key, { question, answer });
     this.#asked.resolve();
     await this.#writing;
     await this.#confirm();
-    await this.#change((record) => withQuestion(record, key, { method, params }));
+    await this.#change((record) => withQuestion(withoutQuestions(record, stale), key, { method, params }));
     // Deliver an answer that has arrived while the question was being written.
     await this.#deliver(this.record.work?.answers ?? {});
     return await promise;
+  }
+
+  /**
+   * Returns the key under which clients see a question. If an earlier run has asked a different question with the same
+   * key, the question gets another key, because a client may have answered the earlier question, or still show it to the
+   * user. Also returns the keys of these earlier questions.
+   */
+  #findKey({ key: wanted, method, params }: RedirectedQuestion): { readonly key: string; readonly stale: string[] } {
+    const { questions = {}, answers = {} } = this.record.work ?? {};
+    const text = toJson({ method, params });
+    const stale: string[] = [];
+    let found: string | undefined;
+    for (let key = wanted, count = 2;; key = `${wanted} (${count++})`) {
+      if (this.#waiting.has(key)) continue;
+      const known = Object.hasOwn(questions, key) ? questions[key] : undefined;
+      if (!known && !Object.hasOwn(answers, key)) return { key: found ?? key, stale };
+      if (!found && known && toJson(known) === text) found = key;
+      else stale.push(key);
+    }
   }
 
   /**
@@ -514,6 +545,21 @@ function withQuestion(record: TaskRecord, key: string, question: TaskWork["quest
   const { work } = record;
   if (!work) return record;
   return withStatus({ ...record, work: { ...work, questions: { ...work.questions, [key]: question } } });
+}
+
+/** Closes questions that the handler no longer asks. */
+function withoutQuestions(record: TaskRecord, keys: readonly string[]): TaskRecord {
+  const { answers = {} } = record.work ?? {};
+  return withAnswers(record, Object.fromEntries(keys.filter((key) => !Object.hasOwn(answers, key)).map(toNoAnswer)));
+}
+
+// No valid answer is null, so a further run that asks this question again gets another answer.
+function toNoAnswer(key: string): readonly [string, null] {
+  return [key, null];
+}
+
+function toJson({ method, params }: OpenQuestion): string {
+  return JSON.stringify({ method, params });
 }
 
 function withStatus(record: TaskRecord): TaskRecord {

@@ -33,6 +33,8 @@ const OUTSIDE = [
   "skill://pdf/./form.md",
   "skill://pdf/%2e%2e/x",
   "skill://pdf/.%2E/x",
+  "skill://pdf/..%20/x",
+  "skill://pdf/%20../x",
   "skill://pdf/a%2f..%2f..%2fx",
   "skill://pdf/..\\x",
   "skill://pdf/a%5c..%5cx",

@@ -138,11 +138,15 @@ async function travel(trip: SignInTrip, options: CodeGrantOptions, context: Gran
   const { issuer } = authorizationServer;
   // Stop waiting when the signal aborts, because a user agent that ignores the signal would block every request that
   // waits for a token.
-  const pageHost = url.host === new URL(issuer).host ? {} : { pageHost: url.host };
-  const page = { url: url.href, server, issuer, ...pageHost, scopes };
+  const isForeignPage = url.host !== new URL(issuer).host;
+  const page = { url: url.href, server, issuer, ...isForeignPage ? { pageHost: url.host } : {}, scopes };
   const address = await untilAborted(trip.visit(page, { signal }), signal);
   signal.throwIfAborted();
-  return await exchangeCode({ address, redirectUri, client, state, verifier }, context);
+  // Without a redirect path or a client for this issuer, only the parameter `iss` shows that the code is not from
+  // another authorization server, whose sign-in page a malicious issuer has named.
+  const isOfIssuer = registersItself(options, authorizationServer) || options.client?.issuer !== undefined;
+  const needsIssuer = isForeignPage && !isOfIssuer;
+  return await exchangeCode({ address, redirectUri, client, state, verifier, needsIssuer }, context);
 }
 
 /** Throws if the redirect URI would send a code over http, except to a loopback address. */
@@ -161,6 +165,8 @@ interface Returned {
   readonly client: RegisteredClient;
   readonly state: string;
   readonly verifier: string;
+  /** Whether the redirect must contain the issuer. */
+  readonly needsIssuer: boolean;
 }
 
 async function exchangeCode(returned: Returned, context: GrantContext): Promise<Granted> {
@@ -185,12 +191,20 @@ async function exchangeCode(returned: Returned, context: GrantContext): Promise<
  * Validates the redirect URL and returns its parameters. The error parameter is used only after the state and the
  * issuer have been validated, because anyone can open the redirect URL.
  */
-function readReturn({ address, redirectUri, client, state }: Returned, context: GrantContext): URLSearchParams {
+function readReturn(returned: Returned, context: GrantContext): URLSearchParams {
+  const { address, redirectUri, client, state, needsIssuer } = returned;
   const url = URL.parse(address);
   const expected = new URL(redirectUri);
   if (!url || url.origin !== expected.origin || url.pathname !== expected.pathname) {
     throw new SignInError(
       `Cannot sign in to ${context.server}: the redirect went to another address, not to ${redirectUri}; try again`,
+    );
+  }
+  if (needsIssuer && !url.searchParams.has("iss")) {
+    throw new SignInError(
+      `Cannot sign in to ${context.server}: the sign-in page is not at the host of ${context.authorizationServer.issuer}, and ` +
+        "the redirect does not contain its issuer (iss), so the code may be from another authorization server; register " +
+        "a client manually, and pass it with its issuer",
     );
   }
   try {

@@ -38,6 +38,7 @@ export function isInFolderOf(skill: SkillPath, file: SkillPath): boolean {
     folder.every((name, at) => name === file.names[at]);
 }
 
+// Windows ignores spaces after a name, so dots with spaces lead out of the folder too.
 function isPlainName(name: string): boolean {
-  return name !== "" && name !== "." && name !== ".." && !/[\p{Cc}/\\]/u.test(name);
+  return !/^\s*\.{0,2}\s*$|[\p{Cc}/\\]/u.test(name);
 }

@@ -806,6 +806,33 @@ Deno.test("mix-up: a code from another authorization server is not sent to the a
   assertEquals(bed.forms, []);
 });
 
+Deno.test("mix-up: without a redirect path for each issuer, a page at another host must name the issuer in the redirect", async () => {
+  const clientMetadataUrl = "https://client.example.com/metadata.json";
+  const named = { client: { id: "known", issuer: "https://login.example.com" } };
+  for (
+    const [options, back, isAccepted] of [
+      [{ clientMetadataUrl }, undefined, true],
+      [{ clientMetadataUrl }, (url: URL) => url.searchParams.delete("iss"), false],
+      [{ client: { id: "known" } }, (url: URL) => url.searchParams.delete("iss"), false],
+      [named, (url: URL) => url.searchParams.delete("iss"), true],
+      [{}, (url: URL) => url.searchParams.delete("iss"), true],
+    ] as const
+  ) {
+    await using bed = new Bed({
+      metadata: ({ authorization_response_iss_parameter_supported: announced, ...right }) => ({
+        ...right,
+        ...back ? {} : { authorization_response_iss_parameter_supported: announced },
+        client_id_metadata_document_supported: true,
+        authorization_endpoint: "https://honest.example.com/authorize",
+      }),
+      ...back && { back: (url: URL) => (back(url), url.href) },
+    });
+    if (isAccepted) assertEquals(await use(bed, options), "Hello!");
+    else assertEquals((await assertRejects(() => use(bed, options), Error)).message, sentence("iss", bed.server));
+    assertEquals(bed.forms.some(({ code }) => code !== undefined), isAccepted, JSON.stringify(options));
+  }
+});
+
 for (const missing of ["iss", "state"]) {
   Deno.test(`refused: an error without ${missing}, whose text is not shown`, async () => {
     await using bed = new Bed({

@@ -1,7 +1,7 @@
 // Registers a behaviour: a test that runs in every era and over every transport, because the result must not depend on
 // the era or the transport. With QUICK=1, as in the fast tier, the test runs only in the two most different
-// combinations; with QUICK=0, as in the slow tier on Deno and in the long tier on Bun, only in the other combinations. With INSTANCES, it
-// runs over HTTP on three instances that share a store.
+// combinations; with QUICK=0, as in the slow tier on Deno and in the long tier on Bun, only in the other combinations.
+// With INSTANCES, it runs over HTTP on three instances that share a store.
 import process from "node:process";
 import { inspect } from "node:util";
 import { assertEquals } from "@std/assert";

@@ -8,7 +8,14 @@ import { ToolError } from "../library.ts";
 import { isPlain, type KnownOptions, show } from "../core/call/known_options.ts";
 import { type KeyPath, type ToProblem, withPath } from "./problem.ts";
 import { parseTemplate, type ReadEnv, type Template } from "./template.ts";
-import { type Arguments, encodeArgument, findUnfillable, toArgumentText, type ToolInput, toPairs } from "./tool_input.ts";
+import {
+  type Arguments,
+  encodeArgument,
+  findUnfillable,
+  toArgumentText,
+  type ToolInput,
+  toPairs,
+} from "./tool_input.ts";
 
 /** Functions that HTTP tools and HTTP resources need. */
 export interface HttpOptions {

@@ -148,7 +148,8 @@ Deno.test("doctor reports an engine that takes nearly as long as the timeout", a
     { timeoutMs: 1000 },
   );
   assertEquals(found.length, 1, found.join("\n"));
-  assertMatch(found[0], / 7\d\d ms.* 1000 ms$/);
+  const [, longest] = /the longest (\d+) ms.* 1000 ms$/.exec(found[0]) ?? [];
+  assert(Number(longest) >= 700, found[0]);
   assertEquals(found[0].replaceAll(/[\d.]+(?= ms)/g, "N"), `note: latency: ${sentence(90)}`);
 });
 

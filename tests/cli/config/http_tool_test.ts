@@ -74,7 +74,6 @@ Deno.test("an argument cannot change the structure of a URL", async () => {
         const [a, path, query] of [
           ["ada", "ada", "ada"],
           ["a/b", "a%2Fb", "a%2Fb"],
-          ["../admin", "..%2Fadmin", "..%2Fadmin"],
           ["?x=1&y#z", "%3Fx%3D1%26y%23z", "%3Fx%3D1%26y%23z"],
           ["%2e%2e", "%252e%252e", "%252e%252e"],
           ["@evil.example", "%40evil.example", "%40evil.example"],
@@ -88,7 +87,8 @@ Deno.test("an argument cannot change the structure of a URL", async () => {
       await client.callTool("it", { a: "x", list: ["1", "2&3"], more: "" });
       assertEquals(seen[seen.length - 1].url, "/users/x/posts?fixed=1&q=x&list=1&list=2%263&more=&said=%3Cx%3E");
       const before = seen.length;
-      for (const a of ["..", ".", ""]) {
+      // Some servers decode a path before they resolve its dot segments.
+      for (const a of ["..", ".", "", "../admin"]) {
         const { isError } = toOutcome(await client.callTool("it", { a }));
         assert(isError, a);
       }
@@ -130,10 +130,10 @@ Deno.test("arguments keep their types in a JSON body, and headers can contain en
   await withApi(
     echo,
     ({ host }) =>
-      toFile({ url: `http://${host}/`, method: "PUT", body: "a={{a}}", allowPrivate: [host] }, { a: text }, ["a"]),
+      toFile({ url: `http://${host}/`, method: "PUT", body: "a: {{a}}", allowPrivate: [host] }, { a: text }, ["a"]),
     async (client, { seen }) => {
       await client.callTool("it", { a: "1" });
-      assertEquals(seen.map(({ method, body }) => `${method} ${body}`), ["PUT a=1"]);
+      assertEquals(seen.map(({ method, body }) => `${method} ${body}`), ["PUT a: 1"]);
     },
   );
 });

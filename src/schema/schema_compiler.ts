@@ -52,12 +52,12 @@ export function compileSchema(schema: Schema, { use, place }: SchemaOptions): Co
     throw refuse('it accepts values that are not objects; use a schema whose type is "object"');
   }
 
-  function show({ "~standard": { jsonSchema } }: StandardSchema): JsonSchema {
+  function show({ "~standard": { jsonSchema, vendor } }: StandardSchema): JsonSchema {
+    const shown = Object(jsonSchema)[use]({ target: "draft-2020-12", libraryOptions: { fallback } });
+    // The schema of another server may have another dialect.
+    if (vendor === FOREIGN) return shown;
     // Omit `$schema`, because clients assume 2020-12, and some clients do not recognize the URL of this dialect.
-    const { $schema: _, ...json } = Object(jsonSchema)[use]({
-      target: "draft-2020-12",
-      libraryOptions: { fallback },
-    });
+    const { $schema: _, ...json } = shown;
     return json;
   }
 

@@ -117,6 +117,19 @@ behaviour("a foreign result without structured content stays as it is", async (c
   assertEquals((await client.callTool("late")).structuredContent, { content });
 });
 
+behaviour("a tool of another server is listed with the schemas of the other server", async (connect) => {
+  const inputSchema = {
+    $schema: "http://json-schema.org/draft-07/schema#",
+    type: "object",
+    properties: { at: { $ref: "#/definitions/point" }, to: { $ref: "#/properties/at" } },
+    definitions: { point: { type: "array", items: [{ type: "number" }, { type: "number" }], additionalItems: false } },
+  };
+  const outputSchema = { $schema: "https://json-schema.org/draft/2020-12/schema", type: "object" };
+  const far = tool.from({ name: "far", inputSchema, outputSchema }, () => "x");
+  const { client } = await connect({ handlers: [far] });
+  assertEquals(await client.listTools(), [{ name: "far", inputSchema, outputSchema }]);
+});
+
 behaviour("media replace structured content, unless the tool has an output schema", async (connect, { era }) => {
   const chart = () => new Blob(["x"], { type: "image/png" });
   const output = z.object({ day: z.number(), chart: z.any() });

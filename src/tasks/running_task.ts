@@ -199,18 +199,26 @@ export class RunningTask {
       return waiting && this.#waiting.delete(key) ? [{ key, value, waiting }] : [];
     });
     if (!taken.length && !early.length) return;
+    let stored: Params = {};
     try {
       await this.#change((record) => {
-        const first = Object.fromEntries(early.filter(([key]) => !Object.hasOwn(record.work?.answers ?? {}, key)));
-        return withAnswers(record, { ...first, ...Object.fromEntries(taken.map(({ key, value }) => [key, value])) });
+        stored = record.work?.answers ?? {};
+        const all = [...early, ...taken.map(({ key, value }) => [key, value] as const)];
+        return withAnswers(record, Object.fromEntries(all.filter(([key]) => !Object.hasOwn(stored, key))));
       });
     } catch (error) {
       for (const { key, waiting } of taken) this.#waiting.set(key, waiting);
       throw error;
     }
-    for (const { value, waiting } of taken) waiting.answer(value);
+    // Another process may have stored an answer first, of which this process learns only now. The client has seen that
+    // the question is answered, so this first answer counts, unless it is invalid.
+    const late = taken.filter(({ key }) => Object.hasOwn(stored, key));
+    for (const { key, waiting } of late) this.#waiting.set(key, waiting);
+    for (const each of taken) if (!late.includes(each)) each.waiting.answer(each.value);
     // Deliver the stored answers to questions that the handler has asked during the write.
-    if (early.length) await this.#deliver(this.record.work?.answers ?? {});
+    if (early.length || late.length) await this.#deliver(this.record.work?.answers ?? {});
+    const again = late.filter(({ key, waiting }) => this.#waiting.get(key) === waiting);
+    if (again.length) await this.answer(Object.fromEntries(again.map(({ key, value }) => [key, value])));
   }
 
   /** Whether the record contains a question without an answer. */

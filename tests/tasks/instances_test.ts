@@ -161,6 +161,31 @@ Deno.test("a valid answer is accepted right after an invalid answer, whichever i
   }
 });
 
+Deno.test("the first valid answer counts, even if the task's instance learns of it only after a further answer", async () => {
+  for (const first of ["Ada", 7]) {
+    const shared = memoryStore();
+    const run: Run = async (ctx) => {
+      const ask = async (key: string) => (await ctx.elicit(key, { message: key, schema: form })).content?.name;
+      return (await Promise.all([ask("a"), ask("b")])).join();
+    };
+    const [a, b] = [await startInstance(shared, run), await startInstance(shared, run, { timeoutMs: 60_000 })];
+    const id = await start(a);
+    await until(async () => Object.keys(Object((await get(b, id)).inputRequests)).length === 2, "both questions");
+    // The message of this instance to the task's instance is delayed.
+    const { pass, open } = gate();
+    b.around = (operation, run) => operation.startsWith("append") ? pass.then(run) : run();
+    const updating = update(b, id, { a: { action: "accept", content: { name: first } } });
+    await until(async () => Object.keys(Object((await get(b, id)).inputRequests)).join() === "b", "it is answered");
+    await update(a, id, { a: answer("late"), b: answer("Bo") });
+    const { result } = await reach(a, id, "completed");
+    assertEquals(textOf(Object(result)), first === "Ada" ? "Ada,Bo" : "late,Bo");
+    open();
+    await updating;
+    await a.close();
+    await b.close();
+  }
+});
+
 Deno.test("of two concurrent answers, the handler gets the answer that is stored", async () => {
   for (const places of [["a", "a"], ["a", "b"], ["b", "a"]]) {
     const got: unknown[] = [];

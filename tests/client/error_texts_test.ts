@@ -95,7 +95,7 @@ Deno.test("text of a server in an error stays on one line and is printable", asy
   texts.push((await fails(url, { fetch: old.fetch })).message);
   texts.push((await fails(url, { fetch: old.fetch, era: "legacy" })).message);
   texts.push(new TaskError(evil, `Cannot read ${evil}`).message, new SignInError(`Cannot sign in at ${evil}`).message);
-  assertEquals(texts.length, 11);
+  assertEquals(texts.length, 13);
   // deno-lint-ignore no-control-regex -- the characters that a server could use to forge lines.
   for (const text of texts) assert(!/[\u0000-\u001f\u202e]/.test(text), JSON.stringify(text));
 });

@@ -40,5 +40,5 @@ export function isInFolderOf(skill: SkillPath, file: SkillPath): boolean {
 
 // Windows ignores spaces after a name, so dots with spaces lead out of the folder too.
 function isPlainName(name: string): boolean {
-  return !/^\s*\.{0,2}\s*$|[\p{Cc}/\\]/u.test(name);
+  return !/[\p{Cc}/\\]/u.test(name) && !["", ".", ".."].includes(name.trim());
 }

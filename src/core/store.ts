@@ -7,6 +7,7 @@ import type { Account, Accounts, Limit } from "./capacity/account.ts";
 import type { Change, Changes, ExtensionNews } from "./visibility/changes.ts";
 import type { Registry } from "./visibility/registry.ts";
 import type { INTERNALS } from "./call/internals.ts";
+import type { HandlerCall } from "./call/lives.ts";
 import type { Notification, Response } from "../protocol/jsonrpc.ts";
 import type { Bounds } from "./capacity/limits.ts";
 import type { Mark, Marking } from "./marked_ids.ts";
@@ -487,6 +488,8 @@ export interface WrittenStream {
   readonly name: string;
   /** Whether this is the standalone stream, which contains notifications that do not belong to a request. */
   readonly isOwn: boolean;
+  /** The calls whose replies the stream carries. `undefined` for a standalone stream. */
+  readonly calls?: readonly HandlerCall[];
   /** The stored events. The first event in the list has the number `first`. */
   readonly events: readonly { readonly text: string }[];
   readonly first: number;
@@ -497,6 +500,8 @@ export interface WrittenStream {
 /** A stream that another instance has written. */
 export interface FoundStream {
   readonly isOwn: boolean;
+  /** The calls whose replies the stream carries. `undefined` if they are not stored. */
+  readonly calls?: readonly HandlerCall[];
   readonly isOver: boolean;
   /** Texts of all stored events after the requested event. */
   readonly texts: readonly string[];

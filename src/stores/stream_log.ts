@@ -5,7 +5,9 @@
  */
 import type { Account } from "../core/capacity/account.ts";
 import { systemClock } from "../core/capacity/timers.ts";
+import type { HandlerCall } from "../core/call/lives.ts";
 import type { FoundStream, WrittenStream } from "../core/store.ts";
+import { isObject } from "../protocol/jsonrpc.ts";
 import { toBytes } from "../protocol/weight.ts";
 import type { InstanceState } from "./instance_state.ts";
 import type { SealedStore } from "./sealed_store.ts";
@@ -16,6 +18,8 @@ interface Batch {
   readonly texts: readonly string[];
   readonly isOwn: boolean;
   readonly isOver: boolean;
+  /** The calls whose replies the stream carries, or `undefined` if an earlier entry contains them. */
+  readonly calls?: readonly HandlerCall[];
   /** Lease id of the process that writes the stream. */
   readonly writer?: string;
   /** Whether the process that writes the stream has ended. */
@@ -65,7 +69,8 @@ export class StreamLog {
   renew(stream: WrittenStream): void {
     if (this.#writing.has(stream) || !this.#written.has(stream)) return;
     const { name, isOwn, last } = stream;
-    this.#instances.attempt("append", () => this.#append(name, { first: last + 1, texts: [], isOwn, isOver: false }));
+    const batch = { first: last + 1, texts: [], isOwn, isOver: false, calls: this.#toRenewed(stream) };
+    this.#instances.attempt("append", () => this.#append(name, batch));
   }
 
   /**
@@ -85,13 +90,14 @@ export class StreamLog {
   async #writeAll(stream: WrittenStream): Promise<void> {
     await this.#hold(stream);
     for (let batch = this.#toBatch(stream); batch; batch = this.#toBatch(stream)) {
-      const { first, texts } = batch;
+      const { first, texts, calls } = batch;
       const append = (batch: Batch) => this.#instances.attempt("append", () => this.#append(stream.name, batch));
-      const hasRoom = !texts.length || this.#instances.mayWrite(this.#account, texts, this.#ttlMs);
+      const isEmpty = !texts.length && !calls;
+      const hasRoom = isEmpty || this.#instances.mayWrite(this.#account, [texts, calls], this.#ttlMs);
       // If there is no room, or the write fails, write an empty entry, so that readers notice the gap even if no
       // further events follow.
       if (!hasRoom || await append(batch) === undefined) {
-        await append({ ...batch, first: first + texts.length, texts: [] });
+        await append({ ...batch, first: first + texts.length, texts: [], calls: undefined });
       }
       await this.#linger(stream);
     }
@@ -124,6 +130,17 @@ export class StreamLog {
     this.#leases.delete(stream);
   }
 
+  // Repeat the calls, because a log with too many entries loses its oldest entries.
+  #toRenewed(stream: WrittenStream): Batch["calls"] {
+    const calls = this.#toStored(stream);
+    return calls && this.#instances.mayWrite(this.#account, calls, this.#ttlMs) ? calls : undefined;
+  }
+
+  #toStored({ calls }: WrittenStream): Batch["calls"] {
+    const isStored = calls && toBytes(JSON.stringify(calls)) <= this.#instances.limits.replay.callsBytes;
+    return isStored ? calls : undefined;
+  }
+
   /** Returns the next events to write, or `undefined` if all events are written. */
   #toBatch(stream: WrittenStream): Batch | undefined {
     const { events, last, isOver, isOwn } = stream;
@@ -140,7 +157,7 @@ export class StreamLog {
     if (!texts.length && this.#written.has(stream) && !(isOver && !this.#over.has(stream))) return;
     this.#written.set(stream, first + texts.length - 1);
     if (isOver && isDone) this.#over.add(stream);
-    return { first, texts, isOwn, isOver: isOver && isDone };
+    return { first, texts, isOwn, isOver: isOver && isDone, calls: this.#toStored(stream) };
   }
 
   readonly #over = new WeakSet<WrittenStream>();
@@ -149,11 +166,11 @@ export class StreamLog {
     return await this.#appendTo(await this.#toLog(name), { ...batch, writer: this.#store.lease.id });
   }
 
-  async #appendTo(log: string, { first, texts, isOwn, isOver, writer, isDead }: Batch): Promise<number> {
+  async #appendTo(log: string, { first, texts, isOwn, isOver, writer, isDead, calls }: Batch): Promise<number> {
     const { replay } = this.#instances.limits;
     const max = Math.max(1, Math.min(replay.events, MAX_ENTRIES));
     const options = { ttlMs: this.#ttlMs, max };
-    return await this.#store.append(log, [first, texts, isOwn, isOver, writer, isDead === true], options);
+    return await this.#store.append(log, [first, texts, isOwn, isOver, writer, isDead === true, calls], options);
   }
 
   get #ttlMs(): number {
@@ -168,6 +185,7 @@ export class StreamLog {
     let [cursor, written, bytes, isOver] = [0, 0, 0, false];
     let known: string | undefined;
     let newest: Batch | undefined;
+    let calls: Batch["calls"];
     while (true) {
       const { entries, last, epoch } = await store.read(log, { after: cursor, limit: PAGE_ENTRIES });
       // The log was lost, and may have been created again.
@@ -178,6 +196,7 @@ export class StreamLog {
         const batch = toBatch(value);
         if (!batch) continue;
         newest = batch;
+        calls = batch.calls ?? calls;
         isOver ||= batch.isOver;
         written = batch.first + batch.texts.length - 1;
         const expected = after + texts.length + 1;
@@ -198,7 +217,7 @@ export class StreamLog {
     if (isDead && !isOver && !texts.length) return;
     const place = { cursor, epoch: known, last: after + texts.length, isOwn, writer };
     const follow: FoundStream["follow"] = (onEvent, onEnd) => this.#follow(log, place, onEvent, onEnd);
-    return { isOwn, isOver: isOver || isDead, texts, follow };
+    return { isOwn, calls, isOver: isOver || isDead, texts, follow };
   }
 
   #follow(
@@ -323,8 +342,14 @@ const ALIVE_MS = 180_000;
 
 function toBatch(value: unknown): Batch | undefined {
   if (!Array.isArray(value)) return;
-  const [first, texts, isOwn, isOver, writer, isDead] = value;
+  const [first, texts, isOwn, isOver, writer, isDead, calls] = value;
   if (typeof first !== "number" || !Array.isArray(texts) || !texts.every((text) => typeof text === "string")) return;
   if (typeof writer !== "string") return;
-  return { first, texts, isOwn: isOwn === true, isOver: isOver === true, writer, isDead: isDead === true };
+  const flags = { isOwn: isOwn === true, isOver: isOver === true, isDead: isDead === true };
+  return { first, texts, ...flags, writer, calls: isCalls(calls) ? calls : undefined };
+}
+
+function isCalls(value: unknown): value is readonly HandlerCall[] {
+  const isCall = (call: unknown) => isObject(call) && typeof call.method === "string" && isObject(call.params);
+  return Array.isArray(value) && value.every(isCall);
 }

@@ -816,6 +816,8 @@ const cases: { readonly [path in Path]: (() => Promise<void>) | undefined } = {
   "replay.events": undefined,
   "replay.bytes": undefined,
   "replay.ms": undefined,
+  // tests/eras/resume_access_test.ts tests this limit.
+  "replay.callsBytes": undefined,
   // tests/behaviour/handshake_test.ts tests this limit.
   "sessions.clientInfoBytes": undefined,
   // tests/stores/client_shares_test.ts tests this limit.

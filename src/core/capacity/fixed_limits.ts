@@ -232,6 +232,17 @@ export interface FixedLimits {
      */
     readonly events: number;
     /**
+     * Size of the methods, names and URIs of the calls that a stream carries, as JSON in bytes, with two bytes per
+     * character. Only a batch has several calls.
+     *
+     * Reason: with a store, every stored group of events contains these names, by which other instances check the rights
+     * of a client that resumes the stream. The URI of a resource rarely exceeds 2,000 characters.
+     *
+     * Exceeded: the client can resume the stream only on the instance that created the stream. Other instances respond
+     * with HTTP 400, code -32600.
+     */
+    readonly callsBytes: number;
+    /**
      * Total size of the events that the server stores for all sessions, in bytes, with two bytes per character. One
      * client may use all free bytes. These bytes do not count towards `memory`. With a store, an instance stores at
      * most four times as many bytes, and one client may use a quarter of these bytes.
@@ -440,6 +451,7 @@ export const FIXED_LIMITS: FixedLimits = {
   },
   replay: {
     events: 1000,
+    callsBytes: 16_384,
     bytes: 8 * 1024 * 1024,
     ms: 300_000,
   },

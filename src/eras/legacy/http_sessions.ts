@@ -4,19 +4,18 @@
  * @see specification/2025-11-25/basic/transports (Session Management)
  * @module
  */
-import { isMcpError, toBusy } from "../../protocol/errors.ts";
-import { type Batch, type Id, isId, isObject, type Request, toFailure } from "../../protocol/jsonrpc.ts";
+import { toBusy } from "../../protocol/errors.ts";
+import { type Batch, type Id, isId, isObject, type Request } from "../../protocol/jsonrpc.ts";
 import { Room } from "../../protocol/room.ts";
 import type { Call } from "../../core/call/call.ts";
 import type { Link, Reply } from "../../core/call/link.ts";
 import { countSubscriber } from "../../core/watching.ts";
-import { isBusy, refuse, refuseBusy, toFacts, UNKNOWN_SESSION } from "./error_replies.ts";
+import { refuse, refuseBusy, UNKNOWN_SESSION } from "./error_replies.ts";
 import { initialize } from "./initialize.ts";
 import type { MessageServer, Readable } from "./message_server.ts";
 import type { HttpSession, Sessions } from "./session.ts";
 import type { DialectParts } from "./legacy_call.ts";
 import type { Session } from "./session_state.ts";
-import { toNoId } from "./versions.ts";
 
 interface Received {
   readonly message: Readable;
@@ -44,13 +43,8 @@ export class HttpSessions {
     this.#parts = parts;
     this.#server = server;
     this.#watch = watch;
-    const { engine } = parts;
-    const { core, accounts } = engine;
-    const { versions } = parts;
-    const count = (session: Session, uri: string) => countSubscriber(engine, uri, server.callOf(session));
-    this.#sessions = new Room(async () =>
-      new (await import("./session.ts")).Sessions({ core, accounts, count, versions })
-    );
+    const count = (session: Session, uri: string) => countSubscriber(parts.engine, uri, server.callOf(session));
+    this.#sessions = new Room(async () => new (await import("./session.ts")).Sessions({ parts, count }));
   }
 
   /** The endpoint's sessions that are in the memory of this process. */
@@ -94,14 +88,7 @@ export class HttpSessions {
     const caller = { principal, checks: http?.toChecks?.(principal) };
     const stopExpiry = this.#parts.engine.core.callers.watch(caller, () => link.release());
     try {
-      await session.streams.attach(link, link.headers?.get("last-event-id") ?? null);
-      return {};
-    } catch (error) {
-      if (!isMcpError(error)) throw error;
-      // The stored events may exist, so let the client try again.
-      if (isBusy(error)) return refuseBusy(this.#parts.engine.core, link, session.client, error);
-      this.#parts.engine.core.observing?.refuse(link, { ...toFacts(error), status: 400, reason: "session" });
-      return { text: toFailure(toNoId(session.client.version), error), status: 400 };
+      return await session.home.attach(session, link);
     } finally {
       stream.end();
       stopExpiry();
@@ -210,7 +197,7 @@ export class HttpSessions {
   // share one stream.
   #serveReplayed(sessions: Sessions, session: HttpSession, { message, link }: Received): Reply | Promise<Reply> {
     if (message.kind !== "request" && message.kind !== "batch") return this.#server.serve(session, message, link);
-    const replayed = sessions.wrap(session, link);
+    const replayed = sessions.wrap(session, { message, link });
     const reply = this.#server.serve(session, message, replayed);
     const id = message.kind === "request" ? message.id : findId(message);
     return reply instanceof Promise ? reply.then((reply) => replayed.finish(reply, id)) : replayed.finish(reply, id);

@@ -10,6 +10,7 @@ import { toBytes } from "../../protocol/weight.ts";
 import type { Account, Holding } from "../../core/capacity/account.ts";
 import type { Core } from "../../core/core.ts";
 import type { EventFields, Link } from "../../core/call/link.ts";
+import type { HandlerCall } from "../../core/call/lives.ts";
 import type { SharedSession, WrittenStream } from "../../core/store.ts";
 import { createNotifier } from "../../core/watching.ts";
 
@@ -32,6 +33,8 @@ interface Event {
 
 interface StreamOptions {
   readonly isOwn?: boolean;
+  /** The calls whose replies the stream carries. */
+  readonly calls?: readonly HandlerCall[];
   /**
    * The position at which the client resumes a stream that another instance writes: the name of the stream, and the
    * number of the last event that the client received.
@@ -39,11 +42,24 @@ interface StreamOptions {
   readonly foreign?: { readonly name: string; readonly after: number };
 }
 
+/** The position at which a client resumes a stream, and the check of its rights to the stream. */
+interface Resumed {
+  readonly name: string;
+  readonly after: number;
+  readonly mayUse: MayUse;
+}
+
+/** Tests whether the caller may make these calls. Rejects with the error for the client if the caller lacks a scope. */
+type MayUse = (calls: readonly HandlerCall[]) => Promise<boolean>;
+
 /** A stream with its events, in order, and its current connection. */
 export class Stream implements WrittenStream {
   readonly name: string;
   /** Whether this is a standalone stream, which carries notifications outside of any request. */
   readonly isOwn: boolean;
+  readonly calls?: readonly HandlerCall[];
+  /** Size of `calls` in bytes. */
+  readonly weight: number;
   /** Whether another instance writes the events of this stream. */
   readonly isForeign: boolean;
   readonly #owner: Streams;
@@ -59,10 +75,12 @@ export class Stream implements WrittenStream {
   /** Backpressure: settles when a slow client has read enough for the next event. */
   #room?: Promise<void>;
 
-  constructor(owner: Streams, { isOwn = false, foreign }: StreamOptions = {}) {
+  constructor(owner: Streams, { isOwn = false, calls, foreign }: StreamOptions = {}) {
     this.#owner = owner;
     this.name = foreign?.name ?? crypto.randomUUID().slice(0, STREAM_NAME_LENGTH);
     this.isOwn = isOwn;
+    this.calls = calls;
+    this.weight = calls ? toBytes(JSON.stringify(calls)) : 0;
     this.isForeign = !!foreign;
     this.events = [];
     this.first = (foreign?.after ?? 0) + 1;
@@ -207,7 +225,7 @@ export class Streams {
     // resume this stream.
     if (!this.#streams.has(stream.name)) return;
     const { limits: { replay }, observer, ticker } = this.#core;
-    const isKept = this.#hold(toBytes(text));
+    const isKept = this.#hold(toCharge(stream, text));
     // Drop all earlier events as well, because a client that resumes after an earlier event would miss the event that
     // cannot be kept.
     while (!isKept && stream.events.length) this.#drop(stream);
@@ -238,12 +256,16 @@ export class Streams {
   }
 
   /**
-   * Serves a GET request. Resumes the stream of event `lastEvent`, or opens a standalone stream if `lastEvent` is `null`.
-   * Settles when the connection should close.
+   * Serves a GET request. Resumes the stream of event `lastEvent` if the caller may use it, or opens a standalone stream
+   * if `lastEvent` is `null`. Settles when the connection should close.
    */
-  attach(link: Link, lastEvent: string | null): Promise<void> {
+  attach(link: Link, lastEvent: string | null, mayUse: MayUse): Promise<void> {
     if (this.#isOver) throw new McpError(INVALID_REQUEST, ENDED);
-    if (lastEvent !== null) return this.#resume(link, lastEvent);
+    if (lastEvent !== null) {
+      const id = readEventId(lastEvent);
+      if (!id) throw toUnknown();
+      return this.#resume(link, { name: id.name, after: id.place, mayUse });
+    }
     const own = this.#toOwn();
     return this.#open(own, link, Math.max(own.written, own.first - 1));
   }
@@ -298,38 +320,56 @@ export class Streams {
     if (!this.#streams.size) this.#held?.end();
   }
 
-  #resume(link: Link, lastEvent: string): Promise<void> {
-    const id = readEventId(lastEvent);
-    if (!id) throw toUnknown();
-    const { name, place: after } = id;
-    const stream = this.#streams.get(name);
-    if (!stream && this.#shared) return this.#resumeForeign(link, { name, after });
-    if (!stream || after > stream.last || after + 1 < stream.first) throw toUnknown();
+  #resume(link: Link, resumed: Resumed): Promise<void> {
+    const stream = this.#streams.get(resumed.name);
+    if (!stream) return this.#resumeForeign(link, resumed);
+    return stream.isOwn ? this.#reopen(link, stream, resumed) : this.#resumeCall(link, stream, resumed);
+  }
+
+  // Before the check, leave the connection of the stream open, because a refused caller must not close it.
+  async #resumeCall(link: Link, stream: Stream, resumed: Resumed): Promise<void> {
+    await this.#check(stream.calls, resumed);
+    // During the check, the stream may have ended, and its events may have been dropped.
+    const isKnown = this.#streams.get(stream.name) === stream;
+    return isKnown ? this.#reopen(link, stream, resumed) : this.#resumeForeign(link, resumed);
+  }
+
+  #reopen(link: Link, stream: Stream, { name, after }: Resumed): Promise<void> {
+    if (after > stream.last || after + 1 < stream.first) throw toUnknown();
     if (stream.isOwn && stream.isOver) return this.#takeOver(link, { name, after }, stream.textsAfter(after));
     if (stream.isOwn) this.#prefer(stream);
     if (this.#shared) this.#claim(stream);
     return this.#open(stream, link, after);
   }
 
+  // A caller who may not use the stream gets the same error as for an unknown stream. If the calls of a stream are not
+  // stored, refuse every caller, because their rights cannot be checked.
+  async #check(calls: readonly HandlerCall[] | undefined, { mayUse }: Resumed): Promise<void> {
+    if (!calls || !await mayUse(calls)) throw toUnknown();
+    if (this.#isOver) throw new McpError(INVALID_REQUEST, ENDED);
+  }
+
   // Resume a stream that another instance created. A standalone stream moves to this process. A call's stream is still
   // written by the instance that runs the call.
-  async #resumeForeign(link: Link, foreign: { readonly name: string; readonly after: number }): Promise<void> {
-    const found = await this.#shared?.findStream(foreign.name, foreign.after);
+  async #resumeForeign(link: Link, resumed: Resumed): Promise<void> {
+    const { name, after } = resumed;
+    const found = await this.#shared?.findStream(name, after);
     if (!found || this.#isOver) throw toUnknown();
-    const known = this.#streams.get(foreign.name);
-    if (known) return this.#resume(link, toEventId(known.name, foreign.after));
-    if (found.isOwn) return this.#takeOver(link, foreign, found.texts);
-    const stream = this.create({ foreign });
+    if (!found.isOwn) await this.#check(found.calls, resumed);
+    const known = this.#streams.get(name);
+    if (known) return this.#reopen(link, known, resumed);
+    if (found.isOwn) return this.#takeOver(link, { name, after }, found.texts);
+    const stream = this.create({ foreign: { name, after }, calls: found.calls });
     for (const text of found.texts) stream.write(text);
     const end = () => {
       stream.end();
       // Remove the stream from memory, because later requests find all of its events in the store.
-      this.#streams.delete(stream.name);
+      this.#streams.delete(name);
     };
     if (found.isOver) stream.end();
     else found.follow((text) => void stream.write(text), end);
-    this.#shared?.claim(stream.name);
-    return this.#open(stream, link, foreign.after);
+    this.#shared?.claim(name);
+    return this.#open(stream, link, after);
   }
 
   // Send the position as the first event, because clients forget their position when they reconnect. Otherwise a client
@@ -383,7 +423,8 @@ export class Streams {
   }
 
   #drop(stream: Stream): void {
-    this.#held?.add(-toBytes(this.#removeFirst(stream)));
+    const text = this.#removeFirst(stream);
+    this.#held?.add(-toCharge(stream, text));
     if (this.#events) return;
     this.#held?.end();
     this.#held = undefined;
@@ -396,6 +437,11 @@ export class Streams {
     this.tidy(stream);
     return text;
   }
+}
+
+/** Returns the bytes to charge for an event of a stream without this event. The first event includes the calls. */
+function toCharge({ events, weight }: Stream, text: string): number {
+  return toBytes(text) + (events.length ? 0 : weight);
 }
 
 /** The contents of an event id. */

@@ -4,14 +4,15 @@
  * @see specification/2025-11-25/basic/transports (Session Management)
  * @module
  */
-import { INVALID_REQUEST, toBusy } from "../../protocol/errors.ts";
-import type { Notification, Response } from "../../protocol/jsonrpc.ts";
+import { INVALID_REQUEST, isMcpError, toBusy } from "../../protocol/errors.ts";
+import { type Notification, type Response, toFailure } from "../../protocol/jsonrpc.ts";
 import { toBytes } from "../../protocol/weight.ts";
 import type { Account, Accounts, Holding, Pot } from "../../core/capacity/account.ts";
 import { CancelError } from "../../core/call/cancel_error.ts";
+import { toScopeReply } from "../../core/auth.ts";
 import type { Core } from "../../core/core.ts";
-import type { Engine } from "../../core/era.ts";
-import type { Link } from "../../core/call/link.ts";
+import type { Link, Reply } from "../../core/call/link.ts";
+import { isScopeError } from "../../core/call/scopes.ts";
 import { type Mark, toClientHash } from "../../core/marked_ids.ts";
 import { KnownMarks, toMarkTtl } from "../../core/marking.ts";
 import type { SessionEvent } from "../../core/call/observer.ts";
@@ -22,7 +23,9 @@ import { RecentIds } from "./recent_ids.ts";
 import { type OpenedId, SessionIds } from "./session_ids.ts";
 import { applyState, type CountSubscriber } from "./session_methods.ts";
 import { Streams } from "./replay.ts";
-import { ReplayLink } from "./replay_link.ts";
+import { isBusy as isBusyError, refuseBusy, toFacts } from "./error_replies.ts";
+import type { DialectParts } from "./legacy_call.ts";
+import { ReplayLink, type Streamed } from "./replay_link.ts";
 import {
   announce,
   createSession,
@@ -31,7 +34,8 @@ import {
   type SessionFacts,
   toShortId,
 } from "./session_state.ts";
-import { hasPriming, type Version } from "./versions.ts";
+import { mayResume } from "./stream_access.ts";
+import { hasPriming, toNoId } from "./versions.ts";
 
 /** An HTTP session, which has an id and resumable streams. */
 export interface HttpSession extends Session {
@@ -51,9 +55,9 @@ export interface HttpSession extends Session {
  */
 export type End = "ended" | "waiting" | "full" | "unknown";
 
-export interface SessionsParts extends Pick<Engine, "core" | "accounts"> {
+export interface SessionsParts {
+  readonly parts: DialectParts;
   readonly count: CountSubscriber;
-  readonly versions: readonly Version[];
 }
 
 /** The request that opens a session, and the session's record in the store. */
@@ -110,6 +114,7 @@ function openTable(accounts: Accounts, core: Core): SessionTable {
  * does not end.
  */
 export class Sessions {
+  readonly #parts: DialectParts;
   readonly #core: Core;
   readonly #accounts: Accounts;
   readonly #table: SessionTable;
@@ -121,7 +126,9 @@ export class Sessions {
   readonly #unused = new Set<string>();
   readonly #count: CountSubscriber;
 
-  constructor({ core, accounts, count, versions }: SessionsParts) {
+  constructor({ parts, count }: SessionsParts) {
+    const { engine: { core, accounts }, versions } = parts;
+    this.#parts = parts;
     this.#core = core;
     this.#ids = new SessionIds(core, versions);
     this.#accounts = accounts;
@@ -277,9 +284,32 @@ export class Sessions {
     });
   }
 
-  /** Wraps the link of a request, so that the client can resume a streamed response. */
-  wrap(session: HttpSession, link: Link): ReplayLink {
-    return new ReplayLink(session, link);
+  /**
+   * Serves a GET request, which opens a standalone stream, or resumes a stream if the caller may make the call to which
+   * the stream belongs. Returns when the connection should close.
+   */
+  async attach(session: HttpSession, link: Link): Promise<Reply> {
+    const { client, streams } = session;
+    try {
+      const lastEvent = link.headers?.get("last-event-id") ?? null;
+      await streams.attach(link, lastEvent, (calls) => mayResume(this.#parts, { session, link }, calls));
+      return {};
+    } catch (error) {
+      if (!isMcpError(error)) throw error;
+      // The stored events may exist, so let the client try again.
+      if (isBusyError(error)) return refuseBusy(this.#core, link, client, error);
+      const refused = { text: toFailure(toNoId(client.version), error), status: 400 };
+      const isScope = isScopeError(error);
+      const reply = isScope ? toScopeReply({ ...this.#core, principal: link.principal }, error, refused) : refused;
+      const reason = isScope ? "scope" : "session";
+      this.#core.observing?.refuse(link, { ...toFacts(error), status: reply.status, reason });
+      return reply;
+    }
+  }
+
+  /** Wraps the link of a message, so that the client can resume a streamed response. */
+  wrap(session: HttpSession, streamed: Streamed): ReplayLink {
+    return new ReplayLink(session, streamed);
   }
 
   /** Returns whether `wrap` created the link. */

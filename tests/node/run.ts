@@ -1,7 +1,9 @@
 // Runs the behaviour suite, and tests of features that differ between runtimes, on each supported version of Node.
 // Deno runs the tests that start processes. Their processes are the npm package's program on Node.
 //
-// deno task test:node [file...]
+// deno task test:node [--newest] [file...]
+//
+// With --newest, runs on the newest version only.
 import { startOidc } from "../auth/oidc.ts";
 import { install } from "../release/npm_install.ts";
 import { findNode, NODE_VERSIONS } from "../support/node_versions.ts";
@@ -110,13 +112,15 @@ function toFailures(text: string): string {
 
 const all = await listTests();
 const isIn = (list: readonly string[]) => (path: string) => list.some((start) => path.startsWith(start));
-const given = Deno.args.length ? Deno.args : all.filter(isIn([...TESTED, ...PROCESSES]));
+const versions = Deno.args.includes("--newest") ? NODE_VERSIONS.slice(-1) : NODE_VERSIONS;
+const named = Deno.args.filter((word) => word !== "--newest");
+const given = named.length ? named : all.filter(isIn([...TESTED, ...PROCESSES]));
 const withProcesses = given.filter(isIn(PROCESSES));
 const files = given.filter((path) => !isIn(PROCESSES)(path) || isIn(TESTED)(path));
 const folder = await Deno.makeTempDir({ prefix: "mcp-node-tests-" });
 const program = withProcesses.length ? `${await install(folder, `${folder}/project`)}/bin.js` : "";
 let [passed, failed, skipped] = [0, 0, 0];
-for (const version of NODE_VERSIONS) {
+for (const version of versions) {
   const found = await findNode(version);
   if ("missing" in found) {
     console.log(`Skipped: ${found.missing}`);

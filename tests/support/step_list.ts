@@ -59,6 +59,7 @@ export async function listSteps(): Promise<readonly TierStep[]> {
     onDeno("test", "fast", fast, { env: few }),
     onBun("test:bun", "fast", fast, { env: few }),
 
+    count("test:node", ["--newest"], { env: few }),
     check("publish:dry", "slow"),
     onDeno("test:ways", "slow", ways, { env: others, filter: WAYS }),
     onDeno("test:slow", "slow", slow, { env: { ONE_RUNTIME: "1" } }),
@@ -69,7 +70,6 @@ export async function listSteps(): Promise<readonly TierStep[]> {
     count("conformance", ["--skills"]),
     count("conformance:client", []),
     count("test:workerd", []),
-    count("test:node", []),
     count("load:kills", ["--kills", "1"], { isAboutRaces: true }),
     count("load:outages", ["--seconds", "1"], { isAboutRaces: true }),
 
@@ -80,6 +80,7 @@ export async function listSteps(): Promise<readonly TierStep[]> {
     onBun("test:ways:bun", "long", ways, { env: others, filter: WAYS }),
     onDeno("test:long", "long", [...long, ...processes]),
     onBun("test:long:bun", "long", [...long, ...slow.filter(startsProcesses)]),
+    series("test:node", []),
     series("conformance", ["--old"]),
     ...CAPS.map((cap) => series("conformance", ["--spec", "2025-11-25", "--cap", cap])),
     ...["redis", "sqlite"].flatMap((store) =>
@@ -105,12 +106,17 @@ function check(name: string, tier: Tier = "fast"): TierStep {
 }
 
 /** Returns a step of the slow tier for a task in deno.json that prints its counts at the end. */
-function count(task: string, options: readonly string[], { isAboutRaces = false } = {}): TierStep {
+function count(
+  task: string,
+  options: readonly string[],
+  { isAboutRaces = false, env }: { readonly isAboutRaces?: boolean; readonly env?: Step["env"] } = {},
+): TierStep {
   const again = ["deno", "task", task, ...options].join(" ");
   return {
     name: [task, ...options].join(" "),
     tier: "slow",
     command: ["deno", "task", "--quiet", task, ...options],
+    env,
     kind: "count",
     again,
     minutes: 60,

@@ -57,7 +57,7 @@ for (const [what, { results, options }] of Object.entries(waits)) {
     const server = responding(...results);
     const fetch = async (request: Request) => {
       const response = await server.fetch(request);
-      if (what.includes("repeatedly")) await new Promise((resolve) => setTimeout(resolve));
+      if (what.includes("repeatedly")) await new Promise((resolve) => setTimeout(resolve, 10));
       return response;
     };
     const auth = options.auth && slowAuth();

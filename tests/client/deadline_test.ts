@@ -57,6 +57,7 @@ for (const [what, { results, options }] of Object.entries(waits)) {
     const server = responding(...results);
     const fetch = async (request: Request) => {
       const response = await server.fetch(request);
+      // Fixed wait: a server that takes a fixed time for each response.
       if (what.includes("repeatedly")) await new Promise((resolve) => setTimeout(resolve, 10));
       return response;
     };

@@ -10,6 +10,7 @@ import { LIMITS } from "./core/capacity/limits.ts";
 import type { DevelopmentListener } from "./core/call/development.ts";
 import type { Observer } from "./core/call/observer.ts";
 import type { StoreInternals } from "./core/store.ts";
+import { LOG_LEVELS } from "./protocol/types.ts";
 import type { Server } from "./server/server.ts";
 import { enterServer, type PipeServer } from "./transports/channel.ts";
 import { PathTemplate } from "./transports/http/path_template.ts";
@@ -93,23 +94,27 @@ export function listWarnings(server: Server): readonly { readonly place: string;
  */
 function findDeprecated(source: string): readonly string[] {
   const parameters = source.slice(0, Math.max(0, source.search(/=>|\)\s*\{/)));
+  // A bundler may have renamed a parameter, such as `{ log: log2 }`.
+  const find = (name: string) => new RegExp(`\\b${name}\\b(?:\\s*:\\s*(\\w+))?`).exec(parameters);
+  const [, sample = "sample"] = find("sample") ?? [];
+  const [, roots = "roots"] = find("roots") ?? [];
   // A variable `log` outside of the function is not the log of the context.
-  const log = /\blog\b/.test(parameters) ? LOG : new RegExp(`\\.\\s*${LOG.source}`);
+  const [isParameter, log = "log"] = find("log") ?? [];
+  const logging = `${isParameter ? "\\b" : "\\.\\s*"}${log}\\s*\\.\\s*(?:${LOG_LEVELS.join("|")})\\s*\\(`;
   return [
-    .../\bsample\s*\(\s*["'`]/.test(source)
+    ...new RegExp(`\\b${sample}\\s*\\(\\s*["'\`]`).test(source)
       ? [`it uses sampling, ${DEPRECATED}; call the API of a model provider`]
       : [],
-    .../\broots\s*\(\s*\)/.test(source)
+    ...new RegExp(`\\b${roots}\\s*\\(\\s*\\)`).test(source)
       ? [`it uses roots, ${DEPRECATED}; take paths as arguments, resource URIs or configuration`]
       : [],
-    ...log.test(source)
+    ...new RegExp(logging).test(source)
       ? [`it sends log messages to clients, ${DEPRECATED}; write to standard error, or use @x/mcp/observe`]
       : [],
   ];
 }
 
 const DEPRECATED = "which the protocol deprecates";
-const LOG = /\blog\s*\.\s*(debug|info|notice|warning|error|critical|alert|emergency)\s*\(/;
 
 const ONLY_LINK = "it returns only a resource link, which some clients do not pass to the model; " +
   "return a text too, such as [`Saved ${title}.`, resourceLink(uri)]";

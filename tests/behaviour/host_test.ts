@@ -168,6 +168,11 @@ Deno.test("a handler that uses sampling, roots or log messages gets a warning, b
         return "";
       },
     }),
+    // A bundler renames a parameter that hides another variable.
+    tool({
+      name: "bundled",
+      run: async (_, { sample: sample2, log: log2 }) => (await log2.info("a"), (await sample2("q", ask)).model),
+    }),
     tool({ name: "fine", run: () => (log.info("a"), console.log.name, logger.log("sample"), logger.sample([1])) }),
     tool({ name: "question", run: (_, { elicit }) => elicit.name }),
   ];
@@ -180,6 +185,8 @@ Deno.test("a handler that uses sampling, roots or log messages gets a warning, b
       ["tool destructured", sentence("log messages")],
       ["prompt roots", sentence("roots")],
       ["resource a://log", sentence("log messages")],
+      ["tool bundled", sentence("sampling")],
+      ["tool bundled", sentence("log messages")],
     ],
   );
 });

@@ -75,14 +75,24 @@ export interface StoreUser {
   hasBegun: boolean;
 }
 
-/** Returns a user for operations of the process. */
-export function toOwn(own: OwnUse): StoreUser {
-  return { own, hasBegun: true };
+/** A client of a server with `limits`, or the process itself. */
+export class User implements StoreUser {
+  readonly account?: Account;
+  readonly limits?: Bounds;
+  readonly own?: OwnUse;
+  hasBegun: boolean;
+
+  constructor(by: Account | OwnUse, limits?: Bounds) {
+    this.limits = limits;
+    if (typeof by === "string") this.own = by;
+    else this.account = by;
+    this.hasBegun = typeof by === "string";
+  }
 }
 
-const LEASE = toOwn("lease");
-const SERVER = toOwn("server");
-const TOPICS = toOwn("topics");
+const LEASE = new User("lease");
+const SERVER = new User("server");
+const TOPICS = new User("topics");
 
 /** Maximum length of a key in characters. */
 const KEY_CHARACTERS = 256;

@@ -7,7 +7,7 @@
 import { type Clock, systemClock } from "../core/capacity/timers.ts";
 import type { Awaitable } from "../core/store.ts";
 import { toBase64Url } from "../kit/base64.ts";
-import { type Operations, toOwn } from "./operations.ts";
+import { type Operations, User } from "./operations.ts";
 
 /** Number of renewals per time to live of a lease. */
 export const RENEWALS = 3;
@@ -24,7 +24,7 @@ const REPEAT_MS = 50;
 /** Number of attempts to write a lease that is certain to be held afterwards. */
 const ATTEMPTS = 3;
 
-const LEASE = toOwn("lease");
+const LEASE = new User("lease");
 
 /** Options of {@linkcode ProcessLease}. */
 export interface LeaseOptions {

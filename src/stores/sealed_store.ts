@@ -4,10 +4,9 @@
  * @module
  */
 import type { Account } from "../core/capacity/account.ts";
-import type { Bounds } from "../core/capacity/limits.ts";
 import type { SharedLogs } from "../core/call/shared_values.ts";
 import type { AppendOptions, Lease, ReadOptions, SetOptions } from "../core/store.ts";
-import type { OwnUse, StoreUser } from "./operations.ts";
+import { type OwnUse, User } from "./operations.ts";
 import { type StoreParts, UserLease } from "./user_view.ts";
 
 /** An unsealed JSON value from the store, and its version. */
@@ -33,21 +32,14 @@ export interface Sealing extends Pick<SharedLogs, "hash" | "queue" | "attempt"> 
 }
 
 /** The values and logs of a store for one user. */
-export class SealedStore implements SharedLogs, StoreUser {
-  readonly account?: Account;
-  readonly limits?: Bounds;
-  readonly own?: OwnUse;
-  hasBegun: boolean;
+export class SealedStore extends User implements SharedLogs {
   readonly #parts: StoreParts;
   readonly #sealing: Sealing;
 
   constructor(parts: StoreParts, sealing: Sealing, by: Account | OwnUse) {
+    super(by, parts.limits);
     this.#parts = parts;
     this.#sealing = sealing;
-    this.limits = parts.limits;
-    if (typeof by === "string") this.own = by;
-    else this.account = by;
-    this.hasBegun = typeof by === "string";
   }
 
   get lease(): Lease {

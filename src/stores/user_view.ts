@@ -21,7 +21,7 @@ import type {
   TopicListener,
 } from "../core/store.ts";
 import { isPromiseLike } from "../protocol/promises.ts";
-import type { Operations, OwnUse, StoreUser } from "./operations.ts";
+import { type Operations, type OwnUse, type StoreUser, User } from "./operations.ts";
 import type { ProcessLease } from "./process_lease.ts";
 
 /** The parts of a store that all its users share. */
@@ -33,22 +33,15 @@ export interface StoreParts {
 }
 
 /** The operations of a store for one user, on keys, logs and topics whose names begin with a prefix. */
-export class UserView implements StoreView, StoreUser {
-  readonly account?: Account;
-  readonly limits?: Bounds;
-  readonly own?: OwnUse;
-  hasBegun: boolean;
+export class UserView extends User implements StoreView {
   readonly #parts: StoreParts;
   readonly #prefix: string;
   #lease?: Lease;
 
   constructor(parts: StoreParts, by: Account | OwnUse, prefix = "") {
+    super(by, parts.limits);
     this.#parts = parts;
     this.#prefix = prefix;
-    this.limits = parts.limits;
-    if (typeof by === "string") this.own = by;
-    else this.account = by;
-    this.hasBegun = typeof by === "string";
   }
 
   /** The lease of the process. This user makes the operations of `isHeld`. */

@@ -36,8 +36,8 @@ const mistakes: readonly Mistake[] = [
   },
   {
     name: "an operation of the process by a wrong name",
-    code: `(operations: Operations) => operations.get(toOwn("client"), "key")`,
-    line: `Argument of type '"client"' is not assignable to parameter of type 'OwnUse'.`,
+    code: `(operations: Operations) => operations.get(new User("client"), "key")`,
+    line: `Argument of type '"client"' is not assignable to parameter of type 'Account | OwnUse'.`,
     most: 1,
   },
 ];
@@ -46,8 +46,8 @@ testTypeErrors(
   `import { extension } from "${toUrl("mod.ts")}";
 import type { Core } from "${toUrl("src/core/core.ts")}";
 import type { FeatureParts } from "${toUrl("src/core/visibility/feature_parts.ts")}";
-import { type Operations, toOwn } from "${toUrl("src/stores/operations.ts")}";
+import { type Operations, User } from "${toUrl("src/stores/operations.ts")}";
 export type Used = [Core, FeatureParts, Operations];
-void [extension, toOwn];`,
+void [extension, User];`,
   mistakes,
 );

@@ -6,9 +6,16 @@
  * @module
  */
 import { toPrintableLine } from "../kit/printable.ts";
-import { McpError, quote } from "../protocol/errors.ts";
+import { McpError } from "../protocol/errors.ts";
 import type { Result } from "../protocol/jsonrpc.ts";
-import { describeMisfits, fitEntries, fitResult, type Members } from "../protocol/wire.ts";
+import {
+  describeEntry,
+  describeMisfits,
+  type EntryMisfit,
+  fitEntries,
+  fitResult,
+  type Members,
+} from "../protocol/wire.ts";
 
 /**
  * Called with the description of a member that has a wrong type and was left out. A test client throws, because strict
@@ -16,7 +23,7 @@ import { describeMisfits, fitEntries, fitResult, type Members } from "../protoco
  */
 export type OnMisfit = (text: string) => void;
 
-/** Maximum number of members of one list that are described. */
+/** Maximum number of problems that are reported for one list. */
 const MAX_PROBLEMS = 10;
 
 /** Creates the error for a result that the client cannot use. */
@@ -29,12 +36,9 @@ export function toMisfit(what: string, state: string): McpError {
  * wrong type.
  */
 export function readEntries(method: string, entries: readonly Members[], onMisfit: OnMisfit): readonly Members[] {
-  const kind = method.split("/")[0].slice(0, -1);
   const problems: string[] = [];
-  const read = fitEntries(method, entries, ({ place, state, name, at, isLeftOut }) => {
-    const entry = `${kind} ${name === undefined ? at + 1 : quote(name)}`;
-    problems.push(isLeftOut ? `${entry}: ${place} ${state}` : `${place} of ${entry}: it ${state}`);
-  }, { isReceived: true });
+  const add = (misfit: EntryMisfit) => void problems.push(describeEntry(method, misfit));
+  const read = fitEntries(method, entries, add, { isReceived: true });
   const more = problems.length - MAX_PROBLEMS;
   for (const [at, problem] of problems.slice(0, MAX_PROBLEMS).entries()) {
     const others = at === MAX_PROBLEMS - 1 && more ? `; other members of a wrong type in the list: ${more}` : "";

@@ -12,6 +12,7 @@
 import { shorten } from "../kit/shorten.ts";
 import { isObject } from "../kit/json.ts";
 import { ANNOTATIONS } from "./annotations.ts";
+import { quote } from "./errors.ts";
 import { LOG_LEVELS } from "./types.ts";
 
 /** A JSON object of the protocol. */
@@ -608,6 +609,20 @@ export function findList(method: string): string | undefined {
   return LISTS.get(method)?.[0];
 }
 
+/**
+ * Describes a misfit in an entry of a list for an error message. The text completes "Cannot list …". `source` names the
+ * code that returned the entry.
+ */
+export function describeEntry(
+  method: string,
+  { place, state, name, at, isLeftOut }: EntryMisfit,
+  source?: string,
+): string {
+  const kind = method.split("/")[0].slice(0, -1);
+  const entry = `${kind} ${name === undefined ? at + 1 : quote(name)}${source === undefined ? "" : ` ${source}`}`;
+  return isLeftOut ? `${entry}: ${place} ${state}` : `${place} of ${entry}: it ${state}`;
+}
+
 /** Describes misfits for an error message. */
 export function describeMisfits(misfits: readonly Misfit[]): string {
   return misfits.map(({ place, state }) => `${place} ${state}`).join("; ");
@@ -615,7 +630,7 @@ export function describeMisfits(misfits: readonly Misfit[]): string {
 
 function show(value: unknown): string {
   if (value === undefined) return "missing";
-  if (typeof value === "string") return JSON.stringify(value.length > 60 ? `${value.slice(0, 60)}…` : value);
+  if (typeof value === "string") return shorten(JSON.stringify(value.slice(0, 100)), 60);
   if (Array.isArray(value)) return isSendable(value) ? shorten(JSON.stringify(value.slice(0, 10)), 60) : "an array";
   return typeof value === "object" && value ? "an object" : typeof value === "function" ? "a function" : String(value);
 }

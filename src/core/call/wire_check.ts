@@ -6,7 +6,7 @@
  */
 import { quote, ResultError } from "../../protocol/errors.ts";
 import { isObject, readResultType, type Result } from "../../protocol/jsonrpc.ts";
-import { describeMisfits, findList, fitEntries, fitResult } from "../../protocol/wire.ts";
+import { describeEntry, describeMisfits, findList, fitEntries, fitResult } from "../../protocol/wire.ts";
 import type { Call } from "./call.ts";
 
 /**
@@ -51,12 +51,8 @@ export interface CheckedList {
  * because all entries of a list often have the same mistake.
  */
 export function checkEntries<T>(call: Call, entries: readonly T[], { method, source }: CheckedList): readonly T[] {
-  const kind = method.split("/")[0].slice(0, -1);
   const problems: string[] = [];
-  const fitted = fitEntries(method, entries, ({ place: member, state, name, at, isLeftOut }) => {
-    const entry = `${kind} ${name === undefined ? at + 1 : quote(name)} ${source}`;
-    problems.push(isLeftOut ? `${entry}: ${member} ${state}` : `${member} of ${entry}: it ${state}`);
-  });
+  const fitted = fitEntries(method, entries, (misfit) => void problems.push(describeEntry(method, misfit, source)));
   const [first, ...others] = problems;
   if (first === undefined) return fitted;
   const more = others.length ? `; other members of a wrong type in the list: ${others.length}` : "";

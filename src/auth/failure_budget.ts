@@ -21,7 +21,7 @@ const WINDOW_MS = 60_000;
  */
 const KEYS = { entries: 10_000, characters: 1024 * 1024 };
 
-/** The failures of one key, and the checks that wait. */
+/** The counts of one key, and its queue of checks. */
 interface Tally {
   /** Number of failed checks, and of checks in progress that have not waited. */
   spent: number;
@@ -149,13 +149,22 @@ export class FailureBudget {
   ): Promise<T | AuthRefusal> {
     try {
       if (!await delay) return this.#late;
-      // A check that ignores the signal may never end.
-      const found = await untilAborted(Promise.resolve(check()), facts.signal);
-      if (isFailure(found)) tally.spent++;
-      return found;
+      return await this.#count(tally, facts, check);
     } finally {
       if (!tally.waiting.delete(start)) tally.turns--;
       this.#startNext(tally);
+    }
+  }
+
+  async #count<T>(tally: Tally, { signal }: AuthFacts, check: () => T | PromiseLike<T>): Promise<T> {
+    let hasFailed = true;
+    try {
+      // A check that ignores the signal may never end.
+      const found = await untilAborted(Promise.resolve(check()), signal);
+      hasFailed = isFailure(found);
+      return found;
+    } finally {
+      if (hasFailed) tally.spent++;
     }
   }
 

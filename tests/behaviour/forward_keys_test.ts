@@ -27,6 +27,10 @@ async function openUpstream(stack: AsyncDisposableStack, name: string, prefix = 
 }
 
 const toText = (result: object) => textOf({ content: Object(result).content });
+async function openUpstreams(stack: AsyncDisposableStack) {
+  return { a: await openUpstream(stack, "a"), b: await openUpstream(stack, "b") };
+}
+
 const answer = ({ message }: { readonly message: string }) => ({
   action: "accept" as const,
   content: { value: message.toUpperCase() },
@@ -34,7 +38,7 @@ const answer = ({ message }: { readonly message: string }) => ({
 
 behaviour("answers reach the server that asked if each run delays the servers differently", async (join) => {
   await using stack = new AsyncDisposableStack();
-  const upstreams = { a: await openUpstream(stack, "a"), b: await openUpstream(stack, "b") };
+  const upstreams = await openUpstreams(stack);
   let runs = 0;
   const both = tool({
     name: "both",
@@ -60,7 +64,7 @@ behaviour("answers reach the server that asked if each run delays the servers di
 
 behaviour("answers reach the server that asked if only one server answers in time", async (join) => {
   await using stack = new AsyncDisposableStack();
-  const upstreams = { a: await openUpstream(stack, "a"), b: await openUpstream(stack, "b") };
+  const upstreams = await openUpstreams(stack);
   let runs = 0;
   const both = tool({
     name: "both",
@@ -163,7 +167,7 @@ behaviour(
 
 behaviour("a resource and the tool that reads it can both forward requests", async (join) => {
   await using stack = new AsyncDisposableStack();
-  const upstreams = { a: await openUpstream(stack, "a"), b: await openUpstream(stack, "b") };
+  const upstreams = await openUpstreams(stack);
   const note = resource({
     uri: "note://b",
     name: "b",
@@ -188,7 +192,7 @@ behaviour("a resource and the tool that reads it can both forward requests", asy
 
 behaviour("a task can forward requests", async (join) => {
   await using stack = new AsyncDisposableStack();
-  const upstreams = { a: await openUpstream(stack, "a"), b: await openUpstream(stack, "b") };
+  const upstreams = await openUpstreams(stack);
   const both = tool({
     name: "both",
     extensions: [task({ after: 0 })],

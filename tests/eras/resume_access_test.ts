@@ -160,6 +160,11 @@ async function untilFound(site: Site, lastEvent: string): Promise<void> {
   }, "the last instance finds the stream");
 }
 
+/** Returns a tool with a scope, whose calls end when `pass` resolves. */
+function makePaying(pass: Promise<void>) {
+  return tool({ name: "pay", scopes: ["pay"], run: async (_, ctx) => (await ctx.progress(1), await pass, "paid") });
+}
+
 for (const version of VERSIONS) {
   for (const instances of [1, 2]) {
     const setting = { version, instances };
@@ -167,13 +172,7 @@ for (const version of VERSIONS) {
 
     Deno.test(`a token without the scopes of a tool cannot resume the tool's stream (${place})`, async () => {
       const { pass, open } = gate();
-      const makeHandlers = () => [
-        tool({
-          name: "pay",
-          scopes: ["pay"],
-          run: async (_, ctx) => (await ctx.progress(1), await pass, "paid"),
-        }),
-      ];
+      const makeHandlers = () => [makePaying(pass)];
       await withSite(setting, makeHandlers, async (site) => {
         const stream = await begin(site, pay);
         const { last } = stream;
@@ -287,13 +286,7 @@ for (const version of VERSIONS) {
 
     Deno.test(`a refused token does not close the connection of a stream's reader (${place})`, async () => {
       const { pass, open } = gate();
-      const makeHandlers = () => [
-        tool({
-          name: "pay",
-          scopes: ["pay"],
-          run: async (_, ctx) => (await ctx.progress(1), await pass, "paid"),
-        }),
-      ];
+      const makeHandlers = () => [makePaying(pass)];
       await withSite(setting, makeHandlers, async (site) => {
         const { last } = await begin(site, pay);
         await untilFound(site, last);

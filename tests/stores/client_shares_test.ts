@@ -18,6 +18,7 @@ import { wrapEngine } from "../support/engines.ts";
 import { testLimits } from "../support/limits.ts";
 import { sentence } from "../support/messages.ts";
 import { toRequest } from "../support/requests.ts";
+import { readTo } from "../support/read_to.ts";
 
 const REVISION = { "mcp-protocol-version": "2025-11-25" };
 const HOLD = "hold-";
@@ -239,18 +240,6 @@ interface Answer {
 function toAnswer(status: number, text: string): Answer {
   const code = /"code":(-?\d+)/.exec(text)?.[1];
   return { status, ...code !== undefined && { code: Number(code) }, text };
-}
-
-async function readTo(body: ReadableStream<Uint8Array> | null, text: string): Promise<string> {
-  const reader = body?.pipeThrough(new TextDecoderStream()).getReader();
-  let read = "";
-  while (!read.includes(text)) {
-    const { value, done } = await reader?.read() ?? { done: true };
-    if (done) return read;
-    read += value;
-  }
-  await reader?.cancel();
-  return read;
 }
 
 /** Fills a client's share of an instance's store: 32 operations in progress, and 64 that wait. */

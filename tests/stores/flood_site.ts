@@ -11,6 +11,7 @@ import { gate, turn, until } from "../support/behaviour.ts";
 import { wrapEngine } from "../support/engines.ts";
 import { CLIENTS } from "../support/redis/clients.ts";
 import { toRequest } from "../support/requests.ts";
+import { readTo } from "../support/read_to.ts";
 
 const SECRET = "a secret of at least thirty-two characters";
 const REVISION = { "mcp-protocol-version": "2025-11-25" };
@@ -182,15 +183,7 @@ export class FloodClient {
   /** Opens a stream and reads its first events. Returns what was read. */
   async open(at: 0 | 1, request: Request, text: string): Promise<string> {
     const { body } = await this.send(at, request);
-    const reader = body?.pipeThrough(new TextDecoderStream()).getReader();
-    let read = "";
-    while (!read.includes(text)) {
-      const { value, done } = await reader?.read() ?? { done: true };
-      if (done) return read;
-      read += value;
-    }
-    await reader?.cancel();
-    return read;
+    return await readTo(body, text);
   }
 
   async listen(at: 0 | 1, taskIds: readonly string[]): Promise<string> {

@@ -78,18 +78,24 @@ const toText = ({ result }: { readonly [key: string]: unknown }) => Object(resul
 const update = async (client: Connection, taskId: string, inputResponses: object) =>
   await client.request("tasks/update", { taskId, inputResponses });
 
+/** Starts a task that costs 10, answers its question, and stops its instance before the task has ended. */
+async function stopAfterConsent(shared: Store, when: "before the call became a task" | "in the task") {
+  const options = { after: when === "in the task" ? 0 : 50 };
+  const first = await startInstance(shared, { price: 10, ends: false, options });
+  const id = await start(first.client);
+  if (when === "in the task") {
+    await reach(first.client, id, "input_required");
+    await update(first.client, id, answers);
+  }
+  await reach(first.client, id, "working");
+  await first.close();
+  return { id, options };
+}
+
 for (const when of ["before the call became a task", "in the task"] as const) {
   Deno.test(`a consent does not count for another question of a further run (${when})`, async () => {
-    const options = { after: when === "in the task" ? 0 : 50 };
     const shared = memoryStore();
-    const first = await startInstance(shared, { price: 10, ends: false, options });
-    const id = await start(first.client);
-    if (when === "in the task") {
-      await reach(first.client, id, "input_required");
-      await update(first.client, id, answers);
-    }
-    await reach(first.client, id, "working");
-    await first.close();
+    const { id, options } = await stopAfterConsent(shared, when);
     const second = await startInstance(shared, { price: 1000, options });
     assertEquals(toMessages(await reach(second.client, id, "input_required")), [["sure (2)", "Pay 1000?"]]);
     await update(second.client, id, { sure: answers.sure });
@@ -100,16 +106,8 @@ for (const when of ["before the call became a task", "in the task"] as const) {
   });
 
   Deno.test(`a consent counts for the same question of a further run (${when})`, async () => {
-    const options = { after: when === "in the task" ? 0 : 50 };
     const shared = memoryStore();
-    const first = await startInstance(shared, { price: 10, ends: false, options });
-    const id = await start(first.client);
-    if (when === "in the task") {
-      await reach(first.client, id, "input_required");
-      await update(first.client, id, answers);
-    }
-    await reach(first.client, id, "working");
-    await first.close();
+    const { id, options } = await stopAfterConsent(shared, when);
     const second = await startInstance(shared, { price: 10, options });
     assertEquals(toText(await reach(second.client, id, "completed")), "accept 10");
     await second.close();

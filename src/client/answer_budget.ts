@@ -19,7 +19,8 @@ export class AnswerBudget {
   readonly max: number;
   /**
    * The server's requests since the program's last request, if they arrive while no request of the program is running.
-   * Requests that the client sends on its own, such as those that replace a lost session, count here too.
+   * Requests from the server during a request that the client sends by itself, such as `initialize` after it has lost its
+   * session, count here too.
    */
   readonly outside: Asked = { count: 0 };
 

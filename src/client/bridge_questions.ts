@@ -11,7 +11,10 @@ import { isObject } from "../protocol/jsonrpc.ts";
 import type { AnswerBudget, Asked } from "./answer_budget.ts";
 import type { Message } from "./message.ts";
 
-/** The requests of one call or task. `keys` contains the keys of a task's requests, which stay open over many states. */
+/**
+ * The number of the server's requests for one call or task. A task repeats its open requests in each state, so `keys`
+ * contains the digests of the keys that were already counted.
+ */
 interface Known extends Asked {
   readonly keys: Set<string>;
 }

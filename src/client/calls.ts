@@ -49,8 +49,8 @@ export interface Completion {
 /**
  * A client that is connected to a server. If the server responds with an error, or its response is invalid, the methods
  * throw an {@linkcode McpError} with `remote: true`. Optional members of a wrong type, and entries of a list with a
- * required member of a wrong type, are left out and described to `onWarning`. If `signal` aborts before the response arrives, the methods throw
- * the signal's reason. After `timeoutMs`, the methods throw a `TimeoutError`.
+ * required member of a wrong type, are left out and described to `onWarning`. If `signal` aborts before the response
+ * arrives, the methods throw the signal's reason. After `timeoutMs`, the methods throw a `TimeoutError`.
  */
 export interface Client<Options extends RequestOptions = RequestOptions> extends AsyncDisposable {
   /** Facts about the server, and the protocol revision in use. */
@@ -58,12 +58,14 @@ export interface Client<Options extends RequestOptions = RequestOptions> extends
   /**
    * Lists all tools, by requesting all pages. Returns an empty array if the server has no tools.
    *
-   * In revision 2026-07-28, a client of `connect` keeps a list for the milliseconds that the server allows in `ttlMs`, at
-   * most for a day, and until the server notifies the client that the list has changed. The client keeps private lists
-   * only if it has neither `use` nor `fetch`, which could send each request with other credentials, and uses them only
-   * with the same token. Each of the options `headers`, `meta` and the callbacks of a request, and `request` with the
-   * method `tools/list`, make the client ask the server. All listing methods throw if a list exceeds 1000 pages, a million items or 64 Mi characters, or takes longer than ten times
-   * `timeoutMs`.
+   * In revision 2026-07-28, a client of `connect` caches a list for the milliseconds that the server allows in `ttlMs`, at
+   * most for a day, or until the server notifies the client that the list has changed. The client caches private lists
+   * only if it has neither `use` nor `fetch`, which could send each request with other credentials, and returns them only
+   * while it has the same token. To bypass the cache, pass `headers`, `meta` or a callback, or call `request` with the
+   * method `tools/list`.
+   *
+   * All listing methods throw if a list exceeds 1000 pages, a million items or 64 Mi characters, or takes longer than ten
+   * times `timeoutMs`.
    */
   listTools(options?: Options): Promise<readonly ListedTool[]>;
   /** Lists all resources, by requesting all pages. Returns an empty array if the server has no resources. */

@@ -18,7 +18,7 @@ const LIST_CHANGED = /^notifications\/(tools|prompts|resources)\/list_changed$/;
 
 /** A complete list. */
 interface Kept {
-  /** The items as JSON, so that a program that changes the items of one result does not change later results. */
+  /** The items as JSON, so that a program's changes to returned items do not affect later results. */
   readonly json: string;
   /** Time of `performance.now()` until which the list may be used. */
   readonly until: number;
@@ -26,7 +26,7 @@ interface Kept {
   readonly sent?: SentToken;
 }
 
-/** What is known about a list whose pages are being requested. */
+/** A list whose pages are being requested. */
 export interface Collected {
   readonly method: string;
   readonly changes: number;
@@ -38,7 +38,7 @@ export interface Collected {
 /** The tokens of a channel that uses no tokens. */
 export const NO_TOKENS: Tokens = { sent: { token: undefined }, readNext: () => Promise.resolve(undefined) };
 
-/** The lists of one client. */
+/** Caches the complete lists that one client has received. */
 export class ListCache {
   readonly #kept = new Map<string, Kept>();
   readonly #tokens: Tokens | undefined;

@@ -345,7 +345,9 @@ async function detach(call: WrappedCall, task: RunningTask, { ending, jobs }: De
     call.detach({ timeoutMs: task.record.ttlMs });
     await jobs.begin(task).catch((cause) => {
       if (cause instanceof McpError) throw cause;
-      const state = cause instanceof RangeError ? "it is too large for the store" : "the store has failed; try again";
+      const state = cause instanceof RangeError
+        ? "it is too large for the store; send shorter arguments"
+        : "the store has failed; try again";
       throw McpError.busy(`Cannot begin a task: ${state}`);
     });
   } catch (error) {

@@ -23,8 +23,8 @@ export interface WaitOptions {
 }
 
 /**
- * Maximum number of input requests of one task whose keys the client remembers. The client answers at most `maxAnswers`
- * of them; a server could open and withdraw further requests without end.
+ * Maximum number of input requests that the client remembers for one task. The client answers at most `maxAnswers` of
+ * them, but a server could open and withdraw any number of further requests.
  */
 const MAX_QUESTIONS = 1000;
 /**

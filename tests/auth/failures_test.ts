@@ -355,6 +355,27 @@ Deno.test("an error of the users function counts as a wrong password, and a refu
   }
 });
 
+Deno.test("an error of the users function also counts in a request that has waited for its turn", async () => {
+  const end = Promise.withResolvers<void>();
+  const users: VerifyUser = async (_, password) => {
+    if (password !== "right") throw new Error("the password does not match");
+    await end.promise;
+    return {};
+  };
+  const { server, ask, send, hold, clock } = start(basicAuth({ users }));
+  // Valid checks that are in progress use up the budget, and then stop counting.
+  const valid = Array.from({ length: 10 }, () => send(basic("ada", "right")));
+  await turn(5);
+  const late = send(basic("ada", "wrong"));
+  await advanceUntil(clock, 100, late.done);
+  assertEquals(late.status, 500);
+  end.resolve();
+  await Promise.all(valid.map(({ done }) => done));
+  for (let at = 0; at < 9; at++) assertEquals((await ask(basic("ada", "wrong"))).status, 500);
+  assertEquals((await hold(basic("ada", "wrong"))).status, undefined);
+  await server.close();
+});
+
 Deno.test("the recheck of a caller with an open stream does not wait for guesses from the same address", async () => {
   const checked: string[] = [];
   const users: VerifyUser = (_, password) => {

@@ -13,7 +13,7 @@ import { type SharedUses, type SingleUse, SpentIds } from "../core/single_use.ts
 import type { Store } from "../core/store.ts";
 import { systemClock } from "../core/capacity/timers.ts";
 import { openVersioned, sealVersioned } from "../core/call/versioned_seal.ts";
-import { toBase64Url } from "../kit/base64.ts";
+import { sha256 } from "../kit/sha256.ts";
 import { requirePrincipal } from "./principal.ts";
 
 /** Options of {@linkcode elicitationLinks}. */
@@ -226,7 +226,6 @@ class SharedLinks implements SharedUses {
   }
 
   async #hash(name: string): Promise<string> {
-    const bytes = new TextEncoder().encode(JSON.stringify([this.#sealer.realm, name]));
-    return toBase64Url(new Uint8Array(await crypto.subtle.digest("SHA-256", bytes)));
+    return await sha256(JSON.stringify([this.#sealer.realm, name]));
   }
 }

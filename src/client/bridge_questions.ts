@@ -6,7 +6,7 @@
  * @see ext-tasks/specification/draft/tasks (Task Update Requests)
  * @module
  */
-import { toBase64Url } from "../kit/base64.ts";
+import { sha256 } from "../kit/sha256.ts";
 import { isObject } from "../protocol/jsonrpc.ts";
 import type { AnswerBudget, Asked } from "./answer_budget.ts";
 import type { Message } from "./message.ts";
@@ -57,9 +57,9 @@ export class ForwardedQuestions {
 
   async #countOfTask(taskId: string, keys: readonly string[], what: string): Promise<void> {
     if (keys.length > this.#budget.max) throw this.#refuse(what);
-    const place = await toDigest(`task ${taskId}`);
+    const place = await sha256(`task ${taskId}`);
     // Remember digests, because the server chooses the length of a key.
-    const digests = await Promise.all(keys.map(toDigest));
+    const digests = await Promise.all(keys.map(sha256));
     const known = this.#known.get(place) ?? { count: 0, keys: new Set() };
     const added = digests.filter((key) => !known.keys.has(key));
     this.#remember(place, this.#charge(known, added.length, what));
@@ -91,9 +91,5 @@ function toResultOf(method: string): string {
 
 /** Returns a text that is the same for a result and for the next round of its call. */
 function toCallKey({ method, params }: Message, requestState: unknown): Promise<string> {
-  return toDigest(JSON.stringify([method, params?.name, params?.uri, requestState]));
-}
-
-async function toDigest(text: string): Promise<string> {
-  return toBase64Url(new Uint8Array(await crypto.subtle.digest("SHA-256", new TextEncoder().encode(text))));
+  return sha256(JSON.stringify([method, params?.name, params?.uri, requestState]));
 }

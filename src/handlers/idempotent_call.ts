@@ -3,7 +3,7 @@
  *
  * @module
  */
-import { toBase64Url } from "../kit/base64.ts";
+import { sha256 } from "../kit/sha256.ts";
 import { toCanonical } from "../protocol/canonical.ts";
 import { INVALID_PARAMS, INVALID_REQUEST, McpError, withLimits } from "../protocol/errors.ts";
 import type { Result } from "../protocol/jsonrpc.ts";
@@ -105,7 +105,6 @@ function isJson(value: unknown, budget: { left: number }, depth = 0): boolean {
   return Object.values(value).every((item) => isJson(item, budget, depth + 1));
 }
 
-async function digest(value: unknown): Promise<string> {
-  const bytes = new TextEncoder().encode(JSON.stringify(value));
-  return toBase64Url(new Uint8Array(await crypto.subtle.digest("SHA-256", bytes)));
+function digest(value: unknown): Promise<string> {
+  return sha256(JSON.stringify(value));
 }

@@ -4,7 +4,7 @@
  *
  * @module
  */
-import { toBase64Url } from "../kit/base64.ts";
+import { sha256 } from "../kit/sha256.ts";
 import { isObject } from "../protocol/jsonrpc.ts";
 import type { Account, Accounts, Limit, Pot } from "../core/capacity/account.ts";
 import type { Change, ExtensionNews } from "../core/visibility/changes.ts";
@@ -379,8 +379,7 @@ export class InstanceState implements SharedState, Sealing {
 
   /** Returns a key with the hash of a name, so that the store does not reveal the name. */
   async hash(kind: string, name: string): Promise<string> {
-    const bytes = new TextEncoder().encode(JSON.stringify([this.#host.sealer.realm, kind, name]));
-    return toBase64Url(new Uint8Array(await crypto.subtle.digest("SHA-256", bytes)));
+    return await sha256(JSON.stringify([this.#host.sealer.realm, kind, name]));
   }
 
   /**

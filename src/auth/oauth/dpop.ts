@@ -10,7 +10,7 @@ import { type Mark, type Marking, toClientHash } from "../../core/marked_ids.ts"
 import { KnownMarks, toMarkTtl } from "../../core/marking.ts";
 import { USED } from "../../core/auth_keys.ts";
 import { systemClock } from "../../core/capacity/timers.ts";
-import { toBase64Url } from "../../kit/base64.ts";
+import { sha256 } from "../../kit/sha256.ts";
 
 /** Name of the header that contains the proof. */
 export const PROOF = "dpop";
@@ -59,7 +59,7 @@ export class Proofs {
    */
   async check(proven: ProvenRequest, facts: AuthFacts): Promise<AuthRefusal | undefined> {
     const { iat, jti } = await verify(proven, facts.now);
-    const id = await hash(JSON.stringify([proven.thumbprint, jti]));
+    const id = await sha256(JSON.stringify([proven.thumbprint, jti]));
     // Keep the marks of proofs apart from the principal's other marks. Otherwise, many proofs would advance the time
     // before which all of the principal's marks count as used.
     const client = `d${(await toClientHash(`principal ${proven.principal}`)).slice(1)}`;
@@ -104,7 +104,7 @@ async function verify(
   // may change the host of the request.
   const isHere = target?.origin === resource.origin && [resource.pathname, pathname].includes(target.pathname);
   if (!isHere) throw new InvalidProof("the proof is for another URL");
-  if (ath !== await hash(token)) throw new InvalidProof("the proof is for another token");
+  if (ath !== await sha256(token)) throw new InvalidProof("the proof is for another token");
   if (typeof iat !== "number" || !(Math.abs(iat * 1000 - now) <= WINDOW_MS)) {
     throw new InvalidProof(
       "iat of the proof is missing or differs from the server's time by more than 60 seconds; check the client's clock",
@@ -141,8 +141,4 @@ async function readClaims(proof: string, thumbprint: string, now: number): Promi
     // import.
     throw new InvalidProof("the proof has no valid signature");
   }
-}
-
-async function hash(text: string): Promise<string> {
-  return toBase64Url(new Uint8Array(await crypto.subtle.digest("SHA-256", new TextEncoder().encode(text))));
 }

@@ -14,7 +14,7 @@ import {
   validateAuthResponse,
 } from "oauth4webapi";
 import { untilAborted } from "../../core/call/until_aborted.ts";
-import { toBase64Url } from "../../kit/base64.ts";
+import { sha256 } from "../../kit/sha256.ts";
 import { startTimer } from "../../kit/timer.ts";
 import { SignInError, toReason, toShown } from "./errors.ts";
 import type { Grant, GrantContext, Granted } from "./grant.ts";
@@ -72,12 +72,20 @@ async function signInUser(options: CodeGrantOptions, context: GrantContext): Pro
   }
 }
 
-/** Starts a sign-in. If the signal aborts first, ends the sign-in when it has started, because it may hold a port. */
+/**
+ * Starts a sign-in. If the signal aborts first, ends the sign-in when it has started, because it may hold a port.
+ *
+ * @see specification/2026-07-28/basic/authorization/security-considerations (Mix-Up Attacks)
+ */
 async function startTrip(options: CodeGrantOptions, context: GrantContext): Promise<SignInTrip> {
   const { authorizationServer, signal } = context;
   const { issuer } = authorizationServer;
   // Only a client that registers itself can tell the authorization server a path that nobody else knows.
-  const path = registersItself(options, authorizationServer) ? `/callback/${await toPathSegment(issuer)}` : "/callback";
+  // With a path per issuer, a malicious issuer that names the sign-in page of another authorization server cannot use the
+  // client that is registered there, and that the user may have consented to.
+  const path = registersItself(options, authorizationServer)
+    ? `/callback/${(await sha256(issuer)).slice(0, 22)}`
+    : "/callback";
   const starting = Promise.resolve(options.userAgent({ issuer, path }));
   try {
     return await untilAborted(starting, signal);
@@ -85,18 +93,6 @@ async function startTrip(options: CodeGrantOptions, context: GrantContext): Prom
     starting.then((trip) => trip.end(error)).catch(() => {});
     throw error;
   }
-}
-
-/**
- * Returns the segment of the redirect path for an issuer. With a path per issuer, a malicious issuer that names the
- * sign-in page of another authorization server cannot use the client that is registered there, and that the user may
- * have consented to.
- *
- * @see specification/2026-07-28/basic/authorization/security-considerations (Mix-Up Attacks)
- */
-async function toPathSegment(issuer: string): Promise<string> {
-  const digest = new Uint8Array(await crypto.subtle.digest("SHA-256", new TextEncoder().encode(issuer)));
-  return toBase64Url(digest.subarray(0, 16));
 }
 
 /** Throws unless the authorization server supports PKCE, because without PKCE an attacker could use a stolen code. */

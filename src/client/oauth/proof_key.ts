@@ -6,7 +6,7 @@
  */
 import { type CryptoKeyPair, DPoP, type DPoPHandle } from "oauth4webapi";
 import { exportJWK, type JWK, SignJWT } from "jose";
-import { toBase64Url } from "../../kit/base64.ts";
+import { sha256 } from "../../kit/sha256.ts";
 
 const ALGORITHM = { name: "ECDSA", namedCurve: "P-256" } as const;
 
@@ -51,8 +51,7 @@ export class ProofKey {
   /** Returns the value of the `DPoP` header: the proof for one request to the MCP server. */
   async prove(method: string, url: string, token: string): Promise<string> {
     const { origin, pathname } = new URL(url);
-    const hash = await crypto.subtle.digest("SHA-256", new TextEncoder().encode(token));
-    const claims = { htm: method, htu: origin + pathname, ath: toBase64Url(new Uint8Array(hash)) };
+    const claims = { htm: method, htu: origin + pathname, ath: await sha256(token) };
     return await new SignJWT({ ...claims, ...this.#nonce === undefined ? {} : { nonce: this.#nonce } })
       .setProtectedHeader({ typ: "dpop+jwt", alg: "ES256", jwk: this.#publicJwk })
       .setJti(crypto.randomUUID())

@@ -7,7 +7,7 @@
 import { toCanonical } from "../../protocol/canonical.ts";
 import { INVALID_PARAMS, McpError, withLimits } from "../../protocol/errors.ts";
 import { isObject, type Params } from "../../protocol/jsonrpc.ts";
-import { toBase64Url } from "../../kit/base64.ts";
+import { sha256 } from "../../kit/sha256.ts";
 import type { Call } from "../../core/call/call.ts";
 import type { Core } from "../../core/core.ts";
 import type { ForwardedRound } from "../../core/call/forward.ts";
@@ -107,7 +107,7 @@ async function toBond({ principal, method, params }: Call): Promise<string> {
   // Use a short text without a digest, because the state is encrypted anyway, and a digest takes as much CPU time as a
   // small call.
   if (text.length <= SHORT_BOND) return text;
-  return toBase64Url(new Uint8Array(await crypto.subtle.digest("SHA-256", new TextEncoder().encode(text))));
+  return await sha256(text);
 }
 
 /** Maximum length in characters of a bound text for which no digest is computed. */

@@ -31,6 +31,7 @@ export type {
   ExtensionStores,
   InternalRequest,
   Next,
+  KeptBytes,
   Redirect,
   RedirectedQuestion,
   StartExtension,

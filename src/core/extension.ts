@@ -126,6 +126,18 @@ export interface WrappedHandler {
   readonly outputSchema?: JsonSchema;
 }
 
+/** Bytes that are counted against a client's limits. */
+export interface KeptBytes {
+  /** Adds to the bytes. Returns `false` without a change if there is no room. */
+  grow(bytes: number): boolean;
+  /** Changes the number of bytes. Returns `false` without a change if there is no room. */
+  resize(bytes: number): boolean;
+  /** Releases the bytes after `ttlMs` milliseconds, rounded up to a whole minute at most. Replaces an earlier expiry. */
+  expireIn(ttlMs: number): void;
+  /** Releases the bytes. Does nothing if they have already been released. */
+  end(): void;
+}
+
 /** The call that an attribute wraps. The methods can be destructured. */
 export interface WrappedCall {
   /** The handler. */
@@ -179,11 +191,11 @@ export interface WrappedCall {
   /** Cancels the handler: aborts `ctx.signal` with this message. `next` rejects immediately with the reason. */
   cancel(message?: string): void;
   /**
-   * Counts bytes that the extension stores for the client against the client's limits. Returns a function that releases
-   * the bytes, or `undefined` if there is no room. All extensions together can store at most 128 MiB for all clients,
-   * and 32 MiB for one client. The bytes are also released when the handler ends.
+   * Counts bytes that the extension stores for the client against the client's limits, until `end()` is called on the
+   * returned object or the bytes expire. Returns `undefined` if there is no room. All extensions together can store at
+   * most 128 MiB for all clients, and 32 MiB for one client.
    */
-  keep(bytes: number): (() => void) | undefined;
+  keep(bytes: number): KeptBytes | undefined;
   /**
    * Creates a result with a `resultType` that the extension defines. The server removes such a `resultType` from a
    * result that this method did not create.

@@ -6,6 +6,7 @@
 import type { Account, Accounts, Limit } from "./capacity/account.ts";
 import type { Change, Changes, ExtensionNews } from "./visibility/changes.ts";
 import type { Registry } from "./visibility/registry.ts";
+import type { ServerState } from "./server_state.ts";
 import type { INTERNALS } from "./call/internals.ts";
 import type { HandlerCall } from "./call/lives.ts";
 import type { Notification, Response } from "../protocol/jsonrpc.ts";
@@ -318,6 +319,7 @@ export interface StoreInternals {
 /** The parts of the server that a store uses. */
 export interface SharingHost {
   readonly sealer: Sealer;
+  readonly state: ServerState;
   readonly changes: Changes;
   readonly limits: Bounds;
   readonly observer: Observer;

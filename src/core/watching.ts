@@ -34,9 +34,6 @@ export function mayNotify(engine: Engine, change: Change, call: Call): boolean |
   return seen.includes(true) || Promise.all([...seen, ...flipped]).then((seen) => seen.includes(true));
 }
 
-/** The subscriber counts of each endpoint. */
-const subscribers = new WeakMap<Engine, Subscribers>();
-
 /**
  * Counts a subscriber to a URI, if the caller may see the resource, so that the provider's hooks are called. Returns a
  * function that ends the subscription. The function may be called more than once.
@@ -46,8 +43,8 @@ export function countSubscriber(engine: Engine, uri: string, call: Call): () => 
   const resources = registry.compiled("resources");
   const hooks = resources?.hooksOf?.(uri);
   if (!hooks || !scheduler.isOpen) return () => {};
-  const all = subscribers.get(engine) ?? new Subscribers(core, host.server);
-  subscribers.set(engine, all);
+  // Each endpoint has its own counts.
+  const all = core.state.slot(engine, () => new Subscribers(core, host.server));
   let isOver = false;
   let remove: (() => void) | undefined;
   const add = (seen: boolean) => {

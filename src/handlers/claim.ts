@@ -5,9 +5,9 @@
  * @module
  */
 import type { SharedValues } from "../core/call/shared_values.ts";
+import type { Charge } from "../core/capacity/charges.ts";
 import type { Ticker, Timeout } from "../core/capacity/timers.ts";
 import { type ClaimRecord, type Fingerprint, readRecord, toClaimed } from "./claim_record.ts";
-import type { KeptBytes } from "./kept_bytes.ts";
 
 /** Arguments of the constructor of {@linkcode Claim}. */
 export interface ClaimParts {
@@ -18,7 +18,7 @@ export interface ClaimParts {
   readonly ttlMs: number;
   readonly input: Fingerprint;
   /** The bytes that this process keeps for the key. */
-  readonly bytes: KeptBytes;
+  readonly charge: Charge;
   /** Whether a call is still waiting for the handler. */
   readonly isWanted: () => boolean;
   /** Called after the handler has run for at least `ttlMs` without a waiting call. */
@@ -126,7 +126,7 @@ export class Claim {
 
   /** Reserves bytes for the text of a result. Returns `false` if the result would exceed a limit for kept bytes. */
   grow(text: string): boolean {
-    return this.#parts.bytes.grow(text);
+    return this.#parts.charge.grow(2 * text.length);
   }
 
   /**
@@ -182,9 +182,9 @@ export class Claim {
   }
 
   #finish(): void {
-    const { bytes, ticker, ttlMs } = this.#parts;
-    if (this.#record) bytes.expireAt(ticker.clock.now() + ttlMs);
-    else bytes.end();
+    const { charge, ttlMs } = this.#parts;
+    if (this.#record) charge.expireIn(ttlMs);
+    else charge.end();
     this.#release?.();
   }
 

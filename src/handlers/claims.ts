@@ -26,7 +26,6 @@ import {
   toUnreadable,
 } from "./claim_record.ts";
 import type { IdempotentTool } from "./idempotent_tool.ts";
-import { KeptKeys } from "./kept_bytes.ts";
 import { LocalValues } from "./local_values.ts";
 
 export type { Fingerprint } from "./claim_record.ts";
@@ -58,12 +57,8 @@ interface Turn {
 export class Claims {
   readonly #ticker: Ticker;
   readonly #local: LocalValues;
-  readonly #kept = new KeptKeys();
   readonly #turns = new Map<string, Turn>();
-  readonly #sweep: Sweep = (now) => {
-    const isLeft = [this.#local.sweep(now), this.#kept.sweep(now)].includes(true);
-    return isLeft ? SWEEP_MS : undefined;
-  };
+  readonly #sweep: Sweep = (now) => this.#local.sweep(now) ? SWEEP_MS : undefined;
 
   constructor(ticker: Ticker) {
     this.#ticker = ticker;
@@ -108,15 +103,15 @@ export class Claims {
    * Claims the key. If another call with the key has run on any instance, returns the kept record of that call instead.
    */
   async #claim(keyed: KeyedCall, turn: Turn): Promise<Claim | KeptRecord> {
-    const { call, core: { shared, limits }, tool, token, input } = keyed;
+    const { call, core: { shared }, tool, token, input } = keyed;
     const ttlMs = Math.min(tool.ttlMs, MAX_TTL_MS);
     const values = shared?.by(call.link.account) ?? this.#local;
     const name = await values.hash("idempotency", token);
-    const bytes = this.#kept.take(call.link.account, limits, !shared);
+    const charge = keepKey(keyed);
     const isWanted = () => !call.ended;
     const onAbandoned = () => this.#endTurn(token, turn);
     const parts = { ticker: this.#ticker, values, name, ttlMs, input, isWanted, onAbandoned };
-    const claim = bytes && new Claim({ ...parts, bytes });
+    const claim = charge && new Claim({ ...parts, charge });
     let found;
     try {
       return found = await this.#findOrTake(keyed, { values, name, claim, turn });
@@ -281,3 +276,19 @@ async function repeat(keyed: KeyedCall, { input, result, type }: KeptRecord): Pr
 function toCopy(result: Result): Result {
   return JSON.parse(JSON.stringify(result));
 }
+
+/**
+ * Charges the bytes of a key to its client: the limit for keys and, if the server has no store, the client's memory.
+ * Returns `undefined` if a limit is exceeded.
+ */
+function keepKey({ call: { link: { account } }, core: { limits: { idempotency: { bytes: total } }, shared, state } }: KeyedCall) {
+  const pot = account.pot({ name: "idempotency.bytes", total, share: Math.ceil(total / 4), small: SMALL });
+  const keys = [pot, KEY_BYTES] as const;
+  return state.keep(account, shared ? [keys] : [keys, [account.memory, KEY_BYTES]]);
+}
+
+/** Bytes that a key needs in addition to its result, for its record and its map entries. */
+const KEY_BYTES = 512;
+
+/** Clients that hold more bytes than this cannot use the reserve. The amount suffices for a few keys. */
+const SMALL = 65_536;

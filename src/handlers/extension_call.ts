@@ -26,7 +26,9 @@ import type {
   WrappedCall,
   WrappedHandler,
 } from "../core/extension.ts";
+import type { Charge } from "../core/capacity/charges.ts";
 import type { Executor } from "../core/visibility/feature.ts";
+import type { FeatureParts } from "../core/visibility/feature_parts.ts";
 import { CancelError } from "../core/call/cancel_error.ts";
 import { InFlight } from "../core/call/in_flight.ts";
 import { checkOptions, type KnownOptions, show } from "../core/call/known_options.ts";
@@ -258,18 +260,12 @@ class Layer {
     };
   }
 
-  #keepBytes(bytes: number): (() => void) | undefined {
+  #keepBytes(bytes: number): Charge | undefined {
     const { account } = this.#inner.link;
     const pot = account.pot({ name: "extensions.bytes", total: KEPT_BYTES, share: KEPT_BYTES / 4, small: SMALL_BYTES });
-    if (!pot.take(account, bytes)) return;
-    if (!account.hold(bytes)) return void pot.give(account, bytes);
-    let isKept = true;
-    return () => {
-      if (!isKept) return;
-      isKept = false;
-      pot.give(account, bytes);
-      account.free(bytes);
-    };
+    // The cast is safe, because the host of a server's call always has the parts of the server's core.
+    const { state } = this.#inner.host.parts as FeatureParts;
+    return state.keep(account, [[pot, bytes], [account.memory, bytes]]);
   }
 
   #toResult(resultType: string, fields: Params): Result {

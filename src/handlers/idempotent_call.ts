@@ -10,16 +10,10 @@ import type { Result } from "../protocol/jsonrpc.ts";
 import type { Call } from "../core/call/call.ts";
 import type { Context } from "../core/call/context.ts";
 import { show } from "../core/call/known_options.ts";
-import type { Ticker } from "../core/capacity/timers.ts";
 import type { FeatureParts } from "../core/visibility/feature_parts.ts";
 import type { Callable } from "./callable.ts";
 import { Claims, type Fingerprint } from "./claims.ts";
 import type { IdempotentTool } from "./idempotent_tool.ts";
-
-/**
- * The claims of each server. The ticker identifies the server, because all concrete paths of a server share one ticker.
- */
-const allClaims = new WeakMap<Ticker, Claims>();
 
 /** Runs a call, or returns the result of the first call with the same key. */
 export async function runIdempotent(
@@ -37,8 +31,7 @@ export async function runIdempotent(
   };
   if (key === undefined) return await start();
   const token = await digest([core.sealer.realm, "idempotency", toOwner(call, tool), tool.name, key]);
-  const claims = allClaims.get(core.ticker) ?? new Claims(core.ticker);
-  allClaims.set(core.ticker, claims);
+  const claims = core.state.slot(Claims, () => new Claims(core.ticker));
   const input = await toFingerprint(call.params.arguments, value);
   return await claims.run({ tool, call, core, key, token, input, start });
 }

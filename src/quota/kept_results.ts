@@ -6,14 +6,14 @@
 import { McpError, toBusy } from "../protocol/errors.ts";
 import { isObject, type Result } from "../protocol/jsonrpc.ts";
 import type { Content } from "../protocol/types.ts";
-import type { Account, Holding, Pot } from "../core/capacity/account.ts";
+import type { Account, Pot } from "../core/capacity/account.ts";
+import type { Charge } from "../core/capacity/charges.ts";
 import type { Call } from "../core/call/call.ts";
 import type { FeatureParts } from "../core/visibility/feature_parts.ts";
 import type { Handler } from "../core/visibility/feature.ts";
 import type { LimitedHandler } from "../core/visibility/quota.ts";
 import { INTERNALS } from "../core/call/internals.ts";
 import type { SharedStore, SharedValues } from "../core/call/shared_values.ts";
-import type { Sweep } from "../core/capacity/timers.ts";
 import { type Definition, resources } from "../handlers/resource_methods.ts";
 import { cutText } from "./text.ts";
 
@@ -25,11 +25,13 @@ interface KeeperOptions {
 
 /** A large result that is kept. */
 interface Kept {
+  /** The path of the server that keeps the result. A link from one path does not work on another path. */
+  readonly core: FeatureParts;
   readonly pages: readonly Page[];
   /** Id of the only caller that may read the result. `undefined` if the caller was not authenticated. */
   readonly principal?: string;
   /** The bytes that the result takes from the limit of the tool, and from the memory limit of the client. */
-  readonly held: readonly Holding[];
+  readonly charge: Charge;
   /** Time at which the result expires, in milliseconds of the monotonic clock. */
   readonly ends: number;
 }
@@ -41,16 +43,6 @@ interface Page {
   readonly mimeType: string;
 }
 
-/** The kept results of one server. */
-interface Shelf {
-  /** The results, keyed by id. The oldest result is the first. */
-  readonly results: Map<string, Kept>;
-  /** Removes expired results. The timer that calls this function does not keep the process alive. */
-  readonly sweep: Sweep;
-  /** The store through which other instances find the results, if the server has a store. */
-  readonly shared?: SharedStore;
-}
-
 /** A value in the store, with some pages of a result. */
 interface SharedPages {
   readonly v: 1;
@@ -60,11 +52,13 @@ interface SharedPages {
   readonly pages: readonly Page[];
 }
 
+/** The kept results of one server, keyed by id. */
+type Results = Map<string, Kept>;
+
 /** Keeps the large results of one tool. */
 export class Keeper {
   /** The resource that serves the pages. Lists do not contain this resource. */
   readonly handler: Handler;
-  readonly #shelves = new WeakMap<FeatureParts, Shelf>();
   readonly #start: string;
   readonly #pageBytes: number;
   /** Number of pages per value in the store. */
@@ -104,7 +98,6 @@ export class Keeper {
     blocks: readonly Content[],
     { size, call, core }: { readonly size: number; readonly call: Call; readonly core: FeatureParts },
   ): Result | Promise<Result> | undefined {
-    const shelf = this.#open(core);
     const pages = blocks.flatMap((block) => this.#toPages(block));
     // A character takes two bytes in memory.
     const bytes = pages.reduce((sum, { text = "", blob = "" }) => sum + 2 * (text.length + blob.length) + 100, 200);
@@ -112,15 +105,15 @@ export class Keeper {
     // The id contains the number of pages per stored value, because another version of the library may use a different
     // number.
     const id = `${crypto.randomUUID()}-${this.#perValue}`;
-    const drop = () => this.#drop(shelf, id);
+    const results = this.#open(core);
+    const drop = () => this.#drop(results, id);
     // Charge the memory limit of the client first. Charging the limit of the tool may evict results of other clients,
     // and must not do so for a result that exceeds the limit of its own client.
-    const charge = account.keep(bytes, drop);
-    const place = charge && this.#toPot(account).keep(account, bytes, drop);
-    if (!place) return void charge?.end();
+    const amounts = [[account.memory, bytes], [this.#toPot(account), bytes]] as const;
+    const charge = core.state.keep(account, amounts, { ttlMs: this.#keepMs, drop });
+    if (!charge) return;
     const ends = core.ticker.clock.now() + this.#keepMs;
-    core.ticker.schedule(shelf.sweep, this.#keepMs);
-    shelf.results.set(id, { pages, principal: principal?.id, held: [charge, place], ends });
+    results.set(id, { core, pages, principal: principal?.id, charge, ends });
     const uri = `${this.#start}${id}/1`;
     const minutes = Math.max(1, Math.round(this.#keepMs / 60_000));
     // Put a space after the URI, because models and programs may read punctuation as part of the URI.
@@ -137,16 +130,16 @@ export class Keeper {
     const result: Result = { content: [{ type: "text", text: note }, link] };
     // The handler has run, so the call waits for its turn instead of being refused. Otherwise the client would repeat the
     // call, and the handler would run again.
-    const shared = shelf.shared?.by(account, { mustWait: true });
+    const shared = core.shared?.by(account, { mustWait: true });
     if (!shared) return result;
-    return shared.queue(id, () => this.#share(shelf, shared, id, { pages, principal: principal?.id })).then(() =>
+    return shared.queue(id, () => this.#share(results, shared, id, { pages, principal: principal?.id })).then(() =>
       result
     );
   }
 
   // Writes the pages to the store. If the store fails, the link works only on this instance.
   async #share(
-    { results }: Shelf,
+    results: Results,
     shared: SharedValues,
     id: string,
     { pages, principal }: Pick<Kept, "pages" | "principal">,
@@ -172,21 +165,8 @@ export class Keeper {
     return shared.hash("kept", JSON.stringify([this.#start, id, place]));
   }
 
-  #open(core: FeatureParts): Shelf {
-    const known = this.#shelves.get(core);
-    if (known) return known;
-    const shelf: Shelf = {
-      results: new Map(),
-      sweep: (now) => {
-        for (const [id, { ends }] of shelf.results) {
-          if (ends > now) return ends - now;
-          this.#forget(shelf, id);
-        }
-      },
-      shared: core.shared,
-    };
-    this.#shelves.set(core, shelf);
-    return shelf;
+  #open({ state }: FeatureParts): Results {
+    return state.slot(this, () => new Map());
   }
 
   // Returns the limit on the bytes of the tool's kept results. All tenants share this limit.
@@ -194,14 +174,17 @@ export class Keeper {
     return account.pot({ name: "handler.keepBytes", of: this.#start, total: this.#keepBytes, isCache: true });
   }
 
-  // Delete an evicted result from the store too. Otherwise a client could fill the store.
-  #drop(shelf: Shelf, id: string): boolean {
-    const account = shelf.results.get(id)?.held[0]?.account;
-    const kept = this.#forget(shelf, id);
-    const shared = account && shelf.shared?.by(account, { mustWait: true });
-    // The result may be evicted while it is being written.
-    if (kept && shared) void shared.queue(id, () => this.#remove(shared, id, kept.pages.length));
-    return !!kept;
+  #drop(results: Results, id: string): boolean {
+    const kept = results.get(id);
+    if (!kept) return false;
+    const { core, pages, charge, ends } = kept;
+    const shared = core.shared?.by(charge.account, { mustWait: true });
+    results.delete(id);
+    charge.end();
+    // Delete an evicted result from the store too. Otherwise a client could fill the store. The result may be evicted
+    // while it is being written.
+    if (shared && ends > core.ticker.clock.now()) void shared.queue(id, () => this.#remove(shared, id, pages.length));
+    return true;
   }
 
   async #remove(shared: SharedValues, id: string, pages: number): Promise<void> {
@@ -210,18 +193,12 @@ export class Keeper {
     });
   }
 
-  #forget(shelf: Shelf, id: string): Kept | undefined {
-    const kept = shelf.results.get(id);
-    shelf.results.delete(id);
-    for (const held of kept?.held ?? []) held.end();
-    return kept;
-  }
-
   // Returns a page. Only the owner of a result can read its pages. For any other caller, the result does not exist.
   #read(uri: string, call: Call, core: FeatureParts): Result | Promise<Result> {
     const [id, number = "1"] = uri.slice(this.#start.length).split("/");
     const at = Number(number);
-    const kept = this.#shelves.get(core)?.results.get(id);
+    const found = this.#open(core).get(id);
+    const kept = found?.core === core && found.ends > core.ticker.clock.now() ? found : undefined;
     const known = kept && { principal: kept.principal, count: kept.pages.length, page: kept.pages[at - 1] };
     const { shared } = core;
     if (known || !shared) return this.#toResult(uri, { id, at, known, call });

@@ -21,7 +21,6 @@ import type { Runner, RunWithin } from "../core/visibility/feature.ts";
 import type { LimitedHandler, Quota } from "../core/visibility/quota.ts";
 import { INTERNALS } from "../core/call/internals.ts";
 import { checkOptions, type KnownOptions, show } from "../core/call/known_options.ts";
-import type { Ticker } from "../core/capacity/timers.ts";
 import { type Concurrency, Places } from "./concurrency.ts";
 import { type LargeResults, readLargeResults } from "./large_results.ts";
 import { Buckets, type Rate, refuseRate, takeToken, toClientKey } from "./rate.ts";
@@ -102,19 +101,15 @@ const OPTIONS: KnownOptions<keyof QuotaOptions> = {
  */
 export function quota(options: QuotaOptions): Quota {
   check(options);
-  // The states of each server: a state for calls, and a separate state for completion, because completion runs for each
-  // character that a user types. The key is the server's ticker, because all paths of a server share one ticker. With a
-  // state per path, a client could exceed the rate by using several paths.
-  const states = new WeakMap<Ticker, Map<string, State>>();
+  // Completion has a state of its own, because completion runs for each character that a user types. All paths of a
+  // server share a state. With a state per path, a client could exceed the rate by using several paths.
+  const keys = { call: {}, completion: {} };
   // The quota is named after its first handler. All instances use the same name, because they create the same handlers
   // in the same order.
   let name: string | undefined;
   const find = (core: FeatureParts, group: string, key: string): State => {
-    const known = states.get(core.ticker) ?? new Map<string, State>();
-    states.set(core.ticker, known);
-    const state = known.get(group) ?? new State(options, core, { key: `${group}${key}`, name: `${group} ${name}` });
-    known.set(group, state);
-    return state;
+    const make = () => new State(options, core, { key: `${group}${key}`, name: `${group} ${name}` });
+    return core.state.slot(group ? keys.completion : keys.call, make);
   };
   return {
     [INTERNALS]: {

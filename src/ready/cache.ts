@@ -3,8 +3,8 @@
  *
  * @module
  */
-import type { Holding, Pot } from "../core/capacity/account.ts";
-import type { Sweep, Ticker } from "../core/capacity/timers.ts";
+import type { Pot } from "../core/capacity/account.ts";
+import type { Charge } from "../core/capacity/charges.ts";
 import { checkOptions, type KnownOptions } from "../core/call/known_options.ts";
 import type { Call } from "../core/call/call.ts";
 import type { FeatureParts } from "../core/visibility/feature_parts.ts";
@@ -74,23 +74,15 @@ export function cache(options: CacheOptions): ToolCache {
   // The limit is named after the first tool of the cache, so that the cache has the same limit on all paths of a
   // server.
   let pot: string | undefined;
-  // The kept results, keyed by the ticker of the server, because all paths of a server share one ticker.
-  const shelves = new WeakMap<Ticker, Shelf>();
+  const key = {};
   let generation = 0;
   const step = makeStep("cache", (tool) => {
     checkReadOnly(tool);
     const { name } = tool;
     pot ??= `${name} ${bytes}`;
     const of = pot;
-    return (run) =>
-      serve(run, name, ({ ticker }) => {
-        const known = shelves.get(ticker);
-        if (known?.generation === generation) return known;
-        known?.drop();
-        const shelf = new Shelf({ ...bounds, pot: of }, ticker, generation);
-        shelves.set(ticker, shelf);
-        return shelf;
-      });
+    const open: Open = (core) => core.state.slot(key, () => new Shelf({ ...bounds, pot: of }, core)).open(generation);
+    return (run) => serve(run, name, open);
   });
   return { ...step, clear: () => void generation++ };
 }
@@ -105,13 +97,14 @@ function checkReadOnly({ name, annotations }: SteppedTool): void {
 /** Returns the kept value of a call, or runs the tool and keeps its value. */
 function serve({ call, core, input, next, usesRounds }: SteppedRun, name: string, open: Open): unknown {
   const shelf = open(core);
+  const { generation } = shelf;
   const key = shelf.toKey(name, call, input);
   const kept = key === undefined ? undefined : shelf.find(key, call);
   if (kept) return structuredClone(kept.value);
   const returned = next();
   const keep = (value: unknown) => {
-    // If clear() was called during the run, the server has a new shelf, and the result must not be kept.
-    if (key !== undefined && !usesRounds() && open(core) === shelf) shelf.keep(key, value, call);
+    // If clear() was called during the run, the result must not be kept.
+    if (key !== undefined && !usesRounds() && open(core).generation === generation) shelf.keep(key, value, call);
     return value;
   };
   // Wait for thenables too, because a query builder is a thenable but not a promise.
@@ -126,7 +119,7 @@ interface Kept {
   /** Time until which the result is kept, in milliseconds of the monotonic clock. */
   readonly ends: number;
   /** The bytes that the result takes from the memory limit of the client, and from the limit of the cache. */
-  readonly held: readonly Holding[];
+  readonly charge: Charge;
 }
 
 interface CacheBounds {
@@ -140,24 +133,26 @@ interface CacheBounds {
 
 /** The kept results of one server. */
 class Shelf {
-  readonly generation: number;
+  /** Number of calls of `clear` before the results were kept. */
+  generation = 0;
   readonly #bounds: CacheBounds;
-  readonly #ticker: Ticker;
+  readonly #core: FeatureParts;
   /**
    * The kept results, keyed by the text that `toKey` returns for a call. The least recently used result is the first.
    */
   readonly #entries = new Map<string, Kept>();
-  readonly #sweep: Sweep = (now) => {
-    for (const [key, { ends }] of this.#entries) {
-      if (ends > now) return ends - now;
-      this.#forget(key);
-    }
-  };
 
-  constructor(bounds: CacheBounds, ticker: Ticker, generation: number) {
+  constructor(bounds: CacheBounds, core: FeatureParts) {
     this.#bounds = bounds;
-    this.#ticker = ticker;
+    this.#core = core;
+  }
+
+  /** Removes all results if `clear` has been called since they were kept. Returns the shelf itself. */
+  open(generation: number): this {
+    if (this.generation === generation) return this;
+    for (const key of this.#entries.keys()) this.#forget(key);
     this.generation = generation;
+    return this;
   }
 
   /** Returns the key of a call. Returns `undefined` if the input or the principal cannot be compared. */
@@ -171,8 +166,8 @@ class Shelf {
   find(key: string, { link: { account } }: Call): Kept | undefined {
     const kept = this.#entries.get(key);
     if (!kept) return;
-    if (kept.ends <= this.#ticker.clock.now()) return void this.#forget(key);
-    for (const held of kept.held) held.use(account);
+    if (kept.ends <= this.#core.ticker.clock.now()) return void this.#forget(key);
+    kept.charge.use(account);
     return kept;
   }
 
@@ -186,17 +181,10 @@ class Shelf {
     const { account } = call.link;
     const size = weight + 2 * key.length + 200;
     const drop = () => this.#forget(key);
-    const charge = account.keep(size, drop);
-    const place = charge && this.#toPot(call).keep(account, Math.max(size, least), drop);
-    if (!place) return charge?.end();
-    const ends = this.#ticker.clock.now() + ttlMs;
-    this.#entries.set(key, { value: structuredClone(value), ends, held: [charge, place] });
-    this.#ticker.schedule(this.#sweep, ttlMs);
-  }
-
-  /** Removes all results. */
-  drop(): void {
-    for (const key of this.#entries.keys()) this.#forget(key);
+    const { state, ticker } = this.#core;
+    const amounts = [[account.memory, size], [this.#toPot(call), Math.max(size, least)]] as const;
+    const charge = state.keep(account, amounts, { ttlMs, drop });
+    if (charge) this.#entries.set(key, { value: structuredClone(value), ends: ticker.clock.now() + ttlMs, charge });
   }
 
   #toPot({ link: { account } }: Call): Pot {
@@ -207,7 +195,7 @@ class Shelf {
   #forget(key: string): boolean {
     const kept = this.#entries.get(key);
     this.#entries.delete(key);
-    for (const held of kept?.held ?? []) held.end();
+    kept?.charge.end();
     return !!kept;
   }
 }

@@ -4,6 +4,7 @@
  * @module
  */
 import type { Ticker } from "../core/capacity/timers.ts";
+import type { FeatureParts } from "../core/visibility/feature_parts.ts";
 import { checkOptions, type KnownOptions } from "../core/call/known_options.ts";
 import type { Call } from "../core/call/call.ts";
 import { ToolError } from "../protocol/errors.ts";
@@ -58,13 +59,8 @@ export function circuit(options: CircuitOptions = {}): Step<"circuit"> {
   checkOptions("make a circuit breaker", options, OPTIONS);
   const { failures = 5, retryMs = 10_000, errors } = options;
   checkNumbers("make a circuit breaker", { failures, retryMs });
-  // The failures, keyed by the ticker of the server, because all paths of a server share one ticker.
-  const states = new WeakMap<Ticker, Streak>();
-  const open = (ticker: Ticker) => {
-    const streak = states.get(ticker) ?? new Streak({ failures, retryMs, ticker });
-    states.set(ticker, streak);
-    return streak;
-  };
+  const key = {};
+  const open: Breaker["open"] = ({ state, ticker }) => state.slot(key, () => new Streak({ failures, retryMs, ticker }));
   return makeStep("circuit", ({ name }) => (run) => guard(run, { name, errors, failures, open }));
 }
 
@@ -72,12 +68,12 @@ interface Breaker {
   readonly name: string;
   readonly failures: number;
   readonly errors?: SelectErrors;
-  readonly open: (ticker: Ticker) => Streak;
+  readonly open: (core: FeatureParts) => Streak;
 }
 
 async function guard({ call, core, next }: SteppedRun, { name, errors, failures, open }: Breaker): Promise<unknown> {
   const place = `tool ${JSON.stringify(name)}`;
-  const streak = open(core.ticker);
+  const streak = open(core);
   const waitMs = streak.check(call);
   if (waitMs) {
     core.observing?.reach("handler.circuit", call.link.account.key, place);

@@ -31,7 +31,7 @@ const admissionRoom = new Room(() => import("../core/admission.ts"));
 /** Creates the core of a server. Throws if an option is invalid. */
 export function createCore(
   options: CommonOptions,
-  { share, ...own }: Pick<Core, "ticker" | "sealer"> & { readonly share: Share },
+  { share, ...own }: Pick<Core, "ticker" | "state" | "sealer"> & { readonly share: Share },
 ): Core {
   const { name, version, ttlMs = 0, admit: decide } = options;
   const { title, description, websiteUrl, icons, instructions } = withoutNulls(options);

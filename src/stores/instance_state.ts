@@ -7,6 +7,7 @@
 import { sha256 } from "../kit/sha256.ts";
 import { isObject } from "../protocol/jsonrpc.ts";
 import type { Account, Accounts, Limit, Pot } from "../core/capacity/account.ts";
+import type { Charge } from "../core/capacity/charges.ts";
 import type { Change, ExtensionNews } from "../core/visibility/changes.ts";
 import type { Bounds } from "../core/capacity/limits.ts";
 import { type Mark, type Marking, toSetName } from "../core/marked_ids.ts";
@@ -32,7 +33,6 @@ import { PendingEnds } from "./pending_ends.ts";
 import { SealedStore, type Sealing } from "./sealed_store.ts";
 import { TenantSums } from "./tenant_sums.ts";
 import { type StoreParts, UserView } from "./user_view.ts";
-import { WrittenBytes } from "./written_bytes.ts";
 
 /** A notification from one instance to all other instances. */
 type News =
@@ -58,14 +58,14 @@ interface Pots {
   /** Ends of sessions that the store has not confirmed yet. */
   readonly ends: Pot;
   /** All data that was written to the store for clients. */
-  readonly written: WrittenBytes;
+  readonly written: Pot;
 }
 
-function findPots(accounts: Accounts, limits: Bounds): Pots {
+function findPots(accounts: Accounts, { replay: { bytes: share } }: Bounds): Pots {
   return {
     relays: accounts.pot({ name: "store.relays", total: 8192, share: 512 }),
     ends: accounts.pot({ name: "sessions.ending", total: 1024, share: 64 }),
-    written: new WrittenBytes(accounts, limits),
+    written: accounts.pot({ name: "store.bytes", total: 4 * share, share, limitName: "replay.bytes", small: SMALL }),
   };
 }
 
@@ -147,7 +147,6 @@ export class InstanceState implements SharedState, Sealing {
   /** Counts the resources that each tenant uses on all instances. Set if the instances share `limits.perTenant`. */
   #tenants?: TenantSums;
   /** The forwarded messages that are counted, oldest first. */
-  readonly #relayed: { readonly account: Account; readonly until: number }[] = [];
   /** Changes about which other instances have not been notified yet. Equal changes are sent only once. */
   readonly #changes = new Map<string, SharedChange>();
   /** Changes by this instance whose notifications the store has not returned yet. */
@@ -229,7 +228,6 @@ export class InstanceState implements SharedState, Sealing {
   /** Waits for pending operations on the session, and then opens its record. */
   async openSession({ id, ms, mark, account, accounts }: SharedSessionFacts): Promise<SharedSession> {
     this.#pots ??= findPots(accounts, this.limits);
-    if (this.#relayed.length) this.#forgetRelays();
     await this.#pending.get(id);
     // Start listening before reading the state. Otherwise a change between the two steps would be missed.
     const [key] = await Promise.all([this.hash("session", id), this.listen(), this.#rules?.load()]);
@@ -303,25 +301,15 @@ export class InstanceState implements SharedState, Sealing {
 
   /** Counts a message that is about to be forwarded. Returns `false` if the client has sent too many messages. */
   mayRelay(account: Account): boolean {
-    this.#forgetRelays();
-    if (!this.#pots?.relays.take(account)) return false;
-    this.#relayed.push({ account, until: systemClock.now() + RELAY_MS });
-    return true;
+    return !!this.#pots && !!this.#host.state.keep(account, [[this.#pots.relays, 1]], { ttlMs: RELAY_MS });
   }
 
   /**
-   * Counts a value that is about to be written for a client, until the value expires. Returns a function to call when
-   * the value is replaced. Returns `undefined` if the client's limit would be exceeded.
+   * Counts a value that is about to be written for a client, until the value expires. End the returned charge when the
+   * value is replaced. Returns `undefined` if the client's limit would be exceeded.
    */
-  mayWrite(account: Account, value: unknown, ttlMs: number): (() => void) | undefined {
-    return this.#pots?.written.take(account, value, ttlMs);
-  }
-
-  #forgetRelays(): void {
-    const now = systemClock.now();
-    const current = this.#relayed.findIndex(({ until }) => until > now);
-    const old = this.#relayed.splice(0, current < 0 ? this.#relayed.length : current);
-    for (const { account } of old) this.#pots?.relays.give(account);
+  mayWrite(account: Account, value: unknown, ttlMs: number): Charge | undefined {
+    return this.#pots && this.#host.state.keep(account, [[this.#pots.written, toSealedBytes(value)]], { ttlMs });
   }
 
   async close(): Promise<void> {
@@ -589,4 +577,15 @@ function isChange(change: unknown): change is SharedChange {
   if (change.kind === "extension") return typeof change.extension === "string" && isObject(change.published);
   return change.kind === "resource" && typeof change.uri === "string" ||
     change.kind === "list" && typeof change.feature === "string";
+}
+
+/** Number of bytes that each client may take from the reserve for stored data, which is enough for a few sessions. */
+const SMALL = 65_536;
+
+/** Estimated number of bytes that the store keeps in addition to a value, for its key, version and seal. */
+const OVERHEAD = 256;
+
+// Sealing converts three bytes to four characters. The factor 2 is for characters that take two bytes.
+function toSealedBytes(value: unknown): number {
+  return OVERHEAD + Math.ceil(new TextEncoder().encode(JSON.stringify(value)).length / 3) * 4 * 2;
 }

@@ -7,6 +7,7 @@
 import { toBusy } from "../protocol/errors.ts";
 import { isObject, type Notification, type Response } from "../protocol/jsonrpc.ts";
 import type { Account } from "../core/capacity/account.ts";
+import type { Charge } from "../core/capacity/charges.ts";
 import type { Mark } from "../core/marked_ids.ts";
 import { findStored, markStored } from "../core/marking.ts";
 import type { FoundStream, LocalSession, SessionState, WrittenStream } from "../core/store.ts";
@@ -42,10 +43,10 @@ export class SessionRecord implements InformedSession {
    * change.
    */
   #isOutdated = false;
-  /** Ends the charge for the state that was last written. */
-  #replaceState?: () => void;
-  /** Ends the charge for the mark of use that was last written. */
-  #replaceUse?: () => void;
+  /** The charge for the state that was last written. */
+  #stateCharge?: Charge;
+  /** The charge for the mark of use that was last written. */
+  #useCharge?: Charge;
 
   constructor(instances: InstanceState, { key, id, ms, mark, account, store }: SessionFacts) {
     this.key = key;
@@ -85,10 +86,10 @@ export class SessionRecord implements InformedSession {
   async touch(): Promise<void> {
     const { instance, limits: { connections } } = this.#instances;
     const options = { ttlMs: toTtl(connections.sessionIdleMs + TOUCH_MS) };
-    const replace = this.#instances.mayWrite(this.#account, instance, options.ttlMs);
-    if (!replace) return;
-    this.#replaceUse?.();
-    this.#replaceUse = replace;
+    const charge = this.#instances.mayWrite(this.#account, instance, options.ttlMs);
+    if (!charge) return;
+    this.#useCharge?.end();
+    this.#useCharge = charge;
     await this.#attempt("set", async () => {
       for (let left = ATTEMPTS; left; left--) {
         const version = await this.#store.set(await this.#toUsedKey(), instance, {
@@ -141,10 +142,10 @@ export class SessionRecord implements InformedSession {
     const expected = change(this.#state);
     // Charge the bytes of the new state before the charge for the old state ends, because the old state stays stored if
     // the limit is exceeded.
-    const replace = this.#instances.mayWrite(this.#account, expected, ttlMs);
-    if (!replace) throw toBusy("change the session: too much data is stored for the client", "replay.bytes");
-    this.#replaceState?.();
-    this.#replaceState = replace;
+    const charge = this.#instances.mayWrite(this.#account, expected, ttlMs);
+    if (!charge) throw toBusy("change the session: too much data is stored for the client", "replay.bytes");
+    this.#stateCharge?.end();
+    this.#stateCharge = charge;
     this.#state = expected;
     let refused: { readonly error: unknown } | undefined;
     const store = this.#instances.by(this.#account);

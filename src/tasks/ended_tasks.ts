@@ -1,10 +1,9 @@
 /**
- * Caches tasks that have ended, and releases the reserved bytes of a task when the task expires.
+ * Caches tasks that have ended.
  *
  * @module
  */
 import type { Clock } from "../library.ts";
-import type { Charge } from "./charge.ts";
 import { isExpired, type TaskRecord } from "./task_record.ts";
 
 /** A cache of the ended tasks of one server. */
@@ -12,7 +11,6 @@ export class Ended {
   readonly #clock: Clock;
   /** Records by id. The least recently used record comes first. */
   readonly #records = new Map<string, { readonly record: TaskRecord; readonly characters: number }>();
-  readonly #charges = new Map<string, { readonly until: number; readonly charge: Charge }>();
   #characters = 0;
   #stop?: () => void;
 
@@ -47,17 +45,9 @@ export class Ended {
     return found.record;
   }
 
-  /** Releases the charge within {@linkcode SWEEP_MS} milliseconds after the task has expired. */
-  charge({ id, createdAt, ttlMs }: TaskRecord, charge: Charge): void {
-    this.#charges.set(id, { until: createdAt + ttlMs, charge });
-    this.#start();
-  }
-
-  /** Empties the cache and releases all charges. */
+  /** Empties the cache. */
   close(): void {
     this.#stop?.();
-    for (const { charge } of this.#charges.values()) charge.end();
-    this.#charges.clear();
     this.#records.clear();
   }
 
@@ -80,12 +70,7 @@ export class Ended {
   #sweep(): void {
     const now = this.#clock.date();
     for (const [id, { record }] of this.#records) if (isExpired(record, now)) this.#drop(id);
-    for (const [id, { until, charge }] of this.#charges) {
-      if (until >= now) continue;
-      this.#charges.delete(id);
-      charge.end();
-    }
-    if (this.#records.size || this.#charges.size) this.#start();
+    if (this.#records.size) this.#start();
   }
 }
 

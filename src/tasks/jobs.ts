@@ -5,7 +5,7 @@
  */
 import { McpError, type Params } from "../library.ts";
 import type { ExtensionServer } from "../extension.ts";
-import { type Charge, toBytes } from "./charge.ts";
+import { toBytes } from "./bytes.ts";
 import { Ended } from "./ended_tasks.ts";
 import { type RunningTask, withAnswers } from "./running_task.ts";
 import { Takeover, type TakeoverHost } from "./takeover.ts";
@@ -130,9 +130,9 @@ export class Jobs implements TakeoverHost {
     await this.store.setCrew({ prefix: this.prefix, by, prefixes: [...new Set(prefixes)] }, ms);
   }
 
-  /** Releases the charge when the task has expired. */
-  chargeUntilExpired(record: TaskRecord, charge: Charge): void {
-    this.#ended.charge(record, charge);
+  /** Releases the bytes that are kept for a task when the task has expired. */
+  expire({ kept, record: { createdAt, ttlMs } }: RunningTask): void {
+    kept?.expireIn(createdAt + ttlMs - this.server.clock.date());
   }
 
   onChange(task: RunningTask): void {
@@ -143,8 +143,11 @@ export class Jobs implements TakeoverHost {
     const { id, by } = task.record;
     this.#running.delete(id);
     if (isEnded(task.record)) {
-      // Reserve only the bytes of the ended task's record, which no longer contains parameters, questions and values.
-      task.charge?.finish(toBytes(task.record));
+      // Keep only the bytes of the ended task's record, which no longer contains parameters, questions and values. If
+      // there is little room left, keep the old bytes, so that the client's next task is refused when it begins, instead
+      // of failing for lack of room for its result.
+      const bytes = toBytes(task.record);
+      if (task.kept?.grow(bytes)) task.kept.resize(bytes);
       this.#ended.add(task.record);
     } else if (by === null) {
       this.#hasLeft = true;

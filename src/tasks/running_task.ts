@@ -4,8 +4,8 @@
  * @module
  */
 import { McpError, type Params, type Result } from "../library.ts";
-import type { ExtensionServer, Redirect, RedirectedQuestion } from "../extension.ts";
-import { type Charge, toBytes } from "./charge.ts";
+import type { ExtensionServer, KeptBytes, Redirect, RedirectedQuestion } from "../extension.ts";
+import { toBytes } from "./bytes.ts";
 import {
   isEnded,
   type OpenQuestion,
@@ -55,7 +55,7 @@ export class RunningTask {
   /** Cancels the handler. Does nothing until the handler starts. */
   cancelHandler: (message: string) => void = () => {};
   /** Counts the task's bytes against the client's share. Set when the call becomes a task. */
-  charge?: Charge;
+  kept?: KeptBytes;
   /**
    * Whether the call has become a task. While `false`, the handler's progress, log messages and questions are sent
    * directly to the client.
@@ -339,7 +339,7 @@ export class RunningTask {
     if (this.isTask) await this.#confirm();
     const json = JSON.stringify(await (this.isTask ? make() : direct())) ?? "null";
     if (this.isTask) {
-      if (this.charge?.grow(toBytes(json)) === false) throw toFull();
+      if (this.kept?.grow(toBytes(json)) === false) throw toFull();
       // Wait until the record is in the store. Otherwise, if writing the record fails, the stored value would belong to
       // no task.
       await this.#writing;
@@ -393,7 +393,7 @@ export class RunningTask {
 
   async #complete(result: Result): Promise<void> {
     try {
-      if (this.charge?.grow(toBytes(result)) === false) throw toFull();
+      if (this.kept?.grow(toBytes(result)) === false) throw toFull();
       await this.#finish("completed", { result });
     } catch (error) {
       if (!isFinal(error)) throw error;

@@ -21,7 +21,7 @@
  */
 import { type Context, extension, McpError, type Result } from "../library.ts";
 import type { Attribute, Extension, ExtensionServer, Next, StartExtension, WrappedCall } from "../extension.ts";
-import { Charge, toBytes } from "./charge.ts";
+import { toBytes } from "./bytes.ts";
 import { type Caller, Jobs } from "./jobs.ts";
 import { RunningTask, toFull } from "./running_task.ts";
 import { readTaskOptions, type TaskOptions, type TaskRules } from "./task_options.ts";
@@ -337,11 +337,11 @@ interface Detaching {
  * task cannot begin.
  */
 async function detach(call: WrappedCall, task: RunningTask, { ending, jobs }: Detaching): Promise<Result> {
-  const charge = task.charge = new Charge(call.keep);
+  const kept = task.kept = call.keep(toBytes(task.record));
   task.cancelHandler = (message) => call.cancel(message);
   task.hasRun = true;
   try {
-    if (!charge.grow(toBytes(task.record))) throw toFull();
+    if (!kept) throw toFull();
     call.detach({ timeoutMs: task.record.ttlMs });
     await jobs.begin(task).catch((cause) => {
       if (cause instanceof McpError) throw cause;
@@ -351,12 +351,12 @@ async function detach(call: WrappedCall, task: RunningTask, { ending, jobs }: De
       throw McpError.busy(`Cannot begin a task: ${state}`);
     });
   } catch (error) {
-    charge.end();
+    kept?.end();
     task.abandon(error);
     call.cancel("Cannot continue the handler: the task could not begin");
     throw error;
   }
-  jobs.chargeUntilExpired(task.record, charge);
+  jobs.expire(task);
   const { record } = task;
   void task.follow(ending);
   return call.result("task", toTask(record, "working"));
@@ -377,10 +377,9 @@ async function runAgain(call: WrappedCall, next: Next, { task, rules }: Again): 
       `Cannot resume the task: ${call.handler.name} has changed since the task began; call the tool again if the call can safely be repeated`,
     );
   }
-  const charge = task.charge = new Charge(call.keep);
   // Resume the task even if a limit is exceeded, because the task was accepted when it began.
-  charge.grow(toBytes(task.record));
-  jobs.chargeUntilExpired(task.record, charge);
+  task.kept = call.keep(toBytes(task.record));
+  jobs.expire(task);
   await task.load(jobs.store.by(call.ctx)).catch((error) => {
     // The client can read the reason. It is no unexpected error of the server.
     throw McpError.internalError(error.message);

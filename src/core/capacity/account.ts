@@ -141,10 +141,10 @@ export class Pot {
   }
 
   /**
-   * Charges an amount that can be evicted. Eviction calls `drop`, which releases the resource. Returns `undefined` if
-   * there is no room.
+   * Charges an amount until the returned holding ends. Eviction calls `drop`, which releases the resource. Without
+   * `drop`, the amount cannot be evicted. Returns `undefined` if there is no room.
    */
-  keep(account: Account, amount: number, drop: Drop): Holding | undefined {
+  keep(account: Account, amount: number, drop?: Drop): Holding | undefined {
     if (!this.take(account, amount)) return;
     return new Holding(this, account, { amount, drop });
   }
@@ -249,24 +249,24 @@ export class Pot {
   }
 }
 
-/** An amount that is charged to a client and can be evicted. */
+/** An amount that is charged to a client. */
 export class Holding {
   /** The account of the client or of the client's network. See {@linkcode Account.root}. */
   root: Account;
   account: Account;
   #amount: number;
   readonly #pot: Pot;
-  readonly #drop: Drop;
+  readonly #drop?: Drop;
   #isOpen = true;
 
   /** Called only by {@linkcode Pot.keep}. */
-  constructor(pot: Pot, account: Account, { amount, drop }: { readonly amount: number; readonly drop: Drop }) {
+  constructor(pot: Pot, account: Account, { amount, drop }: { readonly amount: number; readonly drop?: Drop }) {
     this.#pot = pot;
     this.account = account;
     this.root = account.root;
     this.#amount = amount;
     this.#drop = drop;
-    pot.insert(this);
+    this.#insert();
   }
 
   get amount(): number {
@@ -277,7 +277,7 @@ export class Holding {
   touch(): void {
     if (!this.#isOpen) return;
     this.#pot.remove(this);
-    this.#pot.insert(this);
+    this.#insert();
   }
 
   /**
@@ -294,7 +294,7 @@ export class Holding {
     this.account = account;
     this.root = root;
     this.#pot.add(account, this.#amount);
-    this.#pot.insert(this);
+    this.#insert();
   }
 
   /** Increases the amount. Returns `false` if there is no room, or if the holding has ended or was evicted. */
@@ -322,9 +322,13 @@ export class Holding {
   /** Evicts the holding, or a part of its amount. Returns `false` if the holding is in use. */
   lose(): boolean {
     const before = this.#amount;
-    if (!this.#drop()) return false;
+    if (!this.#drop?.()) return false;
     if (this.#amount >= before) this.end();
     return true;
+  }
+
+  #insert(): void {
+    if (this.#drop) this.#pot.insert(this);
   }
 }
 
@@ -419,6 +423,11 @@ export class Account {
   leave(bytes: number): void {
     if (this.tenant !== undefined) this.#all.ofTenants.give(this);
     this.free(bytes);
+  }
+
+  /** Bytes of memory that the server uses for clients. */
+  get memory(): Pot {
+    return this.#all.memory;
   }
 
   /** Charges bytes of memory. Returns `false` if there is no room. */

@@ -16,6 +16,7 @@ import type { SharedStore } from "../call/shared_values.ts";
 import type { NoServices } from "../call/service.ts";
 import type { Bounds } from "../capacity/limits.ts";
 import type { Ticker } from "../capacity/timers.ts";
+import type { ServerState } from "../server_state.ts";
 import type { Filters } from "./guards.ts";
 
 /**
@@ -48,6 +49,8 @@ export interface FeatureParts extends Reporter, ScopeRules {
   readonly info: Implementation;
   readonly limits: Bounds;
   readonly ticker: Ticker;
+  /** The values that belong to the server, and that all its paths share. */
+  readonly state: ServerState;
   readonly sealer: Sealer;
   /** Milliseconds for which clients may cache a result that does not set a `ttlMs`. */
   readonly ttlMs: number;

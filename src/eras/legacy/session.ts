@@ -99,15 +99,6 @@ class SessionTable {
   }
 }
 
-/** The table of each server, by the server's accounts, because all endpoints of a server share its accounts. */
-const tables = new WeakMap<Accounts, SessionTable>();
-
-function openTable(accounts: Accounts, core: Core): SessionTable {
-  const table = tables.get(accounts) ?? new SessionTable(accounts, core);
-  tables.set(accounts, table);
-  return table;
-}
-
 /**
  * The HTTP sessions of one endpoint. The sealed id contains everything that was negotiated, so that a client can
  * continue its session after a restart, and on any instance with the same secret. A session that is evicted from memory
@@ -132,7 +123,7 @@ export class Sessions {
     this.#core = core;
     this.#ids = new SessionIds(core, versions);
     this.#accounts = accounts;
-    this.#table = openTable(accounts, core);
+    this.#table = core.state.slot(SessionTable, () => new SessionTable(accounts, core));
     this.#table.sweep ??= (now) => this.#tidy(now);
     this.#count = count;
   }

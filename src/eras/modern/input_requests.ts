@@ -11,7 +11,6 @@ import type { Engine } from "../../core/era.ts";
 import type { ForwardedRound } from "../../core/call/forward.ts";
 import { OnceValues } from "../../core/call/once.ts";
 import { type Question, QuestionError } from "../../core/call/question.ts";
-import type { Accounts } from "../../core/capacity/account.ts";
 import { toMarkTtl } from "../../core/marking.ts";
 import { type SingleUse, type Spending, SpentIds } from "../../core/single_use.ts";
 import { findQuirk } from "../client_quirks.ts";
@@ -23,13 +22,9 @@ import { openState, refuse, sealState } from "./request_state.ts";
  */
 const MAX_MISFITS = 3;
 
-/** The used answers of each server, by the server's accounts, because all endpoints of a server share its accounts. */
-const allSpent = new WeakMap<Accounts, SpentIds>();
-
-function findSpentIds({ accounts, core: { ticker, limits } }: Pick<Engine, "core" | "accounts">): SpentIds {
-  const spent = allSpent.get(accounts) ?? new SpentIds(ticker.clock, toMarkTtl(limits.calls.stateMs));
-  allSpent.set(accounts, spent);
-  return spent;
+/** Returns the used answers of a server. */
+function findSpentIds({ core: { state, ticker, limits } }: Pick<Engine, "core">): SpentIds {
+  return state.slot(InputRequests, () => new SpentIds(ticker.clock, toMarkTtl(limits.calls.stateMs)));
 }
 
 /**

@@ -6,6 +6,7 @@ import { INTERNALS } from "../../../src/core/call/internals.ts";
 import type { LimitOptions } from "../../../src/core/capacity/limits.ts";
 import { quota } from "../../../src/quota/quota.ts";
 import { cache } from "../../../src/ready/ready.ts";
+import type { KeptBytes } from "../../../src/extension.ts";
 import { customStore, memoryStore, type Store, type StoreEngine } from "../../../src/stores/stores.ts";
 import { wrapEngine } from "../../support/engines.ts";
 import { any } from "../../hostile/attack.ts";
@@ -96,9 +97,9 @@ function listHandlers() {
     wrap(call, next) {
       call.detach();
       // Hold as many bytes as the client is allowed to hold, for as long as a finished task is kept.
-      const releases: (() => void)[] = [];
-      for (let release; releases.length < 1000 && (release = call.keep(65_536));) releases.push(release);
-      setTimeout(() => releases.forEach((release) => release()), 8 * SLOW_MS);
+      const all: KeptBytes[] = [];
+      for (let kept; all.length < 1000 && (kept = call.keep(65_536));) all.push(kept);
+      setTimeout(() => all.forEach((kept) => kept.end()), 8 * SLOW_MS);
       next().catch(() => {});
       return { content: [] };
     },

@@ -6,10 +6,10 @@
 import type { Account, Accounts, Limit } from "./capacity/account.ts";
 import type { Change, Changes, ExtensionNews } from "./visibility/changes.ts";
 import type { Registry } from "./visibility/registry.ts";
-import type { ServerState } from "./server_state.ts";
 import type { INTERNALS } from "./call/internals.ts";
 import type { HandlerCall } from "./call/lives.ts";
 import type { Notification, Response } from "../protocol/jsonrpc.ts";
+import type { Charging } from "./capacity/charges.ts";
 import type { Bounds } from "./capacity/limits.ts";
 import type { Mark, Marking } from "./marked_ids.ts";
 import type { Observer } from "./call/observer.ts";
@@ -317,9 +317,8 @@ export interface StoreInternals {
 }
 
 /** The parts of the server that a store uses. */
-export interface SharingHost {
+export interface SharingHost extends Charging {
   readonly sealer: Sealer;
-  readonly state: ServerState;
   readonly changes: Changes;
   readonly limits: Bounds;
   readonly observer: Observer;

@@ -7,6 +7,7 @@
 import { isObject, type Result, toTypedResult } from "../protocol/jsonrpc.ts";
 import type { Call } from "../core/call/call.ts";
 import type { SharedValues } from "../core/call/shared_values.ts";
+import { type Charge, keep } from "../core/capacity/charges.ts";
 import type { Sweep, Ticker } from "../core/capacity/timers.ts";
 import type { FeatureParts } from "../core/visibility/feature_parts.ts";
 import { Claim } from "./claim.ts";
@@ -281,10 +282,12 @@ function toCopy(result: Result): Result {
  * Charges the bytes of a key to its client: the limit for keys and, if the server has no store, the client's memory.
  * Returns `undefined` if a limit is exceeded.
  */
-function keepKey({ call: { link: { account } }, core: { limits: { idempotency: { bytes: total } }, shared, state } }: KeyedCall) {
+function keepKey({ call, core }: KeyedCall): Charge | undefined {
+  const { account } = call.link;
+  const total = core.limits.idempotency.bytes;
   const pot = account.pot({ name: "idempotency.bytes", total, share: Math.ceil(total / 4), small: SMALL });
   const keys = [pot, KEY_BYTES] as const;
-  return state.keep(account, shared ? [keys] : [keys, [account.memory, KEY_BYTES]]);
+  return keep(core, account, core.shared ? [keys] : [keys, [account.memory, KEY_BYTES]]);
 }
 
 /** Bytes that a key needs in addition to its result, for its record and its map entries. */

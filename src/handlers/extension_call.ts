@@ -26,7 +26,7 @@ import type {
   WrappedCall,
   WrappedHandler,
 } from "../core/extension.ts";
-import type { Charge } from "../core/capacity/charges.ts";
+import { type Charge, keep } from "../core/capacity/charges.ts";
 import type { Executor } from "../core/visibility/feature.ts";
 import type { FeatureParts } from "../core/visibility/feature_parts.ts";
 import { CancelError } from "../core/call/cancel_error.ts";
@@ -264,8 +264,7 @@ class Layer {
     const { account } = this.#inner.link;
     const pot = account.pot({ name: "extensions.bytes", total: KEPT_BYTES, share: KEPT_BYTES / 4, small: SMALL_BYTES });
     // The cast is safe, because the host of a server's call always has the parts of the server's core.
-    const { state } = this.#inner.host.parts as FeatureParts;
-    return state.keep(account, [[pot, bytes], [account.memory, bytes]]);
+    return keep(this.#inner.host.parts as FeatureParts, account, [[pot, bytes], [account.memory, bytes]]);
   }
 
   #toResult(resultType: string, fields: Params): Result {

@@ -7,7 +7,7 @@ import { McpError, toBusy } from "../protocol/errors.ts";
 import { isObject, type Result } from "../protocol/jsonrpc.ts";
 import type { Content } from "../protocol/types.ts";
 import type { Account, Pot } from "../core/capacity/account.ts";
-import type { Charge } from "../core/capacity/charges.ts";
+import { type Charge, keep } from "../core/capacity/charges.ts";
 import type { Call } from "../core/call/call.ts";
 import type { FeatureParts } from "../core/visibility/feature_parts.ts";
 import type { Handler } from "../core/visibility/feature.ts";
@@ -110,7 +110,7 @@ export class Keeper {
     // Charge the memory limit of the client first. Charging the limit of the tool may evict results of other clients,
     // and must not do so for a result that exceeds the limit of its own client.
     const amounts = [[account.memory, bytes], [this.#toPot(account), bytes]] as const;
-    const charge = core.state.keep(account, amounts, { ttlMs: this.#keepMs, drop });
+    const charge = keep(core, account, amounts, { ttlMs: this.#keepMs, drop });
     if (!charge) return;
     const ends = core.ticker.clock.now() + this.#keepMs;
     results.set(id, { core, pages, principal: principal?.id, charge, ends });

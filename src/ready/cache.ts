@@ -4,7 +4,7 @@
  * @module
  */
 import type { Pot } from "../core/capacity/account.ts";
-import type { Charge } from "../core/capacity/charges.ts";
+import { type Charge, keep } from "../core/capacity/charges.ts";
 import { checkOptions, type KnownOptions } from "../core/call/known_options.ts";
 import type { Call } from "../core/call/call.ts";
 import type { FeatureParts } from "../core/visibility/feature_parts.ts";
@@ -181,10 +181,9 @@ class Shelf {
     const { account } = call.link;
     const size = weight + 2 * key.length + 200;
     const drop = () => this.#forget(key);
-    const { state, ticker } = this.#core;
     const amounts = [[account.memory, size], [this.#toPot(call), Math.max(size, least)]] as const;
-    const charge = state.keep(account, amounts, { ttlMs, drop });
-    if (charge) this.#entries.set(key, { value: structuredClone(value), ends: ticker.clock.now() + ttlMs, charge });
+    const charge = keep(this.#core, account, amounts, { ttlMs, drop });
+    if (charge) this.#entries.set(key, { value: structuredClone(value), ends: this.#core.ticker.clock.now() + ttlMs, charge });
   }
 
   #toPot({ link: { account } }: Call): Pot {

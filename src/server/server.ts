@@ -28,7 +28,7 @@ import { recheck } from "../core/recheck.ts";
 import { updateLives } from "../core/extension.ts";
 import { Visibility } from "../core/visibility/visibility.ts";
 import { systemClock, Ticker } from "../core/capacity/timers.ts";
-import { ServerState } from "../core/server_state.ts";
+import { ServerState } from "../core/capacity/server_state.ts";
 import type { OpenPipe, PipeServer, Served } from "../transports/channel.ts";
 import { readHosts, readOrigins, readPath, readProxies, readTemplate } from "../transports/http/access_options.ts";
 import { corsRule, type Grant, readCorsHeaders } from "../transports/http/cors.ts";
@@ -251,11 +251,11 @@ function growServer<P extends Schema>(options: RouteServerOptions<P>, createEra:
 function createParts(options: CommonOptions, { path, branch }: Site): Omit<Engine, "host"> {
   const { trunk, secret = options.secret } = branch ?? {};
   const ticker = trunk?.core.ticker ?? new Ticker(options.clock ?? systemClock);
-  const state = trunk?.core.state ?? new ServerState(ticker);
+  const state = trunk?.core.state ?? new ServerState();
   const sealer = new Sealer({ secret, realm: JSON.stringify([options.name, path]) });
   const changes = new Changes(ticker);
   const share: Share = ({ limits, observer }) =>
-    options.store?.[INTERNALS].share({ sealer, state, changes, limits, observer });
+    options.store?.[INTERNALS].share({ sealer, state, ticker, changes, limits, observer });
   const core = trunk
     ? { ...trunk.core, sealer, shared: share(trunk.core), route: branch?.route }
     : createCore(options, { ticker, state, sealer, share });

@@ -7,7 +7,7 @@
 import { sha256 } from "../kit/sha256.ts";
 import { isObject } from "../protocol/jsonrpc.ts";
 import type { Account, Accounts, Limit, Pot } from "../core/capacity/account.ts";
-import type { Charge } from "../core/capacity/charges.ts";
+import { type Charge, keep } from "../core/capacity/charges.ts";
 import type { Change, ExtensionNews } from "../core/visibility/changes.ts";
 import type { Bounds } from "../core/capacity/limits.ts";
 import { type Mark, type Marking, toSetName } from "../core/marked_ids.ts";
@@ -301,7 +301,7 @@ export class InstanceState implements SharedState, Sealing {
 
   /** Counts a message that is about to be forwarded. Returns `false` if the client has sent too many messages. */
   mayRelay(account: Account): boolean {
-    return !!this.#pots && !!this.#host.state.keep(account, [[this.#pots.relays, 1]], { ttlMs: RELAY_MS });
+    return !!this.#pots && !!keep(this.#host, account, [[this.#pots.relays, 1]], { ttlMs: RELAY_MS });
   }
 
   /**
@@ -309,7 +309,7 @@ export class InstanceState implements SharedState, Sealing {
    * value is replaced. Returns `undefined` if the client's limit would be exceeded.
    */
   mayWrite(account: Account, value: unknown, ttlMs: number): Charge | undefined {
-    return this.#pots && this.#host.state.keep(account, [[this.#pots.written, toSealedBytes(value)]], { ttlMs });
+    return this.#pots && keep(this.#host, account, [[this.#pots.written, toSealedBytes(value)]], { ttlMs });
   }
 
   async close(): Promise<void> {

@@ -4,7 +4,11 @@
  * @module
  */
 import type { Account, Drop, Holding, Pot } from "./account.ts";
+import type { ServerState } from "./server_state.ts";
 import type { Sweep, Ticker } from "./timers.ts";
+
+/** Pots, and the amount of each pot. */
+export type Amounts = readonly (readonly [pot: Pot, amount: number])[];
 
 /** Options of {@linkcode Charges.keep}. */
 export interface ChargeOptions {
@@ -15,6 +19,22 @@ export interface ChargeOptions {
    * `false` if the resource is in use. Without this function, the charge cannot be evicted.
    */
   readonly drop?: Drop;
+}
+
+/** The server whose clients are charged. All paths of a server share one ledger. */
+export interface Charging {
+  readonly state: ServerState;
+  readonly ticker: Ticker;
+}
+
+/** See {@linkcode Charges.keep}. */
+export function keep(
+  { state, ticker }: Charging,
+  account: Account,
+  amounts: Amounts,
+  options?: ChargeOptions,
+): Charge | undefined {
+  return state.slot(Charges, () => new Charges(ticker)).keep(account, amounts, options);
 }
 
 /** The charges of one server. */
@@ -42,11 +62,7 @@ export class Charges {
   /**
    * Charges an amount of each pot to a client. Returns `undefined` without a charge if one of the pots has no room.
    */
-  keep(
-    account: Account,
-    amounts: readonly (readonly [pot: Pot, amount: number])[],
-    { ttlMs, drop }: ChargeOptions = {},
-  ): Charge | undefined {
+  keep(account: Account, amounts: Amounts, { ttlMs, drop }: ChargeOptions = {}): Charge | undefined {
     const holdings: Holding[] = [];
     for (const [pot, amount] of amounts) {
       const holding = pot.keep(account, amount, drop);

@@ -16,7 +16,7 @@ import type { SharedStore } from "../call/shared_values.ts";
 import type { NoServices } from "../call/service.ts";
 import type { Bounds } from "../capacity/limits.ts";
 import type { Ticker } from "../capacity/timers.ts";
-import type { ServerState } from "../server_state.ts";
+import type { ServerState } from "../capacity/server_state.ts";
 import type { Filters } from "./guards.ts";
 
 /**

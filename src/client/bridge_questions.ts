@@ -6,6 +6,7 @@
  * @see ext-tasks/specification/draft/tasks (Task Update Requests)
  * @module
  */
+import { BoundedMap } from "../kit/bounded_map.ts";
 import { sha256 } from "../kit/sha256.ts";
 import { isObject } from "../protocol/jsonrpc.ts";
 import type { AnswerBudget, Asked } from "./answer_budget.ts";
@@ -28,7 +29,7 @@ const MAX_KNOWN = 200;
 /** Counts the requests in results. */
 export class ForwardedQuestions {
   readonly #budget: AnswerBudget;
-  readonly #known = new Map<string, Known>();
+  readonly #known = new BoundedMap<string, Known>({ full: "evict", max: MAX_KNOWN });
 
   constructor(budget: AnswerBudget) {
     this.#budget = budget;
@@ -43,7 +44,7 @@ export class ForwardedQuestions {
       const isFirst = params.requestState === undefined && params.inputResponses === undefined;
       const known = isFirst ? undefined : this.#known.get(await toCallKey(request, params.requestState));
       const next = await toCallKey(request, result.requestState);
-      this.#remember(next, this.#charge(known, keys.length, toResultOf(method)));
+      this.#known.set(next, this.#charge(known, keys.length, toResultOf(method)));
     } else if (typeof params.taskId === "string") {
       await this.#countOfTask(params.taskId, keys, toResultOf(method));
     }
@@ -62,7 +63,7 @@ export class ForwardedQuestions {
     const digests = await Promise.all(keys.map(sha256));
     const known = this.#known.get(place) ?? { count: 0, keys: new Set() };
     const added = digests.filter((key) => !known.keys.has(key));
-    this.#remember(place, this.#charge(known, added.length, what));
+    this.#known.set(place, this.#charge(known, added.length, what));
     for (const key of added) known.keys.add(key);
   }
 
@@ -73,15 +74,6 @@ export class ForwardedQuestions {
 
   #refuse(what: string): Error {
     return new Error(`Cannot forward ${what}: ${this.#budget.explain()}`);
-  }
-
-  #remember(key: string, known: Known): void {
-    this.#known.delete(key);
-    this.#known.set(key, known);
-    for (const oldest of this.#known.keys()) {
-      if (this.#known.size <= MAX_KNOWN) return;
-      this.#known.delete(oldest);
-    }
   }
 }
 

@@ -4,6 +4,7 @@
  *
  * @module
  */
+import { BoundedMap } from "../kit/bounded_map.ts";
 import { METHOD_NOT_FOUND } from "../protocol/errors.ts";
 import { isObject } from "../protocol/jsonrpc.ts";
 import type { SendResult } from "./channel.ts";
@@ -24,7 +25,7 @@ export class BridgeSession {
   readonly changingLists: readonly string[];
   readonly #over = new AbortController();
   #level: Message | undefined;
-  readonly #subscriptions = new Map<unknown, Message>();
+  readonly #subscriptions = new BoundedMap<unknown, Message>({ full: "refuse", max: MAX_SUBSCRIPTIONS });
 
   constructor(initialize: Message, { result }: Message, headers: Headers | undefined) {
     const { protocolVersion, capabilities } = isObject(result) ? result : {};
@@ -69,9 +70,7 @@ export class BridgeSession {
     if (error) return;
     if (method === "logging/setLevel") this.#level = message;
     if (method === "resources/unsubscribe") this.#subscriptions.delete(params?.uri);
-    if (method === "resources/subscribe" && this.#subscriptions.size < MAX_SUBSCRIPTIONS) {
-      this.#subscriptions.set(params?.uri, message);
-    }
+    if (method === "resources/subscribe") this.#subscriptions.set(params?.uri, message);
   }
 
   /** The requests that restore the log level and the subscriptions of this session in a new session. */

@@ -3,6 +3,7 @@
  *
  * @module
  */
+import { BoundedMap } from "../kit/bounded_map.ts";
 import { type Mark, MarkedIds, type Marking, toSetName } from "./marked_ids.ts";
 import type { SetOptions } from "./store.ts";
 import type { Clock } from "./capacity/timers.ts";
@@ -21,7 +22,7 @@ export class KnownMarks {
   /** The sets by name. The set that was least recently changed comes first. */
   readonly #sets = new Map<string, KnownSet>();
   /** Cut-offs that were found in a store, by client, newest last. */
-  readonly #told = new Map<string, number>();
+  readonly #told = new BoundedMap<string, number>({ full: "evict", max: MAX_TOLD });
 
   /** `ttlMs` is the lifetime of an id in milliseconds. */
   constructor(clock: Clock, ttlMs: number) {
@@ -49,12 +50,7 @@ export class KnownMarks {
 
   /** Records a client's cut-off that was found in a store. */
   tell(client: string, cutoff: number): void {
-    this.#told.delete(client);
     this.#told.set(client, cutoff);
-    for (const oldest of this.#told.keys()) {
-      if (this.#told.size <= MAX_TOLD) return;
-      this.#told.delete(oldest);
-    }
   }
 
   /** Marks an id in memory, and drops expired sets. */

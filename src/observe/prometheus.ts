@@ -4,6 +4,7 @@
  * @see https://prometheus.io/docs/instrumenting/exposition_formats/
  * @module
  */
+import { BoundedMap } from "../kit/bounded_map.ts";
 import { checkOptions, type KnownOptions, show } from "../core/call/known_options.ts";
 import type { CallEvent, Observer, SessionEvent } from "../core/call/observer.ts";
 import {
@@ -163,7 +164,7 @@ class Histogram {
   readonly #name: string;
   readonly #description: string;
   /** The values that each label has had so far. */
-  readonly #values = new Map<string, Set<string>>();
+  readonly #values = new Map<string, BoundedMap<string, void>>();
   readonly #series = new Map<string, Series>();
 
   constructor({ name, description }: typeof SERVER_DURATION) {
@@ -173,10 +174,9 @@ class Histogram {
 
   record(labels: Attributes, seconds: number): void {
     for (const [name, value] of Object.entries(labels)) {
-      const known = this.#values.get(name) ?? new Set();
+      const known = this.#values.get(name) ?? new BoundedMap<string, void>({ full: "refuse", max: MAX_VALUES });
       this.#values.set(name, known);
-      if (known.size < MAX_VALUES) known.add(value);
-      else if (!known.has(value)) labels[name] = OTHER;
+      if (!known.set(value)) labels[name] = OTHER;
     }
     this.#find(labels).add(seconds);
   }

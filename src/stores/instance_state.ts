@@ -4,6 +4,7 @@
  *
  * @module
  */
+import { BoundedMap } from "../kit/bounded_map.ts";
 import { sha256 } from "../kit/sha256.ts";
 import { isObject } from "../protocol/jsonrpc.ts";
 import type { Account, Accounts, Limit, Pot } from "../core/capacity/account.ts";
@@ -148,7 +149,7 @@ export class InstanceState implements SharedState, Sealing {
   #tenants?: TenantSums;
   /** The forwarded messages that are counted, oldest first. */
   /** Changes about which other instances have not been notified yet. Equal changes are sent only once. */
-  readonly #changes = new Map<string, SharedChange>();
+  readonly #changes = new BoundedMap<string, SharedChange>({ full: "refuse", max: MAX_CHANGES });
   /** Changes by this instance whose notifications the store has not returned yet. */
   readonly #own = new OwnChanges();
   /** The time since which the store records used ids. `undefined` until it is read. */
@@ -517,11 +518,9 @@ export class InstanceState implements SharedState, Sealing {
     if (change.kind === "close" || change.kind === "log" || change.kind === "list" && change.handlers) return;
     // Limit the number of changes that wait while the store does not respond, because the changes take memory.
     // Subscribers on other instances miss changes above the limit.
-    if (this.#changes.size < MAX_CHANGES) {
-      const key = toKey(change);
-      if (this.#isListening && !this.#changes.has(key)) this.#own.add(change);
-      this.#changes.set(key, change);
-    }
+    const key = toKey(change);
+    const isNew = !this.#changes.has(key);
+    if (this.#changes.set(key, change) && isNew && this.#isListening) this.#own.add(change);
     if (this.#isTelling) return;
     this.#isTelling = true;
     this.#telling = this.#tellAll();

@@ -9,16 +9,16 @@
  *
  * @module
  */
+import { BoundedMap } from "../kit/bounded_map.ts";
 import type { SharedChange } from "../core/store.ts";
 
 export class OwnChanges {
   /** The number of listed changes for each resource URI. */
-  readonly #counts = new Map<string, number>();
+  readonly #counts = new BoundedMap<string, number>({ full: "refuse", max: MAX_URIS });
 
   /** Adds a change that this instance announces. Ignores changes of lists. */
   add(change: SharedChange): void {
-    if (change.kind !== "resource" || this.#counts.size >= MAX_URIS && !this.has(change.uri)) return;
-    this.#counts.set(change.uri, (this.#counts.get(change.uri) ?? 0) + 1);
+    if (change.kind === "resource") this.#counts.set(change.uri, (this.#counts.get(change.uri) ?? 0) + 1);
   }
 
   /** Whether a change of this resource is listed. */

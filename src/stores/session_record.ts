@@ -4,6 +4,7 @@
  *
  * @module
  */
+import { BoundedMap } from "../kit/bounded_map.ts";
 import { toBusy } from "../protocol/errors.ts";
 import { isObject, type Notification, type Response } from "../protocol/jsonrpc.ts";
 import type { Account } from "../core/capacity/account.ts";
@@ -273,15 +274,11 @@ export class SessionRecord implements InformedSession {
     if (typeof id !== "string" || !id.startsWith(QUESTION) || this.#relayed.has(id)) return false;
     const opened = await this.#instances.open(this.key, id.slice(QUESTION.length));
     if (!Array.isArray(opened) || opened[0] === this.#toAsker() || this.#relayed.has(id)) return false;
-    this.#relayed.add(id);
-    for (const oldest of this.#relayed) {
-      if (this.#relayed.size <= RELAY.max) break;
-      this.#relayed.delete(oldest);
-    }
+    this.#relayed.set(id);
     return true;
   }
 
-  readonly #relayed = new Set<string>();
+  readonly #relayed = new BoundedMap<string, void>({ full: "evict", max: RELAY.max });
 
   // Use only the start of the instance's id, to keep the sealed ids of requests short. Clients repeat these ids in
   // their responses.

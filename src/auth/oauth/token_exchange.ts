@@ -3,6 +3,7 @@
  *
  * @module
  */
+import { BoundedMap } from "../../kit/bounded_map.ts";
 import type { Context, Principal } from "../../core/call/context.ts";
 import { checkOptions, type KnownOptions } from "../../core/call/known_options.ts";
 import type { Send } from "./http.ts";
@@ -86,7 +87,7 @@ const UNKNOWN_MS = 600_000;
 export class TokenExchange {
   readonly #client: OAuthClient;
   readonly #place: { readonly issuer: Issuer; readonly send: Send };
-  readonly #kept = new TokenCache<Map<string, ReusedToken>>(LIMITS);
+  readonly #kept = new TokenCache<BoundedMap<string, ReusedToken>>(LIMITS);
 
   constructor(client: OAuthClient, place: { readonly issuer: Issuer; readonly send: Send }) {
     checkClient(client, "oauth({ exchange })");
@@ -108,17 +109,12 @@ export class TokenExchange {
 
   async #exchange(token: string, expiresAt: number | undefined, request: ExchangeRequest): Promise<AccessToken> {
     const now = Date.now();
-    const kept = this.#kept.get(token, now) ?? new Map<string, ReusedToken>();
+    const kept = this.#kept.get(token, now) ?? new BoundedMap<string, ReusedToken>({ full: "evict", max: MAX_KEPT });
     this.#kept.set(token, { value: kept, until: expiresAt ?? now + UNKNOWN_MS }, now);
     const { audience, resource, scopes } = request;
     const key = JSON.stringify([audience, resource, scopes]);
     const found = kept.get(key) ?? new ReusedToken(() => this.#request(token, request));
-    kept.delete(key);
     kept.set(key, found);
-    for (const oldest of kept.keys()) {
-      if (kept.size <= MAX_KEPT) break;
-      kept.delete(oldest);
-    }
     return await found.get();
   }
 

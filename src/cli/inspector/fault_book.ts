@@ -3,6 +3,7 @@
  *
  * @module
  */
+import { BoundedMap } from "../../kit/bounded_map.ts";
 import type { Endpoint } from "../../host.ts";
 import { explainFault } from "../../files/fault_text.ts";
 
@@ -11,21 +12,15 @@ const MAX_FAULTS = 100;
 
 /** The newest unexpected errors of the server that serves the page. */
 export class FaultBook {
-  readonly #texts = new Map<string, string>();
+  readonly #texts = new BoundedMap<string, string>({ full: "evict", max: MAX_FAULTS });
 
   /** Records the unexpected errors of a server, unless the server's options set `development` to `false`. */
   watch(endpoint: Endpoint): void {
-    endpoint.develop({ fault: ({ id, error }) => this.#add(id, explainFault(error)) });
+    endpoint.develop({ fault: ({ id, error }) => this.#texts.set(id, explainFault(error)) });
   }
 
   /** Returns the explanation of an error. `id` is the error id that the client received. */
   find(id: unknown): string | undefined {
     return typeof id === "string" ? this.#texts.get(id) : undefined;
-  }
-
-  #add(id: string, text: string): void {
-    this.#texts.set(id, text);
-    const [oldest] = this.#texts.keys();
-    if (this.#texts.size > MAX_FAULTS) this.#texts.delete(oldest);
   }
 }

@@ -4,6 +4,7 @@
  * @see ext-tasks/specification/draft/tasks (Task Polling, Task Update Requests, Task Cancellation)
  * @module
  */
+import { BoundedMap } from "../../kit/bounded_map.ts";
 import type { Clock } from "../../core/capacity/timers.ts";
 import { INVALID_PARAMS, isRemoteError } from "../../protocol/errors.ts";
 import type { Params, Result } from "../../protocol/jsonrpc.ts";
@@ -43,7 +44,7 @@ export class TaskWaiter {
   readonly #stop = new AbortController();
   readonly #signal: AbortSignal;
   /** The task's input requests by key. Aborting a controller withdraws the input request. */
-  readonly #questions = new Map<string, AbortController>();
+  readonly #questions = new BoundedMap<string, AbortController>({ full: "refuse", max: MAX_QUESTIONS });
   #answering: Promise<void> = Promise.resolve();
   #unanswered?: { readonly error: unknown };
   #news = Promise.withResolvers<void>();
@@ -156,13 +157,12 @@ export class TaskWaiter {
     for (const [key, question] of Object.entries(inputRequests)) {
       if (this.#questions.has(key)) continue;
       const withdrawal = new AbortController();
-      if (this.#questions.size >= MAX_QUESTIONS) {
+      if (!this.#questions.set(key, withdrawal)) {
         throw new TaskError(
           this.#id,
           `Cannot finish the task ${this.#id}: the task has sent more than ${MAX_QUESTIONS} input requests`,
         );
       }
-      this.#questions.set(key, withdrawal);
       const signal = AbortSignal.any([withdrawal.signal, this.#signal]);
       this.#answering = this.#answering.then(() => this.#answer(key, question, signal)).catch((error) => {
         if (signal.aborted) return;

@@ -3,6 +3,7 @@
  *
  * @module
  */
+import { BoundedMap } from "../../kit/bounded_map.ts";
 import { quote } from "../../protocol/errors.ts";
 import type { Params } from "../../protocol/jsonrpc.ts";
 
@@ -18,7 +19,7 @@ export interface PlacedCall {
 /** Reports questions that handlers of a server do not await, each question of a handler once. */
 export class IgnoredQuestions<C extends PlacedCall> {
   readonly #report: (text: string, call: C) => void;
-  readonly #given = new Set<string>();
+  readonly #given = new BoundedMap<string, void>({ full: "refuse", max: MAX_REPORTS });
 
   constructor(report: (text: string, call: C) => void) {
     this.#report = report;
@@ -29,9 +30,7 @@ export class IgnoredQuestions<C extends PlacedCall> {
     for (const source of sources) {
       const text = `Cannot use the answer to ${source}: ${toPlace(call)} ended without waiting for the answer; ` +
         `write await before ${source}`;
-      if (this.#given.has(text) || this.#given.size >= MAX_REPORTS) continue;
-      this.#given.add(text);
-      this.#report(text, call);
+      if (!this.#given.has(text) && this.#given.set(text)) this.#report(text, call);
     }
   }
 }

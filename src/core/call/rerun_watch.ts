@@ -5,6 +5,7 @@
  * @see specification/2026-07-28/basic/patterns/mrtr
  * @module
  */
+import { BoundedMap } from "../../kit/bounded_map.ts";
 import type { RunningServer } from "./context.ts";
 import type { Params } from "../../protocol/jsonrpc.ts";
 import type { Clock } from "../capacity/timers.ts";
@@ -60,7 +61,7 @@ export function toWarning({ place, key, work }: RepeatedWork): string {
 export class RerunWatch {
   readonly #clock: Pick<Clock, "now">;
   readonly #onRepeat: (repeated: RepeatedWork) => void;
-  readonly #reported = new Set<string>();
+  readonly #reported = new BoundedMap<string, void>({ full: "refuse", max: MAX_REPORTS });
 
   /** `onRepeat` is called once for each handler, question and kind of work. */
   constructor(clock: Pick<Clock, "now">, onRepeat: (repeated: RepeatedWork) => void) {
@@ -122,8 +123,7 @@ export class RerunWatch {
     const place = `${method} ${JSON.stringify(name ?? uri ?? "")}`;
     const id = JSON.stringify([place, key, ...stretch.work, isSlow]);
     if (!stretch.work.size && !isSlow) return;
-    if (this.#reported.has(id) || this.#reported.size >= MAX_REPORTS) return;
-    this.#reported.add(id);
+    if (this.#reported.has(id) || !this.#reported.set(id)) return;
     this.#onRepeat({ place, key, work: [...stretch.work, ...isSlow ? [`takes ${spent} ms`] : []] });
   }
 }

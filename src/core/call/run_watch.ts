@@ -3,6 +3,7 @@
  *
  * @module
  */
+import { BoundedMap } from "../../kit/bounded_map.ts";
 import type { Params, Result } from "../../protocol/jsonrpc.ts";
 import type { Clock } from "../capacity/timers.ts";
 import { toPlace } from "./ignored_questions.ts";
@@ -36,7 +37,7 @@ const MAX_WARNINGS = 1000;
 export class RunWatch {
   readonly #clock: Pick<Clock, "now">;
   readonly #reports: RunReports;
-  readonly #given = new Set<string>();
+  readonly #given = new BoundedMap<string, void>({ full: "refuse", max: MAX_WARNINGS });
 
   /** `clock` measures the duration of synchronous work. */
   constructor(clock: Pick<Clock, "now">, reports: RunReports) {
@@ -72,9 +73,7 @@ export class RunWatch {
 
   // Warns only once per `kind`. The text is not compared, because it may contain a duration.
   #warn(kind: string, text: string): void {
-    if (this.#given.has(kind) || this.#given.size >= MAX_WARNINGS) return;
-    this.#given.add(kind);
-    this.#reports.warn(text);
+    if (!this.#given.has(kind) && this.#given.set(kind)) this.#reports.warn(text);
   }
 }
 

@@ -4,6 +4,7 @@
  * @see specification/2025-11-25/basic/transports (Session Management)
  * @module
  */
+import { BoundedMap } from "../../kit/bounded_map.ts";
 import { INVALID_REQUEST, isMcpError, toBusy } from "../../protocol/errors.ts";
 import { type Notification, type Response, toFailure } from "../../protocol/jsonrpc.ts";
 import { toBytes } from "../../protocol/weight.ts";
@@ -114,7 +115,7 @@ export class Sessions {
    * Ids that this process created and that no request has used yet. For these ids, the observer receives "created"
    * instead of "resumed".
    */
-  readonly #unused = new Set<string>();
+  readonly #unused: BoundedMap<string, void>;
   readonly #count: CountSubscriber;
 
   constructor({ parts, count }: SessionsParts) {
@@ -125,6 +126,7 @@ export class Sessions {
     this.#accounts = accounts;
     this.#table = core.state.slot(SessionTable, () => new SessionTable(accounts, core));
     this.#table.sweep ??= (now) => this.#tidy(now);
+    this.#unused = new BoundedMap({ full: "evict", max: core.limits.connections.sessions });
     this.#count = count;
   }
 
@@ -145,16 +147,8 @@ export class Sessions {
     const id = await this.#ids.seal(facts, { client, start, principal: principal?.id, data });
     this.#table.recent.add(client, toShortId(id), this.#core.ticker.clock.now());
     this.#scheduleSweep();
-    if (this.#core.observer.session) this.#remember(toShortId(id));
+    if (this.#core.observer.session) this.#unused.set(toShortId(id));
     return id;
-  }
-
-  #remember(id: string): void {
-    this.#unused.add(id);
-    for (const oldest of this.#unused) {
-      if (this.#unused.size <= this.#core.limits.connections.sessions) break;
-      this.#unused.delete(oldest);
-    }
   }
 
   /** Returns the session with this id if the session is in memory. */

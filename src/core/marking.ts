@@ -7,6 +7,7 @@ import { BoundedMap } from "../kit/bounded_map.ts";
 import { type Mark, MarkedIds, type Marking, toSetName } from "./marked_ids.ts";
 import type { SetOptions } from "./store.ts";
 import type { Clock } from "./capacity/timers.ts";
+import { CHANGED, update } from "./update.ts";
 
 /** A set of marked ids in memory. */
 interface KnownSet {
@@ -112,14 +113,13 @@ export async function findStored(mark: Mark, place: MarkPlace): Promise<Marking>
  * concurrently, only one process finds that the id was not marked. Rejects if the store fails.
  */
 export async function markStored(mark: Mark, place: MarkPlace): Promise<Marking> {
-  for (let left = ATTEMPTS; left; left--) {
+  return await update("mark an id as used", async () => {
     const { ids, version, isRepaired } = await read(place);
     const known = ids.find(mark);
     if (known.found && !isRepaired) return known;
     if (!known.found) ids.add(mark);
-    if (await place.store.set(place.key, ids, { ttlMs: place.ttlMs, version })) return known;
-  }
-  throw new Error(`Cannot mark an id as used: in all ${ATTEMPTS} attempts, another instance changed the set first`);
+    return await place.store.set(place.key, ids, { ttlMs: place.ttlMs, version }) ? known : CHANGED;
+  });
 }
 
 /**
@@ -128,12 +128,11 @@ export async function markStored(mark: Mark, place: MarkPlace): Promise<Marking>
  * created, so that the id is newer than this time. Rejects if the store fails.
  */
 export async function readSince({ store, date }: Pick<MarkPlace, "store" | "date">, key: string): Promise<number> {
-  for (let left = ATTEMPTS; left; left--) {
+  return await update("mark an id as used", async () => {
     const found = await store.get(key);
     if (typeof found?.value === "number") return found.value;
-    if (await store.set(key, date, { ttlMs: MAX_TTL_MS, version: found?.version ?? null })) return date;
-  }
-  throw new Error(`Cannot mark an id as used: in all ${ATTEMPTS} attempts, another instance changed the time first`);
+    return await store.set(key, date, { ttlMs: MAX_TTL_MS, version: found?.version ?? null }) ? date : CHANGED;
+  });
 }
 
 interface Read {
@@ -153,9 +152,6 @@ async function read({ store, key, date, sinceKey }: MarkPlace): Promise<Read> {
   // If the set cannot be read, treat all existing ids as marked, because the set may have contained any id.
   return { ids: ids ?? new MarkedIds(date), version: found.version, isRepaired: !ids };
 }
-
-/** Number of attempts to change a set that other instances change concurrently. */
-const ATTEMPTS = 40;
 
 /** Maximum time to live of a value in a store, in milliseconds: one year. */
 const MAX_TTL_MS = 31_536_000_000;

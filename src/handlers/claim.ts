@@ -7,6 +7,7 @@
 import type { SharedValues } from "../core/call/shared_values.ts";
 import type { Charge } from "../core/capacity/charges.ts";
 import type { Ticker, Timeout } from "../core/capacity/timers.ts";
+import { CHANGED, update } from "../core/update.ts";
 import { type ClaimRecord, type Fingerprint, readRecord, toClaimed } from "./claim_record.ts";
 
 /** Arguments of the constructor of {@linkcode Claim}. */
@@ -217,7 +218,7 @@ export class Claim {
   async #replaceStored(): Promise<Written> {
     const { values, name, ttlMs } = this.#parts;
     let version: string | null | undefined = this.#version;
-    for (let left = ATTEMPTS; left; left--) {
+    return await update("write the record of an idempotency key", async () => {
       const record = this.#record;
       if (record && version !== undefined) {
         const made: string | undefined = await values.set(name, record, { ttlMs, version });
@@ -233,10 +234,8 @@ export class Claim {
       if (found && other?.claim !== this.#id) return { other };
       // If the store has lost the record, create the record again: `null` writes only if no record is stored.
       version = found?.version ?? null;
-    }
-    throw new Error(
-      `Cannot write the record of an idempotency key: in all ${ATTEMPTS} attempts, another instance changed the record first`,
-    );
+      return CHANGED;
+    });
   }
 }
 
@@ -245,9 +244,3 @@ const RENEWALS = 3;
 
 /** Milliseconds between attempts to write the end of a claim to a store that does not respond. */
 const REPEAT_MS = 1000;
-
-/**
- * Number of attempts to replace a record. More attempts would not help, because other processes do not change the
- * record while the process that wrote it is running.
- */
-const ATTEMPTS = 5;

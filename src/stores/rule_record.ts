@@ -8,6 +8,7 @@ import { toBusy } from "../protocol/errors.ts";
 import { isObject } from "../protocol/jsonrpc.ts";
 import { INTERNALS } from "../core/call/internals.ts";
 import { systemClock } from "../core/capacity/timers.ts";
+import { CHANGED, update } from "../core/update.ts";
 import type { Ruled } from "../core/store.ts";
 import type { Handler } from "../core/visibility/feature.ts";
 import { toName, withAlso } from "../core/visibility/registry.ts";
@@ -192,7 +193,7 @@ export class RuleRecord implements InformedRules {
     // Fail until the trunk's rules, which apply to all paths, are known. Otherwise a rule that shows a handler on this
     // path could be dropped as if it had no effect, although the trunk's rules hide the handler.
     if (this.#trunk && !this.#trunk.list) throw new Error(NO_TRUNK);
-    for (let left = ATTEMPTS; left; left--) {
+    await update("store which handlers are disabled", async () => {
       const found = await this.#instances.own.get(key);
       const stored = found ? toStored(found.value) : NOTHING;
       if (!stored) throw new RangeError(UNREADABLE);
@@ -210,16 +211,13 @@ export class RuleRecord implements InformedRules {
         this.#isUntold = true;
         const value = { at: next.at, rules: next.rules.map(({ key, isShown, at }) => [key, isShown, at]) };
         const options = { ttlMs: LIFE_MS, version: found?.version ?? null };
-        if (await this.#instances.own.set(key, value, options) === undefined) continue;
+        if (await this.#instances.own.set(key, value, options) === undefined) return CHANGED;
       }
       this.#isDue = false;
       this.#known = next;
       this.#pending = this.#pending.filter((rule) => !pending.includes(rule));
-      return pending.length ? this.#applyAll() : undefined;
-    }
-    throw new Error(
-      `Cannot store which handlers are disabled: in all ${ATTEMPTS} attempts, another instance changed the rules first`,
-    );
+      if (pending.length) this.#applyAll();
+    });
   }
 
   /** Returns `stored` with the changes applied. Returns `stored` itself if the changes have no effect. */
@@ -306,9 +304,6 @@ export class RuleRecord implements InformedRules {
  * still fit into one value in Deno KV (64 KiB).
  */
 const MAX_BYTES = 32_768;
-
-/** Maximum number of attempts to write the rules if other instances change the rules at the same time. */
-const ATTEMPTS = 20;
 
 const RETRY_MS = 1000;
 

@@ -11,6 +11,7 @@ import type { Account } from "../core/capacity/account.ts";
 import type { Charge } from "../core/capacity/charges.ts";
 import type { Mark } from "../core/marked_ids.ts";
 import { findStored, markStored } from "../core/marking.ts";
+import { CHANGED, update } from "../core/update.ts";
 import type { FoundStream, LocalSession, SessionState, WrittenStream } from "../core/store.ts";
 import type { InformedSession, InstanceState, SessionFacts } from "./instance_state.ts";
 import type { SealedStore } from "./sealed_store.ts";
@@ -92,7 +93,7 @@ export class SessionRecord implements InformedSession {
     this.#useCharge?.end();
     this.#useCharge = charge;
     await this.#attempt("set", async () => {
-      for (let left = ATTEMPTS; left; left--) {
+      await update("mark the session as used", async () => {
         const version = await this.#store.set(await this.#toUsedKey(), instance, {
           ...options,
           version: this.#usedVersion,
@@ -100,8 +101,8 @@ export class SessionRecord implements InformedSession {
         if (version !== undefined) return void (this.#usedVersion = version);
         // The version did not match, because another instance has used or retired the session since the last read.
         const used = await this.#readUse();
-        if (used === RETIRED) return this.endLocal();
-      }
+        return used === RETIRED ? this.endLocal() : CHANGED;
+      });
     });
   }
 
@@ -151,7 +152,7 @@ export class SessionRecord implements InformedSession {
     let refused: { readonly error: unknown } | undefined;
     const store = this.#instances.by(this.#account);
     await this.#attempt("set", async () => {
-      for (let left = ATTEMPTS; left; left--) {
+      await update("change the session", async () => {
         const known = this.#stored;
         const { state, version } = known ?? await this.#readState(store);
         this.#stored = undefined;
@@ -161,22 +162,19 @@ export class SessionRecord implements InformedSession {
           next = change(state);
         } catch (error) {
           // The known state may be outdated. Read the stored state and try again before rejecting the change.
-          if (known) continue;
+          if (known) return CHANGED;
           this.#stored = { state, version };
           return void (refused = { error });
         }
         const written = await store.set(this.key, next, { ttlMs, version });
-        if (!written) continue;
+        if (!written) return CHANGED;
         this.#state = next;
         this.#stored = { state: next, version: written };
         // If the state was read from the store, it may contain changes by other instances. Apply these changes in this
         // process too.
         if (!known) this.#apply(expected);
         return void await this.#instances.publish(store, { session: this.key });
-      }
-      throw new Error(
-        `Cannot change the session: in all ${ATTEMPTS} attempts, another instance changed the session first`,
-      );
+      });
     });
     if (refused) throw refused.error;
   }
@@ -357,9 +355,6 @@ interface StoredState {
   readonly state?: SessionState;
   readonly version: string | null;
 }
-
-/** Maximum number of attempts to change a record if other instances change the record at the same time. */
-const ATTEMPTS = 20;
 
 /**
  * Milliseconds that are added to the time to live of a mark of use, because the server renews the mark only once a

@@ -3,7 +3,7 @@
  *
  * @module
  */
-import type { Account, Accounts, Limit } from "./capacity/account.ts";
+import type { Account, Accounts } from "./capacity/account.ts";
 import type { Change, Changes, ExtensionNews } from "./visibility/changes.ts";
 import type { Registry } from "./visibility/registry.ts";
 import type { INTERNALS } from "./call/internals.ts";
@@ -335,11 +335,6 @@ export interface SharedState extends SharedStore {
    * store only through this object.
    */
   readonly store: StoreInternals;
-  /**
-   * Returns a function that limits tenants across all instances. `undefined` if the `perTenant.shared` limit is
-   * `false`.
-   */
-  limitTenants(accounts: Accounts): Limit | undefined;
   /** Reads a value that does not exist, for the process itself. Rejects if the store does not respond. */
   check(): Promise<void>;
   /** The parts of the store that belong to one extension. */

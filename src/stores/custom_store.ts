@@ -178,12 +178,6 @@ export class CustomStore extends UserView implements Store {
           "in all processes",
       );
     }
-    const { running, bytes, shared } = host.limits.perTenant;
-    if (shared && Math.min(running, bytes) === Infinity) {
-      throw new TypeError(
-        "Cannot set limits.perTenant.shared: the limits per tenant are Infinity; set limits.perTenant.running or limits.perTenant.bytes too",
-      );
-    }
     const outage = this.#outages.get(host.observer) ?? new OutageReport(host.observer);
     this.#outages.set(host.observer, outage);
     const state: InstanceState = new InstanceState(host, {

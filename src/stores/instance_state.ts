@@ -7,7 +7,7 @@
 import { BoundedMap } from "../kit/bounded_map.ts";
 import { sha256 } from "../kit/sha256.ts";
 import { isObject } from "../protocol/jsonrpc.ts";
-import type { Account, Accounts, Limit, Pot } from "../core/capacity/account.ts";
+import type { Account, Accounts, Pot } from "../core/capacity/account.ts";
 import { type Charge, keep } from "../core/capacity/charges.ts";
 import type { Change, ExtensionNews } from "../core/visibility/changes.ts";
 import type { Bounds } from "../core/capacity/limits.ts";
@@ -32,7 +32,6 @@ import type { OutageReport } from "./outage_report.ts";
 import { OwnChanges } from "./own_changes.ts";
 import { PendingEnds } from "./pending_ends.ts";
 import { SealedStore, type Sealing } from "./sealed_store.ts";
-import { TenantSums } from "./tenant_sums.ts";
 import { type StoreParts, UserView } from "./user_view.ts";
 
 /** A notification from one instance to all other instances. */
@@ -145,8 +144,6 @@ export class InstanceState implements SharedState, Sealing {
   readonly ends: PendingEnds = new PendingEnds();
   /** The pots. Created when the first session is opened. */
   #pots?: Pots;
-  /** Counts the resources that each tenant uses on all instances. Set if the instances share `limits.perTenant`. */
-  #tenants?: TenantSums;
   /** The forwarded messages that are counted, oldest first. */
   /** Changes about which other instances have not been notified yet. Equal changes are sent only once. */
   readonly #changes = new BoundedMap<string, SharedChange>({ full: "refuse", max: MAX_CHANGES });
@@ -245,12 +242,6 @@ export class InstanceState implements SharedState, Sealing {
     return record;
   }
 
-  limitTenants(accounts: Accounts): Limit | undefined {
-    if (!this.limits.perTenant.shared) return;
-    this.#tenants = new TenantSums(this, accounts);
-    return this.#tenants.limit;
-  }
-
   async findEnd(id: string): Promise<"written" | "waiting" | undefined> {
     const key = await this.hash("session", id);
     const end = this.ends.find(key);
@@ -318,7 +309,6 @@ export class InstanceState implements SharedState, Sealing {
     while (this.#isTelling || this.#pending.size) {
       await Promise.all([this.#telling, ...this.#pending.values()]);
     }
-    await this.#tenants?.close();
     const lost = await this.ends.close();
     if (lost) this.#reportLost(`the ends of ${lost} sessions`);
     const rules = await this.#rules?.close();

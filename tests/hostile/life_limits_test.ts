@@ -810,8 +810,6 @@ const cases: { readonly [path in Path]: (() => Promise<void>) | undefined } = {
     assertEquals((await send(held, "ping", {}, { session })).status, 404);
     assertEquals((await send(held, "ping", {}, { session: unused })).status, 404);
   },
-  // tests/stores/shared_tenant_limits_test.ts tests this limit with several instances.
-  "perTenant.shared": undefined,
   // streams_pressure_test.ts and streams_events_test.ts test the limits on replay.
   "replay.events": undefined,
   "replay.bytes": undefined,

@@ -10,6 +10,7 @@ import type { INTERNALS } from "./call/internals.ts";
 import type { HandlerCall } from "./call/lives.ts";
 import type { Notification, Response } from "../protocol/jsonrpc.ts";
 import type { Charging } from "./capacity/charges.ts";
+import type { Clock } from "./capacity/timers.ts";
 import type { Bounds } from "./capacity/limits.ts";
 import type { Mark, Marking } from "./marked_ids.ts";
 import type { Observer } from "./call/observer.ts";
@@ -125,6 +126,12 @@ export interface LogPage extends LogHead {
 export interface EngineOptions {
   /** Aborts when the operation has timed out or the store was closed. The result is then ignored. */
   readonly signal: AbortSignal;
+}
+
+/** Options that a store passes to the function that connects to its engine. */
+export interface ConnectOptions extends EngineOptions {
+  /** The clock of the store: the clock of the first server that uses it, or else the system clock. */
+  readonly clock: Clock;
 }
 
 /** Options that a store passes to every write of an engine. */
@@ -296,7 +303,7 @@ export interface SubscribeOptions {
  */
 export interface StoreInternals {
   /** Opens the store's engine. */
-  connect(options?: EngineOptions): Awaitable<StoreEngine>;
+  connect(options?: ConnectOptions): Awaitable<StoreEngine>;
   /** Whether other processes can read the store's data. */
   readonly isShared: boolean;
   /** Timeout of one operation, in milliseconds. */

@@ -10,15 +10,17 @@
  * @module
  */
 import { show } from "../core/call/known_options.ts";
-import { systemClock } from "../core/capacity/timers.ts";
-import type { Awaitable, EngineOptions, StoreEngine } from "../core/store.ts";
+import type { Clock } from "../core/capacity/timers.ts";
+import type { Awaitable, ConnectOptions, StoreEngine } from "../core/store.ts";
 import { deadline } from "../kit/deadline.ts";
 import { isPromiseLike } from "../protocol/promises.ts";
 
 /** Connects to an engine. */
-export type Connect = (options: EngineOptions) => Awaitable<StoreEngine>;
+export type Connect = (options: ConnectOptions) => Awaitable<StoreEngine>;
 
 export interface EngineConnectionOptions {
+  /** The clock of the store. */
+  readonly clock: Clock;
   /** Timeout of an attempt to connect, in milliseconds. */
   readonly connectMs: number;
   /** Whether `connect` creates a new engine. `false` if the store received an engine instead of a function. */
@@ -78,7 +80,7 @@ export class EngineConnection {
 
   /** Whether operations of the process currently fail without reaching the engine. */
   get isLost(): boolean {
-    return systemClock.now() < this.#own.retryAt;
+    return this.#options.clock.now() < this.#own.retryAt;
   }
 
   /**
@@ -88,7 +90,7 @@ export class EngineConnection {
   admit(operation: string, side: Side): void {
     const circuit = side === "own" ? this.#own : this.#clients;
     if (!circuit.retryAt) return;
-    const now = systemClock.now();
+    const now = this.#options.clock.now();
     if (now < circuit.retryAt) {
       throw new Error(
         `Cannot ${operation}: the store does not respond (the last ${LOST_AFTER} operations failed or timed out)`,
@@ -102,7 +104,7 @@ export class EngineConnection {
     const open = this.#engine ?? this.#connecting;
     if (open) return open;
     const controller = new AbortController();
-    const engine = this.#connect({ signal: controller.signal });
+    const engine = this.#connect({ signal: controller.signal, clock: this.#options.clock });
     if (!isPromiseLike(engine)) return this.#use(engine);
     return this.#connecting = this.#await(Promise.resolve(engine), controller);
   }
@@ -133,7 +135,7 @@ export class EngineConnection {
 
   /** Lets the operations that `circuits` count fail at once, and replaces the engine. */
   #lose(...circuits: readonly Circuit[]): void {
-    const now = systemClock.now();
+    const now = this.#options.clock.now();
     // The lease is renewed more often than once per second, and must not replace an engine that was just connected.
     if (now - this.#lostAt < RETRY_MS / 2) return;
     this.#lostAt = now;
@@ -159,7 +161,7 @@ export class EngineConnection {
 
   // Set a timeout for the attempt, because an attempt that neither succeeds nor fails would block all later attempts.
   async #await(connecting: Promise<StoreEngine>, controller: AbortController): Promise<StoreEngine> {
-    const { connectMs: ms } = this.#options;
+    const { connectMs: ms, clock } = this.#options;
     const { signal } = controller;
     const onTimeout = () => {
       controller.abort(new Error(`Cannot connect: the store did not connect within ${ms} ms`));
@@ -168,7 +170,7 @@ export class EngineConnection {
     this.#giveUp = (error) => controller.abort(error);
     this.#attempt = connecting.then((engine) => void (signal.aborted && this.#close(engine)), () => {});
     try {
-      return this.#use(await deadline(connecting, { ms, onTimeout, signal, clock: systemClock, background: true }));
+      return this.#use(await deadline(connecting, { ms, onTimeout, signal, clock, background: true }));
     } finally {
       this.#connecting = this.#giveUp = undefined;
     }

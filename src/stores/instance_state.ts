@@ -26,7 +26,7 @@ import type {
 } from "../core/store.ts";
 import type { SharedRules } from "../core/visibility/visibility.ts";
 import { openVersioned, sealVersioned, VERSION } from "../core/call/versioned_seal.ts";
-import { systemClock } from "../core/capacity/timers.ts";
+import type { Clock } from "../core/capacity/timers.ts";
 import { isMcpError } from "../protocol/errors.ts";
 import type { OutageReport } from "./outage_report.ts";
 import { OwnChanges } from "./own_changes.ts";
@@ -141,7 +141,7 @@ export class InstanceState implements SharedState, Sealing {
   /** For each session or key, the last operation in progress. */
   readonly #pending = new Map<string, Promise<unknown>>();
   /** Ends of sessions that the store has not confirmed yet. */
-  readonly ends: PendingEnds = new PendingEnds();
+  readonly ends: PendingEnds;
   /** The pots. Created when the first session is opened. */
   #pots?: Pots;
   /** The forwarded messages that are counted, oldest first. */
@@ -163,6 +163,7 @@ export class InstanceState implements SharedState, Sealing {
   constructor(host: SharingHost, parts: StateParts) {
     this.#host = host;
     this.#parts = parts;
+    this.ends = new PendingEnds(this.clock);
     this.own = new SealedStore(parts, this, "server");
     host.changes.publish = (change) => this.#tell(change);
     host.changes.connect = () => {
@@ -170,6 +171,11 @@ export class InstanceState implements SharedState, Sealing {
       const listening = this.#isListening ? undefined : this.listen();
       return loading || listening && listening.then(() => {});
     };
+  }
+
+  /** The clock of the server. */
+  get clock(): Clock {
+    return this.#host.ticker.clock;
   }
 
   get rules(): SharedRules | undefined {
@@ -261,7 +267,7 @@ export class InstanceState implements SharedState, Sealing {
     const key = await this.#toSinceKey();
     const store = this.by(account);
     // Read the time once per process. If the store loses its data later, the time that it then records is newer.
-    return this.#since = await this.attempt("set", () => readSince({ store, date: systemClock.date() }, key));
+    return this.#since = await this.attempt("set", () => readSince({ store, date: this.clock.date() }, key));
   }
 
   #toSinceKey(): Promise<string> {
@@ -279,7 +285,7 @@ export class InstanceState implements SharedState, Sealing {
       store,
       key: await this.hash(`${kind} ${VERSION}`, toSetName(mark)),
       ttlMs,
-      date: systemClock.date(),
+      date: this.clock.date(),
     };
   }
 
@@ -446,7 +452,7 @@ export class InstanceState implements SharedState, Sealing {
       if (this.#isClosed) stop();
       return true;
     }
-    systemClock.start(
+    this.clock.start(
       () => {
         this.#listening = undefined;
         if (!this.#isClosed) this.listen().then((isListening) => isListening && this.#refreshAll());

@@ -11,7 +11,7 @@
 import type { Account, Pot } from "../core/capacity/account.ts";
 import type { Bounds } from "../core/capacity/limits.ts";
 import { Slots } from "../core/capacity/slots.ts";
-import { systemClock } from "../core/capacity/timers.ts";
+import type { Clock } from "../core/capacity/timers.ts";
 import { show } from "../core/call/known_options.ts";
 import { readSyncVerdict } from "../core/call/verdict.ts";
 import type {
@@ -118,6 +118,7 @@ const LIST_VALUES = 1000;
 
 /** The parts of a store that its operations need. */
 export interface OperationHost {
+  readonly clock: Clock;
   readonly connect: Connect;
   /** Whether the store can replace the engine by connecting again. */
   readonly isReplaceable: boolean;
@@ -170,10 +171,11 @@ export class Operations {
   #isClosed = false;
 
   constructor(options: OperationOptions, host: OperationHost) {
-    const { connect, isReplaceable, isNeeded, onListening } = host;
+    const { connect, clock, isReplaceable, isNeeded, onListening } = host;
     this.#options = options;
     this.#host = host;
     this.#connection = new EngineConnection(connect, {
+      clock,
       connectMs: CONNECT_TIMES * options.timeoutMs,
       isReplaceable,
       onReplace: () => this.#topics.restart(),
@@ -184,6 +186,7 @@ export class Operations {
       heads: (topics) => this.#heads(topics),
       listen: (onRing, onLost) => this.#listen(onRing, onLost),
       isLost: () => this.#connection.isLost,
+      clock,
       onListening,
     }, options.pollMs);
   }
@@ -342,7 +345,7 @@ export class Operations {
       await this.#topics.close();
       await this.#connection.close();
     };
-    await deadline(close(), { ms: this.#options.timeoutMs, onTimeout: () => {}, clock: systemClock });
+    await deadline(close(), { ms: this.#options.timeoutMs, onTimeout: () => {}, clock: this.#host.clock });
     controller.abort();
   }
 
@@ -536,7 +539,7 @@ export class Operations {
       this.#fail(engine, { user, operation }, error);
       end(error);
     };
-    const stop = systemClock.start(late, timeoutMs);
+    const stop = this.#host.clock.start(late, timeoutMs);
     if (isCounted) this.#pending++;
     if (account && !hasSlot) slots?.take(account);
     this.#running.add(end);
@@ -546,7 +549,7 @@ export class Operations {
       if (!isPending) throw new Error("the operation has already ended");
       return await run(engine, { signal: controller.signal });
     };
-    repeat(attempt, { first, isWanted: (error) => isPending && !isFinal(error) }).then(
+    repeat(attempt, { first, isWanted: (error) => isPending && !isFinal(error), clock: this.#host.clock }).then(
       (value) => {
         if (!isPending) return;
         settle();
@@ -601,10 +604,16 @@ function toSide({ own }: StoreUser): Side {
   return own === undefined || own === "author" ? "clients" : "own";
 }
 
+interface RepeatOptions<T> {
+  readonly first?: Promise<T>;
+  readonly isWanted: (error?: unknown) => boolean;
+  readonly clock: Clock;
+}
+
 // Retries an operation until its caller has received an error. A later retry could undo the caller's next write.
 async function repeat<T>(
   attempt: () => Promise<T>,
-  { first, isWanted }: { readonly first?: Promise<T>; readonly isWanted: (error?: unknown) => boolean },
+  { first, isWanted, clock }: RepeatOptions<T>,
 ): Promise<T> {
   let result = first ?? attempt();
   for (const ms of REPEAT_MS) {
@@ -612,7 +621,7 @@ async function repeat<T>(
       return await result;
     } catch (error) {
       if (!isWanted(error)) break;
-      await delay(ms * (0.5 + Math.random()), { clock: systemClock });
+      await delay(ms * (0.5 + Math.random()), { clock });
       if (!isWanted()) break;
       result = attempt();
     }

@@ -4,7 +4,7 @@
  *
  * @module
  */
-import { systemClock } from "../core/capacity/timers.ts";
+import type { Clock } from "../core/capacity/timers.ts";
 
 /** Minimum milliseconds between two checks. */
 const LOOK_MS = 500;
@@ -12,7 +12,8 @@ const LOOK_MS = 500;
 /** Compares the open file with the file that is now at the same path. */
 export class FileWatch {
   readonly #isSame: () => Promise<boolean>;
-  #lookAt: number = systemClock.now();
+  readonly #clock: Clock;
+  #lookAt: number;
   /**
    * Whether the first check found the same file. `false` for an in-memory database, which is not checked, because
    * opening it again always creates another database.
@@ -24,14 +25,16 @@ export class FileWatch {
    * `isSame` opens the database again, and tests whether both connections are to the same database. If `isSame` throws,
    * the file counts as unchanged.
    */
-  constructor(isSame: () => Promise<boolean>) {
+  constructor(clock: Clock, isSame: () => Promise<boolean>) {
+    this.#clock = clock;
+    this.#lookAt = clock.now();
     this.#isSame = isSame;
   }
 
   /** Throws if an earlier check found that the file was replaced. */
   check(): void {
     if (this.#isReplaced) throw new Error("the database file was replaced");
-    const now = systemClock.now();
+    const now = this.#clock.now();
     if (now < this.#lookAt) return;
     this.#lookAt = Infinity;
     void this.#look();
@@ -46,6 +49,6 @@ export class FileWatch {
     } catch {
       // If the file cannot be opened, no process can use another file instead.
     }
-    this.#lookAt = systemClock.now() + LOOK_MS;
+    this.#lookAt = this.#clock.now() + LOOK_MS;
   }
 }

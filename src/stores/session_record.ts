@@ -54,7 +54,7 @@ export class SessionRecord implements InformedSession {
     this.key = key;
     this.#id = id;
     this.#instances = instances;
-    this.#ends = performance.now() + ms;
+    this.#ends = instances.clock.now() + ms;
     this.#mark = mark;
     this.#account = account;
     this.#store = store;
@@ -331,7 +331,7 @@ export class SessionRecord implements InformedSession {
   }
 
   get #ttlMs(): number {
-    return toTtl(this.#ends - performance.now());
+    return toTtl(this.#ends - this.#instances.clock.now());
   }
 
   #toRelayLog(): Promise<string> {

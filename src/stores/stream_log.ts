@@ -4,7 +4,6 @@
  * @module
  */
 import type { Account } from "../core/capacity/account.ts";
-import { systemClock } from "../core/capacity/timers.ts";
 import type { HandlerCall } from "../core/call/lives.ts";
 import type { FoundStream, WrittenStream } from "../core/store.ts";
 import { deadline } from "../kit/deadline.ts";
@@ -112,7 +111,7 @@ export class StreamLog {
     if (stream.isOver) return;
     const { promise, resolve } = Promise.withResolvers<void>();
     this.#wakers.set(stream, resolve);
-    await deadline(promise, { ms: LINGER_MS, onTimeout: () => {}, clock: systemClock });
+    await deadline(promise, { ms: LINGER_MS, onTimeout: () => {}, clock: this.#instances.clock });
     this.#wakers.delete(stream);
   }
 
@@ -289,7 +288,7 @@ export class StreamLog {
     };
     let isOver = false;
     const start = () => {
-      stop = systemClock.start(() => void check(), lease.ms * CHECKS_PER_LEASE, { background: true });
+      stop = this.#instances.clock.start(() => void check(), lease.ms * CHECKS_PER_LEASE, { background: true });
     };
     // Check immediately, because another instance may have followed the stream before, and may have ended before it
     // found the writer's lease expired.

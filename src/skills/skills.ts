@@ -112,7 +112,10 @@ export function skills(options: SkillsOptions): Handler {
         },
       },
     },
-    start: (server) => watch(folder, catalog, server),
+    start(server) {
+      catalog.now = () => server.clock.now();
+      return watch(folder, catalog, server);
+    },
   });
   const files = resourceProvider({
     scheme: "skill",

@@ -34,7 +34,7 @@ import type { RequestReport } from "../core/call/observer.ts";
 import type { ForwardedRounds } from "../core/call/forward.ts";
 import { OnceValues } from "../core/call/once.ts";
 import { type Question, requireCapabilities } from "../core/call/question.ts";
-import { untilAborted } from "../core/call/until_aborted.ts";
+import { deadline } from "../kit/deadline.ts";
 import { checkResult } from "../core/call/wire_check.ts";
 
 export { checkHandler } from "../core/handler_check.ts";
@@ -396,7 +396,7 @@ class Layer {
       await this.#askClient(key, { ...question, read });
       return given;
     };
-    const answer = await untilAborted(ask({ key, method, params, check }, askClient), this.#inner.signal);
+    const answer = await deadline(ask({ key, method, params, check }, askClient), { signal: this.#inner.signal });
     const checked = await question.read(answer);
     if (checked.problem === undefined) return checked.value;
     throw new McpError(INVALID_PARAMS, `Cannot use the answer to ${quote(key)}: ${checked.problem}`);

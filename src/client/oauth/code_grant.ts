@@ -13,7 +13,7 @@ import {
   processAuthorizationCodeResponse,
   validateAuthResponse,
 } from "oauth4webapi";
-import { untilAborted } from "../../core/call/until_aborted.ts";
+import { deadline } from "../../kit/deadline.ts";
 import { sha256 } from "../../kit/sha256.ts";
 import { startTimer } from "../../kit/timer.ts";
 import { SignInError, toReason, toShown } from "./errors.ts";
@@ -88,7 +88,7 @@ async function startTrip(options: CodeGrantOptions, context: GrantContext): Prom
     : "/callback";
   const starting = Promise.resolve(options.userAgent({ issuer, path }));
   try {
-    return await untilAborted(starting, signal);
+    return await deadline(starting, { signal });
   } catch (error) {
     starting.then((trip) => trip.end(error)).catch(() => {});
     throw error;
@@ -136,7 +136,7 @@ async function travel(trip: SignInTrip, options: CodeGrantOptions, context: Gran
   // waits for a token.
   const isForeignPage = url.host !== new URL(issuer).host;
   const page = { url: url.href, server, issuer, ...isForeignPage ? { pageHost: url.host } : {}, scopes };
-  const address = await untilAborted(trip.visit(page, { signal }), signal);
+  const address = await deadline(trip.visit(page, { signal }), { signal });
   signal.throwIfAborted();
   // Without a redirect path or a client for this issuer, only the parameter `iss` shows that the code is not from
   // another authorization server, whose sign-in page a malicious issuer has named.

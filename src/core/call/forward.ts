@@ -7,12 +7,12 @@
  */
 import { isRemoteError, quote } from "../../protocol/errors.ts";
 import { isObject, type Params } from "../../protocol/jsonrpc.ts";
-import { startBackgroundTimer } from "../../runtime.ts";
 import type { ClientFacts, ForwardedRequest, ForwardOptions, ForwardRetry } from "./context.ts";
 import { checkOptions, type KnownOptions } from "./known_options.ts";
 import { FORM, type PreparedQuestion, type Question } from "./question.ts";
 import type { RerunWatch, Stretch } from "./rerun_watch.ts";
-import { untilAborted } from "./until_aborted.ts";
+import { delay } from "../../kit/deadline.ts";
+import { systemClock } from "../capacity/timers.ts";
 
 /** A forwarded request that has not ended: the questions in the other server's latest result. */
 export interface ForwardedRound {
@@ -168,9 +168,8 @@ async function answer(
 ): Promise<ForwardRetry> {
   const { round, inputRequests, requestState } = asked;
   if (!isObject(inputRequests)) {
-    const wait = Promise.withResolvers<void>();
-    const stop = startBackgroundTimer(wait.resolve, Math.min(100 * 2 ** round, MAX_WAIT_MS));
-    await untilAborted(wait.promise, call.signal).finally(stop);
+    const ms = Math.min(100 * 2 ** round, MAX_WAIT_MS);
+    await delay(ms, { signal: call.signal, clock: systemClock, background: true });
     return { requestState };
   }
   // Ask all questions before awaiting an answer, so that the client receives the questions together. No text that

@@ -4,6 +4,7 @@
  * @see specification/2026-07-28/basic/authorization
  * @module
  */
+import { deadline, delay } from "../../kit/deadline.ts";
 import { quote, REACHED, withLimits } from "../../protocol/errors.ts";
 import { isPromiseLike } from "../../protocol/promises.ts";
 import {
@@ -230,15 +231,15 @@ export class HttpAuthenticator implements Authenticator {
   ): Promise<boolean | undefined> {
     const { ticker, limits: { auth: { timeoutMs } }, report } = this.#core;
     const controller = new AbortController();
-    const { promise: late, resolve } = Promise.withResolvers<AuthRefusal>();
-    const timeout = ticker.startTimeout(timeoutMs, () => {
+    const onTimeout = () => {
       controller.abort(TOO_SLOW);
-      resolve(CLOSING);
-    });
+      return CLOSING;
+    };
     try {
       const now = ticker.clock.date();
       const facts: AuthFacts = { ...known, now, signal: controller.signal, [USED]: null };
-      const found: unknown = await Promise.race([this.#auth.authenticate(request, facts), late]);
+      const limit = { ms: timeoutMs, onTimeout, clock: ticker };
+      const found: unknown = await deadline(this.#auth.authenticate(request, facts), limit);
       if (isRefusal(found)) return found.status === 503 || found.status === 429 ? undefined : false;
       if (found === undefined || found === null) return false;
       const { id, scopes, expiresAt = Infinity } = readPrincipal(found, "authenticate()");
@@ -246,8 +247,6 @@ export class HttpAuthenticator implements Authenticator {
     } catch (error) {
       report(error);
       return undefined;
-    } finally {
-      ticker.cancel(timeout);
     }
   }
 
@@ -340,9 +339,7 @@ class Entry<P extends Place = Place> implements AuthFacts {
     this.#core.observing?.reach(limit, `peer ${this.peer}`);
     if (this.#delayed.isFull(this)) return;
     const { ticker } = this.#core;
-    const ready = turn.then(() =>
-      pauseMs ? new Promise<void>((resolve) => void ticker.startTimeout(pauseMs, resolve)) : undefined
-    );
+    const ready = turn.then(() => pauseMs ? delay(pauseMs, { clock: ticker }) : undefined);
     return this.delay = this.#delayed.wait(ready, this).then(() => true, () => false);
   }
 

@@ -12,6 +12,7 @@
 import { show } from "../core/call/known_options.ts";
 import { systemClock } from "../core/capacity/timers.ts";
 import type { Awaitable, EngineOptions, StoreEngine } from "../core/store.ts";
+import { deadline } from "../kit/deadline.ts";
 import { isPromiseLike } from "../protocol/promises.ts";
 
 /** Connects to an engine. */
@@ -158,22 +159,17 @@ export class EngineConnection {
 
   // Set a timeout for the attempt, because an attempt that neither succeeds nor fails would block all later attempts.
   async #await(connecting: Promise<StoreEngine>, controller: AbortController): Promise<StoreEngine> {
-    const { promise, reject } = Promise.withResolvers<never>();
-    const { connectMs } = this.#options;
-    let isOver = false;
-    const giveUp = (error: Error) => {
-      isOver = true;
-      controller.abort(error);
-      reject(error);
+    const { connectMs: ms } = this.#options;
+    const { signal } = controller;
+    const onTimeout = () => {
+      controller.abort(new Error(`Cannot connect: the store did not connect within ${ms} ms`));
+      throw signal.reason;
     };
-    this.#giveUp = giveUp;
-    const late = () => giveUp(new Error(`Cannot connect: the store did not connect within ${connectMs} ms`));
-    const stop = systemClock.start(late, connectMs, { background: true });
-    this.#attempt = connecting.then((engine) => void (isOver && this.#close(engine)), () => {});
+    this.#giveUp = (error) => controller.abort(error);
+    this.#attempt = connecting.then((engine) => void (signal.aborted && this.#close(engine)), () => {});
     try {
-      return this.#use(await Promise.race([connecting, promise]));
+      return this.#use(await deadline(connecting, { ms, onTimeout, signal, clock: systemClock, background: true }));
     } finally {
-      stop();
       this.#connecting = this.#giveUp = undefined;
     }
   }

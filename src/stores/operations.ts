@@ -30,6 +30,7 @@ import type {
   SubscribeOptions,
   TopicListener,
 } from "../core/store.ts";
+import { deadline } from "../kit/deadline.ts";
 import { toBusy } from "../protocol/errors.ts";
 import { isPromiseLike } from "../protocol/promises.ts";
 import { isWithin } from "../protocol/weight.ts";
@@ -341,10 +342,7 @@ export class Operations {
       await this.#topics.close();
       await this.#connection.close();
     };
-    const { promise, resolve } = Promise.withResolvers<void>();
-    const stop = systemClock.start(resolve, this.#options.timeoutMs);
-    await Promise.race([close(), promise]);
-    stop();
+    await deadline(close(), { ms: this.#options.timeoutMs, onTimeout: () => {}, clock: systemClock });
     controller.abort();
   }
 

@@ -7,6 +7,7 @@ import type { Account } from "../core/capacity/account.ts";
 import { systemClock } from "../core/capacity/timers.ts";
 import type { HandlerCall } from "../core/call/lives.ts";
 import type { FoundStream, WrittenStream } from "../core/store.ts";
+import { deadline } from "../kit/deadline.ts";
 import { isObject } from "../protocol/jsonrpc.ts";
 import { toBytes } from "../protocol/weight.ts";
 import type { InstanceState } from "./instance_state.ts";
@@ -110,10 +111,8 @@ export class StreamLog {
   async #linger(stream: WrittenStream): Promise<void> {
     if (stream.isOver) return;
     const { promise, resolve } = Promise.withResolvers<void>();
-    const stop = systemClock.start(resolve, LINGER_MS);
     this.#wakers.set(stream, resolve);
-    await promise;
-    stop();
+    await deadline(promise, { ms: LINGER_MS, onTimeout: () => {}, clock: systemClock });
     this.#wakers.delete(stream);
   }
 

@@ -3,6 +3,7 @@
  *
  * @module
  */
+import { delay } from "../kit/deadline.ts";
 import { hasErrorCode } from "../kit/error_code.ts";
 import { deno } from "../runtime.ts";
 import { toMatcher } from "./glob.ts";
@@ -253,7 +254,7 @@ async function readConfined(root: string, real: string, maxBytes: number): Promi
     const changes = before.map(({ changed }) => changed).filter((changed) => changed <= end);
     const waitMs = Math.max(0, ...changes) + settleMs - start;
     if (waitMs > 0) {
-      await new Promise((resolve) => setTimeout(resolve, waitMs));
+      await delay(waitMs);
       continue;
     }
     const file = await localFiles.open(real);

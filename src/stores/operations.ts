@@ -30,7 +30,7 @@ import type {
   SubscribeOptions,
   TopicListener,
 } from "../core/store.ts";
-import { deadline } from "../kit/deadline.ts";
+import { deadline, delay } from "../kit/deadline.ts";
 import { toBusy } from "../protocol/errors.ts";
 import { isPromiseLike } from "../protocol/promises.ts";
 import { isWithin } from "../protocol/weight.ts";
@@ -612,7 +612,7 @@ async function repeat<T>(
       return await result;
     } catch (error) {
       if (!isWanted(error)) break;
-      await new Promise<void>((resolve) => systemClock.start(resolve, ms * (0.5 + Math.random())));
+      await delay(ms * (0.5 + Math.random()), { clock: systemClock });
       if (!isWanted()) break;
       result = attempt();
     }

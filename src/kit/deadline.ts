@@ -3,7 +3,7 @@
  *
  * @module
  */
-import { MAX_MS } from "./timer.ts";
+import { MAX_MS, startTimer } from "./timer.ts";
 
 /** Starts timers, such as the clock or the ticker of a server. */
 export interface TimerSource {
@@ -32,12 +32,7 @@ interface Timeout<L> {
   readonly onTimeout: () => L;
 }
 
-const systemTimers: TimerSource = {
-  start(job, ms) {
-    const timer = setTimeout(job, ms);
-    return () => clearTimeout(timer);
-  },
-};
+const systemTimers: TimerSource = { start: (job, ms) => startTimer(ms, job) };
 
 /**
  * Settles like `work`, but at the latest when the time is over or the signal aborts. Removes the timer and the listener

@@ -1,3 +1,4 @@
+import { Ticker } from "../../src/core/capacity/timers.ts";
 import { deadline, delay } from "../../src/kit/deadline.ts";
 import { fakeClock } from "../../src/testing/fake_clock.ts";
 import { type Random, random } from "../support/random.ts";
@@ -107,6 +108,16 @@ Deno.test("deadline: passes the time and `background` to the clock, and shortens
   await deadline(1, { ms: 2 ** 40, onTimeout, clock });
   await deadline(1, { ms: Infinity, onTimeout, clock });
   assertEquals(started, [[5, true], "stopped", [2 ** 31 - 1, undefined], "stopped"]);
+});
+
+Deno.test("deadline: the ticker of a server can start the timer", async () => {
+  const clock = fakeClock();
+  const ticker = new Ticker(clock);
+  const waits = [10, 20].map((ms) => deadline(new Promise(() => {}), { ms, onTimeout: () => ms, clock: ticker }));
+  assertStrictEquals(clock.waiting, 1);
+  await clock.advance(20);
+  assertEquals(await Promise.all(waits), [10, 20]);
+  assertEquals([ticker.size, clock.waiting], [0, 0]);
 });
 
 Deno.test("deadline: uses the time of the system by default", async () => {

@@ -27,7 +27,7 @@ import type {
   StoredValue,
   StoreEngine,
 } from "../core/store.ts";
-import type { Clock } from "../core/capacity/timers.ts";
+import { systemClock } from "../core/capacity/timers.ts";
 import { delay } from "../kit/deadline.ts";
 import { FileWatch } from "./replaced_file.ts";
 import { customStore, type StoreOptions } from "./custom_store.ts";
@@ -85,7 +85,7 @@ export function denoKvStore(open: () => Awaitable<DenoKv>, options: StoreOptions
   if (typeof open !== "function") {
     throw new TypeError("Cannot create a store: open is not a function; write denoKvStore(() => Deno.openKv())");
   }
-  return customStore(({ clock }) => openEngine(open, clock), options);
+  return customStore(() => openEngine(open), options);
 }
 
 /** Maximum length, in characters, of a text that is stored under its own key. Longer texts are stored in parts. */
@@ -157,13 +157,13 @@ interface PartOptions {
   readonly expireIn?: number;
 }
 
-async function openEngine(open: () => Awaitable<DenoKv>, clock: Clock): Promise<DenoKvEngine> {
+async function openEngine(open: () => Awaitable<DenoKv>): Promise<DenoKvEngine> {
   const kv = await open();
   const name = crypto.randomUUID();
   // Write the name, unless another process has already written a name.
   await kv.atomic().check({ key: FILE, versionstamp: null }).set(FILE, name).commit();
   const { value } = await kv.get(FILE);
-  const file = new FileWatch(clock, async () => {
+  const file = new FileWatch(async () => {
     const other = await open();
     // If `open` always returns the same database, a replaced file cannot be detected.
     if (other === kv) return true;
@@ -173,21 +173,19 @@ async function openEngine(open: () => Awaitable<DenoKv>, clock: Clock): Promise<
       other.close();
     }
   });
-  return new DenoKvEngine(kv, { file, clock });
+  return new DenoKvEngine(kv, file);
 }
 
 /** An engine that uses one connection to the database. */
 class DenoKvEngine implements StoreEngine {
   readonly #kv: DenoKv;
-  readonly #clock: Clock;
   readonly #file: FileWatch;
   #onRing?: (log: string) => void;
   #sweepAt = 0;
   #isClosed = false;
 
-  constructor(kv: DenoKv, { file, clock }: { readonly file: FileWatch; readonly clock: Clock }) {
+  constructor(kv: DenoKv, file: FileWatch) {
     this.#kv = kv;
-    this.#clock = clock;
     this.#file = file;
   }
 
@@ -347,7 +345,7 @@ class DenoKvEngine implements StoreEngine {
     let stop = () => {};
     const goOn = () => {
       if (isOver) return;
-      stop = this.#clock.start(() => void look().then(goOn, lose), LOOK_MS, { background: true });
+      stop = systemClock.start(() => void look().then(goOn, lose), LOOK_MS, { background: true });
     };
     const lose = (error: unknown) => {
       if (isLocked(error)) return goOn();
@@ -515,7 +513,7 @@ async function repeat<T>(signal: AbortSignal, attempt: () => Promise<{ readonly 
       if (!isLocked(error)) throw toFinal(error);
     }
     // Wait for a random time. Otherwise the same processes could conflict in every attempt.
-    await delay(Math.random() * Math.min(2 ** i, 50));
+    await delay(Math.random() * Math.min(2 ** i, 50), { clock: systemClock });
   }
   throw new Error(
     "Cannot finish the operation in Deno KV: until the timeout (timeoutMs), every attempt conflicted with another process",

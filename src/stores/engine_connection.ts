@@ -10,7 +10,7 @@
  * @module
  */
 import { show } from "../core/call/known_options.ts";
-import type { Clock } from "../core/capacity/timers.ts";
+import { type Clock, systemClock } from "../core/capacity/timers.ts";
 import type { Awaitable, ConnectOptions, StoreEngine } from "../core/store.ts";
 import { deadline } from "../kit/deadline.ts";
 import { isPromiseLike } from "../protocol/promises.ts";
@@ -19,7 +19,7 @@ import { isPromiseLike } from "../protocol/promises.ts";
 export type Connect = (options: ConnectOptions) => Awaitable<StoreEngine>;
 
 export interface EngineConnectionOptions {
-  /** The clock of the store. */
+  /** The clock of the store, for the engine. The connection itself uses the system clock. */
   readonly clock: Clock;
   /** Timeout of an attempt to connect, in milliseconds. */
   readonly connectMs: number;
@@ -80,7 +80,7 @@ export class EngineConnection {
 
   /** Whether operations of the process currently fail without reaching the engine. */
   get isLost(): boolean {
-    return this.#options.clock.now() < this.#own.retryAt;
+    return systemClock.now() < this.#own.retryAt;
   }
 
   /**
@@ -90,7 +90,7 @@ export class EngineConnection {
   admit(operation: string, side: Side): void {
     const circuit = side === "own" ? this.#own : this.#clients;
     if (!circuit.retryAt) return;
-    const now = this.#options.clock.now();
+    const now = systemClock.now();
     if (now < circuit.retryAt) {
       throw new Error(
         `Cannot ${operation}: the store does not respond (the last ${LOST_AFTER} operations failed or timed out)`,
@@ -135,7 +135,7 @@ export class EngineConnection {
 
   /** Lets the operations that `circuits` count fail at once, and replaces the engine. */
   #lose(...circuits: readonly Circuit[]): void {
-    const now = this.#options.clock.now();
+    const now = systemClock.now();
     // The lease is renewed more often than once per second, and must not replace an engine that was just connected.
     if (now - this.#lostAt < RETRY_MS / 2) return;
     this.#lostAt = now;
@@ -161,7 +161,7 @@ export class EngineConnection {
 
   // Set a timeout for the attempt, because an attempt that neither succeeds nor fails would block all later attempts.
   async #await(connecting: Promise<StoreEngine>, controller: AbortController): Promise<StoreEngine> {
-    const { connectMs: ms, clock } = this.#options;
+    const { connectMs: ms } = this.#options;
     const { signal } = controller;
     const onTimeout = () => {
       controller.abort(new Error(`Cannot connect: the store did not connect within ${ms} ms`));
@@ -170,7 +170,7 @@ export class EngineConnection {
     this.#giveUp = (error) => controller.abort(error);
     this.#attempt = connecting.then((engine) => void (signal.aborted && this.#close(engine)), () => {});
     try {
-      return this.#use(await deadline(connecting, { ms, onTimeout, signal, clock, background: true }));
+      return this.#use(await deadline(connecting, { ms, onTimeout, signal, clock: systemClock, background: true }));
     } finally {
       this.#connecting = this.#giveUp = undefined;
     }

@@ -11,7 +11,7 @@
 import type { Account, Pot } from "../core/capacity/account.ts";
 import type { Bounds } from "../core/capacity/limits.ts";
 import { Slots } from "../core/capacity/slots.ts";
-import type { Clock } from "../core/capacity/timers.ts";
+import { type Clock, systemClock } from "../core/capacity/timers.ts";
 import { show } from "../core/call/known_options.ts";
 import { readSyncVerdict } from "../core/call/verdict.ts";
 import type {
@@ -118,6 +118,7 @@ const LIST_VALUES = 1000;
 
 /** The parts of a store that its operations need. */
 export interface OperationHost {
+  /** The clock of the store, for the engine. Operations use the system clock, because the engine does not wait. */
   readonly clock: Clock;
   readonly connect: Connect;
   /** Whether the store can replace the engine by connecting again. */
@@ -186,7 +187,6 @@ export class Operations {
       heads: (topics) => this.#heads(topics),
       listen: (onRing, onLost) => this.#listen(onRing, onLost),
       isLost: () => this.#connection.isLost,
-      clock,
       onListening,
     }, options.pollMs);
   }
@@ -345,7 +345,7 @@ export class Operations {
       await this.#topics.close();
       await this.#connection.close();
     };
-    await deadline(close(), { ms: this.#options.timeoutMs, onTimeout: () => {}, clock: this.#host.clock });
+    await deadline(close(), { ms: this.#options.timeoutMs, onTimeout: () => {}, clock: systemClock });
     controller.abort();
   }
 
@@ -539,7 +539,7 @@ export class Operations {
       this.#fail(engine, { user, operation }, error);
       end(error);
     };
-    const stop = this.#host.clock.start(late, timeoutMs);
+    const stop = systemClock.start(late, timeoutMs);
     if (isCounted) this.#pending++;
     if (account && !hasSlot) slots?.take(account);
     this.#running.add(end);
@@ -549,7 +549,7 @@ export class Operations {
       if (!isPending) throw new Error("the operation has already ended");
       return await run(engine, { signal: controller.signal });
     };
-    repeat(attempt, { first, isWanted: (error) => isPending && !isFinal(error), clock: this.#host.clock }).then(
+    repeat(attempt, { first, isWanted: (error) => isPending && !isFinal(error) }).then(
       (value) => {
         if (!isPending) return;
         settle();
@@ -604,16 +604,10 @@ function toSide({ own }: StoreUser): Side {
   return own === undefined || own === "author" ? "clients" : "own";
 }
 
-interface RepeatOptions<T> {
-  readonly first?: Promise<T>;
-  readonly isWanted: (error?: unknown) => boolean;
-  readonly clock: Clock;
-}
-
 // Retries an operation until its caller has received an error. A later retry could undo the caller's next write.
 async function repeat<T>(
   attempt: () => Promise<T>,
-  { first, isWanted, clock }: RepeatOptions<T>,
+  { first, isWanted }: { readonly first?: Promise<T>; readonly isWanted: (error?: unknown) => boolean },
 ): Promise<T> {
   let result = first ?? attempt();
   for (const ms of REPEAT_MS) {
@@ -621,7 +615,7 @@ async function repeat<T>(
       return await result;
     } catch (error) {
       if (!isWanted(error)) break;
-      await delay(ms * (0.5 + Math.random()), { clock });
+      await delay(ms * (0.5 + Math.random()), { clock: systemClock });
       if (!isWanted()) break;
       result = attempt();
     }

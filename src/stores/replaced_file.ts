@@ -4,7 +4,7 @@
  *
  * @module
  */
-import type { Clock } from "../core/capacity/timers.ts";
+import { systemClock } from "../core/capacity/timers.ts";
 
 /** Minimum milliseconds between two checks. */
 const LOOK_MS = 500;
@@ -12,8 +12,7 @@ const LOOK_MS = 500;
 /** Compares the open file with the file that is now at the same path. */
 export class FileWatch {
   readonly #isSame: () => Promise<boolean>;
-  readonly #clock: Clock;
-  #lookAt: number;
+  #lookAt: number = systemClock.now();
   /**
    * Whether the first check found the same file. `false` for an in-memory database, which is not checked, because
    * opening it again always creates another database.
@@ -25,16 +24,14 @@ export class FileWatch {
    * `isSame` opens the database again, and tests whether both connections are to the same database. If `isSame` throws,
    * the file counts as unchanged.
    */
-  constructor(clock: Clock, isSame: () => Promise<boolean>) {
-    this.#clock = clock;
-    this.#lookAt = clock.now();
+  constructor(isSame: () => Promise<boolean>) {
     this.#isSame = isSame;
   }
 
   /** Throws if an earlier check found that the file was replaced. */
   check(): void {
     if (this.#isReplaced) throw new Error("the database file was replaced");
-    const now = this.#clock.now();
+    const now = systemClock.now();
     if (now < this.#lookAt) return;
     this.#lookAt = Infinity;
     void this.#look();
@@ -49,6 +46,6 @@ export class FileWatch {
     } catch {
       // If the file cannot be opened, no process can use another file instead.
     }
-    this.#lookAt = this.#clock.now() + LOOK_MS;
+    this.#lookAt = systemClock.now() + LOOK_MS;
   }
 }

@@ -27,7 +27,7 @@ import type {
   StoredValue,
   StoreEngine,
 } from "../core/store.ts";
-import type { Clock } from "../core/capacity/timers.ts";
+import { type Clock, systemClock } from "../core/capacity/timers.ts";
 import { FileWatch } from "./replaced_file.ts";
 import { customStore, type StoreOptions } from "./custom_store.ts";
 
@@ -113,7 +113,7 @@ class SqliteEngine implements StoreEngine {
     const name = "insert into mcp_files select hex(randomblob(16)) where not exists (select 1 from mcp_files)";
     if (!this.#row(FILE)) this.#run(name);
     const id = this.#row(FILE)?.id;
-    this.#file = new FileWatch(clock, async () => {
+    this.#file = new FileWatch(async () => {
       const other = await open();
       // If `open` always returns the same database, a replaced file cannot be detected.
       return other === db || readFile(other) === id;
@@ -207,12 +207,12 @@ class SqliteEngine implements StoreEngine {
           onRing(String(ring.log));
         }
         known = version;
-        stop = this.#clock.start(look, LOOK_MS, { background: true });
+        stop = systemClock.start(look, LOOK_MS, { background: true });
       } catch (error) {
         onLost(error);
       }
     };
-    let stop = this.#clock.start(look, LOOK_MS, { background: true });
+    let stop = systemClock.start(look, LOOK_MS, { background: true });
     this.#onRing = onRing;
     return () => {
       stop();

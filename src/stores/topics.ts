@@ -4,7 +4,7 @@
  *
  * @module
  */
-import type { Clock } from "../core/capacity/timers.ts";
+import { systemClock } from "../core/capacity/timers.ts";
 import type { Awaitable, LogHead, LogPage } from "../core/store.ts";
 import type { Subscription } from "./subscription.ts";
 
@@ -21,8 +21,6 @@ export interface TopicSource {
   listen(onRing: (log: string) => void, onLost: (error?: unknown) => void): Awaitable<(() => void) | undefined>;
   /** Returns whether operations currently fail without reaching the engine. */
   isLost(): boolean;
-  /** The clock of the store. */
-  readonly clock: Clock;
   /**
    * Called with `"lost"` and the error when the engine's listener is lost, and with `"back"` when a listener works
    * again.
@@ -149,7 +147,7 @@ export class Topics {
   }
 
   #lose(listener: Listener): void {
-    this.#listenAt = this.#source.clock.now() + LISTEN_AGAIN_MS;
+    this.#listenAt = systemClock.now() + LISTEN_AGAIN_MS;
     this.#forget(listener);
     // Restart the timer, because the polling interval is shorter without a listener.
     this.#stopPolling?.();
@@ -178,16 +176,16 @@ export class Topics {
       if (!this.#source.isLost()) this.#check();
       this.#poll();
     };
-    this.#stopPolling ??= this.#source.clock.start(poll, ms, { background: true });
+    this.#stopPolling ??= systemClock.start(poll, ms, { background: true });
   }
 
   #check(): void {
-    if (!this.#listener && this.#source.clock.now() >= this.#listenAt) this.#listenAgain();
+    if (!this.#listener && systemClock.now() >= this.#listenAt) this.#listenAgain();
     if (!this.#isComparing && !this.#waiting.size) this.#compare();
   }
 
   #listenAgain(): void {
-    this.#listenAt = this.#source.clock.now() + LISTEN_AGAIN_MS;
+    this.#listenAt = systemClock.now() + LISTEN_AGAIN_MS;
     const listen = async () => await this.listen();
     listen().then(() => this.#pullAll(), () => {});
   }
@@ -239,7 +237,7 @@ export class Topics {
   }
 
   #continueLater(): void {
-    this.#stopTurn ??= this.#source.clock.start(() => {
+    this.#stopTurn ??= systemClock.start(() => {
       this.#stopTurn = undefined;
       this.#pullWaiting();
     }, 0);

@@ -148,7 +148,7 @@ export function toKnown({ id, secret }: KnownClient, server: AuthorizationServer
 }
 
 async function register(options: RegistrationOptions): Promise<RegisteredClient> {
-  const { authorizationServer, clientName = "MCP client", redirectUri, requests, signal } = options;
+  const { authorizationServer, clientMetadataUrl, clientName = "MCP client", redirectUri, requests, signal } = options;
   const methods = authorizationServer.token_endpoint_auth_methods_supported;
   const metadata = {
     client_name: clientName,
@@ -162,7 +162,11 @@ async function register(options: RegistrationOptions): Promise<RegisteredClient>
     const response = await dynamicClientRegistrationRequest(authorizationServer, metadata, {
       ...toRequestOptions(requests, signal),
     });
-    return await readRegistered(response, authorizationServer);
+    const registered = await readRegistered(response, authorizationServer);
+    // A malicious authorization server could otherwise make the client use its document where it must not, and receive
+    // the code of an authorization server at which the user trusts the document.
+    if (registered.id !== clientMetadataUrl) return registered;
+    throw new SignInError("the response contains the URL of the metadata document as client_id");
   } catch (error) {
     signal.throwIfAborted();
     const remedy = "register a client there manually, and pass the client's id and issuer";

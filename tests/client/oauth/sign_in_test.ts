@@ -877,6 +877,19 @@ for (const [name, options, { announces, iss, registers = false }, outcome, clien
   });
 }
 
+refuses(
+  "a registration whose id is the metadata document that the client must not use here",
+  {
+    metadata: (right) => ({
+      ...right,
+      client_id_metadata_document_supported: true,
+      authorization_response_iss_parameter_supported: false,
+    }),
+    registration: (right) => ({ ...right, client_id: document }),
+  },
+  { names: ["https://login.example.com", "client_id"], clientMetadataUrl: document },
+);
+
 for (const missing of ["iss", "state"]) {
   Deno.test(`refused: an error without ${missing}, whose text is not shown`, async () => {
     await using bed = new Bed({

@@ -244,6 +244,22 @@ for (
   );
 }
 
+for (
+  const [server, resource, named] of [
+    ["https://mcp.example.com/mcp?tenant=a", "https://mcp.example.com/mcp"],
+    ["https://mcp.example.com/mcp?tenant=a", "https://mcp.example.com/mcp?tenant=b"],
+    ["https://mcp.example.com/mcp?tenant=a", "https://mcp.example.com/mcp?"],
+    ["https://mcp.example.com/?tenant=a", "https://mcp.example.com"],
+    ["https://mcp.example.com/mcp?tenant=a", "https://mcp.example.com/mcp", "https://mcp.example.com/mcp?tenant=a"],
+  ]
+) {
+  refuses(
+    `the resource ${resource} of the server ${server}${named ? ` if the user has named ${named}` : ""}`,
+    { server, resourceMetadata: (right) => ({ ...right, resource }) },
+    { names: [resource], resource: named },
+  );
+}
+
 Deno.test("the resource may be the server's URL in another spelling, or a resource that the user has named", async () => {
   for (
     const [resource, server, named] of [
@@ -254,6 +270,9 @@ Deno.test("the resource may be the server's URL in another spelling, or a resour
       ["https://mcp.example.com", "https://mcp.example.com/"],
       ["https://mcp.example.com", undefined, "https://mcp.example.com"],
       ["https://mcp.example.com/a/", "https://mcp.example.com/a/b/mcp", "https://mcp.example.com/a/"],
+      ["https://mcp.example.com/mcp?tenant=a", "https://mcp.example.com/mcp?tenant=a"],
+      ["https://mcp.example.com/mcp/?tenant=a", "https://mcp.example.com/mcp?tenant=a"],
+      ["https://mcp.example.com/mcp", "https://mcp.example.com/mcp?tenant=a", "https://mcp.example.com/mcp"],
     ] as const
   ) {
     await using bed = new Bed({

@@ -55,8 +55,8 @@ export class ForwardedQuestions {
   }
 
   /**
-   * Counts the requests in a notification about a task. Throws if they exceed the maximum for the task, or if neither the
-   * client nor a response to the client has named the task.
+   * Counts the requests in a notification about a task. Throws if they exceed the maximum for the task, or if neither
+   * the client nor a response to the client has named the task.
    */
   async countNotified({ method = "", params = {} }: Message): Promise<void> {
     const { taskId, inputRequests } = params;

@@ -112,10 +112,10 @@ function checkProofOfCode({ server, authorizationServer }: GrantContext): void {
 }
 
 /**
- * Throws if nothing would show that the code is from another authorization server. A client that did not register itself
- * can have the same id and redirect URI at several authorization servers, and the page of a malicious issuer can redirect
- * the browser to the page of another one. So the user must have named the issuer, or the response must contain `iss`,
- * which {@linkcode readReturn} requires if the metadata announces it.
+ * Throws if nothing would show that the code is from another authorization server. A client that did not register
+ * itself can have the same id and redirect URI at several authorization servers, and the page of a malicious issuer can
+ * redirect the browser to the page of another authorization server. So the user must have named the issuer, or the
+ * response must contain `iss`, which {@linkcode readReturn} requires if the metadata announces `iss`.
  *
  * @see specification/2026-07-28/basic/authorization (Authorization Response Validation)
  */

@@ -94,9 +94,9 @@ interface RegistrationOptions extends ClientIdentityOptions {
 export class RegistrationError extends SignInError {}
 
 /**
- * Tests whether the client registers itself, because it was not registered manually, and cannot use a metadata document.
- * If responses do not contain `iss`, the client prefers a registration to a document, whose URL is the client id at other
- * authorization servers too.
+ * Tests whether the client registers itself, because it was not registered manually, and cannot use a metadata
+ * document. If responses do not contain `iss`, the client prefers a registration to a document, whose URL is the client
+ * id at other authorization servers too.
  */
 export function registersItself(
   { client, clientMetadataUrl }: ClientIdentityOptions,

@@ -11,12 +11,13 @@ import {
   checkCaller,
   type ConnectionInfo,
   isKnownHost,
-  toCheckedUrl,
+  toChecked,
 } from "./access.ts";
 import type { Room } from "../../protocol/room.ts";
 import type { Authenticator, OpenRoute } from "./authenticator.ts";
 import { Caller, type Place } from "./caller.ts";
 import { readFront } from "./front_principal.ts";
+import type { Visit } from "./request_copy.ts";
 import { CLOSING, type Refusal, refuse, type Source, toFault, toMessage } from "./refusals.ts";
 
 /** An HTTP endpoint whose callers must be identified, such as the MCP endpoint or the WebSocket endpoint. */
@@ -75,7 +76,7 @@ export class Callers {
     const { authenticator } = this.#options;
     if (authenticator && !authenticator.loaded) return this.#identifyLater(request, info, way);
     if (way.find) return this.#identifyAt(request, info, way);
-    let checked = request;
+    let checked = { request, info };
     if (!this.#isUsual(request, way)) {
       const refusal = this.#check(request, info, way);
       const refusesPath = !refusal && !isPath(request.url, way.path);
@@ -84,9 +85,9 @@ export class Callers {
       if (refusal) return refuse(this.#core, refusal, way);
       if (refusesPath) return way.refusePath();
       this.#remember(request, way);
-      checked = toCheckedUrl(request);
+      checked = toChecked(checked);
     }
-    return this.refuseIfClosing(way) ?? this.#authenticate(checked, info, way);
+    return this.refuseIfClosing(way) ?? this.#authenticate(checked, way);
   }
 
   /** Returns the response to a request if the server is closing, otherwise `undefined`. */
@@ -123,12 +124,11 @@ export class Callers {
     if (fixed) return await fixed;
     const place = await way.find?.(request, info);
     if (!place) return await respond() ?? way.refusePath();
-    return await this.#authenticate(toCheckedUrl(request), info, way, place);
+    return await this.#authenticate(toChecked({ request, info }), way, place);
   }
 
   #authenticate<P extends Place>(
-    request: Request,
-    info: ConnectionInfo | undefined,
+    { request, info }: Visit<ConnectionInfo | undefined>,
     { transport }: WayIn<P>,
     place?: P,
   ): Identified<P> | Promise<Identified<P>> {

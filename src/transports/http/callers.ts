@@ -17,7 +17,6 @@ import type { Room } from "../../protocol/room.ts";
 import type { Authenticator, OpenRoute } from "./authenticator.ts";
 import { Caller, type Place } from "./caller.ts";
 import { readFront } from "./front_principal.ts";
-import type { Visit } from "./request_copy.ts";
 import { CLOSING, type Refusal, refuse, type Source, toFault, toMessage } from "./refusals.ts";
 
 /** An HTTP endpoint whose callers must be identified, such as the MCP endpoint or the WebSocket endpoint. */
@@ -76,7 +75,6 @@ export class Callers {
     const { authenticator } = this.#options;
     if (authenticator && !authenticator.loaded) return this.#identifyLater(request, info, way);
     if (way.find) return this.#identifyAt(request, info, way);
-    let checked = { request, info };
     if (!this.#isUsual(request, way)) {
       const refusal = this.#check(request, info, way);
       const refusesPath = !refusal && !isPath(request.url, way.path);
@@ -85,9 +83,10 @@ export class Callers {
       if (refusal) return refuse(this.#core, refusal, way);
       if (refusesPath) return way.refusePath();
       this.#remember(request, way);
-      checked = toChecked(checked);
+      const checked = toChecked({ request, info });
+      return this.refuseIfClosing(way) ?? this.#authenticate(checked.request, checked.info, way);
     }
-    return this.refuseIfClosing(way) ?? this.#authenticate(checked, way);
+    return this.refuseIfClosing(way) ?? this.#authenticate(request, info, way);
   }
 
   /** Returns the response to a request if the server is closing, otherwise `undefined`. */
@@ -124,11 +123,13 @@ export class Callers {
     if (fixed) return await fixed;
     const place = await way.find?.(request, info);
     if (!place) return await respond() ?? way.refusePath();
-    return await this.#authenticate(toChecked({ request, info }), way, place);
+    const checked = toChecked({ request, info });
+    return await this.#authenticate(checked.request, checked.info, way, place);
   }
 
   #authenticate<P extends Place>(
-    { request, info }: Visit<ConnectionInfo | undefined>,
+    request: Request,
+    info: ConnectionInfo | undefined,
     { transport }: WayIn<P>,
     place?: P,
   ): Identified<P> | Promise<Identified<P>> {

@@ -193,9 +193,7 @@ export class Bridge {
    * tools, and sends the call again with the headers for its arguments.
    */
   async #exchangeAlone(message: Message, signal: AbortSignal): Promise<Message> {
-    const reply = await this.#exchangeOnce(message, signal);
-    await this.#questions.count(message, reply);
-    return reply;
+    return await this.#questions.forward(message, () => this.#exchangeOnce(message, signal));
   }
 
   async #exchangeOnce(message: Message, signal: AbortSignal): Promise<Message> {

@@ -1,14 +1,14 @@
 /**
- * Compares the paths of URLs. Paths on one host may belong to different parties.
+ * Compares the paths and queries of URLs. Paths and queries on one host may belong to different parties.
  *
  * @module
  */
 
 import { isDotSegment } from "../kit/dot_segment.ts";
 
-/** Tests whether two URLs have the same origin and the same path. A slash at the end of a path is ignored. */
-export function hasSamePath(one: URL, other: URL): boolean {
-  return isBelow(one, other) && isBelow(other, one);
+/** Tests whether two URLs have the same origin, path and query. A slash at the end of a path is ignored. */
+export function isSameResource(one: URL, other: URL): boolean {
+  return isBelow(one, other) && isBelow(other, one) && one.search === other.search;
 }
 
 /**

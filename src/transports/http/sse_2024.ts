@@ -89,7 +89,7 @@ export interface SseServer extends PipeServer {
 export interface HttpSseOptions {
   /** Path of the event stream. Defaults to `/sse`. */
   readonly path?: string;
-  /** Path to which clients post messages. Defaults to `/messages`. */
+  /** Path to which clients post messages, in the folder of `path` or below it. Defaults to `/messages`. */
   readonly messages?: string;
 }
 

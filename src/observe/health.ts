@@ -9,7 +9,7 @@ import { deadline } from "../kit/deadline.ts";
 import type { Route, RouteFacts } from "../server/routes.ts";
 import type { Server } from "../server/server.ts";
 import type { ServerStats } from "../server/stats.ts";
-import { checkCaller, toCheckedUrl } from "../transports/http/access.ts";
+import { checkCaller, toChecked } from "../transports/http/access.ts";
 import { Caller } from "../transports/http/caller.ts";
 
 /** Options of {@linkcode health}. */
@@ -185,11 +185,12 @@ class Probe {
  */
 async function isKnownCaller(server: Server, request: Request, { info }: RouteFacts): Promise<boolean> {
   const { options } = server[INTERNALS].http.endpoint;
-  if (!options.authenticator || checkCaller(request, info, options)) return false;
+  if (!options.authenticator || checkCaller(request, info, options, { isSimple: true })) return false;
   try {
     const authenticator = await options.authenticator.open();
     if (!authenticator.hasCredentials(request)) return false;
-    return await authenticator.authenticate(toCheckedUrl(request), info, { transport: "http" }) instanceof Caller;
+    const checked = toChecked({ request, info });
+    return await authenticator.authenticate(checked.request, checked.info, { transport: "http" }) instanceof Caller;
   } catch {
     // The authenticator could not be loaded. `server.ready()` rejects with the error.
     return false;

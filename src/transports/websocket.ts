@@ -129,7 +129,7 @@ class SocketEndpoint {
     this.#server = server;
     this.#way = {
       transport: "websocket",
-      isUpgrade: true,
+      isSimple: true,
       path,
       find: find && ((request, info) => find({ template: path, request, info })),
       refusePath: () => this.#refuse(NOT_HERE),

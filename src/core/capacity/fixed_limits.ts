@@ -366,15 +366,19 @@ export interface FixedLimits {
      */
     readonly timeoutMs: number;
     /**
-     * Number of unknown opaque tokens from one address that are invalid or being checked, in one minute. A token that was
-     * accepted within the last hour is not unknown, so callers with such a token do not wait for other callers at the
-     * same address. The server remembers the digests of 10,000 accepted tokens. An IPv6 /56 network counts as one
-     * address. The bound does not apply to unknown addresses.
+     * Number of unknown opaque tokens, and number of passwords of `basicAuth` for all unknown names, from one address
+     * that are invalid or being checked, in one minute. A token that was accepted within the last hour, and a name that was
+     * accepted from this address within the last hour, are not unknown, so their callers do not wait for other callers
+     * at the same address. The server remembers the digests of 10,000 accepted tokens, and 10,000 accepted names. An
+     * IPv6 /56 network counts as one address. The bound does not apply to unknown addresses.
      *
-     * Reason: a client could flood the issuer with requests.
+     * Reason: a client could flood the issuer with requests, guess one password for many users, or guess the passwords
+     * of one user with other spellings of the name, because many databases treat more spellings as the same name than
+     * `auth.failuresPerUser`.
      *
-     * Exceeded: requests with unknown tokens from this address wait, and the server sends one token at a time to the
-     * issuer, until the minute has passed.
+     * Exceeded: requests with unknown tokens or names from this address wait, and the server sends one token at a time
+     * to the issuer, and checks one password per second, until the minute has passed. Behind a proxy that is not in
+     * `proxies`, this affects all clients with unknown tokens or names.
      */
     readonly failuresPerPeer: number;
     /**

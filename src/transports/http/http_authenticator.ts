@@ -145,11 +145,17 @@ export class HttpAuthenticator implements Authenticator {
       if (this.#limits.isFull(entry) && this.#refused.isFull(entry)) return this.#refuse(entry, TOO_MANY);
       const found: unknown = this.#auth.authenticate(request, entry);
       if (!isPromiseLike(found)) return this.#judge(entry, found);
-      if (entry.delay) return entry.delay.then(() => this.#enter(entry, found));
+      if (entry.delay) return this.#enterLater(entry, found);
       return this.#enter(entry, found);
     } catch (error) {
       return toFault(this.#core, error);
     }
+  }
+
+  /** Waits until a request is no longer delayed. After its delay, a request may be delayed again for another reason. */
+  async #enterLater<P extends Place>(entry: Entry<P>, found: PromiseLike<unknown>): Promise<Caller<P> | Response> {
+    for (let ended; ended !== entry.delay;) await (ended = entry.delay);
+    return await this.#enter(entry, found);
   }
 
   /** Waits for an authentication, or rejects the request if too many authentications are in progress. */
@@ -315,7 +321,7 @@ class Entry<P extends Place = Place> implements AuthFacts {
   readonly #delayed: AuthenticationLimits;
   readonly #accounts: Accounts;
   #controller?: AbortController;
-  /** Settles when the request is no longer delayed. `undefined` if the request was not delayed. Never rejects. */
+  /** Settles when the latest delay of the request has ended. `undefined` if the request was not delayed. Never rejects. */
   delay?: Promise<boolean>;
 
   constructor(

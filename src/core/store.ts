@@ -449,14 +449,15 @@ export interface SharedSession {
    * newer state, `change` is called again with the newer state. `change` may throw to reject the change.
    */
   update(change: (state: SessionState) => SessionState): Promise<void>;
-  /** Creates an id for a request to the client. */
-  makeQuestionId(): Promise<string>;
+  /** Creates an id for a request to the client. The id contains `call`, whose handler sends the request. */
+  makeQuestionId(call: HandlerCall): Promise<string>;
   /**
    * Passes a client's message on to the instance that runs the call to which the message refers. A response is passed
-   * on only if another instance created the response's id. Resolves to `false` if the client has sent too many
-   * messages.
+   * on only if another instance created the response's id, and `mayAnswer` resolves to `true` for the call in the
+   * id. Resolves to `false` if the client has sent too many messages. Rejects if the id has no room for the call, or if
+   * `mayAnswer` rejects.
    */
-  relay(message: Response | Notification): Promise<boolean>;
+  relay(message: Response | Notification, mayAnswer?: (call: HandlerCall) => Promise<boolean>): Promise<boolean>;
   /** Appends a stream's new events to the stream's log. */
   write(stream: WrittenStream): void;
   /** Extends the lifetime of a stream's log. Called if the stream has no new events. */

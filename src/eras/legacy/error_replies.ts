@@ -6,6 +6,8 @@
  */
 import { BUSY, INVALID_REQUEST, isMcpError, McpError, REACHED, withLimits } from "../../protocol/errors.ts";
 import { type Id, type Incoming, toFailure } from "../../protocol/jsonrpc.ts";
+import { toScopeReply } from "../../core/auth.ts";
+import { isScopeError } from "../../core/call/scopes.ts";
 import type { Core } from "../../core/core.ts";
 import { type Link, type Reply, REPLY_HEADERS, RETRY_AFTER, toHints } from "../../core/call/link.ts";
 import type { RefusalReason, RequestReport } from "../../core/call/observer.ts";
@@ -57,6 +59,21 @@ export function refuseBusy(core: Core, link: Link, refused: RefusedRequest, erro
   if (!isMcpError(error)) throw error;
   core.observing?.refuse(link, { ...toFacts(error), status: 503, reason: "limit" });
   return { text: toFailure(toId(refused), error), status: 503, headers: RETRY_AFTER };
+}
+
+/**
+ * Rejects a message or a GET request that refers to an earlier call, with the HTTP status and the error of a rejected
+ * call. Throws `error` if it is not an `McpError`.
+ */
+export function refuseAccess(core: Core, link: Link, refused: RefusedRequest, error: unknown): Reply {
+  if (!isMcpError(error)) throw error;
+  // The client can retry, because the call or its events may still exist.
+  if (isBusy(error)) return refuseBusy(core, link, refused, error);
+  const rejected = { text: toFailure(toId(refused), error), status: 400 };
+  const isScope = isScopeError(error);
+  const reply = isScope ? toScopeReply({ ...core, principal: link.principal }, error, rejected) : rejected;
+  core.observing?.refuse(link, { ...toFacts(error), status: reply.status, reason: isScope ? "scope" : "session" });
+  return reply;
 }
 
 /**

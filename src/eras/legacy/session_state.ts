@@ -63,19 +63,15 @@ export interface Session {
   readonly ends: number;
 }
 
-/**
- * Creates a session without an id, which ends with its connection or with its only request. `asked` is the number of
- * requests that the server has sent in earlier sessions on the same connection.
- */
+/** Creates a session without an id, which ends with its connection or with its only request. */
 export function createSession(
   core: Core,
   client: SessionFacts,
   known:
     & Pick<Session, "account" | "notify" | "transport">
-    & Partial<Pick<Session, "caller" | "inFlight" | "shared">>
-    & { readonly asked?: number },
+    & Partial<Pick<Session, "caller" | "inFlight" | "shared">>,
 ): Session {
-  const { account, notify, caller, inFlight = new InFlight(), transport, shared, asked } = known;
+  const { account, notify, caller, inFlight = new InFlight(), transport, shared } = known;
   return {
     // The log level is `info` until the client sets another level.
     client: core.can.logging ? { logLevel: "info", ...client } : client,
@@ -83,7 +79,7 @@ export function createSession(
     principal: caller?.id,
     caller,
     inFlight,
-    requests: new ServerRequests(core, shared, asked),
+    requests: new ServerRequests(core, shared),
     shared,
     watched: new Map(),
     notify,

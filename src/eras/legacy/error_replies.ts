@@ -4,7 +4,7 @@
  * @see specification/2025-11-25/basic/transports
  * @module
  */
-import { BUSY, INVALID_REQUEST, isMcpError, McpError, REACHED, withLimits } from "../../protocol/errors.ts";
+import { BUSY, INTERNAL_ERROR, INVALID_REQUEST, isMcpError, McpError, REACHED, withLimits } from "../../protocol/errors.ts";
 import { type Id, type Incoming, toFailure } from "../../protocol/jsonrpc.ts";
 import { toScopeReply } from "../../core/auth.ts";
 import { isScopeError } from "../../core/call/scopes.ts";
@@ -62,17 +62,22 @@ export function refuseBusy(core: Core, link: Link, refused: RefusedRequest, erro
 }
 
 /**
- * Rejects a message or a GET request that refers to an earlier call, with the HTTP status and the error of a rejected
- * call. Throws `error` if it is not an `McpError`.
+ * Rejects a response or a GET request, with the HTTP status and the error that a rejected call gets from `admit` or
+ * for a missing scope. Throws `error` if it is not an `McpError`.
  */
 export function refuseAccess(core: Core, link: Link, refused: RefusedRequest, error: unknown): Reply {
   if (!isMcpError(error)) throw error;
+  const hints = toHints(error);
+  const isAdmission = REPLY_HEADERS in error;
   // The client can retry, because the call or its events may still exist.
-  if (isBusy(error)) return refuseBusy(core, link, refused, error);
-  const rejected = { text: toFailure(toId(refused), error), status: 400 };
+  if (isBusy(error) && !isAdmission) return refuseBusy(core, link, refused, error);
+  const isFault = error.code === INTERNAL_ERROR;
+  const text = toFailure(toId(refused), error);
+  const rejected = { text, status: isFault ? 500 : 400, ...isAdmission && hints };
   const isScope = isScopeError(error);
   const reply = isScope ? toScopeReply({ ...core, principal: link.principal }, error, rejected) : rejected;
-  core.observing?.refuse(link, { ...toFacts(error), status: reply.status, reason: isScope ? "scope" : "session" });
+  const reason = isAdmission ? "admission" : isFault ? "fault" : isScope ? "scope" : "session";
+  core.observing?.refuse(link, { ...toFacts(error), status: reply.status, reason });
   return reply;
 }
 

@@ -29,6 +29,7 @@ import { downgradeResult } from "./downgrade.ts";
 import { refuseAccess, refuseBusy, toErrorReply, toFacts } from "./error_replies.ts";
 import { type DialectParts, LegacyCall, SessionHome } from "./legacy_call.ts";
 import { findSessionMethod } from "./session_methods.ts";
+import type { Asking } from "./server_requests.ts";
 import { createSession, type Session, toShortId } from "./session_state.ts";
 import { isVersion, UNSTATED_VERSION } from "./versions.ts";
 
@@ -93,9 +94,8 @@ export class MessageServer {
   #takeResponse(session: Session, message: Response, link: Link): Reply | Promise<Reply> {
     const asking = session.requests.find(message);
     if (!asking && !session.shared) return {};
-    // Without HTTP, the same principal object means that the same client has sent the call.
-    const isSameCaller = !link.http && asking?.principal === link.principal;
-    if (!isSameCaller) return this.#checkResponse(session, message, link);
+    const isSameCaller = asking && isFromSameCaller(asking, link);
+    if (!isSameCaller || this.#parts.engine.core.admit) return this.#checkResponse(session, message, link);
     session.requests.answer(message);
     return {};
   }
@@ -111,9 +111,10 @@ export class MessageServer {
     requests.checking++;
     try {
       if (requests.checking > MAX_CHECKING) throw toBusy("check the response: too many responses are being checked");
+      await core.admit?.({ method: "response", link, client, route: core.route });
       const asking = requests.find(message);
       if (!asking) return await this.#relay(session, { message, link, mayAnswer });
-      if (await mayAnswer(asking.call)) requests.answer(message);
+      if (isFromSameCaller(asking, link) || await mayAnswer(asking.call)) requests.answer(message);
       return {};
     } catch (error) {
       return refuseAccess(core, link, client, error);
@@ -239,6 +240,11 @@ class SessionDialect implements Dialect {
     if (error.code === MISSING_CAPABILITY && hasRunTool(request)) return toErrorResult(request, error);
     return toErrorReply(request, error, request.observed);
   }
+}
+
+// Without HTTP, the same principal object means that the call came over the same connection with the same credentials.
+function isFromSameCaller({ principal }: Asking, link: Link): boolean {
+  return !link.http && principal === link.principal;
 }
 
 /** Tests whether a request has run a tool. A request that the server refuses before the tool runs has not ended. */

@@ -284,12 +284,13 @@ export class Sessions {
   }
 
   /**
-   * Serves a GET request, which opens a standalone stream, or resumes a stream if the caller may make the call to which
-   * the stream belongs. Returns when the connection should close.
+   * Serves a GET request that `admit` accepts. The request opens a standalone stream, or resumes a stream if the caller
+   * may make the call to which the stream belongs. Returns when the connection should close.
    */
   async attach(session: HttpSession, link: Link): Promise<Reply> {
     const { client, streams } = session;
     try {
+      await this.#core.admit?.({ method: "GET", link, client, route: this.#core.route });
       const lastEvent = link.headers?.get("last-event-id") ?? null;
       await streams.attach(link, lastEvent, (calls) => mayCall(this.#parts, { session, link }, calls));
       return {};

@@ -491,6 +491,8 @@ export interface WrittenStream {
   readonly isOwn: boolean;
   /** The calls whose replies the stream carries. `undefined` for a standalone stream. */
   readonly calls?: readonly HandlerCall[];
+  /** Text that identifies the caller to whom the events may be sent. `undefined` if each caller with the rights may read them. */
+  readonly callerPrint?: string;
   /** The stored events. The first event in the list has the number `first`. */
   readonly events: readonly { readonly text: string }[];
   readonly first: number;
@@ -503,6 +505,8 @@ export interface FoundStream {
   readonly isOwn: boolean;
   /** The calls whose replies the stream carries. `undefined` if they are not stored. */
   readonly calls?: readonly HandlerCall[];
+  /** SHA-256 hash of the stream's `callerPrint`. `undefined` if there is none, or it is not stored. */
+  readonly callerHash?: string;
   readonly isOver: boolean;
   /** Texts of all stored events after the requested event. */
   readonly texts: readonly string[];

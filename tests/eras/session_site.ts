@@ -1,6 +1,6 @@
 // A session on one or several instances whose requests have tokens of the same principal with different rights.
 import { assert } from "@std/assert";
-import { createServer, type Handler, type Server } from "../../mod.ts";
+import { createServer, type Handler, type Middleware, type Server } from "../../mod.ts";
 import type { Admit } from "../../src/core/admission.ts";
 import type { Observer } from "../../src/core/call/observer.ts";
 import { memoryStore } from "../../src/stores/stores.ts";
@@ -32,6 +32,8 @@ export interface Site {
   sendLast(message: object | object[], token: Headers): Promise<Response>;
   /** Opens a standalone stream on the first instance. */
   open(token: Headers): Promise<Response>;
+  /** Opens a standalone stream on the last instance. */
+  openLast(token: Headers): Promise<Response>;
   /** Resumes a stream on the last instance. */
   resume(lastEvent: string, token: Headers): Promise<Response>;
   readonly first: Server;
@@ -43,10 +45,14 @@ export interface Setting {
   readonly instances: number;
   readonly observer?: Observer;
   readonly admit?: Admit;
+  readonly middleware?: readonly Middleware[];
 }
 
+/** Time at which the latest token was issued. Each request has a token of its own, as after a renewal. */
+let issued = 0;
+
 export async function withSite(
-  { version, instances, observer = { fault() {} }, admit }: Setting,
+  { version, instances, observer = { fault() {} }, admit, middleware }: Setting,
   makeHandlers: () => readonly Handler[],
   use: (site: Site) => Promise<void>,
 ): Promise<void> {
@@ -58,10 +64,15 @@ export async function withSite(
       handlers: makeHandlers(),
       observer,
       ...admit && { admit },
+      ...middleware && { use: middleware },
       auth: ({ headers }: Request) => ({
         id: "ada",
         scopes: (headers.get("x-scopes") ?? "").split(" ").filter(Boolean),
         staff: headers.has("x-staff"),
+        ...headers.has("x-jti") && {
+          claims: { jti: headers.get("x-jti"), iat: ++issued, team: headers.get("x-team") ?? "red" },
+          expiresAt: Date.now() + 1_000_000 + issued,
+        },
       }),
       ...instances > 1 ? { store, secret: "a secret of at least thirty-two characters" } : {},
     }));
@@ -87,6 +98,7 @@ export async function withSite(
     send: (message, token) => fetch(first, token, {}, message),
     sendLast: (message, token) => fetch(last, token, {}, message),
     open: (token) => fetch(first, token, {}),
+    openLast: (token) => fetch(last, token, {}),
     resume: (lastEvent, token) => fetch(last, token, { "last-event-id": lastEvent }),
   };
   const params = {

@@ -23,6 +23,19 @@ export function toHandlerCalls(items: readonly unknown[]): readonly HandlerCall[
   );
 }
 
+/**
+ * Tests whether the replies to calls depend on the caller in more ways than the rights to a handler, such as lists,
+ * which contain only what the caller may see.
+ */
+export function dependOnCaller(calls: readonly HandlerCall[]): boolean {
+  return calls.some(({ method }) => !OF_HANDLERS.includes(method) && !WITHOUT_CONTENT.includes(method));
+}
+
+/** The methods whose parameters name a handler, so that the server can check the rights of another caller. */
+const OF_HANDLERS: readonly string[] = ["tools/call", "prompts/get", "resources/read", "completion/complete"];
+/** The methods whose result is always empty. */
+const WITHOUT_CONTENT: readonly string[] = ["ping", "logging/setLevel", "resources/subscribe", "resources/unsubscribe"];
+
 function pickNames(params: Params): Record<string, unknown> {
   const named: Record<string, unknown> = {};
   for (const key of NAMES) if (typeof params[key] === "string") named[key] = params[key];

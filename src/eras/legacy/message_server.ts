@@ -17,7 +17,7 @@ import {
   toSuccess,
 } from "../../protocol/jsonrpc.ts";
 import type { Call } from "../../core/call/call.ts";
-import type { ClientFacts } from "../../core/call/context.ts";
+import type { ClientFacts, Principal } from "../../core/call/context.ts";
 import { type Link, type Reply, toSilent } from "../../core/call/link.ts";
 import type { HandlerCall } from "../../core/call/lives.ts";
 import { type Method, toMethod } from "../../core/visibility/feature.ts";
@@ -145,17 +145,21 @@ export class MessageServer {
     return serveBatch({ core: this.#parts.engine.core, session, link, batch, serve });
   }
 
-  /** Returns the call that represents the session's client between requests. */
+  /**
+   * Returns the call that represents the session's client between requests. `allow` receives this call when it decides
+   * which notifications the client gets. Its principal is the caller that reads the notifications: over HTTP, the caller
+   * that has opened the standalone stream, because the requests of a session can have tokens with different rights.
+   */
   callOf(session: Session): Call {
-    return session.sessionCall ??= this.#toSessionCall(session);
+    const { caller, streams } = session;
+    const listener = streams?.listener;
+    const principal = listener ? listener.principal : caller;
+    const known = session.sessionCall;
+    return known && known.principal === principal ? known : session.sessionCall = this.#toSessionCall(session, principal);
   }
 
-  /**
-   * Creates the call that represents the session's client between requests. `allow` receives this call when it decides
-   * which notifications the client gets.
-   */
-  #toSessionCall(session: Session): Call {
-    const { client, caller: principal, inFlight, account, transport } = session;
+  #toSessionCall(session: Session, principal: Principal | undefined): Call {
+    const { client, inFlight, account, transport } = session;
     const link = toSilent({ inFlight, account, principal, transport });
     const message: Request = { kind: "request", id: 0, method: "notifications", weight: 0 };
     return this.#dialectOf(session).open(message, link, client);

@@ -163,7 +163,8 @@ export class ReplayLink implements Link, LinkEvents {
 
   #open(): Stream {
     if (this.#stream) return this.#stream;
-    const stream = this.#stream = this.#streams.create({ calls: this.#toCalls() });
+    const { principal } = this;
+    const stream = this.#stream = this.#streams.create({ calls: this.#toCalls(), principal });
     stream.connect(this.#link, () => this.#isEnding || this.#link.release());
     return stream;
   }

@@ -169,10 +169,7 @@ export class Sessions {
     const session = this.#table.known.get(id);
     if (session?.home !== this || session.principal !== principal?.id) return;
     session.seen = this.#core.ticker.clock.now();
-    if (session.caller !== principal) {
-      session.caller = principal;
-      session.sessionCall = undefined;
-    }
+    session.caller = principal;
     if (session !== this.#table.newest) session.place.touch();
     this.#table.newest = session;
     return session;
@@ -220,7 +217,7 @@ export class Sessions {
       ...createSession(this.#core, facts, {
         account,
         caller: link.principal,
-        notify: streams.notify,
+        notify: (text, key) => streams.listener?.notify?.(text, key),
         transport: link.transport,
         shared,
       }),

@@ -34,10 +34,7 @@ export interface Session {
   readonly principal?: string;
   /** The principal of the latest request. Its permissions can change during the session. */
   caller?: Principal;
-  /**
-   * Represents the client between requests. `allow` receives this call when it decides which notifications the client
-   * gets.
-   */
+  /** The latest call that represents the client between requests. */
   sessionCall?: Call;
   /** The value that the server's `session` function returned. `undefined` until the function has returned. */
   data?: readonly [unknown];

@@ -1,6 +1,7 @@
 // `admit` also decides about the requests of a session that carry no request: answers, and GET requests. Otherwise a
 // caller who is blocked during a session could read results and give consent.
 import { assert, assertEquals } from "@std/assert";
+import { z } from "zod";
 import { createServer, tool } from "../../mod.ts";
 import { refuseRequest } from "../../src/auth/auth.ts";
 import type { Admit, AdmitFacts } from "../../src/core/admission.ts";
@@ -186,5 +187,29 @@ Deno.test("admit refuses the request that opens an HTTP+SSE stream or a WebSocke
   await post(address, answerTo(toId(question)), { info });
   assertEquals(JSON.parse(await next() ?? "").result.content[0].text, "done");
   await leave();
+  await server.close();
+});
+
+Deno.test("admit reads the path parameters of a request that opens an HTTP+SSE stream", async () => {
+  const params = z.object({ tenant: z.string() });
+  const seen: unknown[] = [];
+  const server = createServer({
+    name: "shop",
+    version: "1.0.0",
+    path: "/tenants/:tenant/mcp",
+    params,
+    handlers: [tool({ name: "list", run: () => "" })],
+    admit({ method, route }) {
+      const { tenant } = route(params);
+      seen.push([method, tenant]);
+      return tenant === "acme" || refuseRequest(403);
+    },
+  });
+  const { open } = serveOld(server, { path: "/tenants/:tenant/sse", messages: "/tenants/:tenant/messages" });
+  const [mine, other] = [await open("/tenants/acme/sse"), await open("/tenants/globex/sse")];
+  assertEquals([mine.response.status, other.response.status], [200, 403]);
+  assertEquals(seen, [["GET", "acme"], ["GET", "globex"]]);
+  await other.response.body?.cancel();
+  await mine.leave();
   await server.close();
 });

@@ -3,6 +3,7 @@
 import { assert, assertEquals, assertMatch, assertNotEquals } from "@std/assert";
 import { type Context, createServer, type Handler, prompt, resource, tool } from "../../mod.ts";
 import type { RefusedEvent } from "../../src/core/call/observer.ts";
+import { FIXED_LIMITS } from "../../src/core/capacity/fixed_limits.ts";
 import { gate, until } from "../support/behaviour.ts";
 import { serveOld } from "../hostile/sse.ts";
 import { FULL, GUEST, type Headers, NARROW, Reading, request, type Site, VERSIONS, withSite } from "./session_site.ts";
@@ -163,7 +164,9 @@ Deno.test("only so many answers of a session are checked at a time, and the clie
       run: async (_, ctx) => (await ctx.elicit("sure", { message: "Sure?", schema: FORM })).action,
     }),
   ];
-  await withSite({ version: "2025-11-25", instances: 1 }, makeHandlers, async (site) => {
+  const refused: unknown[] = [];
+  const observer = { refused: ({ status, reason, limit }: RefusedEvent) => void refused.push([status, reason, limit]) };
+  await withSite({ version: "2025-11-25", instances: 1, observer }, makeHandlers, async (site) => {
     const { stream, id } = await beginAsking(site, wire);
     isSlow = true;
     const answering = Array.from({ length: 40 }, () => site.send(accept(id), FULL));
@@ -172,6 +175,7 @@ Deno.test("only so many answers of a session are checked at a time, and the clie
     check.open();
     const statuses = new Set(await Promise.all(answering.map(async (each) => (await each).status)));
     assertEquals(statuses, new Set([202, 503]));
+    assertEquals(refused, Array(40 - FIXED_LIMITS.calls.answersChecked).fill([503, "limit", "calls.answersChecked"]));
     await stream.until("accept");
   });
 });

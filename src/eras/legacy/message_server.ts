@@ -43,12 +43,6 @@ interface Relayed {
   readonly mayAnswer?: (call: HandlerCall) => Promise<boolean>;
 }
 
-/**
- * Maximum number of responses in a session whose sender is being checked. A client that exceeds the limit only delays
- * its own responses.
- */
-const MAX_CHECKING = 32;
-
 /** HTTP status of the reply to a response. */
 const ACCEPTED = 202;
 
@@ -110,7 +104,9 @@ export class MessageServer {
       });
     requests.checking++;
     try {
-      if (requests.checking > MAX_CHECKING) throw toBusy("check the response: too many responses are being checked");
+      if (requests.checking > core.limits.calls.answersChecked) {
+        throw toBusy("take the answer: too many answers are being checked", "calls.answersChecked");
+      }
       await core.admit?.({ method: "response", link, client, route: core.route });
       const asking = requests.find(message);
       if (!asking) return await this.#relay(session, { message, link, mayAnswer });

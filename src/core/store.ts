@@ -491,7 +491,10 @@ export interface WrittenStream {
   readonly isOwn: boolean;
   /** The calls whose replies the stream carries. `undefined` for a standalone stream. */
   readonly calls?: readonly HandlerCall[];
-  /** Text that identifies the caller to whom the events may be sent. `undefined` if each caller with the rights may read them. */
+  /**
+   * Text that identifies the only caller to whom the events may be sent. `undefined` if each caller with the rights to
+   * `calls` may read the events.
+   */
   readonly callerPrint?: string;
   /** The stored events. The first event in the list has the number `first`. */
   readonly events: readonly { readonly text: string }[];

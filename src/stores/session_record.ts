@@ -257,7 +257,9 @@ export class SessionRecord implements InformedSession {
       const asked = await this.#findAsked(message);
       if (!asked) return true;
       if (!asked.call) {
-        throw toBusy("forward the response: its id has no room for the handler's name, so only the asking instance takes it");
+        throw toBusy(
+          "forward the response: its id has no room for the handler's name, so only the asking instance takes it",
+        );
       }
       if (!await mayAnswer?.(asked.call) || !this.#remember(String(message.id))) return true;
     }

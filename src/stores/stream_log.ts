@@ -176,7 +176,11 @@ export class StreamLog {
     const { replay } = this.#instances.limits;
     const max = Math.max(1, Math.min(replay.events, MAX_ENTRIES));
     const options = { ttlMs: this.#ttlMs, max };
-    return await this.#store.append(log, [first, texts, isOwn, isOver, writer, isDead === true, calls, callerHash], options);
+    return await this.#store.append(
+      log,
+      [first, texts, isOwn, isOver, writer, isDead === true, calls, callerHash],
+      options,
+    );
   }
 
   get #ttlMs(): number {

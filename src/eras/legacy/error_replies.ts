@@ -4,7 +4,15 @@
  * @see specification/2025-11-25/basic/transports
  * @module
  */
-import { BUSY, INTERNAL_ERROR, INVALID_REQUEST, isMcpError, McpError, REACHED, withLimits } from "../../protocol/errors.ts";
+import {
+  BUSY,
+  INTERNAL_ERROR,
+  INVALID_REQUEST,
+  isMcpError,
+  McpError,
+  REACHED,
+  withLimits,
+} from "../../protocol/errors.ts";
 import { type Id, type Incoming, toFailure } from "../../protocol/jsonrpc.ts";
 import { toScopeReply } from "../../core/auth.ts";
 import { isScopeError } from "../../core/call/scopes.ts";

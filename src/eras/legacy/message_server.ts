@@ -151,7 +151,9 @@ export class MessageServer {
     const listener = streams?.listener;
     const principal = listener ? listener.principal : caller;
     const known = session.sessionCall;
-    return known && known.principal === principal ? known : session.sessionCall = this.#toSessionCall(session, principal);
+    return known && known.principal === principal
+      ? known
+      : session.sessionCall = this.#toSessionCall(session, principal);
   }
 
   #toSessionCall(session: Session, principal: Principal | undefined): Call {

@@ -452,14 +452,15 @@ export interface SharedSession {
    * newer state, `change` is called again with the newer state. `change` may throw to reject the change.
    */
   update(change: (state: SessionState) => SessionState): Promise<void>;
-  /** Creates an id for a request to the client. */
-  makeQuestionId(): Promise<string>;
+  /** Creates an id for a request to the client. The id contains `call`, whose handler sends the request. */
+  makeQuestionId(call: HandlerCall): Promise<string>;
   /**
    * Passes a client's message on to the instance that runs the call to which the message refers. A response is passed
-   * on only if another instance created the response's id. Resolves to `false` if the client has sent too many
-   * messages.
+   * on only if another instance created the response's id, and `mayAnswer` resolves to `true` for the call in the
+   * id. Resolves to `false` if the client has sent too many messages. Rejects if the id has no room for the call, or if
+   * `mayAnswer` rejects.
    */
-  relay(message: Response | Notification): Promise<boolean>;
+  relay(message: Response | Notification, mayAnswer?: (call: HandlerCall) => Promise<boolean>): Promise<boolean>;
   /** Appends a stream's new events to the stream's log. */
   write(stream: WrittenStream): void;
   /** Extends the lifetime of a stream's log. Called if the stream has no new events. */
@@ -493,6 +494,11 @@ export interface WrittenStream {
   readonly isOwn: boolean;
   /** The calls whose replies the stream carries. `undefined` for a standalone stream. */
   readonly calls?: readonly HandlerCall[];
+  /**
+   * Text that identifies the only caller to whom the events may be sent. `undefined` if each caller with the rights to
+   * `calls` may read the events.
+   */
+  readonly callerPrint?: string;
   /** The stored events. The first event in the list has the number `first`. */
   readonly events: readonly { readonly text: string }[];
   readonly first: number;
@@ -505,6 +511,8 @@ export interface FoundStream {
   readonly isOwn: boolean;
   /** The calls whose replies the stream carries. `undefined` if they are not stored. */
   readonly calls?: readonly HandlerCall[];
+  /** SHA-256 hash of the stream's `callerPrint`. `undefined` if there is none, or it is not stored. */
+  readonly callerHash?: string;
   readonly isOver: boolean;
   /** Texts of all stored events after the requested event. */
   readonly texts: readonly string[];

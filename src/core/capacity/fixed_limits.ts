@@ -85,6 +85,15 @@ export interface FixedLimits {
      */
     readonly rounds: number;
     /**
+     * Number of answers of one session that wait while the server checks the rights of their sender.
+     *
+     * Reason: each check can run `admit` and `allow`. Only the client of the session can reach the limit, and delays only
+     * its own answers.
+     *
+     * Exceeded: HTTP 503 with `Retry-After`, code -31503. The call still waits for its answer.
+     */
+    readonly answersChecked: number;
+    /**
      * Size of the sealed `requestState` that the client sends back with its answers, in bytes. In every revision, the
      * JSON of all `ctx.once` values of one call may have half of this size.
      *
@@ -434,6 +443,7 @@ export const FIXED_LIMITS: FixedLimits = {
   calls: {
     waiting: 4096,
     rounds: 16,
+    answersChecked: 32,
     stateBytes: 65_536,
     forwardedStateBytes: 131_072,
     stateMs: 600_000,

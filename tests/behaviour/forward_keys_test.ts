@@ -12,7 +12,11 @@ const form = { type: "object", properties: { value: { type: "string" } }, requir
 const CAPABILITIES = { elicitation: { form: {} } };
 
 /** An upstream server whose tool asks two questions, one after the other, and returns the answers that it got. */
-async function openUpstream(stack: AsyncDisposableStack, name: string, prefix = name): Promise<Client> {
+async function openUpstream(
+  stack: AsyncDisposableStack,
+  name: string,
+  prefix = name,
+): Promise<Pick<Client, "request">> {
   const sign = tool({
     name: "sign",
     async run(_input, ctx) {
@@ -24,7 +28,17 @@ async function openUpstream(stack: AsyncDisposableStack, name: string, prefix = 
   });
   const server = createServer({ name, version: "1.0.0", handlers: [sign] });
   stack.defer(() => server.close());
-  return stack.use(await connect(server, { era: "modern", capabilities: CAPABILITIES }));
+  const client = stack.use(await connect(server, { era: "modern", capabilities: CAPABILITIES }));
+  const pending = new Set<Promise<unknown>>();
+  // The handler runs again after each question, so the requests of its last run may still be pending.
+  stack.defer(async () => void await Promise.allSettled(pending));
+  return {
+    request(...args: Parameters<typeof client.request>) {
+      const response = client.request(...args);
+      pending.add(response);
+      return response;
+    },
+  };
 }
 
 const toText = (result: object) => textOf({ content: Object(result).content });

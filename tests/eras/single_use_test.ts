@@ -286,16 +286,16 @@ Deno.test("while the store is unavailable, an answer is refused without being us
 
 Deno.test("if the record of used answers is unreadable, answers to older questions are refused", async () => {
   const fragile = makeFragile();
-  const clock = fakeClock(Date.now() - 5000);
+  const clock = fakeClock();
   const shop = open({ store: fragile.store, secret: SECRET, clock });
   const [first, second] = [await call(shop, "pay"), await call(shop, "pay")];
   assertEquals((await call(shop, "pay", answer(first.state))).text, "accept");
+  await clock.advance(1);
   fragile.garble = true;
   assertEquals((await call(shop, "pay", answer(first.state))).code, -32602);
   fragile.garble = false;
   const cut = await call(shop, "pay", answer(second.state));
   assertEquals([cut.status, cut.code], [400, -32602]);
-  await clock.advance(10_000);
   const { state } = await call(shop, "pay");
   assertEquals((await call(shop, "pay", answer(state))).text, "accept");
   await shop.server.close();

@@ -151,7 +151,7 @@ export class Jobs implements TakeoverHost {
       this.#ended.add(task.record);
     } else if (by === null) {
       this.#hasLeft = true;
-      this.#takeover.leave(id);
+      this.#takeover.leave(task.record);
     }
   }
 

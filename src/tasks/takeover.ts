@@ -178,6 +178,7 @@ export class Takeover {
     if (await store.set(next, version) === undefined) return false;
     this.#jobs.announce(next);
     await store.markEnded(next);
+    await store.deleteValues(next);
     return true;
   }
 

@@ -99,9 +99,9 @@ export interface InformedSession extends SharedSession {
   yieldLocal(stream: string | undefined): void;
   /**
    * Handles a message that another instance has received from the client. `id` is the id of the entry in the session's
-   * log of forwarded messages.
+   * log of forwarded messages. Without `id`, handles all entries of the log that this process has not received.
    */
-  receiveLocal(id: number): Promise<void>;
+  receiveLocal(id?: number): Promise<void>;
 }
 
 /** The rules of `enable` and `disable`, which other instances can change. */
@@ -480,6 +480,7 @@ export class InstanceState implements SharedState, Sealing {
     this.#own.clear();
     this.#rules?.refresh();
     for (const record of [...this.#sessions.values(), ...this.#opening]) this.refreshSession(record);
+    for (const record of this.#sessions.values()) record.receiveLocal();
   }
 
   /** Reads a session's record again. Later change notifications from other instances wait for this read. */

@@ -31,7 +31,9 @@ const SLICE = 40;
  */
 const PROCESSES = 10;
 
-const workloads: Readonly<Record<string, readonly [Subject, Manner, "http" | "stdio"]>> = {
+type Workload = readonly [Subject, Manner, "http" | "stdio"];
+
+const workloads: Readonly<Record<string, Workload>> = {
   "W1 tools/call, fetch": ["add", "modern", "http"],
   "W2 tools/call in a session, fetch": ["add", "session", "http"],
   "W3 list of 100 tools, fetch": ["list", "modern", "http"],
@@ -42,6 +44,15 @@ const workloads: Readonly<Record<string, readonly [Subject, Manner, "http" | "st
   "W4 call with 10 progress notifications, stdio": ["count", "modern", "stdio"],
 };
 
+/** Calls to a server that uses optional parts, in both copies. */
+const optional: Readonly<Record<string, { readonly workload: Workload; readonly uses: string }>> = {
+  "W1 tools/call with a quota, guard, key and audit, fetch": {
+    workload: ["add", "modern", "http"],
+    uses: "layers,key",
+  },
+  "W1 tools/call with server middleware, fetch": { workload: ["add", "modern", "http"], uses: "middleware" },
+};
+
 const pipelined: Readonly<Record<string, Manner>> = {
   "W5 pipelined tools/call, stdio": "modern",
   "W5 pipelined tools/call in a session, stdio": "session",
@@ -50,23 +61,30 @@ const pipelined: Readonly<Record<string, Manner>> = {
 const root = new URL("../", import.meta.url).pathname;
 const program = new URL("programs/pairs.ts", import.meta.url).pathname;
 
-/**
- * Measures pairs of one workload in several processes. `uses` lists the optional parts, such as an API key, that the
- * working tree's server uses.
- */
+interface CompareOptions {
+  readonly pairs: number;
+  /** The optional parts, such as an API key, that the working tree's server uses. */
+  readonly uses?: string;
+  /** The optional parts that the other tree's server uses. */
+  readonly otherUses?: string;
+  /** Whether garbage is collected once per process, or before each pair. Defaults to "once". */
+  readonly collects?: "once" | "each";
+}
+
+/** Measures pairs of one workload in several processes. */
 async function compareCalls(
   { own, other }: Trees,
   runtime: Runtime,
-  workload: readonly [Subject, Manner, "http" | "stdio"],
-  { pairs, uses = "" }: { readonly pairs: number; readonly uses?: string },
+  workload: Workload,
+  { pairs, uses = "", otherUses = "", collects = "once" }: CompareOptions,
 ): Promise<Ratios> {
-  const toEntries = (tree: Tree) => [tree.library, tree.stdio, tree.auth, tree === own ? uses : ""];
+  const toCopy = (tree: Tree) => JSON.stringify({ ...tree, uses: tree === own ? uses : otherUses });
   const micros: { readonly own: number[]; readonly other: number[] } = { own: [], other: [] };
   const processes = Math.min(PROCESSES, pairs);
   for (let i = 0; i < processes; i++) {
     const order = i % 2 ? [other, own] : [own, other];
     const size = Math.ceil((pairs - i) / processes);
-    const args = [JSON.stringify(workload), `${size}`, `${SLICE}`, ...order.flatMap(toEntries)];
+    const args = [JSON.stringify(workload), `${size}`, `${SLICE}`, collects, ...order.map(toCopy)];
     for (const pair of await runPairs(runtime, args)) {
       micros.own.push(pair[order.indexOf(own)]);
       micros.other.push(pair[order.indexOf(other)]);
@@ -265,6 +283,16 @@ export async function measureAgainst(
         if (!isWanted(name)) continue;
         console.error(`comparing ${name} on ${runtime} …`);
         add(name, runtime, await compareCalls(trees, runtime, workload, { pairs }));
+        add(
+          `${name}, after a collection`,
+          runtime,
+          await compareCalls(trees, runtime, workload, { pairs, collects: "each" }),
+        );
+      }
+      for (const [name, { workload, uses }] of Object.entries(optional)) {
+        if (!isWanted(name)) continue;
+        console.error(`comparing ${name} on ${runtime} …`);
+        add(name, runtime, await compareCalls(trees, runtime, workload, { pairs, uses, otherUses: uses }));
       }
       for (const [name, manner] of Object.entries(pipelined)) {
         if (!isWanted(name)) continue;

@@ -12,8 +12,10 @@ export interface Tree {
   readonly library: string;
   /** The file of the `./stdio` export. */
   readonly stdio: string;
-  /** The file of the `./auth` export. The file does not exist in older revisions. */
+  /** The files of the `./auth`, `./quota` and `./observe` exports. They do not exist in older revisions. */
   readonly auth: string;
+  readonly quota: string;
+  readonly observe: string;
 }
 
 /** The two copies of a benchmark run. */
@@ -66,7 +68,8 @@ async function readTree(name: string, folder: string): Promise<Tree> {
   await Deno.remove(`${folder}deno.json`);
   await Deno.remove(`${folder}deno.lock`).catch(() => {});
   const toFile = (key: string) => folder + (exports[key] ?? "").replace(/^\.\//, "");
-  return { name, folder, library: toFile("."), stdio: toFile("./stdio"), auth: toFile("./auth") };
+  const [library, stdio, auth, quota, observe] = [".", "./stdio", "./auth", "./quota", "./observe"].map(toFile);
+  return { name, folder, library, stdio, auth, quota, observe };
 }
 
 async function run(command: string, args: readonly string[]): Promise<string> {

@@ -25,6 +25,7 @@ export {
   type ListenOptions,
   toReachable,
 } from "./transports/http/listen.ts";
+export { copyRequest, type Visit } from "./transports/http/request_copy.ts";
 export { guardConsole } from "./transports/stdio/stdout_guard.ts";
 
 /** A server and its path. A mount has one endpoint for each of its servers. */

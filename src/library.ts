@@ -109,6 +109,7 @@ export type {
   ToolResult,
 } from "./protocol/types.ts";
 export type { Infer, InferInput, JsonSchema, Schema, StandardSchema } from "./schema/schema.ts";
+export { withJsonSchema } from "./schema/with_json_schema.ts";
 export type { Cors, CorsOptions } from "./transports/http/cors.ts";
 export type { ConnectionInfo } from "./transports/http/access.ts";
 export type { Fetch } from "./transports/http/fetch.ts";

@@ -53,3 +53,6 @@ export type {
   TypedToolResult,
   TypesOf,
 } from "./client/typed_client.ts";
+export type { InferShape, Shape, StandardProps, StandardTypes } from "./schema/schema.ts";
+export type { StandardIssue, StandardResult } from "./schema/schema.ts";
+export type { InferJson, InferProperties, InferType, IsGiven } from "./schema/schema.ts";

@@ -5,15 +5,24 @@
  */
 import { quote } from "../protocol/errors.ts";
 import { isObject } from "../protocol/jsonrpc.ts";
-import { type Authentication, type AuthFacts, type Challenge, READ_PRINCIPAL, SCHEME } from "../core/auth.ts";
+import {
+  type Authentication,
+  type AuthFacts,
+  type Challenge,
+  isRefusal,
+  READ_PRINCIPAL,
+  SCHEME,
+} from "../core/auth.ts";
 import type { Principal } from "../core/call/context.ts";
 import { CHECK_HANDLER } from "../core/call/internals.ts";
 import { checkOptions, isPlain, type KnownOptions } from "../core/call/known_options.ts";
 import { readCredential, toCaller, toUnknown } from "./credentials.ts";
+import { isPromiseLike } from "../protocol/promises.ts";
 import { FailureBudget, toGuesser } from "./failure_budget.ts";
 import { type CallerFacts, checkFor, checkSecrets, readOwn, toPrincipal } from "./principal.ts";
 import { toScheme } from "./scheme_list.ts";
 import { digest, KnownSecrets } from "./secrets.ts";
+import { TokenCache } from "./token_cache.ts";
 
 /** Facts about a user. */
 export interface BasicFacts extends CallerFacts {
@@ -62,7 +71,9 @@ const OPTIONS: KnownOptions<keyof BasicAuthOptions> = {
 /**
  * Authenticates callers by name and password. The id of a principal is `basic:` followed by the user's name, or by the
  * `id` of the user. After ten wrong passwords for a name from one address in one minute, further requests with this name
- * from this address wait. The user's requests from other addresses do not wait.
+ * from this address wait. After 60 wrong passwords from one address, requests with any name from this address wait,
+ * except with names that were accepted from this address within the last hour. The users' requests from other addresses
+ * do not wait.
  *
  * ```ts
  * import { createServer } from "@x/mcp";
@@ -84,15 +95,15 @@ export function basicAuth(options: BasicAuthOptions): Authentication {
   const verify: Verify = typeof users === "function"
     ? toVerifier(users, challenge)
     : (pair) => secrets?.find(pair) ?? toUnknown(challenge);
-  const budget = new FailureBudget({ limit: "failuresPerUser", pauseMs: PAUSE_MS });
+  const guesses = new Guesses();
   return {
     authenticate(request, facts) {
       const { credential, refusal } = readCredential(request, PLACES, challenge);
       if (refusal) return refusal;
       const pair = decode(credential);
-      return budget.run(() => toKey(toGuesser(facts), pair), facts, () => verify(pair, facts));
+      return guesses.run(pair, facts, () => verify(pair, facts));
     },
-    close: () => budget.clear(),
+    close: () => guesses.clear(),
     credentials: { headers: [PLACES.header] },
     challenge,
     [CHECK_HANDLER]: secrets && checkFor(secrets.values),
@@ -103,22 +114,75 @@ export function basicAuth(options: BasicAuthOptions): Authentication {
 
 const PLACES = { header: "authorization", scheme: "Basic" };
 const PREFIX = "basic";
-/** Time between two checks of passwords for one name from one address after too many failures, in milliseconds. */
+/** Time between two checks of passwords from one address after too many failures, in milliseconds. */
 const PAUSE_MS = 1000;
+/** Time for which the server remembers that a name was accepted from an address, in milliseconds. */
+const SEEN_MS = 3_600_000;
+/** Minimum time between two updates of this time, because an update takes longer than a lookup. */
+const RENEW_MS = 60_000;
+/**
+ * Maximum number and total length of the remembered names. Only a client with valid passwords for other names can make
+ * the server forget a name, whose user then waits if somebody guesses passwords at the same address.
+ */
+const SEEN_LIMITS = { entries: 10_000, characters: 1024 * 1024 };
+
+/** Counts wrong passwords, and makes clients at their addresses wait. */
+class Guesses {
+  readonly #ofName = new FailureBudget({ limit: "failuresPerUser", pauseMs: PAUSE_MS });
+  /**
+   * Counts the wrong passwords for all names. Only this budget limits guesses with spellings that the users' database
+   * treats as the same name, because each database has its own rules, and guesses of one password for many names.
+   */
+  readonly #ofPeer = new FailureBudget({ limit: "failuresPerPeer", pauseMs: PAUSE_MS });
+  /**
+   * Times at which names were last accepted from addresses. Requests with these names do not wait for guesses of other
+   * names, because otherwise anyone could delay all users behind the same proxy or in the same network. The key contains
+   * no password, because a client could then test passwords without waiting.
+   */
+  readonly #seen = new TokenCache<number>(SEEN_LIMITS);
+
+  /** Checks a name and a password, immediately or after a delay. */
+  run(pair: string, facts: AuthFacts, check: () => Authenticated): Authenticated {
+    const guesser = toGuesser(facts);
+    if (guesser === undefined) return check();
+    const name = pair.slice(0, Math.max(0, pair.indexOf(":")));
+    const place = `${guesser} ${name}`;
+    const { now } = facts;
+    const seen = this.#seen.get(place, now);
+    const remember = (found: Awaited<Authenticated>) => {
+      if (found && !isRefusal(found)) this.#seen.set(place, { value: now, until: now + SEEN_MS + RENEW_MS }, now);
+      return found;
+    };
+    const note = () => {
+      const found = check();
+      if (seen !== undefined && now - seen < RENEW_MS) return found;
+      return isPromiseLike(found) ? Promise.resolve(found).then(remember) : remember(found);
+    };
+    const peer = seen === undefined ? guesser : undefined;
+    // Wait for the turn of the name first, so that guesses of one name do not hold the turn of their address.
+    return this.#ofName.run(() => toKey(guesser, name), facts, () => this.#ofPeer.run(() => peer, facts, note));
+  }
+
+  clear(): void {
+    this.#ofName.clear();
+    this.#ofPeer.clear();
+    this.#seen.clear();
+  }
+}
+
+type Authenticated = ReturnType<Authentication["authenticate"]>;
 
 /**
- * Returns the key under which failures are counted. Names that a database may treat as the same name have the same key,
- * because otherwise a client could guess more passwords of a user by changing the spelling of the name.
+ * Returns the key under which failures are counted. Common spellings of a name have the same key, because a database may
+ * treat them as the same name, and a client could otherwise guess more passwords of a user.
  */
-function toKey(guesser: string | undefined, pair: string): string | undefined {
-  if (guesser === undefined) return;
-  const bytes = pair.slice(0, Math.max(0, pair.indexOf(":")));
+function toKey(guesser: string, bytes: string): string {
   // The conversion to upper case converts "ß" to "SS".
   const name = (toText(bytes) ?? bytes).normalize("NFKD").replace(/[\p{M}\p{C}\p{Z}]/gu, "").toUpperCase();
   return `${guesser} ${digest(toBytes(name))}`;
 }
 
-type Verify = (pair: string, facts: AuthFacts) => ReturnType<Authentication["authenticate"]>;
+type Verify = (pair: string, facts: AuthFacts) => Authenticated;
 
 function toSecrets(users: Readonly<Record<string, string | undefined | BasicUser>>): KnownSecrets<Principal> {
   const known = Object.entries(users).map(([name, user]) => {

@@ -8,7 +8,7 @@ import { withLimits } from "../protocol/errors.ts";
 import { isPromiseLike } from "../protocol/promises.ts";
 import { type AuthFacts, type AuthRefusal, type Delay, isRefusal, refuseRequest } from "../core/auth.ts";
 import { DELAY, USED } from "../core/auth_keys.ts";
-import { untilAborted } from "../core/call/until_aborted.ts";
+import { deadline } from "../kit/deadline.ts";
 import { toNetwork } from "../core/capacity/account.ts";
 import { FIXED_LIMITS, type FixedLimits } from "../core/capacity/fixed_limits.ts";
 import { TokenCache } from "./token_cache.ts";
@@ -160,7 +160,7 @@ export class FailureBudget {
     let hasFailed = true;
     try {
       // A check that ignores the signal may never end.
-      const found = await untilAborted(Promise.resolve(check()), signal);
+      const found = await deadline(check(), { signal });
       hasFailed = isFailure(found);
       return found;
     } finally {

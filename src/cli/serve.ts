@@ -4,6 +4,7 @@
  * @module
  */
 import { guardConsole, listEndpoints } from "../host.ts";
+import { deadline } from "../kit/deadline.ts";
 import { formatError } from "../kit/printable.ts";
 import { serveStdio } from "../transports/stdio/stdio.ts";
 import type { Args } from "./args.ts";
@@ -129,7 +130,7 @@ async function serveTarget(args: Args): Promise<void> {
     const served = await http.serveHttp(server, target, { ...address, params, isChosen });
     await new Promise<void>((resolve) => closed.addEventListener("abort", () => resolve()));
     // The last responses may not have been sent completely. Limit the wait, because clients may not read the responses.
-    return await Promise.race([served.stop(), new Promise<void>((resolve) => setTimeout(resolve, STOP_MS))]);
+    return await deadline(served.stop(), { ms: STOP_MS, onTimeout: () => {} });
   }
   if (isTerminal) {
     const options = toEndpointOptions(endpoint, { isChosen, params });

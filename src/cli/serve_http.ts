@@ -3,7 +3,15 @@
  *
  * @module
  */
-import { type Endpoint, explainListenError, isLoopbackHost, listEndpoints, toReachable } from "../host.ts";
+import {
+  copyRequest,
+  type Endpoint,
+  explainListenError,
+  isLoopbackHost,
+  listEndpoints,
+  toReachable,
+  type Visit,
+} from "../host.ts";
 import type { Server } from "../library.ts";
 import type { Args } from "./args.ts";
 import { toInstall, toProgram, toShell } from "./command.ts";
@@ -107,7 +115,10 @@ type Fetch = ServeOptions["fetch"];
 
 /** Returns the request handler of a server, with the endpoint at `path` instead of `own`. */
 function toFetch(server: Server, path: string, own: string): Fetch {
-  return async (request, info) => await server.fetch(rewritePath(request, path, own), info);
+  return async (...[request, info]) => {
+    const moved = rewritePath({ request, info }, path, own);
+    return await server.fetch(moved.request, moved.info);
+  };
 }
 
 function checkPath(name: string, { path, isInspected }: HttpAddress, endpoints: readonly Endpoint[]): void {
@@ -185,11 +196,12 @@ function toAuthority(hostname: string): string {
  * Changes the path of a request from `from` to `to`. Changes the path `to`, which the --path option has replaced, to
  * `/`, so that the server responds with HTTP 404.
  */
-function rewritePath(request: Request, from: string, to: string): Request {
-  const start = request.url.indexOf("/", request.url.indexOf("//") + 2);
-  const path = request.url.slice(start).replace(/[?#].*$/, "");
-  if (path !== from) return path === to ? new Request(`${request.url.slice(0, start)}/`, request) : request;
-  return new Request(request.url.slice(0, start) + to + request.url.slice(start + path.length), request);
+function rewritePath<Info>(visit: Visit<Info>, from: string, to: string): Visit<Info> {
+  const { url } = visit.request;
+  const start = url.indexOf("/", url.indexOf("//") + 2);
+  const path = url.slice(start).replace(/[?#].*$/, "");
+  if (path === from) return copyRequest(visit, { url: url.slice(0, start) + to + url.slice(start + path.length) });
+  return path === to ? copyRequest(visit, { url: `${url.slice(0, start)}/` }) : visit;
 }
 
 function explainError(error: unknown, address: ServeOptions): string {

@@ -3,6 +3,7 @@
  *
  * @module
  */
+import { deadline, delay } from "../kit/deadline.ts";
 import { hasErrorCode } from "../kit/error_code.ts";
 import { HEADER_MISMATCH, INTERNAL_ERROR } from "../protocol/errors.ts";
 import { type Id, isId, isObject } from "../protocol/jsonrpc.ts";
@@ -11,7 +12,6 @@ import { ForwardedQuestions } from "./bridge_questions.ts";
 import { BridgeSession } from "./bridge_session.ts";
 import type { Channel, SendResult } from "./channel.ts";
 import { type ClientAuth, createSender, type HttpSender } from "./client_auth.ts";
-import { delay, settleWithin } from "./delay.ts";
 import { httpChannel, type HttpChannelOptions } from "./http_channel.ts";
 import { lineChannel } from "./line_channel.ts";
 import { type Message, readMessages } from "./message.ts";
@@ -123,7 +123,7 @@ export class Bridge {
     if (message.method === undefined || message.id === undefined) {
       // Wait until a notification has been sent, so that notifications arrive in order. Limit the time, because a
       // server that does not respond must not block later messages.
-      return await settleWithin(this.#notify(message), NOTIFY_MS);
+      return await deadline(this.#notify(message), { ms: NOTIFY_MS, onTimeout: () => {} });
     }
     if (!isId(message.id)) return;
     if (this.#running >= MAX_PENDING) {
@@ -193,9 +193,7 @@ export class Bridge {
    * tools, and sends the call again with the headers for its arguments.
    */
   async #exchangeAlone(message: Message, signal: AbortSignal): Promise<Message> {
-    const reply = await this.#exchangeOnce(message, signal);
-    await this.#questions.count(message, reply);
-    return reply;
+    return await this.#questions.forward(message, () => this.#exchangeOnce(message, signal));
   }
 
   async #exchangeOnce(message: Message, signal: AbortSignal): Promise<Message> {
@@ -323,7 +321,7 @@ export class Bridge {
   async #reject(id: Id, message: string): Promise<void> {
     const reply: Message = { jsonrpc: "2.0", id, error: { code: INTERNAL_ERROR, message } };
     const sending = this.#channel.send(reply, { headers: this.#toHeaders(reply), signal: this.#closed.signal });
-    await settleWithin(sending.catch(() => {}), NOTIFY_MS);
+    await deadline(sending.catch(() => {}), { ms: NOTIFY_MS, onTimeout: () => {} });
   }
 
   /** Replaces `lost` with a new session, unless another request has already done so. */
@@ -370,7 +368,7 @@ export class Bridge {
         const status = isObject(error) && typeof error.status === "number" ? error.status : 0;
         if (!session.isLostBy({ status }) && isRefusal(status)) return;
       }
-      await delay(waitMs, this.#closed.signal).catch(() => {});
+      await delay(waitMs, { signal: this.#closed.signal }).catch(() => {});
       waitMs = Math.min(waitMs * 2, MAX_REOPEN_MS);
     }
   }

@@ -5,7 +5,7 @@
  */
 import { LineSplitter } from "../transports/stdio/line_splitter.ts";
 import { Bridge, type BridgeOptions } from "./bridge.ts";
-import { settleWithin } from "./delay.ts";
+import { deadline } from "../kit/deadline.ts";
 import type { Message } from "./message.ts";
 
 /** Maximum length of a line from the client, in bytes. */
@@ -60,7 +60,7 @@ export async function bridgeLines(
   } finally {
     signal.removeEventListener("abort", stop);
     await bridge.close();
-    await settleWithin(written, FLUSH_MS);
+    await deadline(written, { ms: FLUSH_MS, onTimeout: () => {} });
   }
 }
 

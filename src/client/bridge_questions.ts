@@ -6,82 +6,138 @@
  * @see ext-tasks/specification/draft/tasks (Task Update Requests)
  * @module
  */
-import { BoundedMap } from "../kit/bounded_map.ts";
 import { sha256 } from "../kit/sha256.ts";
 import { isObject } from "../protocol/jsonrpc.ts";
 import type { AnswerBudget, Asked } from "./answer_budget.ts";
 import type { Message } from "./message.ts";
 
-/**
- * The number of the server's requests for one call or task. A task repeats its open requests in each state, so `keys`
- * contains the digests of the keys that were already counted.
- */
+/** The number of the server's requests for one call, and for the task that the call has become. */
 interface Known extends Asked {
-  readonly keys: Set<string>;
+  /**
+   * Digests of the requests in the last state of the task. A task repeats its open requests in each state, so a request
+   * counts only if the state before did not contain it.
+   */
+  open: ReadonlySet<string>;
+  /** The number of running requests of the client for this call or task. */
+  running: number;
 }
 
 /**
- * Maximum number of calls and tasks whose requests are remembered. If there are more, the oldest are forgotten, and the
- * server can send further requests for them. A server would need as many calls of the client.
+ * Maximum number of calls and tasks that are remembered while no request for them is running. If there are more, the
+ * oldest are forgotten, and the server can send further requests for them. Only requests of the client and their
+ * responses add calls and tasks, so a server would need as many requests of the client.
  */
 const MAX_KNOWN = 200;
 
 /** Counts the requests in results. */
 export class ForwardedQuestions {
   readonly #budget: AnswerBudget;
-  readonly #known = new BoundedMap<string, Known>({ full: "evict", max: MAX_KNOWN });
+  readonly #known = new Map<string, Known>();
 
   constructor(budget: AnswerBudget) {
     this.#budget = budget;
   }
 
-  /** Counts the requests in a response. Throws if they exceed the maximum for the call or the task. */
-  async count(request: Message, { result }: Message): Promise<void> {
-    if (!isObject(result) || !isObject(result.inputRequests)) return;
-    const { method = "", params = {} } = request;
-    const keys = Object.keys(result.inputRequests);
-    if (result.resultType === "input_required") {
-      const isFirst = params.requestState === undefined && params.inputResponses === undefined;
-      const known = isFirst ? undefined : this.#known.get(await toCallKey(request, params.requestState));
-      const next = await toCallKey(request, result.requestState);
-      this.#known.set(next, this.#charge(known, keys.length, toResultOf(method)));
-    } else if (typeof params.taskId === "string") {
-      await this.#countOfTask(params.taskId, keys, toResultOf(method));
+  /**
+   * Sends a request of the client, and counts the requests in the response. Throws if they exceed the maximum for the
+   * call or the task.
+   */
+  async forward(request: Message, send: () => Promise<Message>): Promise<Message> {
+    const known = await this.#find(request);
+    for (const each of known) each.running++;
+    try {
+      const reply = await send();
+      await this.#count(request, reply, known[0]);
+      return reply;
+    } finally {
+      for (const each of known) each.running--;
     }
   }
 
-  /** Counts the requests in a notification about a task. Throws if they exceed the maximum for the task. */
+  /**
+   * Counts the requests in a notification about a task. Throws if they exceed the maximum for the task, or if neither
+   * the client nor a response to the client has named the task.
+   */
   async countNotified({ method = "", params = {} }: Message): Promise<void> {
-    if (typeof params.taskId !== "string" || !isObject(params.inputRequests)) return;
-    await this.#countOfTask(params.taskId, Object.keys(params.inputRequests), method);
+    const { taskId, inputRequests } = params;
+    if (!isObject(inputRequests) && typeof taskId !== "string") return;
+    const known = this.#known.get(await toTaskKey(taskId));
+    if (known) return await this.#countState(known, inputRequests, method);
+    // A server could otherwise send requests for any number of tasks that it invents.
+    if (!toCount(inputRequests)) return;
+    throw new Error(`Cannot forward ${method}: the client has neither started the task nor subscribed to it`);
   }
 
-  async #countOfTask(taskId: string, keys: readonly string[], what: string): Promise<void> {
-    if (keys.length > this.#budget.max) throw this.#refuse(what);
-    const place = await sha256(`task ${taskId}`);
-    // Remember digests, because the server chooses the length of a key.
-    const digests = await Promise.all(keys.map(sha256));
-    const known = this.#known.get(place) ?? { count: 0, keys: new Set() };
-    const added = digests.filter((key) => !known.keys.has(key));
-    this.#known.set(place, this.#charge(known, added.length, what));
-    for (const key of added) known.keys.add(key);
+  /** Finds the call or the tasks of a request. */
+  async #find(request: Message): Promise<readonly Known[]> {
+    const { taskId, notifications, requestState, inputResponses } = request.params ?? {};
+    const { taskIds } = isObject(notifications) ? notifications : {};
+    const tasks = [taskId, ...Array.isArray(taskIds) ? taskIds : []].filter((id) => typeof id === "string");
+    if (tasks.length) return await Promise.all(tasks.map((id) => this.#findTask(id)));
+    const isFirst = requestState === undefined && inputResponses === undefined;
+    const known = isFirst ? undefined : this.#known.get(await toCallKey(request, requestState));
+    return [known ?? { count: 0, open: new Set(), running: 0 }];
   }
 
-  #charge(known: Known = { count: 0, keys: new Set() }, count: number, what: string): Known {
-    if (this.#budget.charge(known, count)) return known;
-    throw this.#refuse(what);
+  /** Finds a task. If the task is not known, it continues `call`. */
+  async #findTask(id: string, call: Known = { count: 0, open: new Set(), running: 0 }): Promise<Known> {
+    const key = await toTaskKey(id);
+    return this.#remember(key, this.#known.get(key) ?? call);
+  }
+
+  async #count(request: Message, { result }: Message, known: Known): Promise<void> {
+    if (!isObject(result)) return;
+    const { inputRequests, requestState, resultType, status, taskId } = result;
+    const what = `the result of ${request.method}`;
+    if (resultType === "input_required") {
+      this.#charge(known, toCount(inputRequests), what);
+      return void this.#remember(await toCallKey(request, requestState), known);
+    }
+    const isOfTask = typeof request.params?.taskId === "string";
+    const startsTask = !isOfTask && resultType === "task" && typeof taskId === "string";
+    if (!isOfTask && !startsTask) return this.#charge(known, toCount(inputRequests), what);
+    // The response to an answer, for example, contains no state.
+    if (inputRequests === undefined && status === undefined) return;
+    await this.#countState(startsTask ? await this.#findTask(taskId, known) : known, inputRequests, what);
+  }
+
+  async #countState(known: Known, inputRequests: unknown, what: string): Promise<void> {
+    const questions = Object.entries(isObject(inputRequests) ? inputRequests : {});
+    if (questions.length > this.#budget.max) throw this.#refuse(what);
+    // Remember digests, because the server chooses the length of a request.
+    const open = await Promise.all(questions.map((question) => sha256(JSON.stringify(question))));
+    this.#charge(known, open.filter((digest) => !known.open.has(digest)).length, what);
+    known.open = new Set(open);
+  }
+
+  #charge(known: Known, count: number, what: string): void {
+    if (!this.#budget.charge(known, count)) throw this.#refuse(what);
   }
 
   #refuse(what: string): Error {
     return new Error(`Cannot forward ${what}: ${this.#budget.explain()}`);
   }
+
+  #remember(key: string, known: Known): Known {
+    this.#known.delete(key);
+    this.#known.set(key, known);
+    for (const [oldest, { running }] of this.#known) {
+      if (this.#known.size <= MAX_KNOWN) break;
+      if (!running) this.#known.delete(oldest);
+    }
+    return known;
+  }
 }
 
-function toResultOf(method: string): string {
-  return `the result of ${method}`;
+function toCount(inputRequests: unknown): number {
+  return isObject(inputRequests) ? Object.keys(inputRequests).length : 0;
 }
 
 /** Returns a text that is the same for a result and for the next round of its call. */
 function toCallKey({ method, params }: Message, requestState: unknown): Promise<string> {
   return sha256(JSON.stringify([method, params?.name, params?.uri, requestState]));
+}
+
+function toTaskKey(taskId: unknown): Promise<string> {
+  return sha256(`task ${taskId}`);
 }

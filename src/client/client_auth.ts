@@ -8,7 +8,7 @@ import type { KnownOptions } from "../core/call/known_options.ts";
 import { readChallenges } from "../kit/bearer_challenge.ts";
 import { isObject } from "../kit/json.ts";
 import type { SentToken, Tokens } from "./channel.ts";
-import { checkTimeout } from "./delay.ts";
+import { checkTimeout } from "./deadline.ts";
 import { fetchSameResource, type HttpMessage } from "./redirects.ts";
 
 /** The HTTP request for which the client needs a token. */

@@ -19,7 +19,7 @@ import { LegacyCodec } from "./legacy.ts";
 import { type ClientExtension, declareExtensions, toReceiver } from "./extension.ts";
 import { ListCache, NO_TOKENS } from "./list_cache.ts";
 import type { Notification } from "./message.ts";
-import { checkTimeout } from "./delay.ts";
+import { checkTimeout } from "./deadline.ts";
 import { createRpc } from "./rpc.ts";
 import type { TypedClient } from "./typed_client.ts";
 import type { Typed } from "../core/visibility/typed.ts";

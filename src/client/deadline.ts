@@ -4,7 +4,7 @@
  *
  * @module
  */
-import { checkTimeout, startPatientTimer } from "./delay.ts";
+import { startTimer } from "../kit/timer.ts";
 
 export interface DeadlineOptions {
   /** The method of the request, for error messages. */
@@ -48,4 +48,35 @@ export async function withDeadline<T>(
     stopTimer();
     signal?.removeEventListener("abort", onAbort);
   }
+}
+
+/**
+ * Checks a timeout option.
+ *
+ * @throws {RangeError} if the option is not a positive number or `Infinity`.
+ */
+export function checkTimeout(ms: number, name: string): void {
+  if (ms > 0) return;
+  throw new RangeError(`Cannot use ${name}: the value is ${ms}; use a positive number of milliseconds, or Infinity`);
+}
+
+/**
+ * Minimum milliseconds by which a timer is extended if requests have waited for a user since the timer's last check.
+ */
+const LOOK_MS = 50;
+
+/**
+ * Starts a timer that pauses while requests wait for a user. `waitedMs` returns the total time of this waiting. Returns
+ * a function that cancels the timer.
+ */
+export function startPatientTimer(ms: number, waitedMs: () => number, onTime: () => void): () => void {
+  let counted = waitedMs();
+  const look = () => {
+    const waited = waitedMs() - counted;
+    if (!waited) return onTime();
+    counted += waited;
+    stopTimer = startTimer(Math.max(waited, LOOK_MS), look);
+  };
+  let stopTimer = startTimer(ms, look);
+  return () => stopTimer();
 }

@@ -13,11 +13,11 @@ import {
   UNSUPPORTED_VERSION,
 } from "../protocol/errors.ts";
 import { isObject, type Result } from "../protocol/jsonrpc.ts";
+import { deadline } from "../kit/deadline.ts";
 import { readFailure, withFailure } from "../kit/failure.ts";
 import { toPrintableLine } from "../kit/printable.ts";
 import { LegacyCodec, legacyProtocol } from "./legacy.ts";
 import { ModernCodec, modernProtocol, readSupported } from "./modern.ts";
-import { delay } from "./delay.ts";
 import type { Rpc } from "./rpc.ts";
 import { type Protocol, type ProtocolOptions, type ServerFacts, toImplementation } from "./protocol.ts";
 import { toShown } from "./shown.ts";
@@ -70,26 +70,19 @@ export async function detectEra(rpc: Rpc, options: DetectOptions): Promise<Proto
   };
   const probing = probe(rpc, codec, modern, legacy);
   // Over HTTP, wait without a limit, because every HTTP server sends a response.
-  const found = legacy.length && !rpc.channel.openStream ? await within(probing, options.probeMs) : await probing;
-  if (found && found !== LATE && !("refusal" in found)) return toProtocol(found);
-  if (!legacy.length) throw toModernError(modern, found === LATE ? undefined : found?.refusal);
+  const found = legacy.length && !rpc.channel.openStream
+    ? await deadline(probing, { ms: options.probeMs, onTimeout: () => "late" })
+    : await probing;
+  if (found && found !== "late" && !("refusal" in found)) return toProtocol(found);
+  if (!legacy.length) throw toModernError(modern, found === "late" ? undefined : found?.refusal);
   try {
     return await shakeHands();
   } catch (error) {
     // If the first request has timed out, wait for its response, because a modern server may only have started slowly.
-    const late = found === LATE ? await probing.catch(() => undefined) : undefined;
+    const late = found === "late" ? await probing.catch(() => undefined) : undefined;
     if (!late || "refusal" in late) throw error;
     return toProtocol(late);
   }
-}
-
-const LATE: unique symbol = Symbol("late");
-
-async function within<T>(promise: Promise<T>, ms: number): Promise<T | typeof LATE> {
-  const late = new AbortController();
-  const waited = delay(ms, late.signal).catch(() => {}).then((): typeof LATE => LATE);
-  promise.catch(() => {});
-  return await Promise.race([promise, waited]).finally(() => late.abort());
 }
 
 /** The error response that shows that a server may be a legacy server. */

@@ -9,9 +9,9 @@ import { McpError } from "../protocol/errors.ts";
 import { startBackgroundTimer } from "../runtime.ts";
 import { describeResponse, readText } from "./response_text.ts";
 import type { Channel, SendOptions, SendResult, ServerStream, Tokens, Trace } from "./channel.ts";
+import { deadline, delay } from "../kit/deadline.ts";
 import { readEvents, readMessageEvent, type StreamEvent } from "../kit/event_stream.ts";
 import { type Message, readMessages } from "./message.ts";
-import { delay } from "./delay.ts";
 import type { HttpSender } from "./client_auth.ts";
 import { RedirectError } from "./redirects.ts";
 
@@ -194,7 +194,7 @@ class HttpChannel implements Channel {
   async #reopen(position: Position, options: SendOptions): Promise<Response | undefined> {
     const retryMs = Math.max(position.retryMs, LEAST_RETRY_MS);
     const waitMs = Math.min(retryMs * 2 ** position.failures, MAX_RETRY_MS);
-    await delay(Math.max(waitMs, retryMs), options.signal);
+    await delay(Math.max(waitMs, retryMs), { signal: options.signal });
     const headers = position.id ? { ...options.headers, "last-event-id": position.id } : options.headers;
     try {
       const response = await this.#open("GET", { ...options, headers });
@@ -281,15 +281,11 @@ function readBody({ ok, headers }: Response, text: string): Message | undefined 
 
 // Rejects when the signal aborts, and cancels the response body. A server in the same process does not notice that a
 // request is aborted, but notices that the body is cancelled.
-function raceAbort<T>(coming: Promise<T>, signal: AbortSignal | undefined): Promise<T> {
-  if (!signal) return coming;
-  const { promise, resolve, reject } = Promise.withResolvers<T>();
-  const onAbort = () => {
-    reject(signal.reason);
+async function raceAbort<T>(coming: Promise<T>, signal: AbortSignal | undefined): Promise<T> {
+  try {
+    return await deadline(coming, { signal });
+  } catch (error) {
     coming.then((late) => late instanceof Response ? late.body?.cancel() : undefined).catch(() => {});
-  };
-  if (signal.aborted) onAbort();
-  else signal.addEventListener("abort", onAbort, { once: true });
-  coming.then(resolve, reject).finally(() => signal.removeEventListener("abort", onAbort));
-  return promise;
+    throw error;
+  }
 }

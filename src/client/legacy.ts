@@ -11,7 +11,7 @@ import type { LogLevel } from "../protocol/types.ts";
 import type { ServerStream } from "./channel.ts";
 import type { Notification } from "./message.ts";
 import type { Codec, Outcome, Rpc, SentRequestOptions } from "./rpc.ts";
-import { delay } from "./delay.ts";
+import { deadline } from "../kit/deadline.ts";
 import { startTimer } from "../kit/timer.ts";
 import { type Protocol, type ProtocolOptions, type ServerFacts, toImplementation } from "./protocol.ts";
 import type { SubscriptionFilter, Watch } from "./subscription.ts";
@@ -235,10 +235,8 @@ class LegacyProtocol implements Protocol {
       this.#stream = undefined;
       throw error;
     });
-    const late = new AbortController();
-    const waited = delay(OPEN_STREAM_MS, late.signal).then(() => true, () => true);
     const opening = this.#stream.then((opened) => opened !== undefined);
-    return await Promise.race([opening, waited]).finally(() => late.abort());
+    return await deadline(opening, { ms: OPEN_STREAM_MS, onTimeout: () => true });
   }
 
   async #openStream(): Promise<ServerStream | undefined> {

@@ -9,7 +9,7 @@ import { LineSplitter } from "../transports/stdio/line_splitter.ts";
 import { openPipe, type PipeServer } from "../transports/channel.ts";
 import type { Child } from "./child_process.ts";
 import type { OpenLineTransport } from "./line_channel.ts";
-import { delay } from "./delay.ts";
+import { deadline } from "../kit/deadline.ts";
 
 /** Connects to a server in this process. */
 export function memoryTransport(server: PipeServer, principal?: Principal): OpenLineTransport {
@@ -93,9 +93,7 @@ export function childTransport(child: Child, { onBroken, exitMs }: ChildTranspor
 async function endChild(child: Child, exitMs: number): Promise<number> {
   await child.closeInput().catch(() => {});
   for (const signal of ["SIGTERM", undefined] as const) {
-    const late = new AbortController();
-    const code = await Promise.race([child.exited, delay(exitMs, late.signal).catch(() => {})]);
-    late.abort();
+    const code = await deadline(child.exited, { ms: exitMs, onTimeout: () => undefined });
     if (code !== undefined) return code;
     child.kill(signal);
   }

@@ -24,8 +24,8 @@ import {
   type ServerRequest,
   SUBSCRIPTION,
 } from "./rpc.ts";
-import { delay, startPatientTimer } from "./delay.ts";
-import { startTimer } from "../kit/timer.ts";
+import { deadline, delay } from "../kit/deadline.ts";
+import { startPatientTimer } from "./deadline.ts";
 import type { ClientIdentity, Protocol, ProtocolOptions, ServerFacts } from "./protocol.ts";
 import { type SubscriptionFilter, toSubscription, type Watch } from "./subscription.ts";
 import { toShown } from "./shown.ts";
@@ -192,11 +192,8 @@ class ModernProtocol implements Protocol {
     this.#closed.abort(new DOMException("Cannot continue the request: the client was closed", "AbortError"));
     await Promise.all([...this.#subscriptions].map((subscription) => subscription.close()));
     // Wait for extensions that are cancelling their work on the server.
-    const late = Promise.withResolvers<void>();
-    const stopTimer = startTimer(SETTLE_MS, late.resolve);
     const cancelled = [...this.#finishing].filter(({ signal }) => signal.aborted).map(({ ended }) => ended);
-    await Promise.race([Promise.all(cancelled), late.promise]);
-    stopTimer();
+    await deadline(Promise.all(cancelled), { ms: SETTLE_MS, onTimeout: () => {} });
   }
 
   /** Adds the capabilities for the callbacks that belong only to this request. */
@@ -220,7 +217,7 @@ class ModernProtocol implements Protocol {
       }
       const { inputRequests, requestState } = outcome.result;
       // A result without input requests means that the client should retry the request after a delay.
-      if (!isObject(inputRequests)) await delay(Math.min(100 * 2 ** round, 5000), options.signal);
+      if (!isObject(inputRequests)) await delay(Math.min(100 * 2 ** round, 5000), { signal: options.signal });
       const next = {
         ...params,
         ...isObject(inputRequests) &&
@@ -453,7 +450,7 @@ class ModernSubscription {
         // subscription is open. The server may have ended the stream only because the credentials have expired.
         if (performance.now() - openSince > RETRY_MS) continue;
       }
-      await delay(retryMs, this.#stop.signal).catch(() => {});
+      await delay(retryMs, { signal: this.#stop.signal }).catch(() => {});
     }
   }
 

@@ -5,7 +5,7 @@
  * @module
  */
 import type { Result } from "../protocol/jsonrpc.ts";
-import { checkTimeout } from "./delay.ts";
+import { checkTimeout } from "./deadline.ts";
 
 const MAX_PAGES = 1000;
 /** Maximum number of items on all pages together. */

@@ -11,10 +11,10 @@ import { ANSWER, type AnswerOptions, type AskingRequest } from "./answer_options
 import { type ClientMiddleware, type ClientRequest, runMiddleware } from "./request_middleware.ts";
 import { withDeadline } from "./deadline.ts";
 import type { Channel, SendResult } from "./channel.ts";
-import { delay } from "./delay.ts";
 import { AnswerBudget, type Asked, MAX_ANSWERS } from "./answer_budget.ts";
 import { AnswerSlots } from "./answer_slots.ts";
 import type { Message, Notification } from "./message.ts";
+import { deadline, delay } from "../kit/deadline.ts";
 import { withFailure } from "../kit/failure.ts";
 import { startTimer } from "../kit/timer.ts";
 import { describeResponse } from "./response_text.ts";
@@ -400,10 +400,7 @@ class ChannelRpc implements Rpc {
   }
 
   async settle(): Promise<void> {
-    const late = Promise.withResolvers<void>();
-    const stopTimer = startTimer(SETTLE_MS, late.resolve);
-    await Promise.race([Promise.all(this.#cancelling), late.promise]);
-    stopTimer();
+    await deadline(Promise.all(this.#cancelling), { ms: SETTLE_MS, onTimeout: () => {} });
   }
 
   #toParams(id: Id, given: Params, { onProgress, meta: added }: TestRequestOptions): Params {
@@ -519,7 +516,7 @@ class ChannelRpc implements Rpc {
       // accept the answer, or the same instance may accept the answer after a delay.
       const isRefused = status >= 500 || status === 429;
       if (!isRefused || !this.#repeatsAnswers || retry === ANSWER_RETRIES) return;
-      await delay(ANSWER_RETRY_MS * 2 ** retry, signal).catch(() => {});
+      await delay(ANSWER_RETRY_MS * 2 ** retry, { signal }).catch(() => {});
     }
   }
 

@@ -8,6 +8,8 @@
 import { readEvents, readMessageEvent, type StreamEvent } from "../kit/event_stream.ts";
 import { type HttpChannelOptions, isStream, toError } from "./http_channel.ts";
 import type { OpenLineTransport } from "./line_channel.ts";
+import { toShown } from "./shown.ts";
+import { isBelow } from "./url_scope.ts";
 
 export interface SseTransportOptions extends Pick<HttpChannelOptions, "url" | "sender" | "headers"> {
   readonly signal: AbortSignal;
@@ -17,7 +19,7 @@ export interface SseTransportOptions extends Pick<HttpChannelOptions, "url" | "s
  * Opens the stream, and waits for the event that contains the URL for messages. Returns `undefined` if the response is
  * not an event stream.
  *
- * @throws {Error} if the stream contains no URL, or a URL with another origin.
+ * @throws {Error} if the stream contains no URL, or a URL that is not below the parent folder of the server's path.
  */
 export async function sseTransport(
   { url, sender, headers, signal }: SseTransportOptions,
@@ -32,10 +34,13 @@ export async function sseTransport(
   // The URL for messages is relative to `response.url`, the URL after redirects. `response.url` is empty if the server
   // runs in this process.
   const address = new URL(await readAddress(events), response.url || url);
-  // Reject another origin, because messages may contain the user's credentials for this server.
-  if (address.origin !== new URL(url).origin) {
+  const folder = toParentFolder(new URL(url));
+  if (!isBelow(address, folder)) {
     stop.abort();
-    throw new Error(`Cannot use the server's URL for messages: ${address.origin} is another origin`);
+    throw new Error(
+      `Cannot use the server's URL for messages: ${toShown(address.origin + address.pathname)} is not below ` +
+        `${folder.href}, so another party could receive headers and messages; ask the operator of the server`,
+    );
   }
   signal.removeEventListener("abort", isGivenUp);
 
@@ -69,6 +74,15 @@ export async function sseTransport(
 
     return { write, close };
   };
+}
+
+/**
+ * Returns the URL below which a server can receive messages. The two URLs of a server usually differ in the last segment,
+ * such as `/sse` and `/messages`. Other folders of the origin may belong to other parties, which must not receive the
+ * user's credentials for this server.
+ */
+function toParentFolder(server: URL): URL {
+  return new URL(`${server.origin}${server.pathname.replace(/\/$/, "").replace(/[^/]*$/, "")}`);
 }
 
 async function readAddress(events: AsyncGenerator<StreamEvent>): Promise<string> {

@@ -1,12 +1,14 @@
 /**
- * Compares the paths of URLs. Paths on one host may belong to different parties.
+ * Compares the paths and queries of URLs. Paths and queries on one host may belong to different parties.
  *
  * @module
  */
 
-/** Tests whether two URLs have the same origin and the same path. A slash at the end of a path is ignored. */
-export function hasSamePath(one: URL, other: URL): boolean {
-  return isBelow(one, other) && isBelow(other, one);
+import { isDotSegment } from "../kit/dot_segment.ts";
+
+/** Tests whether two URLs have the same origin, path and query. A slash at the end of a path is ignored. */
+export function isSameResource(one: URL, other: URL): boolean {
+  return isBelow(one, other) && isBelow(other, one) && one.search === other.search;
 }
 
 /**
@@ -20,17 +22,14 @@ export function isBelow(url: URL, scope: URL): boolean {
   return segments !== undefined && wanted !== undefined && wanted.every((segment, at) => segments[at] === segment);
 }
 
-/**
- * Matches a decoded segment that servers may read in different ways: several segments, control characters, or a dot
- * segment. Some servers ignore spaces around the dots, and the rest of a segment after a semicolon.
- */
-const AMBIGUOUS = /[/\\%\p{Cc}]|^\s*\.\.?\s*(;|$)/u;
+/** Matches a decoded segment that servers may read as several segments, or without its control characters. */
+const AMBIGUOUS = /[/\\%\p{Cc}]/u;
 
 /** Returns the decoded segments of a path. Returns `undefined` if servers may read a segment in different ways. */
 function readSegments({ pathname }: URL): readonly string[] | undefined {
   try {
     const segments = pathname.replace(/\/$/, "").split("/").map(decodeURIComponent);
-    return segments.some((each) => AMBIGUOUS.test(each)) ? undefined : segments;
+    return segments.some((each) => AMBIGUOUS.test(each) || isDotSegment(each)) ? undefined : segments;
   } catch {
     return undefined;
   }

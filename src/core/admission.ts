@@ -16,11 +16,17 @@ import type { TransportName } from "./call/observer.ts";
 export interface AdmitFacts {
   /** The transport. */
   readonly transport: TransportName;
-  /** The request's method, such as `initialize` or `tools/call`. */
+  /**
+   * The request's method, such as `initialize` or `tools/call`. `response` for a client's answer to a question of a
+   * handler in a session. `GET` for an HTTP request that opens or resumes a stream, or opens a WebSocket.
+   */
   readonly method: string;
   /** The authenticated caller, if any. */
   readonly principal?: Principal;
-  /** The HTTP request without credentials. `undefined` on other transports. */
+  /**
+   * The HTTP request without credentials. `undefined` on other transports. Over WebSocket and HTTP+SSE, set only for
+   * the request that opens the connection.
+   */
   readonly http?: Request;
   /** Unverified facts that the client declares about itself. */
   readonly client: ClientFacts & { readonly info?: Implementation };

@@ -14,10 +14,10 @@ import type { SessionOptions } from "./call/session_data.ts";
 import type { SharedState } from "./store.ts";
 import type { FeatureParts } from "./visibility/feature_parts.ts";
 
-/** A request whose handler has not been looked up yet. */
+/** A request whose handler has not been looked up yet, or a response. */
 export interface Entering {
   readonly method: string;
-  readonly link: Link;
+  readonly link: Pick<Link, "transport" | "principal" | "http">;
   readonly client: ClientFacts;
   readonly route?: ReadRoute;
   readonly observed?: RequestReport;

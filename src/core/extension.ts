@@ -167,6 +167,11 @@ export interface WrappedCall {
   /** Whether the client has a session. In revisions with sessions, {@linkcode WrappedCall.result} throws. */
   readonly hasSession: boolean;
   /**
+   * Whether the caller has no principal, but all scopes, because the caller started the server or runs in the same
+   * process. Pass the value to {@linkcode ExtensionServer.call} to run the handler again for this caller.
+   */
+  readonly hasAllScopes: boolean;
+  /**
    * Whether the handler is asking the client a question. In that case, return the result of `next` unchanged, so that
    * the client receives the question.
    */
@@ -306,6 +311,11 @@ export interface InternalRequest {
   readonly params?: Params;
   /** The caller. Defaults to an anonymous caller. */
   readonly principal?: Principal;
+  /**
+   * Whether a caller without a principal has all scopes, such as {@linkcode WrappedCall.hasAllScopes} of an earlier call.
+   * Ignored if `principal` is set. Defaults to `false`.
+   */
+  readonly hasAllScopes?: boolean;
   /** The client, such as the `ctx.client` of an earlier call. Defaults to a client without capabilities. */
   readonly client?: ClientFacts;
   /**

@@ -28,6 +28,7 @@ const REQUEST: KnownOptions<keyof InternalRequest> = {
     method: true,
     params: true,
     principal: true,
+    hasAllScopes: "boolean",
     client: true,
     session: "list",
     data: true,
@@ -108,11 +109,13 @@ function toMessage(reason: unknown): string | undefined {
 class InternalCall extends Call {
   readonly #made: OnceValues;
 
-  constructor(engine: Engine, { method, params = {}, principal, client = NOBODY, session, data }: InternalRequest) {
+  constructor(engine: Engine, request: InternalRequest) {
+    const { method, params = {}, principal: given, client = NOBODY, session, data } = request;
     // Copy the parameters, because the handler may change its input.
     const text = JSON.stringify(params);
     const weight = toWeight(text, { max: 0, indexes: countIndexes(text) });
-    const link = new InternalLink(engine, principal === undefined ? undefined : readPrincipal(principal, "call()"));
+    const principal = given === undefined ? undefined : readPrincipal(given, "call()");
+    const link = new InternalLink(engine, principal, request.hasAllScopes);
     // NaN is not equal to any id, so no client can cancel the call.
     super(toHome(engine), link, { kind: "request", id: NaN, method, params: JSON.parse(text), weight }, client);
     this.markInternal(data);
@@ -141,7 +144,7 @@ class InternalLink implements Link {
   readonly account: Account;
   readonly principal?: Principal;
 
-  constructor({ accounts, tenant }: Engine, principal?: Principal) {
+  constructor({ accounts, tenant }: Engine, principal?: Principal, readonly hasAllScopes?: boolean) {
     this.principal = principal;
     this.account = accounts.find(principal && `principal ${principal.id}`, tenant);
   }

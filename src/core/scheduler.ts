@@ -80,8 +80,7 @@ export class Scheduler implements Executor {
     const { memory, running } = accounts;
     this.limits = calls;
     this.#waiting = accounts.pot({ name: "calls.waiting", total: calls.waiting, share: Math.ceil(calls.waiting / 4) });
-    // If tenants are limited across all instances, charge every call, because the calls of other instances count too.
-    this.#uncontendedCalls = perTenant.shared ? 0 : Math.min(running.share, running.common, perTenant.running);
+    this.#uncontendedCalls = Math.min(running.share, running.common, perTenant.running);
     this.#uncontendedBytes = Math.min(memory.share, memory.common, perTenant.bytes);
     if (middleware.length) this.invoke = compose(middleware, (call, runner: Runner) => runner.run(call));
   }

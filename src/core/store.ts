@@ -3,13 +3,14 @@
  *
  * @module
  */
-import type { Account, Accounts, Limit } from "./capacity/account.ts";
+import type { Account, Accounts } from "./capacity/account.ts";
 import type { Change, Changes, ExtensionNews } from "./visibility/changes.ts";
 import type { Registry } from "./visibility/registry.ts";
 import type { INTERNALS } from "./call/internals.ts";
 import type { HandlerCall } from "./call/lives.ts";
 import type { Notification, Response } from "../protocol/jsonrpc.ts";
 import type { Charging } from "./capacity/charges.ts";
+import type { Clock } from "./capacity/timers.ts";
 import type { Bounds } from "./capacity/limits.ts";
 import type { Mark, Marking } from "./marked_ids.ts";
 import type { Observer } from "./call/observer.ts";
@@ -125,6 +126,12 @@ export interface LogPage extends LogHead {
 export interface EngineOptions {
   /** Aborts when the operation has timed out or the store was closed. The result is then ignored. */
   readonly signal: AbortSignal;
+}
+
+/** Options that a store passes to the function that connects to its engine. */
+export interface ConnectOptions extends EngineOptions {
+  /** The clock of the store: the clock of the first server that uses it, or else the system clock. */
+  readonly clock: Clock;
 }
 
 /** Options that a store passes to every write of an engine. */
@@ -296,7 +303,7 @@ export interface SubscribeOptions {
  */
 export interface StoreInternals {
   /** Opens the store's engine. */
-  connect(options?: EngineOptions): Awaitable<StoreEngine>;
+  connect(options?: ConnectOptions): Awaitable<StoreEngine>;
   /** Whether other processes can read the store's data. */
   readonly isShared: boolean;
   /** Timeout of one operation, in milliseconds. */
@@ -335,11 +342,6 @@ export interface SharedState extends SharedStore {
    * store only through this object.
    */
   readonly store: StoreInternals;
-  /**
-   * Returns a function that limits tenants across all instances. `undefined` if the `perTenant.shared` limit is
-   * `false`.
-   */
-  limitTenants(accounts: Accounts): Limit | undefined;
   /** Reads a value that does not exist, for the process itself. Rejects if the store does not respond. */
   check(): Promise<void>;
   /** The parts of the store that belong to one extension. */
@@ -450,14 +452,15 @@ export interface SharedSession {
    * newer state, `change` is called again with the newer state. `change` may throw to reject the change.
    */
   update(change: (state: SessionState) => SessionState): Promise<void>;
-  /** Creates an id for a request to the client. */
-  makeQuestionId(): Promise<string>;
+  /** Creates an id for a request to the client. The id contains `call`, whose handler sends the request. */
+  makeQuestionId(call: HandlerCall): Promise<string>;
   /**
    * Passes a client's message on to the instance that runs the call to which the message refers. A response is passed
-   * on only if another instance created the response's id. Resolves to `false` if the client has sent too many
-   * messages.
+   * on only if another instance created the response's id, and `mayAnswer` resolves to `true` for the call in the
+   * id. Resolves to `false` if the client has sent too many messages. Rejects if the id has no room for the call, or if
+   * `mayAnswer` rejects.
    */
-  relay(message: Response | Notification): Promise<boolean>;
+  relay(message: Response | Notification, mayAnswer?: (call: HandlerCall) => Promise<boolean>): Promise<boolean>;
   /** Appends a stream's new events to the stream's log. */
   write(stream: WrittenStream): void;
   /** Extends the lifetime of a stream's log. Called if the stream has no new events. */
@@ -491,6 +494,11 @@ export interface WrittenStream {
   readonly isOwn: boolean;
   /** The calls whose replies the stream carries. `undefined` for a standalone stream. */
   readonly calls?: readonly HandlerCall[];
+  /**
+   * Text that identifies the only caller to whom the events may be sent. `undefined` if each caller with the rights to
+   * `calls` may read the events.
+   */
+  readonly callerPrint?: string;
   /** The stored events. The first event in the list has the number `first`. */
   readonly events: readonly { readonly text: string }[];
   readonly first: number;
@@ -503,6 +511,8 @@ export interface FoundStream {
   readonly isOwn: boolean;
   /** The calls whose replies the stream carries. `undefined` if they are not stored. */
   readonly calls?: readonly HandlerCall[];
+  /** SHA-256 hash of the stream's `callerPrint`. `undefined` if there is none, or it is not stored. */
+  readonly callerHash?: string;
   readonly isOver: boolean;
   /** Texts of all stored events after the requested event. */
   readonly texts: readonly string[];

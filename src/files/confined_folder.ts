@@ -3,10 +3,11 @@
  *
  * @module
  */
+import { delay } from "../kit/deadline.ts";
 import { hasErrorCode } from "../kit/error_code.ts";
 import { deno } from "../runtime.ts";
 import { toMatcher } from "./glob.ts";
-import { type FileFacts, isWindows, localFiles } from "./local_files.ts";
+import { type FileFacts, isWindows, localFiles, type OpenFile } from "./local_files.ts";
 import { joinPath, toRelativePath } from "./path.ts";
 
 /** Maximum number of listed files. Files that are not listed can still be read. */
@@ -43,6 +44,15 @@ export interface FolderItem {
   readonly size: number;
 }
 
+/** How a folder is walked. */
+export interface WalkOptions {
+  /**
+   * Whether to prove that the files are in the folder. If `false`, the walk does not wait for a folder that changes, but
+   * the result must not leave the program. Defaults to `true`.
+   */
+  readonly isProven?: boolean;
+}
+
 /** A folder that can be read. */
 export interface Folder {
   /** Finds the path of the folder, without symbolic links. Returns `undefined` if the folder does not exist. */
@@ -55,9 +65,9 @@ export interface Folder {
   list(path: string): Promise<readonly FolderItem[] | Unavailable>;
   /**
    * Lists at most `limit` files in the folder and its subfolders, sorted by path. Does not follow symbolic links to
-   * folders.
+   * folders. Omits the files of a subfolder if the folders above it keep changing.
    */
-  walk(limit: number): Promise<readonly FolderItem[]>;
+  walk(limit: number, options?: WalkOptions): Promise<readonly FolderItem[]>;
   /** Whether a path in the folder is served. `false` if a pattern excludes the path, or if the path is hidden. */
   includes(path: string): boolean;
 }
@@ -110,7 +120,11 @@ class ConfinedFolder implements Folder {
     );
   }
 
-  async find(requested: string): Promise<FolderItem | Unavailable> {
+  find(path: string): Promise<FolderItem | Unavailable> {
+    return this.#find(path, Date.now() + TIMEOUT_MS);
+  }
+
+  async #find(requested: string, until: number, isProven = true): Promise<FolderItem | Unavailable> {
     const names = requested.split("/").filter((name) => name && name !== ".");
     const isOutside = requested.startsWith("/") || names.includes("..") || /\0/.test(requested) || hasDrive(requested);
     if (isOutside) return OUTSIDE;
@@ -126,7 +140,8 @@ class ConfinedFolder implements Folder {
     if (inner === undefined) return OUTSIDE;
     // Check the target too, because a symbolic link must not make an excluded file readable.
     if (!this.includes(inner)) return MISSING;
-    const facts = await orUnavailable(localFiles.stat(real));
+    const look = () => localFiles.lstat(real);
+    const facts = await orUnavailable(isProven ? prove({ root, folder: toParent(inner) }, look, { until }) : look());
     if (!facts) return MISSING;
     if (isUnavailable(facts)) return facts;
     if (facts.kind !== "file" && facts.kind !== "folder") return { state: "it is not a regular file" };
@@ -149,42 +164,71 @@ class ConfinedFolder implements Folder {
     const folder = await this.find(path);
     if (isUnavailable(folder)) return folder;
     if (folder.kind === "file") return { state: "it is a file" };
-    const entries = await orUnavailable(localFiles.list(folder.real));
-    if (isUnavailable(entries)) return entries;
-    const items = await Promise.all(
-      entries.map(({ name }) => this.find(folder.path ? `${folder.path}/${name}` : name)),
-    );
+    const { root, path: above, real } = folder;
+    const inner = toRelativePath(root, real) ?? "";
+    const found = await orUnavailable(prove({ root, folder: inner }, () => this.#look({ root, folder: inner })));
+    if (isUnavailable(found)) return found;
+    const items = await Promise.all(found.map((item): FolderItem | Unavailable | Promise<FolderItem | Unavailable> => {
+      const path = joinNames(above, toName(item.path));
+      if (item.kind === "link") return this.find(path);
+      return this.includes(path) ? { ...item, kind: item.kind, path } : MISSING;
+    }));
     return items.flatMap((item) => isUnavailable(item) ? [] : item).sort(byPath);
   }
 
-  async walk(limit: number): Promise<readonly FolderItem[]> {
+  async walk(limit: number, { isProven = true }: WalkOptions = {}): Promise<readonly FolderItem[]> {
     const root = await this.findRoot().catch(() => undefined);
     if (root === undefined) return [];
     const files: FolderItem[] = [];
-    const folders = [{ path: "", depth: 0 }];
-    for (const { path, depth } of folders) {
-      const entries = await localFiles.list(joinPath(root, path)).catch(() => []);
-      for (const { name, kind } of [...entries].sort((a, b) => a.name < b.name ? -1 : 1)) {
-        const below = path ? `${path}/${name}` : name;
-        if (kind === "other" || !this.includes(below)) continue;
-        if (kind === "folder") {
-          if (depth < MAX_DEPTH) folders.push({ path: below, depth: depth + 1 });
+    const folders = [{ folder: "", depth: 0 }];
+    const until = Date.now() + TIMEOUT_MS;
+    for (const { folder, depth } of folders) {
+      const look = () => this.#look({ root, folder }, limit - files.length);
+      const found = await (isProven ? prove({ root, folder }, look, { until }) : look()).catch(() => []);
+      for (const each of isUnavailable(found) ? [] : found) {
+        if (each.kind === "folder") {
+          if (depth < MAX_DEPTH) folders.push({ folder: each.path, depth: depth + 1 });
           continue;
         }
-        const item = await (kind === "link" ? this.find(below) : this.#statFile(root, below));
-        if (item && !isUnavailable(item) && item.kind === "file") files.push(item);
+        const item = each.kind === "link" ? await this.#find(each.path, until, isProven) : each;
+        if (!isUnavailable(item) && item.kind === "file") files.push({ ...item, kind: "file" });
         if (files.length === limit) return files.sort(byPath);
       }
     }
     return files.sort(byPath);
   }
 
-  /** Returns the file at a path that contains no symbolic links. */
-  async #statFile(root: string, path: string): Promise<FolderItem | undefined> {
-    const real = joinPath(root, path);
-    const facts = await localFiles.lstat(real).catch(() => undefined);
-    return facts?.kind === "file" ? { path, root, real, kind: "file", size: facts.size } : undefined;
+  /**
+   * Lists the files, subfolders and links in a folder, sorted by name, up to the `limit`th file. The result is proven
+   * only within {@linkcode prove}.
+   */
+  async #look({ root, folder }: Inner, limit = Infinity): Promise<readonly FoundItem[]> {
+    const entries = await localFiles.list(joinPath(root, folder));
+    const items: FoundItem[] = [];
+    let files = 0;
+    for (const { name } of [...entries].sort((a, b) => a.name < b.name ? -1 : 1)) {
+      if (files === limit) break;
+      const path = joinNames(folder, name);
+      if (!this.includes(path)) continue;
+      const real = joinPath(root, path);
+      const facts = await localFiles.lstat(real).catch(() => undefined);
+      if (!facts || facts.kind === "other") continue;
+      if (facts.kind === "file") files++;
+      items.push({ path, root, real, kind: facts.kind, size: facts.size });
+    }
+    return items;
   }
+}
+
+/** A folder below a root, by its path relative to the root, which contains no symbolic links. */
+interface Inner {
+  readonly root: string;
+  readonly folder: string;
+}
+
+/** A file, subfolder or symbolic link, by its path relative to the root. */
+interface FoundItem extends Omit<FolderItem, "kind"> {
+  readonly kind: FolderItem["kind"] | "link";
 }
 
 /**
@@ -204,6 +248,18 @@ async function orUnavailable<T>(result: Promise<T>): Promise<T | Unavailable> {
 
 function hasDrive(path: string): boolean {
   return isWindows() && /[\\:]/.test(path);
+}
+
+function joinNames(folder: string, name: string): string {
+  return folder ? `${folder}/${name}` : name;
+}
+
+function toName(path: string): string {
+  return path.slice(path.lastIndexOf("/") + 1);
+}
+
+function toParent(path: string): string {
+  return path.slice(0, Math.max(0, path.lastIndexOf("/")));
 }
 
 function byPath(a: FolderItem, b: FolderItem): number {
@@ -228,50 +284,88 @@ export interface Unavailable {
   readonly isPrivate?: boolean;
 }
 
+/** How {@linkcode prove} treats a folder and the result. */
+interface ProofOptions<T> {
+  /** Time after which the function does not try again, in milliseconds since 1970. Defaults to 5 seconds from now. */
+  readonly until?: number;
+  /**
+   * Whether the entries of the folder itself may not change either, for an action that follows a symbolic link in the
+   * folder. Defaults to `false`.
+   */
+  readonly isFixed?: boolean;
+  /** Frees a result that is not proven. */
+  readonly drop?: (result: T) => PromiseLike<unknown>;
+}
+
 /**
- * Reads up to `maxBytes` bytes of the file at `real`, a path below `root` without symbolic links. Proves that the file
- * is in the folder, even if other programs change the folder during the read.
+ * Looks at something in a folder, such as its entries. Proves that the path leads to the folder, even if other programs
+ * change the folders at the same time. Returns `MISSING` if there is no such folder, or if `look` returns `undefined`.
  *
- * Even after a check, opening a path may open another file: a program that can write to the folder can replace a part
- * of the path with a symbolic link, and undo this change later. The runtimes cannot open a file relative to an open
- * folder, so this function verifies the path instead. The entries of a folder cannot change without changing the
- * folder's change time, which no program can set. The function reads the identity and change time of each folder on the
- * path before and after opening the file. If both reads return equal facts for each folder, and each change time is
- * older than the first read, no folder has changed between the two reads, so the open file is in the folder.
+ * Even after a check, a path may lead to another folder: a program that can write to a folder can replace a part of the
+ * path with a symbolic link, and undo this change later. The runtimes cannot open a file relative to an open folder, so
+ * this function verifies the path instead. The entries of a folder cannot change without changing the folder's change
+ * time, which no program can set. The function reads the identity and change time of each folder on the path before and
+ * after the look. If both reads return equal facts for each folder, and each change time is older than the first read,
+ * no folder has changed between the two reads, so the path has led to the same folder all the time. The entries of the
+ * last folder may change, because they are not part of its path.
  */
-async function readConfined(root: string, real: string, maxBytes: number): Promise<Uint8Array | Unavailable> {
-  const names = toRelativePath(root, real)?.split("/") ?? [];
-  const folders = [root, ...names.slice(0, -1).map((_, i) => joinPath(root, names.slice(0, i + 1).join("/")))];
+async function prove<T>(
+  { root, folder }: Inner,
+  look: () => Promise<T | undefined>,
+  { until = Date.now() + TIMEOUT_MS, isFixed = false, drop }: ProofOptions<T> = {},
+): Promise<T | Unavailable> {
+  const names = folder.split("/").filter(Boolean);
+  const folders = [root, ...names.map((_, i) => joinPath(root, names.slice(0, i + 1).join("/")))];
+  const fixed = folders.length - (isFixed ? 0 : 1);
   const settleMs = CHANGE_TIME_RESOLUTION_MS + (deno ? DENO_RESOLUTION_MS : 0);
-  const begin = Date.now();
-  for (let start = begin; start - begin < TIMEOUT_MS; start = Date.now()) {
+  for (let isLast = false; !isLast;) {
+    const start = Date.now();
+    isLast = start >= until;
     const before = await statFolders(folders);
     if (!before) return MISSING;
     const end = Date.now();
     // Do not wait for change times in the future, which come from the clock of another machine. Such times are only
     // compared for equality.
-    const changes = before.map(({ changed }) => changed).filter((changed) => changed <= end);
+    const changes = before.slice(0, fixed).map(({ changed }) => changed).filter((changed) => changed <= end);
     const waitMs = Math.max(0, ...changes) + settleMs - start;
     if (waitMs > 0) {
-      await new Promise((resolve) => setTimeout(resolve, waitMs));
+      if (!isLast) await delay(waitMs);
       continue;
     }
-    const file = await localFiles.open(real);
+    const result = await look();
+    let isProven = false;
     // Node 22 does not support `await using`.
     try {
-      const facts = await localFiles.lstat(real);
       // Read the facts from the innermost folder outwards, because the facts of a folder must be read after the facts
       // of its subfolder.
       const after = await statFolders([...folders].reverse());
-      const isUnchanged = after?.reverse().every((facts, i) => isSameNode(facts, before[i]));
-      if (!isUnchanged) continue;
-      if (facts?.kind !== "file" || facts.identity !== file.facts.identity) return MISSING;
-      return await file.read(maxBytes);
+      isProven = after !== undefined && after.reverse().every((facts, i) => isSameNode(facts, before[i], i < fixed));
     } finally {
-      await file[Symbol.asyncDispose]();
+      if (!isProven && result !== undefined) await drop?.(result);
     }
+    if (isProven) return result ?? MISSING;
   }
   return { state: "its folder keeps changing; try again later" };
+}
+
+/** Reads up to `maxBytes` bytes of the file at `real`, a path below `root` without symbolic links. */
+async function readConfined(root: string, real: string, maxBytes: number): Promise<Uint8Array | Unavailable> {
+  const close = (file: OpenFile) => file[Symbol.asyncDispose]();
+  const open = async () => {
+    const file = await localFiles.open(real);
+    const facts = await localFiles.lstat(real).catch(() => undefined);
+    if (facts?.kind === "file" && facts.identity === file.facts.identity) return file;
+    await close(file);
+  };
+  const folder = toParent(toRelativePath(root, real) ?? "");
+  // Opening follows a link that replaces the file, so the entries of the file's folder may not change either.
+  const file = await prove({ root, folder }, open, { isFixed: true, drop: close });
+  if ("state" in file) return file;
+  try {
+    return await file.read(maxBytes);
+  } finally {
+    await close(file);
+  }
 }
 
 /**
@@ -288,6 +382,6 @@ async function statFolders(paths: readonly string[]): Promise<FileFacts[] | unde
   return all;
 }
 
-function isSameNode(a: FileFacts, b: FileFacts): boolean {
-  return a.identity === b.identity && a.changed === b.changed;
+function isSameNode(a: FileFacts, b: FileFacts, isFixed: boolean): boolean {
+  return a.identity === b.identity && (!isFixed || a.changed === b.changed);
 }

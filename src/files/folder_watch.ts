@@ -55,7 +55,8 @@ class FolderWatcher {
   }
 
   async #listFiles(): Promise<Set<string>> {
-    return new Set((await this.#folder.walk(MAX_LISTED_FILES)).map(({ path }) => path));
+    // The paths are only compared. A proof could wait for a second, and omit the files of a folder that keeps changing.
+    return new Set((await this.#folder.walk(MAX_LISTED_FILES, { isProven: false })).map(({ path }) => path));
   }
 
   async #start(): Promise<void> {

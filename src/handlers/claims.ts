@@ -4,6 +4,7 @@
  *
  * @module
  */
+import { delay } from "../kit/deadline.ts";
 import { isObject, type Result, toTypedResult } from "../protocol/jsonrpc.ts";
 import type { Call } from "../core/call/call.ts";
 import type { SharedValues } from "../core/call/shared_values.ts";
@@ -149,7 +150,7 @@ export class Claims {
       if ("result" in record) return record;
       begin(turn, record.input);
       if (await ask(() => values.lease.isHeld(record.by))) {
-        await call.untilCancelled(this.#wait());
+        await call.untilCancelled(delay(POLL_MS, { clock: this.#ticker }));
         continue;
       }
       // Read the record again, because the other instance may have written its result and released its lease since the
@@ -203,10 +204,6 @@ export class Claims {
     if (other && "result" in other) return await repeat(keyed, other);
     if (hasRoom && written && !other) turn.over.resolve(kept);
     return result;
-  }
-
-  async #wait(): Promise<void> {
-    await new Promise<void>((resolve) => this.#ticker.startTimeout(POLL_MS, resolve));
   }
 }
 

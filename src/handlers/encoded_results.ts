@@ -205,10 +205,7 @@ export class EncodedResults {
       maxBytes: calls.resultBytes,
       readMs: calls.readMs,
       isContent,
-      startTimer(run, ms) {
-        const timeout = ticker.startTimeout(ms, run);
-        return () => ticker.cancel(timeout);
-      },
+      startTimer: (run, ms) => ticker.start(run, ms),
     });
     if (made.lost) throw withLimits(this.#refuse(made.lost), made[REACHED]);
     return made;

@@ -35,7 +35,8 @@ import type { RequestReport } from "../core/call/observer.ts";
 import type { ForwardedRounds } from "../core/call/forward.ts";
 import { OnceValues } from "../core/call/once.ts";
 import { type Question, requireCapabilities } from "../core/call/question.ts";
-import { untilAborted } from "../core/call/until_aborted.ts";
+import { isGranted } from "../core/call/scopes.ts";
+import { deadline } from "../kit/deadline.ts";
 import { checkResult } from "../core/call/wire_check.ts";
 import { keepBytes } from "./extension_bytes.ts";
 
@@ -85,8 +86,8 @@ class LayerCall extends Call {
 
   constructor(outer: Call, home: CallHome, says: Says) {
     const { id, method, params, client, link } = outer;
-    const { account, http, headers, version, principal, transport, owner } = link;
-    const facts = { account, http, headers, version, principal, transport, owner };
+    const { account, http, headers, version, principal, hasAllScopes, transport, owner } = link;
+    const facts = { account, http, headers, version, principal, hasAllScopes, transport, owner };
     const known = { ...facts, inFlight: new InFlight(), streams: false };
     const silent = { ...known, send: () => undefined, wait() {}, open() {}, release() {} };
     super(home, silent, { kind: "request", id, method, params, weight: outer.weigh() }, client);
@@ -243,6 +244,7 @@ class Layer {
       server: inner.host.lives?.find(id) as ExtensionServer | undefined,
       ctx: inner,
       hasSession: !inner.home.hasResultTypes,
+      hasAllScopes: !inner.principal && isGranted({}, inner.link, []),
       get isAsking() {
         return isAsking();
       },
@@ -385,7 +387,7 @@ class Layer {
       await this.#askClient(key, { ...question, read });
       return given;
     };
-    const answer = await untilAborted(ask({ key, method, params, check }, askClient), this.#inner.signal);
+    const answer = await deadline(ask({ key, method, params, check }, askClient), { signal: this.#inner.signal });
     const checked = await question.read(answer);
     if (checked.problem === undefined) return checked.value;
     throw new McpError(INVALID_PARAMS, `Cannot use the answer to ${quote(key)}: ${checked.problem}`);

@@ -5,7 +5,7 @@
  */
 
 /** Maximum delay of a timer in milliseconds. With a longer delay, the runtimes fire the timer immediately. */
-const MAX_MS = 2 ** 31 - 1;
+export const MAX_MS = 2 ** 31 - 1;
 
 /**
  * Calls `onTime` once after `ms` milliseconds, or never if `ms` is `Infinity`. Returns a function that cancels the

@@ -69,6 +69,7 @@ export class Transcript {
       if (typeof value !== "string") return value;
       if (key === "requestState") return this.name("state", value);
       if (key === "errorId") return toErrorName(value);
+      if (/^(id|requestId)$/.test(key) && value.startsWith("ask-")) return this.name("question", value);
       return key === "text" && failedBlocks.has(holder) ? replaceErrorId(value, toErrorName) : value;
     };
     return JSON.stringify(message, function (key, value) {

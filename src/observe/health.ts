@@ -5,10 +5,11 @@
  */
 import { INTERNALS } from "../core/call/internals.ts";
 import { checkOptions, type KnownOptions, show } from "../core/call/known_options.ts";
+import { deadline } from "../kit/deadline.ts";
 import type { Route, RouteFacts } from "../server/routes.ts";
 import type { Server } from "../server/server.ts";
 import type { ServerStats } from "../server/stats.ts";
-import { checkCaller, toCheckedUrl } from "../transports/http/access.ts";
+import { checkCaller, toChecked } from "../transports/http/access.ts";
 import { Caller } from "../transports/http/caller.ts";
 
 /** Options of {@linkcode health}. */
@@ -127,8 +128,8 @@ class Probe {
   readonly #server: Server;
   readonly #options: ProbeOptions;
   #parts?: Promise<Parts>;
-  /** Functions that end the wait for a part of the server. */
-  readonly #waits = new Set<() => void>();
+  /** Ends the waits for parts of the server. */
+  readonly #closed = new AbortController();
   /** Time until which the cached state is used, in milliseconds of the monotonic clock. */
   #until = 0;
 
@@ -137,7 +138,7 @@ class Probe {
     this.#options = options;
     // Stop waiting when the server has closed, because the timeouts for waiting no longer fire after the server's
     // ticker has stopped.
-    server[INTERNALS].http.ended.then(() => this.#waits.forEach((giveUp) => giveUp()));
+    server[INTERNALS].http.ended.then(() => this.#closed.abort());
   }
 
   async read(): Promise<HealthDetails> {
@@ -169,16 +170,11 @@ class Probe {
 
   async #wait(run: () => unknown): Promise<HealthState> {
     const { ticker } = this.#server[INTERNALS].engine.core;
-    const { promise: late, resolve } = Promise.withResolvers<"pending">();
-    const timeout = ticker.startTimeout(this.#options.timeoutMs, () => resolve("pending"));
     // Ignore the error here, because the services and the store report their errors themselves.
     const ended = (async () => await run())().then(() => "ok" as const, () => "failed" as const);
-    const giveUp = () => resolve("pending");
-    this.#waits.add(giveUp);
-    const state = await Promise.race([ended, late]);
-    this.#waits.delete(giveUp);
-    ticker.cancel(timeout);
-    return state;
+    const giveUp = () => "pending" as const;
+    const limit = { ms: this.#options.timeoutMs, onTimeout: giveUp, signal: this.#closed.signal, clock: ticker };
+    return await deadline(ended, limit).catch(giveUp);
   }
 }
 
@@ -189,11 +185,12 @@ class Probe {
  */
 async function isKnownCaller(server: Server, request: Request, { info }: RouteFacts): Promise<boolean> {
   const { options } = server[INTERNALS].http.endpoint;
-  if (!options.authenticator || checkCaller(request, info, options)) return false;
+  if (!options.authenticator || checkCaller(request, info, options, { isSimple: true })) return false;
   try {
     const authenticator = await options.authenticator.open();
     if (!authenticator.hasCredentials(request)) return false;
-    return await authenticator.authenticate(toCheckedUrl(request), info, { transport: "http" }) instanceof Caller;
+    const checked = toChecked({ request, info });
+    return await authenticator.authenticate(checked.request, checked.info, { transport: "http" }) instanceof Caller;
   } catch {
     // The authenticator could not be loaded. `server.ready()` rejects with the error.
     return false;

@@ -11,7 +11,7 @@ import type { FeatureParts } from "../core/visibility/feature_parts.ts";
 import { FairQueue } from "../core/capacity/fair_queue.ts";
 import type { Runner } from "../core/visibility/feature.ts";
 import type { Timeout } from "../core/capacity/timers.ts";
-import { untilAborted } from "../core/call/until_aborted.ts";
+import { deadline } from "../kit/deadline.ts";
 
 /** Limits on the running and the waiting calls of a handler. */
 export interface Concurrency {
@@ -120,7 +120,7 @@ export class Places {
       },
     };
     try {
-      if (recheck) await untilAborted(recheck(), call.signal);
+      if (recheck) await deadline(recheck(), { signal: call.signal });
       if (call.ended) throw call.reason;
       return await run(tracked);
     } finally {

@@ -13,7 +13,7 @@ import type { FeatureParts } from "../core/visibility/feature_parts.ts";
 import type { Handler } from "../core/visibility/feature.ts";
 import type { LimitedHandler } from "../core/visibility/quota.ts";
 import { INTERNALS } from "../core/call/internals.ts";
-import type { SharedStore, SharedValues } from "../core/call/shared_values.ts";
+import type { SharedValues } from "../core/call/shared_values.ts";
 import { type Definition, resources } from "../handlers/resource_methods.ts";
 import { cutText } from "./text.ts";
 

@@ -133,6 +133,7 @@ function findEncoder(template: Template, type: string | undefined, toProblem: To
   const refuse = (state: string) => toProblem(["body"], state);
   const parts = template.fill(() => "\0").split("\0");
   const start = parts.join("").trimStart();
+  const sample = parts.join("x").trim();
   if (isJsonType(type ?? "") || type === undefined && /^["[{]/.test(start)) {
     throw refuse('it is JSON text, to which an argument could add fields; use json, such as { "name": "{{name}}" }');
   }
@@ -142,7 +143,7 @@ function findEncoder(template: Template, type: string | undefined, toProblem: To
         "that arguments are escaped",
     );
   }
-  if (type === undefined && FORM_TEXT.test(start)) {
+  if (type === undefined && isFormText(sample)) {
     throw refuse(
       "it looks like a form, to which an argument could add fields; use form, or set the header content-type to text/plain",
     );
@@ -165,11 +166,22 @@ function findEncoder(template: Template, type: string | undefined, toProblem: To
   return toXmlText;
 }
 
-/** Matches text that looks like the fields of a form. */
-const FORM_TEXT = /^[\w.%+[\]-]+=[^\s&]*(&[\w.%+[\]-]+=[^\s&]*)*$/;
+/** Tests whether text without arguments looks like the fields of a form. */
+function isFormText(text: string): boolean {
+  const fields = text.split("&").filter(Boolean);
+  if (fields.length < 2) return FORM_FIELD.test(text);
+  return text.includes("=") && fields.every((field) => /^(\s*[^\s=]+=|[^\s=]+$)/.test(field));
+}
 
+/** Matches a single field of a form. Only common keys match, because other texts may contain `=` too. */
+const FORM_FIELD = /^[\w.%+[\]-]+=[^\n]*$/;
+
+/** A tag up to its end or up to the quote of an attribute. A quoted attribute may contain `>`. */
+const XML_TAG = `<(?!!)(?:[^<>"']|"[^<"]*"|'[^<']*')*`;
 /** Matches XML that ends in the text of an element, or in a quoted attribute. */
-const XML_BEFORE = /^[^<]*((<(?!!)[^<>]*|<!--[^<>]*--)>[^<]*)*(<(?!!)[^<>]*=("[^"<>]*|'[^'<>]*))?$/;
+const XML_BEFORE = new RegExp(
+  String.raw`^[^<]*(?:(?:${XML_TAG}|<!--[^<>]*--)>[^<]*)*(?:${XML_TAG}=\s*(?:"[^<"]*|'[^<']*))?$`,
+);
 
 function toXmlText(text: string): string {
   return text.replace(/[&<>"']/g, (character) => `&#${character.charCodeAt(0)};`);

@@ -4,6 +4,7 @@
  *
  * @module
  */
+import { hasDotSegment } from "../kit/dot_segment.ts";
 import { ToolError } from "../library.ts";
 import { isPlain, type KnownOptions, show } from "../core/call/known_options.ts";
 import { type KeyPath, type ToProblem, withPath } from "./problem.ts";
@@ -98,7 +99,8 @@ export function readOrigin(
 export function buildUrl({ template, origin, query }: UrlTemplate, args: Arguments): URL {
   const text = template.fill((name) => encodeArgument(args[name]));
   checkSegments(template, text);
-  if (DOT_SEGMENT.test(text.replace(/[?#].*$/s, "").replace(/^https?:\/\/[^/]*/i, ""))) {
+  // Servers and proxies resolve dot segments: `/users/../admin` would become `/admin`.
+  if (hasDotSegment(text.replace(/[?#].*$/s, "").replace(/^https?:\/\/[^/]*/i, ""))) {
     throw new ToolError("Cannot send the request: an argument would create the path segment . or ..");
   }
   const url = new URL(text);
@@ -108,12 +110,6 @@ export function buildUrl({ template, origin, query }: UrlTemplate, args: Argumen
   if (pairs.length) url.search = [url.search.slice(1), ...pairs].filter(Boolean).join("&");
   return url;
 }
-
-/**
- * Matches a path with a dot segment. Parsing resolves dot segments: `/users/../admin` would become `/admin`. Some servers
- * and proxies also decode `%2F` and `%5C` first, or ignore the rest of a segment after a semicolon.
- */
-const DOT_SEGMENT = /(^|\/|%2f|%5c)(\.|%2e){1,2}(\/|%2f|%5c|;|%3b|$)/i;
 
 /** Rejects an argument that would leave a segment of the path empty, because `DELETE /notes/` may delete all notes. */
 function checkSegments(template: Template, text: string): void {

@@ -3,8 +3,7 @@
  *
  * @module
  */
-import type { Call } from "../core/call/call.ts";
-import type { Clock } from "../core/capacity/timers.ts";
+import { delay } from "../kit/deadline.ts";
 import { checkOptions, type KnownOptions } from "../core/call/known_options.ts";
 import type { Step, SteppedTool } from "../core/visibility/run_steps.ts";
 import { isFailure, type SelectErrors } from "./failures.ts";
@@ -97,7 +96,7 @@ async function repeat(run: SteppedRun, { place, attempts, errors, toDelay }: Rul
       if (attempt >= attempts || usesRounds() || call.ended || !isFailure(error, errors, place)) throw error;
       const delayMs = toDelay(attempt);
       if (clock.now() + delayMs - began >= toTimeout(run)) throw error;
-      await pause(call, clock, delayMs);
+      await delay(delayMs, { signal: call.signal, clock }).catch(() => {});
       if (call.ended) throw error;
     }
   }
@@ -105,18 +104,4 @@ async function repeat(run: SteppedRun, { place, attempts, errors, toDelay }: Rul
 
 function toTimeout({ call, core: { limits } }: SteppedRun): number {
   return call.timeoutMs ?? limits.calls.timeoutMs;
-}
-
-/** Waits for a number of milliseconds, or until the call is cancelled. */
-function pause({ signal }: Call, clock: Clock, ms: number): Promise<void> {
-  return new Promise((resolve) => {
-    if (signal.aborted) return resolve();
-    const end = () => {
-      stop();
-      signal.removeEventListener("abort", end);
-      resolve();
-    };
-    const stop = clock.start(end, ms);
-    signal.addEventListener("abort", end, { once: true });
-  });
 }

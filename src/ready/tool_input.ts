@@ -35,6 +35,14 @@ export interface ToolInput {
   addDefaults(args: Arguments): Arguments;
 }
 
+/**
+ * Merges arguments into an object without a prototype. Otherwise a missing argument named `constructor` would have a
+ * value.
+ */
+export function toArguments(...all: readonly Arguments[]): Record<string, unknown> {
+  return Object.assign(Object.create(null), ...all);
+}
+
 /** Reads the input schema of a tool. Defaults to an object without additional properties. */
 export function readToolInput(declared: JsonSchema | undefined): ToolInput {
   const schema: JsonSchema | undefined = declared &&
@@ -51,7 +59,7 @@ export function readToolInput(declared: JsonSchema | undefined): ToolInput {
     // Ignore the keywords next to a reference, as draft-07 requires.
     readKind: (name) =>
       readKind(!schema || "$ref" in schema || !Object.hasOwn(properties, name) ? undefined : properties[name]),
-    addDefaults: (args) => ({ ...Object.fromEntries(defaults), ...args }),
+    addDefaults: (args) => toArguments(Object.fromEntries(defaults), args),
   };
 }
 

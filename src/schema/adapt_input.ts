@@ -1,6 +1,6 @@
 /**
- * Adapts arguments to their schema before validation: inserts defaults of raw JSON Schema, parses JSON text, and reads
- * dates and similar types from text. Loaded when the first schema or option requires an adaptation.
+ * Adapts arguments to their schema before validation: inserts defaults of raw JSON Schema, and parses JSON text. Loaded
+ * when the first schema or option requires an adaptation.
  *
  * @module
  */
@@ -23,12 +23,7 @@ export interface AdaptOptions {
   readonly jsonText?: { readonly depth: number; readonly values: number };
   /** Whether to remove an optional property whose value is `null` if its schema does not accept `null`. */
   readonly dropsNull?: boolean;
-  /** Whether to convert values that {@linkcode KIND} marks, such as dates. */
-  readonly revive?: boolean;
 }
-
-/** The keyword that marks types that JSON cannot represent: `date`, `bigint`, `set`, `map` or `pairs`. */
-export const KIND = "x-mcp-kind";
 
 // Maximum number of nested references and alternatives that are followed for a single value. Longer chains count as
 // circular.
@@ -66,7 +61,6 @@ const MAX_DEFAULTS = 10_000;
 const COPY = 5;
 // The weight at which weighing a default stops. A heavier default counts as having this weight.
 const MAX_DEFAULT = 1_000_000;
-const ISO = /^[+-]?\d{4,6}-\d\d-\d\d(T\d\d:\d\d(:\d\d(\.\d+)?)?(Z|[+-]\d\d:?\d\d)?)?$/i;
 
 /**
  * Adapts a value to a schema, and returns the adapted copy. Parts that do not match the schema stay unchanged, and
@@ -153,7 +147,7 @@ class InputAdapter {
     }
     if (Array.isArray(value)) value = this.#adaptItems(schema, value, isSure);
     else if (isPlain(value)) value = this.#adaptProperties(schema, value, isSure);
-    return this.#options.revive && schema[KIND] ? toRevived(schema[KIND], value) : value;
+    return value;
   }
 
   #adaptItems({ prefixItems, items, additionalItems }: JsonSchema, list: unknown[], isSure: boolean): unknown[] {
@@ -172,7 +166,7 @@ class InputAdapter {
 
   #adaptProperties(schema: JsonSchema, value: Record<string, unknown>, isSure: boolean): unknown {
     const { additionalProperties } = schema;
-    const { defaults, dropsNull, revive } = this.#options;
+    const { defaults, dropsNull } = this.#options;
     const { properties, missing, required } = this.#toKnown(schema);
     let made = value;
     const copy = () => {
@@ -195,9 +189,8 @@ class InputAdapter {
         delete made[name];
         continue;
       }
-      // Skip values that cannot change. Only three kinds of values can change: texts, values that contain texts, and
-      // numbers where a schema expects a bigint.
-      if (typeof item !== "string" && !(typeof item === "object" && item) && !revive) continue;
+      // Skip values that cannot change. Only texts, and values that contain texts, can change.
+      if (typeof item !== "string" && !(typeof item === "object" && item)) continue;
       const adapted = this.adapt(part, this.#toOwn(value, item), 0, isSure);
       if (adapted !== item) put(name, adapted);
     }
@@ -271,8 +264,6 @@ class InputAdapter {
     const isJsonText = () => typeof value === "string" && this.#findValue(schema, value);
     if (!this.#takes(schema, toKind(value)) && !isJsonText()) return false;
     const { required } = schema;
-    const kind = this.#options.revive && typeof value === "string" && schema[KIND];
-    if (kind && toRevived(kind, value) === value) return false;
     if (!deep || !isObject(value)) return true;
     const { properties } = this.#toKnown(schema);
     this.#testsLeft -= properties.size + (Array.isArray(required) ? required.length : 0) >> NAMES_PER_TEST;
@@ -387,25 +378,6 @@ function readJson(text: string, max: Omit<JsonText, "value"> & { readonly depth:
   } catch {
     return;
   }
-}
-
-/**
- * Converts a value to the type that {@linkcode KIND} marks. Returns the value unchanged if its format does not match
- * that type.
- */
-function toRevived(kind: unknown, value: unknown): unknown {
-  if (kind === "date" && typeof value === "string" && ISO.test(value)) {
-    // Read a time without a zone as UTC. Local time would differ between machines.
-    const date = new Date(/T\d\d:\d\d(:[\d.]+)?$/i.test(value) ? `${value}Z` : value);
-    return Number.isNaN(date.getTime()) ? value : date;
-  }
-  const isInteger = typeof value === "string" ? /^-?\d{1,1000}$/.test(value) : Number.isSafeInteger(value);
-  // The cast is safe, because `isInteger` is true only for strings and numbers.
-  if (kind === "bigint" && isInteger) return BigInt(value as string | number);
-  if (kind === "set" && Array.isArray(value)) return new Set(value);
-  if (kind === "map" && isPlain(value)) return new Map(Object.entries(value));
-  const isPairs = Array.isArray(value) && value.every((pair) => Array.isArray(pair) && pair.length === 2);
-  return kind === "pairs" && isPairs ? new Map(value) : value;
 }
 
 function isPlain(value: unknown): value is Record<string, unknown> {

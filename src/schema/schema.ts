@@ -18,8 +18,8 @@ export type { JsonSchema, StandardIssue, StandardResult };
  *   `default` of missing properties, except within `anyOf`, `oneOf` and `if`. TypeScript infers the type of the values
  *   if the schema is a literal.
  *
- * For zod 3, zod/mini and plain valibot, and for dates, bigints, sets and maps, use `toStandardSchema` of
- * `@x/mcp/schema`.
+ * For a schema of another library, such as zod 3, zod/mini or valibot, and for types that JSON does not have, such as
+ * dates, use `withJsonSchema`.
  */
 export type Schema<T = unknown> = StandardSchema<T> | Shape | JsonSchema;
 

@@ -24,7 +24,11 @@ export interface SchemaOptions {
 /** The vendor of schemas that another server lists. */
 export const FOREIGN = "x-mcp-foreign";
 
-const REMEDY = "wrap the schema in toStandardSchema() from @x/mcp/schema, or use a raw JSON Schema";
+/** What to write for the schemas of a library that does not convert them itself, by vendor. */
+const REMEDIES: ReadonlyMap<string, string> = new Map([
+  ["zod", "z.toJSONSchema(schema)), or zodToJsonSchema(schema) for zod 3"],
+  ["valibot", "toJsonSchema(schema)), with @valibot/to-json-schema"],
+]);
 const MAX_ISSUES = 20;
 const MAX_BYTES = 2000;
 
@@ -68,7 +72,9 @@ export function compileSchema(schema: Schema, { use, place }: SchemaOptions): Co
       const isShown = !!schema["~standard"].jsonSchema;
       const field = [...path, ...isShown && findUnshown(schema, show) || []].join(".");
       const what = field ? `its field ${field}` : "it";
-      throw refuse(`${what} cannot be converted to JSON Schema${isShown ? ` (${error})` : ""}; ${REMEDY}`, error);
+      const json = isShown ? "json)" : REMEDIES.get(schema["~standard"].vendor) ?? "json)";
+      const state = `${what} cannot be converted to JSON Schema${isShown ? ` (${error})` : ""}`;
+      throw refuse(`${state}; write withJsonSchema(schema, ${json}`, error);
     }
   }
 

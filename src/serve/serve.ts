@@ -15,6 +15,7 @@
  */
 import { INTERNALS } from "../core/call/internals.ts";
 import { checkOptions, type KnownOptions } from "../core/call/known_options.ts";
+import { deadline } from "../kit/deadline.ts";
 import type { Server } from "../server/server.ts";
 import {
   explainListenError,
@@ -149,11 +150,7 @@ export async function serve(server: Server, options: ServeOptions = {}): Promise
 
 /** Stops listening. Waits at most {@linkcode STOP_MS} for the last responses. */
 async function stop(listener: Listener): Promise<void> {
-  const { promise: late, resolve } = Promise.withResolvers<true>();
-  const timer = setTimeout(() => resolve(true), STOP_MS);
-  const isLate = await Promise.race([listener.stop(), late]);
-  clearTimeout(timer);
-  if (isLate) listener.force();
+  await deadline(listener.stop(), { ms: STOP_MS, onTimeout: () => listener.force() });
 }
 
 function isPort(port: unknown): boolean {

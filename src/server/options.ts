@@ -81,7 +81,7 @@ export interface ServerOptions {
   /**
    * Decides whether the server accepts a request, before the server looks up its handler. Returns `true`, or a refusal
    * from `refuseRequest()` of `@x/mcp/auth`. The function runs for every request, including requests that open a
-   * session. Defaults to accepting every request.
+   * session, stream or WebSocket, and for the client's answers in a session. Defaults to accepting every request.
    */
   readonly admit?: Admit;
   /**

@@ -3,8 +3,9 @@
  *
  * @module
  */
-import { type AccessOptions, checkCaller, type ConnectionInfo } from "../transports/http/access.ts";
-import { TOO_LARGE } from "../transports/http/body_refusals.ts";
+import { type AccessOptions, checkCaller, type ConnectionInfo, toCheckedUrl } from "../transports/http/access.ts";
+import { INCOMPLETE, isWithin, TOO_LARGE } from "../transports/http/body_refusals.ts";
+import { copyRequest, type Visit } from "../transports/http/request_copy.ts";
 import { type Refusal, refuseInText } from "../transports/http/refusals.ts";
 import type { Fetch } from "../transports/http/fetch.ts";
 import type { Core } from "../core/core.ts";
@@ -18,11 +19,16 @@ export interface Route {
   /** Path of the endpoint, without parameters. */
   readonly path: string;
   /**
-   * Whether the endpoint gets all requests. If `false`, the server checks the Host and Origin headers as for the MCP
-   * endpoint, and limits the body to `limits.request.bodyBytes`. Defaults to `false`.
+   * Whether the endpoint gets all requests. If `false`, the server checks the Host and Origin headers as for a WebSocket,
+   * sets the host of the URL to the checked host, and limits the body to `limits.request.bodyBytes`. Defaults to
+   * `false`.
    */
   readonly public?: boolean;
-  /** Responds to requests with any HTTP method. If the function throws, the client gets HTTP 500 without details. */
+  /**
+   * Responds to requests with any HTTP method, except methods that a web-standard request cannot have, such as TRACE. If
+   * the function throws, the client gets HTTP 500 without details. If the function throws because the client's body
+   * breaks off or is too large, the server does not report an error.
+   */
   readonly fetch: (request: Request, facts: RouteFacts) => Response | Promise<Response>;
 }
 
@@ -85,57 +91,89 @@ export class Routes {
     const path = URL.parse(request.url)?.pathname ?? "";
     const route = this.#routes.get(path);
     if (!route) return await fetch(request, info);
-    const refusal = route.public === true ? undefined : this.#check(request, info);
+    const isPublic = route.public === true;
+    const refusal = isPublic ? undefined : this.#check(request, info);
     if (refusal) return refuseInText(core, refusal, SOURCE);
-    const body = route.public === true ? undefined : limitBody(request, core.limits.request.bodyBytes);
+    const upload = request.body && new Upload(request.body, isPublic ? Infinity : core.limits.request.bodyBytes);
+    const visit = toRouted({ request, info }, upload, isPublic);
+    if (!visit) return refuseInText(core, BAD_METHOD, SOURCE);
     try {
-      const response: unknown = await route.fetch(body?.request ?? request, { server, info });
+      const response: unknown = await route.fetch(visit.request, { server, info: visit.info });
       if (response instanceof Response) return response;
       throw new TypeError(`Cannot serve the route ${path}: its fetch() did not return a Response; return a Response`);
     } catch (error) {
-      if (body?.isTooLarge()) return refuseInText(core, TOO_LARGE, SOURCE);
-      core.report(error);
+      // Do not report errors that the client has caused, because they would fill the server's log.
+      if (upload?.refusal) return refuseInText(core, upload.refusal, SOURCE);
+      if (!isAbort(error, request)) core.report(error);
       return new Response(null, { status: 500 });
     }
   };
 
   #check(request: Request, info: ConnectionInfo | undefined): Refusal | undefined {
     const { access, core } = this.#parts;
-    const refusals = access.map((options) => checkCaller(request, info, options));
+    const refusals = access.map((options) => checkCaller(request, info, options, { isSimple: true }));
     const [refused] = refusals.includes(undefined) ? [] : refusals;
     if (refused) return { ...refused, message: `Cannot serve the request: ${refused.state}` };
-    const { bodyBytes } = core.limits.request;
-    return Number(request.headers.get("content-length")) > bodyBytes ? TOO_LARGE : undefined;
+    return isWithin(request.headers.get("content-length"), core.limits.request.bodyBytes) ? undefined : TOO_LARGE;
   }
 }
 
 const SOURCE = { transport: "http" } as const;
 
-/** A request whose body is limited. */
-interface Limited {
-  readonly request: Request;
-  /** Whether the body was longer than the limit. */
-  isTooLarge(): boolean;
+/** The refusal of a request that cannot be copied, so that its body would not be limited. */
+const BAD_METHOD: Refusal = {
+  status: 501,
+  message: "Cannot serve the request: a route does not support this method",
+  reason: "verb",
+};
+
+/** The body of a request to a route. */
+class Upload {
+  /** The body, which fails if it is too large or breaks off. */
+  readonly stream: ReadableStream<Uint8Array<ArrayBuffer>>;
+  /** The refusal of the request, if the body is too large or has broken off. */
+  refusal?: Refusal;
+
+  /** Reads nothing from `body` until the stream is read. Counts the bytes, because any header may be wrong. */
+  constructor(body: ReadableStream<Uint8Array<ArrayBuffer>>, max: number) {
+    let reader: ReadableStreamDefaultReader<Uint8Array<ArrayBuffer>> | undefined;
+    let bytes = 0;
+    const pull = async (controller: ReadableStreamDefaultController<Uint8Array<ArrayBuffer>>) => {
+      reader ??= body.getReader();
+      const { done, value } = await reader.read().catch((error) => {
+        this.refusal = INCOMPLETE;
+        throw error;
+      });
+      if (done) return controller.close();
+      bytes += value.length;
+      if (bytes <= max) return controller.enqueue(value);
+      this.refusal = TOO_LARGE;
+      reader.cancel().catch(() => {});
+      throw new RangeError(TOO_LARGE.message);
+    };
+    const cancel = (reason: unknown) => (reader ?? body).cancel(reason);
+    this.stream = new ReadableStream({ pull, cancel }, { highWaterMark: 0 });
+  }
 }
 
 /**
- * Returns the request with a body that fails above `max` bytes. Returns `undefined` if the request states its length, which
- * the runtime enforces, or has no body.
+ * Returns the request for a route, with the checked host in its URL and with the limited body. Returns `undefined` if
+ * the request cannot be copied. A public route gets such a request unchanged.
  */
-function limitBody(request: Request, max: number): Limited | undefined {
-  if (!request.body || request.headers.has("content-length")) return;
-  let bytes = 0;
-  const limit = new TransformStream<Uint8Array, Uint8Array>({
-    transform(chunk, controller) {
-      bytes += chunk.length;
-      if (bytes > max) controller.error(new RangeError(TOO_LARGE.message));
-      else controller.enqueue(chunk);
-    },
-  });
-  const init = { body: request.body.pipeThrough(limit) };
-  // Node requires `duplex` for a streamed body. `Object.assign` adds it, because the types of other runtimes lack it.
-  const limited = new Request(request, Object.assign(init, { duplex: "half" }));
-  return { request: limited, isTooLarge: () => bytes > max };
+function toRouted<Info>(visit: Visit<Info>, upload: Upload | null, isPublic: boolean): Visit<Info> | undefined {
+  const { request } = visit;
+  const url = isPublic ? request.url : toCheckedUrl(request);
+  if (!upload && url === request.url) return visit;
+  try {
+    return copyRequest(visit, { url, body: upload?.stream });
+  } catch {
+    return isPublic ? visit : undefined;
+  }
+}
+
+/** Tests whether a route has failed because the client has disconnected. Reads the signal only if the route has. */
+function isAbort(error: unknown, request: Request): boolean {
+  return Object(error).name === "AbortError" && request.signal.aborted;
 }
 
 function isRoute(route: unknown): boolean {

@@ -484,8 +484,7 @@ function checkServerOptions<P extends Schema>(options: RouteServerOptions<P>): v
   if (store !== undefined && !(INTERNALS in Object(store))) {
     throw refuse("store is not a store; create a store with a function from @x/mcp/stores");
   }
-  const sharing = sharedDisable ? "sharedDisable" : limits?.perTenant?.shared && "limits.perTenant.shared";
-  if (sharing && !store) throw refuse(`${sharing} requires a store; set store too`);
+  if (sharedDisable && !store) throw refuse("sharedDisable requires a store; set store too");
   if (!/\/:/.test(path) && (params !== undefined || typeof handlers === "function" || limits?.perTenant)) {
     throw refuse(
       `params, limits.perTenant and a handlers function require path parameters; use a path such as /tenants/:tenant/mcp instead of ${path}`,

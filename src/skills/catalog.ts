@@ -60,6 +60,8 @@ export class Catalog {
   readonly #digests = new Map<string, Promise<string | undefined>>();
   readonly #frontMatters = new Map<string, Promise<FrontMatter | string | undefined>>();
   readonly #warned = new Set<string>();
+  /** Returns a monotonic time in milliseconds. Replaced by the clock of the server when the extension starts. */
+  now: () => number = () => performance.now();
   #snapshot?: Snapshot;
   #scannedAt = -Infinity;
   #scanning?: Promise<Snapshot>;
@@ -72,7 +74,7 @@ export class Catalog {
 
   /** Returns a snapshot that is at most one second old. */
   async read(): Promise<Snapshot> {
-    if (this.#snapshot && performance.now() - this.#scannedAt < FRESH_MS) return this.#snapshot;
+    if (this.#snapshot && this.now() - this.#scannedAt < FRESH_MS) return this.#snapshot;
     return await this.scan();
   }
 
@@ -98,7 +100,7 @@ export class Catalog {
   }
 
   async #scan(): Promise<Snapshot> {
-    const at = performance.now();
+    const at = this.now();
     const all = await this.#folder.list(MAX_FILES);
     if (all.length > MAX_FILES) {
       this.#warnOnce(

@@ -24,7 +24,8 @@ import { toMediaType } from "./media_types.ts";
 export interface SkillsOptions {
   /**
    * The folder that contains the skills. Each folder with a `SKILL.md` is a skill: `dir` itself, and its subfolders at
-   * any depth. Symbolic links, `node_modules` and names that begin with a dot are skipped.
+   * any depth. Symbolic links, `node_modules`, names that begin with a dot, and names with a backslash, a colon or a
+   * control character are skipped.
    */
   readonly dir: string | URL;
   /** Milliseconds for which clients may cache the entry of a skill. Defaults to 60,000 (one minute). */
@@ -112,7 +113,10 @@ export function skills(options: SkillsOptions): Handler {
         },
       },
     },
-    start: (server) => watch(folder, catalog, server),
+    start(server) {
+      catalog.now = () => server.clock.now();
+      return watch(folder, catalog, server);
+    },
   });
   const files = resourceProvider({
     scheme: "skill",

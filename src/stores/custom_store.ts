@@ -7,7 +7,7 @@ import { INTERNALS } from "../core/call/internals.ts";
 import { checkOptions, type KnownOptions, show } from "../core/call/known_options.ts";
 import type {
   Awaitable,
-  EngineOptions,
+  ConnectOptions,
   SharedState,
   SharingHost,
   Store,
@@ -18,8 +18,8 @@ import type { Observer } from "../core/call/observer.ts";
 import { OutageReport } from "./outage_report.ts";
 import { InstanceState } from "./instance_state.ts";
 import { RuleRecord } from "./rule_record.ts";
+import { StoreClock } from "./store_clock.ts";
 import { SessionRecord } from "./session_record.ts";
-import type { Clock } from "../core/capacity/timers.ts";
 import type { Connect } from "./engine_connection.ts";
 import { Operations } from "./operations.ts";
 import { ProcessLease } from "./process_lease.ts";
@@ -81,7 +81,7 @@ export const STORE_OPTIONS: KnownOptions<keyof StoreOptions> = {
  * @throws {TypeError} if an option is not a number above 0.
  */
 export function customStore(
-  engine: StoreEngine | ((options: EngineOptions) => Awaitable<StoreEngine>),
+  engine: StoreEngine | ((options: ConnectOptions) => Awaitable<StoreEngine>),
   options: StoreOptions = {},
 ): Store {
   checkOptions("create a store", options, STORE_OPTIONS);
@@ -90,8 +90,9 @@ export function customStore(
       "Cannot create a store: the first argument has no get(); pass an engine, or a function that connects to an engine",
     );
   }
-  if (typeof engine === "function") return new CustomStore(engine, options, { isShared: true, isReplaceable: true });
-  return new CustomStore(() => engine, options, { isShared: true, isReplaceable: false });
+  const clock = new StoreClock();
+  if (typeof engine === "function") return new CustomStore(engine, options, { isShared: true, isReplaceable: true, clock });
+  return new CustomStore(() => engine, options, { isShared: true, isReplaceable: false, clock });
 }
 
 const DEFAULTS = {
@@ -110,8 +111,8 @@ export interface EngineFacts {
   readonly isShared: boolean;
   /** Whether the store can replace the engine by connecting again. */
   readonly isReplaceable: boolean;
-  /** The clock of an engine in this process. Defaults to the system clock. */
-  readonly clock?: Clock;
+  /** The clock of the store. */
+  readonly clock: StoreClock;
 }
 
 /**
@@ -138,6 +139,7 @@ export class CustomStore extends UserView implements Store {
     const users = new Set<InstanceState>();
     const operations = new Operations(all, {
       connect,
+      clock,
       isReplaceable,
       isNeeded: () => users.size > 0 || parts.lease.isUsed,
       onListening: (state, error) => listOutages(users).forEach((outage) => outage.listen(state, error)),
@@ -151,12 +153,15 @@ export class CustomStore extends UserView implements Store {
     this.#isShared = isShared;
     const never = new AbortController().signal;
     this[INTERNALS] = {
-      connect: (options = { signal: never }) => connect(options),
+      connect: (options = { signal: never, clock }) => connect(options),
       isShared,
       timeoutMs: all.timeoutMs,
       valueBytes: all.valueBytes,
       reopen: (changed = {}) => new CustomStore(connect, { ...options, ...changed }, facts),
-      share: (host) => this.#share(host),
+      share: (host) => {
+        clock.use(host.ticker.clock);
+        return this.#share(host);
+      },
     };
   }
 
@@ -176,12 +181,6 @@ export class CustomStore extends UserView implements Store {
       throw new TypeError(
         "Cannot create a server: other processes can use its store, but the server has no secret; set the same `secret` " +
           "in all processes",
-      );
-    }
-    const { running, bytes, shared } = host.limits.perTenant;
-    if (shared && Math.min(running, bytes) === Infinity) {
-      throw new TypeError(
-        "Cannot set limits.perTenant.shared: the limits per tenant are Infinity; set limits.perTenant.running or limits.perTenant.bytes too",
       );
     }
     const outage = this.#outages.get(host.observer) ?? new OutageReport(host.observer);

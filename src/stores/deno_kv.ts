@@ -28,6 +28,7 @@ import type {
   StoreEngine,
 } from "../core/store.ts";
 import { systemClock } from "../core/capacity/timers.ts";
+import { delay } from "../kit/deadline.ts";
 import { FileWatch } from "./replaced_file.ts";
 import { customStore, type StoreOptions } from "./custom_store.ts";
 
@@ -512,7 +513,7 @@ async function repeat<T>(signal: AbortSignal, attempt: () => Promise<{ readonly 
       if (!isLocked(error)) throw toFinal(error);
     }
     // Wait for a random time. Otherwise the same processes could conflict in every attempt.
-    await new Promise<void>((resolve) => systemClock.start(resolve, Math.random() * Math.min(2 ** i, 50)));
+    await delay(Math.random() * Math.min(2 ** i, 50), { clock: systemClock });
   }
   throw new Error(
     "Cannot finish the operation in Deno KV: until the timeout (timeoutMs), every attempt conflicted with another process",

@@ -10,14 +10,17 @@
  * @module
  */
 import { show } from "../core/call/known_options.ts";
-import { systemClock } from "../core/capacity/timers.ts";
-import type { Awaitable, EngineOptions, StoreEngine } from "../core/store.ts";
+import { type Clock, systemClock } from "../core/capacity/timers.ts";
+import type { Awaitable, ConnectOptions, StoreEngine } from "../core/store.ts";
+import { deadline } from "../kit/deadline.ts";
 import { isPromiseLike } from "../protocol/promises.ts";
 
 /** Connects to an engine. */
-export type Connect = (options: EngineOptions) => Awaitable<StoreEngine>;
+export type Connect = (options: ConnectOptions) => Awaitable<StoreEngine>;
 
 export interface EngineConnectionOptions {
+  /** The clock of the store, for the engine. The connection itself uses the system clock. */
+  readonly clock: Clock;
   /** Timeout of an attempt to connect, in milliseconds. */
   readonly connectMs: number;
   /** Whether `connect` creates a new engine. `false` if the store received an engine instead of a function. */
@@ -101,7 +104,7 @@ export class EngineConnection {
     const open = this.#engine ?? this.#connecting;
     if (open) return open;
     const controller = new AbortController();
-    const engine = this.#connect({ signal: controller.signal });
+    const engine = this.#connect({ signal: controller.signal, clock: this.#options.clock });
     if (!isPromiseLike(engine)) return this.#use(engine);
     return this.#connecting = this.#await(Promise.resolve(engine), controller);
   }
@@ -158,22 +161,17 @@ export class EngineConnection {
 
   // Set a timeout for the attempt, because an attempt that neither succeeds nor fails would block all later attempts.
   async #await(connecting: Promise<StoreEngine>, controller: AbortController): Promise<StoreEngine> {
-    const { promise, reject } = Promise.withResolvers<never>();
-    const { connectMs } = this.#options;
-    let isOver = false;
-    const giveUp = (error: Error) => {
-      isOver = true;
-      controller.abort(error);
-      reject(error);
+    const { connectMs: ms } = this.#options;
+    const { signal } = controller;
+    const onTimeout = () => {
+      controller.abort(new Error(`Cannot connect: the store did not connect within ${ms} ms`));
+      throw signal.reason;
     };
-    this.#giveUp = giveUp;
-    const late = () => giveUp(new Error(`Cannot connect: the store did not connect within ${connectMs} ms`));
-    const stop = systemClock.start(late, connectMs, { background: true });
-    this.#attempt = connecting.then((engine) => void (isOver && this.#close(engine)), () => {});
+    this.#giveUp = (error) => controller.abort(error);
+    this.#attempt = connecting.then((engine) => void (signal.aborted && this.#close(engine)), () => {});
     try {
-      return this.#use(await Promise.race([connecting, promise]));
+      return this.#use(await deadline(connecting, { ms, onTimeout, signal, clock: systemClock, background: true }));
     } finally {
-      stop();
       this.#connecting = this.#giveUp = undefined;
     }
   }

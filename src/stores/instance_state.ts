@@ -7,7 +7,7 @@
 import { BoundedMap } from "../kit/bounded_map.ts";
 import { sha256 } from "../kit/sha256.ts";
 import { isObject } from "../protocol/jsonrpc.ts";
-import type { Account, Accounts, Limit, Pot } from "../core/capacity/account.ts";
+import type { Account, Accounts, Pot } from "../core/capacity/account.ts";
 import { type Charge, keep } from "../core/capacity/charges.ts";
 import type { Change, ExtensionNews } from "../core/visibility/changes.ts";
 import type { Bounds } from "../core/capacity/limits.ts";
@@ -26,13 +26,12 @@ import type {
 } from "../core/store.ts";
 import type { SharedRules } from "../core/visibility/visibility.ts";
 import { openVersioned, sealVersioned, VERSION } from "../core/call/versioned_seal.ts";
-import { systemClock } from "../core/capacity/timers.ts";
+import type { Clock } from "../core/capacity/timers.ts";
 import { isMcpError } from "../protocol/errors.ts";
 import type { OutageReport } from "./outage_report.ts";
 import { OwnChanges } from "./own_changes.ts";
 import { PendingEnds } from "./pending_ends.ts";
 import { SealedStore, type Sealing } from "./sealed_store.ts";
-import { TenantSums } from "./tenant_sums.ts";
 import { type StoreParts, UserView } from "./user_view.ts";
 
 /** A notification from one instance to all other instances. */
@@ -144,11 +143,9 @@ export class InstanceState implements SharedState, Sealing {
   /** For each session or key, the last operation in progress. */
   readonly #pending = new Map<string, Promise<unknown>>();
   /** Ends of sessions that the store has not confirmed yet. */
-  readonly ends: PendingEnds = new PendingEnds();
+  readonly ends: PendingEnds;
   /** The pots. Created when the first session is opened. */
   #pots?: Pots;
-  /** Counts the resources that each tenant uses on all instances. Set if the instances share `limits.perTenant`. */
-  #tenants?: TenantSums;
   /** The forwarded messages that are counted, oldest first. */
   /** Changes about which other instances have not been notified yet. Equal changes are sent only once. */
   readonly #changes = new BoundedMap<string, SharedChange>({ full: "refuse", max: MAX_CHANGES });
@@ -170,6 +167,7 @@ export class InstanceState implements SharedState, Sealing {
     this.#parts = parts;
     // The first path with a state is the path with parameters, because its server creates the servers of concrete paths.
     this.#trunkRealm = host.state.slot(InstanceState, () => host.sealer).realm;
+    this.ends = new PendingEnds(this.clock);
     this.own = new SealedStore(parts, this, "server");
     host.changes.publish = (change) => this.#tell(change);
     host.changes.connect = () => {
@@ -177,6 +175,11 @@ export class InstanceState implements SharedState, Sealing {
       const listening = this.#isListening ? undefined : this.listen();
       return loading || listening && listening.then(() => {});
     };
+  }
+
+  /** The clock of the server. */
+  get clock(): Clock {
+    return this.#host.ticker.clock;
   }
 
   get rules(): SharedRules | undefined {
@@ -249,12 +252,6 @@ export class InstanceState implements SharedState, Sealing {
     return record;
   }
 
-  limitTenants(accounts: Accounts): Limit | undefined {
-    if (!this.limits.perTenant.shared) return;
-    this.#tenants = new TenantSums(this, accounts);
-    return this.#tenants.limit;
-  }
-
   async findEnd(id: string): Promise<"written" | "waiting" | undefined> {
     const key = await this.hash("session", id);
     const end = this.ends.find(key);
@@ -274,7 +271,7 @@ export class InstanceState implements SharedState, Sealing {
     const key = await this.#toSinceKey();
     const store = this.by(account);
     // Read the time once per process. If the store loses its data later, the time that it then records is newer.
-    return this.#since = await this.attempt("set", () => readSince({ store, date: systemClock.date() }, key));
+    return this.#since = await this.attempt("set", () => readSince({ store, date: this.clock.date() }, key));
   }
 
   #toSinceKey(): Promise<string> {
@@ -292,7 +289,7 @@ export class InstanceState implements SharedState, Sealing {
       store,
       key: await this.hash(`${kind} ${VERSION}`, toSetName(mark)),
       ttlMs,
-      date: systemClock.date(),
+      date: this.clock.date(),
     };
   }
 
@@ -322,7 +319,6 @@ export class InstanceState implements SharedState, Sealing {
     while (this.#isTelling || this.#pending.size) {
       await Promise.all([this.#telling, ...this.#pending.values()]);
     }
-    await this.#tenants?.close();
     const lost = await this.ends.close();
     if (lost) this.#reportLost(`the ends of ${lost} sessions`);
     const rules = await this.#rules?.close();
@@ -465,7 +461,7 @@ export class InstanceState implements SharedState, Sealing {
       if (this.#isClosed) stop();
       return true;
     }
-    systemClock.start(
+    this.clock.start(
       () => {
         this.#listening = undefined;
         if (!this.#isClosed) this.listen().then((isListening) => isListening && this.#refreshAll());

@@ -5,7 +5,8 @@
  */
 import { checkOptions, type KnownOptions, show } from "../core/call/known_options.ts";
 import type { Store } from "../core/store.ts";
-import { type Clock, systemClock } from "../core/capacity/timers.ts";
+import type { Clock } from "../core/capacity/timers.ts";
+import { StoreClock } from "./store_clock.ts";
 import { CustomStore } from "./custom_store.ts";
 import { MemoryEngine } from "./memory_engine.ts";
 
@@ -18,7 +19,8 @@ export interface MemoryStoreOptions {
    * 5000.
    */
   readonly leaseMs?: number;
-  /** The clock that the store uses. Replace it in tests. Defaults to the system clock. */
+  /** The clock that the store uses. Replace it in tests. Defaults to the clock of the first
+   * server that uses the store. */
   readonly clock?: Clock;
 }
 
@@ -41,8 +43,9 @@ const OPTIONS: KnownOptions<keyof MemoryStoreOptions> = { names: { bytes: true, 
  */
 export function memoryStore(options: MemoryStoreOptions = {}): Store {
   checkOptions("create a store", options, OPTIONS);
-  const { bytes = 64 * 1024 * 1024, leaseMs, clock = systemClock } = options;
+  const { bytes = 64 * 1024 * 1024, leaseMs, clock: given } = options;
   if (!(bytes > 0)) throw new TypeError(`Cannot create a store: bytes is ${show(bytes)}; use a number above 0`);
+  const clock = new StoreClock(given);
   const engine = new MemoryEngine({ clock, bytes });
   return new CustomStore(() => engine, { leaseMs }, { isShared: false, isReplaceable: false, clock });
 }

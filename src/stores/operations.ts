@@ -11,7 +11,7 @@
 import type { Account, Pot } from "../core/capacity/account.ts";
 import type { Bounds } from "../core/capacity/limits.ts";
 import { Slots } from "../core/capacity/slots.ts";
-import { systemClock } from "../core/capacity/timers.ts";
+import { type Clock, systemClock } from "../core/capacity/timers.ts";
 import { show } from "../core/call/known_options.ts";
 import { readSyncVerdict } from "../core/call/verdict.ts";
 import type {
@@ -30,6 +30,7 @@ import type {
   SubscribeOptions,
   TopicListener,
 } from "../core/store.ts";
+import { deadline, delay } from "../kit/deadline.ts";
 import { toBusy } from "../protocol/errors.ts";
 import { isPromiseLike } from "../protocol/promises.ts";
 import { isWithin } from "../protocol/weight.ts";
@@ -117,6 +118,8 @@ const LIST_VALUES = 1000;
 
 /** The parts of a store that its operations need. */
 export interface OperationHost {
+  /** The clock of the store, for the engine. Operations use the system clock, because the engine does not wait. */
+  readonly clock: Clock;
   readonly connect: Connect;
   /** Whether the store can replace the engine by connecting again. */
   readonly isReplaceable: boolean;
@@ -169,10 +172,11 @@ export class Operations {
   #isClosed = false;
 
   constructor(options: OperationOptions, host: OperationHost) {
-    const { connect, isReplaceable, isNeeded, onListening } = host;
+    const { connect, clock, isReplaceable, isNeeded, onListening } = host;
     this.#options = options;
     this.#host = host;
     this.#connection = new EngineConnection(connect, {
+      clock,
       connectMs: CONNECT_TIMES * options.timeoutMs,
       isReplaceable,
       onReplace: () => this.#topics.restart(),
@@ -341,10 +345,7 @@ export class Operations {
       await this.#topics.close();
       await this.#connection.close();
     };
-    const { promise, resolve } = Promise.withResolvers<void>();
-    const stop = systemClock.start(resolve, this.#options.timeoutMs);
-    await Promise.race([close(), promise]);
-    stop();
+    await deadline(close(), { ms: this.#options.timeoutMs, onTimeout: () => {}, clock: systemClock });
     controller.abort();
   }
 
@@ -614,7 +615,7 @@ async function repeat<T>(
       return await result;
     } catch (error) {
       if (!isWanted(error)) break;
-      await new Promise<void>((resolve) => systemClock.start(resolve, ms * (0.5 + Math.random())));
+      await delay(ms * (0.5 + Math.random()), { clock: systemClock });
       if (!isWanted()) break;
       result = attempt();
     }

@@ -4,7 +4,7 @@
  * @module
  */
 import type { Account, Pot } from "../core/capacity/account.ts";
-import { systemClock } from "../core/capacity/timers.ts";
+import type { Clock } from "../core/capacity/timers.ts";
 
 /** The end of a session, and the state of writing it to the store. */
 interface PendingEnd {
@@ -30,8 +30,13 @@ const KEPT_MS = 60_000;
 
 export class PendingEnds {
   readonly #ends = new Map<string, PendingEnd>();
+  readonly #clock: Clock;
   #stop?: () => void;
   #isClosed = false;
+
+  constructor(clock: Clock) {
+    this.#clock = clock;
+  }
 
   /**
    * Returns `"waiting"` if the end of the session is pending, or `"written"` if the store confirmed the end only after
@@ -79,7 +84,7 @@ export class PendingEnds {
     end.writing = undefined;
     if (!isWritten) end.isLate = true;
     // Keep a late end for the client's retry. Drop any other end, because its request succeeds and needs no retry.
-    else if (end.isLate) end.written ??= systemClock.now();
+    else if (end.isLate) end.written ??= this.#clock.now();
     else this.#drop(key, end);
     return isWritten;
   }
@@ -94,7 +99,7 @@ export class PendingEnds {
 
   #retry(): void {
     if (this.#isClosed) return;
-    this.#stop ??= systemClock.start(
+    this.#stop ??= this.#clock.start(
       () => {
         this.#writeAll().then((isDone) => {
           this.#stop = undefined;
@@ -108,7 +113,7 @@ export class PendingEnds {
   }
 
   #tidy(): void {
-    const now = systemClock.now();
+    const now = this.#clock.now();
     for (const [key, end] of this.#ends) {
       if (end.written !== undefined && now - end.written > KEPT_MS) this.#drop(key, end);
     }

@@ -4,7 +4,7 @@
  *
  * @module
  */
-import { type Clock, systemClock } from "../core/capacity/timers.ts";
+import type { Clock } from "../core/capacity/timers.ts";
 import type { Awaitable } from "../core/store.ts";
 import { toBase64Url } from "../kit/base64.ts";
 import { type Operations, User } from "./operations.ts";
@@ -30,8 +30,8 @@ const LEASE = new User("lease");
 export interface LeaseOptions {
   /** Time to live of the lease, in milliseconds. */
   readonly ms: number;
-  /** The clock of the engine, if the engine is in this process. Defaults to the system clock. */
-  readonly clock?: Clock;
+  /** The clock of the store. */
+  readonly clock: Clock;
 }
 
 /** The lease of this process in a store. The lease is renewed only while a caller of `hold` needs it. */
@@ -49,7 +49,7 @@ export class ProcessLease {
   #stop?: () => void;
   #isClosed = false;
 
-  constructor(operations: Pick<Operations, "set">, { ms, clock = systemClock }: LeaseOptions) {
+  constructor(operations: Pick<Operations, "set">, { ms, clock }: LeaseOptions) {
     this.#operations = operations;
     this.#clock = clock;
     this.ms = ms;

@@ -7,7 +7,6 @@ import { shorten } from "../kit/shorten.ts";
 import { toBusy } from "../protocol/errors.ts";
 import { isObject } from "../protocol/jsonrpc.ts";
 import { INTERNALS } from "../core/call/internals.ts";
-import { systemClock } from "../core/capacity/timers.ts";
 import { CHANGED, update } from "../core/update.ts";
 import type { Ruled } from "../core/store.ts";
 import type { Handler } from "../core/visibility/feature.ts";
@@ -173,7 +172,7 @@ export class RuleRecord implements InformedRules {
       this.#isDue ||= isDone;
       this.#run();
     };
-    this.#stop = systemClock.start(retry, isDone ? RENEW_MS : RETRY_MS, { background: true });
+    this.#stop = this.#instances.clock.start(retry, isDone ? RENEW_MS : RETRY_MS, { background: true });
   }
 
   async #exchange(): Promise<boolean> {
@@ -234,7 +233,7 @@ export class RuleRecord implements InformedRules {
       const known = rules.get(key);
       // Skip a change that has no effect. With a new timestamp, it could override a newer change by another instance.
       if (known?.isShown === isShown && known.at > (isShown ? last.hidden : last.shown)) continue;
-      at = Math.max(at + 1, systemClock.date());
+      at = Math.max(at + 1, this.#instances.clock.date());
       last[isShown ? "shown" : "hidden"] = at;
       // Delete the old rule first, because set() would otherwise keep its position. The newest rule must be the last
       // rule in the map.

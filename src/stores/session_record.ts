@@ -9,6 +9,7 @@ import { toBusy } from "../protocol/errors.ts";
 import { isObject, type Notification, type Response } from "../protocol/jsonrpc.ts";
 import type { Account } from "../core/capacity/account.ts";
 import type { Charge } from "../core/capacity/charges.ts";
+import type { HandlerCall } from "../core/call/lives.ts";
 import type { Mark } from "../core/marked_ids.ts";
 import { findStored, markStored } from "../core/marking.ts";
 import { CHANGED, update } from "../core/update.ts";
@@ -54,7 +55,7 @@ export class SessionRecord implements InformedSession {
     this.key = key;
     this.#id = id;
     this.#instances = instances;
-    this.#ends = performance.now() + ms;
+    this.#ends = instances.clock.now() + ms;
     this.#mark = mark;
     this.#account = account;
     this.#store = store;
@@ -241,12 +242,27 @@ export class SessionRecord implements InformedSession {
     this.#local?.yield(stream);
   }
 
-  async makeQuestionId(): Promise<string> {
-    return QUESTION + await this.#instances.seal(this.key, [this.#toAsker()]);
+  async makeQuestionId({ method, params = {} }: HandlerCall): Promise<string> {
+    const seal = async (asked: unknown) => QUESTION + await this.#instances.seal(this.key, asked);
+    const id = await seal([this.#toAsker(), method, params]);
+    // Clients repeat the id in their responses. Without room for the call, only this instance can take the response.
+    return id.length <= this.#instances.limits.request.idCharacters ? id : await seal([this.#toAsker()]);
   }
 
-  async relay(message: Response | Notification): Promise<boolean> {
-    if (message.kind === "response" && !await this.#isAwaited(message)) return true;
+  async relay(
+    message: Response | Notification,
+    mayAnswer?: (call: HandlerCall) => Promise<boolean>,
+  ): Promise<boolean> {
+    if (message.kind === "response") {
+      const asked = await this.#findAsked(message);
+      if (!asked) return true;
+      if (!asked.call) {
+        throw toBusy(
+          "forward the response: its id has no room for the handler's name, so only the asking instance takes it",
+        );
+      }
+      if (!await mayAnswer?.(asked.call) || !this.#remember(String(message.id))) return true;
+    }
     const mayRelay = this.#instances.mayRelay(this.#account);
     if (!mayRelay || !this.#instances.mayWrite(this.#account, message, RELAY.ttlMs)) return this.#keep(message);
     const store = this.#instances.by(this.#account);
@@ -266,12 +282,20 @@ export class SessionRecord implements InformedSession {
     return false;
   }
 
-  // Tests whether another instance has sealed this id and waits for the response. Returns `true` only once per id, so
-  // that each response is forwarded only once.
-  async #isAwaited({ id }: Response): Promise<boolean> {
-    if (typeof id !== "string" || !id.startsWith(QUESTION) || this.#relayed.has(id)) return false;
+  // Finds the request to which a client responds, if another instance has sent the request. Its call is `undefined` if
+  // the id has no room for the call.
+  async #findAsked({ id }: Response): Promise<{ readonly call?: HandlerCall } | undefined> {
+    if (typeof id !== "string" || !id.startsWith(QUESTION) || this.#relayed.has(id)) return;
     const opened = await this.#instances.open(this.key, id.slice(QUESTION.length));
-    if (!Array.isArray(opened) || opened[0] === this.#toAsker() || this.#relayed.has(id)) return false;
+    if (!Array.isArray(opened)) return;
+    const [asker, method, params] = opened;
+    if (asker === this.#toAsker()) return;
+    return typeof method === "string" && isObject(params) ? { call: { method, params } } : {};
+  }
+
+  // Returns `true` only once per id, so that each response is forwarded only once.
+  #remember(id: string): boolean {
+    if (this.#relayed.has(id)) return false;
     this.#relayed.set(id);
     return true;
   }
@@ -348,7 +372,7 @@ export class SessionRecord implements InformedSession {
   }
 
   get #ttlMs(): number {
-    return toTtl(this.#ends - performance.now());
+    return toTtl(this.#ends - this.#instances.clock.now());
   }
 
   #toRelayLog(): Promise<string> {

@@ -27,7 +27,7 @@ import type {
   StoredValue,
   StoreEngine,
 } from "../core/store.ts";
-import { systemClock } from "../core/capacity/timers.ts";
+import { type Clock, systemClock } from "../core/capacity/timers.ts";
 import { FileWatch } from "./replaced_file.ts";
 import { customStore, type StoreOptions } from "./custom_store.ts";
 
@@ -57,7 +57,8 @@ export interface SqliteStatement {
  * write-ahead log, and closes the database.
  *
  * Operations are synchronous. While another process writes, an operation waits at most 20 ms and is then retried at
- * most four times. Each wait blocks the event loop. The expiry of values depends on the system clock.
+ * most four times. Each wait blocks the event loop. The expiry of values depends on the wall-clock time of the
+ * server's clock.
  *
  * @throws {TypeError} if an option is not a number above 0.
  */
@@ -67,7 +68,7 @@ export function sqliteStore(open: () => Awaitable<SqliteDatabase>, options: Stor
       "Cannot create a store: open is not a function; write sqliteStore(() => new DatabaseSync(path))",
     );
   }
-  return customStore(async () => new SqliteEngine(await open(), open), options);
+  return customStore(async ({ clock }) => new SqliteEngine(await open(), { open, clock }), options);
 }
 
 const TABLES = `pragma journal_mode = wal; pragma synchronous = normal; pragma busy_timeout = 20;
@@ -90,16 +91,24 @@ const SWEEP_ROWS = 200;
 /** A row of a query result. */
 type Row = Readonly<Record<string, unknown>>;
 
+interface SqliteOptions {
+  /** Opens the database again. */
+  readonly open: () => Awaitable<SqliteDatabase>;
+  readonly clock: Clock;
+}
+
 /** An engine that uses one connection to a database. */
 class SqliteEngine implements StoreEngine {
   readonly #db: SqliteDatabase;
+  readonly #clock: Clock;
   readonly #statements = new Map<string, SqliteStatement>();
   #onRing?: (log: string) => void;
   readonly #file: FileWatch;
   #sweepAt = 0;
 
-  constructor(db: SqliteDatabase, open: () => Awaitable<SqliteDatabase>) {
+  constructor(db: SqliteDatabase, { open, clock }: SqliteOptions) {
     this.#db = db;
+    this.#clock = clock;
     db.exec(TABLES);
     const name = "insert into mcp_files select hex(randomblob(16)) where not exists (select 1 from mcp_files)";
     if (!this.#row(FILE)) this.#run(name);
@@ -117,7 +126,7 @@ class SqliteEngine implements StoreEngine {
   }
 
   #get(key: string): StoredValue | undefined {
-    const row = this.#row("select value, version from mcp_values where key = ? and due > ?", key, Date.now());
+    const row = this.#row("select value, version from mcp_values where key = ? and due > ?", key, this.#clock.date());
     if (row) return { value: String(row.value), version: String(row.version) };
   }
 
@@ -126,7 +135,7 @@ class SqliteEngine implements StoreEngine {
       const known = this.#get(key)?.version ?? null;
       if (known === token) return true;
       if (version !== undefined && known !== version) return false;
-      this.#run("insert or replace into mcp_values values (?, ?, ?, ?)", key, value, token, Date.now() + ttlMs);
+      this.#run("insert or replace into mcp_values values (?, ?, ?, ?)", key, value, token, this.#clock.date() + ttlMs);
       return true;
     });
   }
@@ -145,7 +154,7 @@ class SqliteEngine implements StoreEngine {
     const sql = "select key, value, version from mcp_values where key > ? and key >= ? and key < ? and due > ? " +
       "order by key limit ?";
     // "~" sorts after all characters that are allowed in keys.
-    return this.#rows(sql, after, prefix, `${prefix}~`, Date.now(), limit)
+    return this.#rows(sql, after, prefix, `${prefix}~`, this.#clock.date(), limit)
       .map(({ key, value, version }) => ({ key: String(key), value: String(value), version: String(version) }));
   }
 
@@ -158,7 +167,7 @@ class SqliteEngine implements StoreEngine {
       if (repeated) return Number(repeated.id);
       const id = (head?.last ?? 0) + 1;
       const epoch = head?.epoch ?? crypto.randomUUID();
-      this.#run("insert or replace into mcp_logs values (?, ?, ?, ?)", log, id, epoch, Date.now() + ttlMs);
+      this.#run("insert or replace into mcp_logs values (?, ?, ?, ?)", log, id, epoch, this.#clock.date() + ttlMs);
       this.#run("insert into mcp_entries values (?, ?, ?, ?)", log, id, token, value);
       this.trim(log, id - max + 1);
       this.#run("insert into mcp_rings (log) values (?)", log);
@@ -221,7 +230,7 @@ class SqliteEngine implements StoreEngine {
   }
 
   #findLog(log: string): { readonly last: number; readonly epoch: string } | undefined {
-    const row = this.#row("select last, epoch from mcp_logs where log = ? and due > ?", log, Date.now());
+    const row = this.#row("select last, epoch from mcp_logs where log = ? and due > ?", log, this.#clock.date());
     if (row) return { last: Number(row.last), epoch: String(row.epoch) };
   }
 
@@ -255,7 +264,7 @@ class SqliteEngine implements StoreEngine {
 
   // Deletes a limited number of expired rows, because deleting many rows at once could block the event loop.
   #sweep(): void {
-    const now = Date.now();
+    const now = this.#clock.date();
     if (now < this.#sweepAt) return;
     const old = this.#rows("select key from mcp_values where due < ? limit ?", now, SWEEP_ROWS);
     for (const { key } of old) this.#run("delete from mcp_values where key = ?", String(key));

@@ -21,6 +21,7 @@ export type {
   AppendOptions,
   Awaitable,
   DeleteOptions,
+  ConnectOptions,
   EngineOptions,
   EngineWriteOptions,
   Lease,

@@ -4,9 +4,10 @@
  * @module
  */
 import type { Account } from "../core/capacity/account.ts";
-import { systemClock } from "../core/capacity/timers.ts";
 import type { HandlerCall } from "../core/call/lives.ts";
 import type { FoundStream, WrittenStream } from "../core/store.ts";
+import { deadline } from "../kit/deadline.ts";
+import { sha256 } from "../kit/sha256.ts";
 import { isObject } from "../protocol/jsonrpc.ts";
 import { toBytes } from "../protocol/weight.ts";
 import type { InstanceState } from "./instance_state.ts";
@@ -20,6 +21,8 @@ interface Batch {
   readonly isOver: boolean;
   /** The calls whose replies the stream carries, or `undefined` if an earlier entry contains them. */
   readonly calls?: readonly HandlerCall[];
+  /** Hash of the only caller to whom the events may be sent, if any. */
+  readonly callerHash?: string;
   /** Lease id of the process that writes the stream. */
   readonly writer?: string;
   /** Whether the process that writes the stream has ended. */
@@ -68,9 +71,9 @@ export class StreamLog {
   /** Writes an empty entry, so that the log of the stream does not expire. */
   renew(stream: WrittenStream): void {
     if (this.#writing.has(stream) || !this.#written.has(stream)) return;
-    const { name, isOwn, last } = stream;
+    const { isOwn, last } = stream;
     const batch = { first: last + 1, texts: [], isOwn, isOver: false, calls: this.#toRenewed(stream) };
-    this.#instances.attempt("append", () => this.#append(name, batch));
+    this.#instances.attempt("append", () => this.#append(stream, batch));
   }
 
   /**
@@ -91,7 +94,7 @@ export class StreamLog {
     await this.#hold(stream);
     for (let batch = this.#toBatch(stream); batch; batch = this.#toBatch(stream)) {
       const { first, texts, calls } = batch;
-      const append = (batch: Batch) => this.#instances.attempt("append", () => this.#append(stream.name, batch));
+      const append = (batch: Batch) => this.#instances.attempt("append", () => this.#append(stream, batch));
       const isEmpty = !texts.length && !calls;
       const hasRoom = isEmpty || this.#instances.mayWrite(this.#account, [texts, calls], this.#ttlMs);
       // If there is no room, or the write fails, write an empty entry, so that readers notice the gap even if no
@@ -110,10 +113,8 @@ export class StreamLog {
   async #linger(stream: WrittenStream): Promise<void> {
     if (stream.isOver) return;
     const { promise, resolve } = Promise.withResolvers<void>();
-    const stop = systemClock.start(resolve, LINGER_MS);
     this.#wakers.set(stream, resolve);
-    await promise;
-    stop();
+    await deadline(promise, { ms: LINGER_MS, onTimeout: () => {}, clock: this.#instances.clock });
     this.#wakers.delete(stream);
   }
 
@@ -162,15 +163,22 @@ export class StreamLog {
 
   readonly #over = new WeakSet<WrittenStream>();
 
-  async #append(name: string, batch: Batch): Promise<number> {
-    return await this.#appendTo(await this.#toLog(name), { ...batch, writer: this.#store.lease.id });
+  // Each entry contains the hash of the caller, because a log with too many entries loses its oldest entries.
+  async #append({ name, callerPrint }: WrittenStream, batch: Batch): Promise<number> {
+    const callerHash = callerPrint === undefined ? undefined : await sha256(callerPrint);
+    return await this.#appendTo(await this.#toLog(name), { ...batch, writer: this.#store.lease.id, callerHash });
   }
 
-  async #appendTo(log: string, { first, texts, isOwn, isOver, writer, isDead, calls }: Batch): Promise<number> {
+  async #appendTo(log: string, batch: Batch): Promise<number> {
+    const { first, texts, isOwn, isOver, writer, isDead, calls, callerHash } = batch;
     const { replay } = this.#instances.limits;
     const max = Math.max(1, Math.min(replay.events, MAX_ENTRIES));
     const options = { ttlMs: this.#ttlMs, max };
-    return await this.#store.append(log, [first, texts, isOwn, isOver, writer, isDead === true, calls], options);
+    return await this.#store.append(
+      log,
+      [first, texts, isOwn, isOver, writer, isDead === true, calls, callerHash],
+      options,
+    );
   }
 
   get #ttlMs(): number {
@@ -186,6 +194,7 @@ export class StreamLog {
     let known: string | undefined;
     let newest: Batch | undefined;
     let calls: Batch["calls"];
+    let callerHash: string | undefined;
     while (true) {
       const { entries, last, epoch } = await store.read(log, { after: cursor, limit: PAGE_ENTRIES });
       // The log was lost, and may have been created again.
@@ -197,6 +206,7 @@ export class StreamLog {
         if (!batch) continue;
         newest = batch;
         calls = batch.calls ?? calls;
+        callerHash = batch.callerHash ?? callerHash;
         isOver ||= batch.isOver;
         written = batch.first + batch.texts.length - 1;
         const expected = after + texts.length + 1;
@@ -217,7 +227,7 @@ export class StreamLog {
     if (isDead && !isOver && !texts.length) return;
     const place = { cursor, epoch: known, last: after + texts.length, isOwn, writer };
     const follow: FoundStream["follow"] = (onEvent, onEnd) => this.#follow(log, place, onEvent, onEnd);
-    return { isOwn, calls, isOver: isOver || isDead, texts, follow };
+    return { isOwn, calls, callerHash, isOver: isOver || isDead, texts, follow };
   }
 
   #follow(
@@ -290,7 +300,7 @@ export class StreamLog {
     };
     let isOver = false;
     const start = () => {
-      stop = systemClock.start(() => void check(), lease.ms * CHECKS_PER_LEASE, { background: true });
+      stop = this.#instances.clock.start(() => void check(), lease.ms * CHECKS_PER_LEASE, { background: true });
     };
     // Check immediately, because another instance may have followed the stream before, and may have ended before it
     // found the writer's lease expired.
@@ -342,11 +352,12 @@ const ALIVE_MS = 180_000;
 
 function toBatch(value: unknown): Batch | undefined {
   if (!Array.isArray(value)) return;
-  const [first, texts, isOwn, isOver, writer, isDead, calls] = value;
+  const [first, texts, isOwn, isOver, writer, isDead, calls, hash] = value;
   if (typeof first !== "number" || !Array.isArray(texts) || !texts.every((text) => typeof text === "string")) return;
   if (typeof writer !== "string") return;
   const flags = { isOwn: isOwn === true, isOver: isOver === true, isDead: isDead === true };
-  return { first, texts, ...flags, writer, calls: isCalls(calls) ? calls : undefined };
+  const callerHash = typeof hash === "string" ? hash : undefined;
+  return { first, texts, ...flags, writer, calls: isCalls(calls) ? calls : undefined, callerHash };
 }
 
 function isCalls(value: unknown): value is readonly HandlerCall[] {

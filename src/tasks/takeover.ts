@@ -195,6 +195,7 @@ export class Takeover {
       params,
       client,
       principal: toPrincipal(work.caller, server.clock.date()),
+      hasAllScopes: work.hasAllScopes,
       session,
       data: task,
       timeoutMs: Math.max(createdAt + ttlMs - server.clock.date(), 1),

@@ -31,6 +31,8 @@ export interface TaskWork {
   readonly params: Params;
   /** The caller with all members. `undefined` if the caller has no principal, or if the task cannot resume. */
   readonly caller?: Principal;
+  /** Whether a caller without a principal has all scopes, because it started the server. */
+  readonly hasAllScopes?: boolean;
   /**
    * The value of `ctx.session()`, in a list that is empty if the value is `undefined`. Omitted if the task cannot resume,
    * or if the value could not be computed.

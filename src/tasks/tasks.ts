@@ -431,15 +431,15 @@ async function toRecord(call: WrappedCall, rules: TaskRules, jobs: Jobs): Promis
 
 /** Returns what a further run needs to have the same caller. */
 function toResumable(
-  { ctx, handler }: WrappedCall,
+  { ctx, handler, hasAllScopes }: WrappedCall,
   { resume }: TaskRules,
   jobs: Jobs,
-): Pick<TaskWork, "canResume" | "caller" | "session"> {
+): Pick<TaskWork, "canResume" | "caller" | "hasAllScopes" | "session"> {
   // Without a shared store, the task ends with its process.
   if (!resume || !jobs.store.isShared) return { canResume: resume !== undefined };
   const { principal: caller } = ctx;
   const problem = caller && findStoreProblem(caller);
-  if (problem === undefined) return { canResume: true, caller, session: readSession(ctx) };
+  if (problem === undefined) return { canResume: true, caller, hasAllScopes, session: readSession(ctx) };
   jobs.reportOnce(
     handler.name,
     `Cannot resume tasks of the tool ${

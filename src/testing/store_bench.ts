@@ -4,7 +4,7 @@
  * @module
  */
 import { INTERNALS } from "../core/call/internals.ts";
-import type { Awaitable, EngineOptions, Store, StoreEngine } from "../core/store.ts";
+import type { Awaitable, ConnectOptions, Store, StoreEngine } from "../core/store.ts";
 import { customStore, type StoreOptions } from "../stores/custom_store.ts";
 
 /** A rule that a store must follow, and the test of the rule. */
@@ -39,14 +39,14 @@ export class Bench {
 
   /** Opens a store with its own connection to the data, like another process would. */
   open(faults: Faults = {}, options: StoreOptions = {}): Store {
-    const connect = async (options: EngineOptions) => toFaulty(await this.connect(options), faults);
+    const connect = async (options: ConnectOptions) => toFaulty(await this.connect(options), faults);
     const store = customStore(connect, { pollMs: 100, ...options });
     this.#stores.push(store);
     return store;
   }
 
   /** Connects to an engine without faults. */
-  async connect(options: EngineOptions = { signal: new AbortController().signal }): Promise<StoreEngine> {
+  async connect(options?: ConnectOptions): Promise<StoreEngine> {
     return await (await this.#make())[INTERNALS].connect(options);
   }
 

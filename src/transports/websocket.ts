@@ -23,9 +23,11 @@ import type { Principal } from "../core/call/context.ts";
 import { deno, node, startBackgroundTimer } from "../runtime.ts";
 import type { ConnectionInfo } from "./http/access.ts";
 import { readPath } from "./http/access_options.ts";
+import type { Caller } from "./http/caller.ts";
 import type { WayIn } from "./http/callers.ts";
+import { findEntryRefusal } from "./http/entry_admission.ts";
 import { checkTemplate } from "./http/path_template.ts";
-import type { FindSpot, Spot } from "./http/upgrades.ts";
+import type { FindSpot, HttpParts, Spot } from "./http/upgrades.ts";
 import type { HttpEntry } from "./http/lazy_endpoint.ts";
 import { findRefusal, type Refusal, refuseInText, toFault, toOverload } from "./http/refusals.ts";
 import { Outbox } from "./outbox.ts";
@@ -129,7 +131,7 @@ class SocketEndpoint {
     this.#server = server;
     this.#way = {
       transport: "websocket",
-      isUpgrade: true,
+      isSimple: true,
       path,
       find: find && ((request, info) => find({ template: path, request, info })),
       refusePath: () => this.#refuse(NOT_HERE),
@@ -151,21 +153,28 @@ class SocketEndpoint {
       ({ principal } = caller);
       const served = caller.place && await caller.place.open(caller);
       if (caller.place && !served) return this.#refuse(NOT_HERE, principal);
-      // Check whether the server has started to close since the caller was identified, because a closing server would
-      // never close this socket.
-      const late = parts.callers.refuseIfClosing(this.#way);
-      if (late) return late;
       const account = parts.account(caller);
       const peer = parts.peer(caller);
       const owner: Owner = { principal, account, peer, endpoint: served, checks: caller.seen?.toChecks?.(principal) };
       const place = takeSocket(account, () => owner.drop?.() ?? false);
       if (!(place instanceof Holding)) return this.#refuse(place, principal);
       owner.place = place;
-      return this.#upgrade(request, info, owner);
+      const response = await this.#admit(caller, { parts, served: served ?? this.#server });
+      if (response) place.end();
+      return response ?? this.#upgrade(request, info, owner);
     } catch (error) {
       const refusal = findRefusal(error);
       return refusal ? this.#refuse(refusal, principal) : toFault(core, error);
     }
+  }
+
+  // Returns the response to a request that the server refuses. Runs `admit` after the client's place is taken, so that
+  // the client's share of the streams limits the concurrent checks.
+  async #admit(caller: Caller<Spot>, { parts, served }: Opening): Promise<Response | undefined> {
+    const refusal = await findEntryRefusal(served, caller, "websocket");
+    // Check whether the server has started to close in the meantime, because a closing server would never close this
+    // socket.
+    return refusal ? this.#refuse(refusal, caller.principal) : parts.callers.refuseIfClosing(this.#way);
   }
 
   /** Opens a socket after Bun has upgraded its request. Bun sets `socket.data` to the data of the upgrade. */
@@ -262,6 +271,13 @@ const NOT_HERE: Refusal = {
   message: "Cannot open the socket: there is no endpoint at this path",
   reason: "path",
 };
+
+/** A socket that is about to open. */
+interface Opening {
+  readonly parts: HttpParts;
+  /** The server to which the socket connects the client. */
+  readonly served: PipeServer;
+}
 
 /** The client that opens a socket. */
 interface Owner {

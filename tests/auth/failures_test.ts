@@ -318,6 +318,90 @@ Deno.test("hostile: another spelling of a name that a database may ignore is not
   await server.close();
 });
 
+/** Spellings that the users function of a test treats as one name. No two of them have the same Unicode normalization. */
+const spell = (at: number) => `ad${"\u00f8\u0142\u0111\u0127\u2c65\u1d00\ua730"[at % 7]}a${"\u02b9".repeat(at / 7)}`;
+
+for (const isAsync of [false, true]) {
+  const kind = isAsync ? "asynchronous" : "synchronous";
+  /** A server, and the passwords that its users function has checked. */
+  const startCounting = (bounds?: BoundOptions["auth"]) => {
+    const checked: string[] = [];
+    const verify = (name: string, password: string) => {
+      checked.push(password);
+      return password === `right ${name}` ? { id: name } : undefined;
+    };
+    const users: VerifyUser = isAsync ? async (...[name, password]) => await verify(name, password) : verify;
+    return { ...start(basicAuth({ users }), bounds), checked };
+  };
+
+  Deno.test(`hostile: the passwords of all names from one address share a budget (${kind})`, async () => {
+    const { server, clock, send, ask, hold, checked } = startCounting();
+    // Guess the password of one user with many spellings of the name, and one password of many users.
+    const guesses = Array.from({ length: 400 }, (_, at) => [
+      send(basic(spell(at), `guess ${at}`)),
+      send(basic(`user ${at}`, "12345678")),
+    ]).flat();
+    await turn(20);
+    assertEquals(checked.length, 60);
+    assertEquals(toShort(await ask(basic("ada", "right ada"), ELSEWHERE)), [200, "basic:ada"]);
+    for (let s = 0; s < 5; s++) await clock.advance(1000);
+    await Promise.all(guesses.map(({ done }) => done));
+    const found = guesses.filter(({ status }) => status === 401).length;
+    assert(found >= 64 && found <= 65, `${found} guesses were checked`);
+    const refused = guesses.find(({ status }) => status === 429);
+    assertEquals([refused?.retryAfter, refused?.message], ["5", sentence("auth.failuresPerPeer")]);
+    const own = await hold(basic("ada", "right ada"));
+    assertEquals(own.status, undefined, "a user who was not here in the last hour waits");
+    await clock.advance(1000);
+    assertEquals(toShort(own), [200, "basic:ada"]);
+    await server.close();
+  });
+
+  Deno.test(`a user who was here within the last hour does not wait for the passwords of other names (${kind})`, async () => {
+    const { server, clock, ask, hold } = startCounting();
+    assertEquals((await ask(basic("ada", "right ada"))).status, 200);
+    await clock.advance(3_000_000);
+    assertEquals((await ask(basic("ada", "right ada"))).status, 200);
+    assertEquals((await ask(basic("eve", "right eve"), ELSEWHERE)).status, 200);
+    await clock.advance(3_000_000);
+    for (let at = 0; at < 60; at++) assertEquals((await ask(basic(`user ${at}`, "x"))).status, 401);
+    for (let at = 0; at < 70; at++) assertEquals((await ask(basic("ada", "right ada"))).status, 200);
+    const others = [await hold(basic("eve", "right eve")), await hold(basic("zoe", "right zoe"))];
+    assertEquals(others.map(({ status }) => status), [undefined, undefined], "other names here");
+    for (let at = 0; at < 10; at++) assertEquals((await ask(basic("ada", `guess ${at}`))).status, 401);
+    assertEquals((await hold(basic("ada", "right ada"))).status, undefined, "guesses of this name still count");
+    await clock.advance(3_700_000);
+    for (let at = 0; at < 60; at++) assertEquals((await ask(basic(`user ${at}`, "x"))).status, 401);
+    assertEquals((await hold(basic("ada", "right ada"))).status, undefined, "the last time was over an hour ago");
+    await server.close();
+  });
+
+  Deno.test(`one user's old password does not make the other users of an address wait (${kind})`, async () => {
+    const { server, clock, ask, hold } = startCounting();
+    assertEquals((await ask(basic("ada", "right ada"))).status, 200);
+    for (let s = 0; s < 90; s++) {
+      await hold(basic("eve", "old"));
+      assertEquals((await ask(basic("ada", "right ada"))).status, 200);
+      await clock.advance(1000);
+    }
+    await server.close();
+  });
+
+  Deno.test(`a request that waits for two budgets does not count as an authentication in progress (${kind})`, async () => {
+    const { server, clock, ask, hold } = startCounting({ running: 4, runningPerPeer: 1 });
+    assertEquals((await ask(basic("ada", "right ada"))).status, 200);
+    for (let at = 0; at < 10; at++) assertEquals((await ask(basic("eve", "x"))).status, 401);
+    for (let at = 0; at < 50; at++) assertEquals((await ask(basic(`user ${at}`, "x"))).status, 401);
+    const waiting = await hold(basic("eve", "right eve"));
+    await clock.advance(1000);
+    assertEquals(waiting.status, undefined, "it has waited for the budget of its name");
+    assertEquals((await ask(basic("ada", "right ada"))).status, 200);
+    await clock.advance(1000);
+    assertEquals(toShort(waiting), [200, "basic:eve"]);
+    await server.close();
+  });
+}
+
 Deno.test("hostile: the /64 networks of one IPv6 /56 network share a budget", async () => {
   const neighbor = (at: number) => `2001:db8:0:12${at.toString(16).padStart(2, "0")}::1`;
   const guessing = start(basicAuth({ users: { ada: "right ada" } }));

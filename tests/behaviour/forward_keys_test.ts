@@ -1,6 +1,7 @@
 // Handlers that forward requests to several upstream servers. Each answer reaches only the server that has asked, in
 // whatever order the requests are sent.
 import { assert, assertEquals } from "@std/assert";
+import { z } from "zod";
 import { createServer, resource, tool } from "../../mod.ts";
 import { type Client, connect } from "../../src/client/client.ts";
 import { task, tasks } from "../../src/tasks/tasks.ts";
@@ -188,6 +189,74 @@ behaviour("a resource and the tool that reads it can both forward requests", asy
   });
   const { client } = await join({ handlers: [note, both] }, { onElicit: answer });
   assertEquals(textOf(await client.callTool("both")), "a A FIRST A SECOND, b B FIRST B SECOND");
+});
+
+behaviour("no key of a tool reaches the request of a resource, whatever the key contains", async (join) => {
+  await using stack = new AsyncDisposableStack();
+  const upstreams = await openUpstreams(stack);
+  const note = resource({
+    uri: "note://b",
+    name: "b",
+    read: async (_uri, ctx) =>
+      toText(
+        await ctx.forward(
+          (retry, options) => upstreams.b.request("tools/call", { name: "sign", ...retry }, options),
+          { key: "k" },
+        ),
+      ),
+  });
+  const outer = resource({
+    uri: "outer://b",
+    name: "outer",
+    read: async (_uri, ctx) => (await ctx.readResource("note://b"))[0].text,
+  });
+  for (
+    const [uri, keys] of [
+      ["note://b", ["note://b k", '["k","note://b"]', 'k","note://b']],
+      ["outer://b", ["outer://b note://b k", '["k","note://b","outer://b"]', "note://b k"]],
+    ] as const
+  ) {
+    for (const key of keys) {
+      const both = tool({
+        name: "both",
+        async run(_input, ctx) {
+          const [result, contents] = await Promise.all([
+            ctx.forward((retry, options) => upstreams.a.request("tools/call", { name: "sign", ...retry }, options), {
+              key,
+            }),
+            ctx.readResource(uri),
+          ]);
+          return `${toText(result)}, ${contents[0].text}`;
+        },
+      });
+      const { client } = await join({ handlers: [note, outer, both] }, { onElicit: answer });
+      assertEquals(textOf(await client.callTool("both")), "a A FIRST A SECOND, b B FIRST B SECOND", key);
+    }
+  }
+});
+
+behaviour("a resource that forwards a request is read only once per call", async (join) => {
+  const makeNote = (uri: string) =>
+    resource({
+      uri,
+      name: uri,
+      read: async (_uri, ctx) => (await ctx.forward(() => ({ text: uri }), { key: "k" })).text,
+    });
+  const plain = resource({ uri: "plain://x", name: "plain", read: () => "x" });
+  const read = tool({
+    name: "read",
+    input: z.object({ uris: z.array(z.string()) }),
+    run: async ({ uris }, ctx) =>
+      (await Promise.all(uris.map((uri) => ctx.readResource(uri)))).map(([{ text }]) => text).join(", "),
+  });
+  const { client, takeFaults } = await join({ handlers: [makeNote("note://b"), makeNote("note://c"), plain, read] });
+  const call = async (...uris: string[]) => await client.callTool("read", { uris });
+  const text = textOf(await call("plain://x", "note://b", "note://c", "plain://x"));
+  assertEquals(text, "x, note://b, note://c, x");
+  assertEquals(takeFaults(), []);
+  const failed = await call("note://b", "note://b").then(() => false, () => true);
+  assert(failed);
+  assertEquals(String(takeFaults()[0].error), sentence("note://b"));
 });
 
 behaviour("a task can forward requests", async (join) => {

@@ -29,8 +29,13 @@ function toResponse({ code, stdout, stderr }: Finished): any {
 }
 
 /** Sends a request to a running server. */
-async function send(url: string, method: string, params: Record<string, unknown>): Promise<Response> {
-  const request = toRequest(method, params);
+async function send(
+  url: string,
+  method: string,
+  params: Record<string, unknown>,
+  headers: Record<string, string> = {},
+): Promise<Response> {
+  const request = toRequest(method, params, headers);
   return await fetch(url, { method: "POST", headers: request.headers, body: await request.text() });
 }
 
@@ -173,6 +178,25 @@ for (const { name, program, file } of runtimes) {
         const refused = await send(new URL(path, url).href, "tools/call", { name: "hi" });
         assertEquals([path, refused.status], [path, 404]);
         await refused.body?.cancel();
+      }
+    });
+  });
+
+  testProcesses(`${name}: with --path, the server knows the address of the client`, async () => {
+    const source = `import { createServer, tool } from "@x/mcp";
+      import { customAuth } from "@x/mcp/auth";
+      const who = tool({ name: "who", run: (_input, { principal }) => principal.id });
+      const auth = customAuth((_request, { peer }) => ({ id: "from " + peer, scopes: [] }));
+      export default createServer({ name: "own", version: "1.0.0", auth, proxies: ["127.0.0.1"], handlers: [who] });`;
+    await withFiles({ "server.ts": source }, async (cwd) => {
+      for (const options of [[], ["--path", "/other"]]) {
+        await using server = await start([...program, "server.ts", "--http", "--port=0", ...options], { cwd });
+        const [, url] = await server.waitFor(/(http:\S+:\d+\/\w+)\n/);
+        for (const peer of ["127.0.0.1", "203.0.113.9"]) {
+          const headers: Record<string, string> = peer === "127.0.0.1" ? {} : { "x-forwarded-for": peer };
+          const response = await send(url, "tools/call", { name: "who" }, headers);
+          assertStringIncludes(await response.text(), `"text":"from ${peer}"`);
+        }
       }
     });
   });

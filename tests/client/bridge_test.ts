@@ -403,3 +403,156 @@ Deno.test("bridge: the questions of a task are limited over its notifications an
   const { error } = await bridged.request(2, "tasks/get", { taskId: "a", _meta });
   assertEquals(Object(error).message, sentence("tasks/get", 32));
 });
+
+const ask = (key: string, ...names: readonly (string | number)[]) =>
+  Object.fromEntries(
+    names.map((name) => [`${key}${name}`, { method: "sampling/createMessage", params: { messages: [], about: name } }]),
+  );
+const many = (count: number, from = 0) => Array.from({ length: count }, (_, at) => from + at);
+const notifyTask = (taskId: unknown, inputRequests: Json) => ({
+  jsonrpc: "2.0",
+  method: "notifications/tasks",
+  params: { taskId, status: "input_required", inputRequests },
+});
+
+Deno.test("bridge: notifications about tasks that the client does not know are not counted, and bring no questions", async () => {
+  let round = 0;
+  await using bridged = new LineClient(async (request) => {
+    const { id } = await request.json();
+    const forged = many(300).map((at) => notifyTask(`forged ${round} ${at}`, {}));
+    const asking = [notifyTask(`forged ${round}`, ask("q", 1)), notifyTask(undefined, ask("q", 1))];
+    const result = { resultType: "input_required", inputRequests: ask("q", ...many(10)), requestState: `${++round}` };
+    return stream(...forged, ...asking, { jsonrpc: "2.0", id, result });
+  });
+  let params: Json = {};
+  for (let rounds = 0; rounds < 4; rounds++) {
+    const { result, error } = await bridged.request(rounds, "tools/call", {
+      name: "t",
+      arguments: {},
+      _meta,
+      ...params,
+    });
+    assertEquals(error === undefined, rounds < 3);
+    if (error) assertEquals(Object(error).message, sentence("tools/call", 32));
+    params = { requestState: Object(result).requestState, inputResponses: { q1: {} } };
+  }
+  const passed = bridged.received.filter(({ method }) => method === "notifications/tasks");
+  assertEquals(passed.length, 4 * 300);
+  assertEquals(passed.filter(({ params }) => Object.keys(Object(params).inputRequests).length), []);
+  assertEquals(bridged.warnings, Array(8).fill(sentence("notifications/tasks")));
+});
+
+Deno.test("bridge: the questions of the rounds of a call count for the task that the call becomes", async () => {
+  for (const [first, last] of [[11, true], [12, false]] as const) {
+    await using bridged = new LineClient(async (request) => {
+      const { id, method, params } = await request.json();
+      const task = { taskId: "report", status: "input_required" };
+      const result = method === "tasks/get"
+        ? { ...task, inputRequests: ask("later", 1) }
+        : params.requestState === undefined
+        ? { resultType: "input_required", inputRequests: ask("round", ...many(20)), requestState: "s" }
+        : params.inputResponses
+        // A round without questions.
+        ? { resultType: "input_required", requestState: "t" }
+        : { resultType: "task", ...task, inputRequests: ask("first", ...many(first)) };
+      return json({ jsonrpc: "2.0", id, result });
+    });
+    const call = { name: "report", arguments: {}, _meta };
+    await bridged.request(1, "tools/call", call);
+    await bridged.request(2, "tools/call", { ...call, requestState: "s", inputResponses: { round1: {} } });
+    const { result } = await bridged.request(3, "tools/call", { ...call, requestState: "t" });
+    assertEquals(Object.keys(Object(result).inputRequests).length, first);
+    const { error } = await bridged.request(4, "tasks/get", { taskId: "report", _meta });
+    assertEquals(error === undefined, last);
+    if (error) assertEquals(Object(error).message, sentence("tasks/get", 32));
+    const { error: late } = await bridged.request(5, "tasks/get", { taskId: "report", _meta });
+    assertEquals(late === undefined, last);
+  }
+});
+
+Deno.test("bridge: the first state of a task is counted", async () => {
+  await using bridged = new LineClient(async (request) => {
+    const { id } = await request.json();
+    const inputRequests = ask("q", ...many(33));
+    return json({
+      jsonrpc: "2.0",
+      id,
+      result: { resultType: "task", taskId: "a", status: "input_required", inputRequests },
+    });
+  });
+  const { error } = await bridged.request(1, "tools/call", { name: "a", arguments: {}, _meta });
+  assertEquals(Object(error).message, sentence("tools/call", 32));
+});
+
+Deno.test("bridge: a question of a task counts again if it is another question or was not open in between", async () => {
+  const states: Readonly<Record<string, (poll: number) => Json>> = {
+    "the same question stays open": () => ask("k", ...many(4)),
+    "another question with the same key": (poll) => ({
+      ...ask("k", 0),
+      k0: { method: "roots/list", params: { poll } },
+    }),
+    "the same question is asked again": (poll) => poll % 2 ? {} : ask("k", 1),
+  };
+  for (const [name, toState] of Object.entries(states)) {
+    let polls = 0;
+    await using bridged = new LineClient(async (request) => {
+      const { id, method, params: { taskId } } = await request.json();
+      if (method === "tasks/update") return json({ jsonrpc: "2.0", id, result: { resultType: "complete" } });
+      return json({
+        jsonrpc: "2.0",
+        id,
+        result: { taskId, status: "input_required", inputRequests: toState(polls++) },
+      });
+    });
+    let refused = 0;
+    for (let id = 0; id < 80 && !refused; id++) {
+      const { error } = await bridged.request(2 * id, "tasks/get", { taskId: "t", _meta });
+      if (error) refused = id;
+      await bridged.request(2 * id + 1, "tasks/update", { taskId: "t", inputResponses: {}, _meta });
+    }
+    const expected = { "the same question stays open": 0, "another question with the same key": 32 }[name] ?? 64;
+    assertEquals(refused, expected, name);
+  }
+});
+
+Deno.test("bridge: other calls do not restart the count of a call or a subscribed task while its request runs", async () => {
+  const gate = Promise.withResolvers<void>();
+  let last: ReadableStreamDefaultController<Uint8Array> | undefined;
+  await using bridged = new LineClient(async (request) => {
+    const { id, method, params } = await request.json();
+    if (method === "subscriptions/listen") {
+      const body = new ReadableStream<Uint8Array>({ start: (controller) => void (last = controller) });
+      return new Response(body, { headers: { "content-type": "text/event-stream" } });
+    }
+    if (params.requestState === "slow") await gate.promise;
+    const count = params.name === "slow" ? 20 : 1;
+    const requestState = params.name === "slow" ? "slow" : `${id}`;
+    const result = { resultType: "input_required", inputRequests: ask("q", ...many(count)), requestState };
+    return json({ jsonrpc: "2.0", id, result });
+  });
+  const encoder = new TextEncoder();
+  const notify = (...keys: readonly number[]) => {
+    const message = JSON.stringify(notifyTask("watched", ask("q", ...keys)));
+    last?.enqueue(encoder.encode(`data: ${message}\n\n`));
+  };
+  const countPassed = () => bridged.received.filter(({ method }) => method === "notifications/tasks").length;
+  await bridged.write({
+    id: 1,
+    method: "subscriptions/listen",
+    params: { notifications: { taskIds: ["watched"] }, _meta },
+  });
+  await until(() => last !== undefined, "the subscription is open");
+  notify(...many(30));
+  await until(() => countPassed() === 1, "the first state arrives");
+  const slow = { name: "slow", arguments: {}, _meta };
+  await bridged.request(2, "tools/call", slow);
+  await bridged.write({ id: 3, method: "tools/call", params: { ...slow, requestState: "slow", inputResponses: {} } });
+  for (let id = 10; id < 260; id++) await bridged.request(id, "tools/call", { name: "other", arguments: {}, _meta });
+  gate.resolve();
+  const { error } = await bridged.find((message) => message.id === 3);
+  assertEquals(Object(error).message, sentence("tools/call", 32));
+  notify(...many(30, 30));
+  await until(() => bridged.warnings.length > 0, "the second state is refused");
+  assertEquals([bridged.warnings, countPassed()], [[sentence("notifications/tasks", 32)], 1]);
+  last?.close();
+});

@@ -253,6 +253,36 @@ Deno.test("the client sends no POST to an HTTP+SSE endpoint at another host", as
   assertEquals(methodsOf(server), ["server/discover", "initialize", "GET"]);
 });
 
+Deno.test("the client sends a POST only to an HTTP+SSE endpoint below the parent folder of the server's path", async () => {
+  for (
+    const [path, endpoint, isAccepted] of [
+      ["/sse", "/messages?id=1", true],
+      ["/sse/", "/messages/?id=1", true],
+      ["/team-a/sse", "/team-a/messages", true],
+      ["/team-a/sse", "post", true],
+      ["/team-a/sse/", "/team-a/messages/1", true],
+      ["/team-a/sse?key=1", "?id=1", true],
+      ["/team-a/sse", "/team-b/messages", false],
+      ["/team-a/sse/", "/team-b/messages", false],
+      ["/team-a/sse", "../team-b/messages", false],
+      ["/team-a/sse", "/messages", false],
+      ["/team-a/sse", "/team-ab/messages", false],
+      ["/team-a/sse", "/team-a/..%2fteam-b/messages", false],
+    ] as const
+  ) {
+    const server = `http://gateway.test${path}`;
+    const posted: string[] = [];
+    const fetch = async ({ url, method }: Request) => {
+      if (method === "GET") return await Promise.resolve(stream([`event: endpoint\ndata: ${endpoint}\n\n`], "open"));
+      if (url !== server) posted.push(url);
+      return new Response(null, { status: url === server ? 405 : 503 });
+    };
+    const error = await assertRejects(() => connect(server, { fetch, headers: { authorization: "Bearer 1" } }), Error);
+    assertEquals(posted.length > 0, isAccepted, `${path} ${endpoint}`);
+    if (!isAccepted) assertEquals(error.message, sentence(new URL(endpoint, server).pathname, new URL(server).origin));
+  }
+});
+
 Deno.test("the client closes an HTTP+SSE stream that names no endpoint", async () => {
   const silent = old2024(["event: other\ndata: /messages\n\n"]);
   await assertRejects(

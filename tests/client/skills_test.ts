@@ -51,6 +51,14 @@ const OUTSIDE = [
   "skill://pdf/%c0%ae%c0%ae/x",
   "skill://pdf/a?b",
   "skill://pdf/a#b",
+  "skill://pdf/d:x.md",
+  "skill://pdf/D%3A/x.md",
+  "skill://pdf/a/%64%3ax.md",
+  "skill://pdf/form.md:stream",
+  "skill://pdf/....",
+  "skill://pdf/.%20./x",
+  "skill://pdf/..%20.%20/x",
+  "skill://pdf/a/..%C2%A0./x",
 ];
 
 /** Creates handlers that serve the given entries and files. `reads` records the URIs of read files. */
@@ -137,10 +145,9 @@ behaviour("the client refuses file names that a program could write outside of t
   }
   const inside = [
     "skill://pdf/a/..b",
-    "skill://pdf/...",
+    "skill://pdf/...md",
     "skill://pdf/%C3%A4.md",
     "skill://pdf/a%20b.md",
-    "skill://pdf/a:b",
   ];
   const resources = [describe(URI), ...inside.map((uri) => ({ ...describe(FORM), uri }))];
   const { client } = await connect({ handlers: serve([{ ...good, resources }]).handlers });
@@ -160,6 +167,8 @@ behaviour("the client refuses skills whose own path is ambiguous", async (connec
       "skill://a/.\\pdf",
       "skill://a/b%2fpdf",
       "skill://a/%zz/pdf",
+      "skill://c:/pdf",
+      "skill://a/.%20./pdf",
     ]
   ) {
     const uri = `${folder}/SKILL.md`;

@@ -415,7 +415,7 @@ Deno.test("an answer reaches the instance that asked, and is forwarded once", as
   let text = "";
   while (!text.includes("elicitation/create")) text += (await reader?.read())?.value ?? "";
   const asked = /"id":"(ask-[^"]+)"/.exec(text)?.[1];
-  assert(asked && asked.length <= 64, `the id ${asked}`);
+  assert(asked && asked.length <= 256, `the id ${asked}`);
   const answer = { id: asked, result: { action: "accept", content: { name: "Ada" } } };
   // An answer from another session is not accepted, whichever instance gets it.
   const eve = { id: asked, result: { action: "accept", content: { name: "Eve" } } };

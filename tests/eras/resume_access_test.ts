@@ -1,142 +1,27 @@
 // Whoever resumes the stream of a call needs the rights that the call's handler asks for: a token of the same principal
 // that may not call the handler cannot read its result.
-import { assert, assertEquals, assertStringIncludes } from "@std/assert";
-import { type Context, createServer, type Handler, prompt, resource, type Server, tool } from "../../mod.ts";
-import type { Observer, RefusedEvent } from "../../src/core/call/observer.ts";
-import { memoryStore } from "../../src/stores/stores.ts";
+import { assertEquals, assertStringIncludes } from "@std/assert";
+import { type Context, prompt, resource, tool } from "../../mod.ts";
+import type { RefusedEvent } from "../../src/core/call/observer.ts";
 import { z } from "zod";
-import { gate, LEGACY_VERSIONS, until } from "../support/behaviour.ts";
+import { gate, until } from "../support/behaviour.ts";
+import {
+  begin,
+  FULL,
+  GUEST,
+  type Headers,
+  INSUFFICIENT_SCOPE,
+  NARROW,
+  pay,
+  Reading,
+  request,
+  type Site,
+  toRefused,
+  VERSIONS,
+  withSite,
+} from "./session_site.ts";
 
-const VERSIONS = LEGACY_VERSIONS.filter((version) => version > "2025");
 const UNKNOWN_EVENT = "01234567-0123_1";
-const INSUFFICIENT_SCOPE = -31_403;
-
-type Headers = Readonly<Record<string, string>>;
-
-/** A token with all rights, and tokens of the same principal with fewer rights. */
-const FULL: Headers = { "x-scopes": "pay", "x-staff": "yes" };
-const NARROW: Headers = { "x-scopes": "mail", "x-staff": "yes" };
-const GUEST: Headers = { "x-scopes": "pay" };
-
-/** The response to a refused request. */
-interface Refused {
-  readonly status: number;
-  readonly challenge: string | null;
-  readonly error: unknown;
-}
-
-/** A session on one or several instances, which share a store. */
-interface Site {
-  /** Sends a message to the first instance. */
-  send(message: object | object[], token: Headers): Promise<Response>;
-  /** Opens a standalone stream on the first instance. */
-  open(token: Headers): Promise<Response>;
-  /** Resumes a stream on the last instance. */
-  resume(lastEvent: string, token: Headers): Promise<Response>;
-  readonly first: Server;
-  readonly last: Server;
-}
-
-interface Setting {
-  readonly version: string;
-  readonly instances: number;
-  readonly observer?: Observer;
-}
-
-async function withSite(
-  { version, instances, observer = { fault() {} } }: Setting,
-  makeHandlers: () => readonly Handler[],
-  use: (site: Site) => Promise<void>,
-): Promise<void> {
-  const store = memoryStore();
-  const servers = Array.from({ length: instances }, () =>
-    createServer({
-      name: "bank",
-      version: "1.0.0",
-      handlers: makeHandlers(),
-      observer,
-      auth: ({ headers }: Request) => ({
-        id: "ada",
-        scopes: (headers.get("x-scopes") ?? "").split(" ").filter(Boolean),
-        staff: headers.has("x-staff"),
-      }),
-      ...instances > 1 ? { store, secret: "a secret of at least thirty-two characters" } : {},
-    }));
-  let session = "";
-  const fetch = async (server: Server, token: Headers, more: Headers, message?: object) =>
-    await server.fetch(
-      new Request("http://localhost/mcp", {
-        method: message ? "POST" : "GET",
-        headers: {
-          "content-type": "application/json",
-          accept: message ? "application/json, text/event-stream" : "text/event-stream",
-          ...session ? { "mcp-session-id": session, "mcp-protocol-version": version } : {},
-          ...token,
-          ...more,
-        },
-        body: message && JSON.stringify(message),
-      }),
-    );
-  const [first, last] = [servers[0], servers[instances - 1]];
-  const site: Site = {
-    first,
-    last,
-    send: (message, token) => fetch(first, token, {}, message),
-    open: (token) => fetch(first, token, {}),
-    resume: (lastEvent, token) => fetch(last, token, { "last-event-id": lastEvent }),
-  };
-  const params = { protocolVersion: version, capabilities: {}, clientInfo: { name: "c", version: "1" } };
-  const hello = await site.send({ jsonrpc: "2.0", id: 1, method: "initialize", params }, FULL);
-  await hello.text();
-  session = hello.headers.get("mcp-session-id") ?? "";
-  await use(site);
-  for (const server of servers) await server.close();
-}
-
-const request = (id: number, method: string, params: object) => ({
-  jsonrpc: "2.0",
-  id,
-  method,
-  params: { ...params, _meta: { progressToken: "p" } },
-});
-const pay = request(2, "tools/call", { name: "pay", arguments: {} });
-
-/** A stream that the test reads. */
-class Reading {
-  text = "";
-  isOver = false;
-
-  constructor({ body }: Response) {
-    const read = async () => {
-      for await (const part of body?.pipeThrough(new TextDecoderStream()) ?? []) this.text += part;
-    };
-    read().finally(() => this.isOver = true);
-  }
-
-  async until(part: string): Promise<string> {
-    await until(() => this.text.includes(part), `the text ${part}`);
-    return this.text;
-  }
-
-  /** The id of the last event. */
-  get last(): string {
-    return [...this.text.matchAll(/^id: ?(.*)$/gm)].at(-1)?.[1] ?? "";
-  }
-}
-
-/** Sends a request that reports progress, and returns its stream after the first event. */
-async function begin(site: Site, message: object | object[]): Promise<Reading> {
-  const stream = new Reading(await site.send(message, FULL));
-  await stream.until(`"progress":1`);
-  return stream;
-}
-
-async function toRefused(response: Response): Promise<Refused> {
-  const { status, headers } = response;
-  const isStream = headers.get("content-type")?.startsWith("text/event-stream");
-  assert(!isStream, "the server has opened a stream");
-  return { status, challenge: headers.get("www-authenticate"), error: JSON.parse(await response.text()).error };
-}
 
 async function refuses(site: Site, lastEvent: string, token: Headers): Promise<void> {
   const unknown = await toRefused(await site.resume(UNKNOWN_EVENT, token));

@@ -2,7 +2,6 @@
 // required capabilities, and forms with choices.
 import { z } from "zod";
 import { type Handler, prompt, resource, tool } from "../../mod.ts";
-import { toStandardSchema } from "../../src/schema/standard_schema.ts";
 
 function stream(...parts: readonly string[]): ReadableStream<Uint8Array> {
   const chunks = parts.map((part) => new TextEncoder().encode(part));
@@ -50,10 +49,10 @@ export const shapes: readonly Handler[] = [
   tool({
     name: "shape",
     input: {
-      when: toStandardSchema(z.date()),
-      size: toStandardSchema(z.bigint().optional()),
-      tags: toStandardSchema(z.set(z.string()).optional()),
-      named: toStandardSchema(z.map(z.string(), z.number()).optional()),
+      when: z.iso.datetime(),
+      size: z.string().regex(/^-?\d{1,100}$/).transform(BigInt).optional(),
+      tags: z.array(z.string()).transform((list) => new Set(list)).optional(),
+      named: z.record(z.string(), z.number()).transform((all) => new Map(Object.entries(all))).optional(),
       count: z.coerce.number().default(1),
     },
     run: (input) => new Map(Object.entries(input)),

@@ -485,6 +485,33 @@ const cases: { readonly [path in Path]: (() => Promise<void>) | undefined } = {
     }
     await refuse(held, "calls.rounds", 400, "tools/call", params);
   },
+  async "calls.answersChecked"() {
+    await using held = start(testLimits({ calls: { answersChecked: 1 } }));
+    const check = gate();
+    let isSlow = false;
+    held.server.handlers.add(tool({
+      name: "confirm",
+      allow: async () => (isSlow && await check.pass, true),
+      run: async (_, ctx) => (await ctx.elicit("sure", { message: "Sure?", schema: yes })).action,
+    }));
+    const session = await startSession(url, held.server.fetch);
+    const response = await held.server.fetch(new Request(url, toCall("confirm", { session })));
+    const reader = response.body?.pipeThrough(new TextDecoderStream()).getReader();
+    let text = "";
+    while (!text.includes("elicitation/create")) text += (await reader?.read())?.value;
+    const { id } = Object(readData(text).at(-1));
+    isSlow = true;
+    const answer = { jsonrpc: "2.0", id, result: { action: "decline" } };
+    const { headers } = toCall("", { session });
+    const post = { method: "POST", headers, body: JSON.stringify(answer) };
+    const answers = [1, 2].map(() => held.server.fetch(new Request(url, post)));
+    const late = await Promise.race(answers);
+    assertEquals(late.status, 503);
+    assertStringIncludes(await late.text(), "calls.answersChecked");
+    check.open();
+    await Promise.all(answers);
+    while (!text.includes("decline")) text += (await reader?.read())?.value;
+  },
   async "calls.stateBytes"() {
     await using held = start(testLimits({ calls: { stateBytes: 1000 } }));
     const { error } = await send(held, "tools/call", { name: "ask", arguments: { size: 1000 } });
@@ -810,8 +837,6 @@ const cases: { readonly [path in Path]: (() => Promise<void>) | undefined } = {
     assertEquals((await send(held, "ping", {}, { session })).status, 404);
     assertEquals((await send(held, "ping", {}, { session: unused })).status, 404);
   },
-  // tests/stores/shared_tenant_limits_test.ts tests this limit with several instances.
-  "perTenant.shared": undefined,
   // streams_pressure_test.ts and streams_events_test.ts test the limits on replay.
   "replay.events": undefined,
   "replay.bytes": undefined,
@@ -958,7 +983,7 @@ Deno.test("a response that is repeated, late or from another client does not rea
   const accepted = { action: "accept", content: {} };
   const [one, two] = asked;
   // Responses with an unknown id, the id of a question in the other session, or an id of another JSON type.
-  for (const id of ["ask-99", "x", 1, 0]) assertEquals(await say(one.session, { id, result: accepted }), 202);
+  for (const id of ["ask-99", "x", 1, 0, two.id]) assertEquals(await say(one.session, { id, result: accepted }), 202);
   assertEquals(await say(two.session, { id: two.id, result: accepted }), 202);
   assertEquals(await say(two.session, { id: two.id, result: { action: "decline" } }), 202);
   assertStringIncludes(await two.reading, '"asked"');

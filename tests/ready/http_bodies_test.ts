@@ -80,12 +80,14 @@ Deno.test("a text body is encoded for its content type", async () => {
     assertEquals(Object(form).type, type);
   }
   for (const type of ["application/xml", "text/xml; charset=utf-8", "application/soap+xml"]) {
-    const xml = `<?xml version="1.0"?><a b="{{name}}" c='x{{name}}'><!-- d --><note>{{note}} {{count}}</note></a>`;
+    const xml = `<?xml version="1.0"?><a b="{{name}}" c='x{{name}}'><!-- d --><note>{{note}} {{count}}</note></a>` +
+      `<p q="1>'2" r = '{{name}}">'>it's "{{name}}</p>`;
     const [{ body }] = await toText(type, xml) as readonly Seen[];
     const escaped = "&#60;/note&#62;&#60;role id=&#34;1&#34;&#62;&#39;&#38;";
     assertEquals(
       body,
-      `<?xml version="1.0"?><a b="a&#38;role=b" c='xa&#38;role=b'><!-- d --><note>${escaped} 3</note></a>`,
+      `<?xml version="1.0"?><a b="a&#38;role=b" c='xa&#38;role=b'><!-- d --><note>${escaped} 3</note></a>` +
+        `<p q="1>'2" r = 'a&#38;role=b">'>it's "a&#38;role=b</p>`,
     );
   }
   // Without a content type, the body is plain text.
@@ -199,6 +201,12 @@ for (
       "<![CDATA[ {{name}}",
       "<!-- > {{name}}",
       "<a b='1'{{name}}>",
+      // A quoted attribute may contain the end of a tag, or the other kind of quote.
+      "<a b='>' {{name}}='1'>",
+      `<a b="x>y" c={{name}}>`,
+      `<a b='"' {{name}}="1">`,
+      `<a b="'>" c="1"{{name}}>`,
+      `<a b="<" c="{{name}}">`,
     ]
       .map((
         body,
@@ -236,6 +244,13 @@ for (
     // The text looks like a form.
     [{ body: "role=guest&name={{name}}" }, "body", "form"],
     [{ body: "user[name]={{name}}" }, "body", "form"],
+    [{ body: "{{name}}={{note}}" }, "body", "form"],
+    [{ body: "role={{name}} {{note}}" }, "body", "form"],
+    [{ body: "title=Dear guest&name={{name}}" }, "body", "form"],
+    [{ body: "{{name}}&admin=false" }, "body", "form"],
+    [{ body: "admin=false&{{name}}" }, "body", "form"],
+    [{ body: "admin=false&&{{name}}={{note}}&\n" }, "body", "form"],
+    [{ body: "a:b=1&\n $top={{count}}&note={{note}}" }, "body", "form"],
   ] as const).entries()
 ) {
   Deno.test(`a request is refused when the tool is made (${i + 1}: ${names})`, () => {
@@ -244,7 +259,18 @@ for (
 }
 
 Deno.test("a text that only resembles a form is sent as text", async () => {
-  for (const body of ["temperature,city={{name}} value=1", "name = {{name}}", "?name={{name}}"]) {
+  for (
+    const body of [
+      ...[
+        "temperature,city={{name}} value=1",
+        "name = {{name}}",
+        "?name={{name}}",
+        "R&D: {{name}}",
+        "salt & pepper={{name}}",
+      ],
+      ...["a=1\nb={{name}}", "Q&A: name={{name}}", "1 == {{name}} && 2 == 2"],
+    ]
+  ) {
     assertEquals(toBodies(await send({ body }, { name: "a&b=c" })), [body.replace("{{name}}", "a&b=c")]);
   }
 });
@@ -275,13 +301,76 @@ Deno.test("hostile: an argument in the path adds no dot segment, in any reading 
     });
     await using client = await connectTest(createServer({ name: "api", version: "1.0.0", handlers: [it] }));
     const call = async (name: string) => textOf(await client.callTool("it", { name }));
-    for (const name of ["..", "../admin", "a/../../admin", "a/..", "..\\admin", "./a", "..;", "..;a=b"]) {
-      assertEquals(await call(name), sentence(".."), name);
-    }
+    const odd = [
+      ...["..", "../admin", "a/../../admin", "a/..", "..\\admin", "./a", "..;", "..;a=b", "..,a=b", ".,", ".\u3000;"],
+      // Servers may ignore white space and control characters, or the text after a NUL character.
+      ...[" ..", "\u00a0.", ". .", ".\u0007.", "..\r\n", "a/.. /b", "..\u200b", "..\0notes", ".\0", "\ufeff../b"],
+      // Servers may convert these characters to ASCII.
+      ...["\uff0e\uff0e", ".\u2024", "\u2025", "\uff0e\uff0e\uff0fadmin", "a\uff3c..", "..\uff1bv"],
+    ];
+    for (const name of odd) assertEquals(await call(name), sentence(".."), JSON.stringify(name));
     assertEquals(await call("a\ud83d"), sentence("surrogate"));
-    for (const name of ["a/b", "a..b", "...", "a;b", ".a", "%2e%2e"]) await call(name);
+    for (const name of ["a/b", "a..b", "...", "a;b", ".a", "%2e%2e", ".. a", "a, b", "Zoë.", "é"]) await call(name);
   });
-  assertEquals(paths.map((path) => path.split("/")[2]), ["a%2Fb", "a..b", "...", "a%3Bb", ".a", "%252e%252e"]);
+  const sent = ["a%2Fb", "a..b", "...", "a%3Bb", ".a", "%252e%252e", "..%20a", "a%2C%20b", "Zo%C3%AB.", "%C3%A9"];
+  assertEquals(paths.map((path) => path.split("/")[2]), sent);
+});
+
+Deno.test("hostile: an argument that forms a dot segment together with the URL is refused", async () => {
+  await withApi(() => new Response("sent"), async (host) => {
+    const rows = [
+      ["/a/.{{name}}", "."],
+      ["/a/{{name}},v=1/b", ".."],
+      ["/a/%2e{{name}}/b", "."],
+      ["/a/{{name}}%00b", ".."],
+      ["/a/%ef%bc%8e{{name}}", "."],
+      ["/%ff/{{name}}/100%", ".."],
+      ["/a/.{{name}}", "..", "sent"],
+      ["/a/{{name}}%00b", "b..", "sent"],
+      ["/%ff/{{name}}/100%", "b", "sent"],
+    ];
+    for (const [path, name, text = sentence("..")] of rows) {
+      const fetch = { url: `http://${host}${path}`, allowPrivate: [host] };
+      const it = httpTool({ name: "it", input: { ...input, required: ["name"] }, fetch });
+      await using client = await connectTest(createServer({ name: "api", version: "1.0.0", handlers: [it] }));
+      assertEquals(textOf(await client.callTool("it", { name })), text, `${path} ${name}`);
+    }
+  });
+});
+
+Deno.test("an argument whose name is a member of all objects can be missing", async () => {
+  const names = ["constructor", "__proto__", "toString", "hasOwnProperty"];
+  const template = (name: string) => `{{${name}}}`;
+  const members = { properties: Object.fromEntries(names.map((name) => [name, { type: "string" }])) };
+  const seen: string[] = [];
+  await withApi(async (request) => {
+    const extra = [...request.headers].filter(([name]) => name.startsWith("x-"));
+    seen.push(`${new URL(request.url).search} ${await request.text()} ${JSON.stringify(extra)}`);
+    return new Response("ok");
+  }, async (host) => {
+    const common = { url: `http://${host}/`, method: "POST", allowPrivate: [host] } as const;
+    const query = Object.fromEntries(names.map((name, at) => [`q${at}`, template(name)]));
+    const headers = Object.fromEntries(names.map((name, at) => [`x-${at}`, template(name)]));
+    const requests: readonly Omit<HttpToolRequest, "url">[] = [
+      { query, headers },
+      { form: query },
+      { json: { list: names.map(template), text: names.map(template).join() } },
+      { body: `${names.map(template).join()}.` },
+    ];
+    const handlers = requests.map((fetch, at) =>
+      httpTool({ name: `t${at}`, input: members, fetch: { ...fetch, ...common } })
+    );
+    await using client = await connectTest(createServer({ name: "api", version: "1.0.0", handlers }));
+    for (const at of requests.keys()) await client.callTool(`t${at}`, {});
+    await client.callTool("t0", JSON.parse('{"constructor":"a","__proto__":"b"}'));
+  });
+  assertEquals(seen, [
+    "  []",
+    "  []",
+    ' {"list":[],"text":",,,"} []',
+    " ,,,. []",
+    '?q0=a&q1=b  [["x-0","a"],["x-1","b"]]',
+  ]);
 });
 
 Deno.test("a resource refuses headers that it would not send", () => {

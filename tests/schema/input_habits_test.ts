@@ -6,8 +6,7 @@ import { toStandardJsonSchema } from "@valibot/to-json-schema";
 import { z } from "zod";
 import * as mini from "zod/mini";
 import { z as z3 } from "zod/v3";
-import { createServer, McpError, prompt, tool } from "../../mod.ts";
-import { toStandardSchema } from "../../src/schema/standard_schema.ts";
+import { createServer, McpError, prompt, tool, withJsonSchema } from "../../mod.ts";
 import type { Schema } from "../../src/schema/schema.ts";
 import { connect } from "../../src/client/client.ts";
 import { connectTest } from "../../src/testing/testing.ts";
@@ -100,7 +99,7 @@ Deno.test("input: a part of a shape that has no JSON Schema is refused with the 
     assertThrows(
       () => tool({ name: "x", input: { a: part }, run }),
       TypeError,
-      sentence('tool "x"', " a ", "toStandardSchema()", "@x/mcp/schema"),
+      sentence('tool "x"', " a ", "withJsonSchema("),
     );
   }
 });
@@ -147,7 +146,7 @@ Deno.test("output: a schema that cannot be converted to JSON Schema is refused w
     assertThrows(
       () => tool({ name: "x", output, run: (): never => fail() }),
       TypeError,
-      sentence('tool "x"', ...names, "toStandardSchema()", "@x/mcp/schema"),
+      sentence('tool "x"', ...names, "withJsonSchema("),
     );
   }
 });
@@ -194,85 +193,88 @@ Deno.test("input: a prompt can have a shape", async () => {
   await server.close();
 });
 
-/** For each library, the same parts: a date, a bigint, a set of dates, and a map with string keys. */
-const ODD: Record<string, Schema> = {
-  zod: z.object({
-    at: z.date(),
-    n: z.bigint(),
-    days: z.set(z.date()).optional(),
-    by: z.map(z.string(), z.number()).optional(),
-  }),
-  "zod, coerced": z.object({
-    at: z.coerce.date(),
-    n: z.coerce.bigint(),
-    days: z.set(z.coerce.date()).optional(),
-    by: z.map(z.string(), z.coerce.number()).optional(),
-  }),
-  "zod/mini": mini.object({
-    at: mini.date(),
-    n: mini.bigint(),
-    days: mini.optional(mini.set(mini.date())),
-    by: mini.optional(mini.map(mini.string(), mini.number())),
-  }),
-  "zod 3": z3.object({
-    at: z3.date(),
-    n: z3.bigint(),
-    days: z3.set(z3.date()).optional(),
-    by: z3.map(z3.string(), z3.number()).optional(),
-  }),
-  "zod 3, coerced": z3.object({
-    at: z3.coerce.date(),
-    n: z3.coerce.bigint(),
-    days: z3.set(z3.coerce.date()).optional(),
-    by: z3.map(z3.string(), z3.coerce.number()).optional(),
-  }),
-  valibot: v.object({
-    at: v.date(),
-    n: v.bigint(),
-    days: v.optional(v.set(v.date())),
-    by: v.optional(v.map(v.string(), v.number())),
-  }),
+const DAY = {
+  type: "object",
+  properties: { at: { type: "string", format: "date-time" }, tags: { type: "array", items: { type: "string" } } },
+  required: ["at"],
 };
 
-for (const [name, schema] of Object.entries(ODD)) {
-  Deno.test(`input: with ${name}, a tool gets dates, bigints, sets and maps as instances of these types`, async () => {
-    const input = toStandardSchema(schema as Parameters<typeof toStandardSchema>[0]);
-    const shown = await show(input);
-    assertEquals(shown, {
-      type: "object",
-      properties: {
-        at: { type: "string", format: "date-time" },
-        n: { type: "string", pattern: "^-?\\d+$" },
-        days: { type: "array", uniqueItems: true, items: { type: "string", format: "date-time" } },
-        by: { type: "object", additionalProperties: { type: "number" } },
-      },
-      required: ["at", "n"],
-    });
-    assertEquals(await give(input, { at: iso, n: "9007199254740993", days: [iso], by: { a: 1 } }), {
-      at: day,
-      n: 9007199254740993n,
-      days: new Set([day]),
-      by: new Map([["a", 1]]),
-    });
-    assertEquals(await give(input, { at: "2026-01-02T03:04:05", n: 5 }), { at: day, n: 5n });
-    assertStringIncludes(String(await give(input, { at: iso, n: "x" })), "n");
-    if (!name.includes("coerced")) {
-      assertStringIncludes(String(await give(input, { at: "tomorrow", n: "1" })), "at: ");
-      assertStringIncludes(String(await give(input, { at: iso, n: 2 ** 60 })), "n: ");
-    }
+/** For each library, a schema that converts a text to a date, and an array to a set. */
+const PAIRED: Readonly<Record<string, Schema>> = {
+  zod: withJsonSchema(
+    z.object({ at: z.coerce.date(), tags: z.array(z.string()).transform((list) => new Set(list)).optional() }),
+    DAY,
+  ),
+  "zod/mini": withJsonSchema(
+    mini.object({
+      at: mini.coerce.date(),
+      tags: mini.optional(mini.pipe(mini.array(mini.string()), mini.transform((list) => new Set(list)))),
+    }),
+    DAY,
+  ),
+  "zod 3": withJsonSchema(
+    z3.object({ at: z3.coerce.date(), tags: z3.array(z3.string()).transform((list) => new Set(list)).optional() }),
+    DAY,
+  ),
+  valibot: withJsonSchema(
+    v.object({
+      at: v.pipe(v.string(), v.transform((text) => new Date(text)), v.date()),
+      tags: v.optional(v.pipe(v.array(v.string()), v.transform((list) => new Set(list)))),
+    }),
+    DAY,
+  ),
+};
+
+for (const [name, schema] of Object.entries(PAIRED)) {
+  Deno.test(`input: withJsonSchema lists the given JSON Schema, and validates with the schema of ${name}`, async () => {
+    assertEquals(await show(schema), DAY);
+    assertEquals(await give(schema, { at: iso, tags: ["a", "a"] }), { at: day, tags: new Set(["a"]) });
+    assertStringIncludes(String(await give(schema, { at: "tomorrow" })), "at: ");
+    assertStringIncludes(String(await give(schema, {})), "at: ");
   });
 }
 
-Deno.test("input: with arktype, a tool gets dates and similar types as instances of these types", async () => {
-  const input = toStandardSchema(type({ at: "Date", n: "bigint", "days?": "Date[]", "set?": "Set" }));
-  assertEquals(await give(input, { at: iso, n: "5", days: [iso], set: [1] }), {
-    at: day,
-    n: 5n,
-    days: [day],
-    set: new Set([1]),
+Deno.test("input: withJsonSchema accepts the JSON Schema of the library's own converter", async () => {
+  const small = mini.object({ n: mini.int().check(mini.minimum(1)), d: mini._default(mini.string(), "z") });
+  const given = z.toJSONSchema(small, { io: "input" });
+  assertEquals(await show(withJsonSchema(small, given)), {
+    type: "object",
+    properties: { n: { type: "integer", minimum: 1, maximum: 9007199254740991 }, d: { default: "z", type: "string" } },
+    required: ["n"],
   });
-  assertThrows(() => toStandardSchema(type({ a: "symbol" })), TypeError, sentence("symbol"));
+  const odd = z.object({ at: z.date(), n: z.bigint() });
+  const shown = await show(withJsonSchema(odd, z.toJSONSchema(odd, { unrepresentable: "any" })));
+  assertEquals(Object(shown).required, ["at", "n"]);
 });
+
+Deno.test("withJsonSchema refuses what is not a Standard Schema, and what is not a JSON Schema", () => {
+  const wrong: readonly (readonly [unknown, unknown])[] = [
+    [undefined, DAY],
+    [{ at: z.date() }, DAY],
+    [DAY, DAY],
+    [z.string(), undefined],
+    [z.string(), true],
+    [z.string(), Promise.resolve(DAY)],
+  ];
+  for (const [schema, json] of wrong) {
+    // The casts are for values that the types reject.
+    assertThrows(() => withJsonSchema(schema as z.ZodString, json as typeof DAY), TypeError, sentence());
+  }
+});
+
+behaviour(
+  "output: withJsonSchema lists the given JSON Schema, and dates and sets are sent as JSON",
+  async (connect) => {
+    const output = withJsonSchema(z.object({ at: z.date(), tags: z.set(z.string()).optional() }), DAY);
+    const parts = tool({ name: "parts", output, run: () => ({ at: day, tags: new Set(["a"]) }) });
+    const { client } = await connect({ handlers: [parts] });
+    // After listing the tools, the client validates results with the listed schemas.
+    const [{ outputSchema }] = await client.listTools();
+    assertEquals(outputSchema, DAY);
+    const { structuredContent } = await client.callTool("parts");
+    assertEquals(structuredContent, { at: day.toISOString(), tags: ["a"] });
+  },
+);
 
 Deno.test("arktype: a date, a bigint, a set or a map is refused with a remedy, instead of being listed as {}", () => {
   const odd = { Date: "date", "Date > d'2020-01-01'": "date", bigint: "bigint", Set: "Set", Map: "Map" } as const;
@@ -282,171 +284,13 @@ Deno.test("arktype: a date, a bigint, a set or a map is refused with a remedy, i
       assertThrows(
         () => tool({ name: "t", [use]: schema, run: () => ({}) }),
         TypeError,
-        sentence(use, 'tool "t"', name, "toStandardSchema()", "@x/mcp/schema"),
+        sentence(use, 'tool "t"', name, "withJsonSchema("),
       );
     }
   }
   // A predicate and an optional property can be expressed in JSON Schema.
   const fine = type({ "a?": "string | undefined", n: type("number").narrow((n) => n % 2 === 0) });
   tool({ name: "t", input: fine, run: () => "" });
-});
-
-behaviour("a result matches the output schema that toStandardSchema declares", async (connect) => {
-  const parts = { n: z.bigint(), list: z.array(z.bigint()), at: z.date(), set: z.set(z.bigint()) };
-  const maps = { pairs: z.map(z.number(), z.date()), named: z.map(z.string(), z.date()) };
-  const mixed = z.map(z.union([z.string(), z.number()]), z.boolean());
-  const values = { n: 5n, list: [2n ** 60n, -1n], at: day, set: new Set([1n, 2n ** 70n]) };
-  const sent = day.toISOString();
-  const ark = type({ n: "bigint", at: "Date" });
-  const handlers = [
-    tool({ name: "parts", output: toStandardSchema(parts), run: () => values }),
-    tool({
-      name: "full",
-      output: toStandardSchema({ ...maps, mixed }),
-      run: () => ({
-        pairs: new Map([[1, day]]),
-        named: new Map([["a", day]]),
-        mixed: new Map<string | number, boolean>([["a", true]]),
-      }),
-    }),
-    tool({
-      name: "empty",
-      output: toStandardSchema({ ...maps, mixed }),
-      run: () => ({
-        pairs: new Map(),
-        named: new Map(),
-        mixed: new Map<string | number, boolean>([["a", true], [1, false]]),
-      }),
-    }),
-    tool({ name: "arktype", output: toStandardSchema(ark), run: () => ({ n: 7n, at: day }) }),
-  ];
-  const { client } = await connect({ handlers });
-  // After listing the tools, the client validates results with the listed schemas.
-  await client.listTools();
-  const get = async (name: string) => (await client.callTool(name)).structuredContent;
-  assertEquals(await get("parts"), {
-    n: 5,
-    list: ["1152921504606846976", -1],
-    at: sent,
-    set: [1, "1180591620717411303424"],
-  });
-  assertEquals(await get("full"), { pairs: [[1, sent]], named: { a: sent }, mixed: { a: true } });
-  assertEquals(await get("empty"), { pairs: {}, named: {}, mixed: [["a", true], [1, false]] });
-  assertEquals(await get("arktype"), { n: 7, at: sent });
-});
-
-Deno.test("input: parts that JSON cannot represent are found at any depth", async () => {
-  const input = toStandardSchema({
-    either: z.union([z.object({ k: z.literal("at"), v: z.date() }), z.object({ k: z.literal("text"), v: z.string() })]),
-    maybe: z.date().nullable().optional(),
-    texts: z.array(z.union([z.string(), z.date()])),
-    dates: z.array(z.union([z.date(), z.string()])),
-    pairs: z.map(z.number(), z.date()),
-    record: z.record(z.string(), z.bigint()),
-    both: z.object({ a: z.date() }).and(z.object({ b: z.date() })),
-    tuple: z.tuple([z.string(), z.date()]).rest(z.bigint()),
-    later: z.lazy(() => z.date()).default(day),
-  });
-  const json = {
-    either: { k: "text", v: iso },
-    maybe: null,
-    texts: [iso],
-    dates: ["x", iso],
-    pairs: [[1, iso]],
-    record: { a: "1", ["__proto__"]: "2" },
-    both: { a: iso, b: iso },
-    tuple: [iso, iso, "7"],
-  };
-  const { record, ...rest } = Object(await give(input, json));
-  const { record: _, ...others } = json;
-  assertEquals(rest, {
-    ...others,
-    dates: ["x", day],
-    pairs: new Map([[1, day]]),
-    both: { a: day, b: day },
-    tuple: [iso, day, 7n],
-    later: day,
-  });
-  assertEquals(record.a, 1n);
-  assertEquals(Object(await give(input, { ...json, either: { k: "at", v: iso }, maybe: iso })).either.v, day);
-});
-
-Deno.test("input: a recursive schema of another library is listed and applied", async () => {
-  interface Tree {
-    at: Date;
-    next?: Tree | undefined;
-  }
-  const tree: z3.ZodType<Tree> = z3.object({ at: z3.date(), next: z3.lazy(() => tree).optional() });
-  const input = toStandardSchema({ tree });
-  assertEquals(await give(input, { tree: { at: iso, next: { at: iso } } }), { tree: { at: day, next: { at: day } } });
-});
-
-Deno.test("input: bounds and formats of other libraries are listed", async () => {
-  const expected = {
-    type: "object",
-    properties: {
-      s: { type: "string", minLength: 1, maxLength: 5, description: "S" },
-      mail: { type: "string", format: "email" },
-      n: { type: "integer", minimum: 1, maximum: 9 },
-      e: { type: "string", enum: ["a", "b"] },
-      l: { type: "number", const: 1 },
-      o: { type: "object", properties: { x: { type: "boolean" } }, required: ["x"] },
-      d: { type: "string", default: "z" },
-    },
-    required: ["s", "mail", "n", "e", "l", "o"],
-  };
-  const three = z3.object({
-    s: z3.string().min(1).max(5).describe("S"),
-    mail: z3.string().email(),
-    n: z3.number().int().min(1).max(9),
-    e: z3.enum(["a", "b"]),
-    l: z3.literal(1),
-    o: z3.object({ x: z3.boolean() }),
-    d: z3.string().default("z"),
-  });
-  assertEquals(await show(toStandardSchema(three)), expected);
-  assertEquals(await show(toStandardSchema(three.shape)), expected);
-  const small = mini.object({
-    s: mini.string().check(mini.minLength(1), mini.maxLength(5), mini.describe("S")),
-    mail: mini.email(),
-    n: mini.int().check(mini.minimum(1), mini.maximum(9)),
-    e: mini.enum(["a", "b"]),
-    l: mini.literal(1),
-    o: mini.object({ x: mini.boolean() }),
-    d: mini._default(mini.string(), "z"),
-  });
-  const shown = JSON.parse(JSON.stringify(await show(toStandardSchema(small))));
-  delete shown.properties.mail.pattern;
-  assertEquals(shown, expected);
-  const vali = v.object({
-    s: v.pipe(v.string(), v.minLength(1), v.maxLength(5), v.description("S")),
-    mail: v.pipe(v.string(), v.email()),
-    n: v.pipe(v.number(), v.integer(), v.minValue(1), v.maxValue(9)),
-    e: v.picklist(["a", "b"]),
-    l: v.literal(1),
-    o: v.object({ x: v.boolean() }),
-    d: v.optional(v.string(), "z"),
-  });
-  const { s, ...others } = Object(await show(toStandardSchema(vali))).properties;
-  assertEquals(others, Object.fromEntries(Object.entries(expected.properties).filter(([name]) => name !== "s")));
-  assertEquals([s.minLength, s.maxLength], [1, 5]);
-});
-
-Deno.test("input: a type that JSON cannot represent is refused with its path when the schema is created", () => {
-  const wrong: readonly (readonly [() => unknown, string])[] = [
-    [
-      () => toStandardSchema({ a: z.symbol() }),
-      sentence("symbol"),
-    ],
-    [
-      () => toStandardSchema(z.object({ a: z.array(z.object({ b: z.instanceof(URL) })) })),
-      sentence("custom", "a.[].b"),
-    ],
-    [() => toStandardSchema(z3.object({ a: z3.function() })), sentence("function")],
-    [() => toStandardSchema(v.object({ a: v.instance(URL) })), sentence("instance")],
-    [() => toStandardSchema(z.object({ a: z.literal(1n) })), sentence("literal")],
-  ];
-  for (const [make, message] of wrong) assertThrows(make, TypeError, message);
 });
 
 const raw = {
@@ -510,7 +354,6 @@ const LENIENT: readonly (readonly [name: string, schema: Schema, args: unknown, 
     n: null,
     u: null,
   }],
-  ["a set of dates", toStandardSchema({ a: z.set(z.date()) }), { a: `["${iso}"]` }, { a: new Set([day]) }],
 ];
 Deno.test("input: lenient arguments keep null for a required property, and for a property without a schema", async () => {
   const schema = { type: "object", properties: { n: { type: "number" } }, required: ["n"] };
@@ -588,9 +431,9 @@ Deno.test("input: TypeScript types follow shapes, literals and ready-made option
     }),
     // @ts-expect-error: there is no such property
     tool({ name: "e", input: { type: "object", properties: { a: { type: "string" } } }, run: ({ b }) => b }),
-    tool({ name: "f", input: toStandardSchema({ at: z.date() }), run: ({ at }) => at.getTime() }),
-    tool({ name: "g", input: toStandardSchema({ at: z3.date() }), run: ({ at }) => at.getTime() }),
-    tool({ name: "h", input: toStandardSchema(mini.object({ at: mini.date() })), run: ({ at }) => at.getTime() }),
+    tool({ name: "f", input: withJsonSchema(z.object({ at: z.date() }), DAY), run: ({ at }) => at.getTime() }),
+    tool({ name: "g", input: withJsonSchema(z3.object({ at: z3.date() }), DAY), run: ({ at }) => at.getTime() }),
+    tool({ name: "h", input: withJsonSchema(mini.object({ at: mini.date() }), DAY), run: ({ at }) => at.getTime() }),
     tool({ name: "i", input: { type: "object" } as Record<string, unknown>, run: (args) => String(args.anything) }),
     tool({ name: "j", input: {}, run: () => 1 }),
   ];
@@ -599,7 +442,7 @@ Deno.test("input: TypeScript types follow shapes, literals and ready-made option
 
 behaviour("output: a shape is listed, validated and converted like an object schema", async (connect) => {
   const output = {
-    at: toStandardSchema(z.date()),
+    at: withJsonSchema(z.date(), { type: "string" }),
     n: z.number().default(3),
     tags: type("string[]"),
     note: z.string().optional(),

@@ -297,8 +297,8 @@ for (const [name, [schema, valid, invalid]] of Object.entries(REFERRING)) {
 
 Deno.test("schema: a schema that JSON Schema cannot express is refused with the path and a remedy for the library", () => {
   const cases: [schema: unknown, message: string][] = [
-    [v.object({ a: v.number() }), sentence('tool "add"', "toStandardSchema()", "@x/mcp/schema")],
-    [mini.object({ a: mini.number() }), sentence('tool "add"', "toStandardSchema()", "@x/mcp/schema")],
+    [v.object({ a: v.number() }), sentence('tool "add"', "withJsonSchema(")],
+    [mini.object({ a: mini.number() }), sentence('tool "add"', "withJsonSchema(")],
     [
       { "~standard": { version: 1, vendor: "other", validate: (value: unknown) => ({ value }) } },
       sentence('tool "add"'),

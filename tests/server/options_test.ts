@@ -456,7 +456,7 @@ const WITHOUT_OPTIONS: Readonly<Record<string, string>> = {
   "./auth findPrincipal": "a context and an authentication",
   "./auth requirePrincipal": "a context, and an authentication",
   "./oauth toPrincipalId": "an issuer and a subject",
-  "./schema toStandardSchema": "a schema",
+  ". withJsonSchema": "a schema",
   "./websocket attachSocket": "a server, a socket and a principal",
   "./client/oauth memoryTokens": "nothing",
   "./client/tasks resumeTask": "a client, an id, and options of requests, which each request checks",

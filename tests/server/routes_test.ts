@@ -1,7 +1,10 @@
 // The checks of requests for routes next to the MCP endpoint: Host, Origin and the size of the body.
-import { assertEquals, assertRejects, assertStringIncludes } from "@std/assert";
-import { createServer, mount, type Server, type ServerOptions } from "../../mod.ts";
+import { createConnection, type Socket } from "node:net";
+import { assertEquals, assertMatch, assertRejects, assertStringIncludes } from "@std/assert";
+import { createServer, mount, type RouteFacts, type Server, type ServerOptions } from "../../mod.ts";
 import { health, prometheus } from "../../src/observe/observe.ts";
+import { openHttpServer } from "../../src/testing/http_server.ts";
+import { until } from "../support/behaviour.ts";
 import { sentence } from "../support/messages.ts";
 
 /** A route that returns the length of the body. */
@@ -27,6 +30,26 @@ async function visit(
   return [response.status, await response.text()];
 }
 
+/** Opens a connection, and sends the beginning of a request. */
+function open(origin: string, text: string): Promise<Socket> {
+  const { promise, resolve, reject } = Promise.withResolvers<Socket>();
+  const socket = createConnection({ port: Number(new URL(origin).port), host: "127.0.0.1" }, () => resolve(socket));
+  socket.on("error", reject);
+  socket.write(text);
+  return promise;
+}
+
+/** Sends a request as text, and returns the response. */
+async function exchange(origin: string, text: string): Promise<string> {
+  const socket = await open(origin, text.replace("\r\n\r\n", "\r\nConnection: close\r\n\r\n"));
+  const { promise, resolve } = Promise.withResolvers<string>();
+  let answer = "";
+  socket.on("data", (bytes) => answer += bytes);
+  socket.on("error", () => resolve(answer));
+  socket.on("close", () => resolve(answer));
+  return await promise;
+}
+
 async function withServers(
   options: Partial<ServerOptions>,
   use: (server: Server) => Promise<void>,
@@ -44,7 +67,7 @@ Deno.test("a route gets only requests whose Host and Origin the endpoint would a
   const options = {
     hosts: ["mcp.example.com"],
     origins: ["https://listed.example"],
-    cors: { origins: ["https://app.example"] },
+    cors: { origins: ["https://app.example"], credentials: true },
     routes: [upload],
   };
   await withServers(options, async (server) => {
@@ -100,6 +123,241 @@ Deno.test("the body of a request to a route is limited, with and without a state
       }
     }
   });
+});
+
+Deno.test("the body of a request to a route is limited, whatever length its headers state", async () => {
+  const options = { routes: [upload], limits: { request: { bodyBytes: 5000 } } };
+  await withServers(options, async (server) => {
+    for (const length of ["9000, 9000", "10, 10", "9000;", "nine", "1e9", "-", "0x1fff", "Infinity"]) {
+      const [found, text] = await visit(server, { body: "a".repeat(9000), headers: { "content-length": length } });
+      assertEquals([found, text], [413, sentence("request.bodyBytes")], length);
+    }
+    // Code in front of the server may have decompressed the body, or changed it in another way.
+    for (const body of ["a".repeat(9000), toStream(9000)]) {
+      const [found, text] = await visit(server, { body, headers: { "content-length": "40" } });
+      assertEquals([found, text], [413, sentence("request.bodyBytes")]);
+    }
+  });
+});
+
+Deno.test("two equal Content-Length headers do not switch off the limit of a route", async () => {
+  const server = createServer({ ...about, routes: [upload], limits: { request: { bodyBytes: 5000 } } });
+  const served = await openHttpServer(server.fetch);
+  const lengths = "Content-Length: 9000\r\n".repeat(2);
+  const answer = await exchange(
+    served.origin,
+    `POST /upload HTTP/1.1\r\nHost: localhost\r\n${lengths}\r\n${"a".repeat(9000)}`,
+  );
+  assertMatch(answer, /^HTTP\/1\.1 (413|400) /);
+  await served.stop();
+  await server.close();
+});
+
+Deno.test("a page that needs CORS can call a route only if it may send cookies", async () => {
+  const wanted = { "https://app.example": true, "https://any.example": false };
+  const rules: readonly (readonly [cors: ServerOptions["cors"], status: number])[] = [
+    [{ origins: "*" }, 403],
+    [{ origins: ["https://app.example"] }, 403],
+    [(origin) => origin in wanted, 403],
+    [{ origins: ["https://app.example"], credentials: true }, 200],
+    [(origin) => origin in wanted && { credentials: true }, 200],
+    [() => ({ credentials: false }), 403],
+  ];
+  for (const [cors, status] of rules) {
+    await withServers({ hosts: ["mcp.example.com"], cors, routes: [upload] }, async (server) => {
+      for (const body of [undefined, "delete=all"]) {
+        const headers = { host: "mcp.example.com", origin: "https://app.example", cookie: "session=ada" };
+        const [found, text] = await visit(server, { headers, body, peer: "203.0.113.7" });
+        assertEquals(found, status, JSON.stringify(cors));
+        if (status === 403) assertStringIncludes(text, sentence("https://app.example", "origins"));
+      }
+    });
+  }
+});
+
+/** A route that returns the URL of its request. */
+const where = { path: "/where", fetch: ({ url, method }: Request) => new Response(`${method} ${url}`) };
+
+Deno.test("a route finds the checked host in the URL of a request", async () => {
+  await withServers({ hosts: ["mcp.example.com"], routes: [where] }, async (server) => {
+    for (const method of ["GET", "POST", "PUT", "PATCH", "DELETE", "OPTIONS"]) {
+      for (const target of ["http://evil.example", "https://evil.example:81", "http://0.0.0.0:3000"]) {
+        const request = new Request(`${target}/where?a=//b`, { method, headers: { host: "mcp.example.com:8443" } });
+        const response = await server.fetch(request, { remoteAddr: { hostname: "203.0.113.7" } });
+        const expected = `${method} ${new URL(target).protocol}//mcp.example.com:8443/where?a=//b`;
+        assertEquals([response.status, await response.text()], [200, expected]);
+      }
+    }
+  });
+});
+
+Deno.test("a route gets no request with a method that the Fetch standard forbids", async () => {
+  const server = createServer({ ...about, routes: [where, { ...where, path: "/all", public: true }] });
+  const faults: unknown[] = [];
+  const served = await openHttpServer(async (request, info) => {
+    try {
+      return await server.fetch(request, info);
+    } catch (error) {
+      faults.push(error);
+      return new Response(null, { status: 500 });
+    }
+  });
+  for (const method of ["TRACE", "TRACK", "get"]) {
+    for (const path of ["/where", "/all"]) {
+      const target = `${method} http://evil.example${path} HTTP/1.1`;
+      const answer = await exchange(served.origin, `${target}\r\nHost: localhost\r\nContent-Length: 2\r\n\r\nhi`);
+      if (path === "/where") assertEquals(answer.includes("evil.example"), false, answer);
+      assertEquals([faults, / 500 /.test(answer)], [[], false], answer);
+    }
+  }
+  await served.stop();
+  await server.close();
+});
+
+Deno.test("facts about the connection also answer for the request that a route gets", async () => {
+  const asked: unknown[] = [];
+  const original = (url: string, body?: BodyInit) => {
+    const headers = { host: "localhost", ...typeof body === "string" ? { "content-length": `${body.length}` } : {} };
+    return new Request(url, Object.assign({ method: body ? "POST" : "GET", headers, body }, { duplex: "half" }));
+  };
+  /** Knows only the requests that it has created, like Bun's server. Its methods need the object as `this`. */
+  class Runtime {
+    readonly #known = new Set<unknown>();
+    add(request: Request): Request {
+      this.#known.add(request);
+      return request;
+    }
+    requestIP(request: unknown): unknown {
+      return this.#known.has(request) ? { address: "127.0.0.1" } : null;
+    }
+    timeout(request: unknown, seconds: number): void {
+      asked.push([this.#known.has(request), seconds]);
+    }
+  }
+  const route = {
+    path: "/ask",
+    async fetch(request: Request, { info }: RouteFacts) {
+      const runtime = Object(info?.info ?? info);
+      runtime.timeout(request, 9);
+      const stranger = runtime.requestIP(new Request("http://localhost/"));
+      const facts = { is: Object(info).principal, ip: runtime.requestIP(request)?.address, stranger };
+      return Response.json({ ...facts, text: await request.text() });
+    },
+  };
+  await withServers({ routes: [route, { ...route, path: "/public", public: true }] }, async (server) => {
+    for (const path of ["/ask", "/public"]) {
+      for (const url of [`http://localhost${path}`, `http://built.example${path}`]) {
+        for (const body of [undefined, "text", toStream(4)]) {
+          for (const isNested of [false, true]) {
+            const runtime = new Runtime();
+            const request = runtime.add(original(url, body && typeof body !== "string" ? toStream(4) : body));
+            const info = isNested ? Object.freeze({ info: runtime, principal: 5 }) : runtime;
+            const response = await server.fetch(request, info);
+            const { is, ip, stranger, text } = await response.json();
+            assertEquals([is, ip, stranger], [isNested ? 5 : undefined, "127.0.0.1", null], url);
+            assertEquals(text.length, body ? 4 : 0);
+            assertEquals(asked.splice(0), [[true, 9]]);
+          }
+        }
+      }
+    }
+  });
+});
+
+Deno.test("the signal of a request reaches the route with a limited body", async () => {
+  const { promise: aborted, resolve } = Promise.withResolvers<unknown>();
+  const route = {
+    path: "/wait",
+    fetch({ signal }: Request) {
+      signal.addEventListener("abort", () => resolve(signal.reason));
+      return new Response("waiting");
+    },
+  };
+  const server = createServer({ ...about, routes: [route] });
+  const end = new AbortController();
+  const init = { method: "POST", headers: { host: "localhost" }, body: toStream(10), signal: end.signal };
+  await server.fetch(new Request("http://localhost/wait", Object.assign(init, { duplex: "half" })));
+  end.abort("gone");
+  assertEquals(await aborted, "gone");
+  await server.close();
+});
+
+Deno.test("an upload that breaks off is not reported as a fault of the server", async () => {
+  for (const isPublic of [false, true]) {
+    const faults: unknown[] = [];
+    const refused: unknown[] = [];
+    const tried: string[] = [];
+    const route = {
+      ...upload,
+      public: isPublic,
+      async fetch(request: Request) {
+        tried.push("begun");
+        return new Response(`${(await request.bytes()).length}`);
+      },
+    };
+    const observer = {
+      fault: (error: unknown) => void faults.push(error),
+      refused: (e: unknown) => void refused.push(e),
+    };
+    const server = createServer({ ...about, routes: [route], observer });
+    const served = await openHttpServer(server.fetch);
+    const lines = ["Content-Length: 9000\r\n\r\naaaa", "Transfer-Encoding: chunked\r\n\r\n5\r\naaaaa\r\n"];
+    for (const [at, line] of lines.entries()) {
+      const socket = await open(served.origin, `POST /upload HTTP/1.1\r\nHost: localhost\r\n${line}`);
+      await until(() => tried.length > at, "the route reads the body");
+      socket.destroy();
+      await until(() => refused.length > at || faults.length > 0, "the upload has ended");
+    }
+    // Without a network, the error is the one that the stream of the body throws.
+    const broken = new ReadableStream<Uint8Array<ArrayBuffer>>({
+      pull: (controller) => controller.error(new TypeError("the connection is gone")),
+    });
+    assertEquals((await visit(server, { body: broken }))[0], 400);
+    assertEquals(faults, []);
+    await served.stop();
+    await server.close();
+  }
+});
+
+Deno.test("a route that stops because the client has disconnected causes no fault", async () => {
+  const faults: unknown[] = [];
+  const begun: string[] = [];
+  const route = {
+    path: "/wait",
+    fetch: ({ signal }: Request) =>
+      new Promise<Response>((_resolve, reject) => {
+        signal.addEventListener("abort", () => reject(signal.reason));
+        begun.push("begun");
+      }),
+  };
+  const server = createServer({ ...about, routes: [route], observer: { fault: (error) => void faults.push(error) } });
+  const { promise: ended, resolve } = Promise.withResolvers<Response>();
+  const served = await openHttpServer(async (request, info) => {
+    const response = await server.fetch(request, info);
+    resolve(response);
+    return response;
+  });
+  const socket = await open(served.origin, "GET /wait HTTP/1.1\r\nHost: localhost\r\n\r\n");
+  await until(() => begun.length, "the route waits");
+  socket.destroy();
+  assertEquals([(await ended).status, faults], [500, []]);
+  await served.stop();
+  await server.close();
+});
+
+Deno.test("an error of a route is reported, also if the route has read the body", async () => {
+  const faults: unknown[] = [];
+  const route = {
+    path: "/fails",
+    async fetch(request: Request): Promise<Response> {
+      await request.text();
+      throw new Error("no disk");
+    },
+  };
+  const server = createServer({ ...about, routes: [route], observer: { fault: (error) => void faults.push(error) } });
+  assertEquals((await visit(server, { path: "/fails", body: "text" }))[0], 500);
+  assertEquals(faults.length, 1);
+  await server.close();
 });
 
 Deno.test("a public route gets all requests, and so do health checks and metrics", async () => {

@@ -38,6 +38,9 @@ const FILES = {
   "acme/refunds/logo.bin": new Uint8Array([0, 255, 254, 1]),
   "acme/refunds/inner/SKILL.md": head("inner"),
   "acme/refunds/.env": "SECRET=1",
+  // Clients refuse a skill whose files have such names.
+  "acme/refunds/d:x.md": "a drive",
+  "acme/refunds/a\nb.md": "two lines",
   "README.md": "no skill",
 };
 

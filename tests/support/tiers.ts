@@ -56,7 +56,6 @@ export const SLOW: Readonly<Record<string, string>> = {
   "tests/stores/redis_store_test.ts": "starts a Redis server, and kills it",
   "tests/stores/process_store_test.ts": "starts a store process for each test",
   "tests/stores/shared_disable_test.ts": "waits for outages of several instances",
-  "tests/stores/shared_tenant_limits_test.ts": "waits for leases of several instances and processes",
   "tests/stores/wrong_engines_test.ts": "waits for late notifications, and for engines that stay unavailable",
   "tests/stores/type_errors_test.ts": "starts the compiler",
   "tests/stores/user_types_test.ts": "starts the compiler",

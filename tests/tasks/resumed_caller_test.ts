@@ -2,6 +2,7 @@
 // not run at all.
 import { assertEquals } from "@std/assert";
 import { type Context, createServer, type Principal, type ServerOptions, tool } from "../../mod.ts";
+import { hasScopes } from "../../src/auth/auth.ts";
 import type { FaultEvent } from "../../src/observer.ts";
 import { memoryStore, type Store } from "../../src/stores/stores.ts";
 import { task, type TaskOptions, tasks } from "../../src/tasks/tasks.ts";
@@ -158,4 +159,46 @@ Deno.test("a task continues with the session value of its first run", async () =
     });
     assertEquals(textOfEnded(ended), JSON.stringify(tenant ?? null));
   }
+});
+
+Deno.test("a task of a caller without a principal continues with all scopes if its transport grants them", async () => {
+  const run: Run = (ctx) => [ctx.principal ?? null, hasScopes(ctx, "pay"), hasScopes(ctx, "mail")];
+  for (const transport of ["pipe", "http"] as const) {
+    const { ended, faults } = await resume(run, { client: { transport } });
+    const isLocal = transport === "pipe";
+    assertEquals([JSON.parse(textOfEnded(ended)), faults], [[null, isLocal, isLocal], []], transport);
+  }
+  const { ended } = await resume(run, { client: { principal: { id: "ada", scopes: ["mail"] } } });
+  assertEquals(JSON.parse(textOfEnded(ended)), [{ id: "ada", scopes: ["mail"] }, false, true]);
+});
+
+Deno.test("a task whose tool needs scopes continues for a caller that started the server", async () => {
+  const store = memoryStore();
+  const open = (run: Run) =>
+    createServer({
+      name: "pair",
+      version: "1.0.0",
+      secret: "a secret of at least thirty-two characters",
+      handlers: [
+        tasks(),
+        tool({
+          name: "work",
+          scopes: ["pay"],
+          extensions: [task({ resume: true })],
+          run: async (_input: unknown, ctx: Context) => `${await run(ctx)}`,
+        }),
+      ],
+      store: openShared(store),
+      limits: { calls: { closeMs: 20 } },
+    });
+  const first = open(untilAborted);
+  const client = await connectTest(first, { ...declared, transport: "pipe" });
+  const id = await start(client);
+  await client.close();
+  await first.close();
+  const second = open(() => "paid");
+  const other = await connectTest(second, { ...declared, transport: "pipe" });
+  assertEquals(textOfEnded(await untilEnded(other, id)), "paid");
+  await other.close();
+  await second.close();
 });

@@ -164,6 +164,25 @@ Deno.test("the author's code finds the checked host in the URL of a request", as
   }
 });
 
+Deno.test("the address of the client is known, whatever host the URL of a request has", async () => {
+  const who = tool({ name: "who", run: (_input, { principal }) => principal?.id ?? "" });
+  const auth = customAuth((_request, { peer }) => ({ id: `from ${peer}`, scopes: [] }));
+  for (const path of ["/mcp", "/tenants/:tenant/mcp"]) {
+    const options = { path, auth, handlers: [who], hosts: ["mcp.example.com"] };
+    const server = createServer({ name: "gate", version: "1.0.0", ...options });
+    for (const url of BUILT) {
+      const { method, headers, body } = toRequest("tools/call", { name: "who" }, { host: "mcp.example.com" });
+      const full = url.replace("/mcp", path.replace(":tenant", "a"));
+      const request = new Request(full, { method, headers, body: await new Response(body).text() });
+      // Bun knows only the addresses of requests that it has created itself.
+      const info = { requestIP: (asked: Request) => asked === request ? { address: "203.0.113.7" } : null };
+      const response = await server.fetch(request, info);
+      assertEquals((await response.json()).result.content[0].text, "from 203.0.113.7");
+    }
+    await server.close();
+  }
+});
+
 Deno.test("the error names the refused value and the option that allows it", async () => {
   const [, host] = await visit({ host: "box.local:80", info: deno("127.0.0.1") });
   assertEquals(host, sentence('"box.local:80"', 'hosts: ["box.local"]'));

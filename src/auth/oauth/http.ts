@@ -4,7 +4,7 @@
  * @module
  */
 import { isObject } from "../../protocol/jsonrpc.ts";
-import { untilAborted } from "../../core/call/until_aborted.ts";
+import { deadline } from "../../kit/deadline.ts";
 
 /** Sends a request, like the global `fetch`. */
 export type Send = (url: string, init: RequestInit) => Promise<Response>;
@@ -41,7 +41,7 @@ export async function sendText(send: Send, url: string, init: RequestInit): Prom
   };
   // Stop waiting when the signal aborts, because a custom `send` may ignore the signal, and other requests to this
   // server may wait for the response.
-  return await untilAborted(exchange(), signal);
+  return await deadline(exchange(), { signal });
 }
 
 /** Sends a request with `Accept: application/json` and parses the response body. */

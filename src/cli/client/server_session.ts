@@ -4,6 +4,7 @@
  * @module
  */
 import { type Client, connect, type ConnectOptions, type Target } from "../../client/client.ts";
+import { deadline } from "../../kit/deadline.ts";
 import { REVISIONS } from "../protocol.ts";
 import type { Args } from "../args.ts";
 import { readHeaders } from "../header_flags.ts";
@@ -99,7 +100,7 @@ export async function withServerSession(
     throw toServerError(error, server.name);
   } finally {
     clearTimeout(notice);
-    await Promise.race([close(client, server), new Promise((resolve) => setTimeout(resolve, CLOSE_MS))]);
+    await deadline(close(client, server), { ms: CLOSE_MS, onTimeout: () => {} });
   }
 }
 

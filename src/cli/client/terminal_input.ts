@@ -3,6 +3,7 @@
  *
  * @module
  */
+import { deadline } from "../../kit/deadline.ts";
 import { platform } from "../platform.ts";
 import { report } from "./terminal_output.ts";
 import { toPlain } from "./terminal_text.ts";
@@ -21,22 +22,15 @@ const decoder = new TextDecoder();
 export async function promptLine(prompt: string, signal: AbortSignal): Promise<string | undefined> {
   report(prompt);
   reader ??= platform.terminal.input().getReader();
-  const { promise: aborted, reject } = Promise.withResolvers<never>();
-  const stop = () => reject(signal.reason);
   signal.throwIfAborted();
-  signal.addEventListener("abort", stop);
-  try {
-    while (!buffer.includes("\n") && buffer.length < MAX_LENGTH) {
-      const { done, value } = await Promise.race([pendingRead ??= reader.read(), aborted]);
-      pendingRead = undefined;
-      if (done) {
-        report("\n");
-        return;
-      }
-      buffer += decoder.decode(value, { stream: true });
+  while (!buffer.includes("\n") && buffer.length < MAX_LENGTH) {
+    const { done, value } = await deadline(pendingRead ??= reader.read(), { signal });
+    pendingRead = undefined;
+    if (done) {
+      report("\n");
+      return;
     }
-  } finally {
-    signal.removeEventListener("abort", stop);
+    buffer += decoder.decode(value, { stream: true });
   }
   const [line] = buffer.split("\n", 1);
   buffer = buffer.slice(line.length + 1);

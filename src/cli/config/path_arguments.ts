@@ -6,7 +6,7 @@
 import { type JsonSchema, ToolError } from "../../library.ts";
 import { isAbsolute, joinPath, toFolder, toRelativePath } from "../../files/path.ts";
 import { isObject } from "../../kit/json.ts";
-import type { Arguments, ToolInput } from "../../ready/tool_input.ts";
+import { type Arguments, toArguments, type ToolInput } from "../../ready/tool_input.ts";
 import { platform } from "../platform.ts";
 
 /** Returns the names of the arguments that are paths. */
@@ -22,7 +22,7 @@ export function listPathArguments(input: ToolInput): readonly string[] {
  * @throws {ToolError} if a path leads out of the working directory.
  */
 export async function confinePaths(args: Arguments, names: readonly string[], cwd: string): Promise<Arguments> {
-  const confined: Record<string, unknown> = { ...args };
+  const confined = toArguments(args);
   for (const name of names) {
     const value = args[name];
     const confine = (path: unknown) => typeof path === "string" ? confinePath(path, name, cwd) : path;

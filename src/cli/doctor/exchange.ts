@@ -6,6 +6,7 @@
  */
 import { readEvents, readMessageEvent } from "../../kit/event_stream.ts";
 import type { Message, Params } from "../../client/client.ts";
+import { deadline } from "../../kit/deadline.ts";
 import { isObject } from "../../kit/json.ts";
 import { startTimer } from "../../kit/timer.ts";
 import { explainConnectionError } from "../connection_errors.ts";
@@ -124,16 +125,12 @@ export async function open(
   const controller = new AbortController();
   const stopTimer = startTimer(timeoutMs, () => controller.abort(toTimeoutError(timeoutMs)));
   const signal = endpoint.signal ? AbortSignal.any([controller.signal, endpoint.signal]) : controller.signal;
-  const { promise: aborted, reject } = Promise.withResolvers<never>();
-  aborted.catch(() => {});
-  signal.addEventListener("abort", () => reject(signal.reason));
-  if (signal.aborted) reject(signal.reason);
   const close = () => {
     stopTimer();
     controller.abort();
   };
   const started = performance.now();
-  const withinTimeout = <T>(promise: Promise<T>) => Promise.race([promise, aborted]);
+  const withinTimeout = <T>(promise: Promise<T>) => deadline(promise, { signal });
   try {
     const request = new Request(url, { method, headers: all, body, signal, redirect: "manual" });
     const response = await withinTimeout(endpoint.fetch(request));

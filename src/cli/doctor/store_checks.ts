@@ -6,7 +6,7 @@
  */
 import type { UsedStore } from "../../host.ts";
 import type { Store } from "../../stores/stores.ts";
-import { startTimer } from "../../kit/timer.ts";
+import { deadline, delay } from "../../kit/deadline.ts";
 import { type Check, createReport, type Finding } from "./report.ts";
 
 /** Milliseconds after which the keys of an examination expire, in case the examination cannot remove them. */
@@ -202,10 +202,7 @@ async function checkRings({ used, stores: [writer], key }: Bench, check: Check):
       heard = (text) => text === `${i}` && resolve(true);
       const since = performance.now();
       await writer.append(topic, `${i}`, { ttlMs: TTL_MS, max: 100 });
-      const cancel = startTimer(DEAF_MS, () => resolve(false));
-      const isHeard = await promise;
-      cancel();
-      if (!isHeard) {
+      if (!await deadline(promise, { ms: DEAF_MS, onTimeout: () => false })) {
         return check.problem(
           `an entry did not reach another connection within ${DEAF_MS} ms`,
           canListen
@@ -268,7 +265,7 @@ async function checkExpiry({ stores: [a, b], key }: Bench, check: Check): Promis
     if (!isThere) break;
     present = asked;
     if (present - written > KEPT_MS) break;
-    await wait(50);
+    await delay(50);
   }
   const kept = present - written;
   if (kept > SHORT_MS + LATE_MS) {
@@ -309,10 +306,6 @@ async function removeKeys({ stores: [store] }: Bench, prefix: string): Promise<v
   } catch {
     // Ignore the error, because the keys expire.
   }
-}
-
-function wait(ms: number): Promise<void> {
-  return new Promise((resolve) => startTimer(ms, resolve));
 }
 
 function toMs(ms: number): string {

@@ -6,7 +6,7 @@
  * @module
  */
 import { METHOD_NOT_FOUND } from "../protocol.ts";
-import { startTimer } from "../../kit/timer.ts";
+import { deadline } from "../../kit/deadline.ts";
 import {
   type Endpoint,
   exchange,
@@ -125,10 +125,7 @@ function readActivity({ body }: Response): (ms: number) => Promise<Activity | "l
   return async (ms) => {
     pending ??= reader?.read().then(({ done }): Activity => done ? "end" : "byte", (): Activity => "end") ??
       Promise.resolve("end");
-    const { promise: late, resolve } = Promise.withResolvers<"late">();
-    const stopTimer = startTimer(ms, () => resolve("late"));
-    const activity = await Promise.race([pending, late]);
-    stopTimer();
+    const activity = await deadline(pending, { ms, onTimeout: () => "late" });
     if (activity !== "late") pending = undefined;
     return activity;
   };

@@ -21,6 +21,7 @@ import {
   type SubscriptionFilter,
   type Target,
 } from "../../client/client.ts";
+import { deadline } from "../../kit/deadline.ts";
 import { isObject } from "../../kit/json.ts";
 import { LOG_LEVELS } from "../client/log_messages.ts";
 import { INTERNAL_ERROR, INVALID_REQUEST } from "../protocol.ts";
@@ -118,8 +119,7 @@ export class Connection {
     for (const question of this.#questions.values()) {
       question.reject(new McpError(INTERNAL_ERROR, "The page was closed"));
     }
-    const late = new Promise((resolve) => setTimeout(resolve, CLOSE_TIMEOUT_MS));
-    await Promise.race([this.#client?.close().catch(() => {}), late]);
+    await deadline(this.#client?.close().catch(() => {}), { ms: CLOSE_TIMEOUT_MS, onTimeout: () => {} });
   }
 
   async #request({ method, params: given }: Params, tell: (notification: Notification) => void, signal: AbortSignal) {

@@ -3,6 +3,7 @@
  *
  * @module
  */
+import { deadline } from "../../kit/deadline.ts";
 import { toState } from "../../kit/error_state.ts";
 import type { Args } from "../args.ts";
 import { toShell } from "../command.ts";
@@ -49,7 +50,7 @@ Ctrl-C stops the inspector.`);
   platform.onSignal(() => ended.resolve());
   await ended.promise;
   await inspector.close();
-  await Promise.race([served.stop(), new Promise<void>((resolve) => setTimeout(resolve, 1000))]);
+  await deadline(served.stop(), { ms: 1000, onTimeout: () => {} });
 }
 
 function readServer(

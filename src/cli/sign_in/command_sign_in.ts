@@ -15,7 +15,9 @@ export function createSignIn(
   settings: SignInSettings,
   { isForced, askPage }: { readonly isForced: boolean; readonly askPage?: AskPage },
 ): SignIn {
-  const { clientId, clientSecret, issuer, clientMetadataUrl, resource, scopes, port, opens, signInMs } = settings;
+  const { clientSecret, issuer, clientMetadataUrl, resource, scopes, port, opens, signInMs } = settings;
+  // If the user names the issuer, the URL of the document is the id of a client at this issuer.
+  const clientId = settings.clientId ?? (issuer === undefined ? undefined : clientMetadataUrl);
   return signIn({
     userAgent: askPage ? pageUserAgent(askPage, port) : terminalUserAgent({ port, opens, isForced }),
     clientName: CLIENT_NAME,

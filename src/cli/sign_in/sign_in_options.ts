@@ -21,7 +21,7 @@ export const SIGN_IN_OPTIONS: Options = {
   "client-env": { value: "NAME", text: "Environment variable that contains the client's secret" },
   "issuer": {
     value: "URL",
-    text: "Authorization server with which the client is registered; required with --client-env",
+    text: "Only authorization server at which to use the client; required with --client-env",
   },
   "client-metadata": { value: "URL", text: "URL of your client's metadata document" },
   "resource": {

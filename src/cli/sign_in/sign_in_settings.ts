@@ -10,7 +10,7 @@ import { platform } from "../platform.ts";
 export interface SignInSettings {
   readonly clientId?: string;
   readonly clientSecret?: string;
-  /** The authorization server with which the client is registered. */
+  /** The only authorization server at which to use the client. */
   readonly issuer?: string;
   readonly clientMetadataUrl?: string;
   /** A resource that contains the server, and that the user trusts. */
@@ -39,8 +39,8 @@ export function readSettings({ flags, all }: Args): SignInSettings {
   if (variable !== undefined && clientId === undefined) {
     throw new UsageError("Cannot use --client-env: no client is named; add --client-id ID");
   }
-  if (issuer !== undefined && clientId === undefined) {
-    throw new UsageError("Cannot use --issuer: no client is named; add --client-id ID");
+  if (issuer !== undefined && clientId === undefined && clientMetadataUrl === undefined) {
+    throw new UsageError("Cannot use --issuer: no client is named; add --client-id ID or --client-metadata URL");
   }
   if (variable !== undefined && issuer === undefined) {
     const remedy = "add --issuer with the URL of the authorization server that issued the secret";

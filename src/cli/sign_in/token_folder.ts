@@ -3,6 +3,7 @@
  *
  * @module
  */
+import { delay } from "../../kit/deadline.ts";
 import { hasErrorCode } from "../../kit/error_code.ts";
 import type { TokenStore } from "../../client/oauth/oauth.ts";
 import { toFolder } from "../../files/path.ts";
@@ -176,7 +177,7 @@ async function lock(file: string, deadMs: number): Promise<() => Promise<void>> 
         `Cannot use the tokens: another process holds the lock ${file}; end the process, or remove the lock file`,
       );
     }
-    await new Promise((resolve) => setTimeout(resolve, RETRY_MS));
+    await delay(RETRY_MS);
   }
   const stop = startBeat(file, deadMs / BEATS);
   return async () => {

@@ -13,14 +13,20 @@ import {
   processAuthorizationCodeResponse,
   validateAuthResponse,
 } from "oauth4webapi";
-import { untilAborted } from "../../core/call/until_aborted.ts";
+import { deadline } from "../../kit/deadline.ts";
 import { sha256 } from "../../kit/sha256.ts";
 import { startTimer } from "../../kit/timer.ts";
 import { SignInError, toReason, toShown } from "./errors.ts";
 import type { Grant, GrantContext, Granted } from "./grant.ts";
 import { requestToken } from "./grant.ts";
 import type { RegisteredClient } from "./held_tokens.ts";
-import { type ClientIdentityOptions, findClient, registersItself, toAuthentication } from "./registration.ts";
+import {
+  announcesIssuer,
+  type ClientIdentityOptions,
+  findClient,
+  registersItself,
+  toAuthentication,
+} from "./registration.ts";
 import { isThisMachine } from "./requests.ts";
 import type { SignInTrip, UserAgent } from "./user_agent.ts";
 import { toDuration } from "../../kit/duration.ts";
@@ -61,6 +67,7 @@ export function codeGrant(options: CodeGrantOptions): Grant {
 
 async function signInUser(options: CodeGrantOptions, context: GrantContext): Promise<Granted> {
   checkProofOfCode(context);
+  checkIssuerOfCode(options, context);
   const trip = await startTrip(options, context);
   try {
     const granted = await travel(trip, options, context);
@@ -88,7 +95,7 @@ async function startTrip(options: CodeGrantOptions, context: GrantContext): Prom
     : "/callback";
   const starting = Promise.resolve(options.userAgent({ issuer, path }));
   try {
-    return await untilAborted(starting, signal);
+    return await deadline(starting, { signal });
   } catch (error) {
     starting.then((trip) => trip.end(error)).catch(() => {});
     throw error;
@@ -102,6 +109,27 @@ function checkProofOfCode({ server, authorizationServer }: GrantContext): void {
     ? endpoint ? undefined : "has no sign-in page (authorization_endpoint)"
     : "does not support PKCE with S256";
   if (state) throw new SignInError(`Cannot sign in to ${server}: the authorization server ${issuer} ${state}`);
+}
+
+/**
+ * Throws if nothing would show that the code is from another authorization server. A client that did not register
+ * itself can have the same id and redirect URI at several authorization servers, and the page of a malicious issuer can
+ * redirect the browser to the page of another authorization server. So the user must have named the issuer, or the
+ * response must contain `iss`, which {@linkcode readReturn} requires if the metadata announces `iss`.
+ *
+ * @see specification/2026-07-28/basic/authorization (Authorization Response Validation)
+ */
+function checkIssuerOfCode(options: CodeGrantOptions, { server, authorizationServer }: GrantContext): void {
+  const { client, clientMetadataUrl } = options;
+  const isOfIssuer = client?.issuer !== undefined || registersItself(options, authorizationServer);
+  if (isOfIssuer || announcesIssuer(authorizationServer)) return;
+  const { issuer } = authorizationServer;
+  const id = client?.id ?? clientMetadataUrl;
+  throw new SignInError(
+    `Cannot sign in to ${server}: ${issuer} does not announce that its responses contain its issuer (iss), so a code ` +
+      `may be from another authorization server; if you trust ${issuer}, name it: set client to ` +
+      `{ id: "${id}", issuer: "${issuer}" }, or add --issuer ${issuer} on the command line`,
+  );
 }
 
 async function travel(trip: SignInTrip, options: CodeGrantOptions, context: GrantContext): Promise<Granted> {
@@ -134,15 +162,11 @@ async function travel(trip: SignInTrip, options: CodeGrantOptions, context: Gran
   const { issuer } = authorizationServer;
   // Stop waiting when the signal aborts, because a user agent that ignores the signal would block every request that
   // waits for a token.
-  const isForeignPage = url.host !== new URL(issuer).host;
-  const page = { url: url.href, server, issuer, ...isForeignPage ? { pageHost: url.host } : {}, scopes };
-  const address = await untilAborted(trip.visit(page, { signal }), signal);
+  const host = url.host === new URL(issuer).host ? {} : { pageHost: url.host };
+  const page = { url: url.href, server, issuer, ...host, scopes };
+  const address = await deadline(trip.visit(page, { signal }), { signal });
   signal.throwIfAborted();
-  // Without a redirect path or a client for this issuer, only the parameter `iss` shows that the code is not from
-  // another authorization server, whose sign-in page a malicious issuer has named.
-  const isOfIssuer = registersItself(options, authorizationServer) || options.client?.issuer !== undefined;
-  const needsIssuer = isForeignPage && !isOfIssuer;
-  return await exchangeCode({ address, redirectUri, client, state, verifier, needsIssuer }, context);
+  return await exchangeCode({ address, redirectUri, client, state, verifier }, context);
 }
 
 /** Throws if the redirect URI would send a code over http, except to a loopback address. */
@@ -161,8 +185,6 @@ interface Returned {
   readonly client: RegisteredClient;
   readonly state: string;
   readonly verifier: string;
-  /** Whether the redirect must contain the issuer. */
-  readonly needsIssuer: boolean;
 }
 
 async function exchangeCode(returned: Returned, context: GrantContext): Promise<Granted> {
@@ -188,7 +210,7 @@ async function exchangeCode(returned: Returned, context: GrantContext): Promise<
  * issuer have been validated, because anyone can open the redirect URL.
  */
 function readReturn(returned: Returned, context: GrantContext): URLSearchParams {
-  const { address, redirectUri, client, state, needsIssuer } = returned;
+  const { address, redirectUri, client, state } = returned;
   const url = URL.parse(address);
   const expected = new URL(redirectUri);
   if (!url || url.origin !== expected.origin || url.pathname !== expected.pathname) {
@@ -196,14 +218,8 @@ function readReturn(returned: Returned, context: GrantContext): URLSearchParams 
       `Cannot sign in to ${context.server}: the redirect went to another address, not to ${redirectUri}; try again`,
     );
   }
-  if (needsIssuer && !url.searchParams.has("iss")) {
-    throw new SignInError(
-      `Cannot sign in to ${context.server}: the sign-in page is not at the host of ${context.authorizationServer.issuer}, and ` +
-        "the redirect does not contain its issuer (iss), so the code may be from another authorization server; register " +
-        "a client manually, and pass it with its issuer",
-    );
-  }
   try {
+    // Throws without `iss` if the metadata announces `iss`; `checkIssuerOfCode` relies on it.
     return validateAuthResponse(context.authorizationServer, { client_id: client.id }, url, state);
   } catch (error) {
     const { issuer } = context.authorizationServer;

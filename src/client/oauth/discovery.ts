@@ -6,7 +6,7 @@
  */
 import type { AuthorizationServer } from "oauth4webapi";
 import { SignInError, toShown } from "./errors.ts";
-import { hasSamePath, isBelow } from "../url_scope.ts";
+import { isBelow, isSameResource } from "../url_scope.ts";
 import type { Requests } from "./requests.ts";
 
 /** A server's authorization server, and facts about the tokens to request. */
@@ -106,7 +106,7 @@ async function readResourceMetadata(options: DiscoveryOptions): Promise<Json | u
 function readResource(text: unknown, { server, resource: named }: DiscoveryOptions): string {
   const url = typeof text === "string" ? URL.parse(text) : null;
   const isParent = url !== null && !url.hash && isBelow(server, url) && (!url.search || url.search === server.search);
-  if (isParent && (hasSamePath(url, server) || named !== undefined && new URL(named).href === url.href)) {
+  if (isParent && (isSameResource(url, server) || named !== undefined && new URL(named).href === url.href)) {
     return String(text);
   }
   if (isParent) {
@@ -114,7 +114,7 @@ function readResource(text: unknown, { server, resource: named }: DiscoveryOptio
       server,
       `its resource metadata names the resource ${
         toShown(text)
-      }, which contains other paths; if you trust every server ` +
+      }, which contains other servers; if you trust every server ` +
         `at this URL, set the option resource to ${toShown(text)}`,
     );
   }

@@ -4,6 +4,7 @@
  * @see RFC 8252, section 7.3 (Loopback Interface Redirection)
  * @module
  */
+import { deadline } from "../../kit/deadline.ts";
 import { toState } from "../../kit/error_state.ts";
 import { checkOptions, type KnownOptions, show } from "../../core/call/known_options.ts";
 import { serveOnNode } from "../../kit/node_server.ts";
@@ -74,7 +75,6 @@ class LoopbackTrip implements SignInTrip {
   constructor(open: LoopbackOptions["open"], path: string) {
     this.#open = open;
     this.#path = path;
-    this.#returned.promise.catch(() => {});
   }
 
   /** Starts to listen. Port 0 chooses a free port. */
@@ -89,16 +89,9 @@ class LoopbackTrip implements SignInTrip {
   }
 
   async visit(page: SignInPage, { signal }: { readonly signal: AbortSignal }): Promise<string> {
-    const onAbort = () => this.#returned.reject(signal.reason);
-    signal.addEventListener("abort", onAbort, { once: true });
-    if (signal.aborted) onAbort();
-    try {
-      this.#state = new URL(page.url).searchParams.get("state") ?? undefined;
-      await this.#open(page);
-      return await this.#returned.promise;
-    } finally {
-      signal.removeEventListener("abort", onAbort);
-    }
+    this.#state = new URL(page.url).searchParams.get("state") ?? undefined;
+    await this.#open(page);
+    return await deadline(this.#returned.promise, { signal });
   }
 
   async end(error?: unknown): Promise<void> {

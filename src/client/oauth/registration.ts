@@ -35,7 +35,9 @@ export interface KnownClient {
   readonly secret?: string;
   /**
    * The URL of the authorization server where the client was registered, spelled as in its metadata. Without this
-   * option, the client is used only at the authorization server where the user first signs in.
+   * option, the client is used only at the authorization server where the user first signs in, and only if its metadata
+   * announces that its responses contain the issuer (`iss`, RFC 9207). Otherwise the code could be from another
+   * authorization server.
    */
   readonly issuer?: string;
 }
@@ -63,7 +65,9 @@ export interface ClientIdentityOptions {
   readonly client?: KnownClient;
   /**
    * The https URL of the client's metadata document. Authorization servers that support such documents use the URL as
-   * the client id.
+   * the client id. If the metadata of an authorization server does not announce that its responses contain the issuer
+   * (`iss`, RFC 9207), the client registers itself instead. To use the document there, pass
+   * `client: { id: clientMetadataUrl, issuer }`.
    */
   readonly clientMetadataUrl?: string;
   /**
@@ -89,12 +93,27 @@ interface RegistrationOptions extends ClientIdentityOptions {
 /** The error if a client cannot register itself. */
 export class RegistrationError extends SignInError {}
 
-/** Tests whether the client registers itself, because it was not registered manually and has no metadata document. */
+/**
+ * Tests whether the client registers itself, because it was not registered manually, and cannot use a metadata
+ * document. If responses do not contain `iss`, the client prefers a registration to a document, whose URL is the client
+ * id at other authorization servers too.
+ */
 export function registersItself(
   { client, clientMetadataUrl }: ClientIdentityOptions,
   server: AuthorizationServer,
 ): boolean {
-  return !client && !(clientMetadataUrl !== undefined && server.client_id_metadata_document_supported === true);
+  if (client) return false;
+  const hasDocument = clientMetadataUrl !== undefined && server.client_id_metadata_document_supported === true;
+  return !hasDocument || (!announcesIssuer(server) && server.registration_endpoint !== undefined);
+}
+
+/**
+ * Tests whether the metadata announces that authorization responses contain the issuer.
+ *
+ * @see RFC 9207 (OAuth 2.0 Authorization Server Issuer Identification)
+ */
+export function announcesIssuer(server: AuthorizationServer): boolean {
+  return server.authorization_response_iss_parameter_supported === true;
 }
 
 /**
@@ -110,7 +129,7 @@ export async function findClient(options: RegistrationOptions): Promise<Register
     return { id: clientMetadataUrl, method: "none" };
   }
   if (!authorizationServer.registration_endpoint) {
-    const remedy = "register a client there manually, and pass the client's id";
+    const remedy = "register a client there manually, and pass the client's id and issuer";
     throw new RegistrationError(
       `Cannot sign in at ${issuer}: this authorization server does not support registration by clients; ${remedy}`,
     );
@@ -129,7 +148,7 @@ export function toKnown({ id, secret }: KnownClient, server: AuthorizationServer
 }
 
 async function register(options: RegistrationOptions): Promise<RegisteredClient> {
-  const { authorizationServer, clientName = "MCP client", redirectUri, requests, signal } = options;
+  const { authorizationServer, clientMetadataUrl, clientName = "MCP client", redirectUri, requests, signal } = options;
   const methods = authorizationServer.token_endpoint_auth_methods_supported;
   const metadata = {
     client_name: clientName,
@@ -143,10 +162,14 @@ async function register(options: RegistrationOptions): Promise<RegisteredClient>
     const response = await dynamicClientRegistrationRequest(authorizationServer, metadata, {
       ...toRequestOptions(requests, signal),
     });
-    return await readRegistered(response, authorizationServer);
+    const registered = await readRegistered(response, authorizationServer);
+    // A malicious authorization server could otherwise make the client use its document where it must not, and receive
+    // the code of an authorization server at which the user trusts the document.
+    if (registered.id !== clientMetadataUrl) return registered;
+    throw new SignInError("the response contains the URL of the metadata document as client_id");
   } catch (error) {
     signal.throwIfAborted();
-    const remedy = "register a client there manually, and pass the client's id";
+    const remedy = "register a client there manually, and pass the client's id and issuer";
     throw new RegistrationError(
       `${explain(`Cannot register a client at ${authorizationServer.issuer}`, error, toReason(error))}; ${remedy}`,
     );

@@ -4,9 +4,8 @@
  *
  * @module
  */
-import { startTimer } from "../../kit/timer.ts";
+import { deadline } from "../../kit/deadline.ts";
 import { isObject } from "../../kit/json.ts";
-import { untilAborted } from "../../core/call/until_aborted.ts";
 import { fetchSameOrigin, RedirectError } from "../redirects.ts";
 import { SignInError, toShown } from "./errors.ts";
 import { isPrivateHost } from "./private_hosts.ts";
@@ -98,23 +97,20 @@ export class Requests {
 
   async #exchange(url: URL, send: (signal: AbortSignal) => Promise<Response>, outer: AbortSignal) {
     const late = new AbortController();
-    const state = new SignInError(
-      `Cannot reach ${url.href}: no response within ${TIMEOUT_MS / 1000} s; try again later`,
-    );
-    const stopTimer = startTimer(TIMEOUT_MS, () => late.abort(state));
     const signal = AbortSignal.any([outer, late.signal]);
     const exchange = async () => {
       const response = await send(signal);
       const { status, headers } = response;
       return { status, headers, text: await readText(response, url) };
     };
+    const onTimeout = () => {
+      const state = `Cannot reach ${url.href}: no response within ${TIMEOUT_MS / 1000} s; try again later`;
+      late.abort(new SignInError(state));
+      throw late.signal.reason;
+    };
     // Stop waiting when the signal aborts, because a `fetch` that ignores the signal would block every request that
     // waits for a token.
-    try {
-      return await untilAborted(exchange(), signal);
-    } finally {
-      stopTimer();
-    }
+    return await deadline(exchange(), { ms: TIMEOUT_MS, onTimeout, signal: outer });
   }
 }
 

@@ -61,7 +61,7 @@ export function readEntry(entry: unknown, server: string): Skill {
   const refuse = (state: string) => new SkillError(uri, state);
   const path = readSkillPath(uri);
   if (!path || !uri.endsWith(END)) {
-    throw refuse("its uri does not end with /SKILL.md, or its path contains spaces or names such as ..");
+    throw refuse("its uri does not end with /SKILL.md, or its path contains spaces, colons or names such as ..");
   }
   if (!isObject(frontmatter)) throw refuse("its entry has no front matter");
   const { name, description } = frontmatter;

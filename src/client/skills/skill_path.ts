@@ -16,7 +16,8 @@ export interface SkillPath {
 
 /**
  * Parses the URI of a file. Returns `undefined` if a program could understand the path in another way: if it has a query,
- * a fragment, an empty name, `.` or `..`, or a name with a separator, a control character or an invalid escape.
+ * a fragment, an empty name, a name of dots and spaces, or a name with a separator, a colon, a control character or an
+ * invalid escape.
  */
 export function readSkillPath(uri: string): SkillPath | undefined {
   const [, scheme, path] = /^([a-z][a-z\d+.-]*:(?:\/\/)?\/?)(.+)$/is.exec(uri) ?? [];
@@ -38,7 +39,8 @@ export function isInFolderOf(skill: SkillPath, file: SkillPath): boolean {
     folder.every((name, at) => name === file.names[at]);
 }
 
-// Windows ignores spaces after a name, so dots with spaces lead out of the folder too.
+// Windows ignores dots and spaces at the end of a name, so dots with spaces lead out of the folder too. A colon there
+// separates a drive, such as `C:`, or a stream of a file.
 function isPlainName(name: string): boolean {
-  return !/[\p{Cc}/\\]/u.test(name) && !["", ".", ".."].includes(name.trim());
+  return !/[\p{Cc}/\\:]|^[.\s]*$/u.test(name);
 }

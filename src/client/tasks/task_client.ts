@@ -6,7 +6,7 @@
 import { checkOptions, type KnownOptions } from "../../core/call/known_options.ts";
 import { type Clock, systemClock } from "../../core/capacity/timers.ts";
 import { type ClientExtension, clientExtension } from "../extension.ts";
-import { checkTimeout } from "../delay.ts";
+import { checkTimeout } from "../deadline.ts";
 import { readTask, TaskError } from "./task_state.ts";
 import { TaskWaiter } from "./task_waiter.ts";
 

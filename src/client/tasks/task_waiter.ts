@@ -6,6 +6,7 @@
  */
 import { BoundedMap } from "../../kit/bounded_map.ts";
 import type { Clock } from "../../core/capacity/timers.ts";
+import { deadline, delay } from "../../kit/deadline.ts";
 import { INVALID_PARAMS, isRemoteError } from "../../protocol/errors.ts";
 import type { Params, Result } from "../../protocol/jsonrpc.ts";
 import type { UnfinishedCall } from "../extension.ts";
@@ -125,7 +126,7 @@ export class TaskWaiter {
         const leftMs = end - clock.now();
         if (error instanceof TaskError) throw error;
         if (leftMs <= 0 || !isTransient(error)) throw this.#toLost(error);
-        await this.#sleep(Math.min(leftMs, toRetryMs(retry, error)), signal);
+        await delay(Math.min(leftMs, toRetryMs(retry, error)), { signal, clock });
       }
     }
   }
@@ -180,19 +181,14 @@ export class TaskWaiter {
   async #answer(key: string, question: TaskQuestion, signal: AbortSignal): Promise<void> {
     if (this.#unanswered) return;
     signal.throwIfAborted();
-    const { promise: withdrawn, reject } = Promise.withResolvers<never>();
-    const onAbort = () => reject(signal.reason);
-    signal.addEventListener("abort", onAbort, { once: true });
     try {
-      const answer = await Promise.race([this.#call.answer({ ...question, key }, { signal }), withdrawn]);
+      const answer = await deadline(this.#call.answer({ ...question, key }, { signal }), { signal });
       const send = (params: Params) =>
         this.#call.request("tasks/update", { ...params, inputResponses: { [key]: answer } }, { signal });
       await this.#repeat(send, { signal, giveUpMs: this.#options.giveUpMs });
     } catch (error) {
       // Ignore the error if the task no longer exists, because the next poll reports that the task does not exist.
       if (!isUnknown(error)) throw error;
-    } finally {
-      signal.removeEventListener("abort", onAbort);
     }
     this.#wake();
   }
@@ -225,12 +221,12 @@ export class TaskWaiter {
   async #pause(ms: number): Promise<void> {
     const { clock } = this.#options;
     const begin = clock.now();
-    const stopTimer = clock.start(() => this.#wake(), ms);
-    await this.#news.promise;
-    stopTimer();
+    await deadline(this.#news.promise, { ms, onTimeout: () => {}, clock });
     // Wait at least for the minimum time, because a server could send an endless stream of notifications.
     const elapsedMs = clock.now() - begin;
-    if (elapsedMs < MIN_POLL_MS && !this.#unanswered) await this.#sleep(MIN_POLL_MS - elapsedMs, this.#signal);
+    if (elapsedMs < MIN_POLL_MS && !this.#unanswered) {
+      await delay(MIN_POLL_MS - elapsedMs, { signal: this.#signal, clock });
+    }
     this.#news = Promise.withResolvers();
     this.#signal.throwIfAborted();
     if (this.#unanswered) throw this.#unanswered.error;
@@ -238,18 +234,6 @@ export class TaskWaiter {
 
   #wake(): void {
     this.#news.resolve();
-  }
-
-  async #sleep(ms: number, signal: AbortSignal): Promise<void> {
-    signal.throwIfAborted();
-    const { promise, resolve } = Promise.withResolvers<void>();
-    const stopTimer = this.#options.clock.start(resolve, ms);
-    const onAbort = () => resolve();
-    signal.addEventListener("abort", onAbort, { once: true });
-    await promise;
-    stopTimer();
-    signal.removeEventListener("abort", onAbort);
-    signal.throwIfAborted();
   }
 
   async #cancel(): Promise<void> {

@@ -126,8 +126,7 @@ class Watch {
   }
 
   #schedule(what: "recheck" | "renew", ms: number, run: () => void): void {
-    const timeout = this.#ticker.startTimeout(ms, run);
-    this.#stops.set(what, () => this.#ticker.cancel(timeout));
+    this.#stops.set(what, this.#ticker.start(run, ms));
   }
 
   #expire(): void {

@@ -7,12 +7,12 @@
  */
 import { isRemoteError, quote } from "../../protocol/errors.ts";
 import { isObject, type Params } from "../../protocol/jsonrpc.ts";
-import { startBackgroundTimer } from "../../runtime.ts";
 import type { ClientFacts, ForwardedRequest, ForwardOptions, ForwardRetry } from "./context.ts";
 import { checkOptions, type KnownOptions } from "./known_options.ts";
 import { FORM, type PreparedQuestion, type Question } from "./question.ts";
 import type { RerunWatch, Stretch } from "./rerun_watch.ts";
-import { untilAborted } from "./until_aborted.ts";
+import { delay } from "../../kit/deadline.ts";
+import { systemClock } from "../capacity/timers.ts";
 
 /** A forwarded request that has not ended: the questions in the other server's latest result. */
 export interface ForwardedRound {
@@ -42,7 +42,7 @@ interface ForwardingCall {
   };
   /** `undefined` if the handler does not run again after a question. */
   readonly forwarded?: ForwardedRounds;
-  /** The keys of the requests that the handler has forwarded in this run. */
+  /** The keys of the requests that the handler, and the resources that it reads, have forwarded in this run. */
   forwardedKeys?: Set<string>;
   stretch?: Stretch;
   readonly method: string;
@@ -76,8 +76,8 @@ const FORWARDED = ["elicitation", "sampling", "roots"];
 export async function forward<R extends object>(forwarding: Forwarding<R>): Promise<R> {
   const { call, send, options } = forwarding;
   const { reruns } = call.host;
-  const key = takeKey(call, options);
-  const place = findPlace(call, key);
+  const key = readKey(options);
+  const place = takePlace(call, key);
   const request = toRequest(call);
   const before = place.rounds?.get(place.key);
   let questions = before?.questions ?? 0;
@@ -103,36 +103,48 @@ export async function forward<R extends object>(forwarding: Forwarding<R>): Prom
   );
 }
 
-/**
- * Returns the key under which the state of a request is kept. Two requests need different keys, because the next run of
- * the handler may send them in another order, and an answer must reach the server that has asked.
- */
-function takeKey(call: ForwardingCall, options: ForwardOptions = {}): string {
+function readKey(options: ForwardOptions = {}): string {
   checkOptions("forward a request", options, OPTIONS);
-  const { key = "" } = options;
-  const keys = call.forwardedKeys ??= new Set();
-  if (keys.has(key)) {
-    throw new TypeError(
-      key
-        ? `Cannot forward two requests with the key ${
-          quote(key)
-        }: the answers could reach the wrong server; give each ` +
-          "request its own key"
-        : "Cannot forward a second request: it has no key, so the answers could reach the wrong server; give each " +
-          'request its own key, as in ctx.forward(send, { key: "seats" })',
-    );
-  }
-  keys.add(key);
-  return key;
+  return options.key ?? "";
+}
+
+/** Where the rounds of a request are kept, and under which key. */
+interface Place {
+  readonly rounds?: ForwardedRounds;
+  readonly key: string;
 }
 
 /**
- * Returns where the rounds of a request are kept, and under which key. If the handler of a resource forwards the
- * request, the rounds belong to the call whose handler reads the resource, because the client retries that call.
+ * Returns the place of a request. If the handler of a resource forwards the request, the place belongs to the call
+ * whose handler reads the resource, because the client retries that call. Two requests need different keys, because the
+ * next run of the handler may send them in another order, and an answer must reach the server that has asked.
  */
-function findPlace(call: ForwardingCall, key: string): { readonly rounds?: ForwardedRounds; readonly key: string } {
-  const { forwarded, params, host: { outer } } = call;
-  return outer ? findPlace(outer, `${params.uri} ${key}`) : { rounds: forwarded, key };
+function takePlace(call: ForwardingCall, key: string): Place {
+  const uris: string[] = [];
+  let outermost = call;
+  for (let { outer } = call.host; outer; { outer } = outer.host) {
+    uris.push(`${outermost.params.uri}`);
+    outermost = outer;
+  }
+  // No key of a handler can equal the list of another key and the URIs of resources.
+  const listed = JSON.stringify([key, ...uris]);
+  const keys = outermost.forwardedKeys ??= new Set();
+  if (keys.has(listed)) throw new TypeError(`Cannot forward ${toClash(key, uris)}`);
+  keys.add(listed);
+  return { rounds: outermost.forwarded, key: listed };
+}
+
+function toClash(key: string, [uri]: readonly string[]): string {
+  if (uri !== undefined) {
+    return `a request of the resource ${
+      quote(uri)
+    } twice in one call: the answers could reach the wrong server; read ` +
+      "the resource once";
+  }
+  return key
+    ? `two requests with the key ${quote(key)}: the answers could reach the wrong server; give each request its own key`
+    : "a second request: it has no key, so the answers could reach the wrong server; give each request its own key, as " +
+      'in ctx.forward(send, { key: "seats" })';
 }
 
 /**
@@ -168,9 +180,8 @@ async function answer(
 ): Promise<ForwardRetry> {
   const { round, inputRequests, requestState } = asked;
   if (!isObject(inputRequests)) {
-    const wait = Promise.withResolvers<void>();
-    const stop = startBackgroundTimer(wait.resolve, Math.min(100 * 2 ** round, MAX_WAIT_MS));
-    await untilAborted(wait.promise, call.signal).finally(stop);
+    const ms = Math.min(100 * 2 ** round, MAX_WAIT_MS);
+    await delay(ms, { signal: call.signal, clock: systemClock, background: true });
     return { requestState };
   }
   // Ask all questions before awaiting an answer, so that the client receives the questions together. No text that

@@ -55,6 +55,8 @@ export interface Link {
   /** The `MCP-Protocol-Version` header of the HTTP request, or `null` if the request lacks the header. */
   readonly version?: string | null;
   readonly principal?: Principal;
+  /** Whether the caller has all scopes although it has no principal. Set only for calls by extensions. */
+  readonly hasAllScopes?: boolean;
   /**
    * Secret id of the session or the connection. All messages with one id come from the same client. `undefined` for an
    * HTTP exchange without a session.

@@ -56,15 +56,16 @@ export function readScopes(scopes: readonly string[] = [], place: string): reado
 
 /**
  * Tests whether a caller has all required scopes. A caller without a principal has all scopes over stdio and in the
- * same process, because the caller started the server. Otherwise such a caller has no scopes.
+ * same process, because the caller started the server, and in the calls that an extension makes for such a caller.
+ * Otherwise a caller without a principal has no scopes.
  */
 export function isGranted(
   { auth }: ScopeRules,
-  { principal, transport }: Pick<Link, "principal" | "transport">,
+  { principal, transport, hasAllScopes }: Pick<Link, "principal" | "transport" | "hasAllScopes">,
   needed: readonly string[],
 ): boolean {
   if (principal) return covers(auth, principal, needed);
-  return transport === "stdio" || transport === "memory";
+  return transport === "stdio" || transport === "memory" || hasAllScopes === true;
 }
 
 /** Tests whether a principal has all required scopes. A principal without a `scopes` field has no scopes. */

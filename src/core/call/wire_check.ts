@@ -18,6 +18,7 @@ import type { Call } from "./call.ts";
  */
 export function checkResult(call: Call, result: unknown, source: string): Result {
   const { method, subject } = call;
+  if (method === "tools/call" && isPlainText(result)) return result;
   const refuse = (state: string) =>
     new ResultError(
       `Cannot send the result of ${method}${
@@ -37,6 +38,20 @@ export function checkResult(call: Call, result: unknown, source: string): Result
   }
   const fitted = checkEntries(call, entries, { method, source: `from ${source}` });
   return fitted === entries ? value : { ...value, [list]: fitted };
+}
+
+/** Fast path: tests whether a value is the result of a tool with only text, which needs no further check. */
+function isPlainText(result: unknown): result is Result {
+  if (!isObject(result)) return false;
+  const { content, isError, _meta, resultType } = result;
+  return _meta === undefined && resultType === undefined && (isError === undefined || typeof isError === "boolean") &&
+    Array.isArray(content) && content.every(isTextBlock);
+}
+
+function isTextBlock(block: unknown): boolean {
+  if (!isObject(block) || block.type !== "text" || typeof block.text !== "string") return false;
+  for (const name in block) if (name !== "type" && name !== "text") return false;
+  return true;
 }
 
 /** A list, for error messages. */

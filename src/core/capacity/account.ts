@@ -363,7 +363,7 @@ export class Account {
   }
 
   get isTenant(): boolean {
-    return this.#limit === this.#all.tenantLimit;
+    return this.#limit === ofTenant;
   }
 
   /**
@@ -553,7 +553,7 @@ export class Account {
  * Returns the maximum amount that an account may use of a pot. `amount` is the amount that the account is about to
  * take.
  */
-export type Limit = (pot: Pot, account: Account, amount: number) => number;
+type Limit = (pot: Pot, account: Account, amount: number) => number;
 
 const ofClient: Limit = (pot) => pot.share;
 const ofNetwork: Limit = (pot) => 2 * pot.share;
@@ -570,14 +570,6 @@ export interface AccountHost {
   readonly limits: Bounds;
   /** Reports that a client has reached a limit. */
   readonly observing?: { reach(limit: string, client?: string): void };
-  /** State that all instances share. `undefined` if the server has no store. */
-  readonly shared?: {
-    /**
-     * Returns a function that limits tenants across all instances. `undefined` if the `perTenant.shared` limit is
-     * `false`.
-     */
-    limitTenants(accounts: Accounts): Limit | undefined;
-  };
 }
 
 /** All accounts and pots on a server. */
@@ -598,14 +590,11 @@ export class Accounts {
   readonly ofTenants: Pot;
   /** The accounts that use a resource, by id. */
   readonly known: Map<string, Account> = new Map();
-  /** Returns the maximum amount that all clients of a tenant together may use. */
-  readonly tenantLimit: Limit;
   readonly #unknown: Account;
 
   constructor(server: AccountHost) {
     const { memory, connections, calls, perTenant } = server.limits;
     this.server = server;
-    this.tenantLimit = server.shared?.limitTenants(this) ?? ofTenant;
     this.#unknown = new Account(this, undefined, { limit: unlimited });
     this.memory = this.pot({
       name: "memory.bytes",
@@ -667,7 +656,7 @@ export class Accounts {
       const network = toNetwork(key);
       if (network !== undefined) nodes.push(this.#findGroup(network, ofNetwork));
     }
-    if (tenant !== undefined) nodes.push(this.#findGroup(`tenant ${tenant}`, this.tenantLimit));
+    if (tenant !== undefined) nodes.push(this.#findGroup(`tenant ${tenant}`, ofTenant));
     return nodes;
   }
 

@@ -85,6 +85,15 @@ export interface FixedLimits {
      */
     readonly rounds: number;
     /**
+     * Number of answers of one session that wait while the server checks the rights of their sender.
+     *
+     * Reason: each check can run `admit` and `allow`. Only the client of the session can reach the limit, and delays only
+     * its own answers.
+     *
+     * Exceeded: HTTP 503 with `Retry-After`, code -31503. The call still waits for its answer.
+     */
+    readonly answersChecked: number;
+    /**
      * Size of the sealed `requestState` that the client sends back with its answers, in bytes. In every revision, the
      * JSON of all `ctx.once` values of one call may have half of this size.
      *
@@ -366,15 +375,19 @@ export interface FixedLimits {
      */
     readonly timeoutMs: number;
     /**
-     * Number of unknown opaque tokens from one address that are invalid or being checked, in one minute. A token that was
-     * accepted within the last hour is not unknown, so callers with such a token do not wait for other callers at the
-     * same address. The server remembers the digests of 10,000 accepted tokens. An IPv6 /56 network counts as one
-     * address. The bound does not apply to unknown addresses.
+     * Number of unknown opaque tokens, and number of passwords of `basicAuth` for all unknown names, from one address
+     * that are invalid or being checked, in one minute. A token that was accepted within the last hour, and a name that was
+     * accepted from this address within the last hour, are not unknown, so their callers do not wait for other callers
+     * at the same address. The server remembers the digests of 10,000 accepted tokens, and 10,000 accepted names. An
+     * IPv6 /56 network counts as one address. The bound does not apply to unknown addresses.
      *
-     * Reason: a client could flood the issuer with requests.
+     * Reason: a client could flood the issuer with requests, guess one password for many users, or guess the passwords
+     * of one user with other spellings of the name, because many databases treat more spellings as the same name than
+     * `auth.failuresPerUser`.
      *
-     * Exceeded: requests with unknown tokens from this address wait, and the server sends one token at a time to the
-     * issuer, until the minute has passed.
+     * Exceeded: requests with unknown tokens or names from this address wait, and the server sends one token at a time
+     * to the issuer, and checks one password per second, until the minute has passed. Behind a proxy that is not in
+     * `proxies`, this affects all clients with unknown tokens or names.
      */
     readonly failuresPerPeer: number;
     /**
@@ -430,6 +443,7 @@ export const FIXED_LIMITS: FixedLimits = {
   calls: {
     waiting: 4096,
     rounds: 16,
+    answersChecked: 32,
     stateBytes: 65_536,
     forwardedStateBytes: 131_072,
     stateMs: 600_000,

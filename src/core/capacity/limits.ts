@@ -185,14 +185,6 @@ export interface Limits {
      * Exceeded: as for `memory.bytesPerClient`.
      */
     readonly bytes: number;
-    /**
-     * Whether `perTenant.running` and `perTenant.bytes` apply to all instances together. Requires a store. Each
-     * instance learns the other instances' counts with a delay of about a second, so all instances together may exceed
-     * a limit for about a second.
-     *
-     * Exceeded: as for `perTenant.running` and `perTenant.bytes`.
-     */
-    readonly shared: boolean;
   };
 }
 
@@ -235,7 +227,6 @@ export const LIMITS: Limits = {
   perTenant: {
     running: Infinity,
     bytes: Infinity,
-    shared: false,
   },
 };
 
@@ -260,7 +251,7 @@ export function readLimits(changes: TestLimits = {}): Bounds {
 }
 
 function checkGroup(group: string, values: unknown): void {
-  const known = new Map<string, Readonly<Record<string, number | boolean>>>(Object.entries(LIMITS)).get(group);
+  const known = new Map<string, Readonly<Record<string, number>>>(Object.entries(LIMITS)).get(group);
   if (!known) throw refuseUnknown(group, `.${group}`, Object.keys(LIMITS));
   const names = Object.keys(known);
   if (!isObject(values)) {
@@ -270,11 +261,10 @@ function checkGroup(group: string, values: unknown): void {
     if (value === undefined) continue;
     const path = `.${group}.${name}`;
     if (!Object.hasOwn(known, name)) throw refuseUnknown(name, path, names);
-    const isSwitch = known[name] === false;
-    if (typeof value === typeof known[name] && (isSwitch || Number(value) > 0)) continue;
+    if (typeof value === "number" && value > 0) continue;
     throw refuse(
       `${path} to ${typeof value === "string" ? JSON.stringify(value) : value}`,
-      isSwitch ? "it must be true or false" : "it must be a number above 0, or Infinity to disable the limit",
+      "it must be a number above 0, or Infinity to disable the limit",
     );
   }
 }

@@ -106,7 +106,12 @@ export class Ticker {
    */
   startExpiry(expiresAt: number | undefined, end: () => void): () => void {
     if (expiresAt === undefined) return () => {};
-    const timeout = this.startTimeout(expiresAt - this.clock.date(), end);
+    return this.start(end, expiresAt - this.clock.date());
+  }
+
+  /** Runs `job` once after `ms` milliseconds. Returns a function that cancels the job. */
+  start(job: () => void, ms: number): () => void {
+    const timeout = this.startTimeout(ms, job);
     return () => this.cancel(timeout);
   }
 

@@ -3,6 +3,7 @@
  *
  * @module
  */
+import { deadline } from "../../kit/deadline.ts";
 import { McpError, quote, toBusy } from "../../protocol/errors.ts";
 import { isPromiseLike } from "../../protocol/promises.ts";
 import {
@@ -535,7 +536,7 @@ export class ServiceContainer implements Container {
     entry.state = "gone";
     try {
       const disposing: unknown = dispose ? dispose(value, end) : findDisposer(value)?.call(value);
-      if (isPromiseLike(disposing)) await this.#limit(Promise.resolve(disposing), ms, entry);
+      if (isPromiseLike(disposing)) await this.#limit(disposing, ms, entry);
       observer?.service?.({ name, state: "disposed", durationMs: clock.now() - since });
     } catch (error) {
       observer?.service?.({ name, state: "failed", error, durationMs: clock.now() - since });
@@ -575,17 +576,11 @@ export class ServiceContainer implements Container {
   }
 
   /** Waits for a disposal. Rejects if the disposal takes longer than `ms` milliseconds. */
-  #limit(promise: Promise<unknown>, ms: number, entry?: Entry): Promise<unknown> {
-    const { ticker } = this.#parts;
-    return new Promise((resolve, reject) => {
-      const timeout = ticker.startTimeout(ms, () => {
-        reject(
-          new Error(
-            `Cannot dispose ${entry?.place ?? "the services"}: the disposal took longer than ${Math.round(ms)} ms`,
-          ),
-        );
-      });
-      promise.then(resolve, reject).finally(() => ticker.cancel(timeout));
-    });
+  #limit(work: PromiseLike<unknown>, ms: number, entry?: Entry): Promise<unknown> {
+    const onTimeout = () => {
+      const what = entry?.place ?? "the services";
+      throw new Error(`Cannot dispose ${what}: the disposal took longer than ${Math.round(ms)} ms`);
+    };
+    return deadline(work, { ms, onTimeout, clock: this.#parts.ticker });
   }
 }

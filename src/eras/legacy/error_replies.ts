@@ -4,8 +4,18 @@
  * @see specification/2025-11-25/basic/transports
  * @module
  */
-import { BUSY, INVALID_REQUEST, isMcpError, McpError, REACHED, withLimits } from "../../protocol/errors.ts";
+import {
+  BUSY,
+  INTERNAL_ERROR,
+  INVALID_REQUEST,
+  isMcpError,
+  McpError,
+  REACHED,
+  withLimits,
+} from "../../protocol/errors.ts";
 import { type Id, type Incoming, toFailure } from "../../protocol/jsonrpc.ts";
+import { toScopeReply } from "../../core/auth.ts";
+import { isScopeError } from "../../core/call/scopes.ts";
 import type { Core } from "../../core/core.ts";
 import { type Link, type Reply, REPLY_HEADERS, RETRY_AFTER, toHints } from "../../core/call/link.ts";
 import type { RefusalReason, RequestReport } from "../../core/call/observer.ts";
@@ -57,6 +67,26 @@ export function refuseBusy(core: Core, link: Link, refused: RefusedRequest, erro
   if (!isMcpError(error)) throw error;
   core.observing?.refuse(link, { ...toFacts(error), status: 503, reason: "limit" });
   return { text: toFailure(toId(refused), error), status: 503, headers: RETRY_AFTER };
+}
+
+/**
+ * Rejects a response or a GET request, with the HTTP status and the error that a rejected call gets from `admit` or
+ * for a missing scope. Throws `error` if it is not an `McpError`.
+ */
+export function refuseAccess(core: Core, link: Link, refused: RefusedRequest, error: unknown): Reply {
+  if (!isMcpError(error)) throw error;
+  const hints = toHints(error);
+  const isAdmission = REPLY_HEADERS in error;
+  // The client can retry, because the call or its events may still exist.
+  if (isBusy(error) && !isAdmission) return refuseBusy(core, link, refused, error);
+  const isFault = error.code === INTERNAL_ERROR;
+  const text = toFailure(toId(refused), error);
+  const rejected = { text, status: isFault ? 500 : 400, ...isAdmission && hints };
+  const isScope = isScopeError(error);
+  const reply = isScope ? toScopeReply({ ...core, principal: link.principal }, error, rejected) : rejected;
+  const reason = isAdmission ? "admission" : isFault ? "fault" : isScope ? "scope" : "session";
+  core.observing?.refuse(link, { ...toFacts(error), status: reply.status, reason });
+  return reply;
 }
 
 /**

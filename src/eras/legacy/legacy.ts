@@ -95,9 +95,12 @@ class LegacyEra implements Era {
   #announce(change: Change): void {
     const text = toAnnouncement(change);
     for (const session of [...this.#web.known, ...this.#piped.known]) {
+      const isUnread = session.streams && !session.streams.listener;
+      if (isUnread && change.kind !== "close") continue;
       if (change.kind === "log") {
-        const { client, caller } = session;
-        if (wantsLevel(client, change.level) && change.to({ client, principal: caller })) session.notify(text, "log");
+        const { client } = session;
+        const { principal } = this.#server.callOf(session);
+        if (wantsLevel(client, change.level) && change.to({ client, principal })) session.notify(text, "log");
         continue;
       }
       // Close only the standalone stream. Running calls respond on their own streams.
@@ -113,9 +116,14 @@ class LegacyEra implements Era {
   }
 
   #notify(session: Session, change: Change, text: string): void {
-    const seen = mayNotify(this.#engine, change, this.#server.callOf(session));
-    if (seen === true) session.notify(text);
-    else if (seen) seen.then((seen) => seen && session.notify(text));
+    const call = this.#server.callOf(session);
+    const seen = mayNotify(this.#engine, change, call);
+    if (typeof seen === "boolean") return void (seen && session.notify(text));
+    seen.then((seen) => {
+      // Decide again if another caller reads the notifications now.
+      if (this.#server.callOf(session) !== call) this.#notify(session, change, text);
+      else if (seen) session.notify(text);
+    });
   }
 }
 

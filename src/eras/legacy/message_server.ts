@@ -17,21 +17,34 @@ import {
   toSuccess,
 } from "../../protocol/jsonrpc.ts";
 import type { Call } from "../../core/call/call.ts";
-import type { ClientFacts } from "../../core/call/context.ts";
+import type { ClientFacts, Principal } from "../../core/call/context.ts";
 import { type Link, type Reply, toSilent } from "../../core/call/link.ts";
+import type { HandlerCall } from "../../core/call/lives.ts";
 import { type Method, toMethod } from "../../core/visibility/feature.ts";
 import type { Answered, Dialect } from "../../core/pipeline.ts";
 import { serveBatch } from "./batch.ts";
+import { mayCall } from "./call_access.ts";
 import { findQuirk } from "../client_quirks.ts";
 import { downgradeResult } from "./downgrade.ts";
-import { refuseBusy, toErrorReply } from "./error_replies.ts";
+import { refuseAccess, refuseBusy, toErrorReply, toFacts } from "./error_replies.ts";
 import { type DialectParts, LegacyCall, SessionHome } from "./legacy_call.ts";
 import { findSessionMethod } from "./session_methods.ts";
+import type { Asking } from "./server_requests.ts";
 import { createSession, type Session, toShortId } from "./session_state.ts";
 import { isVersion, UNSTATED_VERSION } from "./versions.ts";
 
 /** A valid message or a batch. */
 export type Readable = Exclude<Incoming, Broken>;
+
+/** A message for a call that may run on another instance. */
+interface Relayed {
+  readonly message: Response | Notification;
+  readonly link: Link;
+  readonly mayAnswer?: (call: HandlerCall) => Promise<boolean>;
+}
+
+/** HTTP status of the reply to a response. */
+const ACCEPTED = 202;
 
 export class MessageServer {
   readonly #parts: DialectParts;
@@ -47,13 +60,13 @@ export class MessageServer {
       case "batch":
         return this.#serveBatch(session, message, link);
       case "response":
-        return session.requests.answer(message) ? {} : this.#relay(session, message, link);
+        return this.#takeResponse(session, message, link);
       case "notification":
         this.observe(message, link, session);
         if (!session.inFlight.notify(message)) {
           // A cancellation does not show to which era its call belongs.
           link.inFlight.notify(message);
-          return this.#relay(session, message, link);
+          return session.shared ? this.#relay(session, { message, link }) : {};
         }
         return this.#notifyExtension(session, message, link) ?? {};
     }
@@ -70,14 +83,47 @@ export class MessageServer {
     });
   }
 
+  // Passes a response to the call that waits for it. The requests of a session can have tokens with different rights, so
+  // the sender needs the rights to this call.
+  #takeResponse(session: Session, message: Response, link: Link): Reply | Promise<Reply> {
+    const asking = session.requests.find(message);
+    if (!asking && !session.shared) return {};
+    const isSameCaller = asking && isFromSameCaller(asking, link);
+    if (!isSameCaller || this.#parts.engine.core.admit) return this.#checkResponse(session, message, link);
+    session.requests.answer(message);
+    return {};
+  }
+
+  async #checkResponse(session: Session, message: Response, link: Link): Promise<Reply> {
+    const { client, requests } = session;
+    const { core } = this.#parts.engine;
+    const mayAnswer = (call: HandlerCall) =>
+      mayCall(this.#parts, { session, link }, [call], (error) => {
+        // The client gets the same reply as for an unknown id.
+        core.observing?.refuse(link, { ...toFacts(error), status: ACCEPTED, reason: "params", method: call.method });
+      });
+    requests.checking++;
+    try {
+      if (requests.checking > core.limits.calls.answersChecked) {
+        throw toBusy("take the answer: too many answers are being checked", "calls.answersChecked");
+      }
+      await core.admit?.({ method: "response", link, client, route: core.route });
+      const asking = requests.find(message);
+      if (!asking) return await this.#relay(session, { message, link, mayAnswer });
+      if (isFromSameCaller(asking, link) || await mayAnswer(asking.call)) requests.answer(message);
+      return {};
+    } catch (error) {
+      return refuseAccess(core, link, client, error);
+    } finally {
+      requests.checking--;
+    }
+  }
+
   // Forward the message, because the call to which the message refers may run on another instance.
-  #relay({ client, shared }: Session, message: Response | Notification, link: Link): Reply | Promise<Reply> {
-    if (!shared) return {};
-    const busy = () =>
-      toBusy("forward the message: the store does not respond, or the client has sent too many messages");
-    return shared.relay(message).then((isDone) =>
-      isDone ? {} : refuseBusy(this.#parts.engine.core, link, client, busy())
-    );
+  async #relay({ client, shared }: Session, { message, link, mayAnswer }: Relayed): Promise<Reply> {
+    if (!shared || await shared.relay(message, mayAnswer)) return {};
+    const busy = toBusy("forward the message: the store does not respond, or the client has sent too many messages");
+    return refuseBusy(this.#parts.engine.core, link, client, busy);
   }
 
   /** Reports a notification to the observer. */
@@ -95,17 +141,23 @@ export class MessageServer {
     return serveBatch({ core: this.#parts.engine.core, session, link, batch, serve });
   }
 
-  /** Returns the call that represents the session's client between requests. */
+  /**
+   * Returns the call that represents the session's client between requests. `allow` receives this call when it decides
+   * which notifications the client gets. Its principal is the caller that reads the notifications: over HTTP, the caller
+   * that has opened the standalone stream, because the requests of a session can have tokens with different rights.
+   */
   callOf(session: Session): Call {
-    return session.sessionCall ??= this.#toSessionCall(session);
+    const { caller, streams } = session;
+    const listener = streams?.listener;
+    const principal = listener ? listener.principal : caller;
+    const known = session.sessionCall;
+    return known && known.principal === principal
+      ? known
+      : session.sessionCall = this.#toSessionCall(session, principal);
   }
 
-  /**
-   * Creates the call that represents the session's client between requests. `allow` receives this call when it decides
-   * which notifications the client gets.
-   */
-  #toSessionCall(session: Session): Call {
-    const { client, caller: principal, inFlight, account, transport } = session;
+  #toSessionCall(session: Session, principal: Principal | undefined): Call {
+    const { client, inFlight, account, transport } = session;
     const link = toSilent({ inFlight, account, principal, transport });
     const message: Request = { kind: "request", id: 0, method: "notifications", weight: 0 };
     return this.#dialectOf(session).open(message, link, client);
@@ -190,6 +242,11 @@ class SessionDialect implements Dialect {
     if (error.code === MISSING_CAPABILITY && hasRunTool(request)) return toErrorResult(request, error);
     return toErrorReply(request, error, request.observed);
   }
+}
+
+// Without HTTP, the same principal object means that the call came over the same connection with the same credentials.
+function isFromSameCaller({ principal }: Asking, link: Link): boolean {
+  return !link.http && principal === link.principal;
 }
 
 /** Tests whether a request has run a tool. A request that the server refuses before the tool runs has not ended. */

@@ -85,7 +85,6 @@ export class PipedSessions {
       caller: principal,
       inFlight: scope.inFlight,
       transport,
-      asked: before?.session.requests.asked,
     });
     session.data = data;
     this.#known.set(inFlight, { session, scope, own, link });

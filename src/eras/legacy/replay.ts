@@ -8,11 +8,15 @@
 import { INVALID_REQUEST, McpError } from "../../protocol/errors.ts";
 import { toBytes } from "../../protocol/weight.ts";
 import type { Account, Holding } from "../../core/capacity/account.ts";
+import type { Principal } from "../../core/call/context.ts";
 import type { Core } from "../../core/core.ts";
 import type { EventFields, Link } from "../../core/call/link.ts";
 import type { HandlerCall } from "../../core/call/lives.ts";
 import type { SharedSession, WrittenStream } from "../../core/store.ts";
 import { createNotifier } from "../../core/watching.ts";
+import { sha256 } from "../../kit/sha256.ts";
+import { toCallerPrint } from "./caller_print.ts";
+import { dependOnCaller } from "./handler_calls.ts";
 
 /** Milliseconds that a client should wait before it reconnects. */
 const RETRY_MS = 1000;
@@ -35,6 +39,8 @@ interface StreamOptions {
   readonly isOwn?: boolean;
   /** The calls whose replies the stream carries. */
   readonly calls?: readonly HandlerCall[];
+  /** The caller that opens the stream. */
+  readonly principal?: Principal;
   /**
    * The position at which the client resumes a stream that another instance writes: the name of the stream, and the
    * number of the last event that the client received.
@@ -42,11 +48,12 @@ interface StreamOptions {
   readonly foreign?: { readonly name: string; readonly after: number };
 }
 
-/** The position at which a client resumes a stream, and the check of its rights to the stream. */
+/** The position at which a client resumes a stream, its caller, and the check of its rights to the stream. */
 interface Resumed {
   readonly name: string;
   readonly after: number;
   readonly mayUse: MayUse;
+  readonly principal?: Principal;
 }
 
 /** Tests whether the caller may make these calls. Rejects with the error for the client if the caller lacks a scope. */
@@ -58,7 +65,16 @@ export class Stream implements WrittenStream {
   /** Whether this is a standalone stream, which carries notifications outside of any request. */
   readonly isOwn: boolean;
   readonly calls?: readonly HandlerCall[];
-  /** Size of `calls` in bytes. */
+  /**
+   * The text of the only caller to whom the events may be sent. `undefined` if each caller with the rights to `calls`
+   * may read them, or if the caller cannot be compared.
+   */
+  readonly callerPrint?: string;
+  /** The principal of the latest connection of a standalone stream, which decides what the stream carries. */
+  principal?: Principal;
+  /** Sends a notification. Set only for a standalone stream. */
+  readonly notify?: (text: string, key?: string) => void;
+  /** Size of `calls` and `callerPrint` in bytes. */
   readonly weight: number;
   /** Whether another instance writes the events of this stream. */
   readonly isForeign: boolean;
@@ -75,12 +91,14 @@ export class Stream implements WrittenStream {
   /** Backpressure: settles when a slow client has read enough for the next event. */
   #room?: Promise<void>;
 
-  constructor(owner: Streams, { isOwn = false, calls, foreign }: StreamOptions = {}) {
+  constructor(owner: Streams, { isOwn = false, calls, principal, foreign }: StreamOptions = {}) {
     this.#owner = owner;
     this.name = foreign?.name ?? crypto.randomUUID().slice(0, STREAM_NAME_LENGTH);
     this.isOwn = isOwn;
     this.calls = calls;
-    this.weight = calls ? toBytes(JSON.stringify(calls)) : 0;
+    this.notify = isOwn ? createNotifier((text) => this.write(text)) : undefined;
+    this.callerPrint = isOwn || calls && dependOnCaller(calls) ? toCallerPrint(principal) : undefined;
+    this.weight = (calls ? toBytes(JSON.stringify(calls)) : 0) + toBytes(this.callerPrint ?? "");
     this.isForeign = !!foreign;
     this.events = [];
     this.first = (foreign?.after ?? 0) + 1;
@@ -173,11 +191,6 @@ export class Streams {
    * Whether each stream starts with an empty event, whose id lets clients resume the stream before the first message.
    */
   readonly hasPriming: boolean;
-  /**
-   * Sends a notification outside of any request, on one of the standalone streams. The notification is lost if the client
-   * has never opened such a stream.
-   */
-  readonly notify: (text: string, key?: string) => void = createNotifier((text) => this.#chooseOwn()?.write(text));
   readonly #core: Core;
   readonly #streams = new Map<string, Stream>();
   readonly #account: Account;
@@ -206,6 +219,16 @@ export class Streams {
   /** Whether a client is connected to one of the streams. */
   get isOpen(): boolean {
     return [...this.#streams.values()].some(({ reader }) => reader);
+  }
+
+  /**
+   * The standalone stream on which the next notification is sent. `undefined` if the client has never opened such a
+   * stream.
+   */
+  get listener(): Stream | undefined {
+    // Each notification goes to one stream only. Choose the stream that was opened last, because the server may not
+    // have noticed yet that an earlier connection is lost. Without a connection, the client can resume that stream later.
+    return this.#own.findLast(({ reader }) => reader) ?? this.#own.at(-1);
   }
 
   create(options?: StreamOptions): Stream {
@@ -264,28 +287,28 @@ export class Streams {
     if (lastEvent !== null) {
       const id = readEventId(lastEvent);
       if (!id) throw toUnknown();
-      return this.#resume(link, { name: id.name, after: id.place, mayUse });
+      return this.#resume(link, { name: id.name, after: id.place, mayUse, principal: link.principal });
     }
-    const own = this.#toOwn();
+    const own = this.#toOwn(link);
     return this.#open(own, link, Math.max(own.written, own.first - 1));
   }
 
   // Returns a standalone stream for a new connection. Do not close other connections, because a client may have several.
-  #toOwn(): Stream {
+  // A stream without a connection waits for its own caller, because its events may be hidden from other callers. It ends
+  // if another caller needs its place, but its caller can still resume it.
+  #toOwn({ principal }: Link): Stream {
     this.#shared?.claim();
-    const free = this.#own.findLast(({ reader }) => !reader) ?? this.create({ isOwn: true });
-    this.#prefer(free);
-    return free;
+    const free = this.#own.filter(({ reader }) => !reader);
+    const known = free.findLast((stream) => isCaller(stream, principal));
+    if (!known) free[0]?.end();
+    const own = known ?? this.create({ isOwn: true, principal });
+    this.#prefer(own);
+    own.principal = principal;
+    return own;
   }
 
   #prefer(own: Stream): void {
-    this.#own = [...this.#own.filter((stream) => stream !== own), own];
-  }
-
-  // Each notification goes to one stream only. Choose the stream that was opened last, because the server may not have
-  // noticed yet that an earlier connection is lost. Without a connection, the client can resume that stream later.
-  #chooseOwn(): Stream | undefined {
-    return this.#own.findLast(({ reader }) => reader) ?? this.#own.at(-1);
+    this.#own = [...this.#own.filter((stream) => stream !== own && !stream.isOver), own];
   }
 
   /** Drops events that are older than `replay.ms`. */
@@ -328,7 +351,7 @@ export class Streams {
 
   // Before the check, leave the connection of the stream open, because a refused caller must not close it.
   async #resumeCall(link: Link, stream: Stream, resumed: Resumed): Promise<void> {
-    await this.#check(stream.calls, resumed);
+    await this.#check(stream, isCaller(stream, resumed.principal), resumed);
     // During the check, the stream may have ended, and its events may have been dropped.
     const isKnown = this.#streams.get(stream.name) === stream;
     return isKnown ? this.#reopen(link, stream, resumed) : this.#resumeForeign(link, resumed);
@@ -336,6 +359,8 @@ export class Streams {
 
   #reopen(link: Link, stream: Stream, { name, after }: Resumed): Promise<void> {
     if (after > stream.last || after + 1 < stream.first) throw toUnknown();
+    if (stream.isOwn && !isCaller(stream, link.principal)) return this.#takeOver(link, { name, after }, []);
+    if (stream.isOwn) stream.principal = link.principal;
     if (stream.isOwn && stream.isOver) return this.#takeOver(link, { name, after }, stream.textsAfter(after));
     if (stream.isOwn) this.#prefer(stream);
     if (this.#shared) this.#claim(stream);
@@ -343,23 +368,26 @@ export class Streams {
   }
 
   // A caller who may not use the stream gets the same error as for an unknown stream. If the calls of a stream are not
-  // stored, refuse every caller, because their rights cannot be checked.
-  async #check(calls: readonly HandlerCall[] | undefined, { mayUse }: Resumed): Promise<void> {
-    if (!calls || !await mayUse(calls)) throw toUnknown();
+  // stored, refuse every caller, because their rights cannot be checked. A list contains what its caller may see, so
+  // only this caller can resume its stream.
+  async #check({ calls }: Pick<Stream, "calls">, isCaller: boolean, { mayUse }: Resumed): Promise<void> {
+    if (!calls || dependOnCaller(calls) && !isCaller || !await mayUse(calls)) throw toUnknown();
     if (this.#isOver) throw new McpError(INVALID_REQUEST, ENDED);
   }
 
   // Resume a stream that another instance created. A standalone stream moves to this process. A call's stream is still
   // written by the instance that runs the call.
   async #resumeForeign(link: Link, resumed: Resumed): Promise<void> {
-    const { name, after } = resumed;
+    const { name, after, principal } = resumed;
     const found = await this.#shared?.findStream(name, after);
     if (!found || this.#isOver) throw toUnknown();
-    if (!found.isOwn) await this.#check(found.calls, resumed);
+    const print = toCallerPrint(principal);
+    const isCaller = print !== undefined && found.callerHash === await sha256(print);
+    if (!found.isOwn) await this.#check(found, isCaller, resumed);
     const known = this.#streams.get(name);
     if (known) return this.#reopen(link, known, resumed);
-    if (found.isOwn) return this.#takeOver(link, { name, after }, found.texts);
-    const stream = this.create({ foreign: { name, after }, calls: found.calls });
+    if (found.isOwn) return this.#takeOver(link, { name, after }, isCaller ? found.texts : []);
+    const stream = this.create({ foreign: { name, after }, calls: found.calls, principal });
     for (const text of found.texts) stream.write(text);
     const end = () => {
       stream.end();
@@ -387,7 +415,7 @@ export class Streams {
     { name, after }: { readonly name: string; readonly after: number },
     texts: readonly string[],
   ): Promise<void> {
-    const own = this.#toOwn();
+    const own = this.#toOwn(link);
     link.wait({ lost: () => own.reader === link && own.disconnect() });
     link.open();
     if (this.hasPriming) link.send("", { id: toEventId(name, after), retry: RETRY_MS });
@@ -442,6 +470,10 @@ export class Streams {
 /** Returns the bytes to charge for an event of a stream without this event. The first event includes the calls. */
 function toCharge({ events, weight }: Stream, text: string): number {
   return toBytes(text) + (events.length ? 0 : weight);
+}
+
+function isCaller({ callerPrint }: Stream, principal: Principal | undefined): boolean {
+  return callerPrint !== undefined && callerPrint === toCallerPrint(principal);
 }
 
 /** The contents of an event id. */

@@ -12,8 +12,8 @@ import type { InFlight } from "../../core/call/in_flight.ts";
 import type { EventFields, HeaderReader, Link, LinkEvents, Reply } from "../../core/call/link.ts";
 import type { HandlerCall } from "../../core/call/lives.ts";
 import type { TransportName } from "../../core/call/observer.ts";
+import { toHandlerCall, toHandlerCalls } from "./handler_calls.ts";
 import { type Stream, type Streams, toEventId } from "./replay.ts";
-import { toHandlerCall, toHandlerCalls } from "./stream_access.ts";
 
 const CANCELLED = new McpError(INVALID_REQUEST, "Cannot finish the call: the client cancelled it");
 
@@ -163,7 +163,8 @@ export class ReplayLink implements Link, LinkEvents {
 
   #open(): Stream {
     if (this.#stream) return this.#stream;
-    const stream = this.#stream = this.#streams.create({ calls: this.#toCalls() });
+    const { principal } = this;
+    const stream = this.#stream = this.#streams.create({ calls: this.#toCalls(), principal });
     stream.connect(this.#link, () => this.#isEnding || this.#link.release());
     return stream;
   }

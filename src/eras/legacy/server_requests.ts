@@ -7,28 +7,37 @@
 import { INVALID_PARAMS, McpError, quote } from "../../protocol/errors.ts";
 import { type Response, toNotification } from "../../protocol/jsonrpc.ts";
 import type { Call } from "../../core/call/call.ts";
+import type { Principal } from "../../core/call/context.ts";
 import type { Core } from "../../core/core.ts";
+import type { HandlerCall } from "../../core/call/lives.ts";
 import type { Question } from "../../core/call/question.ts";
 import type { SharedSession } from "../../core/store.ts";
 import { downgradeQuestion } from "./downgrade.ts";
+import { toHandlerCall } from "./handler_calls.ts";
+
+/** A request that waits for its response. */
+interface Waiting {
+  readonly asking: Asking;
+  readonly resolve: (answer: Response) => void;
+}
+
+/** The call whose handler has sent a request to the client, and the caller of this call. */
+export interface Asking {
+  readonly call: HandlerCall;
+  readonly principal?: Principal;
+}
 
 /** The pending requests to a session's client. */
 export class ServerRequests {
   readonly #core: Core;
-  readonly #waiting = new Map<string | number, (answer: Response) => void>();
+  readonly #waiting = new Map<string | number, Waiting>();
   readonly #shared?: SharedSession;
-  #last: number;
+  /** Number of responses whose sender is being checked. */
+  checking = 0;
 
-  /** `asked` is the number of the last request that the client has received in an earlier session. */
-  constructor(core: Core, shared?: SharedSession, asked = 0) {
+  constructor(core: Core, shared?: SharedSession) {
     this.#core = core;
     this.#shared = shared;
-    this.#last = asked;
-  }
-
-  /** The number of the last request. A later session must not use it again, because its answer may still arrive. */
-  get asked(): number {
-    return this.#last;
   }
 
   /** Whether a request waits for its response. */
@@ -36,16 +45,19 @@ export class ServerRequests {
     return this.#waiting.size > 0;
   }
 
-  /** Passes a response to its pending request. Returns `false` if the response matches no pending request. */
-  answer(response: Response): boolean {
-    const resolve = this.#waiting.get(response.id);
-    resolve?.(response);
-    return !!resolve;
+  /** Returns the call that waits for a response. Returns `undefined` if the response matches no pending request. */
+  find({ id }: Response): Asking | undefined {
+    return this.#waiting.get(id)?.asking;
+  }
+
+  /** Passes a response to its pending request, if any. The sender must have the rights to the call that waits. */
+  answer(response: Response): void {
+    this.#waiting.get(response.id)?.resolve(response);
   }
 
   // Create the ids one after another, so that the server sends requests in the order in which handlers make them.
-  #makeId(shared: SharedSession): Promise<string> {
-    const make = () => shared.makeQuestionId();
+  #makeId(shared: SharedSession, call: HandlerCall): Promise<string> {
+    const make = () => shared.makeQuestionId(call);
     return this.#id = this.#id.then(make, make);
   }
 
@@ -62,9 +74,11 @@ export class ServerRequests {
       throw new McpError(INVALID_PARAMS, "Cannot ask the client: its Accept header does not list text/event-stream");
     }
     const { limits: { calls }, ticker } = this.#core;
+    const asking = { call: toHandlerCall(call.method, call.params), principal: call.principal };
     // If instances share a session, seal the id: the instance that receives the response opens the id to find the
-    // instance that sent the request.
-    const id = this.#shared ? await this.#makeId(this.#shared) : `ask-${++this.#last}`;
+    // instance that sent the request. Other ids are random, so that a response to an earlier session on the same
+    // connection never matches.
+    const id = this.#shared ? await this.#makeId(this.#shared, asking.call) : `ask-${crypto.randomUUID()}`;
     if (signal.aborted) throw new McpError(INVALID_PARAMS, "Cannot ask the client: the call was cancelled");
     const { promise, resolve, reject } = Promise.withResolvers<Response>();
     const cancel = (reason: string) => {
@@ -80,7 +94,7 @@ export class ServerRequests {
       },
     );
     signal.addEventListener("abort", onAbort, { once: true });
-    this.#waiting.set(id, resolve);
+    this.#waiting.set(id, { asking, resolve });
     try {
       link.send(JSON.stringify({ jsonrpc: "2.0", id, method: question.method, params }));
       const { result, error } = await promise;

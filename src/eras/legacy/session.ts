@@ -5,26 +5,25 @@
  * @module
  */
 import { BoundedMap } from "../../kit/bounded_map.ts";
-import { INVALID_REQUEST, isMcpError, toBusy } from "../../protocol/errors.ts";
-import { type Notification, type Response, toFailure } from "../../protocol/jsonrpc.ts";
+import { INVALID_REQUEST, toBusy } from "../../protocol/errors.ts";
+import type { Notification, Response } from "../../protocol/jsonrpc.ts";
 import { toBytes } from "../../protocol/weight.ts";
 import type { Account, Accounts, Holding, Pot } from "../../core/capacity/account.ts";
 import { CancelError } from "../../core/call/cancel_error.ts";
-import { toScopeReply } from "../../core/auth.ts";
 import type { Core } from "../../core/core.ts";
 import type { Link, Reply } from "../../core/call/link.ts";
-import { isScopeError } from "../../core/call/scopes.ts";
 import { type Mark, toClientHash } from "../../core/marked_ids.ts";
 import { KnownMarks, toMarkTtl } from "../../core/marking.ts";
 import type { SessionEvent } from "../../core/call/observer.ts";
 import type { SessionState, SharedSession } from "../../core/store.ts";
 import type { Sweep } from "../../core/capacity/timers.ts";
 import { freezeJson } from "../../core/call/session_data.ts";
+import { mayCall } from "./call_access.ts";
 import { RecentIds } from "./recent_ids.ts";
 import { type OpenedId, SessionIds } from "./session_ids.ts";
 import { applyState, type CountSubscriber } from "./session_methods.ts";
 import { Streams } from "./replay.ts";
-import { isBusy as isBusyError, refuseBusy, toFacts } from "./error_replies.ts";
+import { refuseAccess } from "./error_replies.ts";
 import type { DialectParts } from "./legacy_call.ts";
 import { ReplayLink, type Streamed } from "./replay_link.ts";
 import {
@@ -35,8 +34,7 @@ import {
   type SessionFacts,
   toShortId,
 } from "./session_state.ts";
-import { mayResume } from "./stream_access.ts";
-import { hasPriming, toNoId } from "./versions.ts";
+import { hasPriming } from "./versions.ts";
 
 /** An HTTP session, which has an id and resumable streams. */
 export interface HttpSession extends Session {
@@ -156,10 +154,7 @@ export class Sessions {
     const session = this.#table.known.get(id);
     if (session?.home !== this || session.principal !== principal?.id) return;
     session.seen = this.#core.ticker.clock.now();
-    if (session.caller !== principal) {
-      session.caller = principal;
-      session.sessionCall = undefined;
-    }
+    session.caller = principal;
     if (session !== this.#table.newest) session.place.touch();
     this.#table.newest = session;
     return session;
@@ -207,7 +202,7 @@ export class Sessions {
       ...createSession(this.#core, facts, {
         account,
         caller: link.principal,
-        notify: streams.notify,
+        notify: (text, key) => streams.listener?.notify?.(text, key),
         transport: link.transport,
         shared,
       }),
@@ -262,6 +257,7 @@ export class Sessions {
         // The casts are safe, because only instances of this server can seal messages, and `kind` determines the
         // message type.
         const { kind } = message as { readonly kind?: unknown };
+        // The instance that received the response has checked the rights of its sender.
         if (kind === "response") session.requests.answer(message as Response); // see above
         if (kind === "notification") session.inFlight.notify(message as Notification); // see above
       },
@@ -270,25 +266,18 @@ export class Sessions {
   }
 
   /**
-   * Serves a GET request, which opens a standalone stream, or resumes a stream if the caller may make the call to which
-   * the stream belongs. Returns when the connection should close.
+   * Serves a GET request that `admit` accepts. The request opens a standalone stream, or resumes a stream if the caller
+   * may make the call to which the stream belongs. Returns when the connection should close.
    */
   async attach(session: HttpSession, link: Link): Promise<Reply> {
     const { client, streams } = session;
     try {
+      await this.#core.admit?.({ method: "GET", link, client, route: this.#core.route });
       const lastEvent = link.headers?.get("last-event-id") ?? null;
-      await streams.attach(link, lastEvent, (calls) => mayResume(this.#parts, { session, link }, calls));
+      await streams.attach(link, lastEvent, (calls) => mayCall(this.#parts, { session, link }, calls));
       return {};
     } catch (error) {
-      if (!isMcpError(error)) throw error;
-      // The stored events may exist, so let the client try again.
-      if (isBusyError(error)) return refuseBusy(this.#core, link, client, error);
-      const refused = { text: toFailure(toNoId(client.version), error), status: 400 };
-      const isScope = isScopeError(error);
-      const reply = isScope ? toScopeReply({ ...this.#core, principal: link.principal }, error, refused) : refused;
-      const reason = isScope ? "scope" : "session";
-      this.#core.observing?.refuse(link, { ...toFacts(error), status: reply.status, reason });
-      return reply;
+      return refuseAccess(this.#core, link, client, error);
     }
   }
 

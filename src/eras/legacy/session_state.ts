@@ -34,10 +34,7 @@ export interface Session {
   readonly principal?: string;
   /** The principal of the latest request. Its permissions can change during the session. */
   caller?: Principal;
-  /**
-   * Represents the client between requests. `allow` receives this call when it decides which notifications the client
-   * gets.
-   */
+  /** The latest call that represents the client between requests. */
   sessionCall?: Call;
   /** The value that the server's `session` function returned. `undefined` until the function has returned. */
   data?: readonly [unknown];
@@ -63,19 +60,15 @@ export interface Session {
   readonly ends: number;
 }
 
-/**
- * Creates a session without an id, which ends with its connection or with its only request. `asked` is the number of
- * requests that the server has sent in earlier sessions on the same connection.
- */
+/** Creates a session without an id, which ends with its connection or with its only request. */
 export function createSession(
   core: Core,
   client: SessionFacts,
   known:
     & Pick<Session, "account" | "notify" | "transport">
-    & Partial<Pick<Session, "caller" | "inFlight" | "shared">>
-    & { readonly asked?: number },
+    & Partial<Pick<Session, "caller" | "inFlight" | "shared">>,
 ): Session {
-  const { account, notify, caller, inFlight = new InFlight(), transport, shared, asked } = known;
+  const { account, notify, caller, inFlight = new InFlight(), transport, shared } = known;
   return {
     // The log level is `info` until the client sets another level.
     client: core.can.logging ? { logLevel: "info", ...client } : client,
@@ -83,7 +76,7 @@ export function createSession(
     principal: caller?.id,
     caller,
     inFlight,
-    requests: new ServerRequests(core, shared, asked),
+    requests: new ServerRequests(core, shared),
     shared,
     watched: new Map(),
     notify,

@@ -8,6 +8,7 @@ import { quote } from "../../protocol/errors.ts";
 import { isObject } from "../../protocol/jsonrpc.ts";
 import { findDeno } from "../../runtime.ts";
 import { type Authority, parseAuthority, toAddress, toOrigin } from "./address.ts";
+import { copyRequest, type Visit } from "./request_copy.ts";
 
 /** Facts about a connection, from the runtime or from code that calls `fetch`, such as a router. */
 export interface ConnectionInfo {
@@ -42,10 +43,10 @@ export interface AccessOptions {
 /** Facts about the kind of request that is checked. */
 export interface CallerOptions {
   /**
-   * Whether the request opens a connection without a CORS preflight, such as a WebSocket. Any web page can open such a
-   * connection, and the browser then sends the user's cookies.
+   * Whether a browser may send the request without a CORS preflight, such as a request for a WebSocket or a route. Any
+   * web page can send such a request, and the browser adds the user's cookies.
    */
-  readonly isUpgrade?: boolean;
+  readonly isSimple?: boolean;
 }
 
 /** The reason why a check rejects a request, and the HTTP status. */
@@ -68,7 +69,7 @@ export function checkCaller(
   request: Request,
   info: ConnectionInfo | undefined,
   options: AccessOptions,
-  { isUpgrade = false }: CallerOptions = {},
+  { isSimple = false }: CallerOptions = {},
 ): Refusal | undefined {
   const { headers } = request;
   // HTTP/2 has no Host header, but the runtime puts the host into the URL.
@@ -96,10 +97,10 @@ export function checkCaller(
   }
   if (options.origins.includes(toOrigin(origin))) return;
   const grant = options.allows(origin);
-  if (grant && (grant.credentials || !isUpgrade)) return;
-  // An upgrade sends cookies and has no preflight, so the page's origin must be listed in `origins` or allowed by CORS
+  if (grant && (grant.credentials || !isSimple)) return;
+  // A request without a preflight carries cookies, so the page's origin must be listed in `origins` or allowed by CORS
   // with credentials.
-  const remedy = isUpgrade ? `origins: [${quote(origin)}]` : `cors: { origins: [${quote(origin)}] }`;
+  const remedy = isSimple ? `origins: [${quote(origin)}]` : `cors: { origins: [${quote(origin)}] }`;
   return {
     status: 403,
     state: `origin ${quote(origin)} is not allowed${grant ? " with cookies" : ""}; to allow this origin, set ${remedy}`,
@@ -131,20 +132,23 @@ export function checkTarget({ headers, url }: Request): Refusal | undefined {
 }
 
 /**
- * Returns the request with the checked Host header as the host of its URL. Code that reads the URL must not see a host
+ * Returns the URL of a request, with the checked Host header as its host. Code that reads the URL must not see a host
  * that nobody has checked: a framework may build the URL from the address on which it listens, and a client can send any
  * host in its request target.
  */
-export function toCheckedUrl(request: Request): Request {
-  const { headers, url, method } = request;
+export function toCheckedUrl({ headers, url }: Request): string {
   const host = headers.get("host");
-  // The server rejects all other methods, and a new request cannot have some of them, such as TRACE.
-  if (host === null || hasHost(url, host) || !METHODS.includes(method)) return request;
+  if (host === null || hasHost(url, host)) return url;
   const named = url.replace(HOST, (_whole, scheme: string) => scheme + host);
-  if (URL.parse(named)?.host === URL.parse(url)?.host) return request;
-  const init = { method, headers, body: method === "POST" ? request.body : null };
-  // Node requires `duplex` for a streamed body. `Object.assign` adds it, because the types of other runtimes lack it.
-  return new Request(named, Object.assign(init, { duplex: "half" }));
+  return URL.parse(named)?.host === URL.parse(url)?.host ? url : named;
+}
+
+/** Returns a request for an endpoint with its checked URL. */
+export function toChecked<Info>(visit: Visit<Info>): Visit<Info> {
+  const { request } = visit;
+  const url = toCheckedUrl(request);
+  // The server rejects all other methods, and a new request cannot have some of them, such as TRACE.
+  return url === request.url || !METHODS.includes(request.method) ? visit : copyRequest(visit, { url });
 }
 
 const METHODS = ["GET", "HEAD", "POST", "DELETE"];

@@ -40,6 +40,14 @@ export const TOO_SMALL_PIECES: Refusal = {
   reason: "body",
 };
 
+/**
+ * Returns whether a Content-Length header, or its absence, allows a body of at most `max` bytes. A header with a text
+ * that is not a number, such as two equal lengths, allows no body.
+ */
+export function isWithin(length: string | null, max: number): boolean {
+  return Number(length) <= max;
+}
+
 /** Creates the refusal of a body that did not arrive within `bodyMs` milliseconds. */
 export function tooSlow(bodyMs: number): Refusal {
   return {

@@ -11,7 +11,7 @@ import {
   checkCaller,
   type ConnectionInfo,
   isKnownHost,
-  toCheckedUrl,
+  toChecked,
 } from "./access.ts";
 import type { Room } from "../../protocol/room.ts";
 import type { Authenticator, OpenRoute } from "./authenticator.ts";
@@ -75,7 +75,6 @@ export class Callers {
     const { authenticator } = this.#options;
     if (authenticator && !authenticator.loaded) return this.#identifyLater(request, info, way);
     if (way.find) return this.#identifyAt(request, info, way);
-    let checked = request;
     if (!this.#isUsual(request, way)) {
       const refusal = this.#check(request, info, way);
       const refusesPath = !refusal && !isPath(request.url, way.path);
@@ -84,9 +83,10 @@ export class Callers {
       if (refusal) return refuse(this.#core, refusal, way);
       if (refusesPath) return way.refusePath();
       this.#remember(request, way);
-      checked = toCheckedUrl(request);
+      const checked = toChecked({ request, info });
+      return this.refuseIfClosing(way) ?? this.#authenticate(checked.request, checked.info, way);
     }
-    return this.refuseIfClosing(way) ?? this.#authenticate(checked, info, way);
+    return this.refuseIfClosing(way) ?? this.#authenticate(request, info, way);
   }
 
   /** Returns the response to a request if the server is closing, otherwise `undefined`. */
@@ -123,7 +123,8 @@ export class Callers {
     if (fixed) return await fixed;
     const place = await way.find?.(request, info);
     if (!place) return await respond() ?? way.refusePath();
-    return await this.#authenticate(toCheckedUrl(request), info, way, place);
+    const checked = toChecked({ request, info });
+    return await this.#authenticate(checked.request, checked.info, way, place);
   }
 
   #authenticate<P extends Place>(

@@ -4,6 +4,7 @@
  * @see specification/2026-07-28/basic/authorization
  * @module
  */
+import { deadline, delay } from "../../kit/deadline.ts";
 import { quote, REACHED, withLimits } from "../../protocol/errors.ts";
 import { isPromiseLike } from "../../protocol/promises.ts";
 import {
@@ -144,11 +145,17 @@ export class HttpAuthenticator implements Authenticator {
       if (this.#limits.isFull(entry) && this.#refused.isFull(entry)) return this.#refuse(entry, TOO_MANY);
       const found: unknown = this.#auth.authenticate(request, entry);
       if (!isPromiseLike(found)) return this.#judge(entry, found);
-      if (entry.delay) return entry.delay.then(() => this.#enter(entry, found));
+      if (entry.delay) return this.#enterLater(entry, found);
       return this.#enter(entry, found);
     } catch (error) {
       return toFault(this.#core, error);
     }
+  }
+
+  /** Waits until a request is no longer delayed. After its delay, a request may be delayed again for another reason. */
+  async #enterLater<P extends Place>(entry: Entry<P>, found: PromiseLike<unknown>): Promise<Caller<P> | Response> {
+    for (let ended; ended !== entry.delay;) await (ended = entry.delay);
+    return await this.#enter(entry, found);
   }
 
   /** Waits for an authentication, or rejects the request if too many authentications are in progress. */
@@ -230,15 +237,15 @@ export class HttpAuthenticator implements Authenticator {
   ): Promise<boolean | undefined> {
     const { ticker, limits: { auth: { timeoutMs } }, report } = this.#core;
     const controller = new AbortController();
-    const { promise: late, resolve } = Promise.withResolvers<AuthRefusal>();
-    const timeout = ticker.startTimeout(timeoutMs, () => {
+    const onTimeout = () => {
       controller.abort(TOO_SLOW);
-      resolve(CLOSING);
-    });
+      return CLOSING;
+    };
     try {
       const now = ticker.clock.date();
       const facts: AuthFacts = { ...known, now, signal: controller.signal, [USED]: null };
-      const found: unknown = await Promise.race([this.#auth.authenticate(request, facts), late]);
+      const limit = { ms: timeoutMs, onTimeout, clock: ticker };
+      const found: unknown = await deadline(this.#auth.authenticate(request, facts), limit);
       if (isRefusal(found)) return found.status === 503 || found.status === 429 ? undefined : false;
       if (found === undefined || found === null) return false;
       const { id, scopes, expiresAt = Infinity } = readPrincipal(found, "authenticate()");
@@ -246,8 +253,6 @@ export class HttpAuthenticator implements Authenticator {
     } catch (error) {
       report(error);
       return undefined;
-    } finally {
-      ticker.cancel(timeout);
     }
   }
 
@@ -316,7 +321,7 @@ class Entry<P extends Place = Place> implements AuthFacts {
   readonly #delayed: AuthenticationLimits;
   readonly #accounts: Accounts;
   #controller?: AbortController;
-  /** Settles when the request is no longer delayed. `undefined` if the request was not delayed. Never rejects. */
+  /** Settles when the latest delay of the request has ended. `undefined` if the request was not delayed. Never rejects. */
   delay?: Promise<boolean>;
 
   constructor(
@@ -340,9 +345,7 @@ class Entry<P extends Place = Place> implements AuthFacts {
     this.#core.observing?.reach(limit, `peer ${this.peer}`);
     if (this.#delayed.isFull(this)) return;
     const { ticker } = this.#core;
-    const ready = turn.then(() =>
-      pauseMs ? new Promise<void>((resolve) => void ticker.startTimeout(pauseMs, resolve)) : undefined
-    );
+    const ready = turn.then(() => pauseMs ? delay(pauseMs, { clock: ticker }) : undefined);
     return this.delay = this.#delayed.wait(ready, this).then(() => true, () => false);
   }
 

@@ -8,7 +8,7 @@ import type { Core } from "../../core/core.ts";
 import type { Bounds } from "../../core/capacity/limits.ts";
 import { Aging, type Ticker } from "../../core/capacity/timers.ts";
 import { HEAVY, type Turn, type Turns } from "./turns.ts";
-import { TOO_LARGE, TOO_MUCH_ARRIVING, TOO_SMALL_PIECES, tooSlow } from "./body_refusals.ts";
+import { isWithin, TOO_LARGE, TOO_MUCH_ARRIVING, TOO_SMALL_PIECES, tooSlow } from "./body_refusals.ts";
 import type { Refusal } from "./refusals.ts";
 
 /** Maximum size of a small body, in bytes. Even thousands of small bodies take little memory. */
@@ -62,8 +62,7 @@ export class LargeBodies {
   async read(request: Request, account: Account): Promise<ArrayBuffer | Refusal> {
     const { bodyBytes, bodyMs } = this.#limits;
     const length = request.headers.get("content-length");
-    // Also reject a length that is not a number.
-    if (!(Number(length) <= bodyBytes)) return TOO_LARGE;
+    if (!isWithin(length, bodyBytes)) return TOO_LARGE;
     const reader = request.body?.getReader();
     if (!reader) return new ArrayBuffer(0);
     const buffer = new BodyBuffer(length === null ? bodyBytes : Number(length));

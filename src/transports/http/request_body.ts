@@ -10,7 +10,7 @@ import { Aging, type Ticker, type Timeout } from "../../core/capacity/timers.ts"
 import type { Link } from "../../core/call/link.ts";
 import { LargeBodies, SLOW_MS, SMALL } from "./large_body.ts";
 import { HEAVY, type Turn, Turns } from "./turns.ts";
-import { INCOMPLETE, TOO_MUCH_ARRIVING, tooSlow } from "./body_refusals.ts";
+import { INCOMPLETE, isWithin, TOO_MUCH_ARRIVING, tooSlow } from "./body_refusals.ts";
 import type { Refusal } from "./refusals.ts";
 
 /** Number of bytes that are charged for a slow small body, including the runtime's buffer. */
@@ -63,7 +63,7 @@ export class RequestBodies {
     if (this.#closed) return take(this.#closed);
     const length = request.headers.get("content-length");
     // For a small body, the runtime enforces the declared length, so only a timeout is needed.
-    if (length === null || !(Number(length) <= this.#small)) {
+    if (length === null || !isWithin(length, this.#small)) {
       this.#large.read(request, sender.account).catch(() => INCOMPLETE).then(take);
       return;
     }

@@ -13,6 +13,7 @@
  * @module
  */
 import { toBusy } from "../../protocol/errors.ts";
+import type { Account, Drop, Holding } from "../../core/capacity/account.ts";
 import { INTERNALS } from "../../core/call/internals.ts";
 import { checkOptions, type KnownOptions } from "../../core/call/known_options.ts";
 import type { Principal } from "../../core/call/context.ts";
@@ -21,6 +22,7 @@ import type { ConnectionInfo } from "./access.ts";
 import { readPath } from "./access_options.ts";
 import type { Caller } from "./caller.ts";
 import type { WayIn } from "./callers.ts";
+import { findEntryRefusal } from "./entry_admission.ts";
 import { STREAM_HEADERS } from "./event_stream.ts";
 import { checkTemplate, PathTemplate } from "./path_template.ts";
 import { findRefusal, type Refusal, refuseInText, toFault, toOverload } from "./refusals.ts";
@@ -34,6 +36,19 @@ interface Opening {
   readonly parts: HttpParts;
   /** The server to which the stream connects the client. */
   readonly served: PipeServer;
+}
+
+/** A stream that is about to open, and the client's charge for it. */
+interface Admitted extends Opening {
+  readonly account: Account;
+  readonly place: Holding;
+  readonly taken: Taken;
+}
+
+/** A place of a stream. Before the stream is open, the place cannot be taken away from the client. */
+interface Taken {
+  /** Closes the stream to make room for another client, unless the stream has unanswered messages. */
+  drop?: Drop;
 }
 
 interface OpenStream {
@@ -89,7 +104,7 @@ export interface SseServer extends PipeServer {
 export interface HttpSseOptions {
   /** Path of the event stream. Defaults to `/sse`. */
   readonly path?: string;
-  /** Path to which clients post messages. Defaults to `/messages`. */
+  /** Path to which clients post messages, in the folder of `path` or below it. Defaults to `/messages`. */
   readonly messages?: string;
 }
 
@@ -154,9 +169,7 @@ class SseStreams {
       if (posts) return await this.#take(caller, parts);
       const served = caller.place ? await caller.place.open(caller) : this.#server;
       if (!served) return this.#refuse(NOT_FOUND, principal);
-      // Check whether the server has started to close since the caller was identified, because a closing server would
-      // never end this stream.
-      return parts.callers.refuseIfClosing(this.#opening) ?? this.#start(caller, { parts, served });
+      return await this.#admit(caller, { parts, served });
     } catch (error) {
       const refusal = findRefusal(error);
       return refusal ? this.#refuse(refusal, principal) : toFault(core, error);
@@ -181,20 +194,38 @@ class SseStreams {
     };
   }
 
-  #start(caller: Caller<Spot>, { parts, served }: Opening): Response {
-    const { principal, place: spot, seen } = caller;
+  // Take the place before `admit` runs, so that the client's share of the streams limits the concurrent checks.
+  async #admit(caller: Caller<Spot>, opening: Opening): Promise<Response> {
+    const { principal } = caller;
+    const { parts, served } = opening;
     const account = parts.account(caller);
-    const peer = parts.peer(caller);
-    const checks = seen?.toChecks?.(principal);
-    const place = account.openStream(() => {
-      if (pipe.unanswered) return false;
-      end();
-      return true;
-    });
+    const taken: Taken = {};
+    const place = account.openStream(() => taken.drop?.() ?? false);
     if (!place) {
       const limits = "connections.streams, connections.streamsPerClient";
       return this.#refuse(toOverload(toBusy("open the stream: too many streams are open", limits)), principal);
     }
+    let response: Response | undefined;
+    try {
+      const refusal = await findEntryRefusal(served, caller, "http-sse");
+      // Check whether the server has started to close in the meantime, because a closing server would never end this
+      // stream.
+      const refused = refusal ? this.#refuse(refusal, principal) : parts.callers.refuseIfClosing(this.#opening);
+      return refused ?? (response = this.#start(caller, { ...opening, account, place, taken }));
+    } finally {
+      if (!response) place.end();
+    }
+  }
+
+  #start(caller: Caller<Spot>, { parts, served, account, place, taken }: Admitted): Response {
+    const { principal, place: spot, seen } = caller;
+    const peer = parts.peer(caller);
+    const checks = seen?.toChecks?.(principal);
+    taken.drop = () => {
+      if (pipe.unanswered) return false;
+      end();
+      return true;
+    };
     const id = crypto.randomUUID();
     const close = () => {
       if (!this.#open.delete(id)) return;

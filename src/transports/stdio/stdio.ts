@@ -11,6 +11,7 @@
  * @see specification/2026-07-28/basic/transports/stdio
  * @module
  */
+import { deadline } from "../../kit/deadline.ts";
 import { bun, deno, node } from "../../runtime.ts";
 import { guardConsole } from "./stdout_guard.ts";
 import { LineSplitter } from "./line_splitter.ts";
@@ -128,13 +129,10 @@ async function servePipe(server: PipeServer, options: StdioOptions): Promise<voi
       }
       if (done) break;
     }
-    const { promise: grace, resolve } = Promise.withResolvers<void>();
-    const timer = setTimeout(resolve, drainMs);
-    await Promise.race([pipe.idle(), writer.lost, grace]);
-    // This timer must keep the process alive. The input has ended, and a call may wait for something that does not keep
+    // The timer must keep the process alive. The input has ended, and a call may wait for something that does not keep
     // the process alive. Without the timer, the process could exit before the call is cancelled and its error is
     // written.
-    clearTimeout(timer);
+    await deadline(Promise.race([pipe.idle(), writer.lost]), { ms: drainMs, onTimeout: () => {} });
   } finally {
     signal?.removeEventListener("abort", stop);
     stopExpiry();

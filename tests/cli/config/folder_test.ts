@@ -1,12 +1,14 @@
 // Files, glob patterns and folders as resources and tools. They cannot reach files outside of their folder, and clients
 // are notified of changes.
 import { assert, assertEquals, assertRejects, assertStringIncludes } from "@std/assert";
-import { openFolder } from "../../../src/files/confined_folder.ts";
+import { createServer } from "../../../mod.ts";
+import { isUnavailable, openFolder } from "../../../src/files/confined_folder.ts";
 import { toMatcher } from "../../../src/files/glob.ts";
 import { startChild, toCommand } from "../../../src/testing/http_server.ts";
-import type { Connection } from "../../../src/testing/testing.ts";
+import { folder } from "../../../src/ready/ready.ts";
+import { type Connection, connectTest } from "../../../src/testing/testing.ts";
 import { system, toOutcome, withFolder, withServer, writeFiles } from "../folder.ts";
-import { until } from "../../support/behaviour.ts";
+import { textOf, until } from "../../support/behaviour.ts";
 import { sentence } from "../../support/messages.ts";
 
 const files = {
@@ -326,6 +328,69 @@ for (const ms of [0, 2, 300]) {
     });
   });
 }
+
+for (const ms of [0, 2]) {
+  Deno.test(`no name or size from outside of the folder is listed while another program swaps links every ${ms} ms`, async () => {
+    const swapped = {
+      "in/sub/deep/a.txt": "inside",
+      "in/sub/b.txt": "inside",
+      "in/file.txt": "inside",
+      "out/deep/a.txt": "OUTSIDE",
+      "out/deep/secret.txt": "OUTSIDE",
+      "out/b.txt": "OUTSIDE",
+      "out/secret/secret.txt": "OUTSIDE",
+      "out.txt": "OUTSIDE",
+    };
+    await withFolder(swapped, async (root) => {
+      await system("ln", "-s", `${root}/out`, `${root}/in/sub.link`);
+      await system("ln", "-s", `${root}/out.txt`, `${root}/in/file.txt.link`);
+      const server = createServer({
+        name: "local",
+        version: "1.0.0",
+        handlers: [folder({ path: `${root}/in`, uri: "in://", tools: true, watch: false })],
+        limits: { calls: { timeoutMs: 60_000 } },
+      });
+      await using client = await connectTest(server);
+      const seen = new Set<string>();
+      const looks = [
+        async () => (await client.listResources()).forEach(({ uri, size }) => seen.add(`${uri} ${size}`)),
+        async (path = "sub") => void seen.add(textOf(await client.callTool("list", { path }))),
+        async (path = "sub/deep") => void seen.add(textOf(await client.callTool("list", { path }))),
+        async (path = "sub/deep/a.txt") => void seen.add(textOf(await client.callTool("list", { path }))),
+        async () => {
+          const ref = { type: "ref/resource", uri: "in://{+path}" } as const;
+          seen.add((await client.complete(ref, { name: "path", value: "sub/" })).values.join());
+        },
+      ];
+      const swapper = startChild(toSwapper(`${root}/in`, ms));
+      try {
+        await swapper.output.getReader().read();
+        const end = Date.now() + 3000;
+        await Promise.all(looks.map(async (look) => {
+          while (Date.now() < end) await look();
+        }));
+      } finally {
+        swapper.kill();
+        await swapper.exited;
+      }
+      const outside = [...seen].filter((text) => /secret|\b7\b/.test(text));
+      assertEquals(outside, [], [...seen].join("\n"));
+    });
+  });
+}
+
+Deno.test("the entries of a folder that changes constantly can be listed", async () => {
+  await withFolder({ "sub/a.txt": "text" }, async (root) => {
+    const inside = openFolder({ root, maxBytes: 1000 });
+    for (let i = 0; i < 5; i++) {
+      await writeFiles(root, { [`sub/${i}.txt`]: "", [`${i}.txt`]: "" });
+      const [items, all] = [await inside.list(""), await inside.walk(100)];
+      assert(!isUnavailable(items));
+      assertEquals(items.length, i + 2);
+      assertEquals(all.length, 2 * i + 3, "the walk waits until the folder has stopped changing");
+    }
+  });
+});
 
 Deno.test("a file in a folder that changes constantly can be read", async () => {
   await withFolder({ "a.txt": "text" }, async (folder) => {

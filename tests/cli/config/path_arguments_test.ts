@@ -44,6 +44,26 @@ Deno.test("a path argument is passed as a path in the working directory, whateve
   });
 });
 
+Deno.test("an argument whose name is a member of all objects can be missing", async () => {
+  const names = ["constructor", "valueOf", "toString"];
+  for (const more of [{}, { format: "path" }]) {
+    const properties = Object.fromEntries(names.map((name) => [name, { type: "string", ...more }]));
+    const files = withTool({
+      run: ["printf", "[%s]", "-f", ...names.map((name) => ({ if: name, words: [`{{${name}}}`] }))],
+      input: { properties },
+      unsafe: true,
+    });
+    await withServer(files, async (client) => {
+      assertEquals(toOutcome(await client.callTool("it", {})).text, "[-f]");
+      const given = { valueOf: "a", toString: "b" };
+      assertEquals(
+        toOutcome(await client.callTool("it", given)).text,
+        "format" in more ? "[-f][./a][./b]" : "[-f][a][b]",
+      );
+    });
+  }
+});
+
 Deno.test("a path that leads out of the working directory is refused, also through symbolic links", async () => {
   const list = { type: "array", items: { type: "string", format: "path" } };
   await withServer(

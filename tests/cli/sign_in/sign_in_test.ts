@@ -139,6 +139,24 @@ for (const { name: runtime, program } of runtimes) {
   });
 
   testProcesses(
+    `${runtime}: --issuer names the only authorization server for a client with an id or a document`,
+    async () => {
+      await using oidc = await startOidc();
+      await using notes = await serveNotes(program, [oidc.issuers.first]);
+      await using ada = await User.create("ada", program);
+      const issuer = "https://other.example.com";
+      for (const client of [["--client-id", "a"], ["--client-metadata", "https://app.example.com/client.json"]]) {
+        for (const command of ["login", "call"]) {
+          const { code, stderr } = await ada.run(command, notes.url.href, ...client, "--issuer", issuer);
+          assertEquals(code, 1, stderr);
+          assertStringIncludes(stderr, sentence(issuer, oidc.issuers.first));
+        }
+      }
+      assertEquals(await ada.readPages(), "");
+    },
+  );
+
+  testProcesses(
     `${runtime}: no sign-in is started for a server without authentication, or for a server with other credentials`,
     async () => {
       await using ada = await User.create("ada", program);
@@ -168,7 +186,7 @@ testProcesses("sign-in options that contradict each other are refused", async ()
       [["login", url, "b"], [`${url} and b`]],
       [["login", url, "--redirect-port", "0"], ["--redirect-port 0"]],
       [["login", url, "--client-env", "A"], ["--client-env", "--client-id"]],
-      [["login", url, "--issuer", "https://login.example.com"], ["--issuer", "--client-id"]],
+      [["login", url, "--issuer", "https://login.example.com"], ["--issuer", "--client-id", "--client-metadata"]],
       [["login", url, "--client-id", "a", "--client-env", "HOME"], ["--client-env HOME", "--issuer"]],
       [["login", url, "--client-id", "a", "--issuer", "login"], ["--issuer login"]],
       [["login", url, "--client-id", "a", "--issuer", url, "--client-env", "NOT_SET"], ["--client-env NOT_SET"]],

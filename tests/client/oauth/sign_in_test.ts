@@ -244,6 +244,22 @@ for (
   );
 }
 
+for (
+  const [server, resource, named] of [
+    ["https://mcp.example.com/mcp?tenant=a", "https://mcp.example.com/mcp"],
+    ["https://mcp.example.com/mcp?tenant=a", "https://mcp.example.com/mcp?tenant=b"],
+    ["https://mcp.example.com/mcp?tenant=a", "https://mcp.example.com/mcp?"],
+    ["https://mcp.example.com/?tenant=a", "https://mcp.example.com"],
+    ["https://mcp.example.com/mcp?tenant=a", "https://mcp.example.com/mcp", "https://mcp.example.com/mcp?tenant=a"],
+  ]
+) {
+  refuses(
+    `the resource ${resource} of the server ${server}${named ? ` if the user has named ${named}` : ""}`,
+    { server, resourceMetadata: (right) => ({ ...right, resource }) },
+    { names: [resource], resource: named },
+  );
+}
+
 Deno.test("the resource may be the server's URL in another spelling, or a resource that the user has named", async () => {
   for (
     const [resource, server, named] of [
@@ -254,6 +270,9 @@ Deno.test("the resource may be the server's URL in another spelling, or a resour
       ["https://mcp.example.com", "https://mcp.example.com/"],
       ["https://mcp.example.com", undefined, "https://mcp.example.com"],
       ["https://mcp.example.com/a/", "https://mcp.example.com/a/b/mcp", "https://mcp.example.com/a/"],
+      ["https://mcp.example.com/mcp?tenant=a", "https://mcp.example.com/mcp?tenant=a"],
+      ["https://mcp.example.com/mcp/?tenant=a", "https://mcp.example.com/mcp?tenant=a"],
+      ["https://mcp.example.com/mcp", "https://mcp.example.com/mcp?tenant=a", "https://mcp.example.com/mcp"],
     ] as const
   ) {
     await using bed = new Bed({
@@ -806,32 +825,89 @@ Deno.test("mix-up: a code from another authorization server is not sent to the a
   assertEquals(bed.forms, []);
 });
 
-Deno.test("mix-up: without a redirect path for each issuer, a page at another host must name the issuer in the redirect", async () => {
-  const clientMetadataUrl = "https://client.example.com/metadata.json";
-  const named = { client: { id: "known", issuer: "https://login.example.com" } };
-  for (
-    const [options, back, isAccepted] of [
-      [{ clientMetadataUrl }, undefined, true],
-      [{ clientMetadataUrl }, (url: URL) => url.searchParams.delete("iss"), false],
-      [{ client: { id: "known" } }, (url: URL) => url.searchParams.delete("iss"), false],
-      [named, (url: URL) => url.searchParams.delete("iss"), true],
-      [{}, (url: URL) => url.searchParams.delete("iss"), true],
-    ] as const
-  ) {
+// A malicious issuer can redirect the browser from its own sign-in page to the page of another authorization server. The
+// code in the redirect is then from that authorization server, which may send no `iss`.
+type Announces = boolean | "true";
+const document = "https://client.example.com/metadata.json";
+const mixUps: readonly (readonly [
+  name: string,
+  options: Partial<SignInOptions>,
+  facts: { readonly announces: Announces; readonly iss: boolean; readonly registers?: boolean },
+  outcome: "accepted" | "refused before the sign-in" | "refused after the sign-in",
+  clientId?: string,
+])[] = [
+  ["a document", { clientMetadataUrl: document }, { announces: true, iss: true }, "accepted", document],
+  ["a document", { clientMetadataUrl: document }, { announces: true, iss: false }, "refused after the sign-in"],
+  ["a document", { clientMetadataUrl: document }, { announces: false, iss: true }, "refused before the sign-in"],
+  ["a document", { clientMetadataUrl: document }, { announces: "true", iss: true }, "refused before the sign-in"],
+  [
+    "a document, and the authorization server registers clients",
+    { clientMetadataUrl: document },
+    { announces: false, iss: false, registers: true },
+    "accepted",
+    "client-1",
+  ],
+  ["an id", { client: { id: "known" } }, { announces: true, iss: true }, "accepted", "known"],
+  ["an id", { client: { id: "known" } }, { announces: true, iss: false }, "refused after the sign-in"],
+  ["an id", { client: { id: "known" } }, { announces: false, iss: true }, "refused before the sign-in"],
+  [
+    "an id, and the authorization server registers clients",
+    { client: { id: "known" } },
+    { announces: false, iss: false, registers: true },
+    "refused before the sign-in",
+  ],
+  [
+    "an id and an issuer",
+    { client: { id: "known", issuer: "https://login.example.com" } },
+    { announces: false, iss: false },
+    "accepted",
+    "known",
+  ],
+  [
+    "the URL of a document and an issuer",
+    { client: { id: document, issuer: "https://login.example.com" } },
+    { announces: false, iss: false },
+    "accepted",
+    document,
+  ],
+  ["neither an id nor a document", {}, { announces: false, iss: false, registers: true }, "accepted", "client-1"],
+];
+for (const [name, options, { announces, iss, registers = false }, outcome, clientId] of mixUps) {
+  const facts = [`the metadata announces iss: ${announces}`, `the redirect contains iss: ${iss}`].join(", ");
+  Deno.test(`mix-up: a client with ${name} is ${outcome} (${facts})`, async () => {
     await using bed = new Bed({
-      metadata: ({ authorization_response_iss_parameter_supported: announced, ...right }) => ({
+      metadata: ({ registration_endpoint: endpoint, ...right }) => ({
         ...right,
-        ...back ? {} : { authorization_response_iss_parameter_supported: announced },
+        ...registers ? { registration_endpoint: endpoint } : {},
         client_id_metadata_document_supported: true,
-        authorization_endpoint: "https://honest.example.com/authorize",
+        authorization_response_iss_parameter_supported: announces,
       }),
-      ...back && { back: (url: URL) => (back(url), url.href) },
+      back: back((url) => iss || url.searchParams.delete("iss")),
     });
-    if (isAccepted) assertEquals(await use(bed, options), "Hello!");
-    else assertEquals((await assertRejects(() => use(bed, options), Error)).message, sentence("iss", bed.server));
-    assertEquals(bed.forms.some(({ code }) => code !== undefined), isAccepted, JSON.stringify(options));
-  }
-});
+    if (outcome === "accepted") {
+      assertEquals(await use(bed, options), "Hello!");
+      assertEquals(bed.forms[0].client_id, clientId);
+      return;
+    }
+    const isBefore = outcome === "refused before the sign-in";
+    const { message } = await assertRejects(() => use(bed, options), Error);
+    assertEquals(message, isBefore ? sentence(bed.server, `"${bed.issuer}"`, "--issuer") : sentence(bed.server, "iss"));
+    assertEquals([bed.starts.length, bed.visits.length, bed.forms.length], isBefore ? [0, 0, 0] : [1, 1, 0]);
+  });
+}
+
+refuses(
+  "a registration whose id is the metadata document that the client must not use here",
+  {
+    metadata: (right) => ({
+      ...right,
+      client_id_metadata_document_supported: true,
+      authorization_response_iss_parameter_supported: false,
+    }),
+    registration: (right) => ({ ...right, client_id: document }),
+  },
+  { names: ["https://login.example.com", "client_id"], clientMetadataUrl: document },
+);
 
 for (const missing of ["iss", "state"]) {
   Deno.test(`refused: an error without ${missing}, whose text is not shown`, async () => {

@@ -2,7 +2,6 @@
 // results and bytes.
 import { z } from "zod";
 import { createServer, McpError, resource, type Server, tool } from "../../../mod.ts";
-import { toStandardSchema } from "../../../src/schema/standard_schema.ts";
 
 const addSchema = {
   type: "object",
@@ -11,7 +10,10 @@ const addSchema = {
 } as const;
 const add = ({ a, b }: { a: number; b: number }) => ({ content: [{ type: "text" as const, text: String(a + b) }] });
 
-const powerSchema = z.object({ base: z.bigint(), exponent: z.coerce.number().int().max(200) });
+const powerSchema = z.object({
+  base: z.string().regex(/^-?\d+$/).transform(BigInt),
+  exponent: z.coerce.number().int().max(200),
+});
 const power = ({ base, exponent }: { base: bigint; exponent: number }) => ({ power: base ** BigInt(exponent) });
 
 const average = ({ values }: { values: readonly number[] }) => {
@@ -25,7 +27,7 @@ export const calculator: Server = createServer({
   version: "1.0.0",
   handlers: [
     tool({ name: "add", input: addSchema, run: add }),
-    tool({ name: "power", input: toStandardSchema(powerSchema), run: power }),
+    tool({ name: "power", input: powerSchema, run: power }),
     tool({
       name: "average",
       input: { values: z.array(z.number()) },

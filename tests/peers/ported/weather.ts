@@ -2,8 +2,7 @@
 // results, and resources receive a URL and return `{ contents }`. Only the registration uses this library.
 import { z } from "zod";
 import { z as z3 } from "zod/v3";
-import { createServer, prompt, resource, type Server, tool } from "../../../mod.ts";
-import { toStandardSchema } from "../../../src/schema/standard_schema.ts";
+import { createServer, prompt, resource, type Server, tool, withJsonSchema } from "../../../mod.ts";
 
 const forecastSchema = {
   city: z.string().min(1).describe("Name of the city"),
@@ -19,10 +18,19 @@ async function forecast({ city, days, units }: { city: string; days: number; uni
   };
 }
 
-const historySchema = {
+const historySchema = z3.object({
   since: z3.coerce.date(),
-  until: z3.date().optional(),
-  stations: z3.set(z3.string()).optional(),
+  until: z3.coerce.date().optional(),
+  stations: z3.array(z3.string()).transform((names) => new Set(names)).optional(),
+});
+const historyJson = {
+  type: "object",
+  properties: {
+    since: { type: "string", format: "date-time" },
+    until: { type: "string", format: "date-time" },
+    stations: { type: "array", items: { type: "string" }, uniqueItems: true },
+  },
+  required: ["since"],
 };
 function history({ since, until, stations }: { since: Date; until?: Date; stations?: Set<string> }) {
   const end = until ?? new Date("2026-01-31T00:00:00Z");
@@ -56,7 +64,7 @@ export const weather: Server = createServer({
   version: "1.0.0",
   handlers: [
     tool({ name: "forecast", description: "Tells the weather", input: forecastSchema, run: forecast }),
-    tool({ name: "history", input: toStandardSchema(historySchema), run: history }),
+    tool({ name: "history", input: withJsonSchema(historySchema, historyJson), run: history }),
     tool({ name: "radar", input: {}, run: radar }),
     tool({ name: "fail", input: {}, run: fail }),
     resource({ uri: "station://{id}", name: "station", read: ({ id }) => readStation(new URL(`station://${id}`)) }),

@@ -1,0 +1,70 @@
+/**
+ * Waits that end at a limit: after a time, or when a signal aborts.
+ *
+ * @module
+ */
+import { MAX_MS, startTimer } from "./timer.ts";
+
+/** Starts timers, such as the clock or the ticker of a server. */
+export interface TimerSource {
+  /** Runs `job` once after `ms` milliseconds. Returns a function that cancels the job. */
+  start(job: () => void, ms: number, options?: { readonly background?: boolean }): () => void;
+}
+
+export interface WaitOptions {
+  /** Ends the wait with the signal's reason. */
+  readonly signal?: AbortSignal;
+  /** Starts the timer. Defaults to `setTimeout`, whose timer keeps the process alive. */
+  readonly clock?: TimerSource;
+  /** Whether the process can exit during the wait. Requires a `clock` that supports it. Defaults to `false`. */
+  readonly background?: boolean;
+}
+
+/** Options of {@linkcode deadline}. */
+export type DeadlineOptions<L> =
+  & WaitOptions
+  & (Timeout<L> | { readonly ms?: undefined; readonly onTimeout?: undefined });
+
+interface Timeout<L> {
+  /** Milliseconds after which the wait ends. `Infinity` means never. Times above 24 days are shortened to 24 days. */
+  readonly ms: number;
+  /** Called when the time is over. The wait ends with the value that it returns, or with the error that it throws. */
+  readonly onTimeout: () => L;
+}
+
+const systemTimers: TimerSource = { start: (job, ms) => startTimer(ms, job) };
+
+/**
+ * Settles like `work`, but at the latest when the time is over or the signal aborts. Removes the timer and the listener
+ * as soon as the wait ends. Ignores an error of `work` after the wait has ended.
+ *
+ * @throws the reason of `signal`, or the error of `onTimeout`.
+ */
+export async function deadline<T, const L = never>(
+  work: T | PromiseLike<T>,
+  { ms = Infinity, onTimeout, signal, clock = systemTimers, background }: DeadlineOptions<L>,
+): Promise<T | L> {
+  const { promise: ended, resolve, reject } = Promise.withResolvers<L>();
+  const expire = () => {
+    try {
+      if (onTimeout) resolve(onTimeout());
+    } catch (error) {
+      reject(error);
+    }
+  };
+  const onAbort = () => reject(signal?.reason);
+  const stopTimer = ms === Infinity ? undefined : clock.start(expire, Math.min(ms, MAX_MS), { background });
+  signal?.addEventListener("abort", onAbort);
+  if (signal?.aborted) onAbort();
+  try {
+    return await Promise.race([work, ended]);
+  } finally {
+    stopTimer?.();
+    signal?.removeEventListener("abort", onAbort);
+  }
+}
+
+/** Waits `ms` milliseconds. Rejects with the reason of `signal` if the signal aborts earlier. */
+export function delay(ms: number, options?: WaitOptions): Promise<void> {
+  return deadline(new Promise<never>(() => {}), { ...options, ms, onTimeout: () => {} });
+}

@@ -1,0 +1,159 @@
+// A session on one or several instances whose requests have tokens of the same principal with different rights.
+import { assert } from "@std/assert";
+import { createServer, type Handler, type Middleware, type Server } from "../../mod.ts";
+import type { Admit } from "../../src/core/admission.ts";
+import type { Observer } from "../../src/core/call/observer.ts";
+import { memoryStore } from "../../src/stores/stores.ts";
+import { LEGACY_VERSIONS, until } from "../support/behaviour.ts";
+
+/** The revisions with sessions over HTTP. */
+export const VERSIONS = LEGACY_VERSIONS.filter((version) => version > "2025");
+export const INSUFFICIENT_SCOPE = -31_403;
+
+export type Headers = Readonly<Record<string, string>>;
+
+/** A token with all rights, and tokens of the same principal with fewer rights. */
+export const FULL: Headers = { "x-scopes": "pay", "x-staff": "yes" };
+export const NARROW: Headers = { "x-scopes": "mail", "x-staff": "yes" };
+export const GUEST: Headers = { "x-scopes": "pay" };
+
+/** The response to a refused request. */
+export interface Refused {
+  readonly status: number;
+  readonly challenge: string | null;
+  readonly error: unknown;
+}
+
+/** A session on one or several instances, which share a store. */
+export interface Site {
+  /** Sends a message to the first instance. */
+  send(message: object | object[], token: Headers): Promise<Response>;
+  /** Sends a message to the last instance. */
+  sendLast(message: object | object[], token: Headers): Promise<Response>;
+  /** Opens a standalone stream on the first instance. */
+  open(token: Headers): Promise<Response>;
+  /** Opens a standalone stream on the last instance. */
+  openLast(token: Headers): Promise<Response>;
+  /** Resumes a stream on the last instance. */
+  resume(lastEvent: string, token: Headers): Promise<Response>;
+  readonly first: Server;
+  readonly last: Server;
+}
+
+export interface Setting {
+  readonly version: string;
+  readonly instances: number;
+  readonly observer?: Observer;
+  readonly admit?: Admit;
+  readonly middleware?: readonly Middleware[];
+}
+
+/** Time at which the latest token was issued. Each request has a token of its own, as after a renewal. */
+let issued = 0;
+
+export async function withSite(
+  { version, instances, observer = { fault() {} }, admit, middleware }: Setting,
+  makeHandlers: () => readonly Handler[],
+  use: (site: Site) => Promise<void>,
+): Promise<void> {
+  const store = memoryStore();
+  const servers = Array.from({ length: instances }, () =>
+    createServer({
+      name: "bank",
+      version: "1.0.0",
+      handlers: makeHandlers(),
+      observer,
+      ...admit && { admit },
+      ...middleware && { use: middleware },
+      auth: ({ headers }: Request) => ({
+        id: "ada",
+        scopes: (headers.get("x-scopes") ?? "").split(" ").filter(Boolean),
+        staff: headers.has("x-staff"),
+        ...headers.has("x-jti") && {
+          claims: { jti: headers.get("x-jti"), iat: ++issued, team: headers.get("x-team") ?? "red" },
+          expiresAt: Date.now() + 1_000_000 + issued,
+        },
+      }),
+      ...instances > 1 ? { store, secret: "a secret of at least thirty-two characters" } : {},
+    }));
+  let session = "";
+  const fetch = async (server: Server, token: Headers, more: Headers, message?: object) =>
+    await server.fetch(
+      new Request("http://localhost/mcp", {
+        method: message ? "POST" : "GET",
+        headers: {
+          "content-type": "application/json",
+          accept: message ? "application/json, text/event-stream" : "text/event-stream",
+          ...session ? { "mcp-session-id": session, "mcp-protocol-version": version } : {},
+          ...token,
+          ...more,
+        },
+        body: message && JSON.stringify(message),
+      }),
+    );
+  const [first, last] = [servers[0], servers[instances - 1]];
+  const site: Site = {
+    first,
+    last,
+    send: (message, token) => fetch(first, token, {}, message),
+    sendLast: (message, token) => fetch(last, token, {}, message),
+    open: (token) => fetch(first, token, {}),
+    openLast: (token) => fetch(last, token, {}),
+    resume: (lastEvent, token) => fetch(last, token, { "last-event-id": lastEvent }),
+  };
+  const params = {
+    protocolVersion: version,
+    capabilities: { elicitation: {}, sampling: {} },
+    clientInfo: { name: "c", version: "1" },
+  };
+  const hello = await site.send({ jsonrpc: "2.0", id: 1, method: "initialize", params }, FULL);
+  await hello.text();
+  session = hello.headers.get("mcp-session-id") ?? "";
+  await use(site);
+  for (const server of servers) await server.close();
+}
+
+export const request = (id: number, method: string, params: object) => ({
+  jsonrpc: "2.0",
+  id,
+  method,
+  params: { ...params, _meta: { progressToken: "p" } },
+});
+export const pay = request(2, "tools/call", { name: "pay", arguments: {} });
+
+/** A stream that the test reads. */
+export class Reading {
+  text = "";
+  isOver = false;
+
+  constructor({ body }: Response) {
+    const read = async () => {
+      for await (const part of body?.pipeThrough(new TextDecoderStream()) ?? []) this.text += part;
+    };
+    read().finally(() => this.isOver = true);
+  }
+
+  async until(part: string): Promise<string> {
+    await until(() => this.text.includes(part), `the text ${part}`);
+    return this.text;
+  }
+
+  /** The id of the last event. */
+  get last(): string {
+    return [...this.text.matchAll(/^id: ?(.*)$/gm)].at(-1)?.[1] ?? "";
+  }
+}
+
+/** Sends a request that reports progress, and returns its stream after the first event. */
+export async function begin(site: Site, message: object | object[]): Promise<Reading> {
+  const stream = new Reading(await site.send(message, FULL));
+  await stream.until(`"progress":1`);
+  return stream;
+}
+
+export async function toRefused(response: Response): Promise<Refused> {
+  const { status, headers } = response;
+  const isStream = headers.get("content-type")?.startsWith("text/event-stream");
+  assert(!isStream, "the server has opened a stream");
+  return { status, challenge: headers.get("www-authenticate"), error: JSON.parse(await response.text()).error };
+}

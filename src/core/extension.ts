@@ -243,6 +243,13 @@ export interface ExtensionServer extends ChangeNotifier {
    * @throws {TypeError} if the context does not belong to a call, such as a copy of a context.
    */
   readonly check: (ctx: Context<unknown>, call: Pick<InternalRequest, "method" | "params">) => Promise<void>;
+  /**
+   * Counts bytes that the extension stores for the request to which a context belongs. Works like
+   * {@linkcode WrappedCall.keep}, and has the same limits. Use it for the values that `store.by(ctx)` writes.
+   *
+   * @throws {TypeError} if the context does not belong to a call, such as a copy of a context.
+   */
+  readonly keep: (ctx: Context<unknown>, bytes: number) => KeptBytes | undefined;
   /** The server's handlers. The methods can be destructured. */
   readonly handlers: {
     /**

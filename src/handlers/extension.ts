@@ -367,6 +367,7 @@ const create = (engine: Engine): ServerLives =>
   new ServerLives(engine, {
     callInternally: async (...call) => await (await callRoom.open()).callInternally(...call),
     checkHandler: async (...check) => await (await callRoom.open()).checkHandler(...check),
+    loadKeepBytes: async () => (await import("./extension_bytes.ts")).keepBytes,
   });
 
 function toLife<M extends Schemas, N extends Schemas, L extends Schemas>(

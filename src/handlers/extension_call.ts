@@ -26,7 +26,6 @@ import type {
   WrappedCall,
   WrappedHandler,
 } from "../core/extension.ts";
-import { type Charge, keep } from "../core/capacity/charges.ts";
 import type { Executor } from "../core/visibility/feature.ts";
 import type { FeatureParts } from "../core/visibility/feature_parts.ts";
 import { CancelError } from "../core/call/cancel_error.ts";
@@ -39,6 +38,7 @@ import { type Question, requireCapabilities } from "../core/call/question.ts";
 import { isGranted } from "../core/call/scopes.ts";
 import { deadline } from "../kit/deadline.ts";
 import { checkResult } from "../core/call/wire_check.ts";
+import { keepBytes } from "./extension_bytes.ts";
 
 export { checkHandler } from "../core/handler_check.ts";
 export { callInternally } from "../core/internal_call.ts";
@@ -257,16 +257,10 @@ class Layer {
         return inner.why;
       },
       cancel: (message) => inner.cancel(new CancelError("extension", message)),
-      keep: (bytes) => this.#keepBytes(bytes),
+      // The cast is safe, because the host of a server's call always has the parts of the server's core.
+      keep: (bytes) => keepBytes({ account: inner.link.account, core: inner.host.parts as FeatureParts }, bytes),
       result: (resultType, fields) => this.#toResult(resultType, fields),
     };
-  }
-
-  #keepBytes(bytes: number): Charge | undefined {
-    const { account } = this.#inner.link;
-    const pot = account.pot({ name: "extensions.bytes", total: KEPT_BYTES, share: KEPT_BYTES / 4, small: SMALL_BYTES });
-    // The cast is safe, because the host of a server's call always has the parts of the server's core.
-    return keep(this.#inner.host.parts as FeatureParts, account, [[pot, bytes], [account.memory, bytes]]);
   }
 
   #toResult(resultType: string, fields: Params): Result {
@@ -410,16 +404,6 @@ class Layer {
     return this.#made.get(key, () => this.#outer ? this.#outer.makeOnce(key, make) : make());
   }
 }
-
-/**
- * Maximum bytes that extensions keep for all clients of a server, such as the results of tasks. Extensions may keep the
- * bytes for hours, so without this limit clients could fill the memory or the store. A single client can use at most a
- * quarter of the limit.
- */
-const KEPT_BYTES = 134_217_728;
-
-/** Clients that hold more bytes than this cannot use the reserve of the limit. The amount suffices for a few tasks. */
-const SMALL_BYTES = 65_536;
 
 const REDIRECT: KnownOptions<keyof Redirect> = {
   names: { progress: "function", log: "function", ask: "function", once: "function" },

@@ -24,6 +24,7 @@ import type {
 import type { StorePart } from "../core/store.ts";
 import type { ExtensionNews } from "../core/visibility/changes.ts";
 import { CheckedDelivery } from "./checked_delivery.ts";
+import type { KeepBytes } from "./extension_bytes.ts";
 import { type Deliver, Topics } from "./topics.ts";
 
 /** Functions that are loaded when an extension first uses them. */
@@ -32,6 +33,8 @@ export interface LazyCalls {
   callInternally(engine: Engine, request: InternalRequest): Promise<Result>;
   /** Checks whether the caller of a request could call a handler now. */
   checkHandler(call: Call, handler: HandlerCall, engine: Engine): Promise<void>;
+  /** Loads the function that charges clients for stored bytes. Loaded when an extension starts. */
+  loadKeepBytes(): Promise<KeepBytes>;
 }
 
 /** Milliseconds that an extension may take to stop. */
@@ -246,11 +249,16 @@ class LivingExtension {
     const { resourceUpdated, listChanged } = host.server;
     const purpose = `extension ${id}`;
     if (this.#controller.signal.aborted) this.#controller = new AbortController();
+    const keepBytes = await this.#calls.loadKeepBytes();
     const server: ExtensionServer = this.server = {
       store: shared && toStores(await shared.openPart(id)),
       seal: (value) => sealer.seal(purpose, value),
       open: (text) => sealer.open(purpose, text),
       check: async (ctx, call) => await this.#calls.checkHandler(toCall(ctx, "check the caller"), call, this.#engine),
+      keep: (ctx, bytes) => {
+        const { account } = toCall(ctx, "count stored bytes").link;
+        return keepBytes({ account, core: this.#engine.core }, bytes);
+      },
       report: (error) => void this.#engine.core.report(error, { subject: `extension ${quote(id)}` }),
       handlers: {
         has: (kind, key) => registry.find(kind, key) !== undefined,

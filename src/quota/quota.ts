@@ -179,7 +179,9 @@ function limited(runner: Runner, { options, handler: { place }, state, core, lar
         ? executor.invoke(call, runner)
         : runner.run(call);
     const start = () => places ? places.run(call, runner, begin) : begin(runner);
-    const client = shared && sharedRate && toClientKey(call);
+    // An extension's call continues a call that was counted, such as a task that runs again.
+    const isCounted = call.internal && !call.host.outer;
+    const client = shared && sharedRate && !isCounted && toClientKey(call);
     // Do not use the store for a client that is identified only by its connection, because all calls on a connection go
     // to the same instance.
     if (!shared || !sharedRate || typeof client !== "string") return start();

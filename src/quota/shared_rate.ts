@@ -66,7 +66,7 @@ export class SharedRate {
     counted.set(client, false);
     const shared = store.by(call.link.account);
     const number = await shared.attempt("append", async () => {
-      const log = await shared.hash("rate", JSON.stringify([this.#name, client, period]));
+      const log = await shared.hashForAllPaths("rate", JSON.stringify([this.#name, client, period]));
       // Keep the log for two periods, because the clock of another instance may be slow by up to one period.
       return await shared.append(log, "", { ttlMs: 2 * perMs, max: 1 });
     });

@@ -91,7 +91,9 @@ export function customStore(
     );
   }
   const clock = new StoreClock();
-  if (typeof engine === "function") return new CustomStore(engine, options, { isShared: true, isReplaceable: true, clock });
+  if (typeof engine === "function") {
+    return new CustomStore(engine, options, { isShared: true, isReplaceable: true, clock });
+  }
   return new CustomStore(() => engine, options, { isShared: true, isReplaceable: false, clock });
 }
 

@@ -302,17 +302,27 @@ class DenoKvEngine implements StoreEngine {
   }
 
   async trim(log: string, before: number, { signal }: EngineOptions): Promise<void> {
-    await repeat(signal, async () => {
-      const { record, versionstamp } = await this.#findLog(log);
-      if (!record) return { done: true };
-      const first = Math.min(before, record.last + 1);
-      if (first <= record.first) return { done: true };
-      const oldest = Math.min(first, record.oldest + DROPPED);
-      const next: LogRecord = { ...record, oldest, first };
-      const change = this.#change(["mcp", "log", log], versionstamp).set(["mcp", "log", log], next);
-      await this.#dropEntries(change, record.epoch, record.oldest, oldest);
-      if ((await change.commit()).ok) return { done: true };
-    });
+    const isDone = await repeat(signal, () => this.#trim(log, before));
+    // Remove the other entries in the background, because the operation could otherwise exceed its timeout.
+    if (!isDone) this.#trimRest(log, before).catch(() => {});
+  }
+
+  /** Drops entries, and removes up to {@linkcode DROPPED} of them. Resolves to whether all of them were removed. */
+  async #trim(log: string, before: number): Promise<{ readonly done: boolean } | undefined> {
+    const { record, versionstamp } = await this.#findLog(log);
+    if (!record) return { done: true };
+    const first = Math.max(record.first, Math.min(before, record.last + 1));
+    if (record.oldest >= first) return { done: true };
+    const oldest = Math.min(first, record.oldest + DROPPED);
+    const next: LogRecord = { ...record, oldest, first };
+    const change = this.#change(["mcp", "log", log], versionstamp).set(["mcp", "log", log], next);
+    await this.#dropEntries(change, record.epoch, record.oldest, oldest);
+    if ((await change.commit()).ok) return { done: oldest === first };
+  }
+
+  async #trimRest(log: string, before: number): Promise<void> {
+    const { signal } = new AbortController();
+    while (!this.#isClosed && !await repeat(signal, () => this.#trim(log, before)));
   }
 
   async heads(logs: readonly string[]): Promise<readonly LogHead[]> {

@@ -98,9 +98,9 @@ export interface InformedSession extends SharedSession {
   yieldLocal(stream: string | undefined): void;
   /**
    * Handles a message that another instance has received from the client. `id` is the id of the entry in the session's
-   * log of forwarded messages.
+   * log of forwarded messages. Without `id`, handles all entries of the log that this process has not received.
    */
-  receiveLocal(id: number): Promise<void>;
+  receiveLocal(id?: number): Promise<void>;
 }
 
 /** The rules of `enable` and `disable`, which other instances can change. */
@@ -135,6 +135,8 @@ export class InstanceState implements SharedState, Sealing {
   readonly #host: SharingHost;
   readonly #parts: StateParts;
   #instance?: string;
+  /** The realm of the server whose path has parameters, or of a server without parameters in its path. */
+  readonly #trunkRealm: string;
   readonly #sessions = new Map<string, InformedSession>();
   /** Records of sessions that this process is opening. The limits on store operations limit their number. */
   readonly #opening = new Set<InformedSession>();
@@ -163,6 +165,8 @@ export class InstanceState implements SharedState, Sealing {
   constructor(host: SharingHost, parts: StateParts) {
     this.#host = host;
     this.#parts = parts;
+    // The first path with a state is the path with parameters, because its server creates the servers of concrete paths.
+    this.#trunkRealm = host.state.slot(InstanceState, () => host.sealer).realm;
     this.ends = new PendingEnds(this.clock);
     this.own = new SealedStore(parts, this, "server");
     host.changes.publish = (change) => this.#tell(change);
@@ -364,7 +368,12 @@ export class InstanceState implements SharedState, Sealing {
 
   /** Returns a key with the hash of a name, so that the store does not reveal the name. */
   async hash(kind: string, name: string): Promise<string> {
-    return await sha256(JSON.stringify([this.#host.sealer.realm, kind, name]));
+    return await toKeyOf(this.#host.sealer.realm, kind, name);
+  }
+
+  /** Returns a key as `hash`, but the same key on all paths of the server. */
+  async hashForAllPaths(kind: string, name: string): Promise<string> {
+    return await toKeyOf(this.#trunkRealm, kind, name);
   }
 
   /**
@@ -467,6 +476,7 @@ export class InstanceState implements SharedState, Sealing {
     this.#own.clear();
     this.#rules?.refresh();
     for (const record of [...this.#sessions.values(), ...this.#opening]) this.refreshSession(record);
+    for (const record of this.#sessions.values()) record.receiveLocal();
   }
 
   /** Reads a session's record again. Later change notifications from other instances wait for this read. */
@@ -558,6 +568,10 @@ const BATCH_CHARACTERS = 65_536;
 const MAX_CHANGES = 10_000;
 /** Maximum number of changes in one entry of the topic. */
 const BATCH_CHANGES = 100;
+
+async function toKeyOf(realm: string, kind: string, name: string): Promise<string> {
+  return await sha256(JSON.stringify([realm, kind, name]));
+}
 
 // Returns a key under which a newer change replaces an older change. An extension's notification replaces older
 // notifications with the same method and topic.

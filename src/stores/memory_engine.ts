@@ -161,9 +161,9 @@ export class MemoryEngine {
   #charge(operation: string, bytes: number, now: number): void {
     if (++this.#writes % SWEEP_WRITES === 0 || this.#bytes + bytes > this.#maxBytes) this.#sweep(now);
     if (this.#bytes + bytes > this.#maxBytes) {
-      throw new RangeError(
-        `Cannot ${operation}: the store would contain more than ${this.#maxBytes} bytes (bytes); raise the limit`,
-      );
+      const state = `the store would contain more than ${this.#maxBytes} bytes (bytes); raise the limit`;
+      // The mark distinguishes a full store from a value that is too large.
+      throw Object.assign(new RangeError(`Cannot ${operation}: ${state}`), { isFull: true });
     }
     this.#bytes += bytes;
   }

@@ -24,7 +24,7 @@ export interface OpenedPage {
 }
 
 /** The functions of a server that {@linkcode SealedStore} needs. */
-export interface Sealing extends Pick<SharedLogs, "hash" | "queue" | "attempt"> {
+export interface Sealing extends Pick<SharedLogs, "hash" | "hashForAllPaths" | "queue" | "attempt"> {
   /** Seals a value, so that only instances of this server can open the value, and only with the same key. */
   seal(key: string, value: unknown): Promise<string>;
   /** Opens a sealed value. Returns `undefined` if the value cannot be opened. */
@@ -48,6 +48,10 @@ export class SealedStore extends User implements SharedLogs {
 
   hash(kind: string, name: string): Promise<string> {
     return this.#sealing.hash(kind, name);
+  }
+
+  hashForAllPaths(kind: string, name: string): Promise<string> {
+    return this.#sealing.hashForAllPaths(kind, name);
   }
 
   queue<T>(key: string, run: () => Promise<T>): Promise<T> {

@@ -308,12 +308,29 @@ export class SessionRecord implements InformedSession {
     return this.#instances.instance.slice(0, 8);
   }
 
-  async receiveLocal(id: number): Promise<void> {
-    await this.#instances.attempt("read", async () => {
-      const { entries } = await this.#store.read(await this.#toRelayLog(), { after: id - 1, limit: 1 });
-      if (entries[0]?.id === id) this.#local?.receive(entries[0].value);
-    });
+  async receiveLocal(id?: number): Promise<void> {
+    // Read the entries one after another, so that none is received twice.
+    const receiving = this.#receiving.then(() => this.#instances.attempt("read", () => this.#receive(id)));
+    this.#receiving = receiving.catch(() => {});
+    await receiving;
   }
+
+  async #receive(id: number | undefined): Promise<void> {
+    const range = id === undefined ? { limit: RELAY.max } : { after: id - 1, limit: 1 };
+    const { entries, epoch } = await this.#store.read(await this.#toRelayLog(), range);
+    // The ids of a new log begin again.
+    if (epoch !== this.#received.epoch) this.#received = { epoch, id: 0 };
+    for (const entry of entries) {
+      if (entry.id <= this.#received.id || id !== undefined && entry.id !== id) continue;
+      this.#received = { epoch, id: entry.id };
+      this.#local?.receive(entry.value);
+    }
+  }
+
+  /** The last forwarded message that this process has received: its id, and the epoch of the log. */
+  #received: { readonly epoch?: string; readonly id: number } = { id: 0 };
+  /** Settles when no forwarded message is being received. */
+  #receiving: Promise<unknown> = Promise.resolve();
 
   write(stream: WrittenStream): void {
     this.#streams.write(stream);

@@ -4,10 +4,10 @@
  * @module
  */
 import { McpError, type Params } from "../library.ts";
-import type { ExtensionServer } from "../extension.ts";
+import type { ExtensionServer, KeptBytes } from "../extension.ts";
 import { toBytes } from "./bytes.ts";
 import { Ended } from "./ended_tasks.ts";
-import { type RunningTask, withAnswers } from "./running_task.ts";
+import { type Keep, type RunningTask, toFull, withAnswers } from "./running_task.ts";
 import { Takeover, type TakeoverHost } from "./takeover.ts";
 import { isEnded, type TaskRecord } from "./task_record.ts";
 import { TaskStore } from "./task_store.ts";
@@ -130,11 +130,6 @@ export class Jobs implements TakeoverHost {
     await this.store.setCrew({ prefix: this.prefix, by, prefixes: [...new Set(prefixes)] }, ms);
   }
 
-  /** Releases the bytes that are kept for a task when the task has expired. */
-  expire({ kept, record: { createdAt, ttlMs } }: RunningTask): void {
-    kept?.expireIn(createdAt + ttlMs - this.server.clock.date());
-  }
-
   onChange(task: RunningTask): void {
     if (task.record.isWatched) this.#announce(task.record);
   }
@@ -143,15 +138,11 @@ export class Jobs implements TakeoverHost {
     const { id, by } = task.record;
     this.#running.delete(id);
     if (isEnded(task.record)) {
-      // Keep only the bytes of the ended task's record, which no longer contains parameters, questions and values. If
-      // there is little room left, keep the old bytes, so that the client's next task is refused when it begins, instead
-      // of failing for lack of room for its result.
-      const bytes = toBytes(task.record);
-      if (task.kept?.grow(bytes)) task.kept.resize(bytes);
+      task.settle();
       this.#ended.add(task.record);
     } else if (by === null) {
       this.#hasLeft = true;
-      this.#takeover.leave(id);
+      this.#takeover.leave(task.record);
     }
   }
 
@@ -237,7 +228,10 @@ export class Jobs implements TakeoverHost {
     // Acquire the lease before the first task is written. Otherwise another process could find a task without a lease,
     // and take over the task.
     this.#release = await this.store.lease.hold();
-    this.#stopListening = await this.store.listen(this.prefix, (news) => void this.#obey(news).catch(() => {}));
+    this.#stopListening = await this.store.listen(this.prefix, {
+      onNews: (news) => void this.#obey(news).catch(() => {}),
+      onGap: () => this.#refreshAll(),
+    });
   }
 
   // Concurrent requests for a task share one read of the store.
@@ -282,8 +276,20 @@ export class Jobs implements TakeoverHost {
       if (!found || !await mayUse(found.record, caller)) return false;
       if (isEnded(found.record)) return true;
       const { next, news } = change(found.record);
-      const version = next === found.record ? found.version : await store.set(next, found.version);
-      if (version === undefined) continue;
+      const kept = caller && this.#keepAnswers(found.record, { next, news }, caller);
+      const release = () => kept?.forEach((each) => each.end());
+      let version: string | undefined = found.version;
+      if (next !== found.record) {
+        version = await store.set(next, found.version).catch((error) => {
+          // After any other error, the record may have been written.
+          if (error instanceof RangeError) release();
+          throw error;
+        });
+      }
+      if (version === undefined) {
+        release();
+        continue;
+      }
       // Notify clients here only if no process runs the task. A process that runs the task notifies clients itself.
       if (found.record.by === null && next.isWatched && next !== found.record) this.#announce(next);
       if (news && found.record.by !== null) {
@@ -291,11 +297,42 @@ export class Jobs implements TakeoverHost {
       }
       // Notify others first, because this write may fail.
       await store.markEnded(next);
+      // A process that runs the task deletes the values itself, because it may still be adding a value.
+      if (isEnded(next) && found.record.by === null) await store.deleteValues(next);
       return true;
     }
     throw McpError.busy(
       `Cannot change the task: in all ${ATTEMPTS} attempts, another process changed the task first; try again`,
     );
+  }
+
+  /**
+   * Counts the answers that this process writes to the record and to the messages for another process against the share
+   * of the client. Throws the error for the client if there is no room.
+   */
+  #keepAnswers({ by, createdAt, ttlMs }: TaskRecord, { news }: Change, { keep }: Caller): KeptBytes[] {
+    const { answers = {}, others = {} } = news ?? {};
+    if (!Object.keys({ ...answers, ...others }).length) return [];
+    const amounts = [[toBytes(answers), createdAt + ttlMs - this.server.clock.date()]];
+    if (by !== null) amounts.push([MESSAGE_BYTES + toBytes([answers, others]), MESSAGE_MS]);
+    const all: KeptBytes[] = [];
+    for (const [bytes, ms] of amounts) {
+      const kept = keep(bytes);
+      if (!kept) {
+        for (const each of all) each.end();
+        throw toFull();
+      }
+      kept.expireIn(ms);
+      all.push(kept);
+    }
+    return all;
+  }
+
+  /** Reads the running tasks again, because this process may have missed messages about them. */
+  #refreshAll(): void {
+    for (const task of this.#running.values()) {
+      task.refresh().catch(() => {});
+    }
   }
 
   /** Handles a message from another process about a task that runs in this process. */
@@ -316,6 +353,8 @@ export interface Caller {
   readonly owner: string | undefined;
   /** The tasks in the store, with operations that count towards the caller's share. */
   readonly store: TaskStore;
+  /** Counts bytes that are stored for the caller. */
+  readonly keep: Keep;
   /**
    * Checks whether the caller may call the task's tool. Rejects with the error for the client. If omitted, the owner of
    * a task may use the task in any case.
@@ -333,13 +372,19 @@ async function mayUse(record: TaskRecord, caller: Caller | undefined): Promise<b
 /** The changed record of a task, and the message to the process that runs the task. */
 interface Change {
   readonly next: TaskRecord;
-  readonly news?: { readonly answers?: Params; readonly isCancelled?: boolean };
+  readonly news?: { readonly answers?: Params; readonly others?: Params; readonly isCancelled?: boolean };
 }
 
 /**
  * Maximum number of attempts to change a task. An attempt fails if another process changes the task at the same time.
  */
 const ATTEMPTS = 20;
+
+/** Milliseconds for which a store keeps a message to another process. */
+const MESSAGE_MS = 3_600_000;
+
+/** Estimated bytes that a message takes in a store in addition to its answers. */
+const MESSAGE_BYTES = 512;
 
 /**
  * Matches task ids: 6 bytes that identify a process, and 18 random bytes, as Base64url. The random part is long,

@@ -38,6 +38,9 @@ export interface TaskParts {
   readonly term?: number;
 }
 
+/** Counts bytes against a client's share. Returns `undefined` if there is no room. */
+export type Keep = (bytes: number) => KeptBytes | undefined;
+
 /** A question whose answer the handler awaits. */
 interface Waiting {
   readonly question: RedirectedQuestion;
@@ -54,8 +57,6 @@ export class RunningTask {
   readonly over: Promise<void>;
   /** Cancels the handler. Does nothing until the handler starts. */
   cancelHandler: (message: string) => void = () => {};
-  /** Counts the task's bytes against the client's share. Set when the call becomes a task. */
-  kept?: KeptBytes;
   /**
    * Whether the call has become a task. While `false`, the handler's progress, log messages and questions are sent
    * directly to the client.
@@ -69,6 +70,14 @@ export class RunningTask {
   #term?: number;
   /** Values that the handler has created with `once`, as JSON. */
   readonly #values = new Map<string, string>();
+  /** Counts bytes against the client's share. Set when the call becomes a task. */
+  #keep?: Keep;
+  #kept?: KeptBytes;
+  /** Bytes of the record, and of the values in the journal. */
+  #recordBytes = 0;
+  #valueBytes = 0;
+  /** Bytes that the task may store: the bytes in `#kept`, and the bytes with which the task was resumed. */
+  #allowedBytes = 0;
   readonly #making = new Map<string, Promise<string>>();
   readonly #waiting = new Map<string, Waiting>();
   readonly #asked = Promise.withResolvers<void>();
@@ -129,6 +138,7 @@ export class RunningTask {
     this.isTask = true;
     this.#keepWork(() => ({ made: [...this.#values] }));
     try {
+      if (!this.#charge(this.record)) throw toFull();
       this.#term = await this.#store.lease.confirm();
       const version = await this.#store.set(this.record, null);
       if (version === undefined) throw new Error("Cannot begin a task: the id is already used");
@@ -148,18 +158,38 @@ export class RunningTask {
   /** Ends a task whose record could not be written. Rejects all promises that the handler awaits with `reason`. */
   abandon(reason: unknown): void {
     this.#isOver = true;
+    this.#kept?.end();
     this.#begun.reject(reason);
+  }
+
+  /** Counts the task's bytes against the client's share from now on. Returns `false` if there is no room. */
+  charge(keep: Keep): boolean {
+    this.#keep = keep;
+    return this.#charge(this.record);
+  }
+
+  /**
+   * Counts the bytes of the ended task's record, which no longer contains parameters, questions, answers and values. If
+   * there is little room left, keeps the old bytes, so that the client's next task is refused when it begins, instead of
+   * failing for lack of room for its result.
+   */
+  settle(): void {
+    const bytes = toBytes(this.record);
+    if (this.#kept?.grow(bytes)) this.#kept.resize(bytes);
   }
 
   /**
    * Prepares another run of the handler: loads the `once` values that earlier runs have stored, and confirms that no
-   * other process can run the task. From now on, uses `store`.
+   * other process can run the task. From now on, uses `store` and `keep`. Counts the stored bytes even if there is no
+   * room, because the task was accepted when it began.
    */
-  async load(store: TaskStore): Promise<void> {
+  async load(store: TaskStore, keep: Keep): Promise<void> {
     this.#store = store;
     const { made = [] } = this.record.work ?? {};
     const journal = await this.#repeat(() => store.readValues(this.record.id));
     for (const [key, json] of [...made, ...journal]) this.#values.set(key, json);
+    this.#keep = keep;
+    this.#accept([...journal.values()].reduce((sum, json) => sum + toBytes(json), 0));
     await this.#confirm();
   }
 
@@ -233,13 +263,15 @@ export class RunningTask {
       const { work: _, ...record } = this.record;
       this.record = { ...record, status: "cancelled", updatedAt: this.#host.server.clock.date(), by: null };
       this.#host.onChange(this);
-      return this.#lose("the task was cancelled");
+      this.#lose("the task was cancelled");
+      return await this.#deleteValues();
     }
     await this.#queue(() => {
       // If the versions differ, the next write fails, and the record is then read again.
       if (this.#version === base) {
         this.#version = version;
         this.record = withAnswers(this.record, answers);
+        this.#accept();
       }
       return Promise.resolve();
     });
@@ -251,6 +283,16 @@ export class RunningTask {
   async cancel(): Promise<void> {
     await this.#finish("cancelled", {});
     this.cancelHandler("Cannot continue the handler: the task was cancelled");
+  }
+
+  /** Reads the record again, because this process may have missed messages about answers or a cancellation. */
+  async refresh(): Promise<void> {
+    // A client of another instance may have subscribed to the task.
+    this.record = { ...this.record, isWatched: true };
+    await this.#queue(async () => {
+      if (!this.#isLost && !isEnded(this.record)) await this.#reread();
+    });
+    this.#host.onChange(this);
   }
 
   /** Marks the task as watched, so that each change is announced to clients on all instances. */
@@ -270,7 +312,12 @@ export class RunningTask {
     this.#asked.resolve();
     await this.#writing;
     await this.#confirm();
-    await this.#change((record) => withQuestion(withoutQuestions(record, stale), key, { method, params }));
+    try {
+      await this.#change((record) => withQuestion(withoutQuestions(record, stale), key, { method, params }));
+    } catch (error) {
+      this.#waiting.delete(key);
+      throw error;
+    }
     // Deliver an answer that has arrived while the question was being written.
     await this.#deliver(this.record.work?.answers ?? {});
     return await promise;
@@ -339,7 +386,9 @@ export class RunningTask {
     if (this.isTask) await this.#confirm();
     const json = JSON.stringify(await (this.isTask ? make() : direct())) ?? "null";
     if (this.isTask) {
-      if (this.kept?.grow(toBytes(json)) === false) throw toFull();
+      // Do not store a value after the end of the task, because nobody would read the value.
+      if (isEnded(this.record)) throw new Error(OVER);
+      if (!this.#reserve(this.#recordBytes, this.#valueBytes + toBytes(json))) throw toFull();
       // Wait until the record is in the store. Otherwise, if writing the record fails, the stored value would belong to
       // no task.
       await this.#writing;
@@ -347,6 +396,8 @@ export class RunningTask {
       // succeeded, if the response was lost.
       const token = crypto.randomUUID();
       await this.#repeat(() => this.#store.addValue(this.record, { key, json, token }));
+      // The task may have ended during the write.
+      await this.#deleteValues();
     }
     this.#values.set(key, json);
     this.#making.delete(key);
@@ -393,7 +444,6 @@ export class RunningTask {
 
   async #complete(result: Result): Promise<void> {
     try {
-      if (this.kept?.grow(toBytes(result)) === false) throw toFull();
       await this.#finish("completed", { result });
     } catch (error) {
       if (!isFinal(error)) throw error;
@@ -428,6 +478,8 @@ export class RunningTask {
       if (isEnded(this.record)) return;
       if (this.#isLost) throw new Error("Cannot change the task: this process no longer runs the task");
       const next = { ...change(this.record), updatedAt: clock.date() };
+      // Write the end of a task that has failed or was cancelled in any case.
+      if (!this.#charge(next) && (!isEnded(next) || next.status === "completed")) throw toFull();
       const version = await this.#repeat(() => this.#store.set(next, this.#version));
       if (version !== undefined) {
         const { isWatched } = this.record;
@@ -451,6 +503,7 @@ export class RunningTask {
     this.#version = found.version;
     // Keep `isWatched`, because this process may not have written `isWatched` to the store yet.
     this.record = this.record.isWatched ? { ...found.record, isWatched: true } : found.record;
+    this.#accept();
     if (isEnded(found.record)) {
       this.#host.onChange(this);
       // This process may have ended the task itself, if only the response of the store was lost.
@@ -464,6 +517,47 @@ export class RunningTask {
 
   async #markEnded(): Promise<void> {
     if (isEnded(this.record)) await this.#repeat(() => this.#store.markEnded(this.record));
+    await this.#deleteValues();
+  }
+
+  // Delete the values before their bytes are released, because the store would otherwise keep them without a charge.
+  async #deleteValues(): Promise<void> {
+    if (!isEnded(this.record)) return;
+    // An earlier run may have stored values that this process has not loaded.
+    const hasValues = this.#valueBytes > 0 || this.record.run > 1;
+    if (hasValues) await this.#repeat(() => this.#store.deleteValues(this.record));
+  }
+
+  /** Counts the bytes of a record that is about to be written. Returns `false` if there is no room. */
+  #charge(record: TaskRecord): boolean {
+    return this.#reserve(toBytes(record), this.#valueBytes);
+  }
+
+  /** Counts bytes that are already in the store, even if there is no room. */
+  #accept(valueBytes: number = this.#valueBytes): void {
+    const recordBytes = toBytes(this.record);
+    if (this.#reserve(recordBytes, valueBytes)) return;
+    this.#recordBytes = recordBytes;
+    this.#valueBytes = valueBytes;
+    this.#allowedBytes = recordBytes + valueBytes;
+  }
+
+  #reserve(recordBytes: number, valueBytes: number): boolean {
+    const more = recordBytes + valueBytes - this.#allowedBytes;
+    if (this.#keep && more > 0) {
+      if (!(this.#kept ? this.#kept.grow(more) : this.#begin(this.#keep(more)))) return false;
+      this.#allowedBytes += more;
+    }
+    this.#recordBytes = recordBytes;
+    this.#valueBytes = valueBytes;
+    return true;
+  }
+
+  #begin(kept: KeptBytes | undefined): boolean {
+    const { createdAt, ttlMs } = this.record;
+    kept?.expireIn(createdAt + ttlMs - this.#host.server.clock.date());
+    this.#kept = kept;
+    return kept !== undefined;
   }
 
   /**

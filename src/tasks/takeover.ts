@@ -27,12 +27,19 @@ export class Takeover {
   #stopTimer?: () => void;
   #looking?: Promise<void>;
   /**
-   * Ids of tasks that this process has released for lack of capacity. This process retries these tasks itself, because
-   * other processes take over a process's tasks only after the process has ended.
+   * The tasks that this process has released for lack of capacity: ids, each with the key of {@linkcode toUse}. This
+   * process retries these tasks itself, because other processes take over a process's tasks only after the process has
+   * ended.
    */
-  readonly #left = new Set<string>();
-  /** Whether this process had no capacity for a task since the current search began. */
-  #isFull = false;
+  readonly #left = new Map<string, string>();
+  /**
+   * The keys of {@linkcode toUse} of the tasks that this process has released since the current round began. A client can
+   * use up its own share of this process, so one refusal must not delay the tasks of other clients. A round is a search,
+   * or several searches if a search was refused {@linkcode MAX_REFUSALS} times.
+   */
+  readonly #refused = new Set<string>();
+  /** The number of tasks that this process has released since the current search began. */
+  #refusals = 0;
 
   constructor(jobs: TakeoverHost) {
     this.#jobs = jobs;
@@ -59,9 +66,11 @@ export class Takeover {
   }
 
   /** Remembers a task that this process has released, so that the next search retries the task. */
-  leave(id: string): void {
-    this.#left.add(id);
-    this.#isFull = true;
+  leave(record: TaskRecord): void {
+    const use = toUse(record);
+    this.#left.set(record.id, use);
+    this.#refused.add(use);
+    this.#refusals++;
   }
 
   /** Settles when no search is running. */
@@ -71,24 +80,31 @@ export class Takeover {
 
   async #look(): Promise<void> {
     const { store, prefix } = this.#jobs;
-    this.#isFull = false;
-    await this.#takeLeft();
+    if (this.#refusals < MAX_REFUSALS) this.#refused.clear();
+    this.#refusals = 0;
     for (const crew of await store.listCrews()) {
       if (this.#isOver) return;
       if (crew.prefix === prefix || crew.by !== null && await store.lease.isHeld(crew.by)) continue;
       if (await this.#takeAll(crew)) await store.deleteCrew(crew.prefix);
     }
+    await this.#takeLeft();
+  }
+
+  /** Whether a task waits for a later search, because this process has no capacity for it. */
+  #mustWait(use: string): boolean {
+    return this.#refusals >= MAX_REFUSALS || this.#refused.has(use);
   }
 
   /** Retries the tasks that this process has released. */
   async #takeLeft(): Promise<void> {
-    for (const id of [...this.#left]) {
-      if (this.#isOver || this.#isFull) return;
+    for (const [id, use] of [...this.#left]) {
+      if (this.#isOver) return;
+      if (this.#mustWait(use)) continue;
       const found = await this.#jobs.store.get(id);
       this.#left.delete(id);
       if (!found || isEnded(found.record) || found.record.by !== null) continue;
       const isTaken = await this.#take(found, id.slice(0, this.#jobs.prefix.length)).catch(() => false);
-      if (!isTaken) this.#left.add(id);
+      if (!isTaken) this.#left.set(id, use);
     }
   }
 
@@ -113,7 +129,7 @@ export class Takeover {
         }
         // Without capacity, skip tasks that can resume. The next search finds such a task again, unless a process with
         // capacity has taken it over.
-        const mustWait = this.#isFull && found.record.work?.canResume;
+        const mustWait = found.record.work?.canResume && this.#mustWait(toUse(found.record));
         isDone = !mustWait && await this.#take(found, prefix) && isDone;
       }
     }
@@ -162,6 +178,7 @@ export class Takeover {
     if (await store.set(next, version) === undefined) return false;
     this.#jobs.announce(next);
     await store.markEnded(next);
+    await store.deleteValues(next);
     return true;
   }
 
@@ -199,6 +216,17 @@ function toPrincipal(stored: Principal | undefined, now: number): Principal | un
   // The cast is safe, because `rest` contains all other members.
   return rest as Principal;
 }
+
+/** Returns a key for the tasks of one client and one tool, which this process either all has room for, or not. */
+function toUse({ owner, tool }: TaskRecord): string {
+  return JSON.stringify([owner, tool]);
+}
+
+/**
+ * Number of refusals after which a search tries no further tasks, because each refused task costs two writes to the
+ * store. The next search begins with the tasks of other clients and tools.
+ */
+const MAX_REFUSALS = 8;
 
 /** Milliseconds between two searches. Tasks are taken over within two seconds after the lease has expired. */
 const SEARCH_MS = 1500;

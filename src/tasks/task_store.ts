@@ -36,6 +36,13 @@ export interface JournalValue {
   readonly token: string;
 }
 
+/** Receives the messages of other processes. */
+export interface Listener {
+  readonly onNews: (news: unknown) => void;
+  /** Called if the store has dropped messages before this process could read them. */
+  readonly onGap: () => void;
+}
+
 /** Reads and writes tasks in the store. */
 export class TaskStore {
   /** Whether other processes use the same store. */
@@ -142,6 +149,11 @@ export class TaskStore {
     }
   }
 
+  /** Deletes the `once` values of a task that has ended. */
+  async deleteValues({ id }: TaskRecord): Promise<void> {
+    await this.#store.trim(`j-${id}`, Number.MAX_SAFE_INTEGER);
+  }
+
   /** Writes the entry of a process. The store keeps the entry for `ttlMs` milliseconds and a grace period. */
   async setCrew(crew: Crew, ttlMs: number): Promise<void> {
     const key = `i-${crew.prefix}`;
@@ -169,12 +181,12 @@ export class TaskStore {
     await this.#store.publish(topic, await this.#seal(topic, news));
   }
 
-  /** Calls `listener` with each message that is published to a prefix. Returns a function that stops listening. */
-  async listen(prefix: string, listener: (news: unknown) => void): Promise<() => void> {
+  /** Listens to the messages that are published to a prefix. Returns a function that stops listening. */
+  async listen(prefix: string, { onNews, onGap }: Listener): Promise<() => void> {
     const topic = `c-${prefix}`;
     return await this.#store.subscribe(topic, (text) => {
-      this.#open(topic, text).then((news) => news !== undefined && listener(news), () => {});
-    });
+      this.#open(topic, text).then((news) => news !== undefined && onNews(news), () => {});
+    }, { onGap });
   }
 
   /** Returns the milliseconds for which the store keeps the data of a task. */

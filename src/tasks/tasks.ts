@@ -21,7 +21,6 @@
  */
 import { type Context, extension, McpError, type Result } from "../library.ts";
 import type { Attribute, Extension, ExtensionServer, Next, StartExtension, WrappedCall } from "../extension.ts";
-import { toBytes } from "./bytes.ts";
 import { type Caller, Jobs } from "./jobs.ts";
 import { RunningTask, toFull } from "./running_task.ts";
 import { readTaskOptions, type TaskOptions, type TaskRules } from "./task_options.ts";
@@ -188,7 +187,8 @@ function make(start?: StartExtension): Extension<"taskIds"> {
         subject: "taskId",
         async run({ taskId, inputResponses }, ctx, server) {
           const jobs = toJobs(server);
-          if (await jobs.answer(taskId, inputResponses, toChecked(ctx, jobs))) return {};
+          const answering = jobs.answer(taskId, inputResponses, toChecked(ctx, jobs));
+          if (await answering.catch((error) => Promise.reject(toAnswerError(error)))) return {};
           throw toUnknown();
         },
       },
@@ -239,7 +239,7 @@ function toJobs(server: ExtensionServer | undefined): Jobs {
 }
 
 function toCaller(ctx: Context, jobs: Jobs): Caller {
-  return { owner: ctx.principal?.id, store: jobs.store.by(ctx) };
+  return { owner: ctx.principal?.id, store: jobs.store.by(ctx), keep: (bytes) => jobs.server.keep(ctx, bytes) };
 }
 
 /** Returns the caller, who may use only tasks of the tools that the caller may call now. */
@@ -327,6 +327,18 @@ async function begin(call: WrappedCall, next: Next, rules: TaskRules): Promise<R
   return await detach(call, task, { ending, jobs });
 }
 
+/** Returns the error for a client whose answers the store has rejected. */
+function toAnswerError(error: unknown): unknown {
+  if (isFull(error)) return McpError.busy("Cannot store the answers: the store is full; try again later");
+  if (!(error instanceof RangeError)) return error;
+  return McpError.invalidParams("Cannot store the answers: they are too large for the store; send shorter answers");
+}
+
+/** Tests whether a store has rejected a value because of its total size. */
+function isFull(error: unknown): boolean {
+  return error instanceof RangeError && Reflect.get(error, "isFull") === true;
+}
+
 interface Detaching {
   readonly ending: Promise<Result>;
   readonly jobs: Jobs;
@@ -337,26 +349,25 @@ interface Detaching {
  * task cannot begin.
  */
 async function detach(call: WrappedCall, task: RunningTask, { ending, jobs }: Detaching): Promise<Result> {
-  const kept = task.kept = call.keep(toBytes(task.record));
   task.cancelHandler = (message) => call.cancel(message);
   task.hasRun = true;
   try {
-    if (!kept) throw toFull();
+    if (!task.charge(call.keep)) throw toFull();
     call.detach({ timeoutMs: task.record.ttlMs });
     await jobs.begin(task).catch((cause) => {
       if (cause instanceof McpError) throw cause;
-      const state = cause instanceof RangeError
+      const state = isFull(cause)
+        ? "the store is full; try again later"
+        : cause instanceof RangeError
         ? "it is too large for the store; send shorter arguments"
         : "the store has failed; try again";
       throw McpError.busy(`Cannot begin a task: ${state}`);
     });
   } catch (error) {
-    kept?.end();
     task.abandon(error);
     call.cancel("Cannot continue the handler: the task could not begin");
     throw error;
   }
-  jobs.expire(task);
   const { record } = task;
   void task.follow(ending);
   return call.result("task", toTask(record, "working"));
@@ -377,10 +388,7 @@ async function runAgain(call: WrappedCall, next: Next, { task, rules }: Again): 
       `Cannot resume the task: ${call.handler.name} has changed since the task began; call the tool again if the call can safely be repeated`,
     );
   }
-  // Resume the task even if a limit is exceeded, because the task was accepted when it began.
-  task.kept = call.keep(toBytes(task.record));
-  jobs.expire(task);
-  await task.load(jobs.store.by(call.ctx)).catch((error) => {
+  await task.load(jobs.store.by(call.ctx), call.keep).catch((error) => {
     // The client can read the reason. It is no unexpected error of the server.
     throw McpError.internalError(error.message);
   });

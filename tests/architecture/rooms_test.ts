@@ -21,7 +21,7 @@ const rooms: Readonly<Record<string, readonly string[]>> = {
   "src/core/services/lazy_container.ts": ["src/core/services/service_container.ts"],
   "src/eras/legacy/http_sessions.ts": ["src/eras/legacy/session.ts"],
   "src/eras/eras.ts": ["src/eras/narrow_era.ts", "src/eras/modern/modern.ts"],
-  "src/handlers/extension.ts": ["src/handlers/extension_call.ts"],
+  "src/handlers/extension.ts": ["src/handlers/extension_bytes.ts", "src/handlers/extension_call.ts"],
   "src/handlers/idempotency.ts": ["src/handlers/idempotent_call.ts"],
   "src/handlers/value_room.ts": ["src/handlers/values.ts"],
   "src/library.ts": ["src/eras/legacy/legacy.ts"],

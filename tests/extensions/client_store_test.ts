@@ -2,14 +2,49 @@
 import { assertEquals, assertStrictEquals, assertThrows } from "@std/assert";
 import { type Context, createServer, extension, service, tool } from "../../mod.ts";
 import { clientExtension } from "../../src/client/client.ts";
-import type { ExtensionServer, ExtensionStore } from "../../src/extension.ts";
+import type { ExtensionServer, ExtensionStore, KeptBytes } from "../../src/extension.ts";
 import { memoryStore } from "../../src/stores/stores.ts";
-import { connectTest } from "../../src/testing/testing.ts";
+import { type Connection, connectTest } from "../../src/testing/testing.ts";
 import { z } from "zod";
 import { until } from "../support/behaviour.ts";
 import { sentence } from "../support/messages.ts";
 
 const ID = "com.example/notes";
+
+Deno.test("an extension counts stored bytes against the share of a request's client, until they are released", async () => {
+  let host: ExtensionServer | undefined;
+  const all: KeptBytes[] = [];
+  const contexts: Context[] = [];
+  const blobs = extension({
+    id: ID,
+    start: (server) => void (host = server),
+    methods: {
+      "blobs/add": {
+        params: z.object({ bytes: z.number() }),
+        run({ bytes }, ctx, server) {
+          contexts.push(ctx);
+          const kept = server?.keep(ctx, bytes);
+          if (kept) all.push(kept);
+          return { isKept: kept !== undefined };
+        },
+      },
+    },
+  });
+  const server = createServer({ name: "blobs", version: "1.0.0", handlers: [blobs] });
+  const join = (id: string) => connectTest(server, { extensions: [clientExtension({ id: ID })], principal: { id } });
+  await using ada = await join("ada");
+  await using bob = await join("bob");
+  const add = async (client: Connection, bytes: number) => (await client.request("blobs/add", { bytes })).isKept;
+  const QUARTER = 33_554_432;
+  assertEquals(await add(ada, QUARTER - 1000), true);
+  assertEquals([await add(ada, 2000), await add(bob, 2000)], [false, true]);
+  all[0].resize(1000);
+  assertEquals(await add(ada, 2000), true);
+  all[0].end();
+  assertEquals([all[0].grow(1), all[1].grow(QUARTER), all[1].grow(1)], [false, false, true]);
+  assertThrows(() => host?.keep({ ...contexts[0], link: undefined } as Context, 1), TypeError, sentence("ctx"));
+  await server.close();
+});
 
 Deno.test("an extension uses the same data for the process and for the client of each context", async () => {
   let host: ExtensionServer | undefined;

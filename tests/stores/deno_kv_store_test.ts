@@ -54,6 +54,24 @@ test("all parts of long values are replaced and removed", async () => {
   kv.close();
 });
 
+test("trim removes all dropped entries, also if there are many", async () => {
+  const kv = await openKv(`${folder}/trimmed.db`);
+  const store = denoKvStore(() => openKv(`${folder}/trimmed.db`));
+  for (let i = 0; i < 95; i++) await store.append("log", `${i}`, { ttlMs, max: 1000 });
+  const count = async () => {
+    let entries = 0;
+    for await (const _ of kv.list({ start: ["mcp", "entry"], end: ["mcp", "entry~"] })) entries++;
+    return entries;
+  };
+  assertEquals(await count(), 95);
+  await store.trim("log", Number.MAX_SAFE_INTEGER);
+  assertEquals((await store.read("log", { limit: 5 })).entries, []);
+  await until(async () => await count() === 0, "the removal");
+  assertEquals(await store.append("log", "next", { ttlMs, max: 1000 }), 96);
+  await store.close();
+  kv.close();
+});
+
 test("a database in memory, and a database that the connect function returns repeatedly, stay usable", async () => {
   const shared = await openKv(`${folder}/same.db`);
   for (const opens of [() => openKv(":memory:"), () => shared]) {

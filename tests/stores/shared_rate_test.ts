@@ -1,6 +1,7 @@
 // A rate limit that all instances share.
 import { assert, assertEquals, assertRejects, assertStringIncludes, assertThrows } from "@std/assert";
-import { createServer, resource, type Server, tool } from "../../mod.ts";
+import { createServer, extension, resource, type Server, tool } from "../../mod.ts";
+import type { ExtensionServer } from "../../src/extension.ts";
 import { INTERNALS } from "../../src/core/call/internals.ts";
 import { quota } from "../../src/quota/quota.ts";
 import { customStore, memoryStore, type Store } from "../../src/stores/stores.ts";
@@ -143,6 +144,67 @@ Deno.test("the number of new logs per period is limited, and then the rate of ea
     // Let the buckets of this period be forgotten.
     await clock.advance(3 * PERIOD);
   }
+  await server.close();
+});
+
+Deno.test("all paths of a server share the rate, on whichever instances, and other servers do not", async () => {
+  const store = memoryStore();
+  const begin = (name: string) => {
+    const polite = quota({ rate: { calls: 3, perMs: PERIOD }, shared: true });
+    const handlers = [
+      tool({ name: "t", quota: polite, run: () => "t" }),
+      resource({ uri: "x://r", name: "r", quota: polite, read: () => "r" }),
+    ];
+    const secret = "a secret of at least thirty-two characters";
+    return createServer({ name, version: "1.0.0", path: "/:team/:desk/mcp", secret, store, clock, handlers });
+  };
+  const clock = fakeClock();
+  const servers = [begin("polite"), begin("polite"), begin("polite")];
+  const call = async (server: Server, desk: string, id = "ada") => {
+    const send = (request: Request) =>
+      server.fetch(new Request(`http://localhost/a/${desk}/mcp`, request), { principal: { id } });
+    return (await ask({ fetch: send }, "tools/call", { name: "t" })).status;
+  };
+  const statuses = [];
+  // Each path and each instance is used once, so no bucket of an instance is empty.
+  for (const desk of ["one", "two"]) for (const server of servers) statuses.push(await call(server, desk));
+  assertEquals(statuses, [200, 200, 200, 429, 429, 429]);
+  assertEquals(await call(servers[0], "one", "bob"), 200);
+  const other = begin("other");
+  assertEquals(await call(other, "one"), 200);
+  await clock.advance(PERIOD);
+  assertEquals(await call(servers[1], "three"), 200);
+  for (const server of [...servers, other]) await server.close();
+});
+
+Deno.test("calls that an extension makes for a client are not counted, but the resources that they read are", async () => {
+  let host: ExtensionServer | undefined;
+  const rate = { calls: 2, perMs: PERIOD };
+  const polite = quota({ rate, shared: true });
+  const server = createServer({
+    name: "polite",
+    version: "1.0.0",
+    secret: "a secret of at least thirty-two characters",
+    store: memoryStore(),
+    clock: fakeClock(),
+    handlers: [
+      extension({ id: "test.example/host", start: (server) => void (host = server) }),
+      tool({ name: "t", quota: polite, run: () => "t" }),
+      tool({ name: "reads", run: async (_, ctx) => `${(await ctx.readResource("x://r")).length}` }),
+      resource({ uri: "x://r", name: "r", quota: quota({ rate, shared: true }), read: () => "r" }),
+    ],
+  });
+  await server.ready();
+  const principal = { id: "ada" };
+  const callInside = async (name: string) =>
+    textOf(await host!.call({ method: "tools/call", params: { name }, principal }) as Parameters<typeof textOf>[0]);
+  for (let i = 0; i < 5; i++) assertEquals(await callInside("t"), "t");
+  await using client = await connectTest(server, { principal });
+  for (let i = 0; i < 2; i++) assertEquals(textOf(await client.callTool("t")), "t");
+  assert(await isRefused(() => client.callTool("t")));
+  assertEquals(await callInside("t"), "t");
+  for (let i = 0; i < 2; i++) assertEquals(await callInside("reads"), "1");
+  assert(await isRefused(() => client.readResource("x://r")));
   await server.close();
 });
 

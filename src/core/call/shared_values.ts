@@ -56,6 +56,8 @@ export interface SharedValues {
 
 /** Values and logs that all instances of a server share. */
 export interface SharedLogs extends SharedValues {
+  /** Returns a key for a name, as `hash`, but the same key on all paths of the server. */
+  hashForAllPaths(kind: string, name: string): Promise<string>;
   /** Appends an entry to a log. Resolves to the number of the entry. The first entry has number 1. */
   append(log: string, value: unknown, options: { readonly ttlMs: number; readonly max: number }): Promise<number>;
 }

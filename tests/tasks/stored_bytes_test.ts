@@ -1,0 +1,317 @@
+// The bytes that tasks store: each client is charged for everything that its tasks leave in the store.
+import { assert, assertEquals, assertRejects } from "@std/assert";
+import { type Context, createServer, McpError, type ServerOptions, tool, type ToolReturn } from "../../mod.ts";
+import { INTERNALS } from "../../src/core/call/internals.ts";
+import { customStore, memoryStore, type Store } from "../../src/stores/stores.ts";
+import { task, tasks } from "../../src/tasks/tasks.ts";
+import { type Connection, connectTest } from "../../src/testing/testing.ts";
+import { z } from "zod";
+import { gate, textOf, until } from "../support/behaviour.ts";
+import { wrapEngine } from "../support/engines.ts";
+import { testLimits } from "../support/limits.ts";
+import { sentence } from "../support/messages.ts";
+import { asking } from "./declared.ts";
+
+type Input = { readonly text: string; readonly count: number };
+type Run = (input: Input, ctx: Context) => unknown;
+
+const form = z.object({ text: z.string() });
+const LIMITS = { memory: { bytesPerClient: 4_000_000 } };
+
+interface Options extends Partial<ServerOptions> {
+  readonly valueBytes?: number;
+}
+
+/** Starts an instance with the data of `shared`, or without a store. */
+function serve(run: Run, { valueBytes, ...rest }: Options = {}, shared?: Store) {
+  /** Names of the logs to which the instance has written, each with the bytes that it has written. */
+  const written = new Map<string, number>();
+  const store = shared &&
+    customStore(async () =>
+      wrapEngine(await shared[INTERNALS].connect(), ({ name, args: [log, value], run }) => {
+        if (name === "append") written.set(String(log), (written.get(String(log)) ?? 0) + String(value).length);
+        return run();
+      }), { leaseMs: 300, pollMs: 20, valueBytes });
+  const server = createServer({
+    name: "bytes",
+    version: "1.0.0",
+    secret: "a secret of at least thirty-two characters",
+    handlers: [
+      tasks(),
+      tool({
+        name: "work",
+        input: z.object({ text: z.string().default(""), count: z.number().default(0) }),
+        extensions: [task({ resume: true, ttlMs: 600_000 })],
+        run: async (input, ctx) => await run(input, ctx) as ToolReturn,
+      }),
+    ],
+    store,
+    ...rest,
+    limits: testLimits({ calls: { closeMs: 20 }, ...rest.limits }),
+  });
+  return { server, written };
+}
+
+const join = (server: ReturnType<typeof serve>["server"], id: string) =>
+  connectTest(server, { ...asking, principal: { id } });
+const start = async (client: Connection, args: Partial<Input> = {}) =>
+  String((await client.request("tools/call", { name: "work", arguments: args }, { finish: false })).taskId);
+const get = async (client: Connection, taskId: string) => await client.request("tasks/get", { taskId });
+const answer = async (client: Connection, taskId: string, key: string, text: unknown) =>
+  await client.request("tasks/update", { taskId, inputResponses: { [key]: { action: "accept", content: { text } } } });
+
+async function reach(client: Connection, taskId: string, status: string, key?: string) {
+  let task = await get(client, taskId);
+  const isReached = () =>
+    task.status === status && (key === undefined || Object.hasOwn(Object(task.inputRequests), key));
+  await until(async () => {
+    task = await get(client, taskId);
+    return isReached();
+  }, `${status} ${key}`);
+  return task;
+}
+
+const ask = (ctx: Context, key: string, message = key) => ctx.elicit(key, { message, schema: form });
+
+/** Asks two questions, so that the first answer stays in the record while the second question is open. */
+const askTwice: Run = async (_input, ctx) => {
+  await ask(ctx, "first");
+  await ask(ctx, "second");
+};
+
+const untilAborted = (signal: AbortSignal) =>
+  new Promise((_, reject) => signal.addEventListener("abort", () => reject(signal.reason)));
+
+/** Repeats a request until the server refuses it. Returns the number of accepted requests. */
+async function untilFull(run: () => Promise<unknown>): Promise<number> {
+  for (let count = 0; count < 500; count++) {
+    try {
+      await run();
+    } catch (error) {
+      assert(error instanceof McpError && error.code === -31503, `${error}`);
+      return count;
+    }
+  }
+  throw new Error("nothing was refused");
+}
+
+const journalOf = (written: ReadonlyMap<string, number>, id: string) =>
+  [...written.keys()].find((log) => log.endsWith(`j-${id}`));
+
+async function countEntries(shared: Store, log: string | undefined): Promise<number> {
+  assert(log, "the task has no journal");
+  const engine = await shared[INTERNALS].connect();
+  return (await engine.read(log, { after: 0, limit: 10, signal: new AbortController().signal })).entries.length;
+}
+
+type Ending = (parts: {
+  readonly ada: Connection;
+  readonly other: Connection;
+  readonly id: string;
+  readonly open: () => void;
+  readonly crash: () => Promise<void>;
+}) => Promise<unknown>;
+
+const ENDINGS: Readonly<Record<string, { readonly status: string; readonly end: Ending; readonly throws?: boolean }>> =
+  {
+    "has completed": { status: "completed", end: ({ open }) => Promise.resolve(open()) },
+    "has failed": { status: "failed", throws: true, end: ({ open }) => Promise.resolve(open()) },
+    "was cancelled": { status: "cancelled", end: ({ ada, id }) => ada.request("tasks/cancel", { taskId: id }) },
+    "was cancelled on another instance": {
+      status: "cancelled",
+      end: ({ other, id }) => other.request("tasks/cancel", { taskId: id }),
+    },
+    "was cancelled between two processes": {
+      status: "cancelled",
+      async end({ other, id, crash }) {
+        await crash();
+        await other.request("tasks/cancel", { taskId: id });
+      },
+    },
+  };
+
+for (const [what, { status, end, throws }] of Object.entries(ENDINGS)) {
+  Deno.test(`the values that a task has recorded leave the store when the task ${what}`, async () => {
+    const shared = memoryStore();
+    const { pass, open } = gate();
+    const run: Run = async (_input, ctx) => {
+      await ctx.once("page", () => "x".repeat(100_000));
+      await ctx.progress(1, { message: "recorded" });
+      await Promise.race([pass, untilAborted(ctx.signal)]);
+      if (throws) throw McpError.invalidParams("no");
+    };
+    const [a, b] = [serve(run, {}, shared), serve(run, { limits: { calls: { detached: 0 } } }, shared)];
+    const ada = await join(a.server, "ada");
+    await using other = await join(b.server, "ada");
+    const id = await start(ada);
+    const log = () => journalOf(a.written, id);
+    await until(() => log() !== undefined, "the value");
+    assertEquals(await countEntries(shared, log()), 1);
+    await end({ ada, other, id, open, crash: () => a.server.close() });
+    await reach(other, id, status);
+    await until(async () => await countEntries(shared, log()) === 0, "the deletion");
+    await ada.close();
+    await a.server.close();
+    await b.server.close();
+  });
+}
+
+Deno.test("a value that is being recorded when its task is cancelled does not stay in the store", async () => {
+  const shared = memoryStore();
+  const { pass, open } = gate();
+  const made: string[] = [];
+  const run: Run = async (_input, ctx) => {
+    await ctx.once("first", () => "first");
+    const slow = async () => {
+      await pass;
+      return "x".repeat(100_000);
+    };
+    await ctx.once("late", slow).finally(() => made.push("late"));
+  };
+  const { server, written } = serve(run, {}, shared);
+  await using ada = await join(server, "ada");
+  const id = await start(ada);
+  await until(() => journalOf(written, id) !== undefined, "the first value");
+  await ada.request("tasks/cancel", { taskId: id });
+  open();
+  await until(() => made.length > 0, "the late value");
+  await until(async () => await countEntries(shared, journalOf(written, id)) === 0, "the deletion");
+  await server.close();
+});
+
+Deno.test("a client whose tasks record large values and end can start further tasks, and so can others", async () => {
+  const shared = memoryStore({ bytes: 2_000_000 });
+  const run: Run = async ({ text }, ctx) => `${(await ctx.once("page", () => text.repeat(100_000))).length}`;
+  const { server } = serve(run, {}, shared);
+  await using ada = await join(server, "ada");
+  await using bob = await join(server, "bob");
+  for (const [client, text] of [...Array.from({ length: 40 }, () => [ada, "x"] as const), [bob, "y"] as const]) {
+    const { result } = await reach(client, await start(client, { text }), "completed");
+    assertEquals(textOf(Object(result)), "100000");
+  }
+  await server.close();
+});
+
+Deno.test("a client learns that the store is full, and not that its task is too large", async () => {
+  const { server } = serve((_input, { signal }) => untilAborted(signal), {}, memoryStore({ bytes: 300_000 }));
+  await using ada = await join(server, "ada");
+  await using bob = await join(server, "bob");
+  await untilFull(() => start(ada, { text: "x".repeat(10_000) }));
+  const error = await assertRejects(() => start(bob, { text: "x".repeat(10_000) }), McpError);
+  assertEquals([error.code, error.message], [-31503, sentence("full")]);
+  await server.close();
+});
+
+for (const place of ["the process of the task", "the process of the task without a store", "another process"]) {
+  Deno.test(`answers count towards the client's share if ${place} stores them`, async () => {
+    const shared = place.includes("without") ? undefined : memoryStore();
+    const a = serve(askTwice, { limits: LIMITS }, shared);
+    const b = place === "another process" ? serve(askTwice, { limits: LIMITS }, shared) : a;
+    await using eve = await join(a.server, "eve");
+    await using there = await join(b.server, "eve");
+    await using ada = await join(b.server, "ada");
+    const begin = async () => {
+      const id = await start(eve);
+      await reach(eve, id, "input_required", "first");
+      return id;
+    };
+    const own = await start(ada);
+    await reach(ada, own, "input_required", "first");
+    const ids: string[] = [];
+    const accepted = await untilFull(async () => {
+      const id = await begin();
+      await answer(there, id, "first", "x".repeat(100_000));
+      ids.push(id);
+    });
+    // Each answer takes 200,000 bytes, and as much again for the message to another process.
+    assert(accepted >= 5 && accepted <= 20, `${accepted} answers`);
+    // Other clients are not refused, and the client's handlers have received the accepted answers.
+    await answer(ada, own, "first", "Ada");
+    await reach(ada, own, "input_required", "second");
+    await reach(eve, ids[0], "input_required", "second");
+    if (b === a) {
+      // The bytes are released when a task ends.
+      for (const id of ids.slice(0, 2)) await eve.request("tasks/cancel", { taskId: id });
+      const id = await begin();
+      await answer(eve, id, "first", "x".repeat(50_000));
+      await reach(eve, id, "input_required", "second");
+    }
+    await a.server.close();
+    await b.server.close();
+  });
+}
+
+Deno.test("questions and progress messages of a task count towards the client's share", async () => {
+  const failed: unknown[] = [];
+  const run: Run = async ({ text, count }, ctx) => {
+    if (count === 1) await ctx.progress(1, { message: text.repeat(100) });
+    await ask(ctx, "sure", count ? "sure" : `Delete ${text.repeat(100)}?`).catch((error) => {
+      failed.push(error.code);
+      throw error;
+    });
+  };
+  for (const count of [0, 1]) {
+    failed.length = 0;
+    const { server } = serve(run);
+    await using eve = await join(server, "eve");
+    await using ada = await join(server, "ada");
+    const own = await start(ada, { text: "a", count });
+    let kept = 0;
+    for (let i = 0; i < 70; i++) {
+      const id = await start(eve, { text: "x".repeat(4000), count }).catch((error) =>
+        void assertEquals(error.code, -31503)
+      );
+      if (id === undefined) continue;
+      const isOver = ({ status, inputRequests }: { readonly [key: string]: unknown }) =>
+        status === "failed" || inputRequests !== undefined;
+      let found = await get(eve, id);
+      await until(async () => isOver(found = await get(eve, id)), "the question");
+      if (JSON.stringify(found).length > 50_000) kept++;
+    }
+    assert(kept >= 20 && kept <= 50, `${kept} tasks with large texts`);
+    if (!count) assert(failed.length > 0 && failed.every((code) => code === -31503), `${failed}`);
+    await reach(ada, own, "input_required", "sure");
+    await server.close();
+  }
+});
+
+Deno.test("answers that are too large for the store are refused, and shorter answers are accepted", async () => {
+  const shared = memoryStore();
+  const options = { valueBytes: 50_000 };
+  const [a, b] = [serve(askTwice, options, shared), serve(askTwice, options, shared)];
+  await using here = await join(a.server, "ada");
+  await using there = await join(b.server, "ada");
+  for (const client of [here, there]) {
+    const id = await start(here);
+    await reach(client, id, "input_required", "first");
+    const error = await assertRejects(() => answer(client, id, "first", "x".repeat(60_000)), McpError);
+    assertEquals([error.code, error.message], [-32602, sentence("too large", "shorter")]);
+    await answer(client, id, "first", "short");
+    await reach(client, id, "input_required", "second");
+  }
+  await a.server.close();
+  await b.server.close();
+});
+
+Deno.test("repeated answers that one process sends to another count towards the client's share", async () => {
+  const shared = memoryStore();
+  const [a, b] = [serve(askTwice, { limits: LIMITS }, shared), serve(askTwice, { limits: LIMITS }, shared)];
+  await using eve = await join(a.server, "eve");
+  await using there = await join(b.server, "eve");
+  await using ada = await join(b.server, "ada");
+  const [id, own] = [await start(eve), await start(ada)];
+  for (const [client, each] of [[there, id], [ada, own]] as const) {
+    await reach(client, each, "input_required", "first");
+    await answer(client, each, "first", "stored");
+    await reach(client, each, "input_required", "second");
+  }
+  const accepted = await untilFull(() => answer(there, id, "first", "y".repeat(100_000)));
+  assert(accepted >= 5 && accepted <= 20, `${accepted} answers`);
+  const sent = [...b.written.values()].reduce((sum, bytes) => sum + bytes, 0);
+  assert(sent < 4_000_000, `${sent} bytes`);
+  await answer(ada, own, "first", "again");
+  await answer(ada, own, "second", "stored");
+  await reach(ada, own, "completed");
+  await a.server.close();
+  await b.server.close();
+});

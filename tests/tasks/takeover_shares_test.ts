@@ -1,0 +1,162 @@
+// A process that takes over the tasks of several clients. A client that has no room in the process delays no other client.
+import { assert, assertEquals } from "@std/assert";
+import { type Context, createServer, tool } from "../../mod.ts";
+import { INTERNALS } from "../../src/core/call/internals.ts";
+import { quota } from "../../src/quota/quota.ts";
+import { customStore, memoryStore, type Store } from "../../src/stores/stores.ts";
+import { task, tasks } from "../../src/tasks/tasks.ts";
+import { connectTest } from "../../src/testing/testing.ts";
+import { gate, until } from "../support/behaviour.ts";
+import { wrapEngine } from "../support/engines.ts";
+import { testLimits } from "../support/limits.ts";
+import { declared } from "./declared.ts";
+
+/** An instance whose handlers run until the gate is open. */
+function serve(shared: Store, { detached = 16 } = {}) {
+  const ran: string[] = [];
+  const operations: string[] = [];
+  const { pass, open } = gate();
+  const run = (name: string) => async (_input: unknown, ctx: Context) => {
+    ran.push(`${ctx.principal?.id} ${name}`);
+    const { promise, reject } = Promise.withResolvers<never>();
+    ctx.signal.addEventListener("abort", () => reject(ctx.signal.reason));
+    await Promise.race([pass, promise]);
+    return "done";
+  };
+  const extensions = [task({ resume: true })];
+  const store = customStore(async () =>
+    wrapEngine(await shared[INTERNALS].connect(), ({ name, args: [key], run }) => {
+      operations.push(`${name} ${key}`);
+      return run();
+    }), { leaseMs: 300, pollMs: 20 });
+  const server = createServer({
+    name: "shares",
+    version: "1.0.0",
+    secret: "a secret of at least thirty-two characters",
+    handlers: [
+      tasks(),
+      tool({ name: "work", extensions, run: run("work") }),
+      tool({ name: "narrow", extensions, quota: quota({ concurrency: { calls: 1, waiting: 4 } }), run: run("narrow") }),
+      tool({
+        name: "rated",
+        extensions,
+        quota: quota({ rate: { calls: 2, perMs: 3_600_000 }, shared: true }),
+        run: run("rated"),
+      }),
+    ],
+    store,
+    limits: testLimits({ calls: { closeMs: 20, detached } }),
+  });
+  /** Starts tasks of a client. Returns the ids. */
+  const begin = async (id: string, ...names: string[]) => {
+    await using client = await connectTest(server, { ...declared, principal: { id } });
+    const ids = [];
+    for (const name of names) {
+      ids.push(String((await client.request("tools/call", { name, arguments: {} }, { finish: false })).taskId));
+    }
+    return ids;
+  };
+  const statusOf = async (id: string, taskId: string) => {
+    await using client = await connectTest(server, { ...declared, principal: { id } });
+    return (await client.request("tasks/get", { taskId })).status;
+  };
+  /** Makes calls of a client that wait until the gate is open. */
+  const fill = async (id: string, ...names: string[]) => {
+    const client = await connectTest(server, { ...declared, principal: { id } });
+    const calls = names.map((name) => client.request("tools/call", { name, arguments: {} }, { finish: false }));
+    await client.listTools();
+    return async () => {
+      await Promise.all(calls);
+      await client.close();
+    };
+  };
+  /** The number of times this instance has written the task's record. */
+  const countWrites = (taskId: string) =>
+    operations.filter((each) => /^set /.test(each) && each.endsWith(taskId)).length;
+  /** The number of times this instance has searched for tasks. */
+  const countSearches = () => operations.filter((each) => /^list .*i-$/.test(each)).length;
+  return { server, ran, operations, begin, fill, statusOf, countWrites, countSearches, open };
+}
+
+for (
+  const { what, filling, leaving, fits } of [
+    // A client may have a quarter of 16 detached calls.
+    {
+      what: "its share of detached calls",
+      filling: ["work", "work", "work", "work"],
+      leaving: ["work", "narrow", "work"],
+    },
+    // A client may have a quarter of the four places in the queue of a tool.
+    {
+      what: "its share of a tool's queue",
+      filling: ["narrow", "narrow"],
+      leaving: ["narrow", "work"],
+      fits: "eve work",
+    },
+  ]
+) {
+  Deno.test(`a client that has used up ${what} does not stop the takeover of other clients' tasks`, async () => {
+    const shared = memoryStore();
+    const [survivor, first, second] = [serve(shared), serve(shared), serve(shared)];
+    const end = await survivor.fill("eve", ...filling);
+    await until(() => survivor.ran.length > 0, "the first handler");
+    const left = await first.begin("eve", ...leaving);
+    await first.server.close();
+    // The survivor has taken over a task of this client, and has released the task again.
+    await until(() => left.some((id) => survivor.countWrites(id) >= 2), "a refusal");
+    const ids = [...await second.begin("ada", "work", "work"), ...await second.begin("bob", "work")];
+    await second.server.close();
+    const ranOf = (...clients: string[]) => survivor.ran.filter((each) => clients.includes(each.split(" ")[0])).sort();
+    const searches = survivor.countSearches();
+    await until(() => ranOf("ada", "bob").length === 3, "the tasks of the other clients");
+    assert(survivor.countSearches() - searches < 10, "the tasks of the other clients were taken over late");
+    assertEquals(ranOf("ada", "bob"), ["ada work", "ada work", "bob work"]);
+    // The client's tasks of other tools continue.
+    if (fits) await until(() => survivor.ran.includes(fits), "the task of another tool");
+    survivor.open();
+    for (const id of ids) {
+      const owner = id === ids[2] ? "bob" : "ada";
+      await until(async () => await survivor.statusOf(owner, id) === "completed", "the end");
+    }
+    for (const id of left) await until(async () => await survivor.statusOf("eve", id) === "completed", "the end");
+    await end();
+    await survivor.server.close();
+  });
+}
+
+Deno.test("a process without room for many clients' tasks tries a few tasks per search, and all of them in turn", async () => {
+  const shared = memoryStore();
+  const survivor = serve(shared, { detached: 4 });
+  await survivor.server.ready();
+  const other = serve(shared, { detached: 400 });
+  const ids = new Map<string, string>();
+  for (let i = 0; i < 40; i++) ids.set(`client ${i}`, (await other.begin(`client ${i}`, "work"))[0]);
+  await other.server.close();
+  const isTried = (id: string) => survivor.countWrites(id) > 0;
+  const { countSearches } = survivor;
+  const countAll = () => [...ids.values()].reduce((sum, id) => sum + survivor.countWrites(id), 0);
+  await until(() => survivor.ran.length === 4, "the first tasks");
+  const [searches, writes] = [countSearches(), countAll()];
+  await until(() => [...ids.values()].every(isTried), "each task");
+  const [tried, written] = [countSearches() - searches, countAll() - writes];
+  // Each refused task is written twice.
+  assert(written <= (tried + 1) * 24, `${written} writes in ${tried} searches`);
+  assertEquals(survivor.ran.length, 4);
+  survivor.open();
+  for (const [owner, id] of ids) {
+    await until(async () => await survivor.statusOf(owner, id) === "completed", "the end");
+  }
+  await survivor.server.close();
+});
+
+Deno.test("a task that continues does not count as another call of its client's rate", async () => {
+  const shared = memoryStore();
+  const [survivor, other] = [serve(shared), serve(shared)];
+  await survivor.server.ready();
+  const ids = await other.begin("ada", "rated", "rated");
+  await other.server.close();
+  await until(() => survivor.ran.length === 2, "both tasks");
+  survivor.open();
+  for (const id of ids) await until(async () => await survivor.statusOf("ada", id) === "completed", "the end");
+  await survivor.server.close();
+});

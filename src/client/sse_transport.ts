@@ -82,7 +82,8 @@ export async function sseTransport(
  * user's credentials for this server.
  */
 function toParentFolder(server: URL): URL {
-  return new URL(`${server.origin}${server.pathname.replace(/\/$/, "").replace(/[^/]*$/, "")}`);
+  const path = server.pathname.replace(/\/$/, "");
+  return new URL(server.origin + path.slice(0, path.lastIndexOf("/") + 1));
 }
 
 async function readAddress(events: AsyncGenerator<StreamEvent>): Promise<string> {

@@ -93,8 +93,7 @@ export function health(options: HealthOptions = {}): readonly Route[] {
   checkOptions("create health checks", options, OPTIONS);
   const { alivePath = "/health", readyPath = "/ready", store = "required", timeoutMs = 2000 } = options;
   const probe: ProbeOptions = { isStoreOptional: store === "optional", timeoutMs };
-  const open = (server: Server) =>
-    server[INTERNALS].engine.core.state.slot(probe, () => new Probe(server, probe));
+  const open = (server: Server) => server[INTERNALS].engine.core.state.slot(probe, () => new Probe(server, probe));
   return [
     // Orchestrators use the address of the process as the host, and the details need credentials.
     { path: alivePath, public: true, fetch: (request) => respond(request, 200, {}) },

@@ -183,7 +183,9 @@ class Shelf {
     const drop = () => this.#forget(key);
     const amounts = [[account.memory, size], [this.#toPot(call), Math.max(size, least)]] as const;
     const charge = keep(this.#core, account, amounts, { ttlMs, drop });
-    if (charge) this.#entries.set(key, { value: structuredClone(value), ends: this.#core.ticker.clock.now() + ttlMs, charge });
+    if (charge) {
+      this.#entries.set(key, { value: structuredClone(value), ends: this.#core.ticker.clock.now() + ttlMs, charge });
+    }
   }
 
   #toPot({ link: { account } }: Call): Pot {

@@ -17,7 +17,13 @@ function userOf({ principal }: Pick<Context, "principal">): string {
 
 /** The notes of one user, read and written through one connection. */
 class Notes {
-  constructor(readonly connection: DatabaseSync, readonly user: string) {}
+  readonly connection: DatabaseSync;
+  readonly user: string;
+
+  constructor(connection: DatabaseSync, user: string) {
+    this.connection = connection;
+    this.user = user;
+  }
 
   titles(text = ""): string[] {
     const where = "where user = ? and instr(lower(text), lower(?)) order by title";

@@ -143,9 +143,11 @@ class InternalLink implements Link {
   readonly streams = false;
   readonly account: Account;
   readonly principal?: Principal;
+  readonly hasAllScopes?: boolean;
 
-  constructor({ accounts, tenant }: Engine, principal?: Principal, readonly hasAllScopes?: boolean) {
+  constructor({ accounts, tenant }: Engine, principal?: Principal, hasAllScopes?: boolean) {
     this.principal = principal;
+    this.hasAllScopes = hasAllScopes;
     this.account = accounts.find(principal && `principal ${principal.id}`, tenant);
   }
 

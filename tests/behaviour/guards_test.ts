@@ -168,7 +168,13 @@ Deno.test("a value of `guards` that is not a list of functions is refused", () =
 });
 
 class Money {
-  constructor(readonly cents: number, readonly currency: string) {}
+  readonly cents: number;
+  readonly currency: string;
+
+  constructor(cents: number, currency: string) {
+    this.cents = cents;
+    this.currency = currency;
+  }
 }
 const money: Encoder = {
   test: (value) => value instanceof Money,

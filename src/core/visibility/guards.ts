@@ -58,7 +58,13 @@ export interface Guards<I = unknown, O = unknown, SI = NoServices, SO = NoServic
  * import { createServer, type Encoder } from "@x/mcp";
  *
  * class Money {
- *   constructor(readonly cents: number, readonly currency: string) {}
+ *   readonly cents: number;
+ *   readonly currency: string;
+ *
+ *   constructor(cents: number, currency: string) {
+ *     this.cents = cents;
+ *     this.currency = currency;
+ *   }
  * }
  * const money: Encoder = {
  *   test: (value) => value instanceof Money,

@@ -947,6 +947,44 @@ Deno.test("without a refresh token, an expired token leads to a new sign-in", as
   assertEquals([await use(bed, { store }), bed.visits.length], ["Hello!", 2]);
 });
 
+// A program with one redirect URI has the same redirect URI at every authorization server. A malicious issuer can then
+// answer the registration with the program's client id at an honest authorization server, and get a code of that server.
+const redirects: readonly (readonly [name: string, toUri: (path: string) => string, isOwn: boolean])[] = [
+  ["the path", (path) => `https://app.example.com${path}`, true],
+  ["the last segment of the path", (path) => `https://app.example.com/oauth${path.slice(9)}`, true],
+  ["a scheme of its own", (path) => `com.example.app:${path}`, true],
+  ["one path", () => "https://app.example.com/oauth/callback", false],
+  ["a scheme of its own and one path", () => "com.example.app:/callback", false],
+  ["the path as a query", (path) => `https://app.example.com/oauth?to=${path}`, false],
+  ["the path as a fragment", (path) => `https://app.example.com/oauth#${path}`, false],
+  ["a shorter path", (path) => `https://app.example.com${path.slice(0, -1)}`, false],
+  ["a longer path", (path) => `https://app.example.com${path}/back`, false],
+  ["the end of the path in a longer segment", (path) => `https://app.example.com/x${path.slice(10)}`, false],
+];
+for (const [name, toUri, isOwn] of redirects) {
+  for (const announces of [true, false]) {
+    const isAccepted = isOwn || announces;
+    const facts = `if the metadata ${announces ? "announces" : "does not announce"} iss`;
+    Deno.test(`${isAccepted ? "accepted" : "refused"}: a redirect URI with ${name}, ${facts}`, async () => {
+      await using bed = new Bed({
+        metadata: (right, url) =>
+          url.pathname.includes("oauth-authorization")
+            ? { ...right, authorization_response_iss_parameter_supported: announces }
+            : undefined,
+        back: back((url) => announces || url.searchParams.delete("iss")),
+      });
+      const userAgent: SignInOptions["userAgent"] = async (start) => ({
+        ...await bed.userAgent(start),
+        redirectUri: toUri(start.path),
+      });
+      if (isAccepted) return assertEquals(await use(bed, { userAgent }), "Hello!");
+      await assertRejects(() => use(bed, { userAgent }), Error, sentence("path", "{ id, issuer", bed.issuer));
+      const registrations = bed.seen.filter(({ url }) => url.endsWith("/register"));
+      assertEquals([bed.visits, registrations, bed.ends.length], [[], [], 1]);
+    });
+  }
+}
+
 for (const redirectUri of ["http://app.example.com/back", "http://127.0.0.1.example.com/back", "nonsense"]) {
   Deno.test(`refused: the redirect URI ${redirectUri}`, async () => {
     await using bed = new Bed();

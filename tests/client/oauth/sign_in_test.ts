@@ -206,6 +206,32 @@ for (
     { names: [String(resource)] },
   );
 }
+for (
+  const resource of [
+    "https://mcp.example.com/mcp#",
+    "https://mcp.example.com:443/mcp",
+    "https://mcp.example.com/./mcp",
+    "https://mcp.example.com/a/../mcp",
+    "https://mcp.example.com/a/%2e%2e/mcp",
+    "https://honest.example.com@mcp.example.com/mcp",
+    "https://honest.example.com:443@mcp.example.com/mcp",
+    "https://@mcp.example.com/mcp",
+    "https:///mcp.example.com/mcp",
+    "https:mcp.example.com/mcp",
+    "https:\\\\mcp.example.com\\mcp",
+    " https://mcp.example.com/mcp",
+    "https://mcp.example.com/mcp\n",
+    "https://mcp.example.com/m\tcp",
+    "https://mcp.example\u3002com/mcp",
+  ]
+) {
+  refuses(
+    `the resource ${JSON.stringify(resource)}, which another program may read as another URL`,
+    { resourceMetadata: (right) => ({ ...right, resource }) },
+    { names: ["mcp.example", "resource"] },
+  );
+}
+
 Deno.test("a resource that the user has named once is not named again to renew, replace or revoke the tokens", async () => {
   const resource = "https://mcp.example.com";
   await using bed = new Bed({ resourceMetadata: (right) => ({ ...right, resource }) });
@@ -266,7 +292,6 @@ Deno.test("the resource may be the server's URL in another spelling, or a resour
       ["https://mcp.example.com/mcp/", undefined],
       ["HTTPS://MCP.Example.com/mcp", undefined],
       ["https://mcp.example.com/%6dcp", undefined],
-      ["https://mcp.example.com/a/../mcp", undefined],
       ["https://mcp.example.com", "https://mcp.example.com/"],
       ["https://mcp.example.com", undefined, "https://mcp.example.com"],
       ["https://mcp.example.com/a/", "https://mcp.example.com/a/b/mcp", "https://mcp.example.com/a/"],
@@ -896,18 +921,35 @@ for (const [name, options, { announces, iss, registers = false }, outcome, clien
   });
 }
 
-refuses(
-  "a registration whose id is the metadata document that the client must not use here",
-  {
-    metadata: (right) => ({
-      ...right,
-      client_id_metadata_document_supported: true,
-      authorization_response_iss_parameter_supported: false,
-    }),
-    registration: (right) => ({ ...right, client_id: document }),
-  },
-  { names: ["https://login.example.com", "client_id"], clientMetadataUrl: document },
-);
+for (
+  const id of [
+    document,
+    document.replace("https", "HTTPS"),
+    document.replace("client", "CLIENT"),
+    document.replace(".com", ".com:443"),
+    document.replace("//", "//user@"),
+    document.replace("m/", "m/a/../"),
+    document.replace("/m", "/%6d"),
+    `${document}#`,
+    `${document}#a`,
+    `${document}?`,
+    ` ${document}`,
+    `${document}\n`,
+  ]
+) {
+  refuses(
+    `a registration whose id is the metadata document that the client must not use here: ${JSON.stringify(id)}`,
+    {
+      metadata: (right) => ({
+        ...right,
+        client_id_metadata_document_supported: true,
+        authorization_response_iss_parameter_supported: false,
+      }),
+      registration: (right) => ({ ...right, client_id: id }),
+    },
+    { names: ["https://login.example.com", "client_id"], clientMetadataUrl: document },
+  );
+}
 
 for (const missing of ["iss", "state"]) {
   Deno.test(`refused: an error without ${missing}, whose text is not shown`, async () => {

@@ -13,7 +13,9 @@ export async function collectWarnings(
 ): Promise<string[]> {
   const warnings: string[] = [];
   const { warn } = console;
-  console.warn = (text: string) => void (blocked || !BLOCKED.test(text)) && warnings.push(text);
+  console.warn = (text: string) => {
+    if (blocked || !BLOCKED.test(text)) warnings.push(text);
+  };
   try {
     await run();
   } finally {

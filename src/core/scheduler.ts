@@ -386,6 +386,8 @@ export class Scheduler implements Executor {
     if (ownMs || timeoutMs !== DEFAULT_MS) startDeadline(call, this.#core.ticker, timeoutMs, !!ownMs);
     else if (!this.#isAging) this.#startAging();
     const { promise, resolve } = Promise.withResolvers<Outcome>();
+    // The weight is computed exactly later, such as for an attribute of an extension. Subtract what was added.
+    const { weight } = call;
     let isOpen = true;
     const settle = (outcome?: Outcome) => {
       if (!isOpen) return;
@@ -394,7 +396,7 @@ export class Scheduler implements Executor {
       call.ended = true;
       call.deadline?.stop();
       if (call.deferred) this.#runDeferred(call, call.deferred, ended);
-      this.#end(call, places);
+      this.#end(call, weight, places);
       resolve(ended);
     };
     // Assign a constant instead of a function literal. V8 allocates a function literal that is assigned to a field as a
@@ -410,13 +412,13 @@ export class Scheduler implements Executor {
     return promise;
   }
 
-  #end(call: Call, places: Pot | undefined): void {
+  #end(call: Call, weight: number, places?: Pot): void {
     const { account } = call;
     this.#leave(call);
     if (!places) this.#running--;
     if (!account) {
       this.#uncharged--;
-      this.#unchargedBytes -= call.weight;
+      this.#unchargedBytes -= weight;
     } else if (places) {
       places.give(account);
       account.leave(call.weight);

@@ -4,6 +4,7 @@
  *
  * @module
  */
+import { INVALID_PARAMS, McpError } from "../protocol/errors.ts";
 import { Call, type CallHome, type CallHost } from "./call/call.ts";
 import { InFlight } from "./call/in_flight.ts";
 import type { HandlerCall } from "./call/lives.ts";
@@ -19,10 +20,19 @@ export interface CheckParts {
 
 /**
  * Checks whether the caller of `outer` could call a handler now. Throws the error that the client would receive if the
- * handler does not exist for the caller, if the caller lacks a scope, or if it is unknown which handlers are disabled.
+ * handler or a resource that it has read does not exist for the caller, if the caller lacks a scope, or if it is unknown which handlers are disabled.
  * Does not check capabilities, because a client that only reads the result of an earlier call answers no questions.
  */
-export async function checkHandler(outer: Call, checked: HandlerCall, { core, registry }: CheckParts): Promise<void> {
+export async function checkHandler(outer: Call, checked: HandlerCall, parts: CheckParts): Promise<void> {
+  const { reads = [] } = checked;
+  if (reads === "many") {
+    throw new McpError(INVALID_PARAMS, "Cannot check the caller: the handler has read too many resources");
+  }
+  await check(outer, checked, parts);
+  for (const uri of reads) await check(outer, { method: "resources/read", params: { uri } }, parts);
+}
+
+async function check(outer: Call, checked: HandlerCall, { core, registry }: CheckParts): Promise<void> {
   await core.shared?.rules?.open(checked.method);
   const call = new Probe(outer, checked);
   try {

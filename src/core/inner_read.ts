@@ -12,6 +12,7 @@ import { startDeadline } from "./call/deadline.ts";
 import type { Method } from "./visibility/feature.ts";
 import { InFlight } from "./call/in_flight.ts";
 import { type Question, requireCapabilities } from "./call/question.ts";
+import { noteRead } from "./call/reads.ts";
 import type { Scheduler } from "./scheduler.ts";
 import { requireScopes } from "./call/scopes.ts";
 
@@ -57,6 +58,8 @@ export async function readInner(
     // Check the resource's rate limit. Otherwise clients could bypass the limit with a tool that reads a URI from its
     // arguments.
     runner.check?.(call);
+    // Other callers who use the results of the outer call need the rights to the resource too.
+    if (runner.scopes || runner.isRestricted) noteRead(outer, uri);
     const { observed } = call;
     observed?.start();
     const run = () => scheduler.runWithin(call, runner);
@@ -100,6 +103,7 @@ class InnerRead extends Call {
     super(toHome(outer, uri, depth), link, request, client, new InFlight());
     this.#outer = outer;
     this.#uri = uri;
+    this.onRead = (uri) => noteRead(outer, uri);
     this.inherit(outer);
   }
 

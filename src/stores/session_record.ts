@@ -242,11 +242,13 @@ export class SessionRecord implements InformedSession {
     this.#local?.yield(stream);
   }
 
-  async makeQuestionId({ method, params = {} }: HandlerCall): Promise<string> {
+  async makeQuestionId({ method, params = {}, reads = [] }: HandlerCall): Promise<string> {
     const seal = async (asked: unknown) => QUESTION + await this.#instances.seal(this.key, asked);
-    const id = await seal([this.#toAsker(), method, params]);
+    const id = reads === "many" ? undefined : await seal([this.#toAsker(), method, params, reads]);
     // Clients repeat the id in their responses. Without room for the call, only this instance can take the response.
-    return id.length <= this.#instances.limits.request.idCharacters ? id : await seal([this.#toAsker()]);
+    return id !== undefined && id.length <= this.#instances.limits.request.idCharacters
+      ? id
+      : await seal([this.#toAsker()]);
   }
 
   async relay(
@@ -288,9 +290,10 @@ export class SessionRecord implements InformedSession {
     if (typeof id !== "string" || !id.startsWith(QUESTION) || this.#relayed.has(id)) return;
     const opened = await this.#instances.open(this.key, id.slice(QUESTION.length));
     if (!Array.isArray(opened)) return;
-    const [asker, method, params] = opened;
+    const [asker, method, params, reads = []] = opened;
     if (asker === this.#toAsker()) return;
-    return typeof method === "string" && isObject(params) ? { call: { method, params } } : {};
+    const isCall = typeof method === "string" && isObject(params) && isUris(reads);
+    return isCall ? { call: { method, params, reads } } : {};
   }
 
   // Returns `true` only once per id, so that each response is forwarded only once.
@@ -413,6 +416,10 @@ const RELAY = { max: 32, ttlMs: 60_000 };
 
 // Milliseconds for which a record outlives its session, because the clocks of instances differ.
 const SKEW_MS = 60_000;
+
+function isUris(value: unknown): value is readonly string[] {
+  return Array.isArray(value) && value.every((uri) => typeof uri === "string");
+}
 
 function toTtl(ms: number): number {
   return Math.min(Math.max(ms, 0) + SKEW_MS, 31_536_000_000);

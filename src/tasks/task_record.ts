@@ -4,7 +4,10 @@
  * @see ext-tasks specification/draft/tasks (Tasks)
  * @module
  */
+import { toCallerPrint } from "../core/call/caller_print.ts";
 import { isSameJson, toJsonText } from "../core/call/json_copy.ts";
+import type { Reads } from "../core/call/lives.ts";
+import { addRead } from "../core/call/reads.ts";
 import type { ClientFacts, Params, Principal, Result } from "../library.ts";
 
 /** Status of a task. `completed`, `cancelled` and `failed` are final. */
@@ -70,6 +73,10 @@ export interface TaskRecord {
    * id can use the task.
    */
   readonly owner?: string;
+  /** The resources that the handler has read, to which each caller who uses the task needs the rights. */
+  readonly reads?: Reads;
+  /** Hash of the principal that alone may use the task. Set if `reads` is `many`. */
+  readonly reader?: string;
   /** Id of the process that runs the task. `null` if no process runs it. */
   readonly by: string | null;
   /** Prefix under which the process that runs the task receives messages. */
@@ -87,6 +94,21 @@ export interface TaskRecord {
   readonly work?: TaskWork;
   readonly result?: Result;
   readonly error?: TaskError;
+}
+
+/** Adds the resources that a run of the handler has read. `reader` is the hash of its caller's principal. */
+export function withReads(record: TaskRecord, more: Reads, reader: string | undefined): TaskRecord {
+  let { reads } = record;
+  if (more === "many") reads = more;
+  else for (const uri of more) reads = addRead(reads, uri);
+  return reads === record.reads ? record : { ...record, reads, ...reads === "many" && { reader } };
+}
+
+/** Returns a hash that is the same for the same caller. Returns `undefined` if the principal cannot be compared. */
+export async function toReader(principal: Principal | undefined): Promise<string | undefined> {
+  const print = toCallerPrint(principal);
+  if (print === undefined) return;
+  return new Uint8Array(await crypto.subtle.digest("SHA-256", new TextEncoder().encode(print))).join("-");
 }
 
 export function isEnded({ status }: TaskRecord): boolean {

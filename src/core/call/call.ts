@@ -24,6 +24,7 @@ import { CancelError } from "./cancel_error.ts";
 import type { ForwardedRounds } from "./forward.ts";
 import type { Cancellable, InFlight } from "./in_flight.ts";
 import type { Link } from "./link.ts";
+import type { Reads } from "./lives.ts";
 import { createLog, toLoggable, wantsLevel } from "./log.ts";
 import type { CancelReason, RequestReport } from "./observer.ts";
 import { type PreparedQuestion, type Question, requireCapabilities } from "./question.ts";
@@ -182,6 +183,10 @@ export abstract class Call implements ServiceCall, Cancellable {
   declare stretch?: Stretch;
   /** The record of the handler's run, which `RunWatch` creates in development. */
   declare watched?: WatchedRun;
+  /** The resources that the handler has read, if not every caller may read them. */
+  declare reads?: Reads;
+  /** Called with the URI when such a read begins. Set only for a call within another call. */
+  declare onRead?: (uri: string) => void;
   /** The questions that the handler has asked in this run. */
   declare questions?: AskedQuestions;
   /**

@@ -5,13 +5,13 @@
  * @module
  */
 import { isId, isObject, type Params } from "../../protocol/jsonrpc.ts";
-import type { HandlerCall } from "../../core/call/lives.ts";
+import type { HandlerCall, Reads } from "../../core/call/lives.ts";
 
 /** Returns the call of a request. Keeps only the parameters that name the handler, because streams outlive calls. */
-export function toHandlerCall(method: string, params: Params = {}): HandlerCall {
+export function toHandlerCall(method: string, params: Params = {}, reads?: Reads): HandlerCall {
   const named = pickNames(params);
   if (isObject(params.ref)) named.ref = pickNames(params.ref);
-  return { method, params: named };
+  return { method, params: named, ...reads && { reads } };
 }
 
 /** Returns the calls of the requests in a batch. */
@@ -25,10 +25,12 @@ export function toHandlerCalls(items: readonly unknown[]): readonly HandlerCall[
 
 /**
  * Tests whether the replies to calls depend on the caller in more ways than the rights to a handler, such as lists,
- * which contain only what the caller may see.
+ * which contain only what the caller may see, or handlers that have read too many resources to check them.
  */
 export function dependOnCaller(calls: readonly HandlerCall[]): boolean {
-  return calls.some(({ method }) => !OF_HANDLERS.includes(method) && !WITHOUT_CONTENT.includes(method));
+  return calls.some(({ method, reads }) =>
+    reads === "many" || !OF_HANDLERS.includes(method) && !WITHOUT_CONTENT.includes(method)
+  );
 }
 
 /** The methods whose parameters name a handler, so that the server can check the rights of another caller. */

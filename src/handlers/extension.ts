@@ -21,7 +21,6 @@ import {
   type AttributeOptions,
   type ExtensibleHandler,
   type ExtensionServer,
-  type InternalRequest,
   type Life,
   NO_ATTRIBUTE,
   type StartExtension,

@@ -239,7 +239,8 @@ export interface ExtensionServer extends ChangeNotifier {
    */
   readonly open: (text: string) => Promise<unknown>;
   /**
-   * Checks whether the caller of a request could call a handler now. `allow`, disabled handlers and scopes apply as for
+   * Checks whether the caller of a request could call a handler now, and read the resources in `reads`. Refuses every
+   * caller if `reads` is `many`. `allow`, disabled handlers and scopes apply as for
    * a call, but the handler does not run, and the client's capabilities do not matter. Use this function when a client
    * refers to the work of an earlier call, such as the result of a task, because the caller may have lost the right to
    * call the handler since.

@@ -26,7 +26,8 @@ export interface CheckParts {
 export async function checkHandler(outer: Call, checked: HandlerCall, parts: CheckParts): Promise<void> {
   const { reads = [] } = checked;
   if (reads === "many") {
-    throw new McpError(INVALID_PARAMS, "Cannot check the caller: the handler has read too many resources");
+    const state = "the handler has read too many resources";
+    throw new McpError(INVALID_PARAMS, `Cannot check the caller: ${state}; compare the callers`);
   }
   await check(outer, checked, parts);
   for (const uri of reads) await check(outer, { method: "resources/read", params: { uri } }, parts);

@@ -161,7 +161,7 @@ export interface WrappedCall {
   readonly declared: Params | undefined;
   /**
    * URIs of the resources that the handler has read so far with `ctx.readResource`, if not every caller may read them.
-   * `many` if there are too many. If the extension gives the handler's result or questions to later requests, pass this
+   * A text if there are too many. If the extension gives the handler's result or questions to later requests, pass this
    * value to {@linkcode ExtensionServer.check}.
    */
   readonly reads: Reads;
@@ -239,8 +239,7 @@ export interface ExtensionServer extends ChangeNotifier {
    */
   readonly open: (text: string) => Promise<unknown>;
   /**
-   * Checks whether the caller of a request could call a handler now, and read the resources in `reads`. Refuses every
-   * caller if `reads` is `many`. `allow`, disabled handlers and scopes apply as for
+   * Checks whether the caller of a request could call a handler now, and read the resources in `reads`. `allow`, disabled handlers and scopes apply as for
    * a call, but the handler does not run, and the client's capabilities do not matter. Use this function when a client
    * refers to the work of an earlier call, such as the result of a task, because the caller may have lost the right to
    * call the handler since.

@@ -7,7 +7,8 @@
 import { INVALID_PARAMS, McpError } from "../protocol/errors.ts";
 import { Call, type CallHome, type CallHost } from "./call/call.ts";
 import { InFlight } from "./call/in_flight.ts";
-import type { HandlerCall } from "./call/lives.ts";
+import type { HandlerCall, Reads } from "./call/lives.ts";
+import { hashCaller } from "./call/reads.ts";
 import type { Core } from "./core.ts";
 import { findGranted } from "./recheck.ts";
 import type { Registry } from "./visibility/registry.ts";
@@ -24,13 +25,21 @@ export interface CheckParts {
  * Does not check capabilities, because a client that only reads the result of an earlier call answers no questions.
  */
 export async function checkHandler(outer: Call, checked: HandlerCall, parts: CheckParts): Promise<void> {
-  const { reads = [] } = checked;
-  if (reads === "many") {
-    const state = "the handler has read too many resources";
-    throw new McpError(INVALID_PARAMS, `Cannot check the caller: ${state}; compare the callers`);
-  }
   await check(outer, checked, parts);
-  for (const uri of reads) await check(outer, { method: "resources/read", params: { uri } }, parts);
+  if (checked.reads) await checkReads(outer, checked.reads, parts);
+}
+
+/**
+ * Checks whether the caller of `outer` may read resources that a handler has read. Throws the error that the client
+ * would receive.
+ */
+export async function checkReads(outer: Call, reads: Reads, parts: CheckParts): Promise<void> {
+  if (typeof reads !== "string") {
+    for (const uri of reads) await check(outer, { method: "resources/read", params: { uri } }, parts);
+  } else if (!reads || reads !== await hashCaller(outer.principal)) {
+    const state = "the handler has read too many resources for another caller";
+    throw new McpError(INVALID_PARAMS, `Cannot use the call: ${state}; call the handler again`);
+  }
 }
 
 async function check(outer: Call, checked: HandlerCall, { core, registry }: CheckParts): Promise<void> {

@@ -16,7 +16,7 @@ import { CHANGED, update } from "../core/update.ts";
 import type { FoundStream, LocalSession, SessionState, WrittenStream } from "../core/store.ts";
 import type { InformedSession, InstanceState, SessionFacts } from "./instance_state.ts";
 import type { SealedStore } from "./sealed_store.ts";
-import { StreamLog } from "./stream_log.ts";
+import { isReads, StreamLog } from "./stream_log.ts";
 
 /** A session's record in a store. */
 export class SessionRecord implements InformedSession {
@@ -244,11 +244,9 @@ export class SessionRecord implements InformedSession {
 
   async makeQuestionId({ method, params = {}, reads = [] }: HandlerCall): Promise<string> {
     const seal = async (asked: unknown) => QUESTION + await this.#instances.seal(this.key, asked);
-    const id = reads === "many" ? undefined : await seal([this.#toAsker(), method, params, reads]);
+    const id = await seal([this.#toAsker(), method, params, reads]);
     // Clients repeat the id in their responses. Without room for the call, only this instance can take the response.
-    return id !== undefined && id.length <= this.#instances.limits.request.idCharacters
-      ? id
-      : await seal([this.#toAsker()]);
+    return id.length <= this.#instances.limits.request.idCharacters ? id : await seal([this.#toAsker()]);
   }
 
   async relay(
@@ -292,7 +290,7 @@ export class SessionRecord implements InformedSession {
     if (!Array.isArray(opened)) return;
     const [asker, method, params, reads = []] = opened;
     if (asker === this.#toAsker()) return;
-    const isCall = typeof method === "string" && isObject(params) && isUris(reads);
+    const isCall = typeof method === "string" && isObject(params) && isReads(reads);
     return isCall ? { call: { method, params, reads } } : {};
   }
 
@@ -416,10 +414,6 @@ const RELAY = { max: 32, ttlMs: 60_000 };
 
 // Milliseconds for which a record outlives its session, because the clocks of instances differ.
 const SKEW_MS = 60_000;
-
-function isUris(value: unknown): value is readonly string[] {
-  return Array.isArray(value) && value.every((uri) => typeof uri === "string");
-}
 
 function toTtl(ms: number): number {
   return Math.min(Math.max(ms, 0) + SKEW_MS, 31_536_000_000);

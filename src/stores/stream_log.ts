@@ -373,6 +373,7 @@ function isCalls(value: unknown): value is readonly HandlerCall[] {
   return Array.isArray(value) && value.every(isCall);
 }
 
-function isReads(value: unknown): value is Reads {
-  return value === "many" || Array.isArray(value) && value.every((uri) => typeof uri === "string");
+/** Tests whether a stored value lists the resources that a handler has read. */
+export function isReads(value: unknown): value is Reads {
+  return typeof value === "string" || Array.isArray(value) && value.every((uri) => typeof uri === "string");
 }

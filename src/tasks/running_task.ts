@@ -66,8 +66,8 @@ export class RunningTask {
   isTask: boolean;
   /** Returns the resources that the handler has read. Replaced when the handler is called. */
   toReads: () => Reads = () => [];
-  /** Hash of the principal that called the handler. */
-  reader?: string;
+  /** Hash of the caller of the handler. Set when the handler is called. */
+  caller = "";
   /** Whether the handler has been called. */
   hasRun = false;
   readonly #host: TaskHost;
@@ -470,7 +470,7 @@ export class RunningTask {
   }
 
   #withReads(record: TaskRecord): TaskRecord {
-    return withReads(record, this.toReads(), this.reader);
+    return withReads(record, this.toReads(), this.caller);
   }
 
   async #change(change: (record: TaskRecord) => TaskRecord): Promise<void> {

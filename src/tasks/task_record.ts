@@ -4,10 +4,9 @@
  * @see ext-tasks specification/draft/tasks (Tasks)
  * @module
  */
-import { toCallerPrint } from "../core/call/caller_print.ts";
 import { isSameJson, toJsonText } from "../core/call/json_copy.ts";
 import type { Reads } from "../core/call/lives.ts";
-import { addRead } from "../core/call/reads.ts";
+import { joinReads } from "../core/call/reads.ts";
 import type { ClientFacts, Params, Principal, Result } from "../library.ts";
 
 /** Status of a task. `completed`, `cancelled` and `failed` are final. */
@@ -75,8 +74,6 @@ export interface TaskRecord {
   readonly owner?: string;
   /** The resources that the handler has read, to which each caller who uses the task needs the rights. */
   readonly reads?: Reads;
-  /** Hash of the principal that alone may use the task. Set if `reads` is `many`. */
-  readonly reader?: string;
   /** Id of the process that runs the task. `null` if no process runs it. */
   readonly by: string | null;
   /** Prefix under which the process that runs the task receives messages. */
@@ -96,19 +93,10 @@ export interface TaskRecord {
   readonly error?: TaskError;
 }
 
-/** Adds the resources that a run of the handler has read. `reader` is the hash of its caller's principal. */
-export function withReads(record: TaskRecord, more: Reads, reader: string | undefined): TaskRecord {
-  let { reads } = record;
-  if (more === "many") reads = more;
-  else for (const uri of more) reads = addRead(reads, uri);
-  return reads === record.reads ? record : { ...record, reads, ...reads === "many" && { reader } };
-}
-
-/** Returns a hash that is the same for the same caller. Returns `undefined` if the principal cannot be compared. */
-export async function toReader(principal: Principal | undefined): Promise<string | undefined> {
-  const print = toCallerPrint(principal);
-  if (print === undefined) return;
-  return new Uint8Array(await crypto.subtle.digest("SHA-256", new TextEncoder().encode(print))).join("-");
+/** Adds the resources that a run of the handler has read. `caller` is the hash of the run's caller. */
+export function withReads(record: TaskRecord, more: Reads, caller: string): TaskRecord {
+  const reads = joinReads(record.reads, more, caller);
+  return reads === record.reads ? record : { ...record, reads };
 }
 
 export function isEnded({ status }: TaskRecord): boolean {

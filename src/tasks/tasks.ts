@@ -19,6 +19,7 @@
  * @see ext-tasks specification/draft/tasks
  * @module
  */
+import { hashCaller } from "../core/call/reads.ts";
 import { type Context, extension, McpError, type Result } from "../library.ts";
 import type { Attribute, Extension, ExtensionServer, Next, StartExtension, WrappedCall } from "../extension.ts";
 import { type Caller, Jobs } from "./jobs.ts";
@@ -31,7 +32,6 @@ import {
   type TaskStatus,
   type TaskWork,
   toDetailed,
-  toReader,
   toTask,
 } from "./task_record.ts";
 
@@ -251,11 +251,7 @@ function toChecked(ctx: Context, jobs: Jobs): Caller {
   const checks = new Map<string, Promise<void>>();
   const check = async (record: TaskRecord) => {
     try {
-      const { reads, reader } = record;
-      if (reads !== "many") return await jobs.server.check(ctx, toToolCall(record));
-      // The caller of the tool had the rights to all resources.
-      if (reader === undefined || reader !== await toReader(ctx.principal)) throw toUnknown();
-      await jobs.server.check(ctx, toToolCall({ ...record, reads: [] }));
+      await jobs.server.check(ctx, toToolCall(record));
     } catch (error) {
       throw isHidden(error) ? toUnknown() : error;
     }
@@ -264,7 +260,7 @@ function toChecked(ctx: Context, jobs: Jobs): Caller {
     ...toCaller(ctx, jobs),
     // Repeat no check within a request, because a request to subscribe names many tasks.
     async check(record) {
-      const key = JSON.stringify([record.tool, record.reads, record.reader]);
+      const key = JSON.stringify([record.tool, record.reads]);
       const checking = checks.get(key) ?? check(record);
       checks.set(key, checking);
       await checking;
@@ -272,7 +268,7 @@ function toChecked(ctx: Context, jobs: Jobs): Caller {
   };
 }
 
-function toToolCall({ tool, reads }: Pick<TaskRecord, "tool" | "reads">) {
+function toToolCall({ tool, reads }: TaskRecord) {
   return { method: "tools/call", params: { name: tool }, reads };
 }
 
@@ -410,7 +406,7 @@ async function runAgain(call: WrappedCall, next: Next, { task, rules }: Again): 
 /** Connects a task to the call in which its handler will run. */
 async function attach(task: RunningTask, call: WrappedCall): Promise<void> {
   task.toReads = () => call.reads;
-  task.reader = await toReader(call.ctx.principal);
+  task.caller = await hashCaller(call.ctx.principal);
 }
 
 async function toRecord(call: WrappedCall, rules: TaskRules, jobs: Jobs): Promise<TaskRecord> {

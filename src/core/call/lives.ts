@@ -54,9 +54,10 @@ export interface HandlerCall {
 
 /**
  * URIs of the resources that a handler has read with `ctx.readResource` for its caller, if not every caller may read
- * them. `many` if there are too many resources to check the rights of another caller.
+ * them. If there are too many resources to check the rights of another caller, the hash of the only caller who may use
+ * what the handler returns.
  */
-export type Reads = readonly string[] | "many";
+export type Reads = readonly string[] | string;
 
 /** A notification for the subscribers to a topic. */
 export interface Published {

@@ -36,8 +36,7 @@ export async function mayCall(
     // These methods have no handler, and their result is always empty.
     if (findSessionMethod(parts.engine, session, call)) continue;
     try {
-      // Only the caller of a handler that has read many resources gets here, and had the rights to all of them.
-      await checkHandler(call, { method, params, reads: reads === "many" ? [] : reads }, parts.engine);
+      await checkHandler(call, { method, params, reads }, parts.engine);
     } catch (error) {
       if (!isHidden(error)) throw error;
       onHidden?.(error);

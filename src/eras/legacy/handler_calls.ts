@@ -25,12 +25,10 @@ export function toHandlerCalls(items: readonly unknown[]): readonly HandlerCall[
 
 /**
  * Tests whether the replies to calls depend on the caller in more ways than the rights to a handler, such as lists,
- * which contain only what the caller may see, or handlers that have read too many resources to check them.
+ * which contain only what the caller may see.
  */
 export function dependOnCaller(calls: readonly HandlerCall[]): boolean {
-  return calls.some(({ method, reads }) =>
-    reads === "many" || !OF_HANDLERS.includes(method) && !WITHOUT_CONTENT.includes(method)
-  );
+  return calls.some(({ method }) => !OF_HANDLERS.includes(method) && !WITHOUT_CONTENT.includes(method));
 }
 
 /** The methods whose parameters name a handler, so that the server can check the rights of another caller. */

@@ -18,14 +18,12 @@ import {
 } from "../../protocol/jsonrpc.ts";
 import type { Call } from "../../core/call/call.ts";
 import type { ClientFacts, Principal } from "../../core/call/context.ts";
-import { toCallerPrint } from "../../core/call/caller_print.ts";
 import { type Link, type Reply, toSilent } from "../../core/call/link.ts";
 import type { HandlerCall } from "../../core/call/lives.ts";
 import { type Method, toMethod } from "../../core/visibility/feature.ts";
 import type { Answered, Dialect } from "../../core/pipeline.ts";
 import { serveBatch } from "./batch.ts";
 import { mayCall } from "./call_access.ts";
-import { dependOnCaller } from "./handler_calls.ts";
 import { findQuirk } from "../client_quirks.ts";
 import { downgradeResult } from "./downgrade.ts";
 import { refuseAccess, refuseBusy, toErrorReply, toFacts } from "./error_replies.ts";
@@ -112,8 +110,7 @@ export class MessageServer {
       await core.admit?.({ method: "response", link, client, route: core.route });
       const asking = requests.find(message);
       if (!asking) return await this.#relay(session, { message, link, mayAnswer });
-      const isChecked = isFromSameCaller(asking, link) || isSamePrincipal(asking, link) && await mayAnswer(asking.call);
-      if (isChecked) requests.answer(message);
+      if (isFromSameCaller(asking, link) || await mayAnswer(asking.call)) requests.answer(message);
       return {};
     } catch (error) {
       return refuseAccess(core, link, client, error);
@@ -250,13 +247,6 @@ class SessionDialect implements Dialect {
 // Without HTTP, the same principal object means that the call came over the same connection with the same credentials.
 function isFromSameCaller({ principal }: Asking, link: Link): boolean {
   return !link.http && principal === link.principal;
-}
-
-/** Tests whether the callers have the same principal, if the rights to the call are not enough for an answer. */
-function isSamePrincipal({ call, principal }: Asking, link: Link): boolean {
-  if (!dependOnCaller([call])) return true;
-  const print = toCallerPrint(principal);
-  return print !== undefined && print === toCallerPrint(link.principal);
 }
 
 /** Tests whether a request has run a tool. A request that the server refuses before the tool runs has not ended. */

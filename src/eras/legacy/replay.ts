@@ -69,7 +69,7 @@ export class Stream implements WrittenStream {
    * The text of the only caller to whom the events may be sent. `undefined` if each caller with the rights to `calls`
    * may read them, or if the caller cannot be compared.
    */
-  callerPrint?: string;
+  readonly callerPrint?: string;
   /** The principal of the latest connection of a standalone stream, which decides what the stream carries. */
   principal?: Principal;
   /** Sends a notification. Set only for a standalone stream. */
@@ -158,7 +158,6 @@ export class Stream implements WrittenStream {
    */
   limit(calls: readonly HandlerCall[]): void {
     this.calls = calls;
-    if (dependOnCaller(calls)) this.callerPrint ??= toCallerPrint(this.#opener);
     const before = this.weight;
     this.weight = toWeight(this);
     this.#owner.reweigh(this, this.weight - before);

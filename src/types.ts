@@ -55,4 +55,4 @@ export type {
 } from "./client/typed_client.ts";
 export type { InferShape, Shape, StandardProps, StandardTypes } from "./schema/schema.ts";
 export type { StandardIssue, StandardResult } from "./schema/schema.ts";
-export type { InferJson, InferProperties, InferType, IsGiven } from "./schema/schema.ts";
+export type { InferJson, InferProperties, InferType } from "./schema/schema.ts";

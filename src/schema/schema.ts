@@ -94,13 +94,20 @@ export type InferType<T, S> = T extends "string" ? string
  * The type of the objects that `properties` describes. A property that is required or has a default is not optional.
  */
 export type InferProperties<P, S> =
-  & { [K in keyof P as IsGiven<K, P, S> extends true ? K : never]: InferJson<P[K]> }
-  & { [K in keyof P as IsGiven<K, P, S> extends true ? never : K]?: InferJson<P[K]> };
-
-/** Whether a property exists in every valid value, because it is required or has a default. */
-export type IsGiven<K extends keyof P, P, S> = P[K] extends { readonly default: unknown } ? true
-  : S extends { readonly required: readonly (infer R)[] } ? K extends R ? true : false
-  : false;
+  & {
+    [
+      K in keyof P as P[K] extends { readonly default: unknown } ? K
+        : S extends { readonly required: readonly (infer R)[] } ? K extends R ? K : never
+        : never
+    ]: InferJson<P[K]>;
+  }
+  & {
+    [
+      K in keyof P as P[K] extends { readonly default: unknown } ? never
+        : S extends { readonly required: readonly (infer R)[] } ? K extends R ? never : K
+        : K
+    ]?: InferJson<P[K]>;
+  };
 
 /**
  * The result of a validation: the value, or a text that lists the invalid fields, such as `a: expected number, got

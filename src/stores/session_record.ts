@@ -320,16 +320,22 @@ export class SessionRecord implements InformedSession {
     const range = id === undefined ? { limit: RELAY.max } : { after: id - 1, limit: 1 };
     const { entries, epoch } = await this.#store.read(await this.#toRelayLog(), range);
     // The ids of a new log begin again.
-    if (epoch !== this.#received.epoch) this.#received = { epoch, id: 0 };
+    if (epoch !== this.#epoch) this.#received.clear();
+    this.#epoch = epoch;
     for (const entry of entries) {
-      if (entry.id <= this.#received.id || id !== undefined && entry.id !== id) continue;
-      this.#received = { epoch, id: entry.id };
+      if (this.#received.has(entry.id) || id !== undefined && entry.id !== id) continue;
+      this.#received.set(entry.id);
       this.#local?.receive(entry.value);
     }
   }
 
-  /** The last forwarded message that this process has received: its id, and the epoch of the log. */
-  #received: { readonly epoch?: string; readonly id: number } = { id: 0 };
+  /**
+   * The ids of the forwarded messages that this process has received. Notifications of messages can arrive in another
+   * order than the messages. The map holds more ids than the log has entries, so that no id in the log is forgotten.
+   */
+  readonly #received = new BoundedMap<number, void>({ full: "evict", max: 2 * RELAY.max });
+  /** The epoch of the log to which these ids belong. */
+  #epoch?: string;
   /** Settles when no forwarded message is being received. */
   #receiving: Promise<unknown> = Promise.resolve();
 

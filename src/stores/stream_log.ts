@@ -96,10 +96,13 @@ export class StreamLog {
       const { first, texts, calls } = batch;
       const append = (batch: Batch) => this.#instances.attempt("append", () => this.#append(stream, batch));
       const isEmpty = !texts.length && !calls;
-      const hasRoom = isEmpty || this.#instances.mayWrite(this.#account, [texts, calls], this.#ttlMs);
+      const isNew = !this.#charged.has(stream);
+      const hasRoom = isEmpty && !isNew || this.#instances.mayWrite(this.#account, [texts, calls], this.#ttlMs);
+      if (hasRoom) this.#charged.add(stream);
       // If there is no room, or the write fails, write an empty entry, so that readers notice the gap even if no
-      // further events follow.
-      if (!hasRoom || await append(batch) === undefined) {
+      // further events follow. Do not create a log that is not charged, because a client can open many streams.
+      const isKept = hasRoom && await append(batch) !== undefined;
+      if (!isKept && !(isNew && !hasRoom)) {
         await append({ ...batch, first: first + texts.length, texts: [], calls: undefined });
       }
       await this.#linger(stream);
@@ -162,6 +165,8 @@ export class StreamLog {
   }
 
   readonly #over = new WeakSet<WrittenStream>();
+  /** The streams whose log has a charged entry. */
+  readonly #charged = new WeakSet<WrittenStream>();
 
   // Each entry contains the hash of the caller, because a log with too many entries loses its oldest entries.
   async #append({ name, callerPrint }: WrittenStream, batch: Batch): Promise<number> {

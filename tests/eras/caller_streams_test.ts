@@ -3,9 +3,14 @@
 import { assert, assertEquals, assertStringIncludes } from "@std/assert";
 import { createServer, type Middleware, type Principal, prompt, resource, tool } from "../../mod.ts";
 import { extension } from "../../src/handlers/extension.ts";
+import { INTERNALS } from "../../src/core/call/internals.ts";
+import { customStore, memoryStore } from "../../src/stores/stores.ts";
 import { gate, until } from "../support/behaviour.ts";
+import { wrapEngine } from "../support/engines.ts";
+import { testLimits } from "../support/limits.ts";
 import { FULL, GUEST, Reading, request, type Site, toRefused, VERSIONS, withSite } from "./session_site.ts";
 
+const HELLO = { protocolVersion: "2025-11-25", capabilities: {}, clientInfo: { name: "c", version: "1" } };
 const RENEWED = { ...FULL, "x-jti": "2" };
 const TOKEN = { ...FULL, "x-jti": "1" };
 const isStaff = ({ principal }: { readonly principal?: Principal }) => principal?.staff === true;
@@ -200,5 +205,50 @@ Deno.test("a principal that is not plain data resumes the streams of calls, but 
     assertEquals(resumed.status, status, method);
     await resumed.body?.cancel();
   }
+  await server.close();
+});
+
+Deno.test("a client that opens its standalone stream with two tokens in turn is charged for each stored stream", async () => {
+  const logs = new Set<unknown>();
+  const reached: string[] = [];
+  const store = customStore(async () =>
+    wrapEngine(await memoryStore()[INTERNALS].connect(), ({ name, args, run }) => {
+      if (name === "append") logs.add(args[0]);
+      return run();
+    })
+  );
+  const server = createServer({
+    name: "streams",
+    version: "1.0.0",
+    secret: "a secret of at least thirty-two characters",
+    handlers: [tool({ name: "fine", run: () => "" })],
+    limits: testLimits({ replay: { bytes: 10_000 } }),
+    observer: { limit: ({ limit }) => void reached.push(limit) },
+    store,
+  });
+  const send = (method: string, scopes: readonly string[], session?: string, message?: object) =>
+    server.fetch(
+      new Request("http://localhost/mcp", {
+        method,
+        headers: {
+          accept: "application/json, text/event-stream",
+          ...message && { "content-type": "application/json" },
+          ...session && { "mcp-session-id": session },
+        },
+        body: message && JSON.stringify(message),
+      }),
+      { principal: { id: "ada", scopes } },
+    );
+  const response = await send("POST", ["a"], undefined, request(1, "initialize", HELLO));
+  const session = response.headers.get("mcp-session-id") ?? "";
+  await response.text();
+  const open = async (scope: string) => {
+    const { status, body } = await send("GET", [scope], session);
+    assertEquals(status, 200);
+    await body?.cancel();
+  };
+  for (let i = 0; i < 100; i++) await open(i % 2 ? "a" : "b");
+  await until(() => reached.includes("replay.bytes"), "the limit");
+  assert(logs.size < 50, `${logs.size} logs`);
   await server.close();
 });

@@ -70,7 +70,7 @@ export async function withSite(
         scopes: (headers.get("x-scopes") ?? "").split(" ").filter(Boolean),
         staff: headers.has("x-staff"),
         ...headers.has("x-jti") && {
-          claims: { jti: headers.get("x-jti"), iat: ++issued, team: headers.get("x-team") ?? "red" },
+          claims: { jti: headers.get("x-jti"), iat: ++issued, uti: `u${issued}`, team: headers.get("x-team") ?? "red" },
           expiresAt: Date.now() + 1_000_000 + issued,
         },
       }),

@@ -6,6 +6,7 @@ const root = new URL("../../", import.meta.url);
 const ignore = typeof Deno === "undefined"; // Only Deno runs these tests, because `deno doc` lists the names.
 
 const VALUES = [
+  "withJsonSchema",
   ...["createServer", "tool", "resource", "resourceProvider", "prompt", "media", "resourceLink", "service", "group"],
   ...["mount", "extension", "onlyMethods", "isQuestion", "McpError", "ToolError"],
 ];

@@ -21,8 +21,8 @@ export function toCallerPrint(principal: Principal | undefined): string | undefi
   }
 }
 
-/** Claims that differ between the tokens of one caller, from RFC 7519. */
-const TOKEN_CLAIMS = ["exp", "nbf", "iat", "jti"];
+/** Claims that differ between the tokens of one caller: of RFC 7519, and of Microsoft Entra. */
+const TOKEN_CLAIMS = ["exp", "nbf", "iat", "jti", "aio", "rh", "uti"];
 
 function withoutTimes(claims: Record<string, unknown>): Record<string, unknown> {
   return Object.fromEntries(Object.entries(claims).filter(([name]) => !TOKEN_CLAIMS.includes(name)));

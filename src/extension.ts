@@ -22,7 +22,6 @@ export type {
   InferParams,
   Schemas,
 } from "./handlers/extension.ts";
-export type { HandlerCall, Reads } from "./core/call/lives.ts";
 export type {
   Attribute,
   AttributeOptions,

@@ -8,7 +8,7 @@ import type { Params, Result } from "../protocol/jsonrpc.ts";
 import type { LogLevel, Meta } from "../protocol/types.ts";
 import type { ChangeNotifier, ClientFacts, Context, Principal, ProgressOptions } from "./call/context.ts";
 import type { Engine } from "./era.ts";
-import type { HandlerCall, Lives, Published, Reads } from "./call/lives.ts";
+import type { Lives, Published } from "./call/lives.ts";
 import { withAlso } from "./visibility/registry.ts";
 import type { Awaitable, StoreInternals, StoreView } from "./store.ts";
 import type { CancelReason } from "./call/observer.ts";
@@ -164,7 +164,7 @@ export interface WrappedCall {
    * A text if there are too many. If the extension gives the handler's result or questions to later requests, pass this
    * value to {@linkcode ExtensionServer.check}.
    */
-  readonly reads: Reads;
+  readonly reads: readonly string[] | string;
   /**
    * Resolves when the handler starts, after the input was validated. Never resolves if the call fails before the
    * handler starts.
@@ -248,7 +248,10 @@ export interface ExtensionServer extends ChangeNotifier {
    * the error for an unknown handler.
    * @throws {TypeError} if the context does not belong to a call, such as a copy of a context.
    */
-  readonly check: (ctx: Context<unknown>, call: HandlerCall) => Promise<void>;
+  readonly check: (
+    ctx: Context<unknown>,
+    call: Pick<InternalRequest, "method" | "params"> & Partial<Pick<WrappedCall, "reads">>,
+  ) => Promise<void>;
   /**
    * Counts bytes that the extension stores for the request to which a context belongs. Works like
    * {@linkcode WrappedCall.keep}, and has the same limits. Use it for the values that `store.by(ctx)` writes.

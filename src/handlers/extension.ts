@@ -21,10 +21,12 @@ import {
   type AttributeOptions,
   type ExtensibleHandler,
   type ExtensionServer,
+  type InternalRequest,
   type Life,
   NO_ATTRIBUTE,
   type StartExtension,
   type WatchTopic,
+  type WrappedCall,
   type WrappedHandler,
   type WrittenStores,
 } from "../core/extension.ts";
@@ -204,7 +206,7 @@ export interface ExtensionEvent {
    * The handler to which the notification belongs, such as `{ method: "tools/call", params: { name: "add" } }`. Only
    * subscribers that may call the handler at this time are notified. By default, all subscribers are notified.
    */
-  readonly handler?: HandlerCall;
+  readonly handler?: Pick<InternalRequest, "method" | "params"> & Partial<Pick<WrappedCall, "reads">>;
 }
 
 /** An extension for `handlers`. */

@@ -60,8 +60,9 @@ export class ForwardedQuestions {
    */
   async countNotified({ method = "", params = {} }: Message): Promise<void> {
     const { taskId, inputRequests } = params;
+    checkRequests(inputRequests, method);
     if (!isObject(inputRequests) && typeof taskId !== "string") return;
-    const known = this.#known.get(await toTaskKey(taskId));
+    const known = typeof taskId === "string" ? this.#known.get(await toTaskKey(taskId)) : undefined;
     if (known) return await this.#countState(known, inputRequests, method);
     // A server could otherwise send requests for any number of tasks that it invents.
     if (!toCount(inputRequests)) return;
@@ -89,11 +90,17 @@ export class ForwardedQuestions {
     if (!isObject(result)) return;
     const { inputRequests, requestState, resultType, status, taskId } = result;
     const what = `the result of ${request.method}`;
+    checkRequests(inputRequests, what);
+    const ids = [request.params?.taskId, taskId].filter((id) => id !== undefined);
+    if (toCount(inputRequests) && ids.some((id) => typeof id !== "string")) throw refuse(what, NO_ID);
+    if (resultType === "task" && typeof taskId !== "string") throw refuse(what, NO_ID);
+    const isOfTask = typeof request.params?.taskId === "string";
+    // Clients may follow a task whose id changes, which is then still the task of the request.
+    if (isOfTask && typeof taskId === "string") await this.#findTask(taskId, known);
     if (resultType === "input_required") {
       this.#charge(known, toCount(inputRequests), what);
       return void this.#remember(await toCallKey(request, requestState), known);
     }
-    const isOfTask = typeof request.params?.taskId === "string";
     const startsTask = !isOfTask && resultType === "task" && typeof taskId === "string";
     if (!isOfTask && !startsTask) return this.#charge(known, toCount(inputRequests), what);
     // The response to an answer, for example, contains no state.
@@ -103,7 +110,7 @@ export class ForwardedQuestions {
 
   async #countState(known: Known, inputRequests: unknown, what: string): Promise<void> {
     const questions = Object.entries(isObject(inputRequests) ? inputRequests : {});
-    if (questions.length > this.#budget.max) throw this.#refuse(what);
+    if (questions.length > this.#budget.max) throw refuse(what, this.#budget.explain());
     // Remember digests, because the server chooses the length of a request.
     const open = await Promise.all(questions.map((question) => sha256(JSON.stringify(question))));
     this.#charge(known, open.filter((digest) => !known.open.has(digest)).length, what);
@@ -111,11 +118,7 @@ export class ForwardedQuestions {
   }
 
   #charge(known: Known, count: number, what: string): void {
-    if (!this.#budget.charge(known, count)) throw this.#refuse(what);
-  }
-
-  #refuse(what: string): Error {
-    return new Error(`Cannot forward ${what}: ${this.#budget.explain()}`);
+    if (!this.#budget.charge(known, count)) throw refuse(what, this.#budget.explain());
   }
 
   #remember(key: string, known: Known): Known {
@@ -129,6 +132,18 @@ export class ForwardedQuestions {
   }
 }
 
+const NO_ID = "its taskId is not a string; ask the operator of the server";
+
+function refuse(what: string, state: string): Error {
+  return new Error(`Cannot forward ${what}: ${state}`);
+}
+
+/** Throws if clients may find requests where the bridge cannot count them, such as in a list. */
+function checkRequests(inputRequests: unknown, what: string): void {
+  if (inputRequests === undefined || inputRequests === null || isObject(inputRequests)) return;
+  throw refuse(what, "its inputRequests is not an object; ask the operator of the server");
+}
+
 function toCount(inputRequests: unknown): number {
   return isObject(inputRequests) ? Object.keys(inputRequests).length : 0;
 }
@@ -138,6 +153,6 @@ function toCallKey({ method, params }: Message, requestState: unknown): Promise<
   return sha256(JSON.stringify([method, params?.name, params?.uri, requestState]));
 }
 
-function toTaskKey(taskId: unknown): Promise<string> {
+function toTaskKey(taskId: string): Promise<string> {
   return sha256(`task ${taskId}`);
 }

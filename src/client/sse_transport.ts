@@ -19,7 +19,7 @@ export interface SseTransportOptions extends Pick<HttpChannelOptions, "url" | "s
  * Opens the stream, and waits for the event that contains the URL for messages. Returns `undefined` if the response is
  * not an event stream.
  *
- * @throws {Error} if the stream contains no URL, or a URL that is not below the parent folder of the server's path.
+ * @throws {Error} if the stream contains no URL, or a URL that may belong to another party.
  */
 export async function sseTransport(
   { url, sender, headers, signal }: SseTransportOptions,
@@ -34,12 +34,14 @@ export async function sseTransport(
   // The URL for messages is relative to `response.url`, the URL after redirects. `response.url` is empty if the server
   // runs in this process.
   const address = new URL(await readAddress(events), response.url || url);
-  const folder = toParentFolder(new URL(url));
-  if (!isBelow(address, folder)) {
+  const server = new URL(url);
+  const folder = toFolder(server);
+  if (!isBelow(address, folder) && !isSibling(address, server)) {
     stop.abort();
     throw new Error(
-      `Cannot use the server's URL for messages: ${toShown(address.origin + address.pathname)} is not below ` +
-        `${folder.href}, so another party could receive headers and messages; ask the operator of the server`,
+      `Cannot use the server's URL for messages: ${toShown(address.origin + address.pathname)} is neither below ` +
+        `${folder.href} nor next to the server's URL, so another party could receive headers and messages; ask the ` +
+        "operator of the server",
     );
   }
   signal.removeEventListener("abort", isGivenUp);
@@ -77,13 +79,23 @@ export async function sseTransport(
 }
 
 /**
- * Returns the URL below which a server can receive messages. The two URLs of a server usually differ in the last segment,
- * such as `/sse` and `/messages`. Other folders of the origin may belong to other parties, which must not receive the
- * user's credentials for this server.
+ * Returns the folder below which a server can receive messages: the path up to the last slash, such as `/team-a/` for
+ * `/team-a/sse`, and `/team-a/` for itself. Other folders of the origin may belong to other parties, which must not
+ * receive the user's credentials for this server. So the folder of `/sse` is `/sse/`, not the whole origin.
  */
-function toParentFolder(server: URL): URL {
-  const path = server.pathname.replace(/\/$/, "");
-  return new URL(server.origin + path.slice(0, path.lastIndexOf("/") + 1));
+function toFolder({ origin, pathname: path }: URL): URL {
+  const folder = path.slice(0, path.lastIndexOf("/") + 1);
+  return new URL(origin + (folder === "/" && path !== "/" ? `${path}/` : folder));
+}
+
+/**
+ * Tests whether two paths differ only in the last segment, such as `/sse` and `/messages`, as the two paths of a server
+ * usually do. A slash at the end of a path is ignored, so `/sse/` and `/messages/` are siblings too.
+ */
+function isSibling(address: URL, server: URL): boolean {
+  const [path, other] = [server, address].map(({ pathname }) => pathname.replace(/\/$/, "").split("/"));
+  const parent = new URL(server.origin + [...path.slice(0, -1), ""].join("/"));
+  return other.length === path.length && isBelow(server, parent) && isBelow(address, parent);
 }
 
 async function readAddress(events: AsyncGenerator<StreamEvent>): Promise<string> {

@@ -334,7 +334,10 @@ export interface InternalRequest {
   readonly session?: readonly [unknown?];
   /** Any value. The handler's attributes can read the value as `call.internal.data`. Clients cannot set this value. */
   readonly data?: unknown;
-  /** Milliseconds after which the call is cancelled. Defaults to the handler's timeout. */
+  /**
+   * Milliseconds after which the call is cancelled, including the time in which the handler waits for answers. Defaults
+   * to the handler's timeout, which does not include this time.
+   */
   readonly timeoutMs?: number;
   /** Cancels the call when the signal aborts. */
   readonly signal?: AbortSignal;
@@ -402,8 +405,9 @@ export function updateLives(engine: Engine): void {
 /** Options of {@linkcode WrappedCall.detach}. */
 export interface DetachOptions {
   /**
-   * Milliseconds after which the handler is cancelled. Defaults to the handler's `quota({ timeoutMs })`, or otherwise
-   * to `limits.calls.timeoutMs`.
+   * Milliseconds after which the handler is cancelled, including the time in which the handler waits for answers.
+   * Defaults to the handler's `quota({ timeoutMs })`, or otherwise to `limits.calls.timeoutMs`, which do not include
+   * this time.
    */
   readonly timeoutMs?: number;
 }

@@ -383,16 +383,16 @@ export class Scheduler implements Executor {
     this.#busy.add(call.inFlight);
     // Fast path: one sweep finds all calls that exceed the default timeout. With a timeout per call, each call would
     // have to read the clock.
-    if (timeoutMs !== DEFAULT_MS) { if (timeoutMs !== Infinity) startDeadline(call, this.#core.ticker, timeoutMs); }
+    if (ownMs || timeoutMs !== DEFAULT_MS) startDeadline(call, this.#core.ticker, timeoutMs, !!ownMs);
     else if (!this.#isAging) this.#startAging();
     const { promise, resolve } = Promise.withResolvers<Outcome>();
     let isOpen = true;
     const settle = (outcome?: Outcome) => {
       if (!isOpen) return;
       isOpen = false;
-      call.deadline?.stop();
       const ended = call.ended ? toCancelled(call) : outcome;
       call.ended = true;
+      call.deadline?.stop();
       if (call.deferred) this.#runDeferred(call, call.deferred, ended);
       this.#end(call, places);
       resolve(ended);

@@ -131,9 +131,9 @@ function parseText(body: string, type: string | undefined, options: BodyOptions)
  */
 function findEncoder(template: Template, type: string | undefined, toProblem: ToProblem): (text: string) => string {
   const refuse = (state: string) => toProblem(["body"], state);
-  const parts = template.fill(() => "\0").split("\0");
+  const marked = template.fill(() => "\0");
+  const parts = marked.split("\0");
   const start = parts.join("").trimStart();
-  const sample = parts.join("x").trim();
   if (isJsonType(type ?? "") || type === undefined && /^["[{]/.test(start)) {
     throw refuse('it is JSON text, to which an argument could add fields; use json, such as { "name": "{{name}}" }');
   }
@@ -143,7 +143,7 @@ function findEncoder(template: Template, type: string | undefined, toProblem: To
         "that arguments are escaped",
     );
   }
-  if (type === undefined && isFormText(sample)) {
+  if (type === undefined && isFormText(marked)) {
     throw refuse(
       "it looks like a form, to which an argument could add fields; use form, or set the header content-type to text/plain",
     );
@@ -166,15 +166,20 @@ function findEncoder(template: Template, type: string | undefined, toProblem: To
   return toXmlText;
 }
 
-/** Tests whether text without arguments looks like the fields of a form. */
-function isFormText(text: string): boolean {
+/**
+ * Tests whether text with a NUL character for each argument looks like the fields of a form. An argument next to `=` or
+ * `&` suffices, because the keys of forms may contain any character.
+ */
+function isFormText(marked: string): boolean {
+  if (/[=&]\0|\0[=&]/.test(marked)) return true;
+  const text = marked.replaceAll("\0", "x").trim();
   const fields = text.split("&").filter(Boolean);
   if (fields.length < 2) return FORM_FIELD.test(text);
   return text.includes("=") && fields.every((field) => /^(\s*[^\s=]+=|[^\s=]+$)/.test(field));
 }
 
 /** Matches a single field of a form. Only common keys match, because other texts may contain `=` too. */
-const FORM_FIELD = /^[\w.%+[\]-]+=[^\n]*$/;
+const FORM_FIELD = /^[\p{L}\p{N}_.%+[\]$@:-]+=[^\n]*$/u;
 
 /** A tag up to its end or up to the quote of an attribute. A quoted attribute may contain `>`. */
 const XML_TAG = `<(?!!)(?:[^<>"']|"[^<"]*"|'[^<']*')*`;

@@ -266,10 +266,16 @@ export class Jobs implements TakeoverHost {
       // Look for the task in this process in each attempt, because this process may have taken over the task since the
       // last attempt.
       const running = this.#running.get(id);
-      if (running && await mayUse(running.record, caller)) {
+      if (running && !running.isLost && await mayUse(running.record, caller)) {
         // The task may have ended during the check.
         if (this.#running.get(id) !== running) continue;
-        await changeHere(running);
+        try {
+          await changeHere(running);
+        } catch (error) {
+          // This process has learned from the store that it no longer runs the task, so try the task in the store.
+          if (running.isLost) continue;
+          throw error;
+        }
         return true;
       }
       const found = ID.test(id) ? await store.get(id) : undefined;

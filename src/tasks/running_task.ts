@@ -95,7 +95,6 @@ export class RunningTask {
   #message?: string;
   #isReporting = false;
   #stopReporting?: () => void;
-  /** Whether another process runs the task. */
   #isLost = false;
   /**
    * Whether the handler has ended, or its result is no longer needed. A handler that ignores its signal may still be
@@ -256,6 +255,14 @@ export class RunningTask {
     if (early.length || late.length) await this.#deliver(this.record.work?.answers ?? {});
     const again = late.filter(({ key, waiting }) => this.#waiting.get(key) === waiting);
     if (again.length) await this.answer(Object.fromEntries(again.map(({ key, value }) => [key, value])));
+  }
+
+  /**
+   * Whether this process no longer runs the task, because another process has changed or taken over the task, or because
+   * the store has deleted the task.
+   */
+  get isLost(): boolean {
+    return this.#isLost;
   }
 
   /** Whether the record contains a question without an answer. */

@@ -5,7 +5,7 @@
  */
 import { McpError, type Principal } from "../library.ts";
 import { RunningTask, type TaskHost, TOO_LONG } from "./running_task.ts";
-import { isEnded, isExpired, type TaskRecord } from "./task_record.ts";
+import { isEnded, isExpired, type TaskRecord, toTimeLeft } from "./task_record.ts";
 import type { Crew, FoundTask } from "./task_store.ts";
 
 /** The part of {@linkcode Jobs} that a takeover uses. */
@@ -184,7 +184,7 @@ export class Takeover {
 
   #run(task: RunningTask): void {
     const { server } = this.#jobs;
-    const { createdAt, ttlMs, work } = task.record;
+    const { work } = task.record;
     if (!work) return;
     const controller = new AbortController();
     task.cancelHandler = (message) => controller.abort(new Error(message));
@@ -198,7 +198,7 @@ export class Takeover {
       hasAllScopes: work.hasAllScopes,
       session,
       data: task,
-      timeoutMs: Math.max(createdAt + ttlMs - server.clock.date(), 1),
+      timeoutMs: toTimeLeft(task.record, server.clock.date()),
       signal: controller.signal,
     }));
   }

@@ -108,6 +108,11 @@ export function isExpired({ createdAt, ttlMs }: TaskRecord, now: number): boolea
   return createdAt + ttlMs < now;
 }
 
+/** Returns the milliseconds after which the time to live of a task is over. The result is at least 1. */
+export function toTimeLeft({ createdAt, ttlMs }: TaskRecord, now: number): number {
+  return Math.max(createdAt + ttlMs - now, 1);
+}
+
 /** Returns the questions that have no answer yet. */
 export function toOpenQuestions({ work }: TaskRecord): Record<string, OpenQuestion> {
   const { questions = {}, answers = {} } = work ?? {};

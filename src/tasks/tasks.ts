@@ -33,6 +33,7 @@ import {
   type TaskWork,
   toDetailed,
   toTask,
+  toTimeLeft,
 } from "./task_record.ts";
 
 export type { ResumeOptions, TaskOptions } from "./task_options.ts";
@@ -359,7 +360,7 @@ async function detach(call: WrappedCall, task: RunningTask, { ending, jobs }: De
   task.hasRun = true;
   try {
     if (!task.charge(call.keep)) throw toFull();
-    call.detach({ timeoutMs: task.record.ttlMs });
+    call.detach({ timeoutMs: toTimeLeft(task.record, jobs.server.clock.date()) });
     await jobs.begin(task).catch((cause) => {
       if (cause instanceof McpError) throw cause;
       const state = isFull(cause)

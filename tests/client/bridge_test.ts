@@ -415,6 +415,81 @@ const notifyTask = (taskId: unknown, inputRequests: Json) => ({
   params: { taskId, status: "input_required", inputRequests },
 });
 
+for (const inputRequests of [[{ method: "roots/list" }], "roots/list", 1]) {
+  Deno.test(`bridge: requests that cannot be counted are not forwarded: ${JSON.stringify(inputRequests)}`, async () => {
+    await using bridged = new LineClient(async (request) => {
+      const { id, method, params } = await request.json();
+      const notified = { jsonrpc: "2.0", method: "notifications/tasks", params: { taskId: "a", inputRequests } };
+      if (method === "subscriptions/listen") return stream(notified, { jsonrpc: "2.0", id, result: {} });
+      const task = { taskId: params.taskId ?? "new", status: "input_required", inputRequests };
+      const results: Json = {
+        ask: { resultType: "input_required", inputRequests },
+        start: { ...task, resultType: "task" },
+      };
+      return json({ jsonrpc: "2.0", id, result: results[params.name] ?? task });
+    });
+    let last = 1;
+    await bridged.request(last, "subscriptions/listen", { notifications: { taskIds: ["a"] }, _meta });
+    assertEquals(bridged.warnings, [sentence("notifications/tasks", "inputRequests")]);
+    assertEquals(bridged.received.filter(({ method }) => method), []);
+    for (
+      const [method, params] of [
+        ["tools/call", { name: "ask", arguments: {} }],
+        ["tools/call", { name: "start", arguments: {} }],
+        ["tasks/get", { taskId: "a" }],
+      ] as const
+    ) {
+      const { error } = await bridged.request(++last, method, { ...params, _meta });
+      assertEquals(Object(error).message, sentence(method, "inputRequests"));
+    }
+  });
+}
+
+for (const taskId of [5, null, ["a"], { id: "a" }]) {
+  Deno.test(`bridge: questions of a task with the id ${JSON.stringify(taskId)} are not forwarded`, async () => {
+    await using bridged = new LineClient(async (request) => {
+      const { id, method, params } = await request.json();
+      const asking = notifyTask(taskId, ask("q", 1));
+      if (method === "subscriptions/listen") return stream(asking, { jsonrpc: "2.0", id, result: {} });
+      const task = { status: "input_required", inputRequests: ask("q", 1) };
+      if (method === "tools/call") return json({ jsonrpc: "2.0", id, result: { resultType: "task", taskId } });
+      return json({ jsonrpc: "2.0", id, result: { ...task, taskId: params.taskId === "a" ? taskId : "a" } });
+    });
+    let last = 1;
+    // The bridge knows a task whose id is the text of the other id.
+    await bridged.request(last, "subscriptions/listen", { notifications: { taskIds: [`${taskId}`] }, _meta });
+    assertEquals(bridged.warnings, [sentence("notifications/tasks")]);
+    for (
+      const [method, params] of [
+        ["tools/call", { name: "start", arguments: {} }],
+        ["tasks/get", { taskId }],
+        ["tasks/get", { taskId: "a" }],
+      ] as const
+    ) {
+      const { error } = await bridged.request(++last, method, { ...params, _meta });
+      assertEquals(Object(error).message, sentence(method, "taskId"));
+    }
+    assertEquals(bridged.received.filter(({ method }) => method), []);
+  });
+}
+
+Deno.test("bridge: the questions of a task are limited if each state has another task id", async () => {
+  for (const resultType of ["complete", "task", "input_required"]) {
+    let polls = 0;
+    await using bridged = new LineClient(async (request) => {
+      const { id } = await request.json();
+      const inputRequests = ask("q", ...many(10, 10 * polls++));
+      const result = { resultType, taskId: `t${polls}`, status: "input_required", inputRequests };
+      return json({ jsonrpc: "2.0", id, result });
+    });
+    let error: unknown;
+    for (let taskId = "t0"; !error && polls < 9; taskId = `t${polls}`) {
+      ({ error } = await bridged.request(polls, "tasks/get", { taskId, _meta }));
+    }
+    assertEquals([polls, Object(error).message], [4, sentence("tasks/get", 32)]);
+  }
+});
+
 Deno.test("bridge: notifications about tasks that the client does not know are not counted, and bring no questions", async () => {
   let round = 0;
   await using bridged = new LineClient(async (request) => {

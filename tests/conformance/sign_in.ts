@@ -29,8 +29,8 @@ export const REFUSED: ReadonlySet<string> = new Set(
 const DOCUMENT = "https://conformance-test.local/client-metadata.json";
 
 /** Follows only one redirect, because the suite's authorization servers redirect the user back immediately. */
-const userAgent: UserAgent = () => ({
-  redirectUri: "http://127.0.0.1:8765/callback",
+const userAgent: UserAgent = ({ path }) => ({
+  redirectUri: `http://127.0.0.1:8765${path}`,
   async visit({ url }) {
     const response = await fetch(url, { redirect: "manual" });
     await response.body?.cancel();

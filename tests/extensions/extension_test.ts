@@ -4,7 +4,7 @@ import { assert, assertEquals, assertRejects, assertThrows } from "@std/assert";
 import { createServer, extension, type Handler, McpError, prompt, resource, type Result, tool } from "../../mod.ts";
 import type { Wrap, WrappedCall } from "../../src/extension.ts";
 import { clientExtension, connect as connectTo } from "../../src/client/client.ts";
-import { connectTest } from "../../src/testing/testing.ts";
+import { connectTest, fakeClock } from "../../src/testing/testing.ts";
 import { z } from "zod";
 import { behaviour, gate, textOf, turn, until } from "../support/behaviour.ts";
 import { testLimits } from "../support/limits.ts";
@@ -420,6 +420,42 @@ behaviour("detach refuses a timeout that is not a number, because the handler mi
     assertEquals(`${takeFaults()[0].error}`, sentence("timeoutMs"));
   }
 }, modern);
+
+behaviour("the timeout that detach sets counts the time in which the handler waits for answers", async (connect) => {
+  // 120,000 is the default timeout of calls, which does not count this time.
+  for (const timeoutMs of [60_000, 120_000]) {
+    const audit = extension({ id: ID });
+    const clock = fakeClock();
+    const questions: string[] = [];
+    let reason: unknown;
+    const wrap = async (call: WrappedCall, next: Parameters<Wrap>[1]) => {
+      const ask = ({ key }: { readonly key: string }) => {
+        questions.push(key);
+        return key === "first" ? Promise.resolve({ action: "decline" }) : new Promise(() => {});
+      };
+      next({ ask }).catch((error) => reason = error);
+      await call.untilRun();
+      call.detach({ timeoutMs });
+      return { content: [] };
+    };
+    const work = tool({
+      name: "work",
+      extensions: [audit.attribute({ wrap })],
+      async run(_input, ctx) {
+        await ctx.elicit("first", { message: "?", schema: nobody });
+        await ctx.elicit("second", { message: "?", schema: nobody });
+      },
+    });
+    const { client, server } = await connect({ handlers: [audit, work], clock }, { capabilities: { elicitation: {} } });
+    await client.callTool("work");
+    await until(() => questions.length === 2, "the second question");
+    await clock.advance(timeoutMs - 1);
+    assertEquals([reason, server.stats().detached], [undefined, 1]);
+    await clock.advance(1);
+    await until(() => reason !== undefined, "the timeout");
+    assertEquals([Object(reason).why, server.stats().detached], ["timeout", 0]);
+  }
+}, { ...modern, transports: ["memory"] });
 
 behaviour("a detached handler can only send redirected messages, and cannot ask the client", async (connect) => {
   const audit = extension({ id: ID });

@@ -251,6 +251,23 @@ for (
     [{ body: "admin=false&{{name}}" }, "body", "form"],
     [{ body: "admin=false&&{{name}}={{note}}&\n" }, "body", "form"],
     [{ body: "a:b=1&\n $top={{count}}&note={{note}}" }, "body", "form"],
+    [{ body: "$filter=name eq '{{name}}'" }, "body", "form"],
+    [{ body: "näme=Dear {{name}}" }, "body", "form"],
+    // An argument is next to a character that separates the fields of a form.
+    [{ body: "flag&{{name}}" }, "body", "form"],
+    [{ body: "a flag&{{name}}" }, "body", "form"],
+    [{ body: "{{name}}&a flag" }, "body", "form"],
+    [{ body: "my role=user&n={{name}}" }, "body", "form"],
+    [{ body: "{{name}}=my role" }, "body", "form"],
+    [{ body: "(key)={{name}}" }, "body", "form"],
+    [{ body: "@id={{name}}" }, "body", "form"],
+    [{ body: "n\u00e4me={{name}}" }, "body", "form"],
+    [{ body: "?name={{name}}" }, "body", "form"],
+    [{ body: "a=1\nb={{name}}" }, "body", "form"],
+    [{ body: "Q&A: name={{name}}" }, "body", "form"],
+    [{ body: "salt & pepper={{name}}" }, "body", "form"],
+    [{ body: "temperature,city={{name}} value=1" }, "body", "form"],
+    [{ body: "Dear {{name}}{{note}}& others" }, "body", "form"],
   ] as const).entries()
 ) {
   Deno.test(`a request is refused when the tool is made (${i + 1}: ${names})`, () => {
@@ -262,13 +279,13 @@ Deno.test("a text that only resembles a form is sent as text", async () => {
   for (
     const body of [
       ...[
-        "temperature,city={{name}} value=1",
         "name = {{name}}",
-        "?name={{name}}",
         "R&D: {{name}}",
-        "salt & pepper={{name}}",
+        "salt & pepper = {{name}}",
+        "a=1\nb: {{name}}",
+        "see https://a.example/?q=1 {{name}}",
       ],
-      ...["a=1\nb={{name}}", "Q&A: name={{name}}", "1 == {{name}} && 2 == 2"],
+      ...['name="{{name}}"\nrole = "user"', "1 == {{name}} && 2 == 2"],
     ]
   ) {
     assertEquals(toBodies(await send({ body }, { name: "a&b=c" })), [body.replace("{{name}}", "a&b=c")]);

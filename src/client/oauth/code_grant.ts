@@ -7,6 +7,7 @@
 import {
   authorizationCodeGrantRequest,
   AuthorizationResponseError,
+  type AuthorizationServer,
   calculatePKCECodeChallenge,
   generateRandomCodeVerifier,
   generateRandomState,
@@ -67,10 +68,16 @@ export function codeGrant(options: CodeGrantOptions): Grant {
 
 async function signInUser(options: CodeGrantOptions, context: GrantContext): Promise<Granted> {
   checkProofOfCode(context);
-  checkIssuerOfCode(options, context);
-  const trip = await startTrip(options, context);
+  const ownPath = await toOwnPath(options, context.authorizationServer);
+  if (!ownPath) checkIssuerOfCode(options, context);
+  const trip = await startTrip(ownPath ?? "", options, context);
   try {
-    const granted = await travel(trip, options, context);
+    const { redirectUri } = trip;
+    const url = readRedirectUri(redirectUri, context.server);
+    if (ownPath && !url.pathname.endsWith(ownPath)) {
+      checkIssuerOfCode(options, context, "use path, which the user agent gets, in its redirectUri, or, ");
+    }
+    const granted = await travel(trip, redirectUri, options, context);
     await trip.end();
     return granted;
   } catch (error) {
@@ -80,20 +87,21 @@ async function signInUser(options: CodeGrantOptions, context: GrantContext): Pro
 }
 
 /**
- * Starts a sign-in. If the signal aborts first, ends the sign-in when it has started, because it may hold a port.
+ * Returns the last segment of the redirect URI for an issuer, such as `/jFvQ3x0aMBl8Bd7uOeOLzQ`. Returns `undefined` if
+ * the client does not register itself, because only a client that registers itself can tell the authorization server
+ * another redirect URI. With such a segment, a malicious issuer that names the sign-in page of another authorization
+ * server cannot use the client that is registered there, and that the user may have consented to.
  *
  * @see specification/2026-07-28/basic/authorization/security-considerations (Mix-Up Attacks)
  */
-async function startTrip(options: CodeGrantOptions, context: GrantContext): Promise<SignInTrip> {
-  const { authorizationServer, signal } = context;
-  const { issuer } = authorizationServer;
-  // Only a client that registers itself can tell the authorization server a path that nobody else knows.
-  // With a path per issuer, a malicious issuer that names the sign-in page of another authorization server cannot use the
-  // client that is registered there, and that the user may have consented to.
-  const path = registersItself(options, authorizationServer)
-    ? `/callback/${(await sha256(issuer)).slice(0, 22)}`
-    : "/callback";
-  const starting = Promise.resolve(options.userAgent({ issuer, path }));
+async function toOwnPath(options: CodeGrantOptions, server: AuthorizationServer): Promise<string | undefined> {
+  return registersItself(options, server) ? `/${(await sha256(server.issuer)).slice(0, 22)}` : undefined;
+}
+
+/** Starts a sign-in. If the signal aborts first, ends the sign-in when it has started, because it may hold a port. */
+async function startTrip(ownPath: string, options: CodeGrantOptions, context: GrantContext): Promise<SignInTrip> {
+  const { authorizationServer: { issuer }, signal } = context;
+  const starting = Promise.resolve(options.userAgent({ issuer, path: `/callback${ownPath}` }));
   try {
     return await deadline(starting, { signal });
   } catch (error) {
@@ -112,30 +120,39 @@ function checkProofOfCode({ server, authorizationServer }: GrantContext): void {
 }
 
 /**
- * Throws if nothing would show that the code is from another authorization server. A client that did not register
- * itself can have the same id and redirect URI at several authorization servers, and the page of a malicious issuer can
- * redirect the browser to the page of another authorization server. So the user must have named the issuer, or the
- * response must contain `iss`, which {@linkcode readReturn} requires if the metadata announces `iss`.
+ * Throws if nothing would show that the code is from another authorization server. A client can have the same id and
+ * redirect URI at several authorization servers, if it did not register itself or if the user agent does not use the
+ * path of the issuer, and the page of a malicious issuer can redirect the browser to the page of another authorization
+ * server. So the user must have named the issuer, or the response must contain `iss`, which {@linkcode readReturn}
+ * requires if the metadata announces `iss`.
  *
+ * @param remedy another remedy than to name the issuer
  * @see specification/2026-07-28/basic/authorization (Authorization Response Validation)
  */
-function checkIssuerOfCode(options: CodeGrantOptions, { server, authorizationServer }: GrantContext): void {
-  const { client, clientMetadataUrl } = options;
-  const isOfIssuer = client?.issuer !== undefined || registersItself(options, authorizationServer);
-  if (isOfIssuer || announcesIssuer(authorizationServer)) return;
+function checkIssuerOfCode(
+  { client, clientMetadataUrl }: CodeGrantOptions,
+  { server, authorizationServer }: GrantContext,
+  remedy = "",
+): void {
+  if (client?.issuer !== undefined || announcesIssuer(authorizationServer)) return;
   const { issuer } = authorizationServer;
   const id = client?.id ?? clientMetadataUrl;
   throw new SignInError(
     `Cannot sign in to ${server}: ${issuer} does not announce that its responses contain its issuer (iss), so a code ` +
-      `may be from another authorization server; if you trust ${issuer}, name it: set client to ` +
-      `{ id: "${id}", issuer: "${issuer}" }, or add --issuer ${issuer} on the command line`,
+      `may be from another authorization server; ${remedy}if you trust ${issuer}, name it: set client to ` +
+      `{ id${
+        id === undefined ? "" : `: "${id}"`
+      }, issuer: "${issuer}" }, or add --issuer ${issuer} on the command line`,
   );
 }
 
-async function travel(trip: SignInTrip, options: CodeGrantOptions, context: GrantContext): Promise<Granted> {
+async function travel(
+  trip: SignInTrip,
+  redirectUri: string,
+  options: CodeGrantOptions,
+  context: GrantContext,
+): Promise<Granted> {
   const { authorizationServer, resource, scopes, requests, signal, server } = context;
-  const { redirectUri } = trip;
-  checkRedirectUri(redirectUri, server);
   const client = await findClient({
     ...options,
     authorizationServer,
@@ -169,10 +186,10 @@ async function travel(trip: SignInTrip, options: CodeGrantOptions, context: Gran
   return await exchangeCode({ address, redirectUri, client, state, verifier }, context);
 }
 
-/** Throws if the redirect URI would send a code over http, except to a loopback address. */
-function checkRedirectUri(redirectUri: string, server: string): void {
+/** Parses the redirect URI. Throws if it would send a code over http, except to a loopback address. */
+function readRedirectUri(redirectUri: string, server: string): URL {
   const url = URL.parse(redirectUri);
-  if (url && (url.protocol !== "http:" || isThisMachine(url))) return;
+  if (url && (url.protocol !== "http:" || isThisMachine(url))) return url;
   const state = `the redirectUri of the user agent is ${
     toShown(redirectUri)
   }, which is not an https URL or an http URL on loopback; change the redirectUri`;

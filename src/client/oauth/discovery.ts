@@ -102,10 +102,13 @@ async function readResourceMetadata(options: DiscoveryOptions): Promise<Json | u
 /**
  * Returns the resource in the metadata. Throws unless the resource is the server's URL, or a URL that contains the
  * server and that the user has named. Otherwise a server could obtain tokens for other servers at the same origin.
+ * Also throws if the text is not a URL as `URL` writes it, because the text is sent, and the authorization server could
+ * read it as another URL.
  */
 function readResource(text: unknown, { server, resource: named }: DiscoveryOptions): string {
   const url = typeof text === "string" ? URL.parse(text) : null;
-  const isParent = url !== null && !url.hash && isBelow(server, url) && (!url.search || url.search === server.search);
+  const isParent = url !== null && isWritten(text, url) && isBelow(server, url) &&
+    (!url.search || url.search === server.search);
   if (isParent && (isSameResource(url, server) || named !== undefined && new URL(named).href === url.href)) {
     return String(text);
   }
@@ -127,6 +130,18 @@ function readResource(text: unknown, { server, resource: named }: DiscoveryOptio
       toShown(text)
     }, not the server's URL; a token for this resource could be used at another server`,
   );
+}
+
+/**
+ * Tests whether a text is a URL without user info and fragment, as `URL` writes it. The slash after the origin may be
+ * missing, and the scheme and the host may contain upper case letters.
+ *
+ * @see specification/2026-07-28/basic/authorization (Canonical Server URI)
+ */
+function isWritten(text: unknown, { href, username, password }: URL): boolean {
+  if (username || password || href.includes("#")) return false;
+  const lower = String(text).replace(/^[^/?#]+\/\/[^/?#]*/, (origin) => origin.toLowerCase());
+  return lower === href || `${lower}/` === href;
 }
 
 function chooseIssuer(servers: unknown, { server, issuer }: DiscoveryOptions): string {

@@ -26,6 +26,7 @@ import {
 import type { Requests } from "./requests.ts";
 import type { TokenStore } from "./token_store.ts";
 import { explain } from "../shown.ts";
+import { isSameResource } from "../url_scope.ts";
 
 /** A client that was registered manually. */
 export interface KnownClient {
@@ -165,7 +166,8 @@ async function register(options: RegistrationOptions): Promise<RegisteredClient>
     const registered = await readRegistered(response, authorizationServer);
     // A malicious authorization server could otherwise make the client use its document where it must not, and receive
     // the code of an authorization server at which the user trusts the document.
-    if (registered.id !== clientMetadataUrl) return registered;
+    const [id, own] = [URL.parse(registered.id), URL.parse(clientMetadataUrl ?? "")];
+    if (!id || !own || !isSameResource(id, own)) return registered;
     throw new SignInError("the response contains the URL of the metadata document as client_id");
   } catch (error) {
     signal.throwIfAborted();

@@ -10,8 +10,10 @@ export interface SignInStart {
   readonly issuer: string;
   /**
    * The path for the redirect URI. Each issuer has its own path, such as `/callback/jFvQ3x0aMBl8Bd7uOeOLzQ`, so that a
-   * response from another authorization server goes to another address. For a client that was registered manually, or
-   * that has a metadata document, the path is `/callback`.
+   * response from another authorization server goes to another address. The path of `redirectUri` must end with it, or
+   * at least with its last segment. Otherwise the sign-in fails, unless the authorization server announces that its
+   * responses contain the issuer (`iss`, RFC 9207). For a client that was registered manually, or that has a metadata
+   * document, the path is `/callback`, and another path may be used.
    */
   readonly path: string;
 }

@@ -6,23 +6,28 @@
 import type { Call, Deadline } from "./call.ts";
 import type { Ticker, Timeout } from "../capacity/timers.ts";
 
-/** Cancels a call after `ms` milliseconds, not counting the time in which the client answers questions. */
-export function startDeadline(call: Call, ticker: Ticker, ms: number): void {
-  call.deadline = new ExactDeadline(call, ticker, ms);
+/**
+ * Cancels a call after `ms` milliseconds. Unless `isTotal` is set, does not count the time in which the client answers
+ * questions.
+ */
+export function startDeadline(call: Call, ticker: Ticker, ms: number, isTotal?: boolean): void {
+  call.deadline = new ExactDeadline(call, ticker, ms, isTotal);
 }
 
 class ExactDeadline implements Deadline {
   readonly #call: Call;
   readonly #ticker: Ticker;
   readonly #ms: number;
+  readonly #isTotal?: boolean;
   #left: number;
   #timeout?: Timeout;
 
-  constructor(call: Call, ticker: Ticker, ms: number) {
+  constructor(call: Call, ticker: Ticker, ms: number, isTotal?: boolean) {
     this.#call = call;
     this.#ticker = ticker;
     this.#ms = this.#left = ms;
-    if (!call.asking) this.start();
+    this.#isTotal = isTotal;
+    if (isTotal || !call.asking) this.start();
   }
 
   start(): void {
@@ -32,9 +37,9 @@ class ExactDeadline implements Deadline {
   }
 
   stop(): void {
-    if (!this.#timeout) return;
+    if (!this.#timeout || this.#isTotal && !this.#call.ended) return;
     this.#ticker.cancel(this.#timeout);
-    this.#left = Math.max(0, this.#timeout.due - this.#ticker.clock.now());
+    this.#left = this.#timeout.due - this.#ticker.clock.now();
     this.#timeout = undefined;
   }
 }

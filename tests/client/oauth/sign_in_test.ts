@@ -206,6 +206,32 @@ for (
     { names: [String(resource)] },
   );
 }
+for (
+  const resource of [
+    "https://mcp.example.com/mcp#",
+    "https://mcp.example.com:443/mcp",
+    "https://mcp.example.com/./mcp",
+    "https://mcp.example.com/a/../mcp",
+    "https://mcp.example.com/a/%2e%2e/mcp",
+    "https://honest.example.com@mcp.example.com/mcp",
+    "https://honest.example.com:443@mcp.example.com/mcp",
+    "https://@mcp.example.com/mcp",
+    "https:///mcp.example.com/mcp",
+    "https:mcp.example.com/mcp",
+    "https:\\\\mcp.example.com\\mcp",
+    " https://mcp.example.com/mcp",
+    "https://mcp.example.com/mcp\n",
+    "https://mcp.example.com/m\tcp",
+    "https://mcp.example\u3002com/mcp",
+  ]
+) {
+  refuses(
+    `the resource ${JSON.stringify(resource)}, which another program may read as another URL`,
+    { resourceMetadata: (right) => ({ ...right, resource }) },
+    { names: ["mcp.example", "resource"] },
+  );
+}
+
 Deno.test("a resource that the user has named once is not named again to renew, replace or revoke the tokens", async () => {
   const resource = "https://mcp.example.com";
   await using bed = new Bed({ resourceMetadata: (right) => ({ ...right, resource }) });
@@ -266,7 +292,6 @@ Deno.test("the resource may be the server's URL in another spelling, or a resour
       ["https://mcp.example.com/mcp/", undefined],
       ["HTTPS://MCP.Example.com/mcp", undefined],
       ["https://mcp.example.com/%6dcp", undefined],
-      ["https://mcp.example.com/a/../mcp", undefined],
       ["https://mcp.example.com", "https://mcp.example.com/"],
       ["https://mcp.example.com", undefined, "https://mcp.example.com"],
       ["https://mcp.example.com/a/", "https://mcp.example.com/a/b/mcp", "https://mcp.example.com/a/"],
@@ -896,18 +921,35 @@ for (const [name, options, { announces, iss, registers = false }, outcome, clien
   });
 }
 
-refuses(
-  "a registration whose id is the metadata document that the client must not use here",
-  {
-    metadata: (right) => ({
-      ...right,
-      client_id_metadata_document_supported: true,
-      authorization_response_iss_parameter_supported: false,
-    }),
-    registration: (right) => ({ ...right, client_id: document }),
-  },
-  { names: ["https://login.example.com", "client_id"], clientMetadataUrl: document },
-);
+for (
+  const id of [
+    document,
+    document.replace("https", "HTTPS"),
+    document.replace("client", "CLIENT"),
+    document.replace(".com", ".com:443"),
+    document.replace("//", "//user@"),
+    document.replace("m/", "m/a/../"),
+    document.replace("/m", "/%6d"),
+    `${document}#`,
+    `${document}#a`,
+    `${document}?`,
+    ` ${document}`,
+    `${document}\n`,
+  ]
+) {
+  refuses(
+    `a registration whose id is the metadata document that the client must not use here: ${JSON.stringify(id)}`,
+    {
+      metadata: (right) => ({
+        ...right,
+        client_id_metadata_document_supported: true,
+        authorization_response_iss_parameter_supported: false,
+      }),
+      registration: (right) => ({ ...right, client_id: id }),
+    },
+    { names: ["https://login.example.com", "client_id"], clientMetadataUrl: document },
+  );
+}
 
 for (const missing of ["iss", "state"]) {
   Deno.test(`refused: an error without ${missing}, whose text is not shown`, async () => {
@@ -946,6 +988,44 @@ Deno.test("without a refresh token, an expired token leads to a new sign-in", as
   );
   assertEquals([await use(bed, { store }), bed.visits.length], ["Hello!", 2]);
 });
+
+// A program with one redirect URI has the same redirect URI at every authorization server. A malicious issuer can then
+// answer the registration with the program's client id at an honest authorization server, and get a code of that server.
+const redirects: readonly (readonly [name: string, toUri: (path: string) => string, isOwn: boolean])[] = [
+  ["the path", (path) => `https://app.example.com${path}`, true],
+  ["the last segment of the path", (path) => `https://app.example.com/oauth${path.slice(9)}`, true],
+  ["a scheme of its own", (path) => `com.example.app:${path}`, true],
+  ["one path", () => "https://app.example.com/oauth/callback", false],
+  ["a scheme of its own and one path", () => "com.example.app:/callback", false],
+  ["the path as a query", (path) => `https://app.example.com/oauth?to=${path}`, false],
+  ["the path as a fragment", (path) => `https://app.example.com/oauth#${path}`, false],
+  ["a shorter path", (path) => `https://app.example.com${path.slice(0, -1)}`, false],
+  ["a longer path", (path) => `https://app.example.com${path}/back`, false],
+  ["the end of the path in a longer segment", (path) => `https://app.example.com/x${path.slice(10)}`, false],
+];
+for (const [name, toUri, isOwn] of redirects) {
+  for (const announces of [true, false]) {
+    const isAccepted = isOwn || announces;
+    const facts = `if the metadata ${announces ? "announces" : "does not announce"} iss`;
+    Deno.test(`${isAccepted ? "accepted" : "refused"}: a redirect URI with ${name}, ${facts}`, async () => {
+      await using bed = new Bed({
+        metadata: (right, url) =>
+          url.pathname.includes("oauth-authorization")
+            ? { ...right, authorization_response_iss_parameter_supported: announces }
+            : undefined,
+        back: back((url) => announces || url.searchParams.delete("iss")),
+      });
+      const userAgent: SignInOptions["userAgent"] = async (start) => ({
+        ...await bed.userAgent(start),
+        redirectUri: toUri(start.path),
+      });
+      if (isAccepted) return assertEquals(await use(bed, { userAgent }), "Hello!");
+      await assertRejects(() => use(bed, { userAgent }), Error, sentence("path", "{ id, issuer", bed.issuer));
+      const registrations = bed.seen.filter(({ url }) => url.endsWith("/register"));
+      assertEquals([bed.visits, registrations, bed.ends.length], [[], [], 1]);
+    });
+  }
+}
 
 for (const redirectUri of ["http://app.example.com/back", "http://127.0.0.1.example.com/back", "nonsense"]) {
   Deno.test(`refused: the redirect URI ${redirectUri}`, async () => {

@@ -160,6 +160,12 @@ export interface WrappedCall {
    */
   readonly declared: Params | undefined;
   /**
+   * URIs of the resources that the handler has read so far with `ctx.readResource`, if not every caller may read them.
+   * A text if there are too many. If the extension gives the handler's result or questions to later requests, pass this
+   * value to {@linkcode ExtensionServer.check}.
+   */
+  readonly reads: readonly string[] | string;
+  /**
    * Resolves when the handler starts, after the input was validated. Never resolves if the call fails before the
    * handler starts.
    */
@@ -233,7 +239,7 @@ export interface ExtensionServer extends ChangeNotifier {
    */
   readonly open: (text: string) => Promise<unknown>;
   /**
-   * Checks whether the caller of a request could call a handler now. `allow`, disabled handlers and scopes apply as for
+   * Checks whether the caller of a request could call a handler now, and read the resources in `reads`. `allow`, disabled handlers and scopes apply as for
    * a call, but the handler does not run, and the client's capabilities do not matter. Use this function when a client
    * refers to the work of an earlier call, such as the result of a task, because the caller may have lost the right to
    * call the handler since.
@@ -242,7 +248,10 @@ export interface ExtensionServer extends ChangeNotifier {
    * the error for an unknown handler.
    * @throws {TypeError} if the context does not belong to a call, such as a copy of a context.
    */
-  readonly check: (ctx: Context<unknown>, call: Pick<InternalRequest, "method" | "params">) => Promise<void>;
+  readonly check: (
+    ctx: Context<unknown>,
+    call: Pick<InternalRequest, "method" | "params"> & Partial<Pick<WrappedCall, "reads">>,
+  ) => Promise<void>;
   /**
    * Counts bytes that the extension stores for the request to which a context belongs. Works like
    * {@linkcode WrappedCall.keep}, and has the same limits. Use it for the values that `store.by(ctx)` writes.

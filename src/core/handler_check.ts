@@ -4,9 +4,11 @@
  *
  * @module
  */
+import { INVALID_PARAMS, McpError } from "../protocol/errors.ts";
 import { Call, type CallHome, type CallHost } from "./call/call.ts";
 import { InFlight } from "./call/in_flight.ts";
-import type { HandlerCall } from "./call/lives.ts";
+import type { HandlerCall, Reads } from "./call/lives.ts";
+import { hashCaller } from "./call/reads.ts";
 import type { Core } from "./core.ts";
 import { findGranted } from "./recheck.ts";
 import type { Registry } from "./visibility/registry.ts";
@@ -19,10 +21,28 @@ export interface CheckParts {
 
 /**
  * Checks whether the caller of `outer` could call a handler now. Throws the error that the client would receive if the
- * handler does not exist for the caller, if the caller lacks a scope, or if it is unknown which handlers are disabled.
+ * handler or a resource that it has read does not exist for the caller, if the caller lacks a scope, or if it is unknown which handlers are disabled.
  * Does not check capabilities, because a client that only reads the result of an earlier call answers no questions.
  */
-export async function checkHandler(outer: Call, checked: HandlerCall, { core, registry }: CheckParts): Promise<void> {
+export async function checkHandler(outer: Call, checked: HandlerCall, parts: CheckParts): Promise<void> {
+  await check(outer, checked, parts);
+  if (checked.reads) await checkReads(outer, checked.reads, parts);
+}
+
+/**
+ * Checks whether the caller of `outer` may read resources that a handler has read. Throws the error that the client
+ * would receive.
+ */
+export async function checkReads(outer: Call, reads: Reads, parts: CheckParts): Promise<void> {
+  if (typeof reads !== "string") {
+    for (const uri of reads) await check(outer, { method: "resources/read", params: { uri } }, parts);
+  } else if (!reads || reads !== await hashCaller(outer.principal)) {
+    const state = "the handler has read too many resources for another caller";
+    throw new McpError(INVALID_PARAMS, `Cannot use the call: ${state}; call the handler again`);
+  }
+}
+
+async function check(outer: Call, checked: HandlerCall, { core, registry }: CheckParts): Promise<void> {
   await core.shared?.rules?.open(checked.method);
   const call = new Probe(outer, checked);
   try {

@@ -7,17 +7,21 @@ import { INTERNAL_ERROR, isMcpError, McpError, quote } from "../protocol/errors.
 import type { Params } from "../protocol/jsonrpc.ts";
 import type { ResourceContents } from "../protocol/types.ts";
 import { Call, type CallHome, type CallHost, type Deferred } from "./call/call.ts";
+import type { Registry } from "./visibility/registry.ts";
+import { checkReads } from "./handler_check.ts";
 import type { Core } from "./core.ts";
 import { startDeadline } from "./call/deadline.ts";
 import type { Method } from "./visibility/feature.ts";
 import { InFlight } from "./call/in_flight.ts";
 import { type Question, requireCapabilities } from "./call/question.ts";
+import { addTo, type EarlierReads, noteRead } from "./call/reads.ts";
 import type { Scheduler } from "./scheduler.ts";
 import { requireScopes } from "./call/scopes.ts";
 
 /** The parts of the server that are required to read a resource. */
 export interface ReadParts {
   readonly core: Core;
+  readonly registry: Registry;
   readonly scheduler: Scheduler;
   /** The method `resources/read`, if the server has resources. */
   readonly method: Method | undefined;
@@ -33,9 +37,11 @@ const MAX_DEPTH = 8;
  */
 export async function readInner(
   outer: Call,
-  uri: string,
-  { core, scheduler, method }: ReadParts,
+  uri: string | EarlierReads,
+  parts: ReadParts,
 ): Promise<readonly ResourceContents[]> {
+  if (typeof uri !== "string") return await repeatReads(outer, uri, parts);
+  const { core, scheduler, method } = parts;
   const { client } = outer;
   const depth = (outer.host.readDepth ?? 0) + 1;
   if (depth > MAX_DEPTH) {
@@ -57,6 +63,8 @@ export async function readInner(
     // Check the resource's rate limit. Otherwise clients could bypass the limit with a tool that reads a URI from its
     // arguments.
     runner.check?.(call);
+    // Other callers who use the results of the outer call need the rights to the resource too.
+    if (runner.scopes || runner.isRestricted) await noteRead(outer, uri);
     const { observed } = call;
     observed?.start();
     const run = () => scheduler.runWithin(call, runner);
@@ -86,6 +94,13 @@ export async function readInner(
   }
 }
 
+// An answer with the state of another token of the same principal brings the values of that token's run.
+async function repeatReads(call: Call, { reads = [] }: EarlierReads, parts: ReadParts): Promise<[]> {
+  await checkReads(call, reads, parts);
+  call.reads = reads;
+  return [];
+}
+
 /**
  * The call that reads a resource for the handler of an outer call. Messages from the resource's handler are sent to the
  * client of the outer call. Progress is dropped, because the read has no progress token.
@@ -100,6 +115,7 @@ class InnerRead extends Call {
     super(toHome(outer, uri, depth), link, request, client, new InFlight());
     this.#outer = outer;
     this.#uri = uri;
+    this.onRead = (read) => addTo(outer, read);
     this.inherit(outer);
   }
 

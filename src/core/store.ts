@@ -492,7 +492,7 @@ export interface WrittenStream {
   readonly name: string;
   /** Whether this is the standalone stream, which contains notifications that do not belong to a request. */
   readonly isOwn: boolean;
-  /** The calls whose replies the stream carries. `undefined` for a standalone stream. */
+  /** The calls whose replies the stream carries. They can grow. `undefined` for a standalone stream. */
   readonly calls?: readonly HandlerCall[];
   /**
    * Text that identifies the only caller to whom the events may be sent. `undefined` if each caller with the rights to

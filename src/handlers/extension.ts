@@ -26,6 +26,7 @@ import {
   NO_ATTRIBUTE,
   type StartExtension,
   type WatchTopic,
+  type WrappedCall,
   type WrappedHandler,
   type WrittenStores,
 } from "../core/extension.ts";
@@ -205,7 +206,7 @@ export interface ExtensionEvent {
    * The handler to which the notification belongs, such as `{ method: "tools/call", params: { name: "add" } }`. Only
    * subscribers that may call the handler at this time are notified. By default, all subscribers are notified.
    */
-  readonly handler?: Pick<InternalRequest, "method" | "params">;
+  readonly handler?: Pick<InternalRequest, "method" | "params"> & Partial<Pick<WrappedCall, "reads">>;
 }
 
 /** An extension for `handlers`. */
@@ -679,9 +680,9 @@ function verify(attributes: readonly AttributeInternals[], handlers: readonly Ha
   }
 }
 
-function toHandlerCall({ method, params = {} }: HandlerCall, refuse: Refuse): HandlerCall {
+function toHandlerCall({ method, params = {}, reads }: HandlerCall, refuse: Refuse): HandlerCall {
   if (typeof method !== "string") throw refuse("handler.method is not a string");
-  return { method, params: toJson(params, "handler.params", refuse) };
+  return { method, params: toJson(params, "handler.params", refuse), ...reads && { reads } };
 }
 
 /** Copies a JSON object. Throws if the value is not an object, or contains a value that JSON cannot represent. */

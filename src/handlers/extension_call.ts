@@ -33,6 +33,7 @@ import { InFlight } from "../core/call/in_flight.ts";
 import { checkOptions, type KnownOptions, show } from "../core/call/known_options.ts";
 import type { RequestReport } from "../core/call/observer.ts";
 import type { ForwardedRounds } from "../core/call/forward.ts";
+import { addTo, type Read } from "../core/call/reads.ts";
 import { OnceValues } from "../core/call/once.ts";
 import { type Question, requireCapabilities } from "../core/call/question.ts";
 import { isGranted } from "../core/call/scopes.ts";
@@ -70,6 +71,7 @@ interface Says {
   /** Returns the forwarded requests of the outer call. `undefined` after the handler was detached. */
   forwarded(): ForwardedRounds | undefined;
   release(retryMs: number | undefined): void;
+  read(read: Read): void;
   isAsking(): boolean;
   takesAllProgress(): boolean;
   identify(token: string, onHandle?: OnHandle): void;
@@ -92,6 +94,7 @@ class LayerCall extends Call {
     const silent = { ...known, send: () => undefined, wait() {}, open() {}, release() {} };
     super(home, silent, { kind: "request", id, method, params, weight: outer.weigh() }, client);
     this.#says = says;
+    this.onRead = (read) => says.read(read);
     this.inherit(outer);
     this.limitTime(outer.timeoutMs);
   }
@@ -175,6 +178,7 @@ class Layer {
       },
       forwarded: () => this.#outer?.forwarded,
       release: (retryMs) => this.#outer?.release(retryMs),
+      read: (read) => this.#outer && addTo(this.#outer, read),
       isAsking: () => !!this.#outer?.isAsking,
       takesAllProgress: () => this.#redirect.progress !== undefined,
       identify: (token, onHandle) => this.#outer?.identifyEffects(token, onHandle),
@@ -251,6 +255,9 @@ class Layer {
       signal: this.#outer?.signal ?? inner.signal,
       declared: this.#declared,
       internal: inner.internal,
+      get reads() {
+        return inner.reads ?? [];
+      },
       untilRun: () => this.#started.promise,
       detach: (options) => this.#detach(options),
       get why() {

@@ -110,7 +110,9 @@ export const resources: Feature = {
       const toRunner = (found: Found): Runner => {
         const { ttlMs = core.ttlMs, scope, scopes, requires, extensions, quota } = found.definition;
         const cache = { ttlMs, scope };
-        const runner: Runner = { run: (call) => read(found, uri, call), scopes, requires, extensions, cache };
+        const isRestricted = found.allow !== undefined;
+        const run = (call: Call) => read(found, uri, call);
+        const runner: Runner = { run, scopes, isRestricted, requires, extensions, cache };
         return quota?.apply(runner, core) ?? runner;
       };
       const revealed = revealTo(call, locate(uri), { core, refusal: () => McpError.resourceNotFound(uri) });

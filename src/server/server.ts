@@ -301,7 +301,7 @@ function createHost(parts: Omit<Engine, "host">, site: Site, handlers: HandlerSe
     },
     async readResource(call, uri) {
       const { readInner } = await innerReadRoom.open();
-      return await readInner(call, uri, { core, scheduler, method: registry.methods.get("resources/read") });
+      return await readInner(call, uri, { core, scheduler, registry, method: registry.methods.get("resources/read") });
     },
   };
 }

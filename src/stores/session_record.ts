@@ -16,7 +16,7 @@ import { CHANGED, update } from "../core/update.ts";
 import type { FoundStream, LocalSession, SessionState, WrittenStream } from "../core/store.ts";
 import type { InformedSession, InstanceState, SessionFacts } from "./instance_state.ts";
 import type { SealedStore } from "./sealed_store.ts";
-import { StreamLog } from "./stream_log.ts";
+import { isReads, StreamLog } from "./stream_log.ts";
 
 /** A session's record in a store. */
 export class SessionRecord implements InformedSession {
@@ -242,9 +242,9 @@ export class SessionRecord implements InformedSession {
     this.#local?.yield(stream);
   }
 
-  async makeQuestionId({ method, params = {} }: HandlerCall): Promise<string> {
+  async makeQuestionId({ method, params = {}, reads = [] }: HandlerCall): Promise<string> {
     const seal = async (asked: unknown) => QUESTION + await this.#instances.seal(this.key, asked);
-    const id = await seal([this.#toAsker(), method, params]);
+    const id = await seal([this.#toAsker(), method, params, reads]);
     // Clients repeat the id in their responses. Without room for the call, only this instance can take the response.
     return id.length <= this.#instances.limits.request.idCharacters ? id : await seal([this.#toAsker()]);
   }
@@ -288,9 +288,10 @@ export class SessionRecord implements InformedSession {
     if (typeof id !== "string" || !id.startsWith(QUESTION) || this.#relayed.has(id)) return;
     const opened = await this.#instances.open(this.key, id.slice(QUESTION.length));
     if (!Array.isArray(opened)) return;
-    const [asker, method, params] = opened;
+    const [asker, method, params, reads = []] = opened;
     if (asker === this.#toAsker()) return;
-    return typeof method === "string" && isObject(params) ? { call: { method, params } } : {};
+    const isCall = typeof method === "string" && isObject(params) && isReads(reads);
+    return isCall ? { call: { method, params, reads } } : {};
   }
 
   // Returns `true` only once per id, so that each response is forwarded only once.

@@ -4,7 +4,7 @@
  * @module
  */
 import type { Account } from "../core/capacity/account.ts";
-import type { HandlerCall } from "../core/call/lives.ts";
+import type { HandlerCall, Reads } from "../core/call/lives.ts";
 import type { FoundStream, WrittenStream } from "../core/store.ts";
 import { deadline } from "../kit/deadline.ts";
 import { sha256 } from "../kit/sha256.ts";
@@ -19,7 +19,7 @@ interface Batch {
   readonly texts: readonly string[];
   readonly isOwn: boolean;
   readonly isOver: boolean;
-  /** The calls whose replies the stream carries, or `undefined` if an earlier entry contains them. */
+  /** The calls whose replies the stream carries, or `undefined` if they are too large, or the entry has no events. */
   readonly calls?: readonly HandlerCall[];
   /** Hash of the only caller to whom the events may be sent, if any. */
   readonly callerHash?: string;
@@ -210,7 +210,8 @@ export class StreamLog {
         const batch = toBatch(value);
         if (!batch) continue;
         newest = batch;
-        calls = batch.calls ?? calls;
+        // An entry with events has all calls, unless they are too large to be stored.
+        calls = batch.texts.length ? batch.calls : batch.calls ?? calls;
         callerHash = batch.callerHash ?? callerHash;
         isOver ||= batch.isOver;
         written = batch.first + batch.texts.length - 1;
@@ -230,7 +231,7 @@ export class StreamLog {
     if (isOver && after > written) return;
     // No events will follow, because the process that wrote the stream ended before the stream did.
     if (isDead && !isOver && !texts.length) return;
-    const place = { cursor, epoch: known, last: after + texts.length, isOwn, writer };
+    const place = { cursor, epoch: known, last: after + texts.length, isOwn, writer, calls };
     const follow: FoundStream["follow"] = (onEvent, onEnd) => this.#follow(log, place, onEvent, onEnd);
     return { isOwn, calls, callerHash, isOver: isOver || isDead, texts, follow };
   }
@@ -244,6 +245,7 @@ export class StreamLog {
     let isOver = false;
     let stopFollowing = () => {};
     let { last } = place;
+    const calls = JSON.stringify(place.calls);
     const stop = () => {
       isOver = true;
       this.#followed.delete(stop);
@@ -260,6 +262,8 @@ export class StreamLog {
       if (!batch || isOver) return;
       // End the stream at a gap, because the client could not tell that events are missing.
       if (batch.first > last + 1) return end();
+      // A handler has read a resource. End the stream, so that the client resumes it and its rights are checked again.
+      if (batch.texts.length && JSON.stringify(batch.calls) !== calls) return end();
       for (const text of batch.texts.slice(last + 1 - batch.first)) onEvent(text, ++last);
       if (batch.isOver || batch.isDead) end();
     };
@@ -350,6 +354,8 @@ interface Place {
   readonly last: number;
   readonly isOwn: boolean;
   readonly writer?: string;
+  /** The calls for which the rights of the reading caller were checked. */
+  readonly calls?: readonly HandlerCall[];
 }
 
 /** Milliseconds without a write after which a stream counts as lost. */
@@ -366,6 +372,13 @@ function toBatch(value: unknown): Batch | undefined {
 }
 
 function isCalls(value: unknown): value is readonly HandlerCall[] {
-  const isCall = (call: unknown) => isObject(call) && typeof call.method === "string" && isObject(call.params);
+  const isCall = (call: unknown) =>
+    isObject(call) && typeof call.method === "string" && isObject(call.params) &&
+    (call.reads === undefined || isReads(call.reads));
   return Array.isArray(value) && value.every(isCall);
+}
+
+/** Tests whether a stored value lists the resources that a handler has read. */
+export function isReads(value: unknown): value is Reads {
+  return typeof value === "string" || Array.isArray(value) && value.every((uri) => typeof uri === "string");
 }

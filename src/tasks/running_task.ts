@@ -5,6 +5,7 @@
  */
 import { McpError, type Params, type Result } from "../library.ts";
 import type { ExtensionServer, KeptBytes, Redirect, RedirectedQuestion } from "../extension.ts";
+import type { Reads } from "../core/call/lives.ts";
 import { toBytes } from "./bytes.ts";
 import {
   isEnded,
@@ -13,6 +14,7 @@ import {
   type TaskRecord,
   type TaskStatus,
   type TaskWork,
+  withReads,
 } from "./task_record.ts";
 import { MAX_VALUES, type TaskStore } from "./task_store.ts";
 
@@ -62,6 +64,10 @@ export class RunningTask {
    * directly to the client.
    */
   isTask: boolean;
+  /** Returns the resources that the handler has read. Replaced when the handler is called. */
+  toReads: () => Reads = () => [];
+  /** Hash of the caller of the handler. Set when the handler is called. */
+  caller = "";
   /** Whether the handler has been called. */
   hasRun = false;
   readonly #host: TaskHost;
@@ -136,6 +142,7 @@ export class RunningTask {
   async begin(): Promise<void> {
     this.isTask = true;
     this.#keepWork(() => ({ made: [...this.#values] }));
+    this.record = this.#withReads(this.record);
     try {
       if (!this.#charge(this.record)) throw toFull();
       this.#term = await this.#store.lease.confirm();
@@ -469,6 +476,10 @@ export class RunningTask {
     if (work) this.record = { ...this.record, work: { ...work, ...change(work) } };
   }
 
+  #withReads(record: TaskRecord): TaskRecord {
+    return withReads(record, this.toReads(), this.caller);
+  }
+
   async #change(change: (record: TaskRecord) => TaskRecord): Promise<void> {
     await this.#queue(() => this.#write(change));
   }
@@ -484,7 +495,8 @@ export class RunningTask {
     while (true) {
       if (isEnded(this.record)) return;
       if (this.#isLost) throw new Error("Cannot change the task: this process no longer runs the task");
-      const next = { ...change(this.record), updatedAt: clock.date() };
+      // Each write contains the resources that the handler has read, because what it writes may depend on them.
+      const next = { ...this.#withReads(change(this.record)), updatedAt: clock.date() };
       // Write the end of a task that has failed or was cancelled in any case.
       if (!this.#charge(next) && (!isEnded(next) || next.status === "completed")) throw toFull();
       const version = await this.#repeat(() => this.#store.set(next, this.#version));

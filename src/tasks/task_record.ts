@@ -5,6 +5,8 @@
  * @module
  */
 import { isSameJson, toJsonText } from "../core/call/json_copy.ts";
+import type { Reads } from "../core/call/lives.ts";
+import { joinReads } from "../core/call/reads.ts";
 import type { ClientFacts, Params, Principal, Result } from "../library.ts";
 
 /** Status of a task. `completed`, `cancelled` and `failed` are final. */
@@ -70,6 +72,8 @@ export interface TaskRecord {
    * id can use the task.
    */
   readonly owner?: string;
+  /** The resources that the handler has read, to which each caller who uses the task needs the rights. */
+  readonly reads?: Reads;
   /** Id of the process that runs the task. `null` if no process runs it. */
   readonly by: string | null;
   /** Prefix under which the process that runs the task receives messages. */
@@ -87,6 +91,12 @@ export interface TaskRecord {
   readonly work?: TaskWork;
   readonly result?: Result;
   readonly error?: TaskError;
+}
+
+/** Adds the resources that a run of the handler has read. `caller` is the hash of the run's caller. */
+export function withReads(record: TaskRecord, more: Reads, caller: string): TaskRecord {
+  const reads = joinReads(record.reads, more, caller);
+  return reads === record.reads ? record : { ...record, reads };
 }
 
 export function isEnded({ status }: TaskRecord): boolean {

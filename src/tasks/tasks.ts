@@ -19,6 +19,7 @@
  * @see ext-tasks specification/draft/tasks
  * @module
  */
+import { hashCaller } from "../core/call/reads.ts";
 import { type Context, extension, McpError, type Result } from "../library.ts";
 import type { Attribute, Extension, ExtensionServer, Next, StartExtension, WrappedCall } from "../extension.ts";
 import { type Caller, Jobs } from "./jobs.ts";
@@ -243,7 +244,10 @@ function toCaller(ctx: Context, jobs: Jobs): Caller {
   return { owner: ctx.principal?.id, store: jobs.store.by(ctx), keep: (bytes) => jobs.server.keep(ctx, bytes) };
 }
 
-/** Returns the caller, who may use only tasks of the tools that the caller may call now. */
+/**
+ * Returns the caller, who may use only tasks of the tools that the caller may call now, and of the resources that these
+ * tools have read.
+ */
 function toChecked(ctx: Context, jobs: Jobs): Caller {
   const checks = new Map<string, Promise<void>>();
   const check = async (record: TaskRecord) => {
@@ -255,17 +259,18 @@ function toChecked(ctx: Context, jobs: Jobs): Caller {
   };
   return {
     ...toCaller(ctx, jobs),
-    // Check each tool once per request, because a request to subscribe names many tasks.
+    // Repeat no check within a request, because a request to subscribe names many tasks.
     async check(record) {
-      const checking = checks.get(record.tool) ?? check(record);
-      checks.set(record.tool, checking);
+      const key = JSON.stringify([record.tool, record.reads]);
+      const checking = checks.get(key) ?? check(record);
+      checks.set(key, checking);
       await checking;
     },
   };
 }
 
-function toToolCall({ tool }: TaskRecord) {
-  return { method: "tools/call", params: { name: tool } };
+function toToolCall({ tool, reads }: TaskRecord) {
+  return { method: "tools/call", params: { name: tool }, reads };
 }
 
 // Tests whether an error states that the tool does not exist for the caller.
@@ -313,6 +318,7 @@ async function begin(call: WrappedCall, next: Next, rules: TaskRules): Promise<R
   const record = await toRecord(call, rules, jobs);
   const store = jobs.store.by(call.ctx);
   const task = new RunningTask({ host: jobs, store, record, version: null }, { isTask: rules.after === 0 });
+  await attach(task, call);
   const { clock } = jobs.server;
   const late = Promise.withResolvers<void>();
   const stop = clock.start(late.resolve, rules.after || SLOW_MS);
@@ -394,7 +400,14 @@ async function runAgain(call: WrappedCall, next: Next, { task, rules }: Again): 
     throw McpError.internalError(error.message);
   });
   task.hasRun = true;
+  await attach(task, call);
   return await next(task.redirect);
+}
+
+/** Connects a task to the call in which its handler will run. */
+async function attach(task: RunningTask, call: WrappedCall): Promise<void> {
+  task.toReads = () => call.reads;
+  task.caller = await hashCaller(call.ctx.principal);
 }
 
 async function toRecord(call: WrappedCall, rules: TaskRules, jobs: Jobs): Promise<TaskRecord> {

@@ -254,6 +254,8 @@ function makeHost({ route, resources = {} }: FakeContextOptions, rounds: Rounds,
     defer: (_call, run) => void records.deferred.push(run),
     // deno-lint-ignore require-await -- rejects where the real one does
     async readResource(_call, uri) {
+      // A call without an era has no earlier run.
+      if (typeof uri !== "string") return [];
       const found = Object.hasOwn(resources, uri) ? resources[uri] : undefined;
       if (found === undefined) throw McpError.resourceNotFound(uri);
       return typeof found === "string" ? [{ uri, text: found }] : found;

@@ -24,6 +24,8 @@ import { CancelError } from "./cancel_error.ts";
 import type { ForwardedRounds } from "./forward.ts";
 import type { Cancellable, InFlight } from "./in_flight.ts";
 import type { Link } from "./link.ts";
+import type { Reads } from "./lives.ts";
+import type { EarlierReads, Read } from "./reads.ts";
 import { createLog, toLoggable, wantsLevel } from "./log.ts";
 import type { CancelReason, RequestReport } from "./observer.ts";
 import { type PreparedQuestion, type Question, requireCapabilities } from "./question.ts";
@@ -55,8 +57,11 @@ export interface CallHost extends ContainerHost {
   reruns?: RerunWatch;
   /** Registers a function that runs after the call. */
   defer(call: Call, run: Deferred): void;
-  /** Reads a resource for the handler of `call`. */
-  readResource(call: Call, uri: string): Promise<readonly ResourceContents[]>;
+  /**
+   * Reads a resource for the handler of `call`. Given the resources that an earlier run has read, only checks whether the
+   * caller may read them.
+   */
+  readResource(call: Call, uri: string | EarlierReads): Promise<readonly ResourceContents[]>;
   /**
    * Returns a check to run after the call has waited in a queue. The check throws the error for the client if the
    * handler no longer exists for the caller. Returns `undefined` for methods without handlers.
@@ -182,6 +187,10 @@ export abstract class Call implements ServiceCall, Cancellable {
   declare stretch?: Stretch;
   /** The record of the handler's run, which `RunWatch` creates in development. */
   declare watched?: WatchedRun;
+  /** The resources that the handler has read, if not every caller may read them. */
+  declare reads?: Reads;
+  /** Called when such a read begins. Set only for a call within another call. */
+  declare onRead?: (read: Read) => void;
   /** The questions that the handler has asked in this run. */
   declare questions?: AskedQuestions;
   /**

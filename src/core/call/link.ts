@@ -7,6 +7,7 @@ import type { McpError } from "../../protocol/errors.ts";
 import type { Account } from "../capacity/account.ts";
 import type { CallerChecks } from "./caller_watch.ts";
 import type { Principal } from "./context.ts";
+import type { Reads } from "./lives.ts";
 import type { InFlight } from "./in_flight.ts";
 import type { TransportName } from "./observer.ts";
 
@@ -81,6 +82,8 @@ export interface Link {
   open(): void;
   /** Closes the response stream without ending the call. Sends `event` first. */
   release(event?: EventFields): void;
+  /** Called before a handler reads a resource that not every caller may read. `add` adds the resource to a list. */
+  onRead?(add: (reads: Reads | undefined) => Reads): void;
 }
 
 /** The response to one message. Only HTTP uses `status`, `headers` and `event`. Without `text`, no message is sent. */

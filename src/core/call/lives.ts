@@ -48,7 +48,16 @@ export interface HandlerCall {
   readonly method: string;
   /** The parameters that name the handler, such as `{ name: "add" }`. Defaults to `{}`. */
   readonly params?: { readonly [name: string]: unknown };
+  /** The resources that the handler has read. The caller needs the rights to these resources too. */
+  readonly reads?: Reads;
 }
+
+/**
+ * URIs of the resources that a handler has read with `ctx.readResource` for its caller, if not every caller may read
+ * them. If there are too many resources to check the rights of another caller, the hash of the only caller who may use
+ * what the handler returns.
+ */
+export type Reads = readonly string[] | string;
 
 /** A notification for the subscribers to a topic. */
 export interface Published {

@@ -227,6 +227,8 @@ export interface Runner {
   readonly headers?: readonly HeaderParam[];
   /** Scopes that the caller must have. Checked before the response starts. */
   readonly scopes?: readonly string[];
+  /** Whether `allow` or a rule decides who may use the handler. Set only for resources. */
+  readonly isRestricted?: boolean;
   /** Dotted names of capabilities that the client must have declared. Checked before the response starts. */
   readonly requires?: readonly string[];
   /** The cache lifetime of the result, and the callers that may share the cached result. */

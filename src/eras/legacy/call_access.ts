@@ -18,7 +18,8 @@ export interface Referring {
 }
 
 /**
- * Tests whether the caller could make all `calls` now. Resolves to `false` if one of the handlers does not exist for the
+ * Tests whether the caller could make all `calls` now, and read the resources that their handlers have read. If
+ * `dependOnCaller` is true for `calls`, compare the callers too. Resolves to `false` if one of the handlers does not exist for the
  * caller, after it has called `onHidden`. Rejects with the error that the client would receive for a new call, such as
  * for a missing scope.
  */
@@ -29,13 +30,13 @@ export async function mayCall(
   onHidden?: (error: McpError) => void,
 ): Promise<boolean> {
   const home = new SessionHome(parts, session);
-  for (const { method, params = {} } of calls) {
+  for (const { method, params = {}, reads } of calls) {
     const message = { kind: "request", id: 0, method, params, weight: 0 } as const;
     const call = new LegacyCall(home, link, message, session.client);
     // These methods have no handler, and their result is always empty.
     if (findSessionMethod(parts.engine, session, call)) continue;
     try {
-      await checkHandler(call, { method, params }, parts.engine);
+      await checkHandler(call, { method, params, reads }, parts.engine);
     } catch (error) {
       if (!isHidden(error)) throw error;
       onHidden?.(error);

@@ -5,13 +5,13 @@
  * @module
  */
 import { isId, isObject, type Params } from "../../protocol/jsonrpc.ts";
-import type { HandlerCall } from "../../core/call/lives.ts";
+import type { HandlerCall, Reads } from "../../core/call/lives.ts";
 
 /** Returns the call of a request. Keeps only the parameters that name the handler, because streams outlive calls. */
-export function toHandlerCall(method: string, params: Params = {}): HandlerCall {
+export function toHandlerCall(method: string, params: Params = {}, reads?: Reads): HandlerCall {
   const named = pickNames(params);
   if (isObject(params.ref)) named.ref = pickNames(params.ref);
-  return { method, params: named };
+  return { method, params: named, ...reads && { reads } };
 }
 
 /** Returns the calls of the requests in a batch. */

@@ -8,6 +8,7 @@
 import { INVALID_REQUEST, McpError } from "../../protocol/errors.ts";
 import { toBytes } from "../../protocol/weight.ts";
 import type { Account, Holding } from "../../core/capacity/account.ts";
+import { toCallerPrint } from "../../core/call/caller_print.ts";
 import type { Principal } from "../../core/call/context.ts";
 import type { Core } from "../../core/core.ts";
 import type { EventFields, Link } from "../../core/call/link.ts";
@@ -15,7 +16,6 @@ import type { HandlerCall } from "../../core/call/lives.ts";
 import type { SharedSession, WrittenStream } from "../../core/store.ts";
 import { createNotifier } from "../../core/watching.ts";
 import { sha256 } from "../../kit/sha256.ts";
-import { toCallerPrint } from "./caller_print.ts";
 import { dependOnCaller } from "./handler_calls.ts";
 
 /** Milliseconds that a client should wait before it reconnects. */
@@ -64,7 +64,7 @@ export class Stream implements WrittenStream {
   readonly name: string;
   /** Whether this is a standalone stream, which carries notifications outside of any request. */
   readonly isOwn: boolean;
-  readonly calls?: readonly HandlerCall[];
+  calls?: readonly HandlerCall[];
   /**
    * The text of the only caller to whom the events may be sent. `undefined` if each caller with the rights to `calls`
    * may read them, or if the caller cannot be compared.
@@ -75,10 +75,12 @@ export class Stream implements WrittenStream {
   /** Sends a notification. Set only for a standalone stream. */
   readonly notify?: (text: string, key?: string) => void;
   /** Size of `calls` and `callerPrint` in bytes. */
-  readonly weight: number;
+  weight: number;
   /** Whether another instance writes the events of this stream. */
   readonly isForeign: boolean;
   readonly #owner: Streams;
+  /** The principal of the caller that has opened the stream. */
+  readonly #opener?: Principal;
   /** The kept events, numbered consecutively from `first`. */
   readonly events: Event[];
   first: number;
@@ -93,12 +95,13 @@ export class Stream implements WrittenStream {
 
   constructor(owner: Streams, { isOwn = false, calls, principal, foreign }: StreamOptions = {}) {
     this.#owner = owner;
+    this.#opener = principal;
     this.name = foreign?.name ?? crypto.randomUUID().slice(0, STREAM_NAME_LENGTH);
     this.isOwn = isOwn;
     this.calls = calls;
     this.notify = isOwn ? createNotifier((text) => this.write(text)) : undefined;
     this.callerPrint = isOwn || calls && dependOnCaller(calls) ? toCallerPrint(principal) : undefined;
-    this.weight = (calls ? toBytes(JSON.stringify(calls)) : 0) + toBytes(this.callerPrint ?? "");
+    this.weight = toWeight(this);
     this.isForeign = !!foreign;
     this.events = [];
     this.first = (foreign?.after ?? 0) + 1;
@@ -147,6 +150,18 @@ export class Stream implements WrittenStream {
     if (this.written >= this.last) this.disconnect();
     if (this.#owner.isShared) this.#owner.share(this);
     this.#owner.tidy(this);
+  }
+
+  /**
+   * Replaces the calls after a handler has begun to read a resource. A caller that has resumed the stream before must
+   * resume it again, because this caller may lack the rights to the resource.
+   */
+  limit(calls: readonly HandlerCall[]): void {
+    this.calls = calls;
+    const before = this.weight;
+    this.weight = toWeight(this);
+    this.#owner.reweigh(this, this.weight - before);
+    if (this.reader && !isSame(this.reader.principal, this.#opener)) this.disconnect();
   }
 
   disconnect(): void {
@@ -261,6 +276,11 @@ export class Streams {
     while (this.#events > replay.events && this.#dropOldest());
   }
 
+  /** Charges a change of a stream's weight, which is charged together with its events. */
+  reweigh({ events }: Stream, bytes: number): void {
+    if (events.length) this.#held?.add(bytes);
+  }
+
   /** Writes the events of a stream to the store, so that other instances can resume the stream. */
   share(stream: Stream): void {
     if (!stream.isForeign) this.#shared?.write(stream);
@@ -351,7 +371,10 @@ export class Streams {
 
   // Before the check, leave the connection of the stream open, because a refused caller must not close it.
   async #resumeCall(link: Link, stream: Stream, resumed: Resumed): Promise<void> {
+    const { calls } = stream;
     await this.#check(stream, isCaller(stream, resumed.principal), resumed);
+    // During the check, a handler may have begun to read a resource.
+    if (stream.calls !== calls) return this.#resume(link, resumed);
     // During the check, the stream may have ended, and its events may have been dropped.
     const isKnown = this.#streams.get(stream.name) === stream;
     return isKnown ? this.#reopen(link, stream, resumed) : this.#resumeForeign(link, resumed);
@@ -384,8 +407,8 @@ export class Streams {
     const print = toCallerPrint(principal);
     const isCaller = print !== undefined && found.callerHash === await sha256(print);
     if (!found.isOwn) await this.#check(found, isCaller, resumed);
-    const known = this.#streams.get(name);
-    if (known) return this.#reopen(link, known, resumed);
+    // Check the caller again, because the handlers may have read more resources than `found` lists.
+    if (this.#streams.has(name)) return this.#resume(link, resumed);
     if (found.isOwn) return this.#takeOver(link, { name, after }, isCaller ? found.texts : []);
     const stream = this.create({ foreign: { name, after }, calls: found.calls, principal });
     for (const text of found.texts) stream.write(text);
@@ -470,6 +493,16 @@ export class Streams {
 /** Returns the bytes to charge for an event of a stream without this event. The first event includes the calls. */
 function toCharge({ events, weight }: Stream, text: string): number {
   return toBytes(text) + (events.length ? 0 : weight);
+}
+
+function toWeight({ calls, callerPrint = "" }: Pick<Stream, "calls" | "callerPrint">): number {
+  return (calls ? toBytes(JSON.stringify(calls)) : 0) + toBytes(callerPrint);
+}
+
+function isSame(one: Principal | undefined, other: Principal | undefined): boolean {
+  if (one === other) return true;
+  const print = toCallerPrint(one);
+  return print !== undefined && print === toCallerPrint(other);
 }
 
 function isCaller({ callerPrint }: Stream, principal: Principal | undefined): boolean {

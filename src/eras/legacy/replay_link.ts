@@ -10,7 +10,7 @@ import type { Account } from "../../core/capacity/account.ts";
 import type { Principal } from "../../core/call/context.ts";
 import type { InFlight } from "../../core/call/in_flight.ts";
 import type { EventFields, HeaderReader, Link, LinkEvents, Reply } from "../../core/call/link.ts";
-import type { HandlerCall } from "../../core/call/lives.ts";
+import type { HandlerCall, Reads } from "../../core/call/lives.ts";
 import type { TransportName } from "../../core/call/observer.ts";
 import { toHandlerCall, toHandlerCalls } from "./handler_calls.ts";
 import { type Stream, type Streams, toEventId } from "./replay.ts";
@@ -48,6 +48,8 @@ export class ReplayLink implements Link, LinkEvents {
   /** The messages of a batch. */
   readonly #items?: readonly unknown[];
   #stream?: Stream;
+  /** The resources that the handlers of the calls have read. */
+  #reads?: Reads;
   #events?: LinkEvents;
   #isWaiting?: boolean;
   /** Whether the connection is about to close. */
@@ -125,6 +127,13 @@ export class ReplayLink implements Link, LinkEvents {
     this.#link.release(event);
   }
 
+  onRead(add: (reads: Reads | undefined) => Reads): void {
+    const reads = add(this.#reads);
+    if (reads === this.#reads) return;
+    this.#reads = reads;
+    this.#stream?.limit(this.#toCalls());
+  }
+
   /**
    * Returns the reply for this connection, including its event id. Returns an empty reply if another connection has
    * resumed the stream.
@@ -158,7 +167,9 @@ export class ReplayLink implements Link, LinkEvents {
 
   // Find the calls only when the stream opens, because most calls send only a response.
   #toCalls(): readonly HandlerCall[] {
-    return this.#items ? toHandlerCalls(this.#items) : [toHandlerCall(this.#method ?? "", this.#params)];
+    const calls = this.#items ? toHandlerCalls(this.#items) : [toHandlerCall(this.#method ?? "", this.#params)];
+    // The stream carries the replies of all calls, so it does not matter which handler has read a resource.
+    return this.#reads ? calls.map((call) => ({ ...call, reads: this.#reads })) : calls;
   }
 
   #open(): Stream {

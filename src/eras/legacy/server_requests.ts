@@ -74,7 +74,7 @@ export class ServerRequests {
       throw new McpError(INVALID_PARAMS, "Cannot ask the client: its Accept header does not list text/event-stream");
     }
     const { limits: { calls }, ticker } = this.#core;
-    const asking = { call: toHandlerCall(call.method, call.params), principal: call.principal };
+    const asking = { call: toHandlerCall(call.method, call.params, call.reads), principal: call.principal };
     // If instances share a session, seal the id: the instance that receives the response opens the id to find the
     // instance that sent the request. Other ids are random, so that a response to an earlier session on the same
     // connection never matches.

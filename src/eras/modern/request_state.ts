@@ -9,6 +9,7 @@ import { INVALID_PARAMS, McpError, withLimits } from "../../protocol/errors.ts";
 import { isObject, type Params } from "../../protocol/jsonrpc.ts";
 import { sha256 } from "../../kit/sha256.ts";
 import type { Call } from "../../core/call/call.ts";
+import type { Reads } from "../../core/call/lives.ts";
 import type { Core } from "../../core/core.ts";
 import type { ForwardedRound } from "../../core/call/forward.ts";
 import type { SingleUse } from "../../core/single_use.ts";
@@ -36,6 +37,8 @@ export interface Round {
 interface State extends Round {
   /** The principal, method and parameters for which the state is valid, as text or as the digest of the text. */
   readonly bound: string;
+  /** The resources that the handler has read, on which its stored values may depend. */
+  readonly reads?: Reads;
   /** Time at which the state expires, in milliseconds since 1970. */
   readonly expires: number;
 }
@@ -69,6 +72,7 @@ export async function openState(core: Core, call: Call): Promise<{ answers: Para
     throw withLimits(expired, "calls.stateMs");
   }
   if (state.bound !== await toBond(call)) throw refuse("requestState belongs to another call");
+  if (state.reads) await call.host.readResource(call, state);
   return { answers, before: state };
 }
 
@@ -79,7 +83,12 @@ export async function sealState(core: Core, call: Call, round: Round): Promise<s
     const limit = "calls.rounds";
     throw withLimits(refuse(`the client has already been asked ${calls.rounds} times (${limit})`), limit);
   }
-  const state: State = { ...round, bound: await toBond(call), expires: ticker.clock.date() + calls.stateMs };
+  const state: State = {
+    ...round,
+    reads: call.reads,
+    bound: await toBond(call),
+    expires: ticker.clock.date() + calls.stateMs,
+  };
   const text = await sealVersioned(sealer, PURPOSE, state);
   if (round.forwarded) {
     if (text.length <= calls.forwardedStateBytes) return text;

@@ -3,7 +3,7 @@
  *
  * @module
  */
-import type { Principal } from "../../core/call/context.ts";
+import type { Principal } from "./context.ts";
 import { isObject } from "../../protocol/jsonrpc.ts";
 
 /**

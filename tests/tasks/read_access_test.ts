@@ -1,0 +1,153 @@
+// A tool can read resources for its caller. Whoever uses the tool's task needs the rights to these resources too.
+import { assertEquals, assertRejects } from "@std/assert";
+import { type Context, createServer, McpError, resource, tool } from "../../mod.ts";
+import { memoryStore } from "../../src/stores/stores.ts";
+import { task, type TaskOptions, tasks } from "../../src/tasks/tasks.ts";
+import { type Connection, connectTest } from "../../src/testing/testing.ts";
+import { z } from "zod";
+import { behaviour, gate, textOf, turn, until } from "../support/behaviour.ts";
+import { asking } from "./declared.ts";
+import { openShared } from "./shared_store.ts";
+
+const modern = { eras: ["modern"] } as const;
+const form = z.object({ name: z.string() });
+const INSUFFICIENT_SCOPE = -31_403;
+const INVALID_PARAMS = -32_602;
+
+const strong = { ...asking, principal: { id: "ada", scopes: ["vault"], staff: true } };
+const weak = { ...asking, principal: { id: "ada", scopes: [], staff: true } };
+const guest = { ...asking, principal: { id: "ada", scopes: ["vault"], staff: false } };
+
+/** A tool without scopes that reads resources, and resources with rules, of which one asks. */
+function makeHandlers({ uris, resume, wait }: {
+  readonly uris: readonly string[];
+  readonly resume?: TaskOptions["resume"];
+  readonly wait?: (ctx: Context) => Promise<unknown>;
+}) {
+  const read = async (_: unknown, ctx: Context) => {
+    const { content } = await ctx.elicit("who", { message: "Who?", schema: form });
+    return `the secret of ${content?.name}`;
+  };
+  return [
+    tasks(),
+    tool({
+      name: "read",
+      extensions: [task({ resume })],
+      async run(_input: unknown, ctx: Context) {
+        const texts: unknown[] = [];
+        for (const uri of uris) texts.push(...(await ctx.readResource(uri)).map((each) => "text" in each && each.text));
+        await wait?.(ctx);
+        return texts.join(", ");
+      },
+    }),
+    resource({ uri: "vault://one", name: "vault", scopes: ["vault"], read }),
+    resource({ uri: "page://{id}", name: "page", scopes: ["vault"], read: ({ id }) => `page ${id}` }),
+    resource({ uri: "drawer://one", name: "drawer", allow: ({ principal }) => principal?.staff === true, read }),
+    resource({ uri: "outer://one", name: "outer", read: (_, ctx) => ctx.readResource("vault://one").then(() => "x") }),
+    resource({ uri: "open://one", name: "open", read: () => "open" }),
+  ];
+}
+
+const start = async (client: Connection) =>
+  String((await client.request("tools/call", { name: "read", arguments: {} }, { finish: false })).taskId);
+const get = async (client: Connection, taskId: string) => await client.request("tasks/get", { taskId });
+const codeOf = async (run: () => Promise<unknown>) => (await assertRejects(run, McpError)).code;
+
+async function reach(client: Connection, taskId: string, status: string) {
+  let found = await get(client, taskId);
+  await until(async () => (found = await get(client, taskId)).status === status, status);
+  return found;
+}
+
+async function answer(client: Connection, taskId: string) {
+  const { inputRequests } = await get(client, taskId);
+  return await give(client, taskId, Object.keys(Object(inputRequests))[0]);
+}
+
+const give = async (client: Connection, taskId: string, key: string) =>
+  await client.request("tasks/update", {
+    taskId,
+    inputResponses: { [key]: { action: "accept", content: { name: "Ada" } } },
+  });
+
+for (
+  const { uri, other, code } of [
+    { uri: "vault://one", other: weak, code: INSUFFICIENT_SCOPE },
+    { uri: "outer://one", other: weak, code: INSUFFICIENT_SCOPE },
+    { uri: "drawer://one", other: guest, code: INVALID_PARAMS },
+  ]
+) {
+  behaviour(`a task needs the rights to the resource that its tool reads: ${uri}`, async (connect) => {
+    const { client, join } = await connect({ handlers: makeHandlers({ uris: [uri] }) }, strong);
+    const few = await join(other);
+    const id = await start(client);
+    const wanted = { extensions: { taskIds: [id] } };
+    const early = await few.subscribe(wanted);
+    const { inputRequests } = await reach(client, id, "input_required");
+    const [key] = Object.keys(Object(inputRequests));
+    for (const run of [() => get(few, id), () => give(few, id, key)]) assertEquals(await codeOf(run), code);
+    assertEquals((await few.subscribe(wanted)).granted.extensions?.taskIds ?? [], []);
+    await answer(client, id);
+    const { result } = await reach(client, id, "completed");
+    assertEquals(textOf(Object(result)).length > 0, true);
+    assertEquals(await codeOf(() => get(few, id)), code, "the result of an ended task");
+    await turn(3);
+    assertEquals(early.received.filter(({ params }) => params.status === "completed"), []);
+  }, modern);
+}
+
+behaviour("a resource without rules limits no task", async (connect) => {
+  const { server, client, join } = await connect({ handlers: makeHandlers({ uris: ["open://one"] }) }, strong);
+  const few = await join(weak);
+  const id = await start(client);
+  await reach(few, id, "completed");
+  server.handlers.remove(server.handlers.get("resource", "open://one"));
+  assertEquals(textOf(Object((await get(few, id)).result)), "open");
+}, modern);
+
+behaviour("a task that has read many resources is only for the same caller", async (connect) => {
+  const uris = Array.from({ length: 40 }, (_, id) => `page://${id}`);
+  const { client, join } = await connect({ handlers: makeHandlers({ uris }) }, strong);
+  const id = await start(client);
+  await reach(client, id, "completed");
+  const renewed = await join({ ...strong, principal: { ...strong.principal, expiresAt: Date.now() + 1e6 } });
+  await reach(renewed, id, "completed");
+  for (const other of [weak, guest]) {
+    const few = await join(other);
+    assertEquals(await codeOf(() => get(few, id)), INVALID_PARAMS);
+  }
+}, modern);
+
+Deno.test("a task that another instance resumes keeps the resources of its first run", async () => {
+  const store = memoryStore();
+  const { pass, open } = gate();
+  const serve = (uris: readonly string[], wait: (ctx: Context) => Promise<unknown>) =>
+    createServer({
+      name: "pair",
+      version: "1.0.0",
+      secret: "a secret of at least thirty-two characters",
+      handlers: makeHandlers({ uris, resume: true, wait }),
+      store: openShared(store),
+      limits: { calls: { closeMs: 20 } },
+    });
+  const stopped = gate();
+  const first = serve(["page://1"], async ({ signal, progress }) => {
+    await progress(1);
+    stopped.open();
+    await new Promise((_, reject) => signal.addEventListener("abort", () => reject(signal.reason)));
+  });
+  const client = await connectTest(first, strong);
+  const id = await start(client);
+  await stopped.pass;
+  await client.close();
+  await first.close();
+  const second = serve([], () => pass);
+  await using same = await connectTest(second, strong);
+  await using few = await connectTest(second, weak);
+  await reach(same, id, "working");
+  assertEquals(await codeOf(() => get(few, id)), INSUFFICIENT_SCOPE);
+  open();
+  await reach(same, id, "completed");
+  assertEquals(await codeOf(() => get(few, id)), INSUFFICIENT_SCOPE);
+  await second.close();
+});

@@ -14,7 +14,8 @@ import { startDeadline } from "./call/deadline.ts";
 import type { Method } from "./visibility/feature.ts";
 import { InFlight } from "./call/in_flight.ts";
 import { type Question, requireCapabilities } from "./call/question.ts";
-import { addTo, type EarlierReads, noteRead } from "./call/reads.ts";
+import type { EarlierReads } from "./call/lives.ts";
+import { addTo, noteRead } from "./call/reads.ts";
 import type { Scheduler } from "./scheduler.ts";
 import { requireScopes } from "./call/scopes.ts";
 

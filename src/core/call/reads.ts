@@ -8,22 +8,11 @@ import { sha256 } from "../../kit/sha256.ts";
 import type { Call } from "./call.ts";
 import { toCallerPrint } from "./caller_print.ts";
 import type { Principal } from "./context.ts";
-import type { Reads } from "./lives.ts";
+import type { Read, Reads } from "./lives.ts";
 
 /** Records that the handler of `call` reads a resource that not every caller may read. */
 export async function noteRead(call: Call, uri: string): Promise<void> {
   addTo(call, { uri, caller: await hashCaller(call.principal) });
-}
-
-/** A read, and the hash of the caller that reads. */
-export interface Read {
-  readonly uri: string;
-  readonly caller: string;
-}
-
-/** The resources that an earlier run of a call's handler has read. */
-export interface EarlierReads {
-  readonly reads?: Reads;
 }
 
 /** Records a read in a call and its outer calls. */

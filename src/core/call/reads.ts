@@ -23,6 +23,11 @@ export function addTo(call: Call, read: Read): void {
   else call.link.onRead?.((reads) => addRead(reads, read));
 }
 
+/** Sets the resources that an earlier run of the call's handler has read. */
+export function setReads(call: Call, reads: Reads): void {
+  call.reads = reads;
+}
+
 /** Adds all resources of `more` to `reads`. Returns `reads` itself if nothing changes. */
 export function joinReads(reads: Reads | undefined, more: Reads, caller: string): Reads | undefined {
   if (typeof more === "string") return typeof reads === "string" ? reads : more;

@@ -14,7 +14,8 @@ import { startDeadline } from "./call/deadline.ts";
 import type { Method } from "./visibility/feature.ts";
 import { InFlight } from "./call/in_flight.ts";
 import { type Question, requireCapabilities } from "./call/question.ts";
-import { addTo, type EarlierReads, noteRead } from "./call/reads.ts";
+import type { EarlierReads } from "./call/lives.ts";
+import { addTo, noteRead, setReads } from "./call/reads.ts";
 import type { Scheduler } from "./scheduler.ts";
 import { requireScopes } from "./call/scopes.ts";
 
@@ -97,7 +98,7 @@ export async function readInner(
 // An answer with the state of another token of the same principal brings the values of that token's run.
 async function repeatReads(call: Call, { reads = [] }: EarlierReads, parts: ReadParts): Promise<[]> {
   await checkReads(call, reads, parts);
-  call.reads = reads;
+  setReads(call, reads);
   return [];
 }
 

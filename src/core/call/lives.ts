@@ -59,6 +59,17 @@ export interface HandlerCall {
  */
 export type Reads = readonly string[] | string;
 
+/** A read, and the hash of the caller that reads. */
+export interface Read {
+  readonly uri: string;
+  readonly caller: string;
+}
+
+/** The resources that an earlier run of a call's handler has read. */
+export interface EarlierReads {
+  readonly reads?: Reads;
+}
+
 /** A notification for the subscribers to a topic. */
 export interface Published {
   readonly topic: string;

@@ -8,22 +8,11 @@ import { sha256 } from "../../kit/sha256.ts";
 import type { Call } from "./call.ts";
 import { toCallerPrint } from "./caller_print.ts";
 import type { Principal } from "./context.ts";
-import type { Reads } from "./lives.ts";
+import type { Read, Reads } from "./lives.ts";
 
 /** Records that the handler of `call` reads a resource that not every caller may read. */
 export async function noteRead(call: Call, uri: string): Promise<void> {
   addTo(call, { uri, caller: await hashCaller(call.principal) });
-}
-
-/** A read, and the hash of the caller that reads. */
-export interface Read {
-  readonly uri: string;
-  readonly caller: string;
-}
-
-/** The resources that an earlier run of a call's handler has read. */
-export interface EarlierReads {
-  readonly reads?: Reads;
 }
 
 /** Records a read in a call and its outer calls. */
@@ -32,6 +21,11 @@ export function addTo(call: Call, read: Read): void {
   // The link of an outer call also belongs to the inner call, so only the outermost call informs its link.
   if (call.onRead) call.onRead(read);
   else call.link.onRead?.((reads) => addRead(reads, read));
+}
+
+/** Sets the resources that an earlier run of the call's handler has read. */
+export function setReads(call: Call, reads: Reads): void {
+  call.reads = reads;
 }
 
 /** Adds all resources of `more` to `reads`. Returns `reads` itself if nothing changes. */

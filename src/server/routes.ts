@@ -4,7 +4,7 @@
  * @module
  */
 import { type AccessOptions, checkCaller, type ConnectionInfo, toCheckedUrl } from "../transports/http/access.ts";
-import { INCOMPLETE, isWithin, TOO_LARGE } from "../transports/http/body_refusals.ts";
+import { hasSmallPieces, INCOMPLETE, isWithin, TOO_LARGE, TOO_SMALL_PIECES } from "../transports/http/body_refusals.ts";
 import { copyRequest, type Visit } from "../transports/http/request_copy.ts";
 import { type Refusal, refuseInText } from "../transports/http/refusals.ts";
 import type { Fetch } from "../transports/http/fetch.ts";
@@ -20,8 +20,8 @@ export interface Route {
   readonly path: string;
   /**
    * Whether the endpoint gets all requests. If `false`, the server checks the Host and Origin headers as for a WebSocket,
-   * sets the host of the URL to the checked host, and limits the body to `limits.request.bodyBytes`. Defaults to
-   * `false`.
+   * sets the host of the URL to the checked host, and limits the body to `limits.request.bodyBytes` and to 10,000 chunks,
+   * or more if the chunks have on average at least 64 bytes. Defaults to `false`.
    */
   readonly public?: boolean;
   /**
@@ -94,7 +94,7 @@ export class Routes {
     const isPublic = route.public === true;
     const refusal = isPublic ? undefined : this.#check(request, info);
     if (refusal) return refuseInText(core, refusal, SOURCE);
-    const upload = request.body && new Upload(request.body, isPublic ? Infinity : core.limits.request.bodyBytes);
+    const upload = request.body && new Upload(request.body, isPublic ? undefined : core.limits.request.bodyBytes);
     const visit = toRouted({ request, info }, upload, isPublic);
     if (!visit) return refuseInText(core, BAD_METHOD, SOURCE);
     try {
@@ -129,15 +129,19 @@ const BAD_METHOD: Refusal = {
 
 /** The body of a request to a route. */
 class Upload {
-  /** The body, which fails if it is too large or breaks off. */
+  /** The body, which fails if it breaks off, is too large, or arrives in too many small pieces. */
   readonly stream: ReadableStream<Uint8Array<ArrayBuffer>>;
-  /** The refusal of the request, if the body is too large or has broken off. */
+  /** The refusal of the request, if the body has failed. */
   refusal?: Refusal;
 
-  /** Reads nothing from `body` until the stream is read. Counts the bytes, because any header may be wrong. */
-  constructor(body: ReadableStream<Uint8Array<ArrayBuffer>>, max: number) {
+  /**
+   * Reads nothing from `body` until the stream is read. Counts the bytes, because any header may be wrong. Without
+   * `max`, the body is not limited.
+   */
+  constructor(body: ReadableStream<Uint8Array<ArrayBuffer>>, max?: number) {
     let reader: ReadableStreamDefaultReader<Uint8Array<ArrayBuffer>> | undefined;
     let bytes = 0;
+    let pieces = 0;
     const pull = async (controller: ReadableStreamDefaultController<Uint8Array<ArrayBuffer>>) => {
       reader ??= body.getReader();
       const { done, value } = await reader.read().catch((error) => {
@@ -146,14 +150,28 @@ class Upload {
       });
       if (done) return controller.close();
       bytes += value.length;
-      if (bytes <= max) return controller.enqueue(value);
-      this.refusal = TOO_LARGE;
+      const refusal = max === undefined ? undefined : findExcess(bytes, ++pieces, max);
+      if (!refusal) return controller.enqueue(toSmallBuffer(value));
+      this.refusal = refusal;
       reader.cancel().catch(() => {});
-      throw new RangeError(TOO_LARGE.message);
+      throw new RangeError(refusal.message);
     };
     const cancel = (reason: unknown) => (reader ?? body).cancel(reason);
     this.stream = new ReadableStream({ pull, cancel }, { highWaterMark: 0 });
   }
+}
+
+function findExcess(bytes: number, pieces: number, max: number): Refusal | undefined {
+  if (bytes > max) return TOO_LARGE;
+  return hasSmallPieces(bytes, pieces) ? TOO_SMALL_PIECES : undefined;
+}
+
+/**
+ * Copies a piece that is small for its buffer. Deno has a 64 KiB buffer for a piece of one byte, so 200,000 pieces that
+ * wait to be joined would take 12 GiB, and most of the time would be spent on garbage collection.
+ */
+function toSmallBuffer(piece: Uint8Array<ArrayBuffer>): Uint8Array<ArrayBuffer> {
+  return 2 * piece.length < piece.buffer.byteLength ? new Uint8Array(piece) : piece;
 }
 
 /**

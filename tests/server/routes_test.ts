@@ -140,6 +140,42 @@ Deno.test("the body of a request to a route is limited, whatever length its head
   });
 });
 
+/** Returns a body of `count` pieces, each in a buffer as large as those of Deno. */
+function toPieces(count: number, size: number): ReadableStream<Uint8Array<ArrayBuffer>> {
+  let left = count;
+  return new ReadableStream({
+    pull: (controller) =>
+      left-- > 0 ? controller.enqueue(new Uint8Array(65_536).subarray(0, size)) : controller.close(),
+  });
+}
+
+Deno.test("a body that arrives in too many small pieces is refused, except by a public route", async () => {
+  const routes = [upload, { ...upload, path: "/all", public: true }];
+  await withServers({ routes, observer: { fault() {} } }, async (server) => {
+    assertEquals(await visit(server, { body: toPieces(10_000, 1) }), [200, "10000"]);
+    assertEquals(await visit(server, { body: toPieces(10_001, 1) }), [400, sentence("small chunks")]);
+    assertEquals(await visit(server, { body: toPieces(10_001, 64) }), [200, "640064"]);
+    assertEquals(await visit(server, { path: "/all", body: toPieces(10_001, 1) }), [200, "10001"]);
+  });
+});
+
+Deno.test("small pieces of an upload that wait to be joined take little memory", async () => {
+  const route = {
+    path: "/buffers",
+    async fetch({ body }: Request) {
+      let bytes = 0;
+      for await (const piece of body ?? []) bytes += piece.buffer.byteLength;
+      return new Response(`${bytes}`);
+    },
+  };
+  await withServers({ routes: [route, { ...route, path: "/all", public: true }] }, async (server) => {
+    for (const path of ["/buffers", "/all"]) {
+      assertEquals(await visit(server, { path, body: toPieces(100, 10) }), [200, "1000"]);
+      assertEquals(await visit(server, { path, body: toPieces(2, 65_536) }), [200, "131072"]);
+    }
+  });
+});
+
 Deno.test("two equal Content-Length headers do not switch off the limit of a route", async () => {
   const server = createServer({ ...about, routes: [upload], limits: { request: { bodyBytes: 5000 } } });
   const served = await openHttpServer(server.fetch);

@@ -1,10 +1,10 @@
 // The checks of requests for routes next to the MCP endpoint: Host, Origin and the size of the body.
 import { createConnection, type Socket } from "node:net";
-import { assertEquals, assertMatch, assertRejects, assertStringIncludes } from "@std/assert";
+import { assertEquals, assertInstanceOf, assertMatch, assertRejects, assertStringIncludes } from "@std/assert";
 import { createServer, mount, type RouteFacts, type Server, type ServerOptions } from "../../mod.ts";
 import { health, prometheus } from "../../src/observe/observe.ts";
 import { openHttpServer } from "../../src/testing/http_server.ts";
-import { until } from "../support/behaviour.ts";
+import { turn, until } from "../support/behaviour.ts";
 import { sentence } from "../support/messages.ts";
 
 /** A route that returns the length of the body. */
@@ -394,6 +394,65 @@ Deno.test("an error of a route is reported, also if the route has read the body"
   assertEquals((await visit(server, { path: "/fails", body: "text" }))[0], 500);
   assertEquals(faults.length, 1);
   await server.close();
+});
+
+/** Returns a body that breaks off after two pieces. */
+function toBroken(): ReadableStream<Uint8Array<ArrayBuffer>> {
+  let left = 2;
+  return new ReadableStream({
+    pull(controller) {
+      if (left-- > 0) controller.enqueue(new Uint8Array(1000).fill(97));
+      else controller.error(new TypeError("the connection is gone"));
+    },
+  });
+}
+
+Deno.test("an error of a route is reported although the body fails, unless the body is the cause", async () => {
+  const faults: unknown[] = [];
+  const route = {
+    path: "/stores",
+    async fetch(request: Request): Promise<Response> {
+      const error = await request.text().catch((error) => error);
+      throw request.headers.get("fault") === "own" ? new Error("no disk") : new Error("no text", { cause: error });
+    },
+  };
+  const options = {
+    routes: [route],
+    limits: { request: { bodyBytes: 5000 } },
+    observer: { fault: (error: unknown) => void faults.push(error) },
+  };
+  await withServers(options, async (server) => {
+    for (const [create, refusal] of [[() => toStream(9000), 413], [toBroken, 400]] as const) {
+      const find = async (fault: string) => {
+        const [status] = await visit(server, { path: "/stores", headers: { fault }, body: create() });
+        return [status, faults.splice(0).length];
+      };
+      assertEquals([await find("own"), await find("body")], [[500, 1], [refusal, 0]]);
+    }
+  });
+});
+
+Deno.test("if the body fails after the response has begun, a response that is the body ends, and other readers get the error", async () => {
+  const late: Promise<unknown>[] = [];
+  const routes = [
+    { path: "/echo", fetch: ({ body }: Request) => new Response(body) },
+    {
+      path: "/later",
+      fetch(request: Request) {
+        late.push(turn().then(() => request.text()).then(() => "complete", (error) => error));
+        return new Response("accepted");
+      },
+    },
+  ];
+  await withServers({ routes, limits: { request: { bodyBytes: 5000 } } }, async (server) => {
+    assertEquals(await visit(server, { path: "/echo", body: toStream(5000) }), [200, "a".repeat(5000)]);
+    assertEquals(await visit(server, { path: "/echo", body: toStream(9000) }), [200, "a".repeat(5000)]);
+    assertEquals(await visit(server, { path: "/echo", body: toBroken() }), [200, "a".repeat(2000)]);
+    for (const body of [toStream(9000), toBroken()]) {
+      assertEquals(await visit(server, { path: "/later", body }), [200, "accepted"]);
+      assertInstanceOf(await late.pop(), Error);
+    }
+  });
 });
 
 Deno.test("a public route gets all requests, and so do health checks and metrics", async () => {

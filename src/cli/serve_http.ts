@@ -200,8 +200,19 @@ function rewritePath<Info>(visit: Visit<Info>, from: string, to: string): Visit<
   const { url } = visit.request;
   const start = url.indexOf("/", url.indexOf("//") + 2);
   const path = url.slice(start).replace(/[?#].*$/, "");
-  if (path === from) return copyRequest(visit, { url: url.slice(0, start) + to + url.slice(start + path.length) });
-  return path === to ? copyRequest(visit, { url: `${url.slice(0, start)}/` }) : visit;
+  if (path === from) return moveRequest(visit, url.slice(0, start) + to + url.slice(start + path.length));
+  return path === to ? moveRequest(visit, `${url.slice(0, start)}/`) : visit;
+}
+
+function moveRequest<Info>(visit: Visit<Info>, url: string): Visit<Info> {
+  try {
+    return copyRequest(visit, { url });
+  } catch {
+    // A new request cannot have the method of this request, such as TRACE. Change the request itself, so that the server
+    // refuses the method.
+    Object.defineProperty(visit.request, "url", { value: url });
+    return visit;
+  }
 }
 
 function explainError(error: unknown, address: ServeOptions): string {

@@ -4,7 +4,7 @@
  * @module
  */
 import { type AccessOptions, checkCaller, type ConnectionInfo, toCheckedUrl } from "../transports/http/access.ts";
-import { INCOMPLETE, isWithin, TOO_LARGE } from "../transports/http/body_refusals.ts";
+import { hasSmallPieces, INCOMPLETE, isWithin, TOO_LARGE, TOO_SMALL_PIECES } from "../transports/http/body_refusals.ts";
 import { copyRequest, type Visit } from "../transports/http/request_copy.ts";
 import { type Refusal, refuseInText } from "../transports/http/refusals.ts";
 import type { Fetch } from "../transports/http/fetch.ts";
@@ -20,14 +20,15 @@ export interface Route {
   readonly path: string;
   /**
    * Whether the endpoint gets all requests. If `false`, the server checks the Host and Origin headers as for a WebSocket,
-   * sets the host of the URL to the checked host, and limits the body to `limits.request.bodyBytes`. Defaults to
-   * `false`.
+   * sets the host of the URL to the checked host, and limits the body to `limits.request.bodyBytes` and to 10,000 chunks,
+   * or more if the chunks have on average at least 64 bytes. Defaults to `false`.
    */
   readonly public?: boolean;
   /**
    * Responds to requests with any HTTP method, except methods that a web-standard request cannot have, such as TRACE. If
-   * the function throws, the client gets HTTP 500 without details. If the function throws because the client's body
-   * breaks off or is too large, the server does not report an error.
+   * the function throws, the client gets HTTP 500 without details. If the function throws the error of the body, because
+   * the client's body breaks off or is too large, the server does not report an error. A response whose body is the
+   * body of the request then ends early.
    */
   readonly fetch: (request: Request, facts: RouteFacts) => Response | Promise<Response>;
 }
@@ -92,18 +93,22 @@ export class Routes {
     const route = this.#routes.get(path);
     if (!route) return await fetch(request, info);
     const isPublic = route.public === true;
-    const refusal = isPublic ? undefined : this.#check(request, info);
-    if (refusal) return refuseInText(core, refusal, SOURCE);
-    const upload = request.body && new Upload(request.body, isPublic ? Infinity : core.limits.request.bodyBytes);
+    const refused = isPublic ? undefined : this.#check(request, info);
+    if (refused) return refuseInText(core, refused, SOURCE);
+    const upload = request.body && new Upload(request.body, isPublic ? undefined : core.limits.request.bodyBytes);
     const visit = toRouted({ request, info }, upload, isPublic);
     if (!visit) return refuseInText(core, BAD_METHOD, SOURCE);
     try {
       const response: unknown = await route.fetch(visit.request, { server, info: visit.info });
-      if (response instanceof Response) return response;
+      if (response instanceof Response) {
+        if (upload) upload.response = response;
+        return response;
+      }
       throw new TypeError(`Cannot serve the route ${path}: its fetch() did not return a Response; return a Response`);
     } catch (error) {
       // Do not report errors that the client has caused, because they would fill the server's log.
-      if (upload?.refusal) return refuseInText(core, upload.refusal, SOURCE);
+      const refusal = upload?.findRefusal(error);
+      if (refusal) return refuseInText(core, refusal, SOURCE);
       if (!isAbort(error, request)) core.report(error);
       return new Response(null, { status: 500 });
     }
@@ -129,31 +134,71 @@ const BAD_METHOD: Refusal = {
 
 /** The body of a request to a route. */
 class Upload {
-  /** The body, which fails if it is too large or breaks off. */
+  /** The body, which fails if it breaks off, is too large, or arrives in too many small pieces. */
   readonly stream: ReadableStream<Uint8Array<ArrayBuffer>>;
-  /** The refusal of the request, if the body is too large or has broken off. */
-  refusal?: Refusal;
+  /** The response of the route. */
+  response?: Response;
+  #failure?: { readonly error: Error; readonly refusal: Refusal };
 
-  /** Reads nothing from `body` until the stream is read. Counts the bytes, because any header may be wrong. */
-  constructor(body: ReadableStream<Uint8Array<ArrayBuffer>>, max: number) {
+  /**
+   * Reads nothing from `body` until the stream is read. Counts the bytes, because any header may be wrong. Without
+   * `max`, the body is not limited.
+   */
+  constructor(body: ReadableStream<Uint8Array<ArrayBuffer>>, max?: number) {
     let reader: ReadableStreamDefaultReader<Uint8Array<ArrayBuffer>> | undefined;
     let bytes = 0;
+    let pieces = 0;
     const pull = async (controller: ReadableStreamDefaultController<Uint8Array<ArrayBuffer>>) => {
       reader ??= body.getReader();
-      const { done, value } = await reader.read().catch((error) => {
-        this.refusal = INCOMPLETE;
-        throw error;
+      // Throw another error than that of the runtime, because Deno would replace its own error.
+      const read = await reader.read().catch((cause) => {
+        this.#fail(controller, INCOMPLETE, new TypeError(INCOMPLETE.message, { cause }));
       });
+      if (!read) return;
+      const { done, value } = read;
       if (done) return controller.close();
       bytes += value.length;
-      if (bytes <= max) return controller.enqueue(value);
-      this.refusal = TOO_LARGE;
+      const refusal = max === undefined ? undefined : findExcess(bytes, ++pieces, max);
+      if (!refusal) return controller.enqueue(toSmallBuffer(value));
       reader.cancel().catch(() => {});
-      throw new RangeError(TOO_LARGE.message);
+      this.#fail(controller, refusal, new RangeError(refusal.message));
     };
     const cancel = (reason: unknown) => (reader ?? body).cancel(reason);
     this.stream = new ReadableStream({ pull, cancel }, { highWaterMark: 0 });
   }
+
+  /** Returns the refusal of the request, if the body has failed and a route has thrown the error of the body. */
+  findRefusal(error: unknown): Refusal | undefined {
+    const failure = this.#failure;
+    return failure && isCausedBy(error, failure.error) ? failure.refusal : undefined;
+  }
+
+  #fail(controller: ReadableStreamDefaultController, refusal: Refusal, error: Error): void {
+    this.#failure = { refusal, error };
+    // End a response whose body is this stream, because a runtime prints each error of the body of a response. Another
+    // reader gets the error, because it must not take a part of the upload for the whole.
+    if (this.response?.body === this.stream) controller.close();
+    else controller.error(error);
+  }
+}
+
+/** Tests whether an error is `cause`, or wraps `cause` or a copy of it. `fetch` of Deno wraps a copy. */
+function isCausedBy(error: unknown, cause: Error): boolean {
+  const { cause: inner } = Object(error);
+  return error === cause || Object(inner).message === cause.message;
+}
+
+function findExcess(bytes: number, pieces: number, max: number): Refusal | undefined {
+  if (bytes > max) return TOO_LARGE;
+  return hasSmallPieces(bytes, pieces) ? TOO_SMALL_PIECES : undefined;
+}
+
+/**
+ * Copies a piece that is small for its buffer. Deno has a 64 KiB buffer for a piece of one byte, so 200,000 pieces that
+ * wait to be joined would take 12 GiB, and most of the time would be spent on garbage collection.
+ */
+function toSmallBuffer(piece: Uint8Array<ArrayBuffer>): Uint8Array<ArrayBuffer> {
+  return 2 * piece.length < piece.buffer.byteLength ? new Uint8Array(piece) : piece;
 }
 
 /**

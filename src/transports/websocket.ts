@@ -238,9 +238,20 @@ class SocketEndpoint {
     if (!upgraded) return this.#giveBack(owner, 400, "the headers of the upgrade request are incomplete");
     const { socket, response } = upgraded;
     this.#open(socket, owner);
+    // Deno emits no event if the client disconnects before the socket opens, such as while `admit` runs. Do not read the
+    // request's signal instead, because Deno would then print a warning when a socket opens.
+    const stopWaiting = this.#server[INTERNALS].http.core.ticker.start(() => {
+      socket.close();
+      this.close(socket);
+    }, OPEN_MS);
+    const close = () => {
+      stopWaiting();
+      this.close(socket);
+    };
+    socket.addEventListener("open", stopWaiting);
     socket.addEventListener("message", ({ data }) => this.receive(socket, data));
-    socket.addEventListener("close", () => this.close(socket));
-    socket.addEventListener("error", () => this.close(socket));
+    socket.addEventListener("close", close);
+    socket.addEventListener("error", close);
     return response;
   }
 
@@ -312,6 +323,8 @@ const LARGE = 16_384;
 /** Milliseconds without reading after which a client is disconnected. */
 const STALLED_MS = 30_000;
 const POLL_MS = 50;
+/** Milliseconds within which an upgraded socket must open. A socket opens as soon as its response is sent. */
+const OPEN_MS = 5000;
 /**
  * Maximum number of messages that wait while the server is busy, because the server cannot pause reading from a socket.
  * Their total length is also limited, to the maximum length of a message.

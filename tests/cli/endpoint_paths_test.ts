@@ -1,6 +1,7 @@
 // Files with several servers, and servers with path parameters, on the command line.
 import { assertEquals, assertMatch, assertStringIncludes } from "@std/assert";
 import { connect } from "../../src/client/client.ts";
+import { connectRaw } from "../hostile/raw.ts";
 import { textOf, until } from "../support/behaviour.ts";
 import { _meta, testProcesses, toRequestLine, withFiles } from "../support/command_line.ts";
 import { sentence } from "../support/messages.ts";
@@ -51,6 +52,27 @@ for (const { name, program } of runtimes) {
         const permissions = name === "deno" ? " --allow-none" : "";
         assertStringIncludes(notice, ` install ${install} --client claude-desktop${permissions}\n`);
       }
+    });
+  });
+
+  testProcesses(`${name}: --path does not change the response to a method that a new request cannot have`, async () => {
+    await withFiles({ "one.ts": app().replace("mount([one, many])", "one") }, async (cwd) => {
+      const answers: unknown[] = [];
+      const paths = [[[], "/notes/mcp", "/x"], [["--path", "/x"], "/x", "/notes/mcp"]] as const;
+      for (const [options, path, others] of paths) {
+        await using served = await start([...program, "one.ts", "--http", "--port", "0", ...options], { cwd });
+        const [, port] = await served.waitFor(/http:\/\/127\.0\.0\.1:(\d+)\//);
+        for (const method of ["PUT", "TRACE", "TRACK", "get"]) {
+          for (const target of [path, others]) {
+            const connection = await connectRaw(Number(port));
+            await connection.write(`${method} ${target}?a=1 HTTP/1.1\r\nHost: localhost\r\nContent-Length: 0\r\n\r\n`);
+            const answer = await connection.read();
+            connection.close();
+            answers.push([method, target === path, answer?.status, answer?.headers.get("allow"), answer?.body]);
+          }
+        }
+      }
+      assertEquals(answers.slice(8), answers.slice(0, 8));
     });
   });
 

@@ -1,10 +1,10 @@
 // The checks of requests for routes next to the MCP endpoint: Host, Origin and the size of the body.
 import { createConnection, type Socket } from "node:net";
-import { assertEquals, assertMatch, assertRejects, assertStringIncludes } from "@std/assert";
+import { assertEquals, assertInstanceOf, assertMatch, assertRejects, assertStringIncludes } from "@std/assert";
 import { createServer, mount, type RouteFacts, type Server, type ServerOptions } from "../../mod.ts";
 import { health, prometheus } from "../../src/observe/observe.ts";
 import { openHttpServer } from "../../src/testing/http_server.ts";
-import { until } from "../support/behaviour.ts";
+import { turn, until } from "../support/behaviour.ts";
 import { sentence } from "../support/messages.ts";
 
 /** A route that returns the length of the body. */
@@ -136,6 +136,42 @@ Deno.test("the body of a request to a route is limited, whatever length its head
     for (const body of ["a".repeat(9000), toStream(9000)]) {
       const [found, text] = await visit(server, { body, headers: { "content-length": "40" } });
       assertEquals([found, text], [413, sentence("request.bodyBytes")]);
+    }
+  });
+});
+
+/** Returns a body of `count` pieces, each in a buffer as large as those of Deno. */
+function toPieces(count: number, size: number): ReadableStream<Uint8Array<ArrayBuffer>> {
+  let left = count;
+  return new ReadableStream({
+    pull: (controller) =>
+      left-- > 0 ? controller.enqueue(new Uint8Array(65_536).subarray(0, size)) : controller.close(),
+  });
+}
+
+Deno.test("a body that arrives in too many small pieces is refused, except by a public route", async () => {
+  const routes = [upload, { ...upload, path: "/all", public: true }];
+  await withServers({ routes, observer: { fault() {} } }, async (server) => {
+    assertEquals(await visit(server, { body: toPieces(10_000, 1) }), [200, "10000"]);
+    assertEquals(await visit(server, { body: toPieces(10_001, 1) }), [400, sentence("small chunks")]);
+    assertEquals(await visit(server, { body: toPieces(10_001, 64) }), [200, "640064"]);
+    assertEquals(await visit(server, { path: "/all", body: toPieces(10_001, 1) }), [200, "10001"]);
+  });
+});
+
+Deno.test("small pieces of an upload that wait to be joined take little memory", async () => {
+  const route = {
+    path: "/buffers",
+    async fetch({ body }: Request) {
+      let bytes = 0;
+      for await (const piece of body ?? []) bytes += piece.buffer.byteLength;
+      return new Response(`${bytes}`);
+    },
+  };
+  await withServers({ routes: [route, { ...route, path: "/all", public: true }] }, async (server) => {
+    for (const path of ["/buffers", "/all"]) {
+      assertEquals(await visit(server, { path, body: toPieces(100, 10) }), [200, "1000"]);
+      assertEquals(await visit(server, { path, body: toPieces(2, 65_536) }), [200, "131072"]);
     }
   });
 });
@@ -358,6 +394,70 @@ Deno.test("an error of a route is reported, also if the route has read the body"
   assertEquals((await visit(server, { path: "/fails", body: "text" }))[0], 500);
   assertEquals(faults.length, 1);
   await server.close();
+});
+
+/** Returns a body that breaks off after two pieces. */
+function toBroken(): ReadableStream<Uint8Array<ArrayBuffer>> {
+  let left = 2;
+  return new ReadableStream({
+    pull(controller) {
+      if (left-- > 0) controller.enqueue(new Uint8Array(1000).fill(97));
+      else controller.error(new TypeError("the connection is gone"));
+    },
+  });
+}
+
+Deno.test("an error of a route is reported although the body fails, unless the body is the cause", async () => {
+  const faults: unknown[] = [];
+  const route = {
+    path: "/stores",
+    async fetch(request: Request): Promise<Response> {
+      const error = await request.text().catch((error) => error);
+      const fault = request.headers.get("fault");
+      if (fault === "body") throw error;
+      if (fault === "own") throw new Error("no disk");
+      // `fetch` of Deno throws an error with a copy as the cause, if a body that it forwards fails.
+      throw new TypeError("no text", { cause: fault === "copy" ? new Error(error.message) : error });
+    },
+  };
+  const options = {
+    routes: [route],
+    limits: { request: { bodyBytes: 5000 } },
+    observer: { fault: (error: unknown) => void faults.push(error) },
+  };
+  await withServers(options, async (server) => {
+    for (const [create, refusal] of [[() => toStream(9000), 413], [toBroken, 400]] as const) {
+      const find = async (fault: string) => {
+        const [status] = await visit(server, { path: "/stores", headers: { fault }, body: create() });
+        return [status, faults.splice(0).length];
+      };
+      assertEquals(await find("own"), [500, 1]);
+      for (const fault of ["body", "cause", "copy"]) assertEquals(await find(fault), [refusal, 0], fault);
+    }
+  });
+});
+
+Deno.test("if the body fails after the response has begun, a response that is the body ends, and other readers get the error", async () => {
+  const late: Promise<unknown>[] = [];
+  const routes = [
+    { path: "/echo", fetch: ({ body }: Request) => new Response(body) },
+    {
+      path: "/later",
+      fetch(request: Request) {
+        late.push(turn().then(() => request.text()).then(() => "complete", (error) => error));
+        return new Response("accepted");
+      },
+    },
+  ];
+  await withServers({ routes, limits: { request: { bodyBytes: 5000 } } }, async (server) => {
+    assertEquals(await visit(server, { path: "/echo", body: toStream(5000) }), [200, "a".repeat(5000)]);
+    assertEquals(await visit(server, { path: "/echo", body: toStream(9000) }), [200, "a".repeat(5000)]);
+    assertEquals(await visit(server, { path: "/echo", body: toBroken() }), [200, "a".repeat(2000)]);
+    for (const body of [toStream(9000), toBroken()]) {
+      assertEquals(await visit(server, { path: "/later", body }), [200, "accepted"]);
+      assertInstanceOf(await late.pop(), Error);
+    }
+  });
 });
 
 Deno.test("a public route gets all requests, and so do health checks and metrics", async () => {

@@ -3,6 +3,8 @@
 import { assert, assertEquals, assertMatch } from "@std/assert";
 import { createServer, type ServerOptions, tool } from "../../mod.ts";
 import { webSocket, type WebSocketOptions } from "../../src/transports/websocket.ts";
+import { fakeClock } from "../../src/testing/testing.ts";
+import { connectRaw } from "../hostile/raw.ts";
 import { turn, until } from "../support/behaviour.ts";
 import { serve } from "../peers/runtime.ts";
 import { testLimits } from "../support/limits.ts";
@@ -337,6 +339,55 @@ Deno.test("the number of WebSockets is limited", async () => {
   await first.closed;
   await until(() => join().opened, "there is room again");
 });
+
+for (const wait of ["admit", "auth"] as const) {
+  Deno.test(`clients that disconnect during an asynchronous \`${wait}\` do not count as open WebSockets`, async () => {
+    await using stack = new AsyncDisposableStack();
+    const { promise: released, resolve: release } = Promise.withResolvers<void>();
+    let waiting = 0;
+    const block = async () => {
+      waiting++;
+      await released;
+    };
+    const clock = fakeClock();
+    const server = createServer({
+      name: "sockets",
+      version: "1.0.0",
+      clock,
+      limits: { connections: { streams: 2 } },
+      ...wait === "admit" ? { admit: () => block().then(() => true) } : {},
+      ...wait === "auth" ? { auth: () => block().then(() => ({ id: "ada" })) } : {},
+    });
+    const service = webSocket(server);
+    let left = 0;
+    const fetch: typeof service.fetch = (request, info) => {
+      request.signal.addEventListener("abort", () => left++);
+      return service.fetch(request, info);
+    };
+    const { host } = stack.use(serve({ ...service, fetch }));
+    stack.defer(() => server.close());
+    const key = "Sec-WebSocket-Version: 13\r\nSec-WebSocket-Key: dGhlIHNhbXBsZSBub25jZQ==\r\n";
+    const head = `GET /ws HTTP/1.1\r\nHost: ${host}\r\nConnection: Upgrade\r\nUpgrade: websocket\r\n${key}\r\n`;
+    for (let i = 0; i < 2; i++) {
+      const connection = await connectRaw(Number(host.split(":")[1]));
+      await connection.write(head);
+      await until(() => waiting > i, "the server checks the request");
+      connection.close();
+      await until(() => left > i, "the server knows that the client has left");
+    }
+    release();
+    const join = () => stack.use(new Client(`ws://${host}/ws`));
+    let client = join();
+    await until(async () => {
+      if (await client.opened) return true;
+      await clock.advance(5000);
+      client = join();
+    }, "a WebSocket opens");
+    await clock.advance(60_000);
+    client.send(initialize);
+    assertMatch(await client.next(), /"protocolVersion":"2025-11-25"/);
+  });
+}
 
 Deno.test("the buffers of a client's WebSockets are charged to the client until the connections have ended", async () => {
   await using stack = new AsyncDisposableStack();

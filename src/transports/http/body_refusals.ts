@@ -41,6 +41,18 @@ export const TOO_SMALL_PIECES: Refusal = {
 };
 
 /**
+ * Returns whether a body arrives in too many small pieces, because reading even a piece of one byte takes some
+ * microseconds. `size` is the total size of the pieces so far, in bytes.
+ */
+export function hasSmallPieces(size: number, pieces: number): boolean {
+  return pieces > MAX_PIECES && size / pieces < SMALLEST_PIECE;
+}
+
+/** Number of pieces after which a body is rejected if its average piece is smaller than {@linkcode SMALLEST_PIECE}. */
+const MAX_PIECES = 10_000;
+const SMALLEST_PIECE = 64;
+
+/**
  * Returns whether a Content-Length header, or its absence, allows a body of at most `max` bytes. A header with a text
  * that is not a number, such as two equal lengths, allows no body.
  */

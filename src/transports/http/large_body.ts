@@ -8,7 +8,7 @@ import type { Core } from "../../core/core.ts";
 import type { Bounds } from "../../core/capacity/limits.ts";
 import { Aging, type Ticker } from "../../core/capacity/timers.ts";
 import { HEAVY, type Turn, type Turns } from "./turns.ts";
-import { isWithin, TOO_LARGE, TOO_MUCH_ARRIVING, TOO_SMALL_PIECES, tooSlow } from "./body_refusals.ts";
+import { hasSmallPieces, isWithin, TOO_LARGE, TOO_MUCH_ARRIVING, TOO_SMALL_PIECES, tooSlow } from "./body_refusals.ts";
 import type { Refusal } from "./refusals.ts";
 
 /** Maximum size of a small body, in bytes. Even thousands of small bodies take little memory. */
@@ -98,8 +98,7 @@ export class LargeBodies {
         if (!this.#hold(body)) lose();
         if (body.size > SMALL) this.#list(body, account, lose);
         if (body.refusal) return body.refusal;
-        // Limit the number of small pieces, because reading even a piece of one byte takes some microseconds.
-        if (++reads > MAX_READS && body.size / reads < SMALLEST_PIECE) return TOO_SMALL_PIECES;
+        if (hasSmallPieces(body.size, ++reads)) return TOO_SMALL_PIECES;
         // Copy the piece, because a runtime may keep a 64 KiB buffer for a piece of one byte.
         buffer.write(value, from);
       }
@@ -212,10 +211,6 @@ const FIRST = 1024;
  * 205 KB per body on Deno, and 18 KB on Bun.
  */
 const RUNTIME_BYTES = 196_608;
-
-/** Number of pieces after which a body is rejected if its average piece is smaller than {@linkcode SMALLEST_PIECE}. */
-const MAX_READS = 10_000;
-const SMALLEST_PIECE = 64;
 
 function stop(body: IncomingBody, refusal?: Refusal): void {
   body.refusal ??= refusal;

@@ -300,6 +300,9 @@ export class Bridge {
   #pass(message: Message, from?: Pending): Promise<void> | undefined {
     const { id, method } = message;
     if (method === undefined) return;
+    if (id !== undefined && !isId(id)) {
+      return void this.#options.onWarning(`Cannot forward ${toShown(method)}: its id is neither a string nor an integer`);
+    }
     const running = from ? [from] : [...this.#pending.values()];
     if (isId(id) && method !== "ping" && !this.#budget.take(running.map(({ asked }) => asked))) {
       return this.#reject(id, `Cannot forward ${toShown(method)}: ${this.#budget.explain()}`);

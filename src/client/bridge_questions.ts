@@ -33,6 +33,8 @@ const MAX_KNOWN = 200;
 export class ForwardedQuestions {
   readonly #budget: AnswerBudget;
   readonly #known = new Map<string, Known>();
+  /** All calls that continue with an unknown state. Together, they get the requests of one call. */
+  readonly #unknown: Known = { count: 0, open: new Set(), running: 0 };
 
   constructor(budget: AnswerBudget) {
     this.#budget = budget;
@@ -76,8 +78,8 @@ export class ForwardedQuestions {
     const tasks = [taskId, ...Array.isArray(taskIds) ? taskIds : []].filter((id) => typeof id === "string");
     if (tasks.length) return await Promise.all(tasks.map((id) => this.#findTask(id)));
     const isFirst = requestState === undefined && inputResponses === undefined;
-    const known = isFirst ? undefined : this.#known.get(await toCallKey(request, requestState));
-    return [known ?? { count: 0, open: new Set(), running: 0 }];
+    if (isFirst) return [{ count: 0, open: new Set(), running: 0 }];
+    return [this.#known.get(await toCallKey(request, requestState)) ?? this.#unknown];
   }
 
   /** Finds a task. If the task is not known, it continues `call`. */
@@ -98,6 +100,10 @@ export class ForwardedQuestions {
     // Clients may follow a task whose id changes, which is then still the task of the request.
     if (isOfTask && typeof taskId === "string") await this.#findTask(taskId, known);
     if (resultType === "input_required") {
+      // Some clients repeat ill-formed text as another text, so the next round could not be counted.
+      if (requestState !== undefined && !(typeof requestState === "string" && requestState.isWellFormed())) {
+        throw refuse(what, "its requestState is not a well-formed string; ask the operator of the server");
+      }
       this.#charge(known, toCount(inputRequests), what);
       return void this.#remember(await toCallKey(request, requestState), known);
     }

@@ -8,7 +8,7 @@ import { INVALID_PARAMS, McpError } from "../protocol/errors.ts";
 import { Call, type CallHome, type CallHost } from "./call/call.ts";
 import { InFlight } from "./call/in_flight.ts";
 import type { HandlerCall, Reads } from "./call/lives.ts";
-import { hashCaller } from "./call/reads.ts";
+import { hashCaller, UNKNOWN_CALLER } from "./call/reads.ts";
 import type { Core } from "./core.ts";
 import { findGranted } from "./recheck.ts";
 import type { Registry } from "./visibility/registry.ts";
@@ -36,7 +36,7 @@ export async function checkHandler(outer: Call, checked: HandlerCall, parts: Che
 export async function checkReads(outer: Call, reads: Reads, parts: CheckParts): Promise<void> {
   if (typeof reads !== "string") {
     for (const uri of reads) await check(outer, { method: "resources/read", params: { uri } }, parts);
-  } else if (!reads || reads !== await hashCaller(outer.principal)) {
+  } else if (reads === UNKNOWN_CALLER || reads !== await hashCaller(outer.principal)) {
     const state = "the handler has read too many resources for another caller";
     throw new McpError(INVALID_PARAMS, `Cannot use the call: ${state}; call the handler again`);
   }

@@ -374,6 +374,49 @@ Deno.test("bridge: the questions of all rounds of a call and of all states of a 
   assertEquals(await poll("same"), undefined);
 });
 
+Deno.test("bridge: questions whose id or state a client may read differently are not forwarded", async () => {
+  const inputRequests = { q: { method: "roots/list" } };
+  const states: Readonly<Record<string, unknown>> = { surrogate: "\ud800", number: 5, null: null, list: ["a"] };
+  await using bridged = new LineClient(async (request) => {
+    const { id, params } = await request.json();
+    const requestState = states[params.name];
+    if (params.name in states) {
+      return json({ jsonrpc: "2.0", id, result: { resultType: "input_required", inputRequests, requestState } });
+    }
+    const odd = ["null", "1.5", "9007199254740993"].map((odd) =>
+      `data: {"jsonrpc":"2.0","id":${odd},"method":"sampling/createMessage","params":{}}\n\n`
+    );
+    const done = `data: ${JSON.stringify({ jsonrpc: "2.0", id, result: { resultType: "complete", content: [] } })}\n\n`;
+    return new Response([...odd, done].join(""), { headers: { "content-type": "text/event-stream" } });
+  });
+  let id = 0;
+  for (const name of Object.keys(states)) {
+    const { error } = await bridged.request(++id, "tools/call", { name, arguments: {}, _meta });
+    assertEquals(Object(error).message, sentence("tools/call", "requestState"), name);
+  }
+  await bridged.request(++id, "tools/call", { name: "odd", arguments: {}, _meta });
+  assertEquals(bridged.received.filter(({ method }) => method === "sampling/createMessage"), []);
+});
+
+Deno.test("bridge: all calls that continue with a state of no earlier result share the questions of one call", async () => {
+  let round = 0;
+  await using bridged = new LineClient(async (request) => {
+    const { id } = await request.json();
+    const inputRequests = Object.fromEntries(
+      Array.from({ length: 10 }, (_, at) => [`q${at}`, { method: "roots/list" }]),
+    );
+    const result = { resultType: "input_required", inputRequests, requestState: `state ${round++}` };
+    return json({ jsonrpc: "2.0", id, result });
+  });
+  const failed: unknown[] = [];
+  for (let id = 1; id <= 5; id++) {
+    const params = { name: "ask", arguments: {}, _meta, requestState: `other ${id}`, inputResponses: { q0: {} } };
+    const { error } = await bridged.request(id, "tools/call", params);
+    if (error) failed.push(Object(error).message);
+  }
+  assertEquals(failed, [sentence("tools/call", 32), sentence("tools/call", 32)]);
+});
+
 Deno.test("bridge: the questions of a task are limited over its notifications and its results", async () => {
   const open = (start: number, count = 10) =>
     Object.fromEntries(Array.from({ length: count }, (_, at) => [`q${start + at}`, { method: "roots/list" }]));

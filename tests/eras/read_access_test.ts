@@ -55,11 +55,11 @@ function makeReading() {
 const call = (id: number, uri: string) => request(id, "tools/call", { name: "read", arguments: { uri } });
 const accept = (id: unknown) => ({ jsonrpc: "2.0", id, result: { action: "accept", content: {} } });
 
-async function ask(site: Site, message: object) {
-  const stream = new Reading(await site.send(message, FULL));
+async function ask(site: Site, message: object, token = FULL) {
+  const stream = new Reading(await site.send(message, token));
   await stream.until("elicitation/create");
   // The last instance takes part in the session from its first request.
-  await (await site.sendLast(request(90, "ping", {}), FULL)).text();
+  await (await site.sendLast(request(90, "ping", {}), token)).text();
   const id = /"id":"([^"]+)","method":"elicitation/.exec(stream.text)?.[1] ?? "";
   return { stream, id, place: stream.last };
 }
@@ -178,6 +178,31 @@ for (const version of VERSIONS) {
         assertEquals(answers, []);
         assertEquals((await site.send(accept(id), FULL)).status, 202);
         await takes(site, place, FULL, "the secret");
+      });
+    });
+
+    Deno.test(`after many reads of a caller that cannot be compared, no caller takes part in the call (${place})`, async () => {
+      const answers: string[] = [];
+      const makeHandlers = () => [
+        tool({
+          name: "read",
+          run: async (_, ctx) => {
+            for (let id = 0; id < 40; id++) await ctx.readResource(`safe://${id}`);
+            const { action } = await ctx.elicit("open", { message: "Open?", schema: FORM });
+            answers.push(action);
+            return "the secret";
+          },
+        }),
+        resource({ uri: "safe://{id}", name: "safe", scopes: ["pay"], read: () => "x" }),
+      ];
+      await withSite({ version, instances }, makeHandlers, async (site) => {
+        const asking = { ...FULL, "x-odd": "yes" };
+        const { id, place } = await ask(site, request(2, "tools/call", { name: "read", arguments: {} }), asking);
+        for (const other of [asking, FULL, { ...GUEST, "x-odd": "yes" }]) {
+          assertEquals((await toRefused(await site.resume(place, other))).status, 400);
+          await (await site.sendLast(accept(id), other)).body?.cancel();
+        }
+        assertEquals(answers, []);
       });
     });
   }

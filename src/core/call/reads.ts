@@ -43,15 +43,18 @@ function addRead(reads: Reads = [], { uri, caller }: Read): Reads {
 
 const hashes = new WeakMap<Principal, Promise<string>>();
 
+/** Stands for a caller that cannot be compared with any caller, not even with itself. */
+export const UNKNOWN_CALLER = "unknown";
+
 /**
- * Returns a hash that is the same for the same caller, as {@linkcode toCallerPrint} compares callers. Returns an empty
- * text if the caller cannot be compared.
+ * Returns a hash that is the same for the same caller, as {@linkcode toCallerPrint} compares callers. Returns
+ * {@linkcode UNKNOWN_CALLER} if the caller cannot be compared.
  */
 export function hashCaller(principal: Principal | undefined): Promise<string> {
   const print = principal && hashes.get(principal);
   if (print) return print;
   const text = toCallerPrint(principal);
-  const hash = text === undefined ? Promise.resolve("") : sha256(text);
+  const hash = text === undefined ? Promise.resolve(UNKNOWN_CALLER) : sha256(text);
   if (principal) hashes.set(principal, hash);
   return hash;
 }

@@ -301,7 +301,9 @@ export class Bridge {
     const { id, method } = message;
     if (method === undefined) return;
     if (id !== undefined && !isId(id)) {
-      return void this.#options.onWarning(`Cannot forward ${toShown(method)}: its id is neither a string nor an integer`);
+      return void this.#options.onWarning(
+        `Cannot forward ${toShown(method)}: its id is neither a string nor an integer`,
+      );
     }
     const running = from ? [from] : [...this.#pending.values()];
     if (isId(id) && method !== "ping" && !this.#budget.take(running.map(({ asked }) => asked))) {

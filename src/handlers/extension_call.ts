@@ -97,6 +97,8 @@ class LayerCall extends Call {
     this.#says = says;
     this.onRead = (read) => says.read(read);
     this.inherit(outer);
+    // An earlier run of the handler may have read resources whose values this run gets from `ctx.once`.
+    if (outer.reads) this.reads = outer.reads;
     this.limitTime(outer.timeoutMs);
   }
 

@@ -62,7 +62,8 @@ export function readLargeResults(options: LargeResultsOptions, handler: LimitedH
       if (kind === "tool") {
         const { content } = restoreText(result);
         const blocks: readonly Content[] = Array.isArray(content) ? content.filter(isContent) : [];
-        const kept = keeper?.keep(blocks, { size, call, core });
+        // A link would outlive the check of the caller's rights to the resources that the handler has read.
+        const kept = call.reads ? undefined : keeper?.keep(blocks, { size, call, core });
         const { isError } = result;
         if (kept instanceof Promise) return kept.then((kept) => ({ ...kept, isError }));
         if (kept) return { ...kept, isError };

@@ -103,8 +103,11 @@ function serve({ call, core, input, next, usesRounds }: SteppedRun, name: string
   if (kept) return structuredClone(kept.value);
   const returned = next();
   const keep = (value: unknown) => {
-    // If clear() was called during the run, the result must not be kept.
-    if (key !== undefined && !usesRounds() && open(core).generation === generation) shelf.keep(key, value, call);
+    // If clear() was called during the run, the result must not be kept. A result of resources that not every caller
+    // may read must not be kept either, because the next call would not read them.
+    if (key !== undefined && !usesRounds() && !call.reads && open(core).generation === generation) {
+      shelf.keep(key, value, call);
+    }
     return value;
   };
   // Wait for thenables too, because a query builder is a thenable but not a promise.

@@ -404,8 +404,8 @@ export class RunningTask {
       if (isEnded(this.record)) throw new Error(OVER);
       if (!this.#reserve(this.#recordBytes, this.#valueBytes + toBytes(json))) throw toFull();
       // Wait until the record is in the store. Otherwise, if writing the record fails, the stored value would belong to
-      // no task.
-      await this.#writing;
+      // no task. Write the resources that the value may come from first, because a later run does not read them again.
+      await (this.#withReads(this.record) === this.record ? this.#writing : this.#change((record) => record));
       // The token prevents a repeated write from adding the value twice. A write can be repeated although it has
       // succeeded, if the response was lost.
       const token = crypto.randomUUID();

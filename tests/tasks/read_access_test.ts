@@ -1,6 +1,8 @@
 // A tool can read resources for its caller. Whoever uses the tool's task needs the rights to these resources too.
 import { assertEquals, assertRejects } from "@std/assert";
 import { type Context, createServer, McpError, resource, tool } from "../../mod.ts";
+import { quota } from "../../src/quota/quota.ts";
+import { cache } from "../../src/ready/cache.ts";
 import { memoryStore } from "../../src/stores/stores.ts";
 import { task, type TaskOptions, tasks } from "../../src/tasks/tasks.ts";
 import { type Connection, connectTest } from "../../src/testing/testing.ts";
@@ -151,3 +153,53 @@ Deno.test("a task that another instance resumes keeps the resources of its first
   assertEquals(await codeOf(() => get(few, id)), INSUFFICIENT_SCOPE);
   await second.close();
 });
+
+behaviour("no cache, once value or link forgets the resources that a tool has read", async (join) => {
+  const { pass, open } = gate();
+  const read = async (ctx: Context) =>
+    (await ctx.readResource("vault://two")).map((each) => "text" in each && each.text);
+  const { server } = await join({
+    handlers: [
+      tasks(),
+      resource({ uri: "vault://two", name: "vault", scopes: ["vault"], read: () => "the secret" }),
+      tool({
+        name: "cached",
+        extensions: [task()],
+        annotations: { readOnlyHint: true },
+        cache: cache({ ttlMs: 60_000 }),
+        run: async (_, ctx) => `${await read(ctx)}`,
+      }),
+      tool({
+        name: "late",
+        extensions: [task({ after: 50 })],
+        async run(_, ctx) {
+          const text = await ctx.once("text", () => read(ctx));
+          await ctx.elicit("who", { message: "Who?", schema: form });
+          await pass;
+          return `${text}`;
+        },
+      }),
+      tool({
+        name: "large",
+        quota: quota({ resultBytes: 2000, onLarge: "link" }),
+        run: async (_, ctx) => `${await read(ctx)}`.repeat(1000),
+      }),
+    ],
+  });
+  const onElicit = () => ({ action: "accept", content: { name: "Ada" } }) as const;
+  await using ada = await connectTest(server, { ...strong, onElicit });
+  await using other = await connectTest(server, weak);
+  const start = async (name: string) => await ada.request("tools/call", { name, arguments: {} }, { finish: false });
+  for (let i = 0; i < 2; i++) {
+    const { taskId } = await start("cached");
+    await until(async () => (await ada.request("tasks/get", { taskId })).status === "completed", "the result");
+    await assertRejects(() => other.request("tasks/get", { taskId }), McpError);
+  }
+  // The client answers the question, and the repeated call becomes a task.
+  const { taskId } = await start("late");
+  open();
+  await until(async () => (await ada.request("tasks/get", { taskId })).status === "completed", "the late result");
+  await assertRejects(() => other.request("tasks/get", { taskId }), McpError);
+  const { content } = await ada.callTool("large");
+  assertEquals(content.some(({ type }) => type === "resource_link"), false);
+}, modern);

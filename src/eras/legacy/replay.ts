@@ -263,7 +263,10 @@ export class Streams {
     // resume this stream.
     if (!this.#streams.has(stream.name)) return;
     const { limits: { replay }, observer, ticker } = this.#core;
+    const hadEvents = stream.events.length > 0;
     const isKept = this.#hold(toCharge(stream, text));
+    // Making room may have dropped the stream's own events, and with them the charge for the stream's weight.
+    if (isKept && hadEvents && !stream.events.length) this.#held?.add(stream.weight);
     // Drop all earlier events as well, because a client that resumes after an earlier event would miss the event that
     // cannot be kept.
     while (!isKept && stream.events.length) this.#drop(stream);

@@ -132,7 +132,9 @@ behaviour("a file that is replaced by a link out of its folder is not read", asy
   await withFolder({ "in/a.md": "inside", "in/..data/b.md": "mounted", "secret.md": "OUTSIDE" }, async (root) => {
     await symlink("..data/b.md", `${root}/in/b.md`);
     const handlers = ["a.md", "b.md"].map((name) => file({ path: `${root}/in/${name}` }));
-    const { client } = await connect({ handlers });
+    const { client, server } = await connect({ handlers });
+    // The server checks the files when it starts.
+    await server.ready();
     assertEquals(await readText(client, "file:///a.md"), "inside");
     // Links within the folder are followed, because mounted configuration files are such links.
     assertEquals(await readText(client, "file:///b.md"), "mounted");

@@ -132,19 +132,24 @@ Deno.test("an answer in a batch needs the rights too", async () => {
   }
 });
 
-Deno.test("an answer whose sender is checked after the call has ended is ignored", async () => {
-  const check = gate();
-  let isSlow = false;
+/** A tool that asks, and whose `allow` waits for `check` while `check.isSlow` is set. */
+function makeSlowlyAllowed() {
+  const check = { ...gate(), isSlow: false };
   const makeHandlers = () => [
     tool({
       name: "wire",
-      allow: async () => (isSlow && await check.pass, true),
+      allow: async () => (check.isSlow && await check.pass, true),
       run: async (_, ctx) => (await ctx.elicit("sure", { message: "Sure?", schema: FORM })).action,
     }),
   ];
+  return { check, makeHandlers };
+}
+
+Deno.test("an answer whose sender is checked after the call has ended is ignored", async () => {
+  const { check, makeHandlers } = makeSlowlyAllowed();
   await withSite({ version: "2025-11-25", instances: 1 }, makeHandlers, async (site) => {
     const { stream, id } = await beginAsking(site, wire);
-    isSlow = true;
+    check.isSlow = true;
     const answering = site.send(accept(id), FULL);
     await (await site.send({ jsonrpc: "2.0", method: "notifications/cancelled", params: { requestId: 2 } }, FULL))
       .text();
@@ -155,20 +160,12 @@ Deno.test("an answer whose sender is checked after the call has ended is ignored
 });
 
 Deno.test("only so many answers of a session are checked at a time, and the client can repeat the others", async () => {
-  const check = gate();
-  let isSlow = false;
-  const makeHandlers = () => [
-    tool({
-      name: "wire",
-      allow: async () => (isSlow && await check.pass, true),
-      run: async (_, ctx) => (await ctx.elicit("sure", { message: "Sure?", schema: FORM })).action,
-    }),
-  ];
+  const { check, makeHandlers } = makeSlowlyAllowed();
   const refused: unknown[] = [];
   const observer = { refused: ({ status, reason, limit }: RefusedEvent) => void refused.push([status, reason, limit]) };
   await withSite({ version: "2025-11-25", instances: 1, observer }, makeHandlers, async (site) => {
     const { stream, id } = await beginAsking(site, wire);
-    isSlow = true;
+    check.isSlow = true;
     const answering = Array.from({ length: 40 }, () => site.send(accept(id), FULL));
     const busy = await read(await Promise.race(answering));
     assertEquals(busy.status, 503);

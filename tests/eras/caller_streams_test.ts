@@ -8,7 +8,17 @@ import { customStore, memoryStore } from "../../src/stores/stores.ts";
 import { gate, until } from "../support/behaviour.ts";
 import { wrapEngine } from "../support/engines.ts";
 import { testLimits } from "../support/limits.ts";
-import { FULL, GUEST, Reading, request, type Site, toRefused, VERSIONS, withSite } from "./session_site.ts";
+import {
+  FULL,
+  GUEST,
+  Reading,
+  request,
+  type Site,
+  toRefused,
+  toSessionRequest,
+  VERSIONS,
+  withSite,
+} from "./session_site.ts";
 
 const HELLO = { protocolVersion: "2025-11-25", capabilities: {}, clientInfo: { name: "c", version: "1" } };
 const RENEWED = { ...FULL, "x-jti": "2" };
@@ -180,21 +190,9 @@ Deno.test("a principal that is not plain data resumes the streams of calls, but 
   });
   let session: Record<string, string> = {};
   const send = async (message: object | undefined, more: Record<string, string> = {}) =>
-    await server.fetch(
-      new Request("http://localhost/mcp", {
-        method: message ? "POST" : "GET",
-        headers: {
-          "content-type": "application/json",
-          accept: message ? "application/json, text/event-stream" : "text/event-stream",
-          ...session,
-          ...more,
-        },
-        body: message && JSON.stringify(message),
-      }),
-    );
-  const params = { protocolVersion: "2025-11-25", capabilities: {}, clientInfo: { name: "c", version: "1" } };
+    await server.fetch(toSessionRequest(message, { ...session, ...more }));
   open();
-  const hello = await send({ jsonrpc: "2.0", id: 1, method: "initialize", params });
+  const hello = await send({ jsonrpc: "2.0", id: 1, method: "initialize", params: HELLO });
   await hello.text();
   session = { "mcp-session-id": hello.headers.get("mcp-session-id") ?? "", "mcp-protocol-version": "2025-11-25" };
   for (const [method, status] of [["tools/call", 200], ["prompts/list", 400]] as const) {
@@ -226,24 +224,15 @@ Deno.test("a client that opens its standalone stream with two tokens in turn is 
     observer: { limit: ({ limit }) => void reached.push(limit) },
     store,
   });
-  const send = (method: string, scopes: readonly string[], session?: string, message?: object) =>
-    server.fetch(
-      new Request("http://localhost/mcp", {
-        method,
-        headers: {
-          accept: "application/json, text/event-stream",
-          ...message && { "content-type": "application/json" },
-          ...session && { "mcp-session-id": session },
-        },
-        body: message && JSON.stringify(message),
-      }),
-      { principal: { id: "ada", scopes } },
-    );
-  const response = await send("POST", ["a"], undefined, request(1, "initialize", HELLO));
+  const send = (scope: string, session?: string, message?: object) =>
+    server.fetch(toSessionRequest(message, session ? { "mcp-session-id": session } : {}), {
+      principal: { id: "ada", scopes: [scope] },
+    });
+  const response = await send("a", undefined, request(1, "initialize", HELLO));
   const session = response.headers.get("mcp-session-id") ?? "";
   await response.text();
   const open = async (scope: string) => {
-    const { status, body } = await send("GET", [scope], session);
+    const { status, body } = await send(scope, session);
     assertEquals(status, 200);
     await body?.cancel();
   };

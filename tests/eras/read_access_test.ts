@@ -15,12 +15,12 @@ import {
   request,
   type Site,
   toRefused,
+  UNKNOWN_EVENT,
   VERSIONS,
   withSite,
 } from "./session_site.ts";
 
 const FORM = { type: "object", properties: {} } as const;
-const UNKNOWN_EVENT = "01234567-0123_1";
 const isStaff = ({ principal }: Context) => principal?.staff === true;
 
 /** Handlers without rules that read resources with rules, which ask before they answer. */
@@ -48,6 +48,24 @@ function makeReading() {
       read: (_, ctx) => open(ctx),
     }),
     group("staff", [resource({ uri: "room://one", name: "room", read: (_, ctx) => open(ctx) })], { allow: isStaff }),
+  ];
+  return { answers, makeHandlers };
+}
+
+/** A tool without rules that reads more resources than the list of a call holds, before it asks. */
+function makeManyReads() {
+  const answers: string[] = [];
+  const makeHandlers = () => [
+    tool({
+      name: "read",
+      run: async (_, ctx) => {
+        for (let id = 0; id < 40; id++) await ctx.readResource(`safe://${id}`);
+        const { action } = await ctx.elicit("open", { message: "Open?", schema: FORM });
+        answers.push(action);
+        return "the secret";
+      },
+    }),
+    resource({ uri: "safe://{id}", name: "safe", scopes: ["pay"], read: () => "x" }),
   ];
   return { answers, makeHandlers };
 }
@@ -155,19 +173,7 @@ for (const version of VERSIONS) {
     });
 
     Deno.test(`after many reads, only the same caller takes part in the call (${place})`, async () => {
-      const answers: string[] = [];
-      const makeHandlers = () => [
-        tool({
-          name: "read",
-          run: async (_, ctx) => {
-            for (let id = 0; id < 40; id++) await ctx.readResource(`safe://${id}`);
-            const { action } = await ctx.elicit("open", { message: "Open?", schema: FORM });
-            answers.push(action);
-            return "the secret";
-          },
-        }),
-        resource({ uri: "safe://{id}", name: "safe", scopes: ["pay"], read: () => "x" }),
-      ];
+      const { answers, makeHandlers } = makeManyReads();
       await withSite({ version, instances }, makeHandlers, async (site) => {
         const { id, place } = await ask(site, request(2, "tools/call", { name: "read", arguments: {} }));
         await untilFound(site, place);
@@ -182,19 +188,7 @@ for (const version of VERSIONS) {
     });
 
     Deno.test(`after many reads of a caller that cannot be compared, no caller takes part in the call (${place})`, async () => {
-      const answers: string[] = [];
-      const makeHandlers = () => [
-        tool({
-          name: "read",
-          run: async (_, ctx) => {
-            for (let id = 0; id < 40; id++) await ctx.readResource(`safe://${id}`);
-            const { action } = await ctx.elicit("open", { message: "Open?", schema: FORM });
-            answers.push(action);
-            return "the secret";
-          },
-        }),
-        resource({ uri: "safe://{id}", name: "safe", scopes: ["pay"], read: () => "x" }),
-      ];
+      const { answers, makeHandlers } = makeManyReads();
       await withSite({ version, instances }, makeHandlers, async (site) => {
         const asking = { ...FULL, "x-odd": "yes" };
         const { id, place } = await ask(site, request(2, "tools/call", { name: "read", arguments: {} }), asking);

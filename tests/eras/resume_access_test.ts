@@ -17,11 +17,10 @@ import {
   request,
   type Site,
   toRefused,
+  UNKNOWN_EVENT,
   VERSIONS,
   withSite,
 } from "./session_site.ts";
-
-const UNKNOWN_EVENT = "01234567-0123_1";
 
 async function refuses(site: Site, lastEvent: string, token: Headers): Promise<void> {
   const unknown = await toRefused(await site.resume(UNKNOWN_EVENT, token));

@@ -10,6 +10,9 @@ import { LEGACY_VERSIONS, until } from "../support/behaviour.ts";
 export const VERSIONS = LEGACY_VERSIONS.filter((version) => version > "2025");
 export const INSUFFICIENT_SCOPE = -31_403;
 
+/** A valid event id of no stream. */
+export const UNKNOWN_EVENT = "01234567-0123_1";
+
 export type Headers = Readonly<Record<string, string>>;
 
 /** A token with all rights, and tokens of the same principal with fewer rights. */
@@ -53,6 +56,16 @@ export interface Setting {
   readonly middleware?: readonly Middleware[];
 }
 
+/** Creates the POST request with a message, or the GET request without a message. */
+export function toSessionRequest(message: object | undefined, headers: Headers): Request {
+  const accept = message ? "application/json, text/event-stream" : "text/event-stream";
+  return new Request("http://localhost/mcp", {
+    method: message ? "POST" : "GET",
+    headers: { "content-type": "application/json", accept, ...headers },
+    body: message && JSON.stringify(message),
+  });
+}
+
 /** Time at which the latest token was issued. Each request has a token of its own, as after a renewal. */
 let issued = 0;
 
@@ -85,16 +98,10 @@ export async function withSite(
   let session = "";
   const fetch = async (server: Server, token: Headers, more: Headers, message?: object) =>
     await server.fetch(
-      new Request("http://localhost/mcp", {
-        method: message ? "POST" : "GET",
-        headers: {
-          "content-type": "application/json",
-          accept: message ? "application/json, text/event-stream" : "text/event-stream",
-          ...session ? { "mcp-session-id": session, "mcp-protocol-version": version } : {},
-          ...token,
-          ...more,
-        },
-        body: message && JSON.stringify(message),
+      toSessionRequest(message, {
+        ...session ? { "mcp-session-id": session, "mcp-protocol-version": version } : {},
+        ...token,
+        ...more,
       }),
     );
   const [first, last] = [servers[0], servers[instances - 1]];

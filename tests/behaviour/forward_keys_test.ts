@@ -2,7 +2,7 @@
 // whatever order the requests are sent.
 import { assert, assertEquals } from "@std/assert";
 import { z } from "zod";
-import { createServer, resource, tool } from "../../mod.ts";
+import { type Context, createServer, resource, tool } from "../../mod.ts";
 import { type Client, connect } from "../../src/client/client.ts";
 import { task, tasks } from "../../src/tasks/tasks.ts";
 import { behaviour, gate, textOf } from "../support/behaviour.ts";
@@ -46,6 +46,10 @@ async function openUpstreams(stack: AsyncDisposableStack) {
   return { a: await openUpstream(stack, "a"), b: await openUpstream(stack, "b") };
 }
 
+/** Returns the function that sends a forwarded call of `sign` to an upstream server. */
+const sign = (upstream: Pick<Client, "request">): Parameters<Context["forward"]>[0] => (retry, options) =>
+  upstream.request("tools/call", { name: "sign", ...retry }, options);
+
 const answer = ({ message }: { readonly message: string }) => ({
   action: "accept" as const,
   content: { value: message.toUpperCase() },
@@ -88,7 +92,7 @@ behaviour("answers reach the server that asked if only one server answers in tim
       // Without a session, the first question ends the run, so the servers never ask together.
       const results = await Promise.all(order.map(async (key) => {
         const forwarded = ctx.forward(
-          (retry, options) => upstreams[key].request("tools/call", { name: "sign", ...retry }, options),
+          sign(upstreams[key]),
           { key },
         );
         return [key, toText(await forwarded)] as const;
@@ -188,7 +192,7 @@ behaviour("a resource and the tool that reads it can both forward requests", asy
     name: "b",
     read: async (_uri, ctx) =>
       toText(
-        await ctx.forward((retry, options) => upstreams.b.request("tools/call", { name: "sign", ...retry }, options)),
+        await ctx.forward(sign(upstreams.b)),
       ),
   });
   const both = tool({
@@ -196,7 +200,7 @@ behaviour("a resource and the tool that reads it can both forward requests", asy
     async run(_input, ctx) {
       const [contents, result] = await Promise.all([
         ctx.readResource("note://b"),
-        ctx.forward((retry, options) => upstreams.a.request("tools/call", { name: "sign", ...retry }, options)),
+        ctx.forward(sign(upstreams.a)),
       ]);
       return `${toText(result)}, ${contents[0].text}`;
     },
@@ -214,7 +218,7 @@ behaviour("no key of a tool reaches the request of a resource, whatever the key 
     read: async (_uri, ctx) =>
       toText(
         await ctx.forward(
-          (retry, options) => upstreams.b.request("tools/call", { name: "sign", ...retry }, options),
+          sign(upstreams.b),
           { key: "k" },
         ),
       ),
@@ -235,7 +239,7 @@ behaviour("no key of a tool reaches the request of a resource, whatever the key 
         name: "both",
         async run(_input, ctx) {
           const [result, contents] = await Promise.all([
-            ctx.forward((retry, options) => upstreams.a.request("tools/call", { name: "sign", ...retry }, options), {
+            ctx.forward(sign(upstreams.a), {
               key,
             }),
             ctx.readResource(uri),
@@ -282,7 +286,7 @@ behaviour("a task can forward requests", async (join) => {
     async run(_input, ctx) {
       const keys = ["a", "b"] as const;
       const sent = keys.map((key) =>
-        ctx.forward((retry, options) => upstreams[key].request("tools/call", { name: "sign", ...retry }, options), {
+        ctx.forward(sign(upstreams[key]), {
           key,
         })
       );

@@ -71,7 +71,7 @@ interface CompareOptions {
   readonly collects?: "once" | "each";
 }
 
-/** Measures pairs of one workload in several processes. */
+/** Runs one workload in several processes, and returns the ratios of all pairs. */
 async function compareCalls(
   { own, other }: Trees,
   runtime: Runtime,

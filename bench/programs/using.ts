@@ -17,8 +17,8 @@ const KEYS = { bench: KEYED.authorization.slice("Bearer ".length), other: "anoth
 export const heard: { calls: number } = { calls: 0 };
 
 /**
- * Creates a server with some optional features. `uses` lists the features: `service` is a server-wide service, `key` an
- * API key, `observer` an observer of one event, and `middleware` one function around all calls.
+ * Creates a server with some optional features. `uses` lists the features: `service` (server-wide), `key` (an API key),
+ * `observer` (of one event) and `middleware` (of the server).
  */
 export function createUsingServer({ createServer, service, tool }: Library, { apiKey }: Auth, uses: string): Server {
   const adder = service("adder", () => ({ add: (a: number, b: number) => a + b }));

@@ -130,8 +130,8 @@ const SEEN_LIMITS = { entries: 10_000, characters: 1024 * 1024 };
 class Guesses {
   readonly #ofName = new FailureBudget({ limit: "failuresPerUser", pauseMs: PAUSE_MS });
   /**
-   * Counts the wrong passwords for all names. Only this budget limits guesses with spellings that the users' database
-   * treats as the same name, because each database has its own rules, and guesses of one password for many names.
+   * Counts the wrong passwords for all names together. The budget per name limits neither a password that is tried for
+   * many names, nor spellings that only the users' database treats as one name.
    */
   readonly #ofPeer = new FailureBudget({ limit: "failuresPerPeer", pauseMs: PAUSE_MS });
   /**
@@ -159,7 +159,7 @@ class Guesses {
       return isPromiseLike(found) ? Promise.resolve(found).then(remember) : remember(found);
     };
     const peer = seen === undefined ? guesser : undefined;
-    // Wait for the turn of the name first, so that guesses of one name do not hold the turn of their address.
+    // Wait for the name before the address. Otherwise guesses of one name would block all names at the address.
     return this.#ofName.run(() => toKey(guesser, name), facts, () => this.#ofPeer.run(() => peer, facts, note));
   }
 

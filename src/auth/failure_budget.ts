@@ -21,7 +21,7 @@ const WINDOW_MS = 60_000;
  */
 const KEYS = { entries: 10_000, characters: 1024 * 1024 };
 
-/** The counts of one key, and its queue of checks. */
+/** The failures of one key, and the checks that wait for their turn. */
 interface Tally {
   /** Number of failed checks, and of checks in progress that have not waited. */
   spent: number;

@@ -85,10 +85,9 @@ export interface FixedLimits {
      */
     readonly rounds: number;
     /**
-     * Number of answers of one session that wait while the server checks the rights of their sender.
+     * Number of answers in one session whose sender the server is checking.
      *
-     * Reason: each check can run `admit` and `allow`. Only the client of the session can reach the limit, and delays only
-     * its own answers.
+     * Reason: each check can run `admit` and `allow`. A client that reaches the limit delays only its own answers.
      *
      * Exceeded: HTTP 503 with `Retry-After`, code -31503. The call still waits for its answer.
      */
@@ -375,15 +374,13 @@ export interface FixedLimits {
      */
     readonly timeoutMs: number;
     /**
-     * Number of unknown opaque tokens, and number of passwords of `basicAuth` for all unknown names, from one address
-     * that are invalid or being checked, in one minute. A token that was accepted within the last hour, and a name that was
-     * accepted from this address within the last hour, are not unknown, so their callers do not wait for other callers
-     * at the same address. The server remembers the digests of 10,000 accepted tokens, and 10,000 accepted names. An
-     * IPv6 /56 network counts as one address. The bound does not apply to unknown addresses.
+     * Number of failed authentications from one address in one minute: opaque tokens and `basicAuth` passwords that are
+     * invalid or being checked. A token that was accepted within the last hour does not count, nor does a name that was
+     * accepted from this address within the last hour. The server remembers 10,000 tokens (as digests) and 10,000 names.
+     * An IPv6 /56 network counts as one address. The bound does not apply to unknown addresses.
      *
-     * Reason: a client could flood the issuer with requests, guess one password for many users, or guess the passwords
-     * of one user with other spellings of the name, because many databases treat more spellings as the same name than
-     * `auth.failuresPerUser`.
+     * Reason: a client could flood the issuer with requests, or try one password for many users. `auth.failuresPerUser`
+     * does not limit different spellings of one name, which many databases treat as the same name.
      *
      * Exceeded: requests with unknown tokens or names from this address wait, and the server sends one token at a time
      * to the issuer, and checks one password per second, until the minute has passed. Behind a proxy that is not in

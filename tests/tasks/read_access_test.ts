@@ -3,11 +3,13 @@ import { assertEquals, assertRejects } from "@std/assert";
 import { type Context, createServer, McpError, resource, tool } from "../../mod.ts";
 import { quota } from "../../src/quota/quota.ts";
 import { cache } from "../../src/ready/cache.ts";
-import { memoryStore } from "../../src/stores/stores.ts";
+import { INTERNALS } from "../../src/core/call/internals.ts";
+import { customStore, memoryStore, type Store } from "../../src/stores/stores.ts";
 import { task, type TaskOptions, tasks } from "../../src/tasks/tasks.ts";
 import { type Connection, connectTest } from "../../src/testing/testing.ts";
 import { z } from "zod";
 import { behaviour, gate, textOf, turn, until } from "../support/behaviour.ts";
+import { wrapEngine } from "../support/engines.ts";
 import { asking } from "./declared.ts";
 import { openShared } from "./shared_store.ts";
 
@@ -151,6 +153,55 @@ Deno.test("a task that another instance resumes keeps the resources of its first
   open();
   await reach(same, id, "completed");
   assertEquals(await codeOf(() => get(few, id)), INSUFFICIENT_SCOPE);
+  await second.close();
+});
+
+Deno.test("a value of ctx.once that a crashed process has stored keeps the resources that it comes from", async () => {
+  const shared = memoryStore();
+  const { pass, open } = gate();
+  let isDead = false;
+  const dying = customStore(async () =>
+    wrapEngine(await shared[INTERNALS].connect(), async ({ name, args, run }) => {
+      if (isDead) throw new Error("the process has crashed");
+      const result = await run();
+      // The process crashes as soon as the value is in the store.
+      if (name === "append" && String(args[0]).includes("j-")) isDead = true;
+      return result;
+    }), { leaseMs: 1000, pollMs: 20 });
+  const serve = (store: Store) =>
+    createServer({
+      name: "pair",
+      version: "1.0.0",
+      secret: "a secret of at least thirty-two characters",
+      handlers: [
+        tasks(),
+        resource({ uri: "vault://three", name: "vault", scopes: ["vault"], read: () => "the secret" }),
+        tool({
+          name: "read",
+          extensions: [task({ resume: true })],
+          async run(_input: unknown, ctx: Context) {
+            // The record is in the store before the handler reads.
+            await pass;
+            return await ctx.once("text", async () => JSON.stringify(await ctx.readResource("vault://three")));
+          },
+        }),
+      ],
+      store,
+      observer: { store() {} },
+      limits: { calls: { closeMs: 20 } },
+    });
+  const first = serve(dying);
+  const client = await connectTest(first, strong);
+  const id = await start(client);
+  open();
+  await until(() => isDead, "the value is stored");
+  const second = serve(openShared(shared));
+  await using same = await connectTest(second, strong);
+  await using few = await connectTest(second, weak);
+  await reach(same, id, "completed");
+  assertEquals(await codeOf(() => get(few, id)), INSUFFICIENT_SCOPE);
+  await client.close();
+  await first.close();
   await second.close();
 });
 

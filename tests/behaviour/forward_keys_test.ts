@@ -190,10 +190,7 @@ behaviour("a resource and the tool that reads it can both forward requests", asy
   const note = resource({
     uri: "note://b",
     name: "b",
-    read: async (_uri, ctx) =>
-      toText(
-        await ctx.forward(sign(upstreams.b)),
-      ),
+    read: async (_uri, ctx) => toText(await ctx.forward(sign(upstreams.b))),
   });
   const both = tool({
     name: "both",

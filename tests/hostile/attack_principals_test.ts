@@ -77,11 +77,11 @@ Deno.test("a caller cannot cancel, end, answer or resume the calls and sessions 
   while (!text.includes("elicitation/create")) text += (await reader?.read())?.value ?? "";
   const { id } = JSON.parse(/^data: (\{.*elicitation.*)$/m.exec(text)?.[1] ?? "");
   const answer = (a: string) => ({ jsonrpc: "2.0", id, result: { action: "accept", content: { a } } });
-  assertEquals((await send(answer("bob"), { ...bob, ...hers })).status, 404);
-  await send(answer("bob"), { ...bob, ...his });
-  await send(answer("ada"), { ...ada, ...hers });
+  assertEquals((await send(answer("the word of bob"), { ...bob, ...hers })).status, 404);
+  await send(answer("the word of bob"), { ...bob, ...his });
+  await send(answer("the word of ada"), { ...ada, ...hers });
   for (let read = await reader?.read(); !read?.done; read = await reader?.read()) text += read?.value;
-  assert(text.includes("ada") && !text.includes("bob"), text);
+  assert(text.includes("the word of ada") && !text.includes("the word of bob"), text);
 
   const last = /^id: (\S+)/m.exec(text)?.[1] ?? "";
   assert(last);

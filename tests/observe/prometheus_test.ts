@@ -49,7 +49,7 @@ behaviour("calls are counted by method, handler and outcome", async (connect, { 
   const { client } = await connect({ handlers, observer: metrics });
   for (const name of ["fine", "fine", "wrong", "closed"]) await client.callTool(name, {}).catch(() => {});
   await client.getPrompt("greet");
-  await client.readResource("note://secret-4711");
+  await client.readResource("note://secret");
   const samples = readSamples(metrics.text());
   const counts = samples.filter(({ name }) => name === "mcp_server_operation_duration_seconds_count");
   const network = transport === "http" || transport === "memory" ? { network_transport: "tcp" } : {};
@@ -65,7 +65,7 @@ behaviour("calls are counted by method, handler and outcome", async (connect, { 
   assertEquals(find({ mcp_method_name: "resources/read" }), [1]);
   assertEquals(find({ mcp_method_name: "initialize" }), era === "legacy" ? [1] : []);
   assertEquals(find({ network_transport: "tcp" }).length > 0, "network_transport" in network);
-  assert(!metrics.text().includes("4711"));
+  assert(!metrics.text().includes("secret"));
   const buckets = samples.filter(({ name, labels }) =>
     name === "mcp_server_operation_duration_seconds_bucket" && labels.gen_ai_tool_name === "fine"
   );

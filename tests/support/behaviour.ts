@@ -98,7 +98,7 @@ export function behaviour(
         const observer = [{ fault: (fault: Told) => void faults.push(fault) }, options?.observer ?? []].flat();
         const all = { name: "fixture", version: "1.0.0", ...options, observer };
         const server = hasInstances && !options?.store ? createInstances(all, perInstance ? 1 : 3) : createServer(all);
-        stack.defer(endDigests);
+        stack.defer(endOperations);
         stack.defer(() => server.close());
         const join = async (options?: ConnectTestOptions) =>
           stack.use(await connectTest(server, { era, transport, revisions: [version], ...options }));
@@ -109,26 +109,30 @@ export function behaviour(
   }
 }
 
-/** Number of digests that are being computed. */
-let digests = 0;
+/** Number of cryptographic operations that threads are computing. */
+let operations = 0;
 
 const { subtle } = crypto;
-const digest = subtle.digest.bind(subtle);
-subtle.digest = async (...args: Parameters<typeof digest>) => {
-  digests++;
-  try {
-    return await digest(...args);
-  } finally {
-    digests--;
-  }
-};
+for (const name of ["digest", "encrypt", "decrypt", "sign", "verify", "importKey", "deriveKey"] as const) {
+  const operation: (...args: never[]) => Promise<unknown> = subtle[name].bind(subtle);
+  Object.assign(subtle, {
+    [name]: async (...args: never[]) => {
+      operations++;
+      try {
+        return await operation(...args);
+      } finally {
+        operations--;
+      }
+    },
+  });
+}
 
 /**
- * Waits until digests have ended. A cancelled call ends immediately, but a thread may still compute the digest of its
- * idempotency key.
+ * Waits until cryptographic operations have ended. A cancelled call ends immediately, but a thread may still compute the
+ * digest of its idempotency key, or encrypt the state of its question.
  */
-async function endDigests(): Promise<void> {
-  await until(() => digests === 0, "the digests have ended");
+async function endOperations(): Promise<void> {
+  await until(() => operations === 0, "the cryptographic operations have ended");
 }
 
 /** Returns the text of a result's first content block. */

@@ -26,17 +26,14 @@ export type {
   Attribute,
   AttributeOptions,
   DetachOptions,
-  ExtensionServer,
-  ExtensionStore,
-  ExtensionStores,
-  InternalRequest,
-  KeptBytes,
   Next,
   Redirect,
   RedirectedQuestion,
-  StartExtension,
   WatchTopic,
   Wrap,
   WrappedCall,
   WrappedHandler,
 } from "./core/extension.ts";
+export type { HandlerCall, Reads } from "./core/call/lives.ts";
+export type { InternalRequest, KeptBytes, ServerHandle, ServerStores, StartPart } from "./core/server_handle.ts";
+export type { StoreView } from "./core/store.ts";

@@ -6,17 +6,17 @@
  */
 import type { Params, Result } from "../protocol/jsonrpc.ts";
 import type { LogLevel, Meta } from "../protocol/types.ts";
-import type { ChangeNotifier, ClientFacts, Context, Principal, ProgressOptions } from "./call/context.ts";
+import type { Context, ProgressOptions } from "./call/context.ts";
 import type { Engine } from "./era.ts";
-import type { Lives, Published } from "./call/lives.ts";
+import type { Lives, Published, Reads } from "./call/lives.ts";
 import { withAlso } from "./visibility/registry.ts";
-import type { Awaitable, StoreInternals, StoreView } from "./store.ts";
+import type { Awaitable, StoreInternals } from "./store.ts";
 import type { CancelReason } from "./call/observer.ts";
-import type { Clock } from "./capacity/timers.ts";
 import type { JsonSchema } from "../schema/schema.ts";
 import type { Handler, HandlerExtensions } from "./visibility/feature.ts";
 import { INTERNALS } from "./call/internals.ts";
 import { readRequirements, type Requirement } from "./call/question.ts";
+import type { KeptBytes, ServerHandle, StartPart } from "./server_handle.ts";
 
 /**
  * Adds an extension's behavior to one handler. Pass the attribute in the `extensions` option of a tool, a resource or a
@@ -126,18 +126,6 @@ export interface WrappedHandler {
   readonly outputSchema?: JsonSchema;
 }
 
-/** Bytes that are counted against a client's limits. */
-export interface KeptBytes {
-  /** Adds to the bytes. Returns `false` without a change if there is no room. */
-  grow(bytes: number): boolean;
-  /** Changes the number of bytes. Returns `false` without a change if there is no room. */
-  resize(bytes: number): boolean;
-  /** Releases the bytes after `ttlMs` milliseconds, rounded up to a whole minute at most. Replaces an earlier expiry. */
-  expireIn(ttlMs: number): void;
-  /** Releases the bytes. Does nothing if they have already been released. */
-  end(): void;
-}
-
 /** The call that an attribute wraps. The methods can be destructured. */
 export interface WrappedCall {
   /** The handler. */
@@ -146,7 +134,7 @@ export interface WrappedCall {
    * The object that the server passed to the extension's `start` function. `undefined` if the extension has no `start`
    * function.
    */
-  readonly server: ExtensionServer | undefined;
+  readonly server: ServerHandle | undefined;
   /** The handler's context. `ctx.signal` aborts when the handler should stop. */
   readonly ctx: Context;
   /** Aborts when the client cancels the request or disconnects before the response. */
@@ -162,9 +150,9 @@ export interface WrappedCall {
   /**
    * URIs of the resources that the handler has read so far with `ctx.readResource`, if not every caller may read them.
    * A text if there are too many. If the extension gives the handler's result or questions to later requests, pass this
-   * value to {@linkcode ExtensionServer.check}.
+   * value to {@linkcode ServerHandle.check}.
    */
-  readonly reads: readonly string[] | string;
+  readonly reads: Reads;
   /**
    * Resolves when the handler starts, after the input was validated. Never resolves if the call fails before the
    * handler starts.
@@ -174,7 +162,7 @@ export interface WrappedCall {
   readonly hasSession: boolean;
   /**
    * Whether the caller has no principal, but all scopes, because the caller started the server or runs in the same
-   * process. Pass the value to {@linkcode ExtensionServer.call} to run the handler again for this caller.
+   * process. Pass the value to {@linkcode ServerHandle.call} to run the handler again for this caller.
    */
   readonly hasAllScopes: boolean;
   /**
@@ -217,133 +205,6 @@ export interface WrappedCall {
 }
 
 /**
- * Starts an extension. Called on the first request, or by `server.ready()`. May return a function that stops the
- * extension. Calls that use the extension wait until the extension has started.
- */
-export type StartExtension = (server: ExtensionServer) => Awaitable<(() => unknown) | void>;
-
-/** The part of the server's API that an extension can use. The methods can be destructured. */
-export interface ExtensionServer extends ChangeNotifier {
-  /**
-   * The server's store. Each extension has separate keys, logs and topics. `undefined` if the server has no store. In
-   * that case, use `memoryStore()` from `@x/mcp/stores`, or throw from `start`.
-   */
-  readonly store?: ExtensionStores;
-  /**
-   * Seals a JSON value into opaque text. Only the same extension of the same server can open the text, on any instance.
-   */
-  readonly seal: (value: unknown) => Promise<string>;
-  /**
-   * Opens text that `seal` has returned. Resolves to `undefined` if the text was changed, or was not sealed by the same
-   * extension of the same server.
-   */
-  readonly open: (text: string) => Promise<unknown>;
-  /**
-   * Checks whether the caller of a request could call a handler now, and read the resources in `reads`. `allow`, disabled handlers and scopes apply as for
-   * a call, but the handler does not run, and the client's capabilities do not matter. Use this function when a client
-   * refers to the work of an earlier call, such as the result of a task, because the caller may have lost the right to
-   * call the handler since.
-   *
-   * @throws {McpError} the error that a client would receive: code -31403 if the caller lacks a scope, and otherwise
-   * the error for an unknown handler.
-   * @throws {TypeError} if the context does not belong to a call, such as a copy of a context.
-   */
-  readonly check: (
-    ctx: Context<unknown>,
-    call: Pick<InternalRequest, "method" | "params"> & Partial<Pick<WrappedCall, "reads">>,
-  ) => Promise<void>;
-  /**
-   * Counts bytes that the extension stores for the request to which a context belongs. Works like
-   * {@linkcode WrappedCall.keep}, and has the same limits. Use it for the values that `store.by(ctx)` writes.
-   *
-   * @throws {TypeError} if the context does not belong to a call, such as a copy of a context.
-   */
-  readonly keep: (ctx: Context<unknown>, bytes: number) => KeptBytes | undefined;
-  /** The server's handlers. The methods can be destructured. */
-  readonly handlers: {
-    /**
-     * Tests whether a handler is registered, also if it is disabled. `key` is the name of a tool or prompt, or the URI
-     * of a resource.
-     */
-    readonly has: (kind: "tool" | "resource" | "prompt", key: string) => boolean;
-    /**
-     * Calls `onChange` after handlers were added or removed. Handlers that are replaced are removed and added in one
-     * change. Returns a function that stops these calls.
-     */
-    readonly watch: (onChange: () => void) => () => void;
-  };
-  /** Reports a problem to the server's author: passes the error to `observer.fault`. */
-  readonly report: (error: unknown) => void;
-  /** Aborts when the server begins to close, or when the extension is removed. */
-  readonly signal: AbortSignal;
-  /** The server's clock, which tests can control. */
-  readonly clock: Clock;
-  /**
-   * Runs one of the server's handlers for a caller, without a client's request. `allow`, scopes, capabilities,
-   * middleware and attributes apply as for a client's request. `admit`, rate limits and the queue do not apply. The
-   * call counts towards `limits.calls.detached`. In observer events, the transport is `internal`.
-   *
-   * @throws {McpError} the error that a client would receive.
-   */
-  readonly call: (request: InternalRequest) => Promise<Result>;
-}
-
-/**
- * The part of a server's store that an extension receives. `own` and `by` contain the same keys, logs and topics. The
- * server closes the store.
- */
-export interface ExtensionStores {
-  /**
-   * The operations that the extension makes for itself, such as from timers that `start` has started. They never wait
-   * for clients, so their number must not grow with the number of requests.
-   */
-  readonly own: ExtensionStore;
-  /**
-   * Returns the operations for the request to which a context belongs, and for work that continues the request, such as
-   * a task. The operations count towards the client's share of the store: a client that sends too many requests delays
-   * and refuses only itself. The first operation rejects with code -31503 if the client has used up its share. Later
-   * operations wait.
-   *
-   * @throws {TypeError} if the context does not belong to a call, such as a copy of a context.
-   */
-  by(ctx: Context<unknown>): ExtensionStore;
-}
-
-/** The operations of an extension's part of a store. */
-export type ExtensionStore = StoreView;
-
-/** Options of {@linkcode ExtensionServer.call}. */
-export interface InternalRequest {
-  /** Method, such as `tools/call`. */
-  readonly method: string;
-  /** Parameters, as JSON. Defaults to `{}`. */
-  readonly params?: Params;
-  /** The caller. Defaults to an anonymous caller. */
-  readonly principal?: Principal;
-  /**
-   * Whether a caller without a principal has all scopes, such as {@linkcode WrappedCall.hasAllScopes} of an earlier call.
-   * Ignored if `principal` is set. Defaults to `false`.
-   */
-  readonly hasAllScopes?: boolean;
-  /** The client, such as the `ctx.client` of an earlier call. Defaults to a client without capabilities. */
-  readonly client?: ClientFacts;
-  /**
-   * The value of `ctx.session()` in an earlier call, in a list that is empty if the value was `undefined`. By default,
-   * the server's `session` function computes the value, but without an HTTP request.
-   */
-  readonly session?: readonly [unknown?];
-  /** Any value. The handler's attributes can read the value as `call.internal.data`. Clients cannot set this value. */
-  readonly data?: unknown;
-  /**
-   * Milliseconds after which the call is cancelled, including the time in which the handler waits for answers. Defaults
-   * to the handler's timeout, which does not include this time.
-   */
-  readonly timeoutMs?: number;
-  /** Cancels the call when the signal aborts. */
-  readonly signal?: AbortSignal;
-}
-
-/**
  * Called when a topic gets its first subscriber on this instance. May return a function that is called when the last
  * subscription has ended. `ctx` is the context of the first subscriber's request. `server` is the object that was passed
  * to `start`.
@@ -351,7 +212,7 @@ export interface InternalRequest {
 export type WatchTopic = (
   topic: string,
   ctx: Context,
-  server: ExtensionServer | undefined,
+  server: ServerHandle | undefined,
 ) => Awaitable<(() => unknown) | void>;
 
 /**
@@ -370,7 +231,7 @@ export type WrittenStores = Map<StoreInternals | undefined, Set<string>>;
 export interface Life {
   /** Identifier of the extension, such as `com.example/audit`. */
   readonly id: string;
-  readonly start?: StartExtension;
+  readonly start?: StartPart;
   /** The extension's keys in `subscriptions/listen`. */
   readonly keys: ReadonlyMap<string, WatchTopic | undefined>;
   /** A random id of this object. Another process has another object for the same extension. */

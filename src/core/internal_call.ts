@@ -19,7 +19,7 @@ import { type Question, requireCapabilities } from "./call/question.ts";
 import { requireScopes } from "./call/scopes.ts";
 import { createSessionReader, freezeJson, readCallData } from "./call/session_data.ts";
 import type { Engine } from "./era.ts";
-import type { InternalRequest } from "./extension.ts";
+import type { InternalRequest } from "./server_handle.ts";
 import type { Runner } from "./visibility/feature.ts";
 import { toUnknownMethod } from "./visibility/registry.ts";
 

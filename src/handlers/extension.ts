@@ -20,16 +20,13 @@ import {
   type AttributeInternals,
   type AttributeOptions,
   type ExtensibleHandler,
-  type ExtensionServer,
-  type InternalRequest,
   type Life,
   NO_ATTRIBUTE,
-  type StartExtension,
   type WatchTopic,
-  type WrappedCall,
   type WrappedHandler,
   type WrittenStores,
 } from "../core/extension.ts";
+import type { ServerHandle, StartPart } from "../core/server_handle.ts";
 import {
   type Compiled,
   type Feature,
@@ -77,7 +74,7 @@ export interface ExtensionMethod<P extends Schema = Schema> {
    * For any other error, the client gets only an error id. `server` is the argument that `start` received, or
    * `undefined` if the extension has no `start`.
    */
-  readonly run: (params: InferParams<P>, ctx: Context, server: ExtensionServer | undefined) => Result | Promise<Result>;
+  readonly run: (params: InferParams<P>, ctx: Context, server: ServerHandle | undefined) => Result | Promise<Result>;
 }
 
 /** A notification that clients send and an extension handles. */
@@ -90,7 +87,7 @@ export interface ExtensionNotification<P extends Schema = Schema> {
   /**
    * Handles the notification. Unexpected errors only go to `observer.fault`, because a notification has no response.
    */
-  readonly run: (params: InferParams<P>, ctx: Context, server: ExtensionServer | undefined) => void | Promise<void>;
+  readonly run: (params: InferParams<P>, ctx: Context, server: ServerHandle | undefined) => void | Promise<void>;
 }
 
 /** A key in the filter of `subscriptions/listen`. */
@@ -103,7 +100,7 @@ export interface ExtensionListen<F extends Schema = Schema> {
    *
    * If the granted part is an array of strings, the client subscribes to these topics, otherwise to the topic `""`.
    */
-  readonly grant?: (value: Infer<F>, ctx: Context, server: ExtensionServer | undefined) => unknown;
+  readonly grant?: (value: Infer<F>, ctx: Context, server: ServerHandle | undefined) => unknown;
   /**
    * Called when a topic gets its first subscriber on this server. Returns a function that is called after the topic has
    * lost its last subscriber. Use `watch` to do work only while the topic has subscribers.
@@ -145,7 +142,7 @@ export interface ExtensionOptions<M extends Schemas, N extends Schemas, L extend
    * Starts the extension on a server, when the server receives its first request. Can return a function that stops the
    * extension.
    */
-  readonly start?: StartExtension;
+  readonly start?: StartPart;
 }
 
 const PARAMS_HINTS = { input: "params", inputSchema: "params", handler: "run" } as const;
@@ -206,7 +203,7 @@ export interface ExtensionEvent {
    * The handler to which the notification belongs, such as `{ method: "tools/call", params: { name: "add" } }`. Only
    * subscribers that may call the handler at this time are notified. By default, all subscribers are notified.
    */
-  readonly handler?: Pick<InternalRequest, "method" | "params"> & Partial<Pick<WrappedCall, "reads">>;
+  readonly handler?: HandlerCall;
 }
 
 /** An extension for `handlers`. */
@@ -316,7 +313,7 @@ export function extension<
  *
  * @internal
  */
-export function watcher(id: string, start: StartExtension): Handler {
+export function watcher(id: string, start: StartPart): Handler {
   const life = createLife({ id, start, keys: new Map() });
   return { name: id, [INTERNALS]: { feature: watchers, key: id, definition: undefined, life } };
 }
@@ -434,13 +431,13 @@ interface Form {
   readonly subject?: string;
   readonly quota?: Quota;
   // The type of `params` is `never`, because each function has its own type of parameters, which its schema validates.
-  readonly run: (params: never, ctx: Context, server: ExtensionServer | undefined) => unknown;
+  readonly run: (params: never, ctx: Context, server: ServerHandle | undefined) => unknown;
 }
 
 /** The options of a subscription key, without type parameters. */
 interface FormListen {
   readonly filter: Schema;
-  readonly grant?: (value: never, ctx: Context, server: ExtensionServer | undefined) => unknown;
+  readonly grant?: (value: never, ctx: Context, server: ServerHandle | undefined) => unknown;
   readonly watch?: WatchTopic;
 }
 
@@ -513,9 +510,9 @@ function toListenKey(id: string, key: string, { filter, grant }: FormListen): Li
   };
 }
 
-function findServer(call: Call, id: string): ExtensionServer | undefined {
+function findServer(call: Call, id: string): ServerHandle | undefined {
   // The cast is safe, because `extension_lives.ts` created the server object.
-  return call.host.lives?.find(id) as ExtensionServer | undefined;
+  return call.host.lives?.find(id) as ServerHandle | undefined;
 }
 
 function toGranted(granted: unknown, key: string): Granted {

@@ -20,12 +20,12 @@ import type { ProgressOptions } from "../core/call/context.ts";
 import type {
   AttributeInternals,
   DetachOptions,
-  ExtensionServer,
   Redirect,
   Wrap,
   WrappedCall,
   WrappedHandler,
 } from "../core/extension.ts";
+import type { ServerHandle } from "../core/server_handle.ts";
 import type { Executor } from "../core/visibility/feature.ts";
 import type { FeatureParts } from "../core/visibility/feature_parts.ts";
 import { CancelError } from "../core/call/cancel_error.ts";
@@ -248,7 +248,7 @@ class Layer {
     return {
       handler,
       // The cast is safe, because `extension_lives.ts` created the server object.
-      server: inner.host.lives?.find(id) as ExtensionServer | undefined,
+      server: inner.host.lives?.find(id) as ServerHandle | undefined,
       ctx: inner,
       hasSession: !inner.home.hasResultTypes,
       hasAllScopes: !inner.principal && isGranted({}, inner.link, []),

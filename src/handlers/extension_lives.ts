@@ -12,16 +12,9 @@ import type { Call } from "../core/call/call.ts";
 import type { Context } from "../core/call/context.ts";
 import { CALL } from "../core/call/internals.ts";
 import type { Engine } from "../core/era.ts";
-import type {
-  ExtensionServer,
-  ExtensionStore,
-  ExtensionStores,
-  InternalRequest,
-  Life,
-  LivesSet,
-  WrittenStores,
-} from "../core/extension.ts";
-import type { StorePart } from "../core/store.ts";
+import type { Life, LivesSet, WrittenStores } from "../core/extension.ts";
+import type { InternalRequest, ServerHandle, ServerStores } from "../core/server_handle.ts";
+import type { StorePart, StoreView } from "../core/store.ts";
 import type { ExtensionNews } from "../core/visibility/changes.ts";
 import { CheckedDelivery } from "./checked_delivery.ts";
 import type { KeepBytes } from "./extension_bytes.ts";
@@ -96,7 +89,7 @@ export class ServerLives implements LivesSet {
     return this.#extensions.get(id)?.start();
   }
 
-  find(id: string): ExtensionServer | undefined {
+  find(id: string): ServerHandle | undefined {
     return this.#extensions.get(id)?.server;
   }
 
@@ -135,7 +128,7 @@ export class ServerLives implements LivesSet {
 class LivingExtension {
   readonly life: Life;
   /** The server object that `start` received. */
-  server?: ExtensionServer;
+  server?: ServerHandle;
   readonly #engine: Engine;
   readonly #calls: LazyCalls;
   readonly #topics: Topics;
@@ -250,7 +243,7 @@ class LivingExtension {
     const purpose = `extension ${id}`;
     if (this.#controller.signal.aborted) this.#controller = new AbortController();
     const keepBytes = await this.#calls.loadKeepBytes();
-    const server: ExtensionServer = this.server = {
+    const server: ServerHandle = this.server = {
       store: shared && toStores(await shared.openPart(id)),
       seal: (value) => sealer.seal(purpose, value),
       open: (text) => sealer.open(purpose, text),
@@ -304,8 +297,8 @@ class LivingExtension {
 }
 
 // Returns the same view for each use of a call, because a view refuses only its first operation.
-function toStores(part: StorePart): ExtensionStores {
-  const views = new WeakMap<Call, ExtensionStore>();
+function toStores(part: StorePart): ServerStores {
+  const views = new WeakMap<Call, StoreView>();
   return {
     own: part.own,
     by(ctx) {

@@ -12,7 +12,7 @@
  * @module
  */
 import { type Context, extension, type Handler, McpError, resourceProvider } from "../library.ts";
-import type { ExtensionServer } from "../extension.ts";
+import type { ServerHandle } from "../extension.ts";
 import { INTERNALS } from "../core/call/internals.ts";
 import { checkOptions, type KnownOptions, show } from "../core/call/known_options.ts";
 import { toText } from "./bytes.ts";
@@ -154,7 +154,7 @@ async function toNewEntry(catalog: Catalog, uri: string) {
  * Scans the folder after each change, and notifies clients if skills have changed. Returns a function that stops
  * watching.
  */
-async function watch(folder: SkillFolder, catalog: Catalog, server: ExtensionServer): Promise<() => void> {
+async function watch(folder: SkillFolder, catalog: Catalog, server: ServerHandle): Promise<() => void> {
   let known = await catalog.scan();
   let stopTimer: (() => void) | undefined;
   const compare = async () => {

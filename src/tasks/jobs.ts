@@ -4,7 +4,7 @@
  * @module
  */
 import { McpError, type Params } from "../library.ts";
-import type { ExtensionServer, KeptBytes } from "../extension.ts";
+import type { KeptBytes, ServerHandle } from "../extension.ts";
 import { toBytes } from "./bytes.ts";
 import { Ended } from "./ended_tasks.ts";
 import { type Keep, type RunningTask, toFull, withAnswers } from "./running_task.ts";
@@ -17,7 +17,7 @@ export type Announce = (record: TaskRecord) => void;
 
 /** The tasks of one server, in this process and in the store. */
 export class Jobs implements TakeoverHost {
-  readonly server: ExtensionServer;
+  readonly server: ServerHandle;
   readonly store: TaskStore;
   /** The first eight characters of the id of each task that this process has started. */
   readonly prefix: string = toRandom(6);
@@ -46,7 +46,7 @@ export class Jobs implements TakeoverHost {
   #hasLeft = false;
 
   /** Starts to search for tasks that the server can take over. */
-  constructor(server: ExtensionServer, announce: Announce) {
+  constructor(server: ServerHandle, announce: Announce) {
     this.server = server;
     this.store = new TaskStore(server);
     this.#announce = announce;

@@ -4,7 +4,7 @@
  * @module
  */
 import { McpError, type Params, type Result } from "../library.ts";
-import type { ExtensionServer, KeptBytes, Redirect, RedirectedQuestion } from "../extension.ts";
+import type { KeptBytes, Redirect, RedirectedQuestion, ServerHandle } from "../extension.ts";
 import type { Reads } from "../core/call/lives.ts";
 import { toBytes } from "./bytes.ts";
 import {
@@ -20,7 +20,7 @@ import { MAX_VALUES, type TaskStore } from "./task_store.ts";
 
 /** The server, its store, and callbacks that a running task calls. */
 export interface TaskHost {
-  readonly server: ExtensionServer;
+  readonly server: ServerHandle;
   readonly store: TaskStore;
   /** Called when the state that clients can see has changed. */
   onChange(task: RunningTask): void;

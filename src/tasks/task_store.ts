@@ -6,7 +6,7 @@
  *
  * @module
  */
-import type { ExtensionServer, ExtensionStore } from "../extension.ts";
+import type { ServerHandle, StoreView } from "../extension.ts";
 import type { Context } from "../library.ts";
 import { memoryStore } from "../stores/stores.ts";
 import { isEnded, isExpired, type TaskRecord } from "./task_record.ts";
@@ -47,14 +47,14 @@ export interface Listener {
 export class TaskStore {
   /** Whether other processes use the same store. */
   readonly isShared: boolean;
-  readonly #server: ExtensionServer;
-  readonly #store: ExtensionStore;
+  readonly #server: ServerHandle;
+  readonly #store: StoreView;
 
   /**
    * Uses `store`, whose operations belong to a client or to this process. By default, uses the server's store for this
    * process. If the server has no store, tasks are stored in memory.
    */
-  constructor(server: ExtensionServer, store?: ExtensionStore) {
+  constructor(server: ServerHandle, store?: StoreView) {
     this.#server = server;
     this.isShared = server.store !== undefined;
     this.#store = store ?? server.store?.own ?? memoryStore({ clock: server.clock, bytes: MEMORY_BYTES });
@@ -67,7 +67,7 @@ export class TaskStore {
   }
 
   /** The lease of this process, which shows other processes that this process is running. */
-  get lease(): ExtensionStore["lease"] {
+  get lease(): StoreView["lease"] {
     return this.#store.lease;
   }
 

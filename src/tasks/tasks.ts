@@ -21,7 +21,7 @@
  */
 import { hashCaller } from "../core/call/reads.ts";
 import { type Context, extension, McpError, type Result } from "../library.ts";
-import type { Attribute, Extension, ExtensionServer, Next, StartExtension, WrappedCall } from "../extension.ts";
+import type { Attribute, Extension, Next, ServerHandle, StartPart, WrappedCall } from "../extension.ts";
 import { type Caller, Jobs } from "./jobs.ts";
 import { RunningTask, toFull } from "./running_task.ts";
 import { readTaskOptions, type TaskOptions, type TaskRules } from "./task_options.ts";
@@ -79,7 +79,7 @@ export interface Tasks extends Extension<"taskIds"> {
 const ID = "io.modelcontextprotocol/tasks";
 
 /** The tasks of each server whose extension has started. */
-const allJobs = new WeakMap<ExtensionServer, Jobs>();
+const allJobs = new WeakMap<ServerHandle, Jobs>();
 
 /**
  * Creates the extension that tools with {@linkcode task} need. Create an extension for each server.
@@ -170,7 +170,7 @@ const update = {
 } as const;
 
 /** Creates the extension. An extension without `start` serves only to create attributes. */
-function make(start?: StartExtension): Extension<"taskIds"> {
+function make(start?: StartPart): Extension<"taskIds"> {
   return extension({
     id: ID,
     methods: {
@@ -234,7 +234,7 @@ function make(start?: StartExtension): Extension<"taskIds"> {
 
 const template = make();
 
-function toJobs(server: ExtensionServer | undefined): Jobs {
+function toJobs(server: ServerHandle | undefined): Jobs {
   const jobs = server && allJobs.get(server);
   if (!jobs) throw McpError.internalError("Cannot use tasks: the extension has not started; add tasks() to handlers");
   return jobs;

@@ -2,7 +2,7 @@
 import { assertEquals, assertStrictEquals, assertThrows } from "@std/assert";
 import { type Context, createServer, extension, service, tool } from "../../mod.ts";
 import { clientExtension } from "../../src/client/client.ts";
-import type { ExtensionServer, ExtensionStore, KeptBytes } from "../../src/extension.ts";
+import type { KeptBytes, ServerHandle, StoreView } from "../../src/extension.ts";
 import { memoryStore } from "../../src/stores/stores.ts";
 import { type Connection, connectTest } from "../../src/testing/testing.ts";
 import { z } from "zod";
@@ -12,7 +12,7 @@ import { sentence } from "../support/messages.ts";
 const ID = "com.example/notes";
 
 Deno.test("an extension counts stored bytes against the share of a request's client, until they are released", async () => {
-  let host: ExtensionServer | undefined;
+  let host: ServerHandle | undefined;
   const all: KeptBytes[] = [];
   const contexts: Context[] = [];
   const blobs = extension({
@@ -47,8 +47,8 @@ Deno.test("an extension counts stored bytes against the share of a request's cli
 });
 
 Deno.test("an extension uses the same data for the process and for the client of each context", async () => {
-  let host: ExtensionServer | undefined;
-  const views: (ExtensionStore | undefined)[] = [];
+  let host: ServerHandle | undefined;
+  const views: (StoreView | undefined)[] = [];
   const watched: string[] = [];
   const notes = extension({
     id: ID,

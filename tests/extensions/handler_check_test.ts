@@ -12,7 +12,7 @@ import {
   tool,
 } from "../../mod.ts";
 import { clientExtension } from "../../src/client/client.ts";
-import type { ExtensionServer, InternalRequest } from "../../src/extension.ts";
+import type { InternalRequest, ServerHandle } from "../../src/extension.ts";
 import { connectTest } from "../../src/testing/testing.ts";
 import { z } from "zod";
 import { behaviour, turn, until } from "../support/behaviour.ts";
@@ -39,7 +39,7 @@ const call = {
   required: ["method", "params"],
 } as const;
 
-function createAudit(start?: (server: ExtensionServer) => void) {
+function createAudit(start?: (server: ServerHandle) => void) {
   return extension({
     id: ID,
     sessions: true,
@@ -174,7 +174,7 @@ Deno.test("a handler of a notification that is not a call is refused", () => {
 });
 
 Deno.test("a call of a handler for an extension can have the session value of an earlier call", async () => {
-  let own: ExtensionServer | undefined;
+  let own: ServerHandle | undefined;
   const audit = createAudit((server) => void (own = server));
   const session = ({ http }: Context) => http ? "from the request" : "without a request";
   const read = tool({ name: "read", run: (_, ctx) => String(ctx.session(session)) });

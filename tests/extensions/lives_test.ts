@@ -11,7 +11,7 @@ import {
   tool,
 } from "../../mod.ts";
 import type { CallEvent } from "../../src/observer.ts";
-import type { ExtensionServer, ExtensionStore } from "../../src/extension.ts";
+import type { ServerHandle, StoreView } from "../../src/extension.ts";
 import { clientExtension } from "../../src/client/client.ts";
 import { INTERNALS } from "../../src/core/call/internals.ts";
 import { customStore, memoryStore, type Store } from "../../src/stores/stores.ts";
@@ -163,7 +163,7 @@ Deno.test("each tenant's path starts and stops its own extension", async () => {
 Deno.test("an extension can seal values, and has a separate part of the store", async () => {
   const store = memoryStore();
   const shared: ServerOptions["secret"] = "s".repeat(32);
-  const starts: Record<string, ExtensionServer> = {};
+  const starts: Record<string, ServerHandle> = {};
   const toServer = (name: string, ...ids: string[]) =>
     createServer({
       name,
@@ -182,7 +182,7 @@ Deno.test("an extension can seal values, and has a separate part of the store", 
     undefined,
     undefined,
   ]);
-  const ofX = x.store?.own as ExtensionStore; // The cast is safe, because these servers have a store.
+  const ofX = x.store?.own as StoreView; // The cast is safe, because these servers have a store.
   await ofX.set("key", "value", { ttlMs: 10_000 });
   assertEquals((await ofX.get("key"))?.value, "value");
   assertEquals([await y.store?.own.get("key"), await other.store?.own.get("key")], [undefined, undefined]);
@@ -210,7 +210,7 @@ Deno.test("an extension can seal values, and has a separate part of the store", 
 
 /** Creates a server with a tool that extensions call. */
 function serveCalls(options: Partial<ServerOptions> = {}) {
-  let host: ExtensionServer | undefined;
+  let host: ServerHandle | undefined;
   const audit = extension({
     id: ID,
     methods: { "audit/own": { run: ({ day }, ctx) => ({ day, who: ctx.principal?.id }) } },
@@ -248,7 +248,7 @@ function serveCalls(options: Partial<ServerOptions> = {}) {
   });
   const handlers = [audit, work, asks, lonely, secret, scoped, slow];
   const server = createServer({ name: "t", version: "1", handlers, ...options });
-  const call = async (name: string, more: Partial<Parameters<ExtensionServer["call"]>[0]> = {}) => {
+  const call = async (name: string, more: Partial<Parameters<ServerHandle["call"]>[0]> = {}) => {
     await server.ready();
     const result = await host!.call({ method: "tools/call", params: { name, ...more.params }, ...more });
     return textOf(result as Parameters<typeof textOf>[0]); // The cast is safe, because the result is a tool's result.

@@ -1,7 +1,7 @@
 // A rate limit that all instances share.
 import { assert, assertEquals, assertRejects, assertStringIncludes, assertThrows } from "@std/assert";
 import { createServer, extension, resource, type Server, tool } from "../../mod.ts";
-import type { ExtensionServer } from "../../src/extension.ts";
+import type { ServerHandle } from "../../src/extension.ts";
 import { INTERNALS } from "../../src/core/call/internals.ts";
 import { quota } from "../../src/quota/quota.ts";
 import { customStore, memoryStore, type Store } from "../../src/stores/stores.ts";
@@ -178,7 +178,7 @@ Deno.test("all paths of a server share the rate, on whichever instances, and oth
 });
 
 Deno.test("calls that an extension makes for a client are not counted, but the resources that they read are", async () => {
-  let host: ExtensionServer | undefined;
+  let host: ServerHandle | undefined;
   const rate = { calls: 2, perMs: PERIOD };
   const polite = quota({ rate, shared: true });
   const server = createServer({

@@ -25,7 +25,7 @@ const mistakes: readonly Mistake[] = [
   {
     name: "an operation of an extension without a user",
     code: `extension({ id: "a/b", start: (server) => void server.store?.get("key") })`,
-    line: "Property 'get' does not exist on type 'ExtensionStores'.",
+    line: "Property 'get' does not exist on type 'ServerStores'.",
     most: 1,
   },
   {

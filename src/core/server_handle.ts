@@ -1,0 +1,145 @@
+/**
+ * The handle of a server, which the server gives to its parts when they start.
+ *
+ * @module
+ */
+import type { Params, Result } from "../protocol/jsonrpc.ts";
+import type { ChangeNotifier, ClientFacts, Context, Principal } from "./call/context.ts";
+import type { HandlerCall } from "./call/lives.ts";
+import type { Clock } from "./capacity/timers.ts";
+import type { Awaitable, StoreView } from "./store.ts";
+
+/** Bytes that are counted against a client's limits. */
+export interface KeptBytes {
+  /** Adds to the bytes. Returns `false` without a change if there is no room. */
+  grow(bytes: number): boolean;
+  /** Changes the number of bytes. Returns `false` without a change if there is no room. */
+  resize(bytes: number): boolean;
+  /** Releases the bytes after `ttlMs` milliseconds, rounded up to a whole minute at most. Replaces an earlier expiry. */
+  expireIn(ttlMs: number): void;
+  /** Releases the bytes. Does nothing if they have already been released. */
+  end(): void;
+}
+
+/**
+ * Starts a part of a server, such as an extension or an authentication. Called on the first request, or by
+ * `server.ready()`. May return a function that stops the part. Requests that need the part wait until it has started.
+ */
+export type StartPart = (server: ServerHandle) => Awaitable<(() => unknown) | void>;
+
+/**
+ * What a server offers to one of its parts, such as an extension or an authentication. The methods can be destructured.
+ */
+export interface ServerHandle extends ChangeNotifier {
+  /**
+   * The server's store. Each part has separate keys, logs and topics. `undefined` if the server has no store. In that
+   * case, use `memoryStore()` from `@x/mcp/stores`, or throw from `start`.
+   */
+  readonly store?: ServerStores;
+  /**
+   * Seals a JSON value into opaque text. Only the same part of the same server can open the text, on any instance.
+   */
+  readonly seal: (value: unknown) => Promise<string>;
+  /**
+   * Opens text that `seal` has returned. Resolves to `undefined` if the text was changed, or was not sealed by the same
+   * part of the same server.
+   */
+  readonly open: (text: string) => Promise<unknown>;
+  /**
+   * Checks whether the caller of a request could call a handler now, and read the resources in `reads`. `allow`,
+   * disabled handlers and scopes apply as for a call, but the handler does not run, and the client's capabilities do not
+   * matter. Use this function when a client refers to the work of an earlier call, such as the result of a task, because
+   * the caller may have lost the right to call the handler since.
+   *
+   * @throws {McpError} the error that a client would receive: code -31403 if the caller lacks a scope, and otherwise
+   * the error for an unknown handler.
+   * @throws {TypeError} if the context does not belong to a call, such as a copy of a context.
+   */
+  readonly check: (ctx: Context<unknown>, call: HandlerCall) => Promise<void>;
+  /**
+   * Counts bytes that the part stores for the request to which a context belongs. Works like
+   * {@linkcode WrappedCall.keep}, and has the same limits. Use it for the values that `store.by(ctx)` writes.
+   *
+   * @throws {TypeError} if the context does not belong to a call, such as a copy of a context.
+   */
+  readonly keep: (ctx: Context<unknown>, bytes: number) => KeptBytes | undefined;
+  /** The server's handlers. The methods can be destructured. */
+  readonly handlers: {
+    /**
+     * Tests whether a handler is registered, also if it is disabled. `key` is the name of a tool or prompt, or the URI
+     * of a resource.
+     */
+    readonly has: (kind: "tool" | "resource" | "prompt", key: string) => boolean;
+    /**
+     * Calls `onChange` after handlers were added or removed. Handlers that are replaced are removed and added in one
+     * change. Returns a function that stops these calls.
+     */
+    readonly watch: (onChange: () => void) => () => void;
+  };
+  /** Reports a problem to the server's author: passes the error to `observer.fault`. */
+  readonly report: (error: unknown) => void;
+  /** Aborts when the server begins to close, or when the part is removed. */
+  readonly signal: AbortSignal;
+  /** The server's clock, which tests can control. */
+  readonly clock: Clock;
+  /**
+   * Runs one of the server's handlers for a caller, without a client's request. `allow`, scopes, capabilities,
+   * middleware and attributes apply as for a client's request. `admit`, rate limits and the queue do not apply. The
+   * call counts towards `limits.calls.detached`. In observer events, the transport is `internal`.
+   *
+   * @throws {McpError} the error that a client would receive.
+   */
+  readonly call: (request: InternalRequest) => Promise<Result>;
+}
+
+/**
+ * What a server's store keeps for one part of the server. `own` and `by` contain the same keys, logs and topics. The
+ * server closes the store.
+ */
+export interface ServerStores {
+  /**
+   * The operations that the part makes for itself, such as from timers that `start` has started. They never wait
+   * for clients, so their number must not grow with the number of requests.
+   */
+  readonly own: StoreView;
+  /**
+   * Returns the operations for the request to which a context belongs, and for work that continues the request, such as
+   * a task. The operations count towards the client's share of the store: a client that sends too many requests delays
+   * and refuses only itself. The first operation rejects with code -31503 if the client has used up its share. Later
+   * operations wait.
+   *
+   * @throws {TypeError} if the context does not belong to a call, such as a copy of a context.
+   */
+  by(ctx: Context<unknown>): StoreView;
+}
+
+/** Options of {@linkcode ServerHandle.call}. */
+export interface InternalRequest {
+  /** Method, such as `tools/call`. */
+  readonly method: string;
+  /** Parameters, as JSON. Defaults to `{}`. */
+  readonly params?: Params;
+  /** The caller. Defaults to an anonymous caller. */
+  readonly principal?: Principal;
+  /**
+   * Whether a caller without a principal has all scopes, such as {@linkcode WrappedCall.hasAllScopes} of an earlier call.
+   * Ignored if `principal` is set. Defaults to `false`.
+   */
+  readonly hasAllScopes?: boolean;
+  /** The client, such as the `ctx.client` of an earlier call. Defaults to a client without capabilities. */
+  readonly client?: ClientFacts;
+  /**
+   * The value of `ctx.session()` in an earlier call, in a list that is empty if the value was `undefined`. By default,
+   * the server's `session` function computes the value, but without an HTTP request.
+   */
+  readonly session?: readonly [unknown?];
+  /** Any value. The handler's attributes can read the value as `call.internal.data`. Clients cannot set this value. */
+  readonly data?: unknown;
+  /**
+   * Milliseconds after which the call is cancelled, including the time in which the handler waits for answers. Defaults
+   * to the handler's timeout, which does not include this time.
+   */
+  readonly timeoutMs?: number;
+  /** Cancels the call when the signal aborts. */
+  readonly signal?: AbortSignal;
+}

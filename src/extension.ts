@@ -35,5 +35,12 @@ export type {
   WrappedHandler,
 } from "./core/extension.ts";
 export type { HandlerCall, Reads } from "./core/call/lives.ts";
-export type { InternalRequest, KeptBytes, ServerHandle, ServerStores, StartPart } from "./core/server_handle.ts";
+export type {
+  InternalRequest,
+  KeptBytes,
+  OneTimeId,
+  ServerHandle,
+  ServerStores,
+  StartPart,
+} from "./core/server_handle.ts";
 export type { StoreView } from "./core/store.ts";

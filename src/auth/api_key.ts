@@ -4,20 +4,12 @@
  * @module
  */
 import { quote } from "../protocol/errors.ts";
-import {
-  type Authenticate,
-  type Authentication,
-  type AuthFacts,
-  type Challenge,
-  READ_PRINCIPAL,
-  SCHEME,
-} from "../core/auth.ts";
+import type { Authenticate, Authentication, AuthFacts, Challenge } from "../core/auth.ts";
 import type { Principal } from "../core/call/context.ts";
-import { CHECK_HANDLER } from "../core/call/internals.ts";
 import { checkOptions, type KnownOptions } from "../core/call/known_options.ts";
 import { type Places, readCredential, toCaller, toUnknown } from "./credentials.ts";
 import { type CallerFacts, checkFor, checkPrefix, checkSecrets, readOwn, toPrincipal } from "./principal.ts";
-import { toScheme } from "./scheme_list.ts";
+import { authScheme } from "./scheme_list.ts";
 import { KnownSecrets } from "./secrets.ts";
 
 /** A caller with an API key. */
@@ -109,15 +101,15 @@ export function apiKey(options: ApiKeyOptions): Authentication {
   const isTable = secrets instanceof KnownSecrets;
   return {
     authenticate: isTable ? toLookup(secrets, places, challenge) : toFinder(secrets, { places, challenge, prefix }),
-    [CHECK_HANDLER]: isTable ? checkFor(secrets.values) : undefined,
+    checkHandler: isTable ? checkFor(secrets.values) : undefined,
     credentials: {
       headers: [header],
       cookies: cookie === undefined ? [] : [cookie],
       query: query === undefined ? [] : [query],
     },
     challenge,
-    [SCHEME]: toScheme({ name: "apiKey()", schemes: isBearer ? ["bearer"] : [], prefix }),
-    [READ_PRINCIPAL]: readOwn(prefix),
+    scheme: authScheme({ name: "apiKey()", schemes: isBearer ? ["bearer"] : [], prefix }),
+    readPrincipal: readOwn(prefix),
   };
 }
 

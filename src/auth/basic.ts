@@ -5,22 +5,14 @@
  */
 import { quote } from "../protocol/errors.ts";
 import { isObject } from "../protocol/jsonrpc.ts";
-import {
-  type Authentication,
-  type AuthFacts,
-  type Challenge,
-  isRefusal,
-  READ_PRINCIPAL,
-  SCHEME,
-} from "../core/auth.ts";
+import { type Authentication, type AuthFacts, type Challenge, isRefusal } from "../core/auth.ts";
 import type { Principal } from "../core/call/context.ts";
-import { CHECK_HANDLER } from "../core/call/internals.ts";
 import { checkOptions, isPlain, type KnownOptions } from "../core/call/known_options.ts";
 import { readCredential, toCaller, toUnknown } from "./credentials.ts";
 import { isPromiseLike } from "../protocol/promises.ts";
 import { FailureBudget, toGuesser } from "./failure_budget.ts";
 import { type CallerFacts, checkFor, checkSecrets, readOwn, toPrincipal } from "./principal.ts";
-import { toScheme } from "./scheme_list.ts";
+import { authScheme } from "./scheme_list.ts";
 import { digest, KnownSecrets } from "./secrets.ts";
 import { TokenCache } from "./token_cache.ts";
 
@@ -103,12 +95,12 @@ export function basicAuth(options: BasicAuthOptions): Authentication {
       const pair = decode(credential);
       return guesses.run(pair, facts, () => verify(pair, facts));
     },
-    close: () => guesses.clear(),
+    start: () => () => guesses.clear(),
     credentials: { headers: [PLACES.header] },
     challenge,
-    [CHECK_HANDLER]: secrets && checkFor(secrets.values),
-    [SCHEME]: toScheme({ name: "basicAuth()", schemes: ["basic"], prefix: PREFIX }),
-    [READ_PRINCIPAL]: readOwn(PREFIX),
+    checkHandler: secrets && checkFor(secrets.values),
+    scheme: authScheme({ name: "basicAuth()", schemes: ["basic"], prefix: PREFIX }),
+    readPrincipal: readOwn(PREFIX),
   };
 }
 

@@ -12,14 +12,13 @@ import {
   type Credentials,
   isRefusal,
   isToken,
-  READ_PRINCIPAL,
-  SCHEME,
 } from "../core/auth.ts";
+import { shareAttached } from "../core/attached.ts";
 import type { Principal } from "../core/call/context.ts";
 import { checkOptions, type KnownOptions } from "../core/call/known_options.ts";
 import { readPrincipal } from "../core/call/principal.ts";
 import { checkPrefix, readOwn } from "./principal.ts";
-import { toScheme } from "./scheme_list.ts";
+import { authScheme } from "./scheme_list.ts";
 
 /** Options of {@linkcode customAuth}. */
 export interface CustomAuthOptions extends Credentials {
@@ -39,6 +38,11 @@ export interface CustomAuthOptions extends Credentials {
    * concrete path. By default, the challenge has the scheme that `form` names, or `Bearer` without `form`.
    */
   readonly challenge?: Authentication["challenge"];
+  /**
+   * Starts the authentication on a server, before the first request is authenticated. The function then receives the
+   * server as its third argument. Can return a function that is called when the server closes.
+   */
+  readonly start?: Authentication["start"];
 }
 
 const OPTIONS: KnownOptions<keyof CustomAuthOptions> = {
@@ -49,6 +53,7 @@ const OPTIONS: KnownOptions<keyof CustomAuthOptions> = {
     },
     prefix: true,
     challenge: true,
+    start: "function",
     headers: "texts",
     cookies: "texts",
     query: "texts",
@@ -103,8 +108,9 @@ export function customAuth(verify: Authenticate, options: CustomAuthOptions = {}
     authenticate: prefix === undefined ? verify : withPrefix(verify, prefix),
     credentials: { headers: [...names, ...headers], cookies, query },
     challenge: options.challenge ?? challenge,
-    [SCHEME]: toScheme({ name: "customAuth()", schemes, prefix }),
-    ...prefix !== undefined && { [READ_PRINCIPAL]: readOwn(prefix) },
+    start: options.start,
+    scheme: authScheme({ name: "customAuth()", schemes, prefix }),
+    ...prefix !== undefined && { readPrincipal: readOwn(prefix) },
   };
 }
 
@@ -132,10 +138,12 @@ function withPrefix(verify: Authenticate, prefix: string): Authenticate {
   const read = (found: Principal | AuthRefusal | undefined) => {
     if (found === undefined || found === null || isRefusal(found)) return found;
     const principal = readPrincipal(found, "customAuth()");
-    return readPrincipal({ ...principal, id: `${prefix}:${principal.id}` }, "customAuth()");
+    const prefixed = readPrincipal({ ...principal, id: `${prefix}:${principal.id}` }, "customAuth()");
+    shareAttached(principal, prefixed);
+    return prefixed;
   };
-  return (request, facts) => {
-    const found = verify(request, facts);
+  return (request, facts, server) => {
+    const found = verify(request, facts, server);
     return isPromiseLike(found) ? Promise.resolve(found).then(read) : read(found);
   };
 }

@@ -7,7 +7,6 @@
 import { withLimits } from "../protocol/errors.ts";
 import { isPromiseLike } from "../protocol/promises.ts";
 import { type AuthFacts, type AuthRefusal, type Delay, isRefusal, refuseRequest } from "../core/auth.ts";
-import { DELAY, USED } from "../core/auth_keys.ts";
 import { deadline } from "../kit/deadline.ts";
 import { toNetwork } from "../core/capacity/account.ts";
 import { FIXED_LIMITS, type FixedLimits } from "../core/capacity/fixed_limits.ts";
@@ -80,7 +79,7 @@ export class FailureBudget {
     facts: AuthFacts,
     check: () => T | PromiseLike<T>,
   ): T | AuthRefusal | Promise<T | AuthRefusal> {
-    const key = () => facts[USED] === null ? undefined : toKey();
+    const key = () => facts.isRecheck ? undefined : toKey();
     // Fast path: nobody has failed, and a synchronous check succeeds.
     const known = this.#tallies.size ? this.#find(key(), facts.now) : undefined;
     if (known && known.spent >= this.#limit) return this.#enqueue(known, facts, check);
@@ -135,7 +134,7 @@ export class FailureBudget {
     check: () => T | PromiseLike<T>,
   ): AuthRefusal | Promise<T | AuthRefusal> {
     const { promise: turn, resolve: start } = Promise.withResolvers<void>();
-    const delay = facts[DELAY]?.(turn, this.#delay);
+    const delay = facts.delay?.(turn, this.#delay);
     if (!delay) return this.#full;
     tally.waiting.add(start);
     this.#startNext(tally);

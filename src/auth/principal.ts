@@ -5,11 +5,10 @@
  */
 import { McpError, quote } from "../protocol/errors.ts";
 import { isObject } from "../protocol/jsonrpc.ts";
-import { type Authentication, READ_PRINCIPAL } from "../core/auth.ts";
+import type { Authentication } from "../core/auth.ts";
 import type { Context, Principal } from "../core/call/context.ts";
 import { readPrincipal } from "../core/call/principal.ts";
 import { covers } from "../core/call/scopes.ts";
-import type { CHECK_HANDLER } from "../core/call/internals.ts";
 
 /** Scopes of a caller, and other facts about the caller. */
 export interface CallerFacts {
@@ -43,7 +42,7 @@ export function toPrincipal(prefix: string, id: string, facts: CallerFacts = {})
  * Returns a function that throws if no caller has the scopes that a handler requires. Only authentication schemes that
  * know all their callers at startup can use this function.
  */
-export function checkFor(callers: readonly Principal[]): NonNullable<Authentication[typeof CHECK_HANDLER]> {
+export function checkFor(callers: readonly Principal[]): NonNullable<Authentication["checkHandler"]> {
   // Do not use an arrow function, because `this` may be a copy of the authentication with its own `satisfies`.
   return function (this: Authentication, name, scopes) {
     if (!scopes || callers.some((caller) => covers(this, caller, scopes))) return;
@@ -71,7 +70,7 @@ export function checkPrefix(prefix: unknown, factory: string): void {
  * Returns a function that returns its argument if the id of the principal begins with `prefix` and a colon, and
  * `undefined` otherwise.
  */
-export function readOwn(prefix: string): NonNullable<Authentication[typeof READ_PRINCIPAL]> {
+export function readOwn(prefix: string): NonNullable<Authentication["readPrincipal"]> {
   return (principal) => principal.id.startsWith(`${prefix}:`) ? principal : undefined;
 }
 
@@ -118,8 +117,8 @@ export function findPrincipal<P extends Principal>(
   { principal }: Pick<Context, "principal">,
   auth: Authentication<P>,
 ): P | undefined {
-  const read = Object(auth)[READ_PRINCIPAL];
-  if (typeof read === "function") return principal && auth[READ_PRINCIPAL]?.(principal);
+  const read = Object(auth).readPrincipal;
+  if (typeof read === "function") return principal && auth.readPrincipal?.(principal);
   throw new TypeError(
     "Cannot find the caller: the ids of the given authentication have no prefix; use customAuth(verify, { prefix }), or " +
       "ctx.principal",

@@ -13,22 +13,21 @@ import {
   type AuthFacts,
   type AuthRefusal,
   type AuthRoute,
+  type AuthScheme,
   type Challenge,
   EXPIRED,
   isRefusal,
-  type ListedScheme,
   type PathFacts,
   readChallenges,
-  RECHECKS,
   refuseRequest,
-  SCHEME,
 } from "../core/auth.ts";
 import type { Principal } from "../core/call/context.ts";
-import { CHECK_HANDLER, CHECK_PATH } from "../core/call/internals.ts";
-import { checkOptions } from "../core/call/known_options.ts";
+import { checkOptions, type KnownOptions } from "../core/call/known_options.ts";
 import { readPrincipal } from "../core/call/principal.ts";
 import { covers } from "../core/call/scopes.ts";
+import type { ServerHandle } from "../core/server_handle.ts";
 import { readCookies } from "./credentials.ts";
+import { checkPrefix } from "./principal.ts";
 
 /**
  * Combines authentication schemes into one.
@@ -40,10 +39,20 @@ export function combine(list: readonly unknown[]): Authentication {
   return new SchemeList(list.map(readScheme));
 }
 
-/** Creates the `SCHEME` property, with which an authentication scheme describes itself to `combine`. */
-export function toScheme(scheme: Omit<ListedScheme, "combine">): ListedScheme {
+/**
+ * Creates the `scheme` of an authentication, with which it can be used in a list.
+ *
+ * @throws {TypeError} if an option is unknown or invalid.
+ */
+export function authScheme(scheme: Omit<AuthScheme, "combine">): AuthScheme {
+  checkOptions("describe an authentication", scheme, SCHEME);
+  if (scheme.prefix !== undefined) checkPrefix(scheme.prefix, scheme.name);
   return { ...scheme, combine };
 }
+
+const SCHEME: KnownOptions<keyof Omit<AuthScheme, "combine">> = {
+  names: { name: "text", schemes: "texts", prefix: true },
+};
 
 /** A scheme in the list, and the credentials that the scheme accepts. */
 interface Listed {
@@ -65,7 +74,7 @@ function readScheme(given: unknown, at: number): Listed {
   const auth: Authentication | undefined = isObject(given) && typeof given.authenticate === "function"
     ? given as unknown as Authentication // The cast is safe, because the authenticator checks the other fields.
     : undefined;
-  const { [SCHEME]: scheme, credentials: { headers = [], cookies = [], query = [] } = {} } = auth ?? {};
+  const { scheme, credentials: { headers = [], cookies = [], query = [] } = {} } = auth ?? {};
   const { name = "a function or an object of your own", schemes, prefix } = scheme ?? {};
   const label = `${name} (${place})`;
   if (!auth || !schemes) {
@@ -156,16 +165,18 @@ class SchemeList implements Authentication {
     };
     // No caller can use a handler if no scheme has a caller with the handler's scopes. Check this only if every scheme
     // knows all its callers.
-    if (list.every(({ auth }) => auth[CHECK_HANDLER])) this[CHECK_HANDLER] = this.#checkHandler;
+    if (list.every(({ auth }) => auth.checkHandler)) this.checkHandler = this.#checkHandler;
     if (list.some(({ auth }) => auth.renew)) {
-      this.renew = (principal) => this.#ownerOf(principal)?.auth.renew?.(principal);
+      this.renew = (principal, server) => this.#ownerOf(principal)?.auth.renew?.(principal, server);
     }
+    if (list.some(({ auth }) => auth.start)) this.start = (server) => this.#startAll(server);
   }
 
   readonly renew: Authentication["renew"];
-  [CHECK_HANDLER]: Authentication[typeof CHECK_HANDLER];
+  readonly start: Authentication["start"];
+  checkHandler: Authentication["checkHandler"];
 
-  readonly authenticate: Authentication["authenticate"] = (request, facts) => {
+  readonly authenticate: Authentication["authenticate"] = (request, facts, server) => {
     const authorization = this.#takesAuthorization ? request.headers.get("authorization") : null;
     const found = this.#list.filter((each) => isFor(each, request, authorization));
     const isUnknown = authorization !== null && !found.some(({ schemes }) => takes(schemes, authorization));
@@ -173,7 +184,7 @@ class SchemeList implements Authentication {
     if (found.length + Number(isUnknown) > 1 || authorization?.includes(",")) return this.#refuseTwo(facts);
     const [one] = found;
     if (!one) return refuseRequest(401, { challenge: this.challenge(facts), reason: NOTHING });
-    const answer = one.auth.authenticate(request, facts);
+    const answer = one.auth.authenticate(request, facts, server);
     return isPromiseLike(answer)
       ? Promise.resolve(answer).then((answer) => this.#judge(one, answer, facts))
       : this.#judge(one, answer, facts);
@@ -221,25 +232,33 @@ class SchemeList implements Authentication {
     return covers(owner?.auth, { id: "", ...principal, scopes }, needed);
   }
 
-  async close(): Promise<void> {
-    const closing = await Promise.allSettled(this.#list.map(async ({ auth }) => await auth.close?.()));
-    const errors = closing.flatMap((each) => each.status === "rejected" ? [each.reason] : []);
-    if (errors.length) throw errors.length === 1 ? errors[0] : new AggregateError(errors, "Cannot close auth");
+  // If a scheme cannot be started, stop the schemes that were started, because all schemes are started again.
+  async #startAll(server: ServerHandle): Promise<() => Promise<void>> {
+    const starting = await Promise.allSettled(this.#list.map(async ({ auth }) => await auth.start?.(server)));
+    const stops = starting.flatMap((each) => each.status === "fulfilled" && each.value ? [each.value] : []);
+    const stopAll = async () => throwAll("stop", await Promise.allSettled(stops.map(async (stop) => await stop())));
+    try {
+      throwAll("start", starting);
+    } catch (error) {
+      await stopAll().catch(server.report);
+      throw error;
+    }
+    return stopAll;
   }
 
-  [RECHECKS](principal: Principal): boolean {
-    return this.#ownerOf(principal)?.auth[RECHECKS]?.(principal) ?? false;
+  rechecks(principal: Principal): boolean {
+    return this.#ownerOf(principal)?.auth.rechecks?.(principal) ?? false;
   }
 
-  [CHECK_PATH](path: string): void {
-    for (const { auth } of this.#list) auth[CHECK_PATH]?.(path);
+  checkPath(path: string): void {
+    for (const { auth } of this.#list) auth.checkPath?.(path);
   }
 
   /** Throws if no scheme has a caller with the scopes that a handler requires. */
   #checkHandler(name: string, scopes: readonly string[] | undefined): void {
     const errors = this.#list.flatMap(({ auth }) => {
       try {
-        auth[CHECK_HANDLER]?.(name, scopes);
+        auth.checkHandler?.(name, scopes);
         return [];
       } catch (error) {
         return [error];
@@ -253,6 +272,15 @@ class SchemeList implements Authentication {
     return this.#list.find(({ prefix }) => prefix !== undefined && id.startsWith(`${prefix}:`)) ??
       this.#list.find(({ prefix }) => prefix === undefined);
   }
+}
+
+/** Throws the errors of the schemes that failed, if any. */
+function throwAll(verb: string, settled: readonly PromiseSettledResult<unknown>[]): void {
+  const errors = settled.flatMap((each) => each.status === "rejected" ? [each.reason] : []);
+  if (!errors.length) return;
+  throw errors.length === 1
+    ? errors[0]
+    : new AggregateError(errors, `Cannot ${verb} the authentication: several schemes have failed`);
 }
 
 const NOTHING = "it has no credentials that the server accepts";

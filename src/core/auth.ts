@@ -9,11 +9,9 @@ import { isStrayPromise } from "../protocol/promises.ts";
 import { refuseRoute } from "./call/call.ts";
 import type { Principal, ReadRoute } from "./call/context.ts";
 import { checkOptions, type KnownOptions } from "./call/known_options.ts";
-import type { CHECK_HANDLER, CHECK_PATH } from "./call/internals.ts";
 import type { Reply } from "./call/link.ts";
 import type { TransportName } from "./call/observer.ts";
-import type { Mark, Marking } from "./marked_ids.ts";
-import type { DELAY, FIND_PLACE, USED } from "./auth_keys.ts";
+import type { ServerHandle, StartPart } from "./server_handle.ts";
 
 /**
  * Authenticates the caller of every request before the request body is read. This is the type of the `auth` option of
@@ -22,6 +20,13 @@ import type { DELAY, FIND_PLACE, USED } from "./auth_keys.ts";
 export interface Authentication<P extends Principal = Principal> {
   /** Authenticates the caller of a request. */
   readonly authenticate: Authenticate;
+  /**
+   * Starts the authentication on a server, before the first request is authenticated. Can return a function that
+   * releases the resources of the authentication when the server closes. If `start` fails, requests get HTTP status 500,
+   * and the next request starts the authentication again. The schemes of a list share one handle, so each scheme must
+   * use its own names for keys and sealed values.
+   */
+  readonly start?: StartPart;
   /**
    * The headers, cookies and query parameters in which callers send their credentials. The server removes these values
    * from `ctx.http`, so handlers do not see them. The server always removes the `Authorization` header.
@@ -53,42 +58,28 @@ export interface Authentication<P extends Principal = Principal> {
    * the credentials expire, and again if the function throws. Returns the principal with a later `expiresAt`, or
    * without `expiresAt`. If the function returns `undefined`, or a principal with another id or different scopes, the
    * stream ends when the credentials expire. Without this function, every stream ends when the caller's credentials
-   * expire.
+   * expire. `server` is the handle that `start` received, or `undefined` without `start`.
    */
-  renew?(principal: Principal): Principal | undefined | Promise<Principal | undefined>;
-  /** Releases the authentication's resources. Called when the server closes. */
-  close?(): void | Promise<void>;
+  renew?(
+    principal: Principal,
+    server: ServerHandle | undefined,
+  ): Principal | undefined | Promise<Principal | undefined>;
   /**
    * Returns whether the server rechecks the caller of an open stream once per minute even if the principal has an
-   * `expiresAt`.
-   *
-   * @ignore
+   * `expiresAt`, for example because the credentials can be revoked. Defaults to `false`.
    */
-  [RECHECKS]?(principal: Principal): boolean;
+  rechecks?(principal: Principal): boolean;
+  /** Describes the authentication. Required in a list of authentications. */
+  readonly scheme?: AuthScheme;
   /**
-   * Describes the authentication. Required in a list of authentications.
-   *
-   * @ignore
+   * Returns the principal with type `P`, or `undefined` if another authentication created the principal. Required for
+   * `requirePrincipal(ctx, auth)`.
    */
-  readonly [SCHEME]?: ListedScheme;
-  /**
-   * Returns the principal with type `P`, or `undefined` if another authentication created the principal.
-   *
-   * @ignore
-   */
-  [READ_PRINCIPAL]?(principal: Principal): P | undefined;
-  /**
-   * Throws if the authentication cannot be used with the server's path. Called when the server is created.
-   *
-   * @ignore
-   */
-  [CHECK_PATH]?(path: string): void;
-  /**
-   * Throws if no caller can have the scopes that a handler requires. Called when handlers are added.
-   *
-   * @ignore
-   */
-  [CHECK_HANDLER]?(name: string, scopes: readonly string[] | undefined): void;
+  readPrincipal?(principal: Principal): P | undefined;
+  /** Throws if the authentication cannot be used with the server's path. Called when the server is created. */
+  checkPath?(path: string): void;
+  /** Throws if no caller can have the scopes that a handler requires. Called when handlers are added. */
+  checkHandler?(name: string, scopes: readonly string[] | undefined): void;
 }
 
 /**
@@ -101,12 +92,13 @@ export interface Authentication<P extends Principal = Principal> {
  * another id or different scopes.
  *
  * The host of the request's URL is the host in the Host header, which the server has checked. The function must not read
- * the body. The number of concurrent asynchronous calls is limited, and each call times out
- * after 10 seconds.
+ * the body. The number of concurrent asynchronous calls is limited, and each call times out after 10 seconds. `server` is
+ * the handle that the authentication's `start` received, or `undefined` without `start`.
  */
 export type Authenticate = (
   request: Request,
   facts: AuthFacts,
+  server: ServerHandle | undefined,
 ) => Principal | AuthRefusal | undefined | Promise<Principal | AuthRefusal | undefined>;
 
 /** Facts about the path of a request. */
@@ -133,26 +125,22 @@ export interface AuthFacts extends PathFacts {
   /** Aborts when the authentication takes longer than 10 seconds. */
   readonly signal: AbortSignal;
   /**
-   * Returns a refusal if too many callers are already waiting for authentication, and `undefined` otherwise.
-   *
-   * @ignore
+   * Whether the server rechecks the caller of an open stream, with a copy of the request that opened the stream. The
+   * one-time ids of the request were already used when the stream was opened. Defaults to `false`.
    */
-  [FIND_PLACE]?(): AuthRefusal | undefined;
+  readonly isRecheck?: boolean;
   /**
-   * Waits for `turn`, and then for `pauseMs` milliseconds. A waiting request does not count as an authentication in
-   * progress. Resolves to `false` if the request has waited for `auth.delayMs`. Returns `undefined` if too many requests
-   * wait. The function is missing if another function passes its own facts.
-   *
-   * @ignore
+   * Returns a refusal if too many callers are already waiting for authentication, and `undefined` otherwise. Call it
+   * before work that only callers with valid credentials should cause, such as a request to another server. Missing
+   * during a recheck.
    */
-  [DELAY]?(turn: Promise<void>, delay: Delay): Promise<boolean> | undefined;
+  refuseIfFull?(): AuthRefusal | undefined;
   /**
-   * Marks ids as used. `undefined` if the server has no store. `null` while the server rechecks the caller of an open
-   * stream, because the request's ids were already marked when the stream was opened.
-   *
-   * @ignore
+   * Waits for `turn`, and then for `pauseMs` milliseconds. Use it to slow a caller down that guesses credentials. A
+   * waiting request does not count as an authentication in progress. Resolves to `false` if the request has waited for
+   * `auth.delayMs`. Returns `undefined` if too many requests wait. Missing during a recheck.
    */
-  readonly [USED]?: UsedIds | null;
+  delay?(turn: Promise<void>, delay: Delay): Promise<boolean> | undefined;
 }
 
 /** Why and how a request is delayed. */
@@ -163,18 +151,8 @@ export interface Delay {
   readonly pauseMs: number;
 }
 
-/** Marks ids of credentials as used on all instances. */
-export interface UsedIds {
-  /**
-   * Marks an id as used for the principal with the id `principal`, and resolves to the id's state before the change.
-   * Resolves to `undefined` if it is unknown whether the id was used before, because the store did not respond, or
-   * because the principal has used up its share of the store.
-   */
-  spend(principal: string, mark: Mark, ttlMs: number): Promise<Marking | undefined>;
-}
-
-/** Describes an authentication that can be used in a list. */
-export interface ListedScheme {
+/** Describes an authentication that can be used in a list. Created by `authScheme()`. */
+export interface AuthScheme {
   /** Name in error messages, such as `apiKey()`. */
   readonly name: string;
   /**
@@ -187,15 +165,11 @@ export interface ListedScheme {
   /**
    * Combines a list of authentications. Each authentication has a reference to this function, so that a server without
    * `auth` does not load the function's code.
+   *
+   * @ignore
    */
   readonly combine: (list: readonly unknown[]) => Authentication;
 }
-
-/** Key of an authentication's {@linkcode ListedScheme}. */
-export const SCHEME: unique symbol = Symbol.for("mcp.scheme");
-
-/** Key of the function that reads principals. */
-export const READ_PRINCIPAL: unique symbol = Symbol.for("mcp.readPrincipal");
 
 export const AUTHENTICATION: KnownOptions<Extract<keyof Authentication, string>> = {
   names: {
@@ -204,16 +178,18 @@ export const AUTHENTICATION: KnownOptions<Extract<keyof Authentication, string>>
     challenge: true,
     routes: true,
     satisfies: "function",
+    start: "function",
     renew: "function",
-    close: "function",
+    rechecks: "function",
+    scheme: true,
+    readPrincipal: "function",
+    checkPath: "function",
+    checkHandler: "function",
   },
   hints: { verify: "authenticate" },
   hasOtherForms: true,
   isPlain: true,
 };
-
-/** Key of the function that decides whether the server rechecks callers whose principal has an `expiresAt`. */
-export const RECHECKS: unique symbol = Symbol.for("mcp.rechecks");
 
 /** Names of the headers, cookies and query parameters that contain credentials. */
 export interface Credentials {
@@ -243,8 +219,13 @@ export interface AuthRoute {
   readonly path: string;
   /**
    * Responds to requests with any HTTP method, including `OPTIONS`. Web pages from any origin can call the endpoint.
+   * `server` is the handle that the authentication's `start` received, or `undefined` without `start`.
    */
-  readonly fetch: (request: Request, facts: PathFacts) => Response | Promise<Response>;
+  readonly fetch: (
+    request: Request,
+    facts: PathFacts,
+    server: ServerHandle | undefined,
+  ) => Response | Promise<Response>;
 }
 
 /** The refusal of a request, created by `refuseRequest()`. */

@@ -166,6 +166,11 @@ export interface WrappedCall {
    */
   readonly hasAllScopes: boolean;
   /**
+   * Seals the private values that other parts of the server have attached to the caller's principal, so that
+   * {@linkcode ServerHandle.call} can run the handler again with these values. Resolves to `undefined` if there are none.
+   */
+  sealAttached(): Promise<string | undefined>;
+  /**
    * Whether the handler is asking the client a question. In that case, return the result of `next` unchanged, so that
    * the client receives the question.
    */

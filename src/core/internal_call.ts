@@ -6,6 +6,7 @@
 import { INVALID_REQUEST, McpError, quote } from "../protocol/errors.ts";
 import type { Result } from "../protocol/jsonrpc.ts";
 import { countIndexes, toWeight } from "../protocol/weight.ts";
+import { openAttached } from "./attached.ts";
 import type { Account } from "./capacity/account.ts";
 import { Call, type CallHome } from "./call/call.ts";
 import { CancelError } from "./call/cancel_error.ts";
@@ -31,6 +32,7 @@ const REQUEST: KnownOptions<keyof InternalRequest> = {
     hasAllScopes: "boolean",
     client: true,
     session: "list",
+    attached: true,
     data: true,
     timeoutMs: true,
     signal: true,
@@ -48,6 +50,12 @@ export async function callInternally(engine: Engine, request: InternalRequest): 
   const method = registry.methods.get(request.method);
   if (!method) throw toUnknownMethod(request.method);
   const call = new InternalCall(engine, request);
+  const { attached } = request;
+  if (attached !== undefined && !await openAttached(core.sealer, call.principal, attached)) {
+    throw new TypeError(
+      "Cannot call a handler: attached is not for this principal; use the result of call.sealAttached() of a call with the same principal",
+    );
+  }
   const { signal } = request;
   const report = core.observing?.observe({
     kind: "request",

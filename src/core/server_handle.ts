@@ -63,6 +63,32 @@ export interface ServerHandle extends ChangeNotifier {
    * @throws {TypeError} if the context does not belong to a call, such as a copy of a context.
    */
   readonly keep: (ctx: Context<unknown>, bytes: number) => KeptBytes | undefined;
+  /**
+   * Attaches a private value to a principal, such as the access token of the caller. Returns a frozen copy of the
+   * principal, which `authenticate` must return. Only this part can read the value, with `attached`: it is not in
+   * `ctx.principal`, logs and observer events. A task that another process resumes has the value too. The value must be
+   * JSON.
+   *
+   * @throws {TypeError} if the principal is invalid, or the value is not JSON.
+   */
+  readonly attach: <P extends Principal>(principal: P, value: unknown) => P;
+  /**
+   * Returns the value that this part has attached to the caller's principal, or `undefined` if there is none.
+   */
+  readonly attached: (ctx: Pick<Context<unknown>, "principal">) => unknown;
+  /**
+   * Marks an id as used, so that a caller can use it only once, on all instances with the same store. Resolves to
+   * `"new"` for the first use, and to `"used"` for each further use. Resolves to `"too-old"` if the id was created before
+   * the newest id that the server has forgotten for this principal, because it remembers a limited number of ids. Resolves
+   * to `"unknown"` if the store does not respond, or the principal has used up its share of the store. Accept only
+   * `"new"`.
+   */
+  readonly markUsed: (use: OneTimeId) => Promise<"new" | "used" | "too-old" | "unknown">;
+  /**
+   * Returns the server's value for `key`. Calls `make` to create the value if the server has none. All parts of the
+   * server share the values, and the value exists as long as the server and the key.
+   */
+  readonly slot: <T extends object>(key: object, make: () => T) => T;
   /** The server's handlers. The methods can be destructured. */
   readonly handlers: {
     /**
@@ -113,6 +139,18 @@ export interface ServerStores {
   by(ctx: Context<unknown>): StoreView;
 }
 
+/** An id that a caller may use only once. */
+export interface OneTimeId {
+  /** The id, such as the `jti` of a proof. Distinguishes all ids that the part marks for the principal. */
+  readonly id: string;
+  /** Id of the principal that uses the id. Its ids count towards its share of the store. */
+  readonly principal: string;
+  /** Time at which the id was created, in milliseconds since 1970. */
+  readonly at: number;
+  /** Milliseconds after which the id is not accepted any more, even if it was not used. */
+  readonly ttlMs: number;
+}
+
 /** Options of {@linkcode ServerHandle.call}. */
 export interface InternalRequest {
   /** Method, such as `tools/call`. */
@@ -133,6 +171,11 @@ export interface InternalRequest {
    * the server's `session` function computes the value, but without an HTTP request.
    */
   readonly session?: readonly [unknown?];
+  /**
+   * The result of {@linkcode WrappedCall.sealAttached} of an earlier call with the same principal. Without it, the
+   * principal has no attached values.
+   */
+  readonly attached?: string;
   /** Any value. The handler's attributes can read the value as `call.internal.data`. Clients cannot set this value. */
   readonly data?: unknown;
   /**

@@ -361,12 +361,7 @@ type Compiling = (core: FeatureParts) => Method;
 
 type Refuse = (state: string) => TypeError;
 
-const create = (engine: Engine): ServerLives =>
-  new ServerLives(engine, {
-    callInternally: async (...call) => await (await callRoom.open()).callInternally(...call),
-    checkHandler: async (...check) => await (await callRoom.open()).checkHandler(...check),
-    loadKeepBytes: async () => (await import("./extension_bytes.ts")).keepBytes,
-  });
+const create = (engine: Engine): ServerLives => new ServerLives(engine);
 
 function toLife<M extends Schemas, N extends Schemas, L extends Schemas>(
   { id, start, listen }: ExtensionOptions<M, N, L>,

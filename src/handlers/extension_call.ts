@@ -40,10 +40,8 @@ import { type Question, requireCapabilities } from "../core/call/question.ts";
 import { isGranted } from "../core/call/scopes.ts";
 import { deadline } from "../kit/deadline.ts";
 import { checkResult } from "../core/call/wire_check.ts";
-import { keepBytes } from "./extension_bytes.ts";
-
-export { checkHandler } from "../core/handler_check.ts";
-export { callInternally } from "../core/internal_call.ts";
+import { sealAttached } from "../core/attached.ts";
+import { keepBytes } from "../core/kept_bytes.ts";
 
 /** Runs the handler, and the inner attributes, with a call. */
 export type RunCall = (call: Call) => Result | Promise<Result>;
@@ -262,6 +260,8 @@ class Layer {
         return inner.reads ?? [];
       },
       untilRun: () => this.#started.promise,
+      // The cast is safe for the reason below.
+      sealAttached: () => sealAttached((inner.host.parts as FeatureParts).sealer, inner.principal),
       detach: (options) => this.#detach(options),
       get why() {
         return inner.why;

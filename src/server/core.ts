@@ -5,7 +5,7 @@
  */
 import { INTERNAL_ERROR, McpError } from "../protocol/errors.ts";
 import { Room } from "../protocol/room.ts";
-import { type Authentication, SCHEME } from "../core/auth.ts";
+import type { Authentication } from "../core/auth.ts";
 import { CallerWatch } from "../core/call/caller_watch.ts";
 import { withoutNulls } from "../core/call/known_options.ts";
 import { readCapabilities } from "../core/call/capabilities.ts";
@@ -89,7 +89,7 @@ function readAuth({ auth }: CommonOptions): Authentication | undefined {
     ? { authenticate: auth }
     // The first scheme combines the list, so that a server without `auth` does not load the code that combines schemes.
     : auth instanceof Array
-    ? auth[0]?.[SCHEME]?.combine(auth)
+    ? auth[0]?.scheme?.combine?.(auth)
     : auth;
   if (typeof read?.authenticate === "function") return read;
   throw new TypeError(

@@ -16,7 +16,7 @@ import type { ChangeNotifier, HandlerSet, RunningServer } from "../core/call/con
 import type { CreateEra, Engine } from "../core/era.ts";
 import type { Handler } from "../core/visibility/feature.ts";
 import type { Typed } from "../core/visibility/typed.ts";
-import { CHECK_PATH, INTERNALS } from "../core/call/internals.ts";
+import { INTERNALS } from "../core/call/internals.ts";
 import { checkOptions, show } from "../core/call/known_options.ts";
 import type { Observer } from "../core/call/observer.ts";
 import { createServerLog, type ServerLog, toLoggable, toLogger, toSafeFilter } from "../core/call/log.ts";
@@ -164,7 +164,7 @@ function growServer<P extends Schema>(options: RouteServerOptions<P>, createEra:
   const parts = createParts(options, site);
   const { core, changes, registry } = parts;
   const set = createHandlerSet(parts, site, (added) => openServices(added, host));
-  if (!branch) core.auth?.[CHECK_PATH]?.(path);
+  if (!branch) core.auth?.checkPath?.(path);
   const host = createHost(parts, site, set);
   const first = branch?.handlers ?? (typeof handlers === "function" ? [] : handlers);
   registry.add(first);
@@ -216,7 +216,7 @@ function growServer<P extends Schema>(options: RouteServerOptions<P>, createEra:
     }),
     ready: async () => {
       if (front) await front.open();
-      await endpoint.options.authenticator?.open();
+      await (await endpoint.options.authenticator?.open())?.ready();
       await Promise.all([findRoot(host).container?.ready(), host.lives?.ready(), developing.ready()]);
     },
     end: (select) => core.callers.end(select),
@@ -321,14 +321,13 @@ interface EndpointParts extends Served {
 }
 
 function createEndpoint({ engine, era, allows }: EndpointParts, options: CommonOptions, site: Site): LazyEndpoint {
-  const { core } = engine;
   const { path, hasParams, branch } = site;
   const proxies = readProxies(options.proxies);
-  const { auth } = core;
+  const { auth } = engine.core;
   const toRoom = (auth: Authentication) =>
     new Room<Authenticator>(async () => {
       const { HttpAuthenticator } = await import("../transports/http/http_authenticator.ts");
-      return new HttpAuthenticator(auth, { core, accounts: engine.accounts, path, proxies });
+      return new HttpAuthenticator(auth, { engine, path, proxies });
     });
   return new LazyEndpoint(engine, era, {
     path: branch ? path : hasParams ? readTemplate(path) : readPath(path),
@@ -422,7 +421,7 @@ function createEnding({ engine, endpoint }: Pick<TrunkParts, "engine" | "endpoin
     },
     async end() {
       await site.router?.end();
-      await engine.host.lives?.close();
+      await Promise.all([engine.host.lives?.close(), endpoint.options.authenticator?.loaded?.stop()]);
       endpoint.loaded?.parts.streams.end();
       await engine.core.shared?.close();
       resolve();
@@ -432,7 +431,7 @@ function createEnding({ engine, endpoint }: Pick<TrunkParts, "engine" | "endpoin
 
 /** Stops a server, waits for running calls, and frees all resources. */
 async function closeServer({ core, scheduler, host }: Engine, { stop, end }: Ending): Promise<void> {
-  const { ticker, limits, auth, observer } = core;
+  const { ticker, limits, observer } = core;
   const since = ticker.clock.now();
   stop();
   scheduler.stop();
@@ -450,11 +449,6 @@ async function closeServer({ core, scheduler, host }: Engine, { stop, end }: End
   // `mount` disposes shared services itself, after all of its servers have closed.
   if (!host.root) await host.container?.close();
   ticker.close();
-  try {
-    await auth?.close?.();
-  } catch (error) {
-    core.report(error);
-  }
   observer.close?.({ durationMs: ticker.clock.now() - since });
 }
 

@@ -195,6 +195,7 @@ export class Takeover {
       params,
       client,
       principal: toPrincipal(work.caller, server.clock.date()),
+      attached: work.attached,
       hasAllScopes: work.hasAllScopes,
       session,
       data: task,

@@ -33,6 +33,8 @@ export interface TaskWork {
   readonly params: Params;
   /** The caller with all members. `undefined` if the caller has no principal, or if the task cannot resume. */
   readonly caller?: Principal;
+  /** The sealed values that parts of the server have attached to the caller's principal, if any. */
+  readonly attached?: string;
   /** Whether a caller without a principal has all scopes, because it started the server. */
   readonly hasAllScopes?: boolean;
   /**
@@ -155,15 +157,17 @@ const CAPABILITY: Readonly<Record<string, string>> = {
 };
 
 /**
- * Returns the reason why a principal cannot be stored for a further run. Returns `undefined` if it can be stored. A run
+ * Returns the reason why a principal and its attached values cannot be stored for a further run. Returns `undefined` if they can be stored. A run
  * with a part of the principal could have more rights than the first run, because a check such as `if (principal.readOnly)`
  * does not apply to a member that is missing.
  */
-export function findStoreProblem(principal: Principal): string | undefined {
+export function findStoreProblem(principal: Principal, attached = ""): string | undefined {
   const lost = Object.keys(principal).find((name) => !isJson(principal[name]));
   if (lost !== undefined) return `its member ${JSON.stringify(lost)} is not JSON data`;
-  const length = JSON.stringify(principal).length;
-  if (length > MAX_PRINCIPAL) return `it has ${length} characters of JSON, and the maximum is ${MAX_PRINCIPAL}`;
+  const length = JSON.stringify(principal).length + attached.length;
+  if (length > MAX_PRINCIPAL) {
+    return `with its attached values, it has ${length} characters of JSON, and the maximum is ${MAX_PRINCIPAL}`;
+  }
 }
 
 function isJson(value: unknown): boolean {

@@ -415,7 +415,7 @@ async function toRecord(call: WrappedCall, rules: TaskRules, jobs: Jobs): Promis
   const { name, arguments: given, _meta } = ctx.params;
   const { ttlMs, pollIntervalMs, version, resume } = rules;
   const now = jobs.server.clock.date();
-  const resumable = toResumable(call, rules, jobs);
+  const resumable = await toResumable(call, rules, jobs);
   return {
     id: jobs.makeId(),
     tool: handler.name,
@@ -444,16 +444,17 @@ async function toRecord(call: WrappedCall, rules: TaskRules, jobs: Jobs): Promis
 }
 
 /** Returns what a further run needs to have the same caller. */
-function toResumable(
-  { ctx, handler, hasAllScopes }: WrappedCall,
+async function toResumable(
+  { ctx, handler, hasAllScopes, sealAttached }: WrappedCall,
   { resume }: TaskRules,
   jobs: Jobs,
-): Pick<TaskWork, "canResume" | "caller" | "hasAllScopes" | "session"> {
+): Promise<Pick<TaskWork, "canResume" | "caller" | "attached" | "hasAllScopes" | "session">> {
   // Without a shared store, the task ends with its process.
   if (!resume || !jobs.store.isShared) return { canResume: resume !== undefined };
   const { principal: caller } = ctx;
-  const problem = caller && findStoreProblem(caller);
-  if (problem === undefined) return { canResume: true, caller, hasAllScopes, session: readSession(ctx) };
+  const attached = await sealAttached();
+  const problem = caller && findStoreProblem(caller, attached);
+  if (problem === undefined) return { canResume: true, caller, attached, hasAllScopes, session: readSession(ctx) };
   jobs.reportOnce(
     handler.name,
     `Cannot resume tasks of the tool ${

@@ -119,7 +119,7 @@ Deno.test("requirePrincipal returns claims with the output type of the schema", 
     claims: { type: "object", properties: { level: { type: "number" } }, required: ["level"] },
   });
   const untyped = oauth(base);
-  const spread = { ...auth, close() {} };
+  const spread = { ...auth, checkPath() {} };
   const keys = apiKey({ keys: { ada: "ada-2f6c1e0b9d4a7853" } });
   type Role = "reader" | "admin";
   tool({

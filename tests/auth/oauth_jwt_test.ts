@@ -1,9 +1,10 @@
 // JWT access tokens: which tokens the server accepts, and the reasons for refusals.
 import { assert, assertEquals, assertStringIncludes, assertThrows } from "@std/assert";
 import { SignJWT, UnsecuredJWT } from "jose";
-import { tool } from "../../mod.ts";
+import { createServer, tool } from "../../mod.ts";
 import { oauth, toPrincipalId } from "../../src/auth/oauth/oauth.ts";
 import { NO_ROUTE } from "../../src/core/auth.ts";
+import type { ServerHandle } from "../../src/extension.ts";
 import { fakeClock } from "../../src/testing/testing.ts";
 import { openPort } from "../peers/runtime.ts";
 import { makeKey, RESOURCE, TestIssuer, type TokenParts } from "../support/issuer.ts";
@@ -330,23 +331,31 @@ Deno.test("a verified token is not verified again, and leaves the cache when it 
   await using issuer = await TestIssuer.start();
   const principals = new Set<unknown>();
   const auth = oauth({ resource: RESOURCE, issuers: [issuer.name] });
+  let handle: ServerHandle | undefined;
+  await using server = createServer({
+    name: "s",
+    version: "1.0.0",
+    auth: { ...auth, start: (server) => auth.start?.(handle = server) },
+  });
+  await server.ready();
   const token = await issuer.sign({ claims: { exp: Math.floor(clock.date() / 1000) + 30 } });
   const request = new Request(RESOURCE, { method: "POST", headers: { authorization: `Bearer ${token}` } });
   const signal = AbortSignal.timeout(1000);
   const facts = { transport: "http", now: clock.date(), signal, ...NO_ROUTE } as const;
-  assert(auth.authenticate(request, facts) instanceof Promise);
+  assert(auth.authenticate(request, facts, handle) instanceof Promise);
   // Concurrent requests with the same token share one verification, so they get the same principal object.
-  for (const found of await Promise.all([1, 2].map(() => auth.authenticate(request, facts)))) principals.add(found);
-  const known = auth.authenticate(request, facts);
+  for (const found of await Promise.all([1, 2].map(() => auth.authenticate(request, facts, handle)))) {
+    principals.add(found);
+  }
+  const known = auth.authenticate(request, facts, handle);
   assert(!(known instanceof Promise));
   principals.add(known);
   const headers = { authorization: `bearer   ${token}` };
-  principals.add(auth.authenticate(new Request(RESOURCE, { method: "POST", headers }), facts));
+  principals.add(auth.authenticate(new Request(RESOURCE, { method: "POST", headers }), facts, handle));
   assertEquals(principals.size, 1);
-  const later = auth.authenticate(request, { ...facts, now: facts.now + 60_000 });
+  const later = auth.authenticate(request, { ...facts, now: facts.now + 60_000 }, handle);
   assert(later instanceof Promise);
   assertEquals((await later as { status?: number }).status, 401);
-  await auth.close?.();
 });
 
 Deno.test("hostile: a huge token or a text that is not a token causes no request to the issuer", async () => {

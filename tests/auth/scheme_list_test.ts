@@ -62,9 +62,9 @@ function counted() {
   const asked: string[] = [];
   const count = (auth: Authentication, name: string): Authentication => ({
     ...auth,
-    authenticate: (request, facts) => {
+    authenticate: (request, facts, server) => {
       asked.push(name);
-      return auth.authenticate(request, facts);
+      return auth.authenticate(request, facts, server);
     },
   });
   const bearer = count(
@@ -393,16 +393,16 @@ Deno.test("the metadata of a scheme in a list is served, also with mount, and ea
   const auth = [
     {
       ...oauth({ resource: RESOURCE, issuers: ["https://login.example.com"] }),
-      close: () => void closed.push("oauth"),
+      start: () => () => void closed.push("oauth"),
     },
     {
       ...apiKey({ keys: { ada: KEY }, header: "x-api-key" }),
-      close() {
+      start: () => () => {
         closed.push("key");
         throw new Error("stuck");
       },
     },
-    { ...basicAuth({ users: { ada: "b" } }), close: () => Promise.resolve(void closed.push("basic")) },
+    { ...basicAuth({ users: { ada: "b" } }), start: () => async () => void closed.push("basic") },
   ];
   const faults: unknown[] = [];
   const observer = { fault: ({ error }: { readonly error: unknown }) => void faults.push(error) };

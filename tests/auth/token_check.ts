@@ -68,7 +68,7 @@ export function checkTokens({ resource, issuer, loadKey }: TokenOptions): Authen
         return new Response(null, { status: method === "OPTIONS" ? 204 : 405, headers: { ...cors, allow: "GET" } });
       },
     }],
-    close: () => closing.abort(),
+    start: () => () => closing.abort(),
   };
 }
 

@@ -263,7 +263,7 @@ const FACTORIES: Readonly<Record<string, readonly Sample[]>> = {
   // Here no caller has a token. This error is thrown only after the option names were checked.
   "./oauth exchangeToken": [[async (options) => {
     try {
-      await exchangeToken({}, options);
+      await exchangeToken({ principal: undefined }, options);
     } catch (error) {
       if (error instanceof TypeError) throw error;
     }

@@ -2,11 +2,9 @@
 // failure of the store, so the client gains nothing by it, and other clients and the process itself notice nothing.
 import { assert, assertEquals, assertMatch } from "@std/assert";
 import { createServer, extension, resource, type Server, tool } from "../../mod.ts";
-import { type Authentication, type AuthFacts, refuseRequest } from "../../src/core/auth.ts";
+import { type Authentication, refuseRequest } from "../../src/core/auth.ts";
 import { INTERNALS } from "../../src/core/call/internals.ts";
 import type { BoundOptions } from "../../src/core/capacity/limits.ts";
-import { toClientHash } from "../../src/core/marked_ids.ts";
-import { USED } from "../../src/core/auth_keys.ts";
 import { health } from "../../src/observe/observe.ts";
 import { quota } from "../../src/quota/quota.ts";
 import { customStore, memoryStore, type Store } from "../../src/stores/stores.ts";
@@ -157,14 +155,14 @@ function startInstance(shared: Store, { leaseMs, ...bounds }: Options = {}): Ins
 /** Accepts every caller, and marks an id as used for a caller that sends a proof. */
 function auth(): Authentication {
   return {
-    async authenticate({ headers }: Request, facts: AuthFacts) {
+    start() {},
+    async authenticate({ headers }, { now }, server) {
       const id = headers.get("authorization")?.slice("Bearer ".length);
       if (!id) return;
       const proof = headers.get("x-proof");
       if (proof === null) return { id };
-      const mark = { client: await toClientHash(`principal ${id}`), at: facts.now, id: proof };
-      const marking = await facts[USED]?.spend(id, mark, 60_000);
-      return marking ? { id } : refuseRequest(503, { reason: "it is unknown whether the proof was used" });
+      const use = await server?.markUsed({ id: proof, principal: id, at: now, ttlMs: 60_000 });
+      return use === "new" ? { id } : refuseRequest(503, { reason: "it is unknown whether the proof was used" });
     },
   };
 }

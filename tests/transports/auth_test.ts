@@ -245,9 +245,9 @@ Deno.test("the HTTP+SSE transport authenticates its stream and its messages", as
   const ways: string[] = [];
   const own: Authentication = {
     ...auth,
-    authenticate: async (request, facts) => {
+    authenticate: async (request, facts, server) => {
       ways.push(`${request.method} ${facts.transport}`);
-      const found = await auth.authenticate(request, facts);
+      const found = await auth.authenticate(request, facts, server);
       return found && "id" in found ? { ...found, expiresAt: facts.now + 9000 } : found;
     },
   };
@@ -325,7 +325,7 @@ Deno.test("the routes of an authentication require no credentials, and pages of 
       },
       { path: "/broken", fetch: () => Promise.reject(new Error("secret detail")) },
     ],
-    close: () => void closed++,
+    start: () => () => void closed++,
   };
   for (const cors of [undefined, { origins: ["https://app.example"] }]) {
     const server = start({ auth: routed, cors });

@@ -6,10 +6,7 @@
  */
 import { calculateJwkThumbprint, decodeProtectedHeader, EmbeddedJWK, errors, type JWTPayload, jwtVerify } from "jose";
 import { type AuthFacts, type AuthRefusal, refuseRequest } from "../../core/auth.ts";
-import { type Mark, type Marking, toClientHash } from "../../core/marked_ids.ts";
-import { KnownMarks, toMarkTtl } from "../../core/marking.ts";
-import { USED } from "../../core/auth_keys.ts";
-import { systemClock } from "../../core/capacity/timers.ts";
+import type { ServerHandle } from "../../core/server_handle.ts";
 import { sha256 } from "../../kit/sha256.ts";
 
 /** Name of the header that contains the proof. */
@@ -45,44 +42,30 @@ const MAX_ID = 256;
  * fast clock is accepted for up to twice this time.
  */
 const WINDOW_MS = 60_000;
-const TTL_MS = toMarkTtl(2 * WINDOW_MS);
 
-/** Checks proofs, and remembers used proofs, so that no proof is accepted twice. */
-export class Proofs {
-  readonly #used = new KnownMarks(systemClock, TTL_MS);
-
-  /**
-   * Checks the proof of a request, and marks it as used. Resolves to `undefined` if the proof is accepted. Resolves to
-   * a refusal if the server cannot tell whether the proof was used before.
-   *
-   * @throws {InvalidProof} (as a rejection) if the proof is refused.
-   */
-  async check(proven: ProvenRequest, facts: AuthFacts): Promise<AuthRefusal | undefined> {
-    const { iat, jti } = await verify(proven, facts.now);
-    const id = await sha256(JSON.stringify([proven.thumbprint, jti]));
-    // Keep the marks of proofs apart from the principal's other marks. Otherwise, many proofs would advance the time
-    // before which all of the principal's marks count as used.
-    const client = `d${(await toClientHash(`principal ${proven.principal}`)).slice(1)}`;
-    const mark = { client, at: iat, id };
-    const used = facts[USED];
-    const { found } = await (used ? used.spend(proven.principal, mark, TTL_MS) : this.#spend(mark)) ??
-      { found: "unknown" };
-    if (found === "marked") throw new InvalidProof("the proof was already used");
-    if (found === "cut-off") {
-      return refuseRequest(429, { reason: "the caller has used too many newer proofs; create a new proof" });
-    }
-    if (found) {
-      return refuseRequest(503, {
-        reason: "the store does not report whether the proof was already used; try again later",
-      });
-    }
+/**
+ * Checks the proof of a request, and marks it as used, so that no proof is accepted twice. Resolves to `undefined` if the
+ * proof is accepted. Resolves to a refusal if the server cannot tell whether the proof was used before.
+ *
+ * @throws {InvalidProof} (as a rejection) if the proof is refused.
+ */
+export async function checkProof(
+  proven: ProvenRequest,
+  { now }: AuthFacts,
+  server: ServerHandle,
+): Promise<AuthRefusal | undefined> {
+  const { thumbprint, principal } = proven;
+  const { iat: at, jti } = await verify(proven, now);
+  const id = JSON.stringify([thumbprint, jti]);
+  const use = await server.markUsed({ id, principal, at, ttlMs: 2 * WINDOW_MS });
+  if (use === "used") throw new InvalidProof("the proof was already used");
+  if (use === "too-old") {
+    return refuseRequest(429, { reason: "the caller has used too many newer proofs; create a new proof" });
   }
-
-  // This method is synchronous, so that no other check can run between `find` and `add`.
-  #spend(mark: Mark): Marking {
-    const known = this.#used.find(mark);
-    if (!known.found) this.#used.add(mark);
-    return known;
+  if (use === "unknown") {
+    return refuseRequest(503, {
+      reason: "the store does not report whether the proof was already used; try again later",
+    });
   }
 }
 

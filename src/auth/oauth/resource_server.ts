@@ -11,27 +11,24 @@ import {
   type AuthRefusal,
   type Challenge,
   isRefusal,
-  READ_PRINCIPAL,
-  RECHECKS,
   refuseRequest,
-  SCHEME,
 } from "../../core/auth.ts";
-import { FIND_PLACE, USED } from "../../core/auth_keys.ts";
 import { isObject } from "../../protocol/jsonrpc.ts";
 import { isPromiseLike } from "../../protocol/promises.ts";
 import type { Infer, Schema, StandardSchema } from "../../schema/schema.ts";
 import type { Principal } from "../../core/call/context.ts";
+import { shareAttached } from "../../core/attached.ts";
 import { withExpiry } from "../../core/call/principal.ts";
 import { checkOptions, type KnownOptions, show } from "../../core/call/known_options.ts";
 import { readScopes as checkScopes } from "../../core/call/scopes.ts";
-import { CHECK_PATH } from "../../core/call/internals.ts";
+import type { ServerHandle } from "../../core/server_handle.ts";
 import { FailureBudget, toGuesser } from "../failure_budget.ts";
-import { toScheme } from "../scheme_list.ts";
+import { authScheme } from "../scheme_list.ts";
 import { digest } from "../secrets.ts";
 import { TokenCache } from "../token_cache.ts";
 import { type Claims, type OAuthPrincipal, toOAuthPrincipal } from "./caller.ts";
 import { checkClaims, InvalidToken, readGranted, readThumbprint } from "./claims.ts";
-import { InvalidProof, PROOF, Proofs } from "./dpop.ts";
+import { checkProof, InvalidProof, PROOF } from "./dpop.ts";
 import { checkKind, createIntrospection, type IntrospectionOptions, withoutToken } from "./introspection.ts";
 import type { Send } from "./http.ts";
 import { Issuer, type IssuerKeys } from "./issuer.ts";
@@ -41,7 +38,7 @@ import type { MetadataRoute } from "./metadata.ts";
 import { CLIENT } from "./oauth_client.ts";
 import { type ByPath, checkPath, readResources, type Resource, type Resources } from "./resource.ts";
 import { PREFIX, QUERY, readToken, type TokenProblem, type TokenScheme } from "./token_header.ts";
-import { type ExchangeOptions, shareExchange, TokenExchange } from "./token_exchange.ts";
+import { type ExchangeOptions, TokenExchange } from "./token_exchange.ts";
 import { TypedClaims } from "./typed_claims.ts";
 
 /** Options of {@linkcode oauth}. Only `resource` and `issuers` are required. `S` is the type of the `claims` option. */
@@ -274,6 +271,12 @@ interface Presented {
   readonly resource: Resource;
 }
 
+/** The time of a request in milliseconds since 1970, and the server that serves the request. */
+interface Moment {
+  readonly now: number;
+  readonly server: ServerHandle | undefined;
+}
+
 class ResourceServer implements Authentication<OAuthPrincipal> {
   readonly credentials = { headers: ["authorization", PROOF], query: [QUERY] };
   readonly challenge: Resources["challenge"];
@@ -299,7 +302,6 @@ class ResourceServer implements Authentication<OAuthPrincipal> {
   readonly #seen = new TokenCache<true>(SEEN_LIMITS);
   readonly #budget = new FailureBudget({ limit: "failuresPerPeer" });
   readonly #running = new Map<string, Promise<Verdict | AuthRefusal>>();
-  readonly #proofs = new Proofs();
   readonly #mustBeBound: boolean;
 
   constructor(options: OAuthOptions<Schema>) {
@@ -341,18 +343,18 @@ class ResourceServer implements Authentication<OAuthPrincipal> {
     this.satisfies = options.satisfies;
     this.#mustBeBound = options.dpop !== undefined;
     const { at, challenge, routes } = readResources(options);
-    this[CHECK_PATH] = (path) => checkPath(options, path);
+    this.checkPath = (path) => checkPath(options, path);
     this.#toResource = at;
     this.challenge = challenge;
     this.routes = routes;
   }
 
-  readonly [RECHECKS] = () => true;
-  readonly [SCHEME] = toScheme({ name: "oauth()", schemes: ["bearer", "dpop"], prefix: "oauth" });
-  readonly [CHECK_PATH]: (path: string) => void;
-  readonly [READ_PRINCIPAL] = (principal: Principal): OAuthPrincipal | undefined => this.#claims.read(principal);
+  readonly rechecks = () => true;
+  readonly scheme = authScheme({ name: "oauth()", schemes: ["bearer", "dpop"], prefix: "oauth" });
+  readonly checkPath: (path: string) => void;
+  readonly readPrincipal = (principal: Principal): OAuthPrincipal | undefined => this.#claims.read(principal);
   // This property is an arrow function, because the server calls `authenticate` without its object.
-  readonly authenticate: Authentication["authenticate"] = (request, facts) => {
+  readonly authenticate: Authentication["authenticate"] = (request, facts, server) => {
     const { now } = facts;
     // Fast path: look up the whole header in the cache before parsing the header, because most tokens are already in
     // the cache.
@@ -368,11 +370,11 @@ class ResourceServer implements Authentication<OAuthPrincipal> {
     const found = known ?? this.#find(key + PREFIX + token, now);
     if (found && found.thumbprint === undefined) return admitUnbound(found, presented, now);
     const admit = (found: Verdict | AuthRefusal) =>
-      isRefusal(found) ? found : this.#admit(found, presented, { request, facts });
-    if (found) return facts[FIND_PLACE]?.() ?? admit(found);
+      isRefusal(found) ? found : this.#admit(found, presented, { request, facts, server });
+    if (found) return facts.refuseIfFull?.() ?? admit(found);
     const checked = this.#isUnknown(presented, now)
-      ? this.#budget.run(() => toGuesser(facts), facts, () => this.#check(presented, facts))
-      : this.#check(presented, facts);
+      ? this.#budget.run(() => toGuesser(facts), facts, () => this.#check(presented, facts, server))
+      : this.#check(presented, facts, server);
     return isPromiseLike(checked) ? checked.then(admit) : admit(checked);
   };
 
@@ -383,18 +385,22 @@ class ResourceServer implements Authentication<OAuthPrincipal> {
   }
 
   /** Verifies a token that is not in the cache, or joins the verification of the same token that is in progress. */
-  #check(presented: Presented, facts: AuthFacts): AuthRefusal | Verdict | Promise<Verdict | AuthRefusal> {
+  #check(
+    presented: Presented,
+    facts: AuthFacts,
+    server: ServerHandle | undefined,
+  ): AuthRefusal | Verdict | Promise<Verdict | AuthRefusal> {
     const { token, resource: { key } } = presented;
     // The token may have been accepted while this request was delayed.
     const found = this.#find(key + PREFIX + token, facts.now);
     if (found) return found;
     // Limit the number of concurrent checks per address, because the token may be invalid.
-    const full = facts[FIND_PLACE]?.();
+    const full = facts.refuseIfFull?.();
     if (full) return full;
     const running = this.#running.get(key + token);
     if (running) return running.then(withoutCause);
     const forget = () => void (this.#running.get(key + token) === verifying && this.#running.delete(key + token));
-    const verifying = this.#verify(presented, facts).finally(forget);
+    const verifying = this.#verify(presented, facts, server).finally(forget);
     this.#running.set(key + token, verifying);
     // Later requests must not wait for a check that was aborted, because a check that ignores the signal may never end.
     facts.signal.addEventListener("abort", forget, { once: true });
@@ -408,7 +414,7 @@ class ResourceServer implements Authentication<OAuthPrincipal> {
   async #admit(
     verdict: Verdict,
     presented: Presented,
-    { request, facts }: { readonly request: Request; readonly facts: AuthFacts },
+    { request, facts, server }: { readonly request: Request; readonly facts: AuthFacts; readonly server: ServerHandle | undefined },
   ): Promise<Principal | AuthRefusal> {
     const { thumbprint, principal: { id: principal } } = verdict;
     const { scheme, token, resource } = presented;
@@ -418,12 +424,11 @@ class ResourceServer implements Authentication<OAuthPrincipal> {
       const reason = "the token is bound to a key; send the token with the scheme DPoP and a proof";
       return refuseToken({ scheme, error: "invalid_token", reason, isBound: true }, resource);
     }
-    // `USED` is `null` when the server rechecks the caller of an open stream. The recheck needs no proof, because the
-    // request that opened the stream had a proof.
-    if (facts[USED] === null) return toCurrent(verdict, facts.now);
+    // The recheck of an open stream needs no proof, because the request that opened the stream had a proof.
+    if (facts.isRecheck) return toCurrent(verdict, facts.now);
     try {
       const proven = { request, token, thumbprint, principal, resource: resource.url };
-      return await this.#proofs.check(proven, facts) ?? toCurrent(verdict, facts.now);
+      return await checkProof(proven, facts, requireServer(server)) ?? toCurrent(verdict, facts.now);
     } catch (error) {
       if (!(error instanceof InvalidProof)) throw error;
       return refuseToken({ scheme, error: "invalid_dpop_proof", reason: error.message }, resource);
@@ -437,10 +442,12 @@ class ResourceServer implements Authentication<OAuthPrincipal> {
     return known && (!known.keys || known.issuer.latestKeys === known.keys) ? known : undefined;
   }
 
-  async #verify(presented: Presented, facts: AuthFacts): Promise<Verdict | AuthRefusal> {
+  async #verify(presented: Presented, facts: AuthFacts, server: ServerHandle | undefined): Promise<Verdict | AuthRefusal> {
     try {
       const header = readJwtHeader(presented.token);
-      return await (header ? this.#verifyJwt(presented, header, facts.now) : this.#verifyOpaque(presented, facts));
+      return await (header
+        ? this.#verifyJwt(presented, header, { now: facts.now, server })
+        : this.#verifyOpaque(presented, facts, server));
     } catch (error) {
       if (error instanceof InvalidToken) {
         const { message: reason, detail } = error;
@@ -454,16 +461,16 @@ class ResourceServer implements Authentication<OAuthPrincipal> {
     }
   }
 
-  async #verifyJwt(presented: Presented, header: JWTHeaderParameters, now: number): Promise<Verdict> {
+  async #verifyJwt(presented: Presented, header: JWTHeaderParameters, { now, server }: Moment): Promise<Verdict> {
     const rules = { ...this.#rules, audiences: presented.resource.audiences };
     const { issuer, claims, expiresAt, keys } = await verifyJwt(presented.token, { header, rules, now });
     const thumbprint = this.#readThumbprint(claims);
     const until = expiresAt + rules.skewMs;
     const principal = await this.#toPrincipal(issuer, claims, expiresAt);
-    return this.#accept(presented, { principal, until, issuer, keys, thumbprint }, now);
+    return this.#accept(presented, { principal, until, issuer, keys, thumbprint }, { now, server });
   }
 
-  async #verifyOpaque(presented: Presented, facts: AuthFacts): Promise<Verdict | AuthRefusal> {
+  async #verifyOpaque(presented: Presented, facts: AuthFacts, server: ServerHandle | undefined): Promise<Verdict | AuthRefusal> {
     const { now } = facts;
     const { token, resource } = presented;
     if (!this.#introspect) throw new InvalidToken("the token is not a signed JWT");
@@ -477,7 +484,7 @@ class ResourceServer implements Authentication<OAuthPrincipal> {
       const until = Math.min(now + INTROSPECTED_MS, (expiresAt ?? Infinity) + rules.skewMs);
       const principal = await this.#toPrincipal(issuer, withoutToken(claims, token), expiresAt);
       this.#seen.set(digest(resource.key + token), { value: true, until: now + SEEN_MS }, now);
-      return this.#accept(presented, { principal, until, issuer, thumbprint }, now);
+      return this.#accept(presented, { principal, until, issuer, thumbprint }, { now, server });
     } catch (error) {
       if (error instanceof InvalidToken) {
         this.#seen.delete(digest(resource.key + token));
@@ -501,22 +508,34 @@ class ResourceServer implements Authentication<OAuthPrincipal> {
     return principal;
   }
 
-  #accept({ token, resource }: Presented, verdict: Verdict, now: number): Verdict {
-    this.#exchange?.bind(verdict.principal, token, verdict.issuer);
+  #accept({ token, resource }: Presented, verdict: Verdict, { now, server }: Moment): Verdict {
+    this.#exchange?.bind(verdict.principal, requireServer(server), { token, issuer: verdict.issuer });
     const key = resource.key + PREFIX + token;
     const characters = key.length + JSON.stringify(verdict.principal.claims).length;
     this.#accepted.set(key, { value: verdict, until: verdict.until, characters }, now);
     return verdict;
   }
 
-  /** Removes all tokens from memory. */
-  close(): void {
-    this.#accepted.clear();
-    this.#refused.clear();
-    this.#seen.clear();
-    this.#budget.clear();
-    this.#exchange?.clear();
-  }
+  /** Returns a function that removes all tokens from memory. */
+  readonly start = (server: ServerHandle): () => void => {
+    const stopExchange = this.#exchange?.start(server);
+    return () => {
+      stopExchange?.();
+      this.#accepted.clear();
+      this.#refused.clear();
+      this.#seen.clear();
+      this.#budget.clear();
+      this.#exchange?.clear();
+    };
+  };
+}
+
+/** Throws if a function around `authenticate` has not passed the server on. Proofs and exchanges need the server. */
+function requireServer(server: ServerHandle | undefined): ServerHandle {
+  if (server) return server;
+  throw new TypeError(
+    "Cannot use oauth(): authenticate() has no server; pass the start function of oauth() on, and all three arguments",
+  );
 }
 
 function toCurrent(verdict: Verdict, now: number): Principal {
@@ -526,7 +545,7 @@ function toCurrent(verdict: Verdict, now: number): Principal {
   // up to `skewMs`.
   if (!verdict.late) {
     verdict.late = withExpiry(principal, until);
-    shareExchange(principal, verdict.late);
+    shareAttached(principal, verdict.late);
   }
   return verdict.late;
 }

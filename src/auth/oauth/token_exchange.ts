@@ -4,8 +4,12 @@
  * @module
  */
 import { BoundedMap } from "../../kit/bounded_map.ts";
+import type { Call } from "../../core/call/call.ts";
 import type { Context, Principal } from "../../core/call/context.ts";
+import { CALL } from "../../core/call/internals.ts";
 import { checkOptions, type KnownOptions } from "../../core/call/known_options.ts";
+import type { FeatureParts } from "../../core/visibility/feature_parts.ts";
+import type { ServerHandle } from "../../core/server_handle.ts";
 import type { Send } from "./http.ts";
 import type { Issuer } from "./issuer.ts";
 import { type AccessToken, requestToken, ReusedToken } from "./access_token.ts";
@@ -33,9 +37,16 @@ const REQUEST: KnownOptions<keyof ExchangeRequest> = {
   hints: { scope: "scopes", aud: "audience" },
 };
 
-// Maps principals to functions that exchange the tokens of these principals. A principal must not contain its token,
-// because handlers can read all of its properties.
-const exchanges = new WeakMap<Principal, (request: ExchangeRequest) => Promise<AccessToken>>();
+/** Key of the exchanges of a server. */
+const EXCHANGES = {};
+
+const makeExchanges = () => new Set<Exchange>();
+
+/** Exchanges the token of the caller of a request. Returns `undefined` if another issuer issued the token. */
+type Exchange = (
+  ctx: Pick<Context, "principal">,
+  request: ExchangeRequest,
+) => Promise<AccessToken> | undefined;
 
 /**
  * Exchanges the caller's token for an access token that another server accepts, on behalf of the same user. Requires
@@ -57,21 +68,21 @@ const exchanges = new WeakMap<Principal, (request: ExchangeRequest) => Promise<A
  * Rejects if the caller's token cannot be exchanged, or if the issuer refuses the exchange.
  */
 export async function exchangeToken(
-  { principal }: Pick<Context, "principal">,
+  ctx: Pick<Context, "principal">,
   request: ExchangeRequest,
 ): Promise<AccessToken> {
   checkOptions("exchange the caller's token", request, REQUEST);
-  const exchange = principal && exchanges.get(principal);
-  if (exchange) return await exchange(request);
+  // The cast is safe: a context without services is the call, and any other object has no host.
+  const call: Partial<Call> = Reflect.get(ctx, CALL) ?? ctx as Partial<Call>;
+  // The cast is safe, because the host of a server's call always has the parts of the server's core.
+  const parts = call.host?.parts as FeatureParts | undefined;
+  for (const exchange of parts?.state.slot(EXCHANGES, makeExchanges) ?? []) {
+    const exchanging = exchange(ctx, request);
+    if (exchanging) return await exchanging;
+  }
   throw new Error(
     "Cannot exchange the caller's token: ctx.principal was not created by oauth() with `exchange` for the issuer of the token",
   );
-}
-
-/** Lets handlers exchange the caller's token with `to`, a copy of the principal `from`. */
-export function shareExchange(from: Principal, to: Principal): void {
-  const exchange = exchanges.get(from);
-  if (exchange) exchanges.set(to, exchange);
 }
 
 const LIMITS = { entries: 10_000, characters: 16 * 1024 * 1024 };
@@ -82,6 +93,13 @@ const MAX_KEPT = 32;
  * kept.
  */
 const UNKNOWN_MS = 600_000;
+
+/** The token of a caller. The times are in milliseconds since 1970. */
+interface CallerToken {
+  readonly token: string;
+  readonly expiresAt?: number;
+  readonly now: number;
+}
 
 /** Exchanges tokens at one issuer, and reuses the tokens that the issuer returned. */
 export class TokenExchange {
@@ -95,11 +113,29 @@ export class TokenExchange {
     this.#place = place;
   }
 
-  /** Lets handlers exchange the token of `principal`, if this issuer issued the token. */
-  bind(principal: Principal, token: string, issuer: Issuer): void {
-    if (issuer === this.#place.issuer) {
-      exchanges.set(principal, (request) => this.#exchange(token, principal.expiresAt, request));
-    }
+  /** Lets the handlers of a server exchange the tokens of their callers. Returns a function that stops this. */
+  start(server: ServerHandle): () => void {
+    const exchanges = server.slot(EXCHANGES, makeExchanges);
+    const exchange: Exchange = (ctx, request) => {
+      const { issuer, token } = Object(server.attached(ctx));
+      if (issuer !== this.#place.issuer.name || typeof token !== "string") return;
+      return this.#exchange({ token, expiresAt: ctx.principal?.expiresAt, now: server.clock.date() }, request);
+    };
+    exchanges.add(exchange);
+    return () => void exchanges.delete(exchange);
+  }
+
+  /**
+   * Attaches its token to a principal, if this issuer issued the token. A principal must not contain its token, because
+   * handlers can read all of its properties.
+   */
+  bind(
+    principal: Principal,
+    server: ServerHandle,
+    { token, issuer }: { readonly token: string; readonly issuer: Issuer },
+  ): void {
+    // The principal is already frozen, so `attach` returns no copy.
+    if (issuer === this.#place.issuer) server.attach(principal, { issuer: issuer.name, token });
   }
 
   /** Removes the exchanged tokens from memory. */
@@ -107,8 +143,7 @@ export class TokenExchange {
     this.#kept.clear();
   }
 
-  async #exchange(token: string, expiresAt: number | undefined, request: ExchangeRequest): Promise<AccessToken> {
-    const now = Date.now();
+  async #exchange({ token, expiresAt, now }: CallerToken, request: ExchangeRequest): Promise<AccessToken> {
     const kept = this.#kept.get(token, now) ?? new BoundedMap<string, ReusedToken>({ full: "evict", max: MAX_KEPT });
     this.#kept.set(token, { value: kept, until: expiresAt ?? now + UNKNOWN_MS }, now);
     const { audience, resource, scopes } = request;

@@ -32,9 +32,3 @@ export const HAS_SCOPES: unique symbol = Symbol.for("mcp.hasScopes");
 
 /** Key of the call from which a context was created. */
 export const CALL: unique symbol = Symbol.for("mcp.call");
-
-/** Key of the function with which an authentication checks the server's path. */
-export const CHECK_PATH: unique symbol = Symbol.for("mcp.checkPath");
-
-/** Key of the function with which an authentication checks that callers can have the scopes that a handler requires. */
-export const CHECK_HANDLER: unique symbol = Symbol.for("mcp.checkHandler");

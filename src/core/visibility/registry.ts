@@ -11,13 +11,13 @@ import type { FeatureParts } from "./feature_parts.ts";
 import { compileEmpty } from "./declared_lists.ts";
 import type { Compiled, Feature, Handler, Method } from "./feature.ts";
 import type { ScopeComparison } from "../call/scopes.ts";
-import { CHECK_HANDLER, INTERNALS } from "../call/internals.ts";
+import { INTERNALS } from "../call/internals.ts";
 
 /** The parts of the server that the registry uses. */
 export interface RegistryParts extends FeatureParts {
   readonly auth?: ScopeComparison & {
     /** Throws if no caller can have the scopes that a handler requires. */
-    [CHECK_HANDLER]?(name: string, scopes: readonly string[] | undefined): void;
+    checkHandler?(name: string, scopes: readonly string[] | undefined): void;
   };
 }
 
@@ -84,7 +84,7 @@ export class Registry {
         throw new TypeError(`Cannot add ${name}: it is already registered; choose another name or URI`);
       }
       known.add(name);
-      this.#core.auth?.[CHECK_HANDLER]?.(name, handler[INTERNALS].scopes);
+      this.#core.auth?.checkHandler?.(name, handler[INTERNALS].scopes);
     }
     this.#swap([...this.#handlers, ...added], added);
     if (isReported) this.#core.observer.handlers?.({ added: added.map(toName), removed: [] });

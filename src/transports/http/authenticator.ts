@@ -5,8 +5,7 @@
  * @module
  */
 import type { ReadRoute } from "../../core/call/context.ts";
-import type { Accounts } from "../../core/capacity/account.ts";
-import type { Core } from "../../core/core.ts";
+import type { Engine } from "../../core/era.ts";
 import type { TransportName } from "../../core/call/observer.ts";
 import type { ConnectionInfo } from "./access.ts";
 import type { Caller, Place } from "./caller.ts";
@@ -29,8 +28,12 @@ export interface Authenticator {
   ): Caller<P> | Response | Promise<Caller<P> | Response>;
   /** Returns whether a request has credentials in a header, cookie or query parameter that the authentication reads. */
   hasCredentials(request: Request): boolean;
+  /** Starts the authentication. Rejects if it cannot be started. */
+  ready(): Promise<void> | undefined;
   /** Rejects all requests that are being authenticated, because the server is closing. */
   close(): void;
+  /** Stops the authentication. Waits a limited time. */
+  stop(): Promise<void>;
 }
 
 /** Validates and converts path parameters. Resolves to `undefined` if the parameters are invalid. */
@@ -45,8 +48,7 @@ export interface EnterOptions<P extends Place = Place> {
 
 /** The parts of a server that the authenticator needs. */
 export interface AuthenticatorParts {
-  readonly core: Core;
-  readonly accounts: Accounts;
+  readonly engine: Engine;
   readonly path: string;
   /** Addresses of trusted proxies. */
   readonly proxies: readonly string[];

@@ -23,7 +23,6 @@ import {
   NO_ROUTE,
   type PathFacts,
   readChallenges,
-  RECHECKS,
   refuseRequest,
   toChallengeHeaders,
 } from "../../core/auth.ts";
@@ -31,7 +30,7 @@ import type { Accounts } from "../../core/capacity/account.ts";
 import type { CallerChecks } from "../../core/call/caller_watch.ts";
 import type { Principal, ReadRoute } from "../../core/call/context.ts";
 import type { Core } from "../../core/core.ts";
-import { DELAY, FIND_PLACE, USED } from "../../core/auth_keys.ts";
+import { ServerPart } from "../../core/server_part.ts";
 import { RETRY_AFTER, type SeenRequest } from "../../core/call/link.ts";
 import type { TransportName } from "../../core/call/observer.ts";
 import { readPrincipal } from "../../core/call/principal.ts";
@@ -47,6 +46,7 @@ import { toRequestPath } from "./address.ts";
 /** Authenticates callers. */
 export class HttpAuthenticator implements Authenticator {
   readonly #auth: Authentication;
+  readonly #part: ServerPart;
   readonly #core: Core;
   readonly #accounts: Accounts;
   readonly #proxies: readonly string[];
@@ -62,11 +62,19 @@ export class HttpAuthenticator implements Authenticator {
   readonly #templates: { readonly route: AuthRoute; readonly template: PathTemplate }[] = [];
 
   /** Throws a `TypeError` if a member of `auth` is invalid. */
-  constructor(auth: Authentication, { core, accounts, path, proxies }: AuthenticatorParts) {
+  constructor(auth: Authentication, { engine, path, proxies }: AuthenticatorParts) {
+    const { core, accounts } = engine;
     const routes = typeof auth.routes === "function" ? auth.routes(path) : auth.routes ?? [];
     const problem = findProblem(auth) ?? findRouteProblem(routes, path);
     if (problem !== undefined) throw new TypeError(`Cannot use the authentication: ${problem}`);
+    const { start } = auth;
     this.#auth = auth;
+    this.#part = new ServerPart(engine, {
+      name: "the authentication",
+      id: "auth",
+      purpose: "auth",
+      start: start?.bind(auth),
+    });
     this.#core = core;
     this.#accounts = accounts;
     this.#proxies = proxies;
@@ -99,7 +107,8 @@ export class HttpAuthenticator implements Authenticator {
 
   async #serve(route: AuthRoute, request: Request, facts: PathFacts): Promise<Response> {
     try {
-      const response: unknown = await route.fetch(request, facts);
+      await this.#part.start();
+      const response: unknown = await route.fetch(request, facts, this.#part.handle);
       if (response instanceof Response) return response;
       throw new TypeError(
         `Cannot serve the route ${quote(route.path)}: its fetch() did not return a Response; return a Response`,
@@ -117,10 +126,19 @@ export class HttpAuthenticator implements Authenticator {
       query.length > 0 && query.some((name) => new URL(url).searchParams.has(name));
   }
 
+  ready(): Promise<void> | undefined {
+    return this.#part.start();
+  }
+
   close(): void {
+    this.#part.abort();
     this.#limits.close();
     this.#refused.close();
     this.#delayed.close();
+  }
+
+  async stop(): Promise<void> {
+    await this.#part.stop();
   }
 
   authenticate<P extends Place>(
@@ -128,10 +146,11 @@ export class HttpAuthenticator implements Authenticator {
     info: ConnectionInfo | undefined,
     options: EnterOptions<P>,
   ): Caller<P> | Response | Promise<Caller<P> | Response> {
+    const starting = this.#part.start();
+    if (starting) return this.#authenticateAfter(starting, request, info, options);
     const entry = new Entry<P>(request, info, {
       ...options,
       core: this.#core,
-      accounts: this.#accounts,
       proxies: this.#proxies,
       limits: this.#limits,
       delayed: this.#delayed,
@@ -143,18 +162,32 @@ export class HttpAuthenticator implements Authenticator {
       // authentication does not wait. Do not start the authentication if too many rejected requests are still being
       // authenticated.
       if (this.#limits.isFull(entry) && this.#refused.isFull(entry)) return this.#refuse(entry, TOO_MANY);
-      const found: unknown = this.#auth.authenticate(request, entry);
+      const found: unknown = this.#auth.authenticate(request, entry, this.#part.handle);
       if (!isPromiseLike(found)) return this.#judge(entry, found);
-      if (entry.delay) return this.#enterLater(entry, found);
+      if (entry.delayed) return this.#enterLater(entry, found);
       return this.#enter(entry, found);
     } catch (error) {
       return toFault(this.#core, error);
     }
   }
 
+  async #authenticateAfter<P extends Place>(
+    starting: Promise<void>,
+    request: Request,
+    info: ConnectionInfo | undefined,
+    options: EnterOptions<P>,
+  ): Promise<Caller<P> | Response> {
+    try {
+      await starting;
+    } catch (error) {
+      return toFault(this.#core, error);
+    }
+    return await this.authenticate(request, info, options);
+  }
+
   /** Waits until a request is no longer delayed. After its delay, a request may be delayed again for another reason. */
   async #enterLater<P extends Place>(entry: Entry<P>, found: PromiseLike<unknown>): Promise<Caller<P> | Response> {
-    for (let ended; ended !== entry.delay;) await (ended = entry.delay);
+    for (let ended; ended !== entry.delayed;) await (ended = entry.delayed);
     return await this.#enter(entry, found);
   }
 
@@ -210,7 +243,7 @@ export class HttpAuthenticator implements Authenticator {
    */
   readonly #toChecks = (entry: Entry, principal: Principal): CallerChecks => {
     const renew = this.#auth.renew ? (principal: Principal) => this.#renew(principal) : undefined;
-    if (principal.expiresAt !== undefined && !this.#auth[RECHECKS]?.(principal)) return { renew };
+    if (principal.expiresAt !== undefined && !this.#auth.rechecks?.(principal)) return { renew };
     const { request: { url, method, headers }, transport, route, peer } = entry;
     const copy = new Request(url, { method, headers: new Headers(headers) });
     return { renew, recheck: () => this.#check(copy, { transport, route, peer }, principal) };
@@ -219,7 +252,7 @@ export class HttpAuthenticator implements Authenticator {
   async #renew(principal: Principal): Promise<Principal | false | undefined> {
     const { ticker: { clock }, report } = this.#core;
     try {
-      const found: unknown = await this.#auth.renew?.(principal);
+      const found: unknown = await this.#auth.renew?.(principal, this.#part.handle);
       if (found === undefined || found === null) return false;
       const renewed = readPrincipal(found, "renew()");
       const { id, scopes, expiresAt = Infinity } = renewed;
@@ -243,9 +276,9 @@ export class HttpAuthenticator implements Authenticator {
     };
     try {
       const now = ticker.clock.date();
-      const facts: AuthFacts = { ...known, now, signal: controller.signal, [USED]: null };
+      const facts: AuthFacts = { ...known, now, signal: controller.signal, isRecheck: true };
       const limit = { ms: timeoutMs, onTimeout, clock: ticker };
-      const found: unknown = await deadline(this.#auth.authenticate(request, facts), limit);
+      const found: unknown = await deadline(this.#auth.authenticate(request, facts, this.#part.handle), limit);
       if (isRefusal(found)) return found.status === 503 || found.status === 429 ? undefined : false;
       if (found === undefined || found === null) return false;
       const { id, scopes, expiresAt = Infinity } = readPrincipal(found, "authenticate()");
@@ -300,7 +333,8 @@ const TOO_MANY = withLimits(
   "auth.running, auth.runningPerPeer",
 );
 
-interface EntryOptions<P extends Place> extends EnterOptions<P>, Omit<AuthenticatorParts, "path"> {
+interface EntryOptions<P extends Place> extends EnterOptions<P>, Pick<AuthenticatorParts, "proxies"> {
+  readonly core: Core;
   readonly limits: AuthenticationLimits;
   readonly delayed: AuthenticationLimits;
 }
@@ -319,15 +353,14 @@ class Entry<P extends Place = Place> implements AuthFacts {
   readonly #proxies: readonly string[];
   readonly #limits: AuthenticationLimits;
   readonly #delayed: AuthenticationLimits;
-  readonly #accounts: Accounts;
   #controller?: AbortController;
   /** Settles when the latest delay of the request has ended. `undefined` if the request was not delayed. Never rejects. */
-  delay?: Promise<boolean>;
+  delayed?: Promise<boolean>;
 
   constructor(
     request: Request,
     info: ConnectionInfo | undefined,
-    { transport, place, core, accounts, proxies, limits, delayed }: EntryOptions<P>,
+    { transport, place, core, proxies, limits, delayed }: EntryOptions<P>,
   ) {
     this.transport = transport;
     this.route = place?.route ?? NO_ROUTE.route;
@@ -338,30 +371,18 @@ class Entry<P extends Place = Place> implements AuthFacts {
     this.#proxies = proxies;
     this.#limits = limits;
     this.#delayed = delayed;
-    this.#accounts = accounts;
   }
 
-  [DELAY](turn: Promise<void>, { limit, pauseMs }: Delay): Promise<boolean> | undefined {
+  delay(turn: Promise<void>, { limit, pauseMs }: Delay): Promise<boolean> | undefined {
     this.#core.observing?.reach(limit, `peer ${this.peer}`);
     if (this.#delayed.isFull(this)) return;
     const { ticker } = this.#core;
     const ready = turn.then(() => pauseMs ? delay(pauseMs, { clock: ticker }) : undefined);
-    return this.delay = this.#delayed.wait(ready, this).then(() => true, () => false);
+    return this.delayed = this.#delayed.wait(ready, this).then(() => true, () => false);
   }
 
-  [FIND_PLACE](): AuthRefusal | undefined {
+  refuseIfFull(): AuthRefusal | undefined {
     return this.#limits.isFull(this) ? TOO_MANY : undefined;
-  }
-
-  get [USED](): AuthFacts[typeof USED] {
-    const { shared } = this.#core;
-    return shared && {
-      spend: (principal, mark, ttlMs) => {
-        const account = this.#accounts.find(`principal ${principal}`);
-        // `spend` rejects if the principal has used up its share of the store.
-        return shared.spend(account, mark, { ttlMs }).catch(() => undefined);
-      },
-    };
   }
 
   get request(): Request {

@@ -3,17 +3,14 @@
  *
  * @module
  */
-import type { Account } from "../core/capacity/account.ts";
-import { type Charge, type Charging, keep } from "../core/capacity/charges.ts";
+import type { Account } from "./capacity/account.ts";
+import { type Charge, type Charging, keep } from "./capacity/charges.ts";
 
 /** A client of a server, for which an extension stores bytes. */
 interface KeptFor {
   readonly account: Account;
   readonly core: Charging;
 }
-
-/** The type of {@linkcode keepBytes}. */
-export type KeepBytes = typeof keepBytes;
 
 /** Charges a client. Returns `undefined` if the client or the server has no room. */
 export function keepBytes({ account, core }: KeptFor, bytes: number): Charge | undefined {

@@ -1,0 +1,140 @@
+/**
+ * Opens the handle of a server for one of its parts.
+ *
+ * @module
+ */
+import type { Call } from "./call/call.ts";
+import { sha256 } from "../kit/sha256.ts";
+import { attachValue, readAttached } from "./attached.ts";
+import type { Context, Principal } from "./call/context.ts";
+import { CALL } from "./call/internals.ts";
+import type { HandlerCall } from "./call/lives.ts";
+import { readPrincipal } from "./call/principal.ts";
+import type { Engine } from "./era.ts";
+import { checkHandler } from "./handler_check.ts";
+import { callInternally } from "./internal_call.ts";
+import { keepBytes } from "./kept_bytes.ts";
+import type { Mark, Marking } from "./marked_ids.ts";
+import { KnownMarks, toMarkTtl } from "./marking.ts";
+import type { OneTimeId, ServerHandle, ServerStores } from "./server_handle.ts";
+import type { StorePart, StoreView } from "./store.ts";
+
+/** The part for which {@linkcode openHandle} opens a handle. */
+export interface HandleOptions {
+  /** Names the keys of the part in the store. */
+  readonly id: string;
+  /** Purpose for which the part's texts are sealed. */
+  readonly purpose: string;
+  readonly signal: AbortSignal;
+  /** The functions that are called after handlers have changed. */
+  readonly watchers: Set<() => void>;
+  readonly report: (error: unknown) => void;
+}
+
+/** Opens the handle of a server for one of its parts. */
+export async function openHandle(
+  engine: Engine,
+  { id, purpose, signal, watchers, report }: HandleOptions,
+): Promise<ServerHandle> {
+  const { core, host, registry } = engine;
+  const { sealer, ticker, shared } = core;
+  const { resourceUpdated, listChanged } = host.server;
+  return {
+    store: shared && toStores(await shared.openPart(id)),
+    seal: (value) => sealer.seal(purpose, value),
+    open: (text) => sealer.open(purpose, text),
+    check: async (ctx, handler) => await checkHandler(toCall(ctx, "check the caller"), handler, engine),
+    keep: (ctx, bytes) => keepBytes({ account: toCall(ctx, "count stored bytes").link.account, core }, bytes),
+    report,
+    attach<P extends Principal>(principal: P, value: unknown) {
+      const text: unknown = JSON.stringify(value);
+      if (typeof text !== "string") {
+        throw new TypeError("Cannot attach a value to a principal: the value is not JSON; use plain data");
+      }
+      const read = readPrincipal(principal, "attach()");
+      attachValue(read, purpose, JSON.parse(text));
+      return read as P; // The cast is safe, because `readPrincipal` copies all members of the principal.
+    },
+    attached: ({ principal }) => readAttached(principal, purpose),
+    markUsed: (use) => markUsed(engine, purpose, use),
+    slot: (key, make) => core.state.slot(key, make),
+    handlers: {
+      has: (kind, key) => registry.find(kind, key) !== undefined,
+      watch: (onChange) => {
+        // Use a function of its own, because the same function may be passed twice.
+        const watcher = () => onChange();
+        watchers.add(watcher);
+        return () => void watchers.delete(watcher);
+      },
+    },
+    signal,
+    clock: ticker.clock,
+    resourceUpdated,
+    listChanged,
+    call: (request) => callInternally(engine, request),
+  };
+}
+
+/** Key of the used ids in the memory of a server without a store. */
+const USED = {};
+
+async function markUsed(
+  { core: { shared, state, ticker: { clock } }, accounts }: Engine,
+  purpose: string,
+  { id, principal, at, ttlMs }: OneTimeId,
+): Promise<"new" | "used" | "too-old" | "unknown"> {
+  // Keep the marks of each part apart. Otherwise, many ids of one part would advance the time before which all ids of
+  // another part count as used.
+  const client = `d${(await sha256(JSON.stringify([purpose, principal]))).slice(0, 16)}`;
+  const mark = { client, at, id: await sha256(id) };
+  const marking = shared
+    // `spend` rejects if the principal has used up its share of the store.
+    ? await shared.spend(accounts.find(`principal ${principal}`), mark, { ttlMs: toMarkTtl(ttlMs) }).catch(() => {})
+    : markInMemory(state.slot(USED, () => new KnownMarks(clock, 0)), mark, ttlMs);
+  if (!marking) return "unknown";
+  return marking.found === undefined ? "new" : marking.found === "marked" ? "used" : "too-old";
+}
+
+// This function is synchronous, so that no other use can be marked between `find` and `add`.
+function markInMemory(known: KnownMarks, mark: Mark, ttlMs: number): Marking {
+  const marking = known.find(mark);
+  if (!marking.found) known.add(mark, ttlMs);
+  return marking;
+}
+
+/**
+ * Returns whether the caller of a request may call a handler now. Reports the error, unless it is the error for a caller
+ * that may not call the handler.
+ */
+export async function mayCall(ctx: Context, handler: HandlerCall, engine: Engine): Promise<boolean> {
+  const call = toCall(ctx, "check the subscriber");
+  try {
+    await checkHandler(call, handler, engine);
+    return true;
+  } catch (error) {
+    engine.scheduler.toError(error, call);
+    return false;
+  }
+}
+
+// Returns the same view for each use of a call, because a view refuses only its first operation.
+function toStores(part: StorePart): ServerStores {
+  const views = new WeakMap<Call, StoreView>();
+  return {
+    own: part.own,
+    by(ctx) {
+      const call = toCall(ctx, "use the store");
+      const view = views.get(call) ?? part.by(call.link.account);
+      views.set(call, view);
+      return view;
+    },
+  };
+}
+
+/** Returns the call to which a context belongs. `purpose` is what fails if there is none. */
+function toCall(ctx: Context<unknown>, purpose: string): Call {
+  // The cast is safe: a context without services is the call, and the check below finds any other object.
+  const call: Call = Reflect.get(ctx, CALL) ?? ctx as Context as Call;
+  if (call.link?.account) return call;
+  throw new TypeError(`Cannot ${purpose}: ctx does not belong to a call; pass the context of a request`);
+}

@@ -1,0 +1,116 @@
+/**
+ * A part of a server that starts with the server, such as an extension or an authentication.
+ *
+ * @module
+ */
+import { CancelError } from "./call/cancel_error.ts";
+import type { Engine } from "./era.ts";
+import { openHandle } from "./open_handle.ts";
+import type { ServerHandle, StartPart } from "./server_handle.ts";
+
+export { mayCall } from "./open_handle.ts";
+
+/** Milliseconds that a part may take to stop. */
+const STOP_MS = 5000;
+
+/** The name of a part, and its function that starts it. */
+export interface PartOptions {
+  /** Name of the part in messages and observer events, such as `extension "com.example/audit"`. */
+  readonly name: string;
+  /** Names the keys of the part in the store. */
+  readonly id: string;
+  /** Purpose for which the part's texts are sealed. */
+  readonly purpose: string;
+  readonly start?: StartPart;
+}
+
+/** A part of one server. */
+export class ServerPart {
+  /** The handle that `start` has received. */
+  handle?: ServerHandle;
+  readonly #engine: Engine;
+  readonly #options: PartOptions;
+  /** Functions that the part calls after handlers have changed. */
+  readonly #watchers = new Set<() => void>();
+  #controller = new AbortController();
+  #starting?: Promise<void>;
+  #end?: () => unknown;
+
+  constructor(engine: Engine, options: PartOptions) {
+    this.#engine = engine;
+    this.#options = options;
+  }
+
+  /** Notifies the part that handlers were added or removed. */
+  tellChange(): void {
+    for (const onChange of [...this.#watchers]) {
+      try {
+        onChange();
+      } catch (error) {
+        this.#report(error);
+      }
+    }
+  }
+
+  /**
+   * Starts the part, unless it has already started. After a failed start, the next call starts the part again. Returns
+   * `undefined` if the part has started, or has no `start`.
+   */
+  start(): Promise<void> | undefined {
+    if (!this.#options.start || this.#end) return;
+    return this.#starting ??= this.#start().catch((error) => {
+      this.#starting = undefined;
+      throw error;
+    });
+  }
+
+  abort(): void {
+    const { name } = this.#options;
+    this.#controller.abort(new CancelError("closing", `Cannot continue ${name}: the server stops it`));
+  }
+
+  /** Stops the part, and waits a limited time until it has stopped. `start` can start the part again. Never rejects. */
+  async stop(): Promise<void> {
+    this.abort();
+    const { ticker } = this.#engine.core;
+    const late = Promise.withResolvers<void>();
+    const timeout = ticker.startTimeout(STOP_MS, late.resolve);
+    try {
+      await Promise.race([this.#stop(), late.promise]);
+    } catch (error) {
+      this.#report(error);
+    } finally {
+      ticker.cancel(timeout);
+    }
+  }
+
+  async #start(): Promise<void> {
+    const { name, start } = this.#options;
+    if (this.#controller.signal.aborted) this.#controller = new AbortController();
+    this.handle = await openHandle(this.#engine, {
+      ...this.#options,
+      signal: this.#controller.signal,
+      watchers: this.#watchers,
+      report: (error) => this.#report(error),
+    });
+    const stop: unknown = await start?.(this.handle);
+    if (stop !== undefined && typeof stop !== "function") {
+      throw new TypeError(
+        `Cannot start ${name}: start did not return a function; return a function that stops it, or nothing`,
+      );
+    }
+    this.#end = () => stop?.();
+  }
+
+  async #stop(): Promise<void> {
+    await this.#starting?.catch(() => {});
+    const end = this.#end;
+    this.#starting = this.#end = undefined;
+    await end?.();
+    this.#watchers.clear();
+  }
+
+  #report(error: unknown): void {
+    this.#engine.core.report(error, { subject: this.#options.name });
+  }
+}

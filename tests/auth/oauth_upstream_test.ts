@@ -1,16 +1,20 @@
 // Token exchange and client credentials: the server calls other servers without passing on the caller's token.
 import { assert, assertEquals, assertMatch, assertRejects, assertStringIncludes, assertThrows } from "@std/assert";
-import { tool } from "../../mod.ts";
+import { type Context, type Server, tool } from "../../mod.ts";
 import { elicitationLinks } from "../../src/auth/auth.ts";
 import { type AccessToken, clientCredentials, exchangeToken } from "../../src/auth/oauth/oauth.ts";
 import { connectTest, fakeContext } from "../../src/testing/testing.ts";
 import { RESOURCE, TestIssuer } from "../support/issuer.ts";
 import { MemoryEngine } from "../../src/stores/memory_engine.ts";
-import { customStore } from "../../src/stores/stores.ts";
+import { customStore, memoryStore } from "../../src/stores/stores.ts";
+import { task, tasks } from "../../src/tasks/tasks.ts";
 import { systemClock } from "../../src/core/capacity/timers.ts";
+import { textOf, until } from "../support/behaviour.ts";
 import { callWith, protect } from "../support/protected.ts";
 import { toRequest } from "../support/requests.ts";
 import { sentence } from "../support/messages.ts";
+import { declared } from "../tasks/declared.ts";
+import { openShared } from "../tasks/shared_store.ts";
 
 const client = { clientId: "notes", clientSecret: "5f2b8c1d" };
 
@@ -348,4 +352,47 @@ Deno.test("a link opens in any process with the same secret until the link expir
     sentence(),
   );
   assertThrows(() => elicitationLinks({ secret: "short", server }), TypeError, sentence("secret", 32));
+});
+
+Deno.test("a task that another instance resumes can exchange its caller's token", async () => {
+  await using issuer = await TestIssuer.start();
+  give(issuer, (form) => ({
+    access_token: `upstream-${form.get("audience")}`,
+    issued_token_type: "urn:ietf:params:oauth:token-type:access_token",
+    token_type: "Bearer",
+    expires_in: 600,
+  }));
+  const store = memoryStore();
+  const serve = (run: (ctx: Context) => unknown) =>
+    protect([issuer], {
+      handlers: [
+        tasks(),
+        tool({
+          name: "work",
+          extensions: [task({ resume: true })],
+          run: async (_, ctx) => JSON.stringify(await run(ctx)),
+        }),
+      ],
+      oauth: { exchange: client },
+      server: {
+        store: openShared(store),
+        secret: "0123456789abcdef0123456789abcdef",
+        limits: { calls: { closeMs: 20 } },
+      },
+    });
+  const headers = { authorization: `Bearer ${await issuer.sign()}`, host: new URL(RESOURCE).host };
+  const connect = (server: Server) => connectTest(server, { ...declared, transport: "http", headers });
+  const first = serve(({ signal }) => new Promise((_, reject) => signal.addEventListener("abort", reject)));
+  const connected = await connect(first);
+  const { taskId } = await connected.request("tools/call", { name: "work", arguments: {} }, { finish: false });
+  await connected.close();
+  await first.close();
+  const second = serve(async (ctx) => (await exchangeToken(ctx, { audience: "mail" })).accessToken);
+  const other = await connect(second);
+  let ended: { readonly [key: string]: unknown } = {};
+  const isEnded = async () => (ended = await other.request("tasks/get", { taskId })).status !== "working";
+  await until(isEnded, "the end of the task");
+  assertEquals(textOf(Object(ended.result)), '"upstream-mail"');
+  await other.close();
+  await second.close();
 });

@@ -402,7 +402,7 @@ Deno.test("the metadata of a scheme in a list is served, also with mount, and ea
         throw new Error("stuck");
       },
     },
-    { ...basicAuth({ users: { ada: "b" } }), start: () => async () => void closed.push("basic") },
+    { ...basicAuth({ users: { ada: "b" } }), start: () => () => Promise.resolve(void closed.push("basic")) },
   ];
   const faults: unknown[] = [];
   const observer = { fault: ({ error }: { readonly error: unknown }) => void faults.push(error) };

@@ -15,7 +15,7 @@ import {
   tool,
 } from "../../mod.ts";
 import { app, ui } from "../../src/apps/apps.ts";
-import { apiKey, basicAuth, customAuth, elicitationLinks, refuseRequest } from "../../src/auth/auth.ts";
+import { apiKey, authScheme, basicAuth, customAuth, elicitationLinks, refuseRequest } from "../../src/auth/auth.ts";
 import { clientCredentials, exchangeToken, oauth } from "../../src/auth/oauth/oauth.ts";
 import { clientExtension, connect as connectClient } from "../../src/client/client.ts";
 import { discover } from "../../src/discovery/discovery.ts";
@@ -224,11 +224,13 @@ const FACTORIES: Readonly<Record<string, readonly Sample[]>> = {
     query: "k",
     realm: "r",
   }]],
+  "./auth authScheme": [[authScheme, { name: "mine()", schemes: ["bearer"], prefix: "mine" }]],
   "./auth basicAuth": [[basicAuth, { users: { ada: "x" }, realm: "r" }]],
   "./auth customAuth": [[(options) => customAuth(() => undefined, options), {
     headers: ["a"],
     cookies: ["b"],
     query: ["c"],
+    start: () => {},
   }]],
   "./auth refuseRequest": [[(options) => refuseRequest(401, options), { reason: "r", cause: 1, retryAfterMs: 5 }]],
   "./auth elicitationLinks": [

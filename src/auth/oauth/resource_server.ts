@@ -414,7 +414,11 @@ class ResourceServer implements Authentication<OAuthPrincipal> {
   async #admit(
     verdict: Verdict,
     presented: Presented,
-    { request, facts, server }: { readonly request: Request; readonly facts: AuthFacts; readonly server: ServerHandle | undefined },
+    { request, facts, server }: {
+      readonly request: Request;
+      readonly facts: AuthFacts;
+      readonly server: ServerHandle | undefined;
+    },
   ): Promise<Principal | AuthRefusal> {
     const { thumbprint, principal: { id: principal } } = verdict;
     const { scheme, token, resource } = presented;
@@ -442,7 +446,11 @@ class ResourceServer implements Authentication<OAuthPrincipal> {
     return known && (!known.keys || known.issuer.latestKeys === known.keys) ? known : undefined;
   }
 
-  async #verify(presented: Presented, facts: AuthFacts, server: ServerHandle | undefined): Promise<Verdict | AuthRefusal> {
+  async #verify(
+    presented: Presented,
+    facts: AuthFacts,
+    server: ServerHandle | undefined,
+  ): Promise<Verdict | AuthRefusal> {
     try {
       const header = readJwtHeader(presented.token);
       return await (header
@@ -470,7 +478,11 @@ class ResourceServer implements Authentication<OAuthPrincipal> {
     return this.#accept(presented, { principal, until, issuer, keys, thumbprint }, { now, server });
   }
 
-  async #verifyOpaque(presented: Presented, facts: AuthFacts, server: ServerHandle | undefined): Promise<Verdict | AuthRefusal> {
+  async #verifyOpaque(
+    presented: Presented,
+    facts: AuthFacts,
+    server: ServerHandle | undefined,
+  ): Promise<Verdict | AuthRefusal> {
     const { now } = facts;
     const { token, resource } = presented;
     if (!this.#introspect) throw new InvalidToken("the token is not a signed JWT");

@@ -1,0 +1,283 @@
+// An authentication of one's own gets the handle of the server: sealed values, a part of the store, ids that can be used
+// once, and private values of principals.
+import { assert, assertEquals, assertRejects } from "@std/assert";
+import { type Context, createServer, type ServerOptions, tool } from "../../mod.ts";
+import { apiKey, authScheme, customAuth, refuseRequest, requirePrincipal } from "../../src/auth/auth.ts";
+import type { Authentication } from "../../src/core/auth.ts";
+import type { ServerHandle } from "../../src/extension.ts";
+import { audit } from "../../src/observe/observe.ts";
+import { INTERNALS } from "../../src/core/call/internals.ts";
+import { customStore, memoryStore } from "../../src/stores/stores.ts";
+import { task, tasks } from "../../src/tasks/tasks.ts";
+import { connectTest, fakeClock } from "../../src/testing/testing.ts";
+import { textOf, until } from "../support/behaviour.ts";
+import { createLosable, wrapEngine } from "../support/engines.ts";
+import { sentence } from "../support/messages.ts";
+import { declared } from "../tasks/declared.ts";
+import { openShared } from "../tasks/shared_store.ts";
+
+const secret = "a secret of at least thirty-two characters";
+
+/** The handles of the servers that use {@linkcode tickets}, newest last. */
+type Handles = ServerHandle[];
+
+/** Authenticates by sealed tickets that `issue` has created, each with a private token. */
+function tickets(handles: Handles = []) {
+  const auth = {
+    scheme: authScheme({ name: "tickets()", schemes: ["ticket"], prefix: "desk" }),
+    credentials: { headers: ["authorization"] },
+    challenge: { scheme: "Ticket" },
+    start: (server) => void handles.push(server),
+    async authenticate({ headers }, _facts, server) {
+      const [, text = ""] = /^Ticket (.+)$/i.exec(headers.get("authorization") ?? "") ?? [];
+      const { id, token } = Object(await server?.open(text));
+      return typeof id === "string" ? server?.attach({ id: `desk:${id}` }, { token }) : undefined;
+    },
+    readPrincipal: (principal) => principal.id.startsWith("desk:") ? principal : undefined,
+  } satisfies Authentication;
+  return auth;
+}
+
+const issue = async (handle: ServerHandle, id: string) =>
+  `Ticket ${await handle.seal({ id, token: `token-of-${id}` })}`;
+
+const show = (handles: Handles) =>
+  tool({
+    name: "show",
+    run(_input, ctx) {
+      const seen = [
+        handles.at(-1)?.attached(ctx),
+        ctx.principal,
+        Object.keys(ctx),
+        ctx.http?.headers.get("authorization"),
+      ];
+      return JSON.stringify([...seen, requirePrincipal(ctx).id]);
+    },
+  });
+
+Deno.test("an authentication of one's own keeps a private value of a principal, alone and in a list", async () => {
+  for (const isListed of [false, true]) {
+    const handles: Handles = [];
+    const own = tickets(handles);
+    const events: unknown[] = [];
+    const observer = { auth: (event: unknown) => events.push(event), call: (event: unknown) => events.push(event) };
+    const records: unknown[] = [];
+    const auth = isListed ? [apiKey({ keys: { ada: "ada-2f6c1e0b9d4a7853" } }), own] : own;
+    const trail = audit({ write: (record) => void records.push(record) });
+    await using server = createServer({
+      name: "desk",
+      version: "1.0.0",
+      auth,
+      observer,
+      use: [trail],
+      handlers: [show(handles)],
+    });
+    await server.ready();
+    const headers = { authorization: await issue(handles[0], "ada") };
+    for (const era of ["modern", "legacy"] as const) {
+      await using client = await connectTest(server, { transport: "http", era, headers });
+      const [value, principal, , header, id] = JSON.parse(textOf(await client.callTool("show")));
+      assertEquals([value, principal, header, id], [{ token: "token-of-ada" }, { id: "desk:ada" }, null, "desk:ada"]);
+    }
+    const told = JSON.stringify([events, records]);
+    assert(events.length && records.length);
+    assertEquals(told.includes("token-of-ada"), false, told);
+    // A ticket of another server is refused.
+    const others: Handles = [];
+    await using other = createServer({ name: "other", version: "1.0.0", auth: tickets(others) });
+    await other.ready();
+    const foreign = new Request("http://localhost/mcp", {
+      method: "POST",
+      headers: { ...headers, "content-type": "application/json", accept: "application/json, text/event-stream" },
+      body: JSON.stringify({ jsonrpc: "2.0", id: 1, method: "ping" }),
+    });
+    assertEquals((await other.fetch(foreign)).status, 401);
+  }
+});
+
+Deno.test("a task that another instance resumes has the private value of its caller, and nobody else has it", async () => {
+  const { connect: open } = memoryStore()[INTERNALS];
+  const written: unknown[] = [];
+  const openRecorded = () =>
+    customStore(async () =>
+      wrapEngine(await open(), ({ args, run }) => {
+        written.push(args);
+        return run();
+      }), { leaseMs: 1000, pollMs: 20 });
+  const serve = (run: (handles: Handles, ctx: Context) => unknown) => {
+    const handles: Handles = [];
+    const work = tool({
+      name: "work",
+      extensions: [task({ resume: true })],
+      run: async (_input, ctx) => JSON.stringify(await run(handles, ctx)),
+    });
+    const options: ServerOptions = {
+      name: "pair",
+      version: "1.0.0",
+      secret,
+      auth: tickets(handles),
+      handlers: [tasks(), work],
+      store: openRecorded(),
+      limits: { calls: { closeMs: 20 } },
+    };
+    return { server: createServer(options), handles };
+  };
+  const first = serve((_handles, { signal }) => new Promise((_, reject) => signal.addEventListener("abort", reject)));
+  await first.server.ready();
+  const headers = { authorization: await issue(first.handles[0], "ada") };
+  const connect = (server: typeof first.server) => connectTest(server, { ...declared, transport: "http", headers });
+  const client = await connect(first.server);
+  const { taskId } = await client.request("tools/call", { name: "work", arguments: {} }, { finish: false });
+  await client.close();
+  await first.server.close();
+  const text = JSON.stringify(written);
+  assert(text.length > 1000);
+  assertEquals(text.includes("token-of-ada"), false);
+  const second = serve((handles, ctx) => handles[0].attached(ctx) ?? null);
+  await using other = await connect(second.server);
+  let ended: { readonly [key: string]: unknown } = {};
+  const isEnded = async () => (ended = await other.request("tasks/get", { taskId })).status !== "working";
+  await until(isEnded, "the end of the task");
+  assertEquals(textOf(Object(ended.result)), JSON.stringify({ token: "token-of-ada" }));
+  await second.server.close();
+});
+
+Deno.test("a value that is not JSON cannot be attached, and a principal without one has none", async () => {
+  const values: unknown[] = [undefined, () => 1, Symbol("x")];
+  const faults: string[] = [];
+  let value: unknown;
+  let handle: ServerHandle | undefined;
+  const auth: Authentication = {
+    start: (server) => void (handle = server),
+    authenticate: (_request, _facts, server) => value === "none" ? { id: "ada" } : server?.attach({ id: "ada" }, value),
+  };
+  const look = tool({
+    name: "look",
+    run: (_input, ctx) => handle?.attached(ctx) === undefined ? "nothing" : "a value",
+  });
+  const observer = { fault: ({ error }: { readonly error: unknown }) => void faults.push(Object(error).message) };
+  await using server = createServer({ name: "s", version: "1.0.0", auth, observer, handlers: [look] });
+  for (value of values) assertEquals(await ask(server, ""), 500);
+  assertEquals(faults.length, values.length);
+  assertEquals(faults[0], sentence("JSON"));
+  for (const [given, text] of [["none", "nothing"], [null, "a value"], [0, "a value"]] as const) {
+    value = given;
+    await using client = await connectTest(server, { transport: "http" });
+    assertEquals(textOf(await client.callTool("look")), text);
+  }
+});
+
+/** Uses ids of callers once. The header `x-id` is the id. */
+function once(ids: Handles = []): Authentication {
+  return {
+    start: (server) => void ids.push(server),
+    async authenticate({ headers }, { now }, server) {
+      const [principal, id] = (headers.get("x-id") ?? "").split("/");
+      const use = await server?.markUsed({ id, principal, at: now, ttlMs: 60_000 });
+      return use === "new" ? { id: principal } : refuseRequest(use === "unknown" ? 503 : 401, { reason: `${use}` });
+    },
+  };
+}
+
+async function ask(server: { fetch(request: Request): Response | Promise<Response> }, id: string): Promise<number> {
+  const headers = { "content-type": "application/json", accept: "application/json, text/event-stream", "x-id": id };
+  const body = JSON.stringify({ jsonrpc: "2.0", id: 1, method: "ping" });
+  const response = await server.fetch(new Request("http://localhost/mcp", { method: "POST", headers, body }));
+  await response.text();
+  return response.status;
+}
+
+const toStatus = (statuses: readonly number[]) =>
+  statuses.map((status) => status === 401 || status === 503 ? status : "accepted");
+
+Deno.test("an id can be used once, on all instances with the same store", async () => {
+  const store = memoryStore();
+  for (const shared of [undefined, store]) {
+    const open = () =>
+      createServer({ name: "s", version: "1.0.0", secret, auth: once(), store: shared && openShared(shared) });
+    const servers = shared ? [open(), open(), open()] : [open()];
+    const all = Array.from({ length: 12 }, (_, i) => ask(servers[i % servers.length], "ada/one"));
+    const statuses = toStatus(await Promise.all(all));
+    assertEquals(statuses.filter((status) => status === "accepted").length, 1, statuses.join());
+    // The id of another principal, and another id of the same principal, are new.
+    assertEquals(toStatus([await ask(servers[0], "bob/one"), await ask(servers[0], "ada/two")]), [
+      "accepted",
+      "accepted",
+    ]);
+    for (const server of servers) await server.close();
+  }
+});
+
+Deno.test("ids of one principal that are too many do not use up ids of another, and are never accepted twice", async () => {
+  const clock = fakeClock(1_800_000_000_000);
+  const handles: Handles = [];
+  await using server = createServer({ name: "s", version: "1.0.0", auth: once(handles), clock });
+  await server.ready();
+  const [{ markUsed }] = handles;
+  const use = (principal: string, id: number, at: number) => markUsed({ id: `${id}`, principal, at, ttlMs: 60_000 });
+  for (let i = 0; i < 600; i++) assertEquals(await use("ada", i, clock.date() + i), "new");
+  const again = await Promise.all(Array.from({ length: 600 }, (_, i) => use("ada", i, clock.date() + i)));
+  assertEquals(new Set(again), new Set(["used", "too-old"]));
+  assertEquals(await use("bob", 1, clock.date()), "new");
+});
+
+Deno.test("while the store fails, it is unknown whether an id was used", async () => {
+  const losable = createLosable();
+  await using server = createServer({ name: "s", version: "1.0.0", secret, auth: once(), store: losable.open() });
+  assertEquals(toStatus([await ask(server, "ada/one")]), ["accepted"]);
+  losable.isLost = true;
+  assertEquals(toStatus([await ask(server, "ada/two")]), [503]);
+  losable.isLost = false;
+  await until(async () => await ask(server, "ada/three") !== 503, "the store responds");
+  assertEquals(toStatus([await ask(server, "ada/one")]), [401]);
+});
+
+Deno.test("an authentication that cannot start is started again with the next request", async () => {
+  const steps: string[] = [];
+  const faults: string[] = [];
+  let fails = true;
+  const auth = customAuth((_request, _facts, server) => server && { id: "ada" }, {
+    start() {
+      steps.push("start");
+      if (fails) throw new Error("no connection");
+      return () => {
+        steps.push("stop");
+        throw new Error("stuck");
+      };
+    },
+  });
+  const observer = { fault: ({ error }: { readonly error: unknown }) => void faults.push(Object(error).message) };
+  const server = createServer({ name: "s", version: "1.0.0", auth, observer });
+  await assertRejects(() => server.ready(), Error, "no connection");
+  assertEquals([await ask(server, ""), faults], [500, ["no connection"]]);
+  fails = false;
+  const statuses = await Promise.all([ask(server, ""), ask(server, "")]);
+  assertEquals(statuses.includes(500), false, statuses.join());
+  assertEquals(steps, ["start", "start", "start"]);
+  await server.close();
+  assertEquals([steps.slice(3), faults.slice(1)], [["stop"], ["stuck"]]);
+});
+
+Deno.test("if a scheme of a list cannot start, the other schemes are stopped and started again", async () => {
+  const steps: string[] = [];
+  let fails = true;
+  const good = customAuth(() => undefined, {
+    form: "bearer",
+    prefix: "good",
+    start: () => (steps.push("good"), () => void steps.push("good stops")),
+  });
+  const bad = customAuth(() => undefined, {
+    form: { header: "x-bad" },
+    prefix: "bad",
+    start() {
+      steps.push("bad");
+      if (fails) throw new Error("no connection");
+    },
+  });
+  await using server = createServer({ name: "s", version: "1.0.0", auth: [good, bad] });
+  await assertRejects(() => server.ready(), Error, "no connection");
+  assertEquals(steps, ["good", "bad", "good stops"]);
+  fails = false;
+  await server.ready();
+  assertEquals(steps.slice(3), ["good", "bad"]);
+});

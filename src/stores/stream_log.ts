@@ -4,6 +4,7 @@
  * @module
  */
 import type { Account } from "../core/capacity/account.ts";
+import { systemClock } from "../core/capacity/timers.ts";
 import type { HandlerCall, Reads } from "../core/call/lives.ts";
 import type { FoundStream, WrittenStream } from "../core/store.ts";
 import { deadline } from "../kit/deadline.ts";
@@ -112,12 +113,13 @@ export class StreamLog {
   }
 
   // Waits for further events, so that events in quick succession are written together. The delay does little harm,
-  // because clients rarely need events from the store.
+  // because clients rarely need events from the store. The delay paces the store, so it takes real time: the server's
+  // clock may be a clock of a test, and closing the server waits for this write.
   async #linger(stream: WrittenStream): Promise<void> {
     if (stream.isOver) return;
     const { promise, resolve } = Promise.withResolvers<void>();
     this.#wakers.set(stream, resolve);
-    await deadline(promise, { ms: LINGER_MS, onTimeout: () => {}, clock: this.#instances.clock });
+    await deadline(promise, { ms: LINGER_MS, onTimeout: () => {}, clock: systemClock });
     this.#wakers.delete(stream);
   }
 

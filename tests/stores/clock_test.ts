@@ -7,6 +7,7 @@ import { createServer, tool } from "../../mod.ts";
 import { sqliteStore } from "../../src/stores/sqlite.ts";
 import { memoryStore, type Store } from "../../src/stores/stores.ts";
 import { connectTest, fakeClock } from "../../src/testing/testing.ts";
+import { textOf } from "../support/behaviour.ts";
 
 const folder = mkdtempSync(`${tmpdir()}/clock-`);
 let files = 0;
@@ -66,6 +67,29 @@ for (const [name, open] of Object.entries(stores)) {
     await clock.advance(10 * store.lease.ms);
     assert(store.lease.heldUntil < clock.now());
     assertNotEquals(await store.lease.confirm(), term);
+    await server.close();
+  });
+
+  Deno.test(`${name}: a server whose clock stands still writes the streams of a session, and closes`, async () => {
+    const ask = tool({
+      name: "ask",
+      run(_input, ctx) {
+        ctx.elicit("ok", { message: "?", schema: { type: "object", properties: {} } }).catch(() => {});
+        return "done";
+      },
+    });
+    const server = createServer({
+      name: "bank",
+      version: "1.0.0",
+      clock: fakeClock(),
+      secret: "a secret of at least 32 characters",
+      store: open(),
+      handlers: [ask],
+    });
+    const onElicit = () => ({ action: "decline" }) as const;
+    const client = await connectTest(server, { era: "legacy", transport: "http", onElicit });
+    assertEquals(textOf(await client.callTool("ask")), "done");
+    await client.close();
     await server.close();
   });
 

@@ -3,7 +3,7 @@ import { assert, assertEquals, assertMatch, assertRejects, assertStringIncludes,
 import { type Context, type Server, tool } from "../../mod.ts";
 import { elicitationLinks } from "../../src/auth/auth.ts";
 import { type AccessToken, clientCredentials, exchangeToken } from "../../src/auth/oauth/oauth.ts";
-import { connectTest, fakeContext } from "../../src/testing/testing.ts";
+import { connectTest, fakeClock, fakeContext } from "../../src/testing/testing.ts";
 import { RESOURCE, TestIssuer } from "../support/issuer.ts";
 import { MemoryEngine } from "../../src/stores/memory_engine.ts";
 import { customStore, memoryStore } from "../../src/stores/stores.ts";
@@ -395,4 +395,29 @@ Deno.test("a task that another instance resumes can exchange its caller's token"
   assertEquals(textOf(Object(ended.result)), '"upstream-mail"');
   await other.close();
   await second.close();
+});
+
+Deno.test("an exchanged token is replaced by the server's clock", async () => {
+  await using issuer = await TestIssuer.start();
+  const forms = give(issuer, () => ({
+    access_token: `upstream-${forms.length}`,
+    issued_token_type: "urn:ietf:params:oauth:token-type:access_token",
+    token_type: "Bearer",
+    expires_in: 600,
+  }));
+  const got: (AccessToken | Error)[] = [];
+  const clock = fakeClock(Date.now());
+  const handlers = [exchanging({ audience: "mail" }, got)];
+  await using server = protect([issuer], { handlers, oauth: { exchange: client }, server: { clock } });
+  const token = await issuer.sign({ claims: { exp: Math.floor(Date.now() / 1000) + 3600 } });
+  for (const ms of [0, 500_000, 100_000]) {
+    await clock.advance(ms);
+    await callWith(server, token, { name: "exchange" });
+  }
+  assertEquals(forms.length, 2);
+  assertEquals(got.map((each) => "accessToken" in each && each.accessToken), [
+    "upstream-1",
+    "upstream-1",
+    "upstream-2",
+  ]);
 });

@@ -29,6 +29,8 @@ export interface TokenParams {
    * not sent.
    */
   readonly params: Readonly<Record<string, string | undefined>>;
+  /** Returns the current time, in milliseconds since 1970. */
+  readonly date: () => number;
 }
 
 /**
@@ -45,9 +47,9 @@ export async function loadTokenRequests(): Promise<typeof import("./token_reques
  */
 export async function requestToken(
   { issuer, send }: { readonly issuer: Issuer; readonly send: Send },
-  { client, params }: TokenParams,
+  { client, params, date }: TokenParams,
 ): Promise<AccessToken> {
-  const { tokenEndpoint: endpoint } = await issuer.metadata.get(Date.now());
+  const { tokenEndpoint: endpoint } = await issuer.metadata.get(date());
   const state = `Cannot get a token from ${issuer.name}`;
   if (endpoint === undefined) throw new Error(`${state}: the issuer's metadata contains no token_endpoint over https`);
   const { requestTokenAt, UnusableResponseError } = await loadTokenRequests();
@@ -63,7 +65,7 @@ export async function requestToken(
   }
   return Object.freeze({
     accessToken,
-    expiresAt: seconds === undefined ? undefined : Date.now() + seconds * 1000,
+    expiresAt: seconds === undefined ? undefined : date() + seconds * 1000,
     scopes: scope?.split(" ").filter(Boolean),
   });
 }
@@ -85,20 +87,23 @@ const UNKNOWN_MS = 60_000;
  */
 export class ReusedToken {
   readonly #request: () => Promise<AccessToken>;
+  readonly #date: () => number;
   #token?: Promise<AccessToken>;
   #until = -Infinity;
 
-  constructor(request: () => Promise<AccessToken>) {
+  /** `date` returns the current time, in milliseconds since 1970. */
+  constructor(request: () => Promise<AccessToken>, date: () => number) {
     this.#request = request;
+    this.#date = date;
   }
 
   get(): Promise<AccessToken> {
-    if (this.#token && Date.now() < this.#until) return this.#token;
+    if (this.#token && this.#date() < this.#until) return this.#token;
     const token = this.#request();
     this.#token = token;
     this.#until = Infinity;
     token.then(({ expiresAt }) => {
-      const now = Date.now();
+      const now = this.#date();
       const life = expiresAt === undefined ? UNKNOWN_MS : expiresAt - now;
       if (this.#token === token) this.#until = now + life - Math.min(MARGIN_MS, life / 2);
     }, () => {

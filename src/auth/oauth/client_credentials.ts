@@ -61,6 +61,8 @@ export function clientCredentials(options: ClientCredentialsOptions): () => Prom
   checkClient(client, "clientCredentials()");
   const issuer = new Issuer(name, send);
   const params = { grant_type: "client_credentials", resource, audience, scope: scopes?.join(" ") };
-  const token = new ReusedToken(() => requestToken({ issuer, send }, { client, params }));
+  // The function belongs to no server, so there is no other clock.
+  const date = () => Date.now();
+  const token = new ReusedToken(() => requestToken({ issuer, send }, { client, params, date }), date);
   return () => token.get();
 }

@@ -94,11 +94,13 @@ const MAX_KEPT = 32;
  */
 const UNKNOWN_MS = 600_000;
 
-/** The token of a caller. The times are in milliseconds since 1970. */
+/** The token of a caller. */
 interface CallerToken {
   readonly token: string;
+  /** Time at which the token expires, in milliseconds since 1970. `undefined` if the time is unknown. */
   readonly expiresAt?: number;
-  readonly now: number;
+  /** Returns the server's time, in milliseconds since 1970. */
+  readonly date: () => number;
 }
 
 /** Exchanges tokens at one issuer, and reuses the tokens that the issuer returned. */
@@ -119,7 +121,7 @@ export class TokenExchange {
     const exchange: Exchange = (ctx, request) => {
       const { issuer, token } = Object(server.attached(ctx));
       if (issuer !== this.#place.issuer.name || typeof token !== "string") return;
-      return this.#exchange({ token, expiresAt: ctx.principal?.expiresAt, now: server.clock.date() }, request);
+      return this.#exchange({ token, expiresAt: ctx.principal?.expiresAt, date: () => server.clock.date() }, request);
     };
     exchanges.add(exchange);
     return () => void exchanges.delete(exchange);
@@ -143,17 +145,19 @@ export class TokenExchange {
     this.#kept.clear();
   }
 
-  async #exchange({ token, expiresAt, now }: CallerToken, request: ExchangeRequest): Promise<AccessToken> {
+  async #exchange(caller: CallerToken, request: ExchangeRequest): Promise<AccessToken> {
+    const { token, expiresAt, date } = caller;
+    const now = date();
     const kept = this.#kept.get(token, now) ?? new BoundedMap<string, ReusedToken>({ full: "evict", max: MAX_KEPT });
     this.#kept.set(token, { value: kept, until: expiresAt ?? now + UNKNOWN_MS }, now);
     const { audience, resource, scopes } = request;
     const key = JSON.stringify([audience, resource, scopes]);
-    const found = kept.get(key) ?? new ReusedToken(() => this.#request(token, request));
+    const found = kept.get(key) ?? new ReusedToken(() => this.#request(caller, request), date);
     kept.set(key, found);
     return await found.get();
   }
 
-  #request(token: string, { audience, resource, scopes }: ExchangeRequest): Promise<AccessToken> {
+  #request({ token, date }: CallerToken, { audience, resource, scopes }: ExchangeRequest): Promise<AccessToken> {
     const params = {
       grant_type: "urn:ietf:params:oauth:grant-type:token-exchange",
       subject_token: token,
@@ -163,7 +167,7 @@ export class TokenExchange {
       resource,
       scope: scopes?.join(" "),
     };
-    return requestToken(this.#place, { client: this.#client, params });
+    return requestToken(this.#place, { client: this.#client, params, date });
   }
 }
 

@@ -5,11 +5,11 @@
  */
 import type { Call } from "./call/call.ts";
 import { sha256 } from "../kit/sha256.ts";
-import { attachValue, readAttached } from "./attached.ts";
+import { attachValue, readAttached, shareAttached } from "./attached.ts";
 import type { Context, Principal } from "./call/context.ts";
 import { CALL } from "./call/internals.ts";
 import type { HandlerCall } from "./call/lives.ts";
-import { readPrincipal } from "./call/principal.ts";
+import { copyPrincipal, readPrincipal } from "./call/principal.ts";
 import type { Engine } from "./era.ts";
 import { checkHandler } from "./handler_check.ts";
 import { callInternally } from "./internal_call.ts";
@@ -51,9 +51,13 @@ export async function openHandle(
       if (typeof text !== "string") {
         throw new TypeError("Cannot attach a value to a principal: the value is not JSON; use plain data");
       }
-      const read = readPrincipal(principal, "attach()");
-      attachValue(read, purpose, JSON.parse(text));
-      return read as P; // The cast is safe, because `readPrincipal` copies all members of the principal.
+      // The cast is safe, because `readPrincipal` copies all members of the principal.
+      const read = readPrincipal(principal, "attach()") as P;
+      // Attach the value to a copy, because requests of one API key share a principal, but not what they carry.
+      const copy = copyPrincipal(read);
+      shareAttached(read, copy);
+      attachValue(copy, purpose, JSON.parse(text));
+      return copy;
     },
     attached: ({ principal }) => readAttached(principal, purpose),
     markUsed: (use) => markUsed(engine, purpose, use),

@@ -10,7 +10,7 @@ import { INTERNALS } from "../../src/core/call/internals.ts";
 import { customStore, memoryStore } from "../../src/stores/stores.ts";
 import { task, tasks } from "../../src/tasks/tasks.ts";
 import { connectTest, fakeClock } from "../../src/testing/testing.ts";
-import { textOf, until } from "../support/behaviour.ts";
+import { gate, textOf, until } from "../support/behaviour.ts";
 import { createLosable, wrapEngine } from "../support/engines.ts";
 import { sentence } from "../support/messages.ts";
 import { declared } from "../tasks/declared.ts";
@@ -165,6 +165,39 @@ Deno.test("a value that is not JSON cannot be attached, and a principal without 
     await using client = await connectTest(server, { transport: "http" });
     assertEquals(textOf(await client.callTool("look")), text);
   }
+});
+
+Deno.test("callers that share an API key keep their own values, also at the same time", async () => {
+  const handles: Handles = [];
+  const keys = apiKey({ keys: { team: "team-2f6c1e0b9d4a7853" } });
+  const auth: Authentication = {
+    ...keys,
+    start: (server) => void handles.push(server),
+    async authenticate(request, facts, server) {
+      const found = await keys.authenticate(request, facts, server);
+      if (!found || !("id" in found)) return found;
+      return server?.attach(found, { token: request.headers.get("x-upstream") });
+    },
+  };
+  const { pass, open } = gate();
+  const look = tool({
+    name: "look",
+    async run(_input, ctx) {
+      await pass;
+      return JSON.stringify(handles[0].attached(ctx));
+    },
+  });
+  await using server = createServer({ name: "s", version: "1.0.0", auth, handlers: [look] });
+  await server.ready();
+  const call = async (token: string) => {
+    const headers = { authorization: "Bearer team-2f6c1e0b9d4a7853", "x-upstream": token };
+    await using client = await connectTest(server, { transport: "http", headers });
+    return textOf(await client.callTool("look"));
+  };
+  const calls = ["one", "two", "three"].map(call);
+  await until(() => server.stats().running === 3, "all calls run");
+  open();
+  assertEquals(await Promise.all(calls), ["one", "two", "three"].map((token) => JSON.stringify({ token })));
 });
 
 /** Uses ids of callers once. The header `x-id` is the id. */

@@ -18,7 +18,7 @@ import { isPromiseLike } from "../../protocol/promises.ts";
 import type { Infer, Schema, StandardSchema } from "../../schema/schema.ts";
 import type { Principal } from "../../core/call/context.ts";
 import { shareAttached } from "../../core/attached.ts";
-import { withExpiry } from "../../core/call/principal.ts";
+import { copyPrincipal } from "../../core/call/principal.ts";
 import { checkOptions, type KnownOptions, show } from "../../core/call/known_options.ts";
 import { readScopes as checkScopes } from "../../core/call/scopes.ts";
 import type { ServerHandle } from "../../core/server_handle.ts";
@@ -520,10 +520,12 @@ class ResourceServer implements Authentication<OAuthPrincipal> {
     return principal;
   }
 
-  #accept({ token, resource }: Presented, verdict: Verdict, { now, server }: Moment): Verdict {
-    this.#exchange?.bind(verdict.principal, requireServer(server), { token, issuer: verdict.issuer });
+  #accept({ token, resource }: Presented, found: Verdict, { now, server }: Moment): Verdict {
+    const { issuer } = found;
+    const principal = this.#exchange?.bind(found.principal, requireServer(server), { token, issuer }) ?? found.principal;
+    const verdict = { ...found, principal };
     const key = resource.key + PREFIX + token;
-    const characters = key.length + JSON.stringify(verdict.principal.claims).length;
+    const characters = key.length + JSON.stringify(principal.claims).length;
     this.#accepted.set(key, { value: verdict, until: verdict.until, characters }, now);
     return verdict;
   }
@@ -556,7 +558,7 @@ function toCurrent(verdict: Verdict, now: number): Principal {
   // The token has expired according to this server's clock, but it has not expired if the issuer's clock is behind by
   // up to `skewMs`.
   if (!verdict.late) {
-    verdict.late = withExpiry(principal, until);
+    verdict.late = copyPrincipal(principal, { expiresAt: until });
     shareAttached(principal, verdict.late);
   }
   return verdict.late;

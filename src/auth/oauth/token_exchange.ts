@@ -128,16 +128,15 @@ export class TokenExchange {
   }
 
   /**
-   * Attaches its token to a principal, if this issuer issued the token. A principal must not contain its token, because
-   * handlers can read all of its properties.
+   * Returns the principal with its token attached, or `undefined` if another issuer issued the token. A principal must
+   * not contain its token, because handlers can read all of its properties.
    */
-  bind(
-    principal: Principal,
+  bind<P extends Principal>(
+    principal: P,
     server: ServerHandle,
     { token, issuer }: { readonly token: string; readonly issuer: Issuer },
-  ): void {
-    // The principal is already frozen, so `attach` returns no copy.
-    if (issuer === this.#place.issuer) server.attach(principal, { issuer: issuer.name, token });
+  ): P | undefined {
+    if (issuer === this.#place.issuer) return server.attach(principal, { issuer: issuer.name, token });
   }
 
   /** Removes the exchanged tokens from memory. */

@@ -88,9 +88,12 @@ function toKind(value: unknown): string {
   return value === null ? "null" : Array.isArray(value) ? "a list" : `of type ${typeof value}`;
 }
 
-/** Returns a copy of a principal with another expiry time. */
-export function withExpiry<P extends Principal>(principal: P, expiresAt: number): P {
-  const copy = Object.freeze({ ...principal, expiresAt });
+/**
+ * Returns a copy of a principal that was read before, with the same members, such as the same claims. `change` is another
+ * expiry time, if any.
+ */
+export function copyPrincipal<P extends Principal>(principal: P, change?: { readonly expiresAt: number }): P {
+  const copy = Object.freeze({ ...principal, ...change });
   known.add(copy);
   return copy;
 }

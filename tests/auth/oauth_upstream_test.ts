@@ -380,7 +380,7 @@ Deno.test("a task that another instance resumes can exchange its caller's token"
         limits: { calls: { closeMs: 20 } },
       },
     });
-  const headers = { authorization: `Bearer ${await issuer.sign()}`, host: new URL(RESOURCE).host };
+  const headers = { authorization: `Bearer ${await issuer.sign()}` };
   const connect = (server: Server) => connectTest(server, { ...declared, transport: "http", headers });
   const first = serve(({ signal }) => new Promise((_, reject) => signal.addEventListener("abort", reject)));
   const connected = await connect(first);

@@ -34,7 +34,7 @@ export type {
   WrappedCall,
   WrappedHandler,
 } from "./core/extension.ts";
-export type { HandlerCall, Reads } from "./core/call/lives.ts";
+export type { HandlerCall } from "./core/call/lives.ts";
 export type {
   InternalRequest,
   KeptBytes,

@@ -32,7 +32,6 @@ export type {
   AuthScheme,
   Challenge,
   Credentials,
-  Delay,
   PathFacts,
 } from "../core/auth.ts";
 export { authScheme } from "./scheme_list.ts";

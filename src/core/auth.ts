@@ -136,20 +136,18 @@ export interface AuthFacts extends PathFacts {
    */
   refuseIfFull?(): AuthRefusal | undefined;
   /**
-   * Waits for `turn`, and then for `pauseMs` milliseconds. Use it to slow a caller down that guesses credentials. A
-   * waiting request does not count as an authentication in progress. Resolves to `false` if the request has waited for
+   * Waits for `turn`, and then for `pauseMs` milliseconds. `limit` names the limit that the caller has reached, for
+   * observers. Use the function to slow a caller down that guesses credentials. A waiting request does not count as an authentication in progress. Resolves to `false` if the request has waited for
    * `auth.delayMs`. Returns `undefined` if too many requests wait. Missing during a recheck.
    */
-  delay?(turn: Promise<void>, delay: Delay): Promise<boolean> | undefined;
+  delay?(
+    turn: Promise<void>,
+    options: { readonly limit: string; readonly pauseMs: number },
+  ): Promise<boolean> | undefined;
 }
 
 /** Why and how a request is delayed. */
-export interface Delay {
-  /** The limit that the caller has reached, for observers. */
-  readonly limit: string;
-  /** Milliseconds to wait after the request has its turn. */
-  readonly pauseMs: number;
-}
+export type Delay = Parameters<NonNullable<AuthFacts["delay"]>>[1];
 
 /** Describes an authentication that can be used in a list. Created by `authScheme()`. */
 export interface AuthScheme {

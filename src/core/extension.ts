@@ -8,7 +8,7 @@ import type { Params, Result } from "../protocol/jsonrpc.ts";
 import type { LogLevel, Meta } from "../protocol/types.ts";
 import type { Context, ProgressOptions } from "./call/context.ts";
 import type { Engine } from "./era.ts";
-import type { Lives, Published, Reads } from "./call/lives.ts";
+import type { Lives, Published } from "./call/lives.ts";
 import { withAlso } from "./visibility/registry.ts";
 import type { Awaitable, StoreInternals } from "./store.ts";
 import type { CancelReason } from "./call/observer.ts";
@@ -152,7 +152,7 @@ export interface WrappedCall {
    * A text if there are too many. If the extension gives the handler's result or questions to later requests, pass this
    * value to {@linkcode ServerHandle.check}.
    */
-  readonly reads: Reads;
+  readonly reads: readonly string[] | string;
   /**
    * Resolves when the handler starts, after the input was validated. Never resolves if the call fails before the
    * handler starts.

@@ -83,7 +83,16 @@ export interface ServerHandle extends ChangeNotifier {
    * to `"unknown"` if the store does not respond, or the principal has used up its share of the store. Accept only
    * `"new"`.
    */
-  readonly markUsed: (use: OneTimeId) => Promise<"new" | "used" | "too-old" | "unknown">;
+  readonly markUsed: (use: {
+    /** The id, such as the `jti` of a proof. Distinguishes all ids that the part marks for the principal. */
+    readonly id: string;
+    /** Id of the principal that uses the id. Its ids count towards its share of the store. */
+    readonly principal: string;
+    /** Time at which the id was created, in milliseconds since 1970. */
+    readonly at: number;
+    /** Milliseconds after which the id is not accepted any more, even if it was not used. */
+    readonly ttlMs: number;
+  }) => Promise<"new" | "used" | "too-old" | "unknown">;
   /**
    * Returns the server's value for `key`. Calls `make` to create the value if the server has none. All parts of the
    * server share the values, and the value exists as long as the server and the key.
@@ -140,16 +149,7 @@ export interface ServerStores {
 }
 
 /** An id that a caller may use only once. */
-export interface OneTimeId {
-  /** The id, such as the `jti` of a proof. Distinguishes all ids that the part marks for the principal. */
-  readonly id: string;
-  /** Id of the principal that uses the id. Its ids count towards its share of the store. */
-  readonly principal: string;
-  /** Time at which the id was created, in milliseconds since 1970. */
-  readonly at: number;
-  /** Milliseconds after which the id is not accepted any more, even if it was not used. */
-  readonly ttlMs: number;
-}
+export type OneTimeId = Parameters<ServerHandle["markUsed"]>[0];
 
 /** Options of {@linkcode ServerHandle.call}. */
 export interface InternalRequest {

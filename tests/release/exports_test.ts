@@ -13,9 +13,9 @@ const VALUES = [
 const MOST_TYPES = 100;
 /**
  * Maximum number of exported names in all earlier entries. Raise it only if a new feature needs another name in such an
- * entry, as testTask, call.handler and replayTranscript did.
+ * entry, as testTask, replayTranscript and authScheme did.
  */
-const MOST_NAMES = 377;
+const MOST_NAMES = 380;
 /** Entries that were added later, each with the number of its names. */
 const LATER: Readonly<Record<string, number>> = {
   "./apps": 9,

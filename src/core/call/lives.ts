@@ -48,16 +48,16 @@ export interface HandlerCall {
   readonly method: string;
   /** The parameters that name the handler, such as `{ name: "add" }`. Defaults to `{}`. */
   readonly params?: { readonly [name: string]: unknown };
-  /** The resources that the handler has read. The caller needs the rights to these resources too. */
-  readonly reads?: Reads;
+  /**
+   * URIs of the resources that the handler has read with `ctx.readResource` for its caller, if not every caller may read
+   * them. The caller needs the rights to these resources too. If there are too many resources to check the rights of
+   * another caller, the hash of the only caller who may use what the handler returns.
+   */
+  readonly reads?: readonly string[] | string;
 }
 
-/**
- * URIs of the resources that a handler has read with `ctx.readResource` for its caller, if not every caller may read
- * them. If there are too many resources to check the rights of another caller, the hash of the only caller who may use
- * what the handler returns.
- */
-export type Reads = readonly string[] | string;
+/** The resources that a handler has read for its caller. */
+export type Reads = NonNullable<HandlerCall["reads"]>;
 
 /** A read, and the hash of the caller that reads. */
 export interface Read {

@@ -614,18 +614,19 @@ export abstract class Call implements ServiceCall, Cancellable {
     const { reruns } = this.host;
     const question = make(this.client.capabilities);
     const text = JSON.stringify([question.method, question.params]);
-    const before = this.#asked?.get(key);
+    const asked = this.#asked ??= new Map();
+    const before = asked.get(key);
     if (before && before !== text) {
       throw new TypeError(`Cannot ask ${quote(key)} twice: the questions differ; give each question its own key`);
     }
-    (this.#asked ??= new Map()).set(key, text);
-    const { report } = this;
+    asked.set(key, text);
+    const { report, guard } = this;
     const send = (question: Question) => {
       const answer = this.untilAnswered(this.askClient(key, question));
       return report ? report.ask(question.method, answer) : answer;
     };
     const ask = (question: Question) => reruns ? reruns.ask(this, key, () => send(question)) : send(question);
-    return await (this.guard ? this.guard(question, ask) : ask(question));
+    return await (guard ? guard(question, ask) : ask(question));
   }
 
   /**
@@ -636,8 +637,8 @@ export abstract class Call implements ServiceCall, Cancellable {
     // `null` counts as absent.
     const [hasTotal, hasText] = [Number.isFinite(total), typeof message === "string"];
     const left = { total: hasTotal ? total : undefined, message: hasText ? message : undefined };
-    const isRight = Number.isFinite(progress) && (hasTotal || (total ?? undefined) === undefined) &&
-      (hasText || (message ?? undefined) === undefined);
+    const isRight = Number.isFinite(progress) && (hasTotal || (total ?? null) === null) &&
+      (hasText || (message ?? null) === null);
     if (!isRight && !this.hasMisfit) {
       this.hasMisfit = true;
       const state = "progress and total must be finite numbers, and message a string";

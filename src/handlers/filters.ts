@@ -17,6 +17,7 @@ import { isObject, type Result } from "../protocol/jsonrpc.ts";
 import type { Call } from "../core/call/call.ts";
 import type { Binding } from "../core/call/container.ts";
 import type { Context } from "../core/call/context.ts";
+import { type GuardedQuestions, guardQuestions } from "../core/call/guarded_questions.ts";
 import { isQuestion } from "../core/call/question.ts";
 import type { FeatureParts, MapError } from "../core/visibility/feature_parts.ts";
 import type { Encoder, Filter, FilteredResult, HandlerGuards, OutputPart } from "../core/visibility/guards.ts";
@@ -55,15 +56,16 @@ export async function runFiltered(guarded: Guarded, run: FilteredRun): Promise<R
   const { call, core: { filters }, next } = run;
   const { guards, services, idempotency } = guarded;
   const outputs = new OutputGuards(guarded, run);
-  return await outputs.guardErrors(call, async () => {
-    const input = await passInput(run.value, filters?.guards, call);
-    const passOwn = async (_call: Call, ctx: Context<never> = call) => await passInput(input, guards, ctx);
-    const value = guards?.input?.length ? await (services?.share(passOwn) ?? passOwn)(call) : input;
-    // A cancelled call does not start its handler.
-    if (call.ended) throw call.reason;
-    if (!idempotency) call.onRun?.();
-    return await next(value, (returns, ctx, sending) => outputs.run(returns, ctx, sending));
-  });
+  return await outputs.guardErrors(call, () =>
+    outputs.guardQuestions(async () => {
+      const input = await passInput(run.value, filters?.guards, call);
+      const passOwn = async (_call: Call, ctx: Context<never> = call) => await passInput(input, guards, ctx);
+      const value = guards?.input?.length ? await (services?.share(passOwn) ?? passOwn)(call) : input;
+      // A cancelled call does not start its handler.
+      if (call.ended) throw call.reason;
+      if (!idempotency) call.onRun?.();
+      return await next(value, (returns, ctx, sending) => outputs.run(returns, ctx, sending));
+    }));
 }
 
 async function passInput(given: unknown, guards: HandlerGuards | undefined, ctx: Context<never>): Promise<unknown> {
@@ -99,12 +101,18 @@ class OutputGuards {
   readonly #own: readonly Guard[];
   /** The guards of the server. */
   readonly #outer: readonly Guard[];
+  /** The context of the handler, or the call until the services of the handler exist. */
+  #ctx: Context<never>;
+  #questions?: GuardedQuestions;
+  /** The last error that has passed the guards, and the error for the client. */
+  #passed?: readonly [error: unknown, left: Error];
 
   constructor(guarded: Guarded, run: FilteredRun) {
     this.#guarded = guarded;
     this.#run = run;
     this.#own = listOutput(guarded.guards);
     this.#outer = listOutput(run.core.filters?.guards);
+    this.#ctx = run.call;
   }
 
   get #isOpen(): boolean {
@@ -117,6 +125,7 @@ class OutputGuards {
     const encoders = core.filters?.encoders ?? [];
     const toOwn = (value: unknown) => encoders.length ? new OwnEncoder(encoders).encode(value) : value;
     if (this.#isOpen) return toOwn(await returns(ctx));
+    this.#ctx = ctx;
     return await this.guardErrors(ctx, async () => {
       const { watched, settled } = guardMessages(ctx, call, (value, part) => this.#pass(value, ctx, part));
       let value;
@@ -124,11 +133,28 @@ class OutputGuards {
         value = toOwn(await returns(watched));
       } finally {
         await settled();
+        // Throw the error of a refused question here too, so that an idempotency key keeps no result of such a run.
+        await this.#questions?.settled();
       }
       const encoded = await this.#encode(value, sending);
       const left = toOwn(await this.#pass(encoded.value, ctx, "result"));
       return encoded.finish ? encoded.finish(left) : left;
     });
+  }
+
+  /**
+   * Runs the handler with its services and middleware, whose questions pass the guards.
+   *
+   * @throws the error of a guard that refused a question, even if the handler has caught this error.
+   */
+  async guardQuestions<T>(run: () => Promise<T>): Promise<T> {
+    if (this.#isOpen) return await run();
+    this.#questions = guardQuestions(this.#run.call, (params) => this.#pass(params, this.#ctx, "question"));
+    try {
+      return await run();
+    } finally {
+      await this.#questions.settled();
+    }
   }
 
   // Copy plain data, so that a guard cannot change an object that the handler still uses.
@@ -172,8 +198,11 @@ class OutputGuards {
       const { call } = this.#run;
       // Neither a question nor the reason for a cancellation contains text from the handler.
       if (this.#isOpen || call.ended || isQuestion(error) || guardedErrors.has(Object(error))) throw error;
+      // The error of a refused question is thrown again when the run ends.
+      if (this.#passed && this.#passed[0] === error) throw this.#passed[1];
       const left = await this.#guardError(error, ctx);
       guardedErrors.add(left);
+      this.#passed = [error, left];
       throw left;
     }
   }

@@ -19,11 +19,12 @@
 import type { FeatureParts } from "../core/visibility/feature_parts.ts";
 import type { Runner, RunWithin } from "../core/visibility/feature.ts";
 import type { LimitedHandler, Quota } from "../core/visibility/quota.ts";
+import { toClientKey } from "../core/call/client_key.ts";
 import { INTERNALS } from "../core/call/internals.ts";
 import { checkOptions, type KnownOptions, show } from "../core/call/known_options.ts";
 import { type Concurrency, Places } from "./concurrency.ts";
 import { type LargeResults, readLargeResults } from "./large_results.ts";
-import { Buckets, type Rate, refuseRate, takeToken, toClientKey } from "./rate.ts";
+import { Buckets, type Rate, refuseRate, takeToken } from "./rate.ts";
 import { SharedRate } from "./shared_rate.ts";
 
 export type { Quota } from "../core/visibility/quota.ts";

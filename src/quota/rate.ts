@@ -5,7 +5,7 @@
  */
 import { McpError, withLimits } from "../protocol/errors.ts";
 import type { Call } from "../core/call/call.ts";
-import { toNetwork } from "../core/capacity/account.ts";
+import { type ClientKey, isPrincipal, toClientKey } from "../core/call/client_key.ts";
 import type { FeatureParts } from "../core/visibility/feature_parts.ts";
 
 /** Maximum rate of calls per client. */
@@ -24,9 +24,6 @@ interface Bucket {
   /** Time at which `tokens` was last updated, in milliseconds of the monotonic clock. */
   at: number;
 }
-
-/** The key of a client: a string for a principal or an address, otherwise an object for the connection. */
-type ClientKey = string | object;
 
 /**
  * The buckets of all clients. Principals have buckets of their own, so that a caller with many addresses cannot affect
@@ -118,30 +115,6 @@ class ClientBuckets {
 }
 
 const OTHERS = {};
-
-/**
- * Key for all HTTP requests from unknown clients. An account cannot be the key, because each request from an unknown
- * client has a separate account.
- */
-const UNKNOWN = {};
-
-/**
- * Returns the key under which the calls of a client are counted. A string key identifies the same client on all
- * instances.
- */
-export function toClientKey({ link: { account, http } }: Call): ClientKey {
-  const { key } = account;
-  // All calls on a connection have the same account. A nested read of a resource has the account of its outer call.
-  if (key === undefined) return http ? UNKNOWN : account;
-  // Count an IPv6 /56 network as one client, because one subscriber of a provider commonly gets such a network, which
-  // contains 256 of the /64 networks by which accounts are identified.
-  return toNetwork(key) ?? key;
-}
-
-/** Tests whether a key belongs to a principal, and not to an address or a connection. */
-export function isPrincipal(key: ClientKey): boolean {
-  return typeof key === "string" && key.startsWith("principal ");
-}
 
 /** Takes a token for a call. Throws the error for the client if the bucket is empty. */
 export function takeToken(buckets: Buckets, call: Call, core: FeatureParts, place: string): void {

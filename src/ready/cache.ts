@@ -5,16 +5,20 @@
  */
 import type { Pot } from "../core/capacity/account.ts";
 import { type Charge, keep } from "../core/capacity/charges.ts";
-import { checkOptions, type KnownOptions } from "../core/call/known_options.ts";
+import { checkOptions, type KnownOptions, show } from "../core/call/known_options.ts";
 import type { Call } from "../core/call/call.ts";
+import type { Context } from "../core/call/context.ts";
 import type { FeatureParts } from "../core/visibility/feature_parts.ts";
 import type { Step, SteppedTool } from "../core/visibility/run_steps.ts";
+import { ignoreRejections } from "../protocol/promises.ts";
 import { checkNumbers } from "./numbers.ts";
 import { toKey, weighPlain } from "./plain_values.ts";
 import { makeStep, type SteppedRun } from "./step.ts";
 
-/** Options of {@linkcode cache}. Only `ttlMs` is required. */
-export interface CacheOptions {
+/**
+ * Options of {@linkcode cache}. Only `ttlMs` is required. `Input` is the type of the tool's validated input, for `key`.
+ */
+export interface CacheOptions<Input = unknown> {
   /** Milliseconds for which a result is kept. */
   readonly ttlMs: number;
   /** Maximum number of results that the cache keeps for all its tools. Defaults to 1000. */
@@ -25,6 +29,18 @@ export interface CacheOptions {
    * `limits.memory`. Defaults to 16 MiB.
    */
   readonly bytes?: number;
+  /**
+   * Returns a text for everything that the result depends on in addition to the input and the principal, such as
+   * `(_input, { http }) => http?.headers.get("x-user") ?? undefined`. A kept result is returned only for calls with an
+   * equal text. If the function returns `undefined`, the call neither gets nor keeps a result. If the function throws or
+   * returns any other value, the call fails.
+   */
+  readonly key?: (input: Input, ctx: Context) => string | undefined;
+  /**
+   * Whether callers without a principal share results. Set it to `true` only if the result depends on nothing but the
+   * input. Defaults to `false`: without `key`, the tool runs for each call of a caller without a principal.
+   */
+  readonly shared?: boolean;
 }
 
 /**
@@ -37,14 +53,17 @@ export interface ToolCache extends Step<"cache"> {
 }
 
 const OPTIONS: KnownOptions<keyof CacheOptions> = {
-  names: { ttlMs: true, entries: true, bytes: true },
-  hints: { ttl: "ttlMs", max: "entries", maxBytes: "bytes", maxEntries: "entries" },
+  names: { ttlMs: true, entries: true, bytes: true, key: "function", shared: "boolean" },
+  hints: { ttl: "ttlMs", max: "entries", maxBytes: "bytes", maxEntries: "entries", vary: "key", public: "shared" },
 };
 
 /**
  * Creates a cache for the `cache` option of a tool with `annotations: { readOnlyHint: true }`. A kept result is
- * returned for calls with an equal input from the same principal at the same path of the server. Callers without a
- * principal share results.
+ * returned for calls with an equal input, and an equal `key`, from the same principal at the same path of the server.
+ *
+ * A caller without a principal, such as a caller that the tool identifies by a header, gets and keeps results only if
+ * the cache has `key` or `shared: true`. This rule does not apply to the user who started the process, whose calls arrive
+ * over stdio or in memory.
  *
  * The cache does not keep errors, results of calls that sent a request to the client or used `ctx.once`, or values that
  * cannot be copied, such as streams and class instances. If equal calls arrive at the same time, each call runs the
@@ -57,7 +76,7 @@ const OPTIONS: KnownOptions<keyof CacheOptions> = {
  * const rates = tool({
  *   name: "rates",
  *   annotations: { readOnlyHint: true },
- *   cache: cache({ ttlMs: 60_000 }),
+ *   cache: cache({ ttlMs: 60_000, shared: true }),
  *   run: () => ({ EUR: 1.08 }),
  * });
  *
@@ -66,9 +85,9 @@ const OPTIONS: KnownOptions<keyof CacheOptions> = {
  *
  * @throws {TypeError} if an option is unknown or invalid. `tool()` throws if the tool has no `readOnlyHint: true`.
  */
-export function cache(options: CacheOptions): ToolCache {
+export function cache<Input = unknown>(options: CacheOptions<Input>): ToolCache {
   checkOptions("make a cache", options, OPTIONS);
-  const { ttlMs, entries = 1000, bytes = 16 * 1024 * 1024 } = options;
+  const { ttlMs, entries = 1000, bytes = 16 * 1024 * 1024, shared } = options;
   checkNumbers("make a cache", { ttlMs, entries, bytes });
   const bounds = { ttlMs, bytes, least: Math.ceil(bytes / entries) };
   // The limit is named after the first tool of the cache, so that the cache has the same limit on all paths of a
@@ -81,8 +100,10 @@ export function cache(options: CacheOptions): ToolCache {
     const { name } = tool;
     pot ??= `${name} ${bytes}`;
     const of = pot;
+    // The cast is safe, because the tool's input schema validates the input.
+    const keyOf = options.key as KeyOf | undefined;
     const open: Open = (core) => core.state.slot(key, () => new Shelf({ ...bounds, pot: of }, core)).open(generation);
-    return (run) => serve(run, name, open);
+    return (run) => serve(run, open, toCaller(run, { name, keyOf, shared }));
   });
   return { ...step, clear: () => void generation++ };
 }
@@ -94,11 +115,44 @@ function checkReadOnly({ name, annotations }: SteppedTool): void {
   throw new TypeError(`Cannot make ${place}: it has a cache, but is not marked as read-only; ${remedy}`);
 }
 
+type KeyOf = (input: unknown, ctx: Context<never>) => unknown;
+
+/** Whose results a call may get, as a part of the key of its result. `undefined` if the call uses no kept result. */
+type Caller = readonly unknown[] | undefined;
+
+/** The parts of a cache that decide whose results a call may get. */
+interface Sharing {
+  /** Name of the tool. */
+  readonly name: string;
+  readonly keyOf?: KeyOf;
+  readonly shared?: boolean;
+}
+
+function toCaller({ call, ctx, input }: SteppedRun, { name, keyOf, shared }: Sharing): Caller {
+  const { principal, host, link } = call;
+  const key: unknown = keyOf?.(input, ctx);
+  if (keyOf && typeof key !== "string") {
+    if (key === undefined) return;
+    ignoreRejections(key);
+    throw new TypeError(
+      `Cannot run tool ${JSON.stringify(name)}: key() of its cache returned ${show(key)}; return a string or undefined`,
+    );
+  }
+  // The key contains the scopes and other properties of the principal, because the result may depend on these
+  // properties. The key does not contain the expiry, because the expiry changes when a credential is renewed.
+  const { expiresAt: _, ...rest } = principal ?? {};
+  // Without a principal, only the user who started the process is known to be one caller. Nobody can see what a result
+  // depends on, because a service may have read the caller's headers before.
+  const isUser = !principal && host.isGranted(link, []);
+  if (!principal && !isUser && !keyOf && !shared) return;
+  return [name, principal ? rest : isUser, key === undefined ? null : key];
+}
+
 /** Returns the kept value of a call, or runs the tool and keeps its value. */
-function serve({ call, core, input, next, usesRounds }: SteppedRun, name: string, open: Open): unknown {
+function serve({ call, core, input, next, usesRounds }: SteppedRun, open: Open, caller: Caller): unknown {
   const shelf = open(core);
   const { generation } = shelf;
-  const key = shelf.toKey(name, call, input);
+  const key = caller && shelf.toKey(caller, call, input);
   const kept = key === undefined ? undefined : shelf.find(key, call);
   if (kept) return structuredClone(kept.value);
   const returned = next();
@@ -159,11 +213,8 @@ class Shelf {
   }
 
   /** Returns the key of a call. Returns `undefined` if the input or the principal cannot be compared. */
-  toKey(name: string, { principal, host: { endpoint } }: Call, input: unknown): string | undefined {
-    // The key contains the scopes and other properties of the principal, because the result may depend on these
-    // properties. The key does not contain the expiry, because the expiry changes when a credential is renewed.
-    const { expiresAt: _, ...caller } = principal ?? {};
-    return toKey([endpoint, name, principal ? caller : null, input], this.#bounds.bytes / 4);
+  toKey(caller: readonly unknown[], { host: { endpoint } }: Call, input: unknown): string | undefined {
+    return toKey([endpoint, caller, input], this.#bounds.bytes / 4);
   }
 
   find(key: string, { link: { account } }: Call): Kept | undefined {

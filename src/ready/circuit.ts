@@ -6,7 +6,8 @@
 import type { Ticker } from "../core/capacity/timers.ts";
 import type { FeatureParts } from "../core/visibility/feature_parts.ts";
 import { checkOptions, type KnownOptions } from "../core/call/known_options.ts";
-import type { Call } from "../core/call/call.ts";
+import { type ClientKey, isPrincipal, toClientKey } from "../core/call/client_key.ts";
+import { BoundedMap } from "../kit/bounded_map.ts";
 import { ToolError } from "../protocol/errors.ts";
 import type { Step } from "../core/visibility/run_steps.ts";
 import { isFailure, type SelectErrors } from "./failures.ts";
@@ -15,9 +16,12 @@ import { makeStep, type SteppedRun } from "./step.ts";
 
 /** Options of {@linkcode circuit}. All options are optional. */
 export interface CircuitOptions {
-  /** Number of consecutive failures that open the circuit. Defaults to 5. */
+  /** Number of consecutive failures of a client that open the circuit. Defaults to 5. */
   readonly failures?: number;
-  /** Milliseconds between test calls while the circuit is open. Defaults to 10,000. */
+  /**
+   * Milliseconds between test calls while the circuit is open: of each client that has failed, and of all other clients
+   * together. Defaults to 10,000.
+   */
   readonly retryMs?: number;
   /**
    * Selects the errors that count as failures. `errors` is not called for a `ToolError` or an `McpError`, because these
@@ -33,12 +37,14 @@ const OPTIONS: KnownOptions<keyof CircuitOptions> = {
 
 /**
  * Creates a circuit breaker for the `circuit` option of a tool. Tools with the same circuit breaker object share its
- * state. After `failures` consecutive failures, the circuit is open: calls fail immediately with an error that tells
- * the model when to try again. Every `retryMs`, one call runs the tool as a test. If the test call succeeds, the
- * circuit closes.
+ * state. After `failures` consecutive failures of a client, the circuit is open for this client: calls fail immediately
+ * with an error that tells the model when to try again. Every `retryMs`, one call runs the tool as a test. If the test
+ * call succeeds, the circuit closes.
  *
- * If all failures come from one client, the circuit opens only for this client. At most half of the failures that open
- * the circuit for all clients can come from the same client.
+ * The circuit opens for all clients if at least three clients fail, each of which counts for at most a third of
+ * `failures`, and no call of any client has succeeded in the last `retryMs`. The success of any client closes it for all.
+ * A client is identified as for a quota: by its principal, otherwise by its IP address (IPv6: the /56 network),
+ * otherwise by its connection. Failures of clients without a principal do not open the circuit for principals.
  *
  * ```ts
  * import { createServer, tool } from "@x/mcp";
@@ -60,21 +66,22 @@ export function circuit(options: CircuitOptions = {}): Step<"circuit"> {
   const { failures = 5, retryMs = 10_000, errors } = options;
   checkNumbers("make a circuit breaker", { failures, retryMs });
   const key = {};
-  const open: Breaker["open"] = ({ state, ticker }) => state.slot(key, () => new Streak({ failures, retryMs, ticker }));
+  const open: Guard["open"] = ({ state, ticker }) => state.slot(key, () => new Breaker({ failures, retryMs, ticker }));
   return makeStep("circuit", ({ name }) => (run) => guard(run, { name, errors, failures, open }));
 }
 
-interface Breaker {
+interface Guard {
   readonly name: string;
   readonly failures: number;
   readonly errors?: SelectErrors;
-  readonly open: (core: FeatureParts) => Streak;
+  readonly open: (core: FeatureParts) => Breaker;
 }
 
-async function guard({ call, core, next }: SteppedRun, { name, errors, failures, open }: Breaker): Promise<unknown> {
+async function guard({ call, core, next }: SteppedRun, { name, errors, failures, open }: Guard): Promise<unknown> {
   const place = `tool ${JSON.stringify(name)}`;
-  const streak = open(core);
-  const waitMs = streak.check(call);
+  const breaker = open(core);
+  const client = toClientKey(call);
+  const waitMs = breaker.check(client);
   if (waitMs) {
     core.observing?.reach("handler.circuit", call.link.account.key, place);
     const seconds = Math.ceil(waitMs / 1000);
@@ -83,16 +90,16 @@ async function guard({ call, core, next }: SteppedRun, { name, errors, failures,
   // Count a timeout when it occurs, because a handler that ignores its cancellation may never end.
   const { signal } = call;
   const onAbort = () => {
-    if (call.why === "timeout") streak.fail(call);
+    if (call.why === "timeout") breaker.fail(client);
   };
   signal.addEventListener("abort", onAbort, { once: true });
   try {
     const value = await next();
-    if (!call.ended) streak.clear();
+    if (!call.ended) breaker.succeed(client);
     return value;
   } catch (error) {
     // Do not count the error of a cancelled call, because the cancellation may have caused the error.
-    if (!call.ended && isFailure(error, errors, place)) streak.fail(call);
+    if (!call.ended && isFailure(error, errors, place)) breaker.fail(client);
     throw error;
   } finally {
     signal.removeEventListener("abort", onAbort);
@@ -100,61 +107,144 @@ async function guard({ call, core, next }: SteppedRun, { name, errors, failures,
 }
 
 /**
- * Maximum number of clients whose failures are counted separately. The failures of all further clients are counted
- * together.
+ * Maximum number of clients of each kind whose failures are known. Beyond it, the failures of the client whose last
+ * failure is the oldest are forgotten, so that no client pays for the failures of another client. A stranger with more
+ * than this number of /56 networks can make the server forget, and then more calls of clients without a principal run.
  */
 const MAX_CLIENTS = 1000;
 
-/** Counts the failures on one server since the last success. */
-class Streak {
-  readonly #failures: number;
-  readonly #retryMs: number;
-  readonly #ticker: Ticker;
-  /** Number of failures, keyed by client. */
-  readonly #counts = new Map<unknown, number>();
-  /** Time of the next test call, in milliseconds of the monotonic clock. */
-  #nextAt = 0;
+/** Number of clients that must fail before the circuit opens for all clients. */
+const SEVERAL = 3;
 
-  constructor({ failures, retryMs, ticker }: { failures: number; retryMs: number; ticker: Ticker }) {
-    this.#failures = failures;
-    this.#retryMs = retryMs;
-    this.#ticker = ticker;
+/** The state of a circuit breaker on one server. */
+class Breaker {
+  // A stranger has as many addresses as it likes. Therefore the failures of clients without a principal never open the
+  // circuit for principals.
+  readonly #principals: Group;
+  readonly #others: Group;
+
+  constructor(bounds: Bounds) {
+    this.#principals = new Group(bounds);
+    this.#others = new Group(bounds);
+  }
+
+  /** Returns 0 if the call may run, otherwise the milliseconds until the client's next test call. */
+  check(client: ClientKey): number {
+    return this.#toGroup(client).check(client);
+  }
+
+  fail(client: ClientKey): void {
+    this.#toGroup(client).fail(client);
   }
 
   /**
-   * Returns 0 if the call may run, otherwise the milliseconds until the next test call. If the circuit is open, a call
-   * that may run is the test call.
+   * The success of any client shows that the tool works. A client with inputs that always succeed can therefore keep
+   * the circuit closed during a partial outage, but only for clients that have not yet failed `failures` times
+   * themselves.
    */
-  check(call: Call): number {
-    if (!this.#isOpen(toClient(call))) return 0;
-    const now = this.#ticker.clock.now();
-    if (now < this.#nextAt) return this.#nextAt - now;
-    this.#nextAt = now + this.#retryMs;
-    return 0;
+  succeed(client: ClientKey): void {
+    this.#principals.succeed(client);
+    this.#others.succeed(client);
   }
 
-  fail(call: Call): void {
-    const client = toClient(call);
-    const key = this.#counts.has(client) || this.#counts.size < MAX_CLIENTS ? client : undefined;
-    this.#counts.set(key, (this.#counts.get(key) ?? 0) + 1);
-    this.#nextAt = this.#ticker.clock.now() + this.#retryMs;
-  }
-
-  /** Closes the circuit, and sets all failure counts to 0. */
-  clear(): void {
-    this.#counts.clear();
-  }
-
-  // Failures of a single client must not open the circuit for all other clients.
-  #isOpen(client: unknown): boolean {
-    if ((this.#counts.get(client) ?? 0) >= this.#failures) return true;
-    const most = Math.ceil(this.#failures / 2);
-    let sum = 0;
-    for (const count of this.#counts.values()) sum += Math.min(count, most);
-    return this.#counts.size > 1 && sum >= this.#failures;
+  #toGroup(client: ClientKey): Group {
+    return isPrincipal(client) ? this.#principals : this.#others;
   }
 }
 
-function toClient({ link: { account } }: Call): unknown {
-  return account.turnKey;
+interface Bounds {
+  readonly failures: number;
+  readonly retryMs: number;
+  readonly ticker: Ticker;
+}
+
+/** Allows one test call per `retryMs`. */
+interface Tests {
+  /** Time of the next test call, in milliseconds of the monotonic clock. */
+  nextAt: number;
+}
+
+/** A client that has failed since its last success. */
+interface Failing extends Tests {
+  /** Number of its consecutive failures. */
+  failures: number;
+  /** The number of its failures since the last success of any client. */
+  streak: number;
+  /** Value of `#successes` at its last failure. */
+  successes: number;
+}
+
+/**
+ * The failures of one kind of client.
+ *
+ * The circuit opens for a single client after its own consecutive failures, and closes with its own success. It opens for
+ * all clients if several clients fail and no call has succeeded in the last `retryMs`, and closes for all with the success of any client.
+ *
+ * Clients that act together can open the circuit for all while no other client calls the tool, which takes three
+ * accounts. They cannot keep it open: as long as the circuit is open, each client that has failed has test calls of its
+ * own, and one call per `retryMs` belongs to clients that have not failed. Its success closes the circuit. To take this
+ * call from the other clients takes a new account per `retryMs`, because an account that has failed once no longer counts
+ * as such a client.
+ */
+class Group {
+  readonly #bounds: Bounds;
+  readonly #clients = new BoundedMap<ClientKey, Failing>({ full: "evict", max: MAX_CLIENTS });
+  /** Whether the circuit is open for all clients. */
+  #isOpen = false;
+  /** The test calls of clients that have not failed, while the circuit is open for all clients. */
+  readonly #newcomers: Tests = { nextAt: -Infinity };
+  /** Number of successes of all clients. */
+  #successes = 0;
+  /** Time of the last success of any client, in milliseconds of the monotonic clock. */
+  #succeededAt = -Infinity;
+
+  constructor(bounds: Bounds) {
+    this.#bounds = bounds;
+  }
+
+  /** See {@linkcode Breaker.check}. */
+  check(client: ClientKey): number {
+    const failing = this.#clients.get(client);
+    if (!this.#isOpen && (failing?.failures ?? 0) < this.#bounds.failures) return 0;
+    const tests = failing ?? this.#newcomers;
+    const now = this.#now();
+    if (now < tests.nextAt) return tests.nextAt - now;
+    tests.nextAt = now + this.#bounds.retryMs;
+    return 0;
+  }
+
+  fail(client: ClientKey): void {
+    const now = this.#now();
+    const successes = this.#successes;
+    const last = this.#clients.get(client);
+    this.#clients.set(client, {
+      failures: (last?.failures ?? 0) + 1,
+      streak: last?.successes === successes ? last.streak + 1 : 1,
+      successes,
+      nextAt: now + this.#bounds.retryMs,
+    });
+    if (!this.#isOpen && now - this.#succeededAt >= this.#bounds.retryMs) this.#isOpen = this.#isOutage();
+  }
+
+  succeed(client: ClientKey): void {
+    this.#successes++;
+    this.#succeededAt = this.#now();
+    // The outage has caused the failures of all clients, so that no client has to wait any longer.
+    if (this.#isOpen) this.#clients.clear();
+    else this.#clients.delete(client);
+    this.#isOpen = false;
+    this.#newcomers.nextAt = -Infinity;
+  }
+
+  // Count at most a third of the failures for each client, so that a single client cannot cause the outage.
+  #isOutage(): boolean {
+    const failing = [...this.#clients.values()].filter(({ successes }) => successes === this.#successes);
+    const { failures } = this.#bounds;
+    const sum = failing.reduce((sum, { streak }) => sum + Math.min(streak, Math.ceil(failures / SEVERAL)), 0);
+    return failing.length >= SEVERAL && sum >= failures;
+  }
+
+  #now(): number {
+    return this.#bounds.ticker.clock.now();
+  }
 }

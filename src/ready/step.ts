@@ -12,6 +12,8 @@ import type { FeatureParts } from "../core/visibility/feature_parts.ts";
 /** One run of a tool's `run` function within a step. */
 export interface SteppedRun {
   readonly call: Call;
+  /** The context of the function. */
+  readonly ctx: Context<never>;
   readonly core: FeatureParts;
   /** The input, after validation and guards. */
   readonly input: unknown;
@@ -33,7 +35,7 @@ export function makeStep<Name extends StepName>(
       // The cast is safe, because the host of a server's call always has the parts of the server's core.
       const core = call.host.parts as FeatureParts;
       const { watched, usesRounds } = watchRounds(ctx, call);
-      return step({ call, core, input, next: () => run(input, watched), usesRounds });
+      return step({ call, ctx, core, input, next: () => run(input, watched), usesRounds });
     };
   };
   // The cast is safe, because the only key is the name of the step.

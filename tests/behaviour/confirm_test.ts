@@ -52,7 +52,7 @@ behaviour(
       name: "wipe",
       confirm: "Delete all?",
       annotations: { readOnlyHint: true },
-      cache: cache({ ttlMs: 60_000 }),
+      cache: cache({ ttlMs: 60_000, shared: true }),
       run: () => ++ran,
     });
     const { client, join } = await connect({ handlers: [wipe] });

@@ -21,7 +21,7 @@ Deno.test("a tool sends its arguments, and supports the other options of a tool"
       name: "get",
       input,
       annotations: { readOnlyHint: true },
-      cache: cache({ ttlMs: 60_000 }),
+      cache: cache({ ttlMs: 60_000, shared: true }),
       text: "none",
       fetch: {
         url: `http://${host}/cities/{{city}}`,

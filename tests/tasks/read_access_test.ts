@@ -217,7 +217,7 @@ behaviour("no cache, once value or link forgets the resources that a tool has re
         name: "cached",
         extensions: [task()],
         annotations: { readOnlyHint: true },
-        cache: cache({ ttlMs: 60_000 }),
+        cache: cache({ ttlMs: 60_000, shared: true }),
         run: async (_, ctx) => `${await read(ctx)}`,
       }),
       tool({

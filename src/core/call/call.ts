@@ -192,6 +192,8 @@ export abstract class Call implements ServiceCall, Cancellable {
   declare onRead?: (read: Read) => void;
   /** The questions that the handler has asked in this run. */
   declare questions?: AskedQuestions;
+  /** Passes a question through the output guards, and then to `ask`. Declared without a value, because few calls have guards. */
+  declare guard?: (question: Question, ask: (question: Question) => Promise<unknown>) => Promise<unknown>;
   /**
    * Data from the server extension that makes this call. Declared without a value, because few calls are made by
    * extensions.
@@ -327,7 +329,7 @@ export abstract class Call implements ServiceCall, Cancellable {
   get signal(): AbortSignal {
     if (!this.#controller) {
       this.#controller = new AbortController();
-      if (this.reason !== undefined) this.#controller.abort(this.reason);
+      if (this.reason) this.#controller.abort(this.reason);
     }
     return this.#controller.signal;
   }
@@ -505,7 +507,7 @@ export abstract class Call implements ServiceCall, Cancellable {
 
   /** Computes an upper bound of the memory that the parameters use, in bytes. */
   weigh(): number {
-    if (this.#text !== undefined) {
+    if (this.#text) {
       this.weight = toWeight(this.#text, { max: 0, indexes: countIndexes(this.#text) });
       this.#text = undefined;
     }
@@ -595,7 +597,8 @@ export abstract class Call implements ServiceCall, Cancellable {
     return questions.ask(`ctx.${method}(${key === undefined ? "" : quote(key)})`, answer);
   }
 
-  // Runs synchronously until `askClient` is called, so that questions that are asked together are sent together.
+  // Runs synchronously until `askClient` is called, so that questions that are asked together are sent together. With
+  // guards, the run of the handler ends only after the guards have processed all questions.
   async #put(prepare: () => PreparedQuestion): Promise<unknown> {
     if (!this.asks) {
       throw new TypeError(
@@ -611,17 +614,19 @@ export abstract class Call implements ServiceCall, Cancellable {
     const { reruns } = this.host;
     const question = make(this.client.capabilities);
     const text = JSON.stringify([question.method, question.params]);
-    const before = this.#asked?.get(key);
-    if (before !== undefined && before !== text) {
+    const asked = this.#asked ??= new Map();
+    const before = asked.get(key);
+    if (before && before !== text) {
       throw new TypeError(`Cannot ask ${quote(key)} twice: the questions differ; give each question its own key`);
     }
-    (this.#asked ??= new Map()).set(key, text);
-    const { report } = this;
-    const ask = () => {
+    asked.set(key, text);
+    const { report, guard } = this;
+    const send = (question: Question) => {
       const answer = this.untilAnswered(this.askClient(key, question));
       return report ? report.ask(question.method, answer) : answer;
     };
-    return await (reruns ? reruns.ask(this, key, ask) : ask());
+    const ask = (question: Question) => reruns ? reruns.ask(this, key, () => send(question)) : send(question);
+    return await (guard ? guard(question, ask) : ask(question));
   }
 
   /**
@@ -632,8 +637,8 @@ export abstract class Call implements ServiceCall, Cancellable {
     // `null` counts as absent.
     const [hasTotal, hasText] = [Number.isFinite(total), typeof message === "string"];
     const left = { total: hasTotal ? total : undefined, message: hasText ? message : undefined };
-    const isRight = Number.isFinite(progress) && (hasTotal || (total ?? undefined) === undefined) &&
-      (hasText || (message ?? undefined) === undefined);
+    const isRight = Number.isFinite(progress) && (hasTotal || (total ?? null) === null) &&
+      (hasText || (message ?? null) === null);
     if (!isRight && !this.hasMisfit) {
       this.hasMisfit = true;
       const state = "progress and total must be finite numbers, and message a string";

@@ -19,9 +19,9 @@ export type InputGuard<I = unknown, S = NoServices> = (input: I, ctx: Context<S>
 export type OutputPart = Parameters<OutputGuard>[2];
 
 /**
- * Checks everything that a client receives from a handler: the encoded value, errors, log messages and progress
- * messages. Returns a changed value, or `undefined` to leave the value unchanged. Throw a `ToolError` to refuse the
- * call with a message for the model. If the guard throws for a log or progress message, the server drops this message,
+ * Checks everything that a client receives from a handler: the encoded value, errors, questions, log messages and
+ * progress messages. Returns a changed value, or `undefined` to leave the value unchanged. Throw a `ToolError` to refuse the
+ * call with a message for the model, also if the handler catches the error of its question. If the guard throws for a log or progress message, the server drops this message,
  * and the handler continues.
  *
  * `part` states what `output` is:
@@ -30,11 +30,14 @@ export type OutputPart = Parameters<OutputGuard>[2];
  * - `"error"`: `{ content, isError: true }` for an error that the model reads, or `{ code, message, data }`.
  * - `"log"`: a log message's data as JSON.
  * - `"progress"`: the text of a progress message.
+ * - `"question"`: the params of a request to the client as JSON: `{ message, requestedSchema }` or
+ *   `{ mode: "url", message, url }` for an elicitation, or `{ messages, systemPrompt, … }` for sampling. A guard cannot
+ *   add members. The answer counts only for the changed question, so always return the same change for the same question.
  */
 export type OutputGuard<O = unknown, S = NoServices> = (
   output: O,
   ctx: Context<S>,
-  part: "result" | "error" | "log" | "progress",
+  part: "result" | "error" | "log" | "progress" | "question",
 ) => unknown;
 
 /** Guards for the input and the output. The guards in a list run in the order of the list. */
@@ -46,7 +49,7 @@ export interface Guards<I = unknown, O = unknown, SI = NoServices, SO = NoServic
   readonly input?: readonly InputGuard<I, SI>[];
   /**
    * Output guards, which run after the encoders, and before the output is validated and copied to text. Output guards
-   * also check the handler's errors, log messages and progress messages.
+   * also check the handler's errors, questions, log messages and progress messages.
    */
   readonly output?: readonly OutputGuard<O, SO>[];
 }

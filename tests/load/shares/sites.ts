@@ -143,7 +143,7 @@ function listHandlers() {
       name: "cached",
       input: z.object({ key: z.string() }),
       annotations: { readOnlyHint: true },
-      cache: cache({ ttlMs: 600_000, bytes: 1_000_000 }),
+      cache: cache({ ttlMs: 600_000, shared: true, bytes: 1_000_000 }),
       run: () => "x".repeat(20_000),
     }),
     tool({

@@ -1,0 +1,34 @@
+/**
+ * Identifies the client of a call, for limits that count each client separately.
+ *
+ * @module
+ */
+import { toNetwork } from "../capacity/account.ts";
+import type { Call } from "./call.ts";
+
+/** The key of a client: a string for a principal or an address, otherwise an object for the connection. */
+export type ClientKey = string | object;
+
+/**
+ * Key for all HTTP requests from unknown clients. An account cannot be the key, because each request from an unknown
+ * client has a separate account.
+ */
+const UNKNOWN = {};
+
+/**
+ * Returns the key under which the calls of a client are counted. A string key identifies the same client on all
+ * instances.
+ */
+export function toClientKey({ link: { account, http } }: Call): ClientKey {
+  const { key } = account;
+  // All calls on a connection have the same account. A nested read of a resource has the account of its outer call.
+  if (key === undefined) return http ? UNKNOWN : account;
+  // Count an IPv6 /56 network as one client, because one subscriber of a provider commonly gets such a network, which
+  // contains 256 of the /64 networks by which accounts are identified.
+  return toNetwork(key) ?? key;
+}
+
+/** Tests whether a key belongs to a principal, and not to an address or a connection. */
+export function isPrincipal(key: ClientKey): boolean {
+  return typeof key === "string" && key.startsWith("principal ");
+}

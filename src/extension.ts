@@ -38,7 +38,6 @@ export type { HandlerCall } from "./core/call/lives.ts";
 export type {
   InternalRequest,
   KeptBytes,
-  OneTimeId,
   ServerHandle,
   ServerStores,
   StartPart,

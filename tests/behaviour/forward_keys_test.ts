@@ -110,7 +110,7 @@ behaviour("two servers with equal questions get two answers, whatever names they
     inputRequests: { [name]: { method: "elicitation/create", params: { message: "?", requestedSchema: form } } },
   });
   const names = [
-    [undefined, 'forward "b": q'],
+    ["forward", 'forward "b": q'],
     ["a", "q"],
     ["a: q", "q"],
     ['a" 2: q', "q"],
@@ -141,20 +141,46 @@ behaviour("two servers with equal questions get two answers, whatever names they
   assertEquals([count, new Set(got).size], [names.length + 1, names.length]);
 });
 
-behaviour("a second request without a key, or with the same key, is an error", async (join) => {
-  const twice = [[undefined, undefined], ["a", "a"], [undefined, ""], ["", "a"], [5, "a"], ["a", null]] as const;
-  const handlers = twice.map((keys, i) =>
+behaviour("a request without a key is an error that explains the key, and sends nothing", async (join) => {
+  const all = [undefined, null, "seats", 5, ["seats"], {}, { name: "seats" }, { key: "seats", retry: true }];
+  const keys = [undefined, null, "", 5, true, ["seats"], {}, Object("seats"), Promise.resolve("seats"), () => "seats"];
+  let sent = 0;
+  const handlers = [...all, ...keys.map((key) => ({ key }))].map((options, i) =>
     tool({
       name: `t${i}`,
       run: (_input, ctx) =>
-        // The cast is necessary, because the types forbid such keys.
-        Promise.all(keys.map((key) => ctx.forward(() => ({}), { key: key as string | undefined }))),
+        ctx.forward(
+          () => (sent++, {}),
+          // The cast is necessary, because the types forbid such options.
+          options as { readonly key: string },
+        ),
     })
   );
   const { client, takeFaults } = await join({ handlers });
   for (const { name } of handlers) {
     assertEquals((await client.callTool(name)).isError, true);
-    assertEquals(String(takeFaults()[0].error), sentence());
+    const [{ error }] = takeFaults();
+    assertEquals([error instanceof TypeError, String(error)], [true, sentence()]);
+  }
+  assertEquals(sent, 0);
+});
+
+behaviour("a second request with the same key is an error", async (join) => {
+  const twice = tool({
+    name: "twice",
+    run: (_input, ctx) => Promise.all([1, 2].map(() => ctx.forward(() => ({}), { key: "seats" }))),
+  });
+  const after = tool({
+    name: "after",
+    async run(_input, ctx) {
+      await ctx.once("first", () => ctx.forward(() => ({}), { key: "seats" }));
+      return await ctx.forward(() => ({}), { key: "seats" });
+    },
+  });
+  const { client, takeFaults } = await join({ handlers: [twice, after] });
+  for (const name of ["twice", "after"]) {
+    assertEquals((await client.callTool(name)).isError, true);
+    assertEquals(String(takeFaults()[0].error), sentence("seats"));
   }
 });
 
@@ -168,9 +194,7 @@ behaviour(
       name: "first",
       async run(_input, ctx) {
         const text = await ctx.once("text", async () => {
-          const result = await ctx.forward((retry, options) =>
-            upstream.request("tools/call", { name: "sign", ...retry }, options)
-          );
+          const result = await ctx.forward(sign(upstream), { key: "a" });
           final++;
           return toText(result);
         });
@@ -190,14 +214,14 @@ behaviour("a resource and the tool that reads it can both forward requests", asy
   const note = resource({
     uri: "note://b",
     name: "b",
-    read: async (_uri, ctx) => toText(await ctx.forward(sign(upstreams.b))),
+    read: async (_uri, ctx) => toText(await ctx.forward(sign(upstreams.b), { key: "sign" })),
   });
   const both = tool({
     name: "both",
     async run(_input, ctx) {
       const [contents, result] = await Promise.all([
         ctx.readResource("note://b"),
-        ctx.forward(sign(upstreams.a)),
+        ctx.forward(sign(upstreams.a), { key: "sign" }),
       ]);
       return `${toText(result)}, ${contents[0].text}`;
     },
@@ -315,7 +339,7 @@ behaviour("the other server learns which questions the caller can answer, and no
       ctx.forward((retry, options) => {
         assert(!options.signal.aborted);
         return upstream.request("tools/call", { name: listed.name, arguments: input, ...retry }, options);
-      }),
+      }, { key: "slow" }),
   );
   const extensions = { "io.modelcontextprotocol/tasks": {}, "com.example/other": {} };
   const capabilities = { ...CAPABILITIES, sampling: { tools: {} }, extensions, experimental: { other: {} } };

@@ -15,8 +15,9 @@ async function proxy(target: Server, stack: AsyncDisposableStack) {
   return tool.from(
     listed,
     (input, ctx) =>
-      ctx.forward((retry, options) =>
-        upstream.request("tools/call", { name: listed.name, arguments: input, ...retry }, options)
+      ctx.forward(
+        (retry, options) => upstream.request("tools/call", { name: listed.name, arguments: input, ...retry }, options),
+        { key: "large" },
       ),
   );
 }
@@ -61,8 +62,7 @@ const createForwarding = (characters: number) =>
             inputRequests: { q: { method: "elicitation/create", params: { message: "?", requestedSchema: form } } },
             requestState: "x".repeat(characters),
           }
-          : { content: [{ type: "text", text: `${String(requestState).length}` }] }
-      ),
+          : { content: [{ type: "text", text: `${String(requestState).length}` }] }, { key: "large" }),
   });
 
 behaviour("the largest state of this library fits", async (join) => {

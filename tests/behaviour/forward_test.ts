@@ -37,7 +37,9 @@ function createForwarding(upstream: Client, names: readonly string[]): Pick<Serv
     tool({
       name,
       run: (input, ctx) =>
-        ctx.forward((retry, options) => upstream.request("tools/call", { name, arguments: input, ...retry }, options)),
+        ctx.forward((retry, options) => upstream.request("tools/call", { name, arguments: input, ...retry }, options), {
+          key: name,
+        }),
     });
   const twice = tool({
     name: "twice",
@@ -120,7 +122,7 @@ behaviour("another server cannot ask the client's users without end", async (joi
         const question = { method: "elicitation/create", params: { message: "?", requestedSchema: form } };
         const inputRequests = Object.fromEntries(Array.from({ length: 10 }, (_, at) => [`q${at}`, question]));
         return { resultType: "input_required", inputRequests, requestState: `${rounds++}` };
-      }),
+      }, { key: "k" }),
   });
   const { client, takeFaults } = await join({ handlers: [greedy] }, {
     maxAnswers: Infinity,
@@ -142,7 +144,7 @@ behaviour("an invalid forwarded result is reported as a fault", async (join) => 
     asks({ a: { method: "elicitation/create", params: { mode: "url", url: "javascript:1", message: "m" } } }),
   ];
   const handlers = wrong.map((value, i) =>
-    tool({ name: `t${i}`, run: (_input, ctx) => ctx.forward(() => value as object) })
+    tool({ name: `t${i}`, run: (_input, ctx) => ctx.forward(() => value as object, { key: "k" }) })
   );
   const { client, takeFaults } = await join({ handlers }, { capabilities: ANSWERS });
   for (const { name } of handlers) {
@@ -162,16 +164,16 @@ behaviour("the client gets the upstream server's state only in sealed form", asy
       ctx.forward((retry) => {
         seen.push(retry);
         return retry.requestState === undefined ? asks : { content: [{ type: "text", text: "done" }] };
-      }),
+      }, { key: "k" }),
   });
   const { client } = await join({ handlers: [forwards] }, { capabilities: ANSWERS });
   const result = await client.callTool("forwards", {}, { rounds: false });
-  assertEquals([result.resultType, Object.keys(Object(result.inputRequests))], ["input_required", ["forward: q"]]);
+  assertEquals([result.resultType, Object.keys(Object(result.inputRequests))], ["input_required", ['forward "k": q']]);
   assertEquals(JSON.stringify(result).includes(state), false);
   const params = {
     name: "forwards",
     arguments: {},
-    inputResponses: { "forward: q": { action: "accept", content: { value: "x" } } },
+    inputResponses: { 'forward "k": q': { action: "accept", content: { value: "x" } } },
     requestState: result.requestState,
   };
   assertEquals(textOf(await client.request("tools/call", params) as typeof result), "done");

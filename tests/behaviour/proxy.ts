@@ -43,6 +43,5 @@ function forward(upstream: Client, { listed: { name }, input, ctx }: Call) {
       // In a session, the upstream server asks while the request is running.
       onElicit: ({ message, requestedSchema }) => ctx.elicit(`${asked++}`, { message, schema: requestedSchema }),
       roots: () => ctx.roots(),
-    })
-  );
+    }), { key: `upstream ${name}` });
 }

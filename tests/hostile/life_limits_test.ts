@@ -82,7 +82,7 @@ function start(limits: LimitOptions, more: Partial<ServerOptions> = {}) {
           resultType: "input_required",
           inputRequests: { q: { method: "elicitation/create", params: { message: "?", requestedSchema: yes } } },
           requestState: "x".repeat(Number(size)),
-        })),
+        }), { key: "k" }),
     }),
     ...["a", "b", "c"].map((name) => resource({ uri: `test://${name}`, name, read: () => "" })),
   ];

@@ -160,8 +160,8 @@ export abstract class Call implements ServiceCall, Cancellable {
    */
   declare onHandle?: OnHandle;
   /**
-   * The keys of the requests that the handler has forwarded in this run. Declared without a value, because few handlers
-   * forward requests.
+   * The keys of the requests that were forwarded in this run. Declared without a value, because few handlers forward
+   * requests.
    */
   declare forwardedKeys?: Set<string>;
   /** The handler's own timeout, in milliseconds. */

@@ -259,11 +259,12 @@ export interface ForwardedRequest {
 /** Options of `ctx.forward`. */
 export interface ForwardOptions {
   /**
-   * Name of the request, unique among the requests that the handler forwards, and the same in each run. Required if the
-   * handler forwards several requests. The other server's state is kept under this key, so that answers reach the
-   * server that has asked, even if the next run of the handler sends the requests in another order.
+   * Name of the other server and the request, such as `airline seats`: the same in each run, and different for every
+   * other request of the call, also of its middleware and attributes. The other server's state and the answers are kept
+   * under this key, so that they reach the server that has asked, even if the next run of the handler sends the requests
+   * in another order, or asks another server.
    */
-  readonly key?: string;
+  readonly key: string;
 }
 
 /** Details of a progress notification. */
@@ -402,18 +403,19 @@ export interface Context<S = NoServices> {
    *   tool({
    *     name,
    *     run: (input, ctx) =>
-   *       ctx.forward((retry, options) =>
-   *         upstream.request("tools/call", { name, arguments: input, ...retry }, options)
+   *       ctx.forward(
+   *         (retry, options) => upstream.request("tools/call", { name, arguments: input, ...retry }, options),
+   *         { key: `upstream ${name}` },
    *       ),
    *   });
    * ```
    *
    * @throws {McpError} with code -32021 if the client lacks the capability for a question.
-   * @throws {TypeError} if the handler has already forwarded a request with the same key, or without a key.
+   * @throws {TypeError} if `key` is missing, or if a request with the same key was already forwarded in this run.
    */
   forward<R extends object>(
     send: (retry: ForwardRetry, request: ForwardedRequest) => R | Promise<R>,
-    options?: ForwardOptions,
+    options: ForwardOptions,
   ): Promise<R>;
   /**
    * Computes a JSON value once per call, even if the handler runs again after a question. In rare cases, `make` runs

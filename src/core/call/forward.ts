@@ -8,7 +8,7 @@
 import { isRemoteError, quote } from "../../protocol/errors.ts";
 import { isObject, type Params } from "../../protocol/jsonrpc.ts";
 import type { ClientFacts, ForwardedRequest, ForwardOptions, ForwardRetry } from "./context.ts";
-import { checkOptions, type KnownOptions } from "./known_options.ts";
+import { checkOptions, type KnownOptions, show } from "./known_options.ts";
 import { FORM, type PreparedQuestion, type Question } from "./question.ts";
 import type { RerunWatch, Stretch } from "./rerun_watch.ts";
 import { delay } from "../../kit/deadline.ts";
@@ -54,12 +54,10 @@ export interface Forwarding<R> {
   readonly call: ForwardingCall;
   readonly ask: (question: PreparedQuestion) => Promise<unknown>;
   readonly send: (retry: ForwardRetry, request: ForwardedRequest) => R | Promise<R>;
-  readonly options?: ForwardOptions;
+  readonly options: ForwardOptions;
 }
 
-const OPTIONS: KnownOptions<keyof ForwardOptions> = {
-  names: { key: { findProblem: (key) => key && typeof key === "string" ? undefined : "is not a non-empty string" } },
-};
+const OPTIONS: KnownOptions<keyof ForwardOptions> = { names: { key: true } };
 const MAX_ROUNDS = 64;
 /**
  * Maximum number of questions of all results together. Without a maximum, a hostile server behind a proxy could ask the
@@ -103,9 +101,14 @@ export async function forward<R extends object>(forwarding: Forwarding<R>): Prom
   );
 }
 
-function readKey(options: ForwardOptions = {}): string {
+function readKey(options: Partial<ForwardOptions> = {}): string {
   checkOptions("forward a request", options, OPTIONS);
-  return options.key ?? "";
+  const { key } = options;
+  if (key && typeof key === "string") return key;
+  throw new TypeError(
+    `Cannot forward a request: key is ${show(key)}; the key names the upstream and the request, as in ` +
+      'ctx.forward(send, { key: "airline seats" })',
+  );
 }
 
 /** Where the rounds of a request are kept, and under which key. */
@@ -116,8 +119,8 @@ interface Place {
 
 /**
  * Returns the place of a request. If the handler of a resource forwards the request, the place belongs to the call
- * whose handler reads the resource, because the client retries that call. Two requests need different keys, because the
- * next run of the handler may send them in another order, and an answer must reach the server that has asked.
+ * whose handler reads the resource, because the client retries that call. A place is used once per run, because the next
+ * run may send the requests in another order, and an answer must reach the server that has asked.
  */
 function takePlace(call: ForwardingCall, key: string): Place {
   const uris: string[] = [];
@@ -131,20 +134,17 @@ function takePlace(call: ForwardingCall, key: string): Place {
   const keys = outermost.forwardedKeys ??= new Set();
   if (keys.has(listed)) throw new TypeError(`Cannot forward ${toClash(key, uris)}`);
   keys.add(listed);
+  // A request that has ended keeps its round. The next run sends it again, and so gets the same result without asking
+  // the user again.
   return { rounds: outermost.forwarded, key: listed };
 }
 
 function toClash(key: string, [uri]: readonly string[]): string {
-  if (uri !== undefined) {
-    return `a request of the resource ${
-      quote(uri)
-    } twice in one call: the answers could reach the wrong server; read ` +
-      "the resource once";
-  }
-  return key
-    ? `two requests with the key ${quote(key)}: the answers could reach the wrong server; give each request its own key`
-    : "a second request: it has no key, so the answers could reach the wrong server; give each request its own key, as " +
-      'in ctx.forward(send, { key: "seats" })';
+  const state = "the answers could reach the wrong server";
+  return uri === undefined
+    ? `two requests with the key ${quote(key)} in one run: ${state}; give each request its own key`
+    : `a request of the resource ${quote(uri)} twice in one call: ${state}; read the resource once, and give each ` +
+      "request its own key";
 }
 
 /**
@@ -187,7 +187,7 @@ async function answer(
   // Ask all questions before awaiting an answer, so that the client receives the questions together. No text that
   // another server sends can turn one prefix into another prefix, so no server gets the answer to a question of another
   // server, of the handler, or of an earlier round.
-  const prefix = ["forward", ...key ? [JSON.stringify(key)] : [], ...round ? [round + 1] : []].join(" ");
+  const prefix = ["forward", JSON.stringify(key), ...round ? [round + 1] : []].join(" ");
   const asking = Object.entries(inputRequests).map(async ([name, question]) => {
     return [name, await ask(prepare(`${prefix}: ${name}`, question))] as const;
   });

@@ -32,7 +32,7 @@ import { CancelError } from "../core/call/cancel_error.ts";
 import { InFlight } from "../core/call/in_flight.ts";
 import { checkOptions, type KnownOptions, show } from "../core/call/known_options.ts";
 import type { RequestReport } from "../core/call/observer.ts";
-import type { ForwardedRounds } from "../core/call/forward.ts";
+import { keepKeys } from "../core/call/forwarded_keys.ts";
 import type { Read } from "../core/call/lives.ts";
 import { addTo } from "../core/call/reads.ts";
 import { OnceValues } from "../core/call/once.ts";
@@ -67,8 +67,8 @@ interface Says {
   notify(method: string, params: Params): Promise<void> | undefined;
   ask(key: string, question: Question): Promise<unknown>;
   once(key: string, make: () => unknown): Promise<unknown>;
-  /** Returns the forwarded requests of the outer call. `undefined` after the handler was detached. */
-  forwarded(): ForwardedRounds | undefined;
+  /** Returns the outer call. `undefined` after the handler was detached. */
+  outer(): Call | undefined;
   release(retryMs: number | undefined): void;
   read(read: Read): void;
   isAsking(): boolean;
@@ -130,8 +130,9 @@ class LayerCall extends Call {
     return this.#says.once(key, make);
   }
 
-  override get forwarded(): ForwardedRounds | undefined {
-    return this.#says.forwarded();
+  /** The outer call, which keeps the requests that this call forwards. `undefined` after the handler was detached. */
+  get forwarder(): Call | undefined {
+    return this.#says.outer();
   }
 
   override release(retryMs: number | undefined): void {
@@ -143,7 +144,7 @@ class LayerCall extends Call {
 class Layer {
   /** The original call. `undefined` after the handler was detached from the call. */
   #outer?: Call;
-  readonly #inner: Call;
+  readonly #inner: LayerCall;
   readonly #attribute: WrappingAttribute;
   readonly #next: RunCall;
   readonly #executor: Executor;
@@ -177,7 +178,7 @@ class Layer {
         const keep = () => this.#keep(key, make);
         return this.#redirect.once?.(key, make, keep) ?? keep();
       },
-      forwarded: () => this.#outer?.forwarded,
+      outer: () => this.#outer,
       release: (retryMs) => this.#outer?.release(retryMs),
       read: (read) => this.#outer && addTo(this.#outer, read),
       isAsking: () => !!this.#outer?.isAsking,
@@ -327,6 +328,7 @@ class Layer {
       throw refuse("a question to the client is open; return the result of next() while call.isAsking is true");
     }
     const inner = this.#inner;
+    keepKeys(inner);
     const ending = this.#executor.detach(inner, this.#running.promise, timeoutMs);
     if (this.#outer) inner.observePart(this.#outer);
     inner.observed?.start();

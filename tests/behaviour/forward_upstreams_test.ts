@@ -1,8 +1,12 @@
 // One call forwards requests to several upstream servers: from the handler, from middleware and attributes around it,
 // and from resources that it reads. Each server gets only its own state and the answers to its own questions.
 import { assertEquals } from "@std/assert";
-import { type Context, prompt, resource, tool } from "../../mod.ts";
+import { type Context, extension, prompt, resource, tool } from "../../mod.ts";
+import type { Attribute } from "../../src/extension.ts";
+import { taskClient } from "../../src/client/tasks/tasks.ts";
+import { task, tasks } from "../../src/tasks/tasks.ts";
 import { behaviour, textOf } from "../support/behaviour.ts";
+import { sentence } from "../support/messages.ts";
 
 const form = { type: "object", properties: { ok: { type: "boolean" } } } as const;
 
@@ -88,4 +92,87 @@ behaviour("a further run sends a request that has ended with its own state again
   const again = era === "legacy" ? [] : [last, last];
   assertEquals(received.filter((each) => each.startsWith("auth")), [first, last, ...again]);
   assertEquals(of(received, "bank"), alone("bank"));
+});
+
+const gate = extension({ id: "com.example/gate" });
+const other = extension({ id: "com.example/other" });
+const plain = () => other.attribute({ wrap: (_call, next) => next() });
+
+/** Handlers whose attributes forward a request before the handler does. */
+function makeHandlers(
+  forwards: { readonly before: (ctx: Context) => unknown; readonly after: (ctx: Context) => object },
+) {
+  const attribute = () =>
+    gate.attribute({
+      async wrap(call, next) {
+        await forwards.before(call.ctx);
+        return await next();
+      },
+    });
+  const named = (name: string, extensions: readonly Attribute[]) =>
+    tool({ name, extensions, run: (_input, ctx) => forwards.after(ctx) });
+  const text = async (ctx: Context) => textOf({ content: Object(await forwards.after(ctx)).content });
+  return [
+    named("outside", [attribute(), plain()]),
+    named("inside", [plain(), attribute()]),
+    named("far", [attribute(), plain(), task({ after: 60_000 })]),
+    named("early", [attribute(), task({ after: 0 })]),
+    tool({
+      name: "late",
+      extensions: [attribute(), plain(), task({ after: 0 }), plain()],
+      async run(_input, ctx) {
+        // A task asks after the response, so the handler is detached when the answer arrives.
+        await ctx.elicit("sure", { message: "sure", schema: form });
+        return await forwards.after(ctx);
+      },
+    }),
+    tool({
+      name: "middleware",
+      extensions: [plain()],
+      use: [async (ctx, next) => {
+        await forwards.before(ctx);
+        return await next();
+      }],
+      run: (_input, ctx) => forwards.after(ctx),
+    }),
+    resource({ uri: "gate://x", name: "gate", extensions: [attribute(), plain()], read: (_uri, ctx) => text(ctx) }),
+    tool({
+      name: "reader",
+      extensions: [plain()],
+      run: async (_input, ctx) => (await ctx.readResource("gate://x"))[0].text,
+    }),
+    ...[gate, other, tasks()],
+  ];
+}
+
+const NAMES = ["outside", "inside", "far", "early", "late", "middleware", "reader"];
+
+behaviour("attributes, middleware and handlers forward requests to different servers", async (join) => {
+  const { received, send } = openUpstreams();
+  const handlers = makeHandlers({
+    before: (ctx) => ctx.forward(send("auth"), { key: "auth" }),
+    after: (ctx) => ctx.forward(send("bank"), { key: "bank" }),
+  });
+  const { client } = await join({ handlers }, { ...answering, extensions: [taskClient()] });
+  for (const name of NAMES) {
+    received.length = 0;
+    assertEquals(textOf(await client.callTool(name)), "bank done", name);
+    assertEquals(of(received, "auth"), alone("auth"), name);
+    assertEquals(of(received, "bank"), alone("bank"), name);
+  }
+});
+
+behaviour("no second request in a call has the same key, whichever layer forwards it", async (join) => {
+  const { received, send } = openUpstreams();
+  const handlers = makeHandlers({
+    before: (ctx) => ctx.forward(send("auth"), { key: "seats" }),
+    after: (ctx) => ctx.forward(send("bank"), { key: "seats" }),
+  });
+  const { client, takeFaults } = await join({ handlers }, { ...answering, extensions: [taskClient()] });
+  for (const name of NAMES) {
+    received.length = 0;
+    const isError = await client.callTool(name).then((result) => result.isError, () => true);
+    assertEquals([isError, of(received, "bank")], [true, []], name);
+    assertEquals(String(takeFaults()[0].error), sentence(name === "reader" ? "gate://x" : "seats"));
+  }
 });

@@ -8,6 +8,7 @@
 import { isRemoteError, quote } from "../../protocol/errors.ts";
 import { isObject, type Params } from "../../protocol/jsonrpc.ts";
 import type { ClientFacts, ForwardedRequest, ForwardOptions, ForwardRetry } from "./context.ts";
+import { findForwarder, type Forwarder, openKeys } from "./forwarded_keys.ts";
 import { checkOptions, type KnownOptions, show } from "./known_options.ts";
 import { FORM, type PreparedQuestion, type Question } from "./question.ts";
 import type { RerunWatch, Stretch } from "./rerun_watch.ts";
@@ -32,7 +33,7 @@ export interface ForwardedRounds {
 }
 
 /** The properties of a call that forwarding uses. */
-interface ForwardingCall {
+interface ForwardingCall extends Forwarder {
   readonly signal: AbortSignal;
   readonly client: ClientFacts;
   readonly host: {
@@ -42,8 +43,7 @@ interface ForwardingCall {
   };
   /** `undefined` if the handler does not run again after a question. */
   readonly forwarded?: ForwardedRounds;
-  /** The keys of the requests that the handler, and the resources that it reads, have forwarded in this run. */
-  forwardedKeys?: Set<string>;
+  readonly forwarder?: ForwardingCall;
   stretch?: Stretch;
   readonly method: string;
   readonly params: Params;
@@ -118,9 +118,9 @@ interface Place {
 }
 
 /**
- * Returns the place of a request. If the handler of a resource forwards the request, the place belongs to the call
- * whose handler reads the resource, because the client retries that call. A place is used once per run, because the next
- * run may send the requests in another order, and an answer must reach the server that has asked.
+ * Returns the place of a request. If the handler of a resource, or an attribute, forwards the request, the place belongs
+ * to the call of the client's request, because the client retries that call. A place is used once per run, because the
+ * next run may send the requests in another order, and an answer must reach the server that has asked.
  */
 function takePlace(call: ForwardingCall, key: string): Place {
   const uris: string[] = [];
@@ -129,14 +129,15 @@ function takePlace(call: ForwardingCall, key: string): Place {
     uris.push(`${outermost.params.uri}`);
     outermost = outer;
   }
+  const owner = findForwarder(outermost);
   // No key of a handler can equal the list of another key and the URIs of resources.
   const listed = JSON.stringify([key, ...uris]);
-  const keys = outermost.forwardedKeys ??= new Set();
+  const keys = openKeys(owner);
   if (keys.has(listed)) throw new TypeError(`Cannot forward ${toClash(key, uris)}`);
   keys.add(listed);
   // A request that has ended keeps its round. The next run sends it again, and so gets the same result without asking
   // the user again.
-  return { rounds: outermost.forwarded, key: listed };
+  return { rounds: owner.forwarded, key: listed };
 }
 
 function toClash(key: string, [uri]: readonly string[]): string {

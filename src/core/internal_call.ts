@@ -16,6 +16,7 @@ import { checkOptions, type KnownOptions } from "./call/known_options.ts";
 import type { Link } from "./call/link.ts";
 import { OnceValues } from "./call/once.ts";
 import { readPrincipal } from "./call/principal.ts";
+import { isReads, setReads } from "./call/reads.ts";
 import { type Question, requireCapabilities } from "./call/question.ts";
 import { requireScopes } from "./call/scopes.ts";
 import { createSessionReader, freezeJson, readCallData } from "./call/session_data.ts";
@@ -33,6 +34,7 @@ const REQUEST: KnownOptions<keyof InternalRequest> = {
     client: true,
     session: "list",
     attached: true,
+    reads: { findProblem: (reads) => isReads(reads) && reads !== "" ? undefined : "is not the reads of a call" },
     data: true,
     timeoutMs: true,
     signal: true,
@@ -118,7 +120,7 @@ class InternalCall extends Call {
   readonly #made: OnceValues;
 
   constructor(engine: Engine, request: InternalRequest) {
-    const { method, params = {}, principal: given, client = NOBODY, session, data } = request;
+    const { method, params = {}, principal: given, client = NOBODY, session, reads, data } = request;
     // Copy the parameters, because the handler may change its input.
     const text = JSON.stringify(params);
     const weight = toWeight(text, { max: 0, indexes: countIndexes(text) });
@@ -128,6 +130,7 @@ class InternalCall extends Call {
     super(toHome(engine), link, { kind: "request", id: NaN, method, params: JSON.parse(text), weight }, client);
     this.markInternal(data);
     if (session) this.data = [freezeJson(session[0])];
+    if (reads?.length) setReads(this, reads);
     this.#made = new OnceValues({ limits: engine.core.limits.calls });
   }
 

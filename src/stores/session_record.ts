@@ -10,13 +10,14 @@ import { isObject, type Notification, type Response } from "../protocol/jsonrpc.
 import type { Account } from "../core/capacity/account.ts";
 import type { Charge } from "../core/capacity/charges.ts";
 import type { HandlerCall } from "../core/call/lives.ts";
+import { isReads } from "../core/call/reads.ts";
 import type { Mark } from "../core/marked_ids.ts";
 import { findStored, markStored } from "../core/marking.ts";
 import { CHANGED, update } from "../core/update.ts";
 import type { FoundStream, LocalSession, SessionState, WrittenStream } from "../core/store.ts";
 import type { InformedSession, InstanceState, SessionFacts } from "./instance_state.ts";
 import type { SealedStore } from "./sealed_store.ts";
-import { isReads, StreamLog } from "./stream_log.ts";
+import { StreamLog } from "./stream_log.ts";
 
 /** A session's record in a store. */
 export class SessionRecord implements InformedSession {

@@ -5,7 +5,8 @@
  */
 import type { Account } from "../core/capacity/account.ts";
 import { systemClock } from "../core/capacity/timers.ts";
-import type { HandlerCall, Reads } from "../core/call/lives.ts";
+import type { HandlerCall } from "../core/call/lives.ts";
+import { isReads } from "../core/call/reads.ts";
 import type { FoundStream, WrittenStream } from "../core/store.ts";
 import { deadline } from "../kit/deadline.ts";
 import { sha256 } from "../kit/sha256.ts";
@@ -378,9 +379,4 @@ function isCalls(value: unknown): value is readonly HandlerCall[] {
     isObject(call) && typeof call.method === "string" && isObject(call.params) &&
     (call.reads === undefined || isReads(call.reads));
   return Array.isArray(value) && value.every(isCall);
-}
-
-/** Tests whether a stored value lists the resources that a handler has read. */
-export function isReads(value: unknown): value is Reads {
-  return typeof value === "string" || Array.isArray(value) && value.every((uri) => typeof uri === "string");
 }

@@ -198,6 +198,8 @@ export class Takeover {
       attached: work.attached,
       hasAllScopes: work.hasAllScopes,
       session,
+      // The run gets values that earlier runs have made from these resources.
+      reads: task.record.reads,
       data: task,
       timeoutMs: toTimeLeft(task.record, server.clock.date()),
       signal: controller.signal,

@@ -294,6 +294,9 @@ Deno.test("an extension can call a handler for a caller without admission and ra
     sentence("principal"),
   );
   await assertRejects(() => host().call({ metod: "tools/call" } as never), TypeError, sentence("metod", "method"));
+  for (const reads of ["", 5, null, [5], ["vault://one", undefined], {}, Promise.resolve([])]) {
+    await assertRejects(() => call("work", { reads: reads as never }), TypeError, sentence("reads"));
+  }
   assertEquals(admitted, []);
   assertEquals(events[0], {
     transport: "internal",

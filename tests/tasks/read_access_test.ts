@@ -10,6 +10,7 @@ import { type Connection, connectTest } from "../../src/testing/testing.ts";
 import { z } from "zod";
 import { behaviour, gate, textOf, turn, until } from "../support/behaviour.ts";
 import { wrapEngine } from "../support/engines.ts";
+import { sentence } from "../support/messages.ts";
 import { asking } from "./declared.ts";
 import { openShared } from "./shared_store.ts";
 
@@ -204,6 +205,102 @@ Deno.test("a value of ctx.once that a crashed process has stored keeps the resou
   await first.close();
   await second.close();
 });
+
+for (
+  const { what, uris, allowed } of [
+    { what: "a resource with scopes", uris: ["vault://one"], allowed: guest },
+    { what: "a resource that reads another", uris: ["outer://one"], allowed: guest },
+    { what: "a resource with a rule", uris: ["drawer://one"], allowed: weak },
+    { what: "many resources", uris: Array.from({ length: 40 }, (_, id) => `page://${id}`), allowed: undefined },
+  ]
+) {
+  Deno.test(`a run that gets a kept value of ${what} makes no link, and fills no cache`, async () => {
+    const store = memoryStore();
+    const stopped = [gate(), gate()];
+    let isReading = true;
+    /** Reads the resources in the first run of a task. Further runs get the text without reading. */
+    const readOnce = async (ctx: Context) =>
+      await ctx.once("text", async () => {
+        const all = isReading ? await Promise.all(uris.map((uri) => ctx.readResource(uri))) : [];
+        return isReading ? `secret of ${all.length}` : "no secret";
+      });
+    const serve = (isFirst: boolean) => {
+      const wait = async ({ signal }: Context, at: number) => {
+        if (!isFirst) return;
+        stopped[at].open();
+        await new Promise((_, reject) => signal.addEventListener("abort", () => reject(signal.reason)));
+      };
+      let text = "";
+      return createServer({
+        name: "pair",
+        version: "1.0.0",
+        secret: "a secret of at least thirty-two characters",
+        store: openShared(store),
+        limits: { calls: { closeMs: 20 } },
+        handlers: [
+          tasks(),
+          resource({ uri: "vault://one", name: "vault", scopes: ["vault"], read: () => "one" }),
+          resource({ uri: "outer://one", name: "outer", read: (_, ctx) => ctx.readResource("vault://one") }),
+          resource({
+            uri: "drawer://one",
+            name: "drawer",
+            allow: (ctx) => ctx.principal?.staff === true,
+            read: () => "",
+          }),
+          resource({ uri: "page://{id}", name: "page", scopes: ["vault"], read: ({ id }) => `page ${id}` }),
+          tool({
+            name: "large",
+            extensions: [task({ resume: true })],
+            quota: quota({ resultBytes: 2000, onLarge: "link" }),
+            async run(_input: unknown, ctx: Context) {
+              const text = await readOnce(ctx);
+              await wait(ctx, 0);
+              return text.repeat(1000);
+            },
+          }),
+          tool({
+            name: "cached",
+            extensions: [task({ resume: true })],
+            annotations: { readOnlyHint: true },
+            cache: cache({ ttlMs: 60_000 }),
+            // The cache does not know that the middleware keeps a value.
+            use: [async (ctx, next) => {
+              text = await readOnce(ctx as Context);
+              await wait(ctx as Context, 1);
+              return await next();
+            }],
+            run: () => text,
+          }),
+        ],
+      });
+    };
+    const first = serve(true);
+    const client = await connectTest(first, strong);
+    const begin = async (client: Connection, name: string) =>
+      String((await client.request("tools/call", { name, arguments: {} }, { finish: false })).taskId);
+    const ids = [await begin(client, "large"), await begin(client, "cached")];
+    await Promise.all(stopped.map(({ pass }) => pass));
+    await client.close();
+    await first.close();
+    isReading = false;
+    const second = serve(false);
+    await using same = await connectTest(second, strong);
+    const texts: string[] = [];
+    for (const id of ids) {
+      const { content } = Object((await reach(same, id, "completed")).result);
+      assertEquals(content.some(({ type }: { readonly type: string }) => type === "resource_link"), false);
+      texts.push(textOf({ content }));
+    }
+    assertEquals(texts, [sentence("large"), `secret of ${uris.length}`]);
+    const again = await reach(same, await begin(same, "cached"), "completed");
+    assertEquals(textOf(Object(again.result)), "no secret");
+    for (const other of [weak, guest]) {
+      await using few = await connectTest(second, other);
+      for (const id of ids) assertEquals(await get(few, id).then(() => true, () => false), other === allowed);
+    }
+    await second.close();
+  });
+}
 
 behaviour("no cache, once value or link forgets the resources that a tool has read", async (join) => {
   const { pass, open } = gate();

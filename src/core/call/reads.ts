@@ -28,6 +28,11 @@ export function setReads(call: Call, reads: Reads): void {
   call.reads = reads;
 }
 
+/** Tests whether a value lists the resources that a handler has read. */
+export function isReads(value: unknown): value is Reads {
+  return typeof value === "string" || Array.isArray(value) && value.every((uri) => typeof uri === "string");
+}
+
 /** Adds all resources of `more` to `reads`. Returns `reads` itself if nothing changes. */
 export function joinReads(reads: Reads | undefined, more: Reads, caller: string): Reads | undefined {
   if (typeof more === "string") return typeof reads === "string" ? reads : more;

@@ -316,11 +316,11 @@ export class Jobs implements TakeoverHost {
    * Counts the answers that this process writes to the record and to the messages for another process against the share
    * of the client. Throws the error for the client if there is no room.
    */
-  #keepAnswers({ by, createdAt, ttlMs }: TaskRecord, { news }: Change, { keep }: Caller): KeptBytes[] {
+  #keepAnswers(record: TaskRecord, { news }: Change, { keep }: Caller): KeptBytes[] {
     const { answers = {}, others = {} } = news ?? {};
     if (!Object.keys({ ...answers, ...others }).length) return [];
-    const amounts = [[toBytes(answers), createdAt + ttlMs - this.server.clock.date()]];
-    if (by !== null) amounts.push([MESSAGE_BYTES + toBytes([answers, others]), MESSAGE_MS]);
+    const amounts = [[toBytes(answers), this.store.toTtl(record)]];
+    if (record.by !== null) amounts.push([MESSAGE_BYTES + toBytes([answers, others]), MESSAGE_MS]);
     const all: KeptBytes[] = [];
     for (const [bytes, ms] of amounts) {
       const kept = keep(bytes);

@@ -16,7 +16,7 @@ import {
   type TaskWork,
   withReads,
 } from "./task_record.ts";
-import { MAX_VALUES, type TaskStore } from "./task_store.ts";
+import { MAX_VALUES, type TaskStore, VALUE_BYTES } from "./task_store.ts";
 
 /** The server, its store, and callbacks that a running task calls. */
 export interface TaskHost {
@@ -182,6 +182,8 @@ export class RunningTask {
   settle(): void {
     const bytes = toBytes(this.record);
     if (this.#kept?.grow(bytes)) this.#kept.resize(bytes);
+    // The store keeps a record that is written after the time to live longer.
+    this.#kept?.expireIn(this.#store.toTtl(this.record));
   }
 
   /**
@@ -195,7 +197,7 @@ export class RunningTask {
     const journal = await this.#repeat(() => store.readValues(this.record.id));
     for (const [key, json] of [...made, ...journal]) this.#values.set(key, json);
     this.#keep = keep;
-    this.#accept([...journal.values()].reduce((sum, json) => sum + toBytes(json), 0));
+    this.#accept([...journal].reduce((sum, [key, json]) => sum + toValueBytes(key, json), 0));
     await this.#confirm();
   }
 
@@ -402,7 +404,7 @@ export class RunningTask {
     if (this.isTask) {
       // Do not store a value after the end of the task, because nobody would read the value.
       if (isEnded(this.record)) throw new Error(OVER);
-      if (!this.#reserve(this.#recordBytes, this.#valueBytes + toBytes(json))) throw toFull();
+      if (!this.#reserve(this.#recordBytes, this.#valueBytes + toValueBytes(key, json))) throw toFull();
       // Wait until the record is in the store. Otherwise, if writing the record fails, the stored value would belong to
       // no task. Write the resources that the value may come from first, because a later run does not read them again.
       await (this.#withReads(this.record) === this.record ? this.#writing : this.#change((record) => record));
@@ -573,8 +575,7 @@ export class RunningTask {
   }
 
   #begin(kept: KeptBytes | undefined): boolean {
-    const { createdAt, ttlMs } = this.record;
-    kept?.expireIn(createdAt + ttlMs - this.#host.server.clock.date());
+    kept?.expireIn(this.#store.toTtl(this.record));
     this.#kept = kept;
     return kept !== undefined;
   }
@@ -681,6 +682,10 @@ function toNoAnswer(key: string): readonly [string, null] {
 
 function toJson({ method, params }: OpenQuestion): string {
   return JSON.stringify({ method, params });
+}
+
+function toValueBytes(key: string, json: string): number {
+  return VALUE_BYTES + toBytes([key, json]);
 }
 
 function withStatus(record: TaskRecord): TaskRecord {

@@ -71,6 +71,11 @@ export class TaskStore {
     return this.#store.lease;
   }
 
+  /** Returns the milliseconds for which the store keeps the data of a task that is written now. */
+  toTtl({ createdAt, ttlMs }: TaskRecord): number {
+    return Math.max(createdAt + ttlMs - this.#server.clock.date(), 0) + GRACE_MS;
+  }
+
   async get(id: string): Promise<FoundTask | undefined> {
     const found = await this.#store.get(`t-${id}`);
     const record = found && await this.#openTask(`t-${id}`, found.value);
@@ -83,7 +88,7 @@ export class TaskStore {
    */
   async set(record: TaskRecord, version: string | null): Promise<string | undefined> {
     const key = `t-${record.id}`;
-    return await this.#store.set(key, await this.#seal(key, record), { ttlMs: this.#toTtl(record), version });
+    return await this.#store.set(key, await this.#seal(key, record), { ttlMs: this.toTtl(record), version });
   }
 
   /**
@@ -94,7 +99,7 @@ export class TaskStore {
     const { mark } = record;
     if (mark === undefined || !isEnded(record)) return;
     // The value needs no seal, because only its existence matters.
-    const ttlMs = Math.min(this.#toTtl(record) + SKEW_MS, MAX_TTL_MS);
+    const ttlMs = Math.min(this.toTtl(record) + SKEW_MS, MAX_TTL_MS);
     await this.#store.set(`e-${mark}`, "1", { ttlMs });
   }
 
@@ -115,7 +120,7 @@ export class TaskStore {
   async addValue(record: TaskRecord, { key, json, token }: JournalValue): Promise<void> {
     const { id, run } = record;
     const text = await this.#seal(`j-${id}`, [run, key, json]);
-    await this.#store.append(`j-${id}`, text, { ttlMs: this.#toTtl(record), max: MAX_VALUES, token });
+    await this.#store.append(`j-${id}`, text, { ttlMs: this.toTtl(record), max: MAX_VALUES, token });
   }
 
   /**
@@ -189,11 +194,6 @@ export class TaskStore {
     }, { onGap });
   }
 
-  /** Returns the milliseconds for which the store keeps the data of a task. */
-  #toTtl({ createdAt, ttlMs }: TaskRecord): number {
-    return Math.max(createdAt + ttlMs - this.#server.clock.date(), 0) + GRACE_MS;
-  }
-
   // Ignores a record that the store should have deleted, because somebody may have put it back.
   async #openTask(key: string, value: string): Promise<TaskRecord | undefined> {
     const record = await this.#open<TaskRecord>(key, value);
@@ -230,6 +230,9 @@ export class TaskStore {
  */
 const FORMAT = 1;
 
+/** Estimated bytes that a `once` value takes in the store in addition to its key and its JSON. */
+export const VALUE_BYTES = 256;
+
 /** Number of values per page when listing values of the store. */
 const PAGE = 100;
 
@@ -252,7 +255,8 @@ const SKEW_MS = 3_600_000;
 const MAX_TTL_MS = 31_536_000_000;
 
 /**
- * Maximum size in bytes of the store in memory. The maximum is larger than the limit on bytes that extensions store for
- * clients, so that this limit is always reached first.
+ * Maximum size in bytes of the store in memory: twice the limit on bytes that extensions store for clients. Clients are
+ * charged for the data of their tasks for as long as the store keeps it, so they reach their own limit first. The rest is
+ * for what they are not charged for, such as the keys of the store.
  */
 const MEMORY_BYTES = 268_435_456;

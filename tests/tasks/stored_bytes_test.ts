@@ -4,9 +4,9 @@ import { type Context, createServer, McpError, type ServerOptions, tool, type To
 import { INTERNALS } from "../../src/core/call/internals.ts";
 import { customStore, memoryStore, type Store } from "../../src/stores/stores.ts";
 import { task, tasks } from "../../src/tasks/tasks.ts";
-import { type Connection, connectTest } from "../../src/testing/testing.ts";
+import { type Connection, connectTest, fakeClock } from "../../src/testing/testing.ts";
 import { z } from "zod";
-import { gate, textOf, until } from "../support/behaviour.ts";
+import { advanceUntil, gate, textOf, until } from "../support/behaviour.ts";
 import { wrapEngine } from "../support/engines.ts";
 import { testLimits } from "../support/limits.ts";
 import { sentence } from "../support/messages.ts";
@@ -20,10 +20,12 @@ const LIMITS = { memory: { bytesPerClient: 4_000_000 } };
 
 interface Options extends Partial<ServerOptions> {
   readonly valueBytes?: number;
+  readonly ttlMs?: number;
+  readonly pollMs?: number;
 }
 
 /** Starts an instance with the data of `shared`, or without a store. */
-function serve(run: Run, { valueBytes, ...rest }: Options = {}, shared?: Store) {
+function serve(run: Run, { valueBytes, ttlMs = 600_000, pollMs = 20, ...rest }: Options = {}, shared?: Store) {
   /** Names of the logs to which the instance has written, each with the bytes that it has written. */
   const written = new Map<string, number>();
   const store = shared &&
@@ -31,7 +33,7 @@ function serve(run: Run, { valueBytes, ...rest }: Options = {}, shared?: Store) 
       wrapEngine(await shared[INTERNALS].connect(), ({ name, args: [log, value], run }) => {
         if (name === "append") written.set(String(log), (written.get(String(log)) ?? 0) + String(value).length);
         return run();
-      }), { leaseMs: 300, pollMs: 20, valueBytes });
+      }), { leaseMs: 300, pollMs, valueBytes });
   const server = createServer({
     name: "bytes",
     version: "1.0.0",
@@ -41,7 +43,7 @@ function serve(run: Run, { valueBytes, ...rest }: Options = {}, shared?: Store) 
       tool({
         name: "work",
         input: z.object({ text: z.string().default(""), count: z.number().default(0) }),
-        extensions: [task({ resume: true, ttlMs: 600_000 })],
+        extensions: [task({ resume: true, ttlMs })],
         run: async (input, ctx) => await run(input, ctx) as ToolReturn,
       }),
     ],
@@ -180,6 +182,105 @@ Deno.test("a value that is being recorded when its task is cancelled does not st
   await until(() => made.length > 0, "the late value");
   await until(async () => await countEntries(shared, journalOf(written, id)) === 0, "the deletion");
   await server.close();
+});
+
+/** Milliseconds by which the expiry of a charge is rounded up. */
+const ROUND_MS = 60_000;
+
+for (const ttlMs of [1, 1000, 45_000, 600_000]) {
+  for (const ending of ["completed", "failed", "cancelled", "waiting"]) {
+    Deno.test(`a ${ending} task with ${ttlMs} ms to live counts as long as the store keeps it`, async () => {
+      const clock = fakeClock();
+      const run: Run = async ({ text }, ctx) => {
+        if (ending === "completed") return text.repeat(10_000);
+        if (ending === "failed") throw McpError.invalidParams("no", { text: text.repeat(10_000) });
+        await ask(ctx, "sure", text.repeat(10_000));
+      };
+      const { server } = serve(run, { clock, ttlMs });
+      await using eve = await join(server, "eve");
+      const before = server.stats().bytes;
+      const id = await start(eve, { text: "x" });
+      const isWaiting = ["cancelled", "waiting"].includes(ending);
+      await reach(eve, id, isWaiting ? "input_required" : ending);
+      if (ending === "cancelled") await eve.request("tasks/cancel", { taskId: id });
+      const find = async () => await get(eve, id).catch(() => undefined);
+      let steps = 0;
+      for (let found = await find(); found; found = await find()) {
+        const bytes = server.stats().bytes - before;
+        assert(bytes >= JSON.stringify(found).length, `${bytes} bytes after ${steps} steps`);
+        await clock.advance(5000);
+        steps++;
+      }
+      assert(steps * 5000 >= ttlMs + 60_000, `${steps} steps`);
+      await clock.advance(ROUND_MS);
+      assertEquals(server.stats().bytes, before);
+      await server.close();
+    });
+  }
+}
+
+Deno.test("a client cannot fill the store with tasks that expire at once", async () => {
+  const clock = fakeClock();
+  const { server } = serve(({ text }) => text.repeat(100_000), { clock, ttlMs: 1000, limits: LIMITS });
+  await using eve = await join(server, "eve");
+  await using ada = await join(server, "ada");
+  const begin = async (client: Connection) => {
+    const id = await start(client, { text: "x" });
+    let found = await get(client, id);
+    await until(async () => (found = await get(client, id)).status !== "working", "the end");
+    if (found.status === "failed") throw McpError.busy("full");
+  };
+  const accepted = await untilFull(() => begin(eve));
+  assert(accepted >= 5 && accepted <= 20, `${accepted} tasks`);
+  for (let i = 0; i < 10; i++) {
+    await clock.advance(5000);
+    assertEquals(await untilFull(() => begin(eve)), 0);
+  }
+  await begin(ada);
+  await clock.advance(10_000 + ROUND_MS);
+  assertEquals(await untilFull(() => begin(eve)), accepted);
+  await server.close();
+});
+
+Deno.test("an answer counts on the instance that has stored it as long as the store keeps it", async () => {
+  const shared = memoryStore();
+  const clock = fakeClock();
+  const options = { clock, ttlMs: 1000, pollMs: 1000 };
+  const [a, b] = [serve(askTwice, options, shared), serve(askTwice, options, shared)];
+  await using here = await join(a.server, "eve");
+  await using there = await join(b.server, "eve");
+  const id = await start(here);
+  await reach(there, id, "input_required", "first");
+  const before = b.server.stats().bytes;
+  await answer(there, id, "first", "x".repeat(10_000));
+  // The answer is in the record, and in the message to the other instance.
+  const both = b.server.stats().bytes - before;
+  assert(both >= 40_000, `${both} bytes`);
+  await clock.advance(20_000);
+  assertEquals(b.server.stats().bytes - before, both);
+  await advanceUntil(clock, 1000, Promise.all([a.server.close(), b.server.close()]));
+});
+
+Deno.test("a value counts with its key, and with what the store needs for it", async () => {
+  const run: Run = async ({ count }, ctx) => {
+    for (let i = 0; i < count; i++) await ctx.once(`${i}`, () => 1);
+    await ask(ctx, "sure");
+  };
+  for (const shared of [undefined, memoryStore()]) {
+    const { server, written } = serve(run, {}, shared);
+    await using eve = await join(server, "eve");
+    const sizes = [];
+    for (const count of [0, 200]) {
+      const before = server.stats().bytes;
+      const id = await start(eve, { count });
+      await reach(eve, id, "input_required");
+      sizes.push(server.stats().bytes - before);
+      const log = journalOf(written, id);
+      if (shared && count) assert(log && sizes[1] - sizes[0] >= (written.get(log) ?? 0), `${sizes}`);
+    }
+    assert(sizes[1] - sizes[0] >= 200 * 200, `${sizes}`);
+    await server.close();
+  }
 });
 
 Deno.test("a client whose tasks record large values and end can start further tasks, and so can others", async () => {

@@ -5,7 +5,7 @@
  */
 import type { Params, Result } from "../protocol/jsonrpc.ts";
 import type { ChangeNotifier, ClientFacts, Context, Principal } from "./call/context.ts";
-import type { HandlerCall, Reads } from "./call/lives.ts";
+import type { HandlerCall } from "./call/lives.ts";
 import type { Clock } from "./capacity/timers.ts";
 import type { Awaitable, StoreView } from "./store.ts";
 
@@ -181,7 +181,7 @@ export interface InternalRequest {
    * `ctx.once`. What the handler returns is then not kept for callers without the rights to these resources. Defaults to
    * no resources.
    */
-  readonly reads?: Reads;
+  readonly reads?: readonly string[] | string;
   /** Any value. The handler's attributes can read the value as `call.internal.data`. Clients cannot set this value. */
   readonly data?: unknown;
   /**

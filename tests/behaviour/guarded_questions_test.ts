@@ -123,7 +123,8 @@ behaviour(
       }),
       tool({
         name: "forwards",
-        run: (_input, ctx) => ctx.forward((retry, how) => far.request("tools/call", { name: "ask", ...retry }, how)),
+        run: (_input, ctx) =>
+          ctx.forward((retry, how) => far.request("tools/call", { name: "ask", ...retry }, how), { key: "far ask" }),
       }),
     ];
     const { asked, options } = record();

@@ -35,11 +35,5 @@ export type {
   WrappedHandler,
 } from "./core/extension.ts";
 export type { HandlerCall } from "./core/call/lives.ts";
-export type {
-  InternalRequest,
-  KeptBytes,
-  ServerHandle,
-  ServerStores,
-  StartPart,
-} from "./core/server_handle.ts";
+export type { InternalRequest, KeptBytes, ServerHandle, ServerStores, StartPart } from "./core/server_handle.ts";
 export type { StoreView } from "./core/store.ts";

@@ -25,14 +25,6 @@ export {
   type ElicitationLinksOptions,
 } from "./elicitation_links.ts";
 export { refuseRequest, type RefuseRequestOptions } from "../core/auth.ts";
-export type {
-  AuthFacts,
-  AuthRefusal,
-  AuthRoute,
-  AuthScheme,
-  Challenge,
-  Credentials,
-  PathFacts,
-} from "../core/auth.ts";
+export type { AuthFacts, AuthRefusal, AuthRoute, AuthScheme, Challenge, Credentials, PathFacts } from "../core/auth.ts";
 export { authScheme } from "./scheme_list.ts";
 export { allScopes, hasScopes } from "../core/call/scopes.ts";

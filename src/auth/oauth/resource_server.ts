@@ -522,7 +522,8 @@ class ResourceServer implements Authentication<OAuthPrincipal> {
 
   #accept({ token, resource }: Presented, found: Verdict, { now, server }: Moment): Verdict {
     const { issuer } = found;
-    const principal = this.#exchange?.bind(found.principal, requireServer(server), { token, issuer }) ?? found.principal;
+    const principal = this.#exchange?.bind(found.principal, requireServer(server), { token, issuer }) ??
+      found.principal;
     const verdict = { ...found, principal };
     const key = resource.key + PREFIX + token;
     const characters = key.length + JSON.stringify(principal.claims).length;

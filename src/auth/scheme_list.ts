@@ -47,7 +47,8 @@ export function combine(list: readonly unknown[]): Authentication {
 export function authScheme(scheme: Omit<AuthScheme, "combine">): AuthScheme {
   checkOptions("describe an authentication", scheme, SCHEME);
   if (scheme.prefix !== undefined) checkPrefix(scheme.prefix, scheme.name);
-  return { ...scheme, combine };
+  // The scheme of a request is compared in lower case.
+  return { ...scheme, schemes: scheme.schemes?.map((name) => name.toLowerCase()), combine };
 }
 
 const SCHEME: KnownOptions<keyof Omit<AuthScheme, "combine">> = {
@@ -234,8 +235,15 @@ class SchemeList implements Authentication {
 
   // If a scheme cannot be started, stop the schemes that were started, because all schemes are started again.
   async #startAll(server: ServerHandle): Promise<() => Promise<void>> {
-    const starting = await Promise.allSettled(this.#list.map(async ({ auth }) => await auth.start?.(server)));
-    const stops = starting.flatMap((each) => each.status === "fulfilled" && each.value ? [each.value] : []);
+    const start = async ({ auth, label }: Listed) => {
+      const stop: unknown = await auth.start?.(server);
+      if (stop === undefined || typeof stop === "function") return () => stop?.();
+      throw new TypeError(
+        `Cannot start ${label}: start did not return a function; return a function that stops it, or nothing`,
+      );
+    };
+    const starting = await Promise.allSettled(this.#list.map(start));
+    const stops = starting.flatMap((each) => each.status === "fulfilled" ? [each.value] : []);
     const stopAll = async () => throwAll("stop", await Promise.allSettled(stops.map(async (stop) => await stop())));
     try {
       throwAll("start", starting);

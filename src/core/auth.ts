@@ -154,7 +154,7 @@ export interface AuthScheme {
   /** Name in error messages, such as `apiKey()`. */
   readonly name: string;
   /**
-   * Schemes of the `Authorization` header that the authentication accepts, in lower case. `undefined` if the
+   * Schemes of the `Authorization` header that the authentication accepts. `undefined` if the
    * authentication does not declare the form of its credentials, and therefore cannot be used in a list.
    */
   readonly schemes?: readonly string[];

@@ -6,7 +6,7 @@
 import { INVALID_REQUEST, McpError, quote } from "../protocol/errors.ts";
 import type { Result } from "../protocol/jsonrpc.ts";
 import { countIndexes, toWeight } from "../protocol/weight.ts";
-import { openAttached } from "./attached.ts";
+import { openAttached, shareAttached } from "./attached.ts";
 import type { Account } from "./capacity/account.ts";
 import { Call, type CallHome } from "./call/call.ts";
 import { CancelError } from "./call/cancel_error.ts";
@@ -15,7 +15,7 @@ import { InFlight } from "./call/in_flight.ts";
 import { checkOptions, type KnownOptions } from "./call/known_options.ts";
 import type { Link } from "./call/link.ts";
 import { OnceValues } from "./call/once.ts";
-import { readPrincipal } from "./call/principal.ts";
+import { copyPrincipal, readPrincipal } from "./call/principal.ts";
 import { isReads, setReads } from "./call/reads.ts";
 import { type Question, requireCapabilities } from "./call/question.ts";
 import { requireScopes } from "./call/scopes.ts";
@@ -124,7 +124,7 @@ class InternalCall extends Call {
     // Copy the parameters, because the handler may change its input.
     const text = JSON.stringify(params);
     const weight = toWeight(text, { max: 0, indexes: countIndexes(text) });
-    const principal = given === undefined ? undefined : readPrincipal(given, "call()");
+    const principal = given === undefined ? undefined : toOwn(given);
     const link = new InternalLink(engine, principal, request.hasAllScopes);
     // NaN is not equal to any id, so no client can cancel the call.
     super(toHome(engine), link, { kind: "request", id: NaN, method, params: JSON.parse(text), weight }, client);
@@ -169,6 +169,14 @@ class InternalLink implements Link {
   open(): void {}
 
   release(): void {}
+}
+
+/** Returns a copy of a principal, because requests may share the principal, but not the values that are attached to it. */
+function toOwn(given: Principal): Principal {
+  const read = readPrincipal(given, "call()");
+  const copy = copyPrincipal(read);
+  shareAttached(read, copy);
+  return copy;
 }
 
 const NOBODY: ClientFacts = { version: "", capabilities: {} };

@@ -54,12 +54,12 @@ export class KnownMarks {
     this.#told.set(client, cutoff);
   }
 
-  /** Marks an id in memory, and drops expired sets. `ttlMs` is the lifetime of the id, if it differs from the set's. */
-  add(mark: Mark, ttlMs = this.#ttlMs): void {
+  /** Marks an id in memory, and drops expired sets. */
+  add(mark: Mark): void {
     const name = toSetName(mark);
     const set = this.#sets.get(name) ?? { ids: new MarkedIds(), until: 0 };
     set.ids.add(mark);
-    set.until = Math.max(set.until, this.#clock.now() + ttlMs);
+    set.until = this.#clock.now() + this.#ttlMs;
     this.#sets.delete(name);
     this.#sets.set(name, set);
     this.sweep();

@@ -14,7 +14,7 @@ import type { Engine } from "./era.ts";
 import { checkHandler } from "./handler_check.ts";
 import { callInternally } from "./internal_call.ts";
 import { keepBytes } from "./kept_bytes.ts";
-import type { Mark, Marking } from "./marked_ids.ts";
+import { type Mark, type Marking, toClientHash } from "./marked_ids.ts";
 import { KnownMarks, toMarkTtl } from "./marking.ts";
 import type { OneTimeId, ServerHandle, ServerStores } from "./server_handle.ts";
 import type { StorePart, StoreView } from "./store.ts";
@@ -29,16 +29,21 @@ export interface HandleOptions {
   /** The functions that are called after handlers have changed. */
   readonly watchers: Set<() => void>;
   readonly report: (error: unknown) => void;
+  /** Whether the part uses `markUsed` for ids that are older than its first call of `markUsed`. */
+  readonly marksIds?: boolean;
 }
 
 /** Opens the handle of a server for one of its parts. */
 export async function openHandle(
   engine: Engine,
-  { id, purpose, signal, watchers, report }: HandleOptions,
+  { id, purpose, signal, watchers, report, marksIds }: HandleOptions,
 ): Promise<ServerHandle> {
   const { core, host, registry } = engine;
   const { sealer, ticker, shared } = core;
   const { resourceUpdated, listChanged } = host.server;
+  // Record now since when the store records used ids. Otherwise, ids that were created before the first use would count
+  // as used.
+  if (marksIds) await shared?.sinceSpent(engine.accounts.find(undefined));
   return {
     store: shared && toStores(await shared.openPart(id)),
     seal: (value) => sealer.seal(purpose, value),
@@ -82,27 +87,49 @@ export async function openHandle(
 /** Key of the used ids in the memory of a server without a store. */
 const USED = {};
 
+/** Maximum lifetime of an id that can be used once, in milliseconds: one day. */
+const MAX_ID_MS = 86_400_000;
+
+/**
+ * Milliseconds for which a used id is remembered. The same for all ids, because a list of used ids expires as a whole.
+ */
+const MARK_MS = toMarkTtl(MAX_ID_MS);
+
+/**
+ * Milliseconds by which another clock, which has created an id, may be behind the server's clock. Ids that were created
+ * earlier than the store's first record may have been used before the store lost its data.
+ */
+const BEHIND_MS = 5000;
+
 async function markUsed(
   { core: { shared, state, ticker: { clock } }, accounts }: Engine,
   purpose: string,
   { id, principal, at, ttlMs }: OneTimeId,
 ): Promise<"new" | "used" | "too-old" | "unknown"> {
+  // An id without a time would be lost from the list of used ids.
+  const isText = (value: unknown) => typeof value === "string" && value !== "";
+  if (!isText(id) || !isText(principal) || !(at >= 0 && at < Infinity) || !(ttlMs > 0 && ttlMs <= MAX_ID_MS)) {
+    throw new TypeError(
+      "Cannot mark an id as used: id or principal is not a text, at is not a time, or ttlMs is not from 1 to 86,400,000; check them before",
+    );
+  }
   // Keep the marks of each part apart. Otherwise, many ids of one part would advance the time before which all ids of
   // another part count as used.
-  const client = `d${(await sha256(JSON.stringify([purpose, principal]))).slice(0, 16)}`;
-  const mark = { client, at, id: await sha256(id) };
+  const client = `d${(await toClientHash(JSON.stringify([purpose, principal]))).slice(1)}`;
+  const mark = { client, at: at + BEHIND_MS, id: await sha256(id) };
   const marking = shared
     // `spend` rejects if the principal has used up its share of the store.
-    ? await shared.spend(accounts.find(`principal ${principal}`), mark, { ttlMs: toMarkTtl(ttlMs) }).catch(() => {})
-    : markInMemory(state.slot(USED, () => new KnownMarks(clock, 0)), mark, ttlMs);
+    ? await shared.spend(accounts.find(`principal ${principal}`), mark, { ttlMs: MARK_MS, isDated: true })
+      .catch(() => {})
+    : markInMemory(state.slot(USED, () => new KnownMarks(clock, MARK_MS)), mark);
   if (!marking) return "unknown";
   return marking.found === undefined ? "new" : marking.found === "marked" ? "used" : "too-old";
 }
 
 // This function is synchronous, so that no other use can be marked between `find` and `add`.
-function markInMemory(known: KnownMarks, mark: Mark, ttlMs: number): Marking {
+function markInMemory(known: KnownMarks, mark: Mark): Marking {
   const marking = known.find(mark);
-  if (!marking.found) known.add(mark, ttlMs);
+  if (!marking.found) known.add(mark);
   return marking;
 }
 

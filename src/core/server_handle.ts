@@ -65,9 +65,9 @@ export interface ServerHandle extends ChangeNotifier {
   readonly keep: (ctx: Context<unknown>, bytes: number) => KeptBytes | undefined;
   /**
    * Attaches a private value to a principal, such as the access token of the caller. Returns a frozen copy of the
-   * principal, which `authenticate` must return. Only this part can read the value, with `attached`: it is not in
-   * `ctx.principal`, logs and observer events. A task that another process resumes has the value too. The value must be
-   * JSON.
+   * principal, which `authenticate` must return. Only parts with this name can read the value, with `attached`: it is not
+   * in `ctx.principal`, logs and observer events. Servers of one process that pass a principal on share its values. A
+   * task that another process resumes has the value too. The value must be JSON.
    *
    * @throws {TypeError} if the principal is invalid, or the value is not JSON.
    */
@@ -79,18 +79,23 @@ export interface ServerHandle extends ChangeNotifier {
   /**
    * Marks an id as used, so that a caller can use it only once, on all instances with the same store. Resolves to
    * `"new"` for the first use, and to `"used"` for each further use. Resolves to `"too-old"` if the id was created before
-   * the newest id that the server has forgotten for this principal, because it remembers a limited number of ids. Resolves
-   * to `"unknown"` if the store does not respond, or the principal has used up its share of the store. Accept only
-   * `"new"`.
+   * the newest id that the server has forgotten for this principal, because it remembers a limited number of ids, or
+   * before the store lost its data. Resolves to `"unknown"` if the store does not respond, or the principal has used up
+   * its share of the store. Accept only `"new"`.
+   *
+   * Rejects with a `TypeError` if a member of the argument is missing or invalid.
    */
   readonly markUsed: (use: {
     /** The id, such as the `jti` of a proof. Distinguishes all ids that the part marks for the principal. */
     readonly id: string;
     /** Id of the principal that uses the id. Its ids count towards its share of the store. */
     readonly principal: string;
-    /** Time at which the id was created, in milliseconds since 1970. */
+    /** Time at which the id was created, in milliseconds since 1970. Its clock may be at most 5 seconds behind. */
     readonly at: number;
-    /** Milliseconds after which the id is not accepted any more, even if it was not used. */
+    /**
+     * Milliseconds from `at` after which you do not accept the id any more, even if it was not used. At most 86,400,000,
+     * one day.
+     */
     readonly ttlMs: number;
   }) => Promise<"new" | "used" | "too-old" | "unknown">;
   /**
@@ -173,7 +178,7 @@ export interface InternalRequest {
   readonly session?: readonly [unknown?];
   /**
    * The result of {@linkcode WrappedCall.sealAttached} of an earlier call with the same principal. Without it, the
-   * principal has no attached values.
+   * principal has the attached values of the `ctx.principal` that was passed, if any.
    */
   readonly attached?: string;
   /**

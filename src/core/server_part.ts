@@ -22,6 +22,8 @@ export interface PartOptions {
   /** Purpose for which the part's texts are sealed. */
   readonly purpose: string;
   readonly start?: StartPart;
+  /** See {@linkcode HandleOptions.marksIds}. */
+  readonly marksIds?: boolean;
 }
 
 /** A part of one server. */
@@ -35,6 +37,7 @@ export class ServerPart {
   #controller = new AbortController();
   #starting?: Promise<void>;
   #end?: () => unknown;
+  #isClosed = false;
 
   constructor(engine: Engine, options: PartOptions) {
     this.#engine = engine;
@@ -54,24 +57,33 @@ export class ServerPart {
 
   /**
    * Starts the part, unless it has already started. After a failed start, the next call starts the part again. Returns
-   * `undefined` if the part has started, or has no `start`.
+   * `undefined` if the part has started, or has no `start`. Rejects after `close`.
    */
   start(): Promise<void> | undefined {
     if (!this.#options.start || this.#end) return;
+    if (this.#isClosed) return Promise.reject(this.#toClosed());
     return this.#starting ??= this.#start().catch((error) => {
       this.#starting = undefined;
       throw error;
     });
   }
 
-  abort(): void {
-    const { name } = this.#options;
-    this.#controller.abort(new CancelError("closing", `Cannot continue ${name}: the server stops it`));
+  /** Announces that the part will be stopped for good. */
+  close(): void {
+    this.#isClosed = true;
+    this.#controller.abort(this.#toClosed());
   }
 
-  /** Stops the part, and waits a limited time until it has stopped. `start` can start the part again. Never rejects. */
+  #toClosed(): CancelError {
+    return new CancelError("closing", `Cannot continue ${this.#options.name}: the server stops it`);
+  }
+
+  /**
+   * Stops the part, and waits a limited time until it has stopped. Unless `close` was called, `start` can start the part
+   * again. Never rejects.
+   */
   async stop(): Promise<void> {
-    this.abort();
+    this.#controller.abort(this.#toClosed());
     const { ticker } = this.#engine.core;
     const late = Promise.withResolvers<void>();
     const timeout = ticker.startTimeout(STOP_MS, late.resolve);
@@ -106,8 +118,9 @@ export class ServerPart {
     await this.#starting?.catch(() => {});
     const end = this.#end;
     this.#starting = this.#end = undefined;
-    await end?.();
+    // The part may be started again while `end` runs.
     this.#watchers.clear();
+    await end?.();
   }
 
   #report(error: unknown): void {

@@ -5,6 +5,7 @@
  * @module
  */
 import { quote } from "../protocol/errors.ts";
+import { CancelError } from "../core/call/cancel_error.ts";
 import type { Published, WantedTopics } from "../core/call/lives.ts";
 import type { Context } from "../core/call/context.ts";
 import type { Engine } from "../core/era.ts";
@@ -37,6 +38,7 @@ export class ServerLives implements LivesSet {
     for (const [id, extension] of this.#extensions) {
       if (lives.includes(extension.life)) continue;
       this.#extensions.delete(id);
+      extension.close();
       void extension.stop();
     }
     for (const life of lives) {
@@ -69,7 +71,11 @@ export class ServerLives implements LivesSet {
   }
 
   until(id: string): Promise<void> | undefined {
-    return this.#extensions.get(id)?.start();
+    const extension = this.#extensions.get(id);
+    return extension?.start()?.then(() => {
+      // Without its server, the extension could not check its callers.
+      if (this.#extensions.get(id) !== extension) throw new CancelError("extension", `${toName(id)} was removed`);
+    });
   }
 
   find(id: string): ServerHandle | undefined {
@@ -88,7 +94,7 @@ export class ServerLives implements LivesSet {
 
   stop(): void {
     this.#isStopping = true;
-    for (const extension of this.#extensions.values()) extension.part?.abort();
+    for (const extension of this.#extensions.values()) extension.close();
   }
 
   async close(): Promise<void> {
@@ -113,6 +119,7 @@ class LivingExtension {
   /** `undefined` until the extension first starts. */
   part?: ServerPart;
   #opening?: Promise<ServerPart>;
+  #isClosed = false;
   readonly #engine: Engine;
   readonly #topics: Topics;
   readonly #publish = (key: string, published: Published, written: WrittenStores): void => {
@@ -172,11 +179,19 @@ class LivingExtension {
     try {
       const { ServerPart } = await loadParts();
       const { id, start } = this.life;
-      return this.part = new ServerPart(this.#engine, { name: toName(id), id, purpose: `extension ${id}`, start });
+      this.part = new ServerPart(this.#engine, { name: toName(id), id, purpose: `extension ${id}`, start });
+      if (this.#isClosed) this.part.close();
+      return this.part;
     } catch (error) {
       this.#opening = undefined;
       throw error;
     }
+  }
+
+  /** Announces that the extension will be stopped for good. */
+  close(): void {
+    this.#isClosed = true;
+    this.part?.close();
   }
 
   async stop(): Promise<void> {

@@ -27,6 +27,7 @@ import {
   toChallengeHeaders,
 } from "../../core/auth.ts";
 import type { Accounts } from "../../core/capacity/account.ts";
+import { isCancelError } from "../../core/call/cancel_error.ts";
 import type { CallerChecks } from "../../core/call/caller_watch.ts";
 import type { Principal, ReadRoute } from "../../core/call/context.ts";
 import type { Core } from "../../core/core.ts";
@@ -73,6 +74,7 @@ export class HttpAuthenticator implements Authenticator {
       name: "the authentication",
       id: "auth",
       purpose: "auth",
+      marksIds: true,
       start: start?.bind(auth),
     });
     this.#core = core;
@@ -107,7 +109,9 @@ export class HttpAuthenticator implements Authenticator {
 
   async #serve(route: AuthRoute, request: Request, facts: PathFacts): Promise<Response> {
     try {
-      await this.#part.start();
+      const starting = this.#part.start();
+      const refused = starting && await this.#untilStarted(starting, request, undefined, { transport: "http" });
+      if (refused) return refused;
       const response: unknown = await route.fetch(request, facts, this.#part.handle);
       if (response instanceof Response) return response;
       throw new TypeError(
@@ -131,7 +135,7 @@ export class HttpAuthenticator implements Authenticator {
   }
 
   close(): void {
-    this.#part.abort();
+    this.#part.close();
     this.#limits.close();
     this.#refused.close();
     this.#delayed.close();
@@ -148,13 +152,7 @@ export class HttpAuthenticator implements Authenticator {
   ): Caller<P> | Response | Promise<Caller<P> | Response> {
     const starting = this.#part.start();
     if (starting) return this.#authenticateAfter(starting, request, info, options);
-    const entry = new Entry<P>(request, info, {
-      ...options,
-      core: this.#core,
-      proxies: this.#proxies,
-      limits: this.#limits,
-      delayed: this.#delayed,
-    });
+    const entry = this.#toEntry(request, info, options);
     try {
       const given = info?.principal;
       if (given !== undefined) return this.#judge(entry, given, FRONT);
@@ -177,12 +175,37 @@ export class HttpAuthenticator implements Authenticator {
     info: ConnectionInfo | undefined,
     options: EnterOptions<P>,
   ): Promise<Caller<P> | Response> {
+    return await this.#untilStarted(starting, request, info, options) ?? await this.authenticate(request, info, options);
+  }
+
+  /** Waits for the start as for an authentication. Returns a response if the request is rejected. */
+  async #untilStarted<P extends Place>(
+    starting: Promise<void>,
+    request: Request,
+    info: ConnectionInfo | undefined,
+    options: EnterOptions<P>,
+  ): Promise<Response | undefined> {
+    const entry = this.#toEntry(request, info, options);
+    if (this.#limits.isFull(entry)) return this.#refuse(entry, TOO_MANY);
     try {
-      await starting;
+      await this.#limits.wait(starting, entry);
     } catch (error) {
-      return toFault(this.#core, error);
+      return this.#toFailure(entry, error);
     }
-    return await this.authenticate(request, info, options);
+  }
+
+  #toEntry<P extends Place>(
+    request: Request,
+    info: ConnectionInfo | undefined,
+    options: EnterOptions<P>,
+  ): Entry<P> {
+    return new Entry<P>(request, info, {
+      ...options,
+      core: this.#core,
+      proxies: this.#proxies,
+      limits: this.#limits,
+      delayed: this.#delayed,
+    });
   }
 
   /** Waits until a request is no longer delayed. After its delay, a request may be delayed again for another reason. */
@@ -210,17 +233,21 @@ export class HttpAuthenticator implements Authenticator {
     try {
       return this.#judge(entry, await this.#limits.wait(Promise.resolve(found), entry));
     } catch (error) {
-      if (error === CLOSED) {
-        entry.abort(error);
-        return this.#refuse(entry, CLOSING);
-      }
-      if (error !== TOO_SLOW) return toFault(this.#core, error);
-      const limit = "auth.timeoutMs";
-      const reason = `authentication took longer than ${this.#core.limits.auth.timeoutMs} ms (${limit})`;
-      entry.abort(error);
-      this.#core.report(withLimits(new Error(`Cannot authenticate a caller: ${reason}`), limit));
-      return this.#refuse(entry, withLimits(refuseRequest(503, { reason: `${reason}; try again later` }), limit));
+      return this.#toFailure(entry, error);
     }
+  }
+
+  #toFailure(entry: Entry, error: unknown): Response {
+    if (error === CLOSED || isCancelError(error)) {
+      entry.abort(error);
+      return this.#refuse(entry, CLOSING);
+    }
+    if (error !== TOO_SLOW) return toFault(this.#core, error);
+    const limit = "auth.timeoutMs";
+    const reason = `authentication took longer than ${this.#core.limits.auth.timeoutMs} ms (${limit})`;
+    entry.abort(error);
+    this.#core.report(withLimits(new Error(`Cannot authenticate a caller: ${reason}`), limit));
+    return this.#refuse(entry, withLimits(refuseRequest(503, { reason: `${reason}; try again later` }), limit));
   }
 
   /** Converts the result of an authentication. Throws if the result is neither a principal nor a refusal. */

@@ -188,7 +188,12 @@ const ATTRIBUTE: KnownOptions<keyof AttributeOptions> = {
 };
 
 const EVENT: KnownOptions<keyof ExtensionEvent> = {
-  names: { topic: true, method: true, params: true, handler: { names: { method: true, params: true } } },
+  names: {
+    topic: true,
+    method: true,
+    params: true,
+    handler: { names: { method: true, params: true, reads: true } },
+  },
 };
 
 /** A notification for {@linkcode Extension.publish}. */

@@ -101,6 +101,45 @@ for (
   }, modern);
 }
 
+for (const uris of [["vault://one"], Array.from({ length: 40 }, (_, id) => `page://${id}`)]) {
+  behaviour(
+    `clients that follow a task before its tool reads need the rights to ${uris.length} resources`,
+    async (connect) => {
+      const { pass, open } = gate();
+      const { client, join } = await connect({
+        handlers: [
+          tasks(),
+          resource({ uri: "vault://one", name: "vault", scopes: ["vault"], read: () => "one" }),
+          resource({ uri: "page://{id}", name: "page", scopes: ["vault"], read: ({ id }) => `page ${id}` }),
+          tool({
+            name: "read",
+            extensions: [task()],
+            async run(_input: unknown, ctx: Context) {
+              await pass;
+              for (const uri of uris) await ctx.readResource(uri);
+              await ctx.progress(1, { message: "read" });
+              return "done";
+            },
+          }),
+        ],
+      }, strong);
+      const few = await join(weak);
+      const id = await start(client);
+      const wanted = { extensions: { taskIds: [id] } };
+      const [own, other] = [await client.subscribe(wanted), await few.subscribe(wanted)];
+      assertEquals([own, other].map(({ granted }) => granted.extensions?.taskIds), [[id], [id]]);
+      open();
+      const { result } = await reach(client, id, "completed");
+      assertEquals(textOf(Object(result)), "done");
+      const ends = ({ received }: typeof own) => received.filter(({ params }) => params.status === "completed").length;
+      await until(() => ends(own) === 1, "the notification");
+      await turn(3);
+      assertEquals(ends(other), 0);
+    },
+    modern,
+  );
+}
+
 behaviour("a resource without rules limits no task", async (connect) => {
   const { server, client, join } = await connect({ handlers: makeHandlers({ uris: ["open://one"] }) }, strong);
   const few = await join(weak);

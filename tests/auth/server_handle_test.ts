@@ -1,7 +1,7 @@
 // An authentication of one's own gets the handle of the server: sealed values, a part of the store, ids that can be used
 // once, and private values of principals.
 import { assert, assertEquals, assertRejects } from "@std/assert";
-import { type Context, createServer, type ServerOptions, tool } from "../../mod.ts";
+import { type Context, createServer, extension, type Principal, type ServerOptions, tool } from "../../mod.ts";
 import { apiKey, authScheme, customAuth, refuseRequest, requirePrincipal } from "../../src/auth/auth.ts";
 import type { Authentication } from "../../src/core/auth.ts";
 import type { ServerHandle } from "../../src/extension.ts";
@@ -10,7 +10,7 @@ import { INTERNALS } from "../../src/core/call/internals.ts";
 import { customStore, memoryStore } from "../../src/stores/stores.ts";
 import { task, tasks } from "../../src/tasks/tasks.ts";
 import { connectTest, fakeClock } from "../../src/testing/testing.ts";
-import { gate, textOf, until } from "../support/behaviour.ts";
+import { advanceUntil, gate, textOf, turn, until } from "../support/behaviour.ts";
 import { createLosable, wrapEngine } from "../support/engines.ts";
 import { sentence } from "../support/messages.ts";
 import { declared } from "../tasks/declared.ts";
@@ -252,6 +252,154 @@ Deno.test("ids of one principal that are too many do not use up ids of another, 
   const again = await Promise.all(Array.from({ length: 600 }, (_, i) => use("ada", i, clock.date() + i)));
   assertEquals(new Set(again), new Set(["used", "too-old"]));
   assertEquals(await use("bob", 1, clock.date()), "new");
+});
+
+Deno.test("hostile: an id without a time, a principal or a text is never marked, and spoils no other id", async () => {
+  const wrong: readonly unknown[] = [undefined, null, NaN, -1, Infinity, "2026-11-26", "", {}, Promise.resolve(1), []];
+  for (const shared of [undefined, memoryStore()]) {
+    const handles: Handles = [];
+    await using server = createServer({ name: "s", version: "1.0.0", secret, auth: once(handles), store: shared });
+    await server.ready();
+    const { markUsed, clock } = handles[0];
+    const right = { id: "one", principal: "ada", at: clock.date(), ttlMs: 60_000 };
+    assertEquals(await markUsed(right), "new");
+    for (const value of wrong) {
+      for (const name of ["id", "principal", "at", "ttlMs"]) {
+        const isRight = name === "id" || name === "principal" ? value === "2026-11-26" : false;
+        // The cast is safe, because the test passes wrong values on purpose.
+        const use = { ...right, [name]: value } as typeof right;
+        if (!isRight) await assertRejects(() => markUsed(use), TypeError);
+      }
+    }
+    assertEquals([await markUsed(right), await markUsed({ ...right, id: "two" })], ["used", "new"]);
+  }
+});
+
+Deno.test("an id of one day stays used, whatever other ids of shorter life are marked", async () => {
+  const clock = fakeClock(1_800_000_000_000);
+  for (const shared of [undefined, memoryStore({ clock })]) {
+    const handles: Handles = [];
+    await using server = createServer({
+      name: "s",
+      version: "1.0.0",
+      secret,
+      auth: once(handles),
+      store: shared,
+      clock,
+    });
+    await server.ready();
+    const { markUsed } = handles[0];
+    const ticket = { id: "ticket", principal: "ada", at: clock.date(), ttlMs: 86_400_000 };
+    assertEquals(await markUsed(ticket), "new");
+    for (let i = 0; i < 20; i++) {
+      await clock.advance(4_000_000);
+      // Some of these principals share a list of used ids with the ticket.
+      for (const principal of ["ada", `bob ${i}`, `eve ${i}`]) {
+        await markUsed({ id: `${i}`, principal, at: clock.date(), ttlMs: 1000 });
+      }
+      assertEquals(await markUsed(ticket), "used");
+    }
+  }
+});
+
+Deno.test("after the store has lost its data, ids that were created before are refused", async () => {
+  const clock = fakeClock(1_800_000_000_000);
+  const { connect: open } = memoryStore({ clock })[INTERNALS];
+  const engine = await open();
+  const store = customStore(() => engine);
+  const handles: Handles = [];
+  await using server = createServer({ name: "s", version: "1.0.0", secret, auth: once(handles), store, clock });
+  await server.ready();
+  const { markUsed } = handles[0];
+  const old = { id: "old", principal: "ada", at: clock.date(), ttlMs: 86_400_000 };
+  await clock.advance(60_000);
+  assertEquals([await markUsed(old), await markUsed(old)], ["new", "used"]);
+  const { signal } = new AbortController();
+  for (const { key } of await engine.list("", { limit: 1000, signal })) await engine.delete(key, { signal });
+  assertEquals(await markUsed(old), "too-old");
+  await clock.advance(10_000);
+  assertEquals(await markUsed({ ...old, id: "new", at: clock.date() }), "new");
+});
+
+Deno.test("hostile: requests that wait for a slow start are limited, time out, and end when the server closes", async () => {
+  const { pass } = gate();
+  const auth = customAuth(() => ({ id: "ada" }), { start: () => pass });
+  const clock = fakeClock();
+  const server = createServer({ name: "s", version: "1.0.0", auth, clock, observer: { fault() {} } });
+  const statuses: number[] = [];
+  const all = Array.from({ length: 1500 }, async () => void statuses.push(await ask(server, "")));
+  await until(() => statuses.length > 100, "the requests beyond the limit");
+  const ended = Promise.all(all);
+  await advanceUntil(clock, 1000, ended);
+  assertEquals(new Set(statuses), new Set([503]));
+  const waiting = [ask(server, ""), ask(server, "")];
+  await turn(5);
+  const closing = server.close();
+  assertEquals(await Promise.all(waiting), [503, 503]);
+  await advanceUntil(clock, 1000, closing);
+  assertEquals(await ask(server, ""), 503);
+});
+
+Deno.test("an authentication is not started again after its server was closed", async () => {
+  let starts = 0;
+  const route = { path: "/about", fetch: () => new Response("about") };
+  const auth: Authentication = { start: () => void starts++, authenticate: () => ({ id: "ada" }), routes: [route] };
+  const server = createServer({ name: "s", version: "1.0.0", auth, observer: { fault() {} } });
+  const about = async () => (await server.fetch(new Request("http://localhost/about"))).status;
+  assertEquals(await about(), 200);
+  await server.close();
+  assertEquals([await about(), await ask(server, ""), starts], [503, 503, 1]);
+  await assertRejects(() => server.ready());
+  assertEquals(starts, 1);
+});
+
+Deno.test("a call for an earlier caller does not give its private value to other requests of the principal", async () => {
+  const handles: Handles = [];
+  const keys = apiKey({ keys: { team: "team-2f6c1e0b9d4a7853" } });
+  let saved: { readonly principal?: Principal; readonly attached?: string } = {};
+  let jobs: ServerHandle | undefined;
+  const auth: Authentication = {
+    ...keys,
+    start: (server) => void handles.push(server),
+    async authenticate(request, facts, server) {
+      const found = await keys.authenticate(request, facts, server);
+      const token = request.headers.get("x-upstream");
+      return found && "id" in found && token ? server?.attach(found, { token }) : found;
+    },
+  };
+  const saver = extension({ id: "com.example/saver", start: (server) => void (jobs = server) });
+  const look = tool({ name: "look", run: (_input, ctx) => JSON.stringify(handles[0].attached(ctx) ?? null) });
+  const save = tool({
+    name: "save",
+    extensions: [
+      saver.attribute({
+        async wrap(call, next) {
+          saved = { principal: call.ctx.principal, attached: await call.sealAttached() };
+          return await next();
+        },
+      }),
+    ],
+    run: () => "saved",
+  });
+  await using server = createServer({ name: "s", version: "1.0.0", auth, handlers: [saver, look, save] });
+  await server.ready();
+  const connect = (headers: Record<string, string>) =>
+    connectTest(server, { transport: "http", headers: { authorization: "Bearer team-2f6c1e0b9d4a7853", ...headers } });
+  await using first = await connect({ "x-upstream": "of-ada" });
+  await first.callTool("save");
+  await using other = await connect({});
+  assertEquals(textOf(await other.callTool("look")), "null");
+  // The principal of a request without a value has the same members.
+  const { principal } = { principal: { ...saved.principal, id: "apikey:team" } };
+  const result = await jobs?.call({ method: "tools/call", params: { name: "look" }, ...saved, principal });
+  assertEquals(textOf(Object(result)), JSON.stringify({ token: "of-ada" }));
+  assertEquals(textOf(await other.callTool("look")), "null");
+  await assertRejects(
+    async () =>
+      await jobs?.call({ method: "tools/call", params: { name: "look" }, ...saved, principal: { id: "eve" } }),
+    TypeError,
+    sentence("attached"),
+  );
 });
 
 Deno.test("while the store fails, it is unknown whether an id was used", async () => {

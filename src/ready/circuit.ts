@@ -164,7 +164,7 @@ interface Tests {
   nextAt: number;
 }
 
-/** A client that has failed since its last success. */
+/** A client that has failed since its last success, or that has had a test call. */
 interface Failing extends Tests {
   /** Number of its consecutive failures. */
   failures: number;
@@ -209,7 +209,11 @@ class Group {
     const tests = failing ?? this.#newcomers;
     const now = this.#now();
     if (now < tests.nextAt) return tests.nextAt - now;
-    tests.nextAt = now + this.#bounds.retryMs;
+    const nextAt = now + this.#bounds.retryMs;
+    tests.nextAt = nextAt;
+    // From now on, the client has its own test calls, even if this call neither fails nor succeeds, such as a call whose
+    // input the tool refuses. Otherwise it could take each test call of the clients that have not failed.
+    if (!failing) this.#clients.set(client, { failures: 0, streak: 0, successes: this.#successes, nextAt });
     return 0;
   }
 
@@ -238,7 +242,9 @@ class Group {
 
   // Count at most a third of the failures for each client, so that a single client cannot cause the outage.
   #isOutage(): boolean {
-    const failing = [...this.#clients.values()].filter(({ successes }) => successes === this.#successes);
+    const failing = [...this.#clients.values()].filter(({ streak, successes }) =>
+      streak > 0 && successes === this.#successes
+    );
     const { failures } = this.#bounds;
     const sum = failing.reduce((sum, { streak }) => sum + Math.min(streak, Math.ceil(failures / SEVERAL)), 0);
     return failing.length >= SEVERAL && sum >= failures;

@@ -33,8 +33,12 @@ const MAX_KNOWN = 200;
 export class ForwardedQuestions {
   readonly #budget: AnswerBudget;
   readonly #known = new Map<string, Known>();
-  /** All calls that continue with an unknown state. Together, they get the requests of one call. */
-  readonly #unknown: Known = { count: 0, open: new Set(), running: 0 };
+  /**
+   * All calls that continue with an unknown state, for example with a state of an earlier bridge. Together, they get the
+   * requests of one call, until the client sends a request that continues no call. This request gets the requests of a
+   * call of its own, so a server can at most double the requests for each request with which a client begins.
+   */
+  #unknown = toNew();
 
   constructor(budget: AnswerBudget) {
     this.#budget = budget;
@@ -78,12 +82,15 @@ export class ForwardedQuestions {
     const tasks = [taskId, ...Array.isArray(taskIds) ? taskIds : []].filter((id) => typeof id === "string");
     if (tasks.length) return await Promise.all(tasks.map((id) => this.#findTask(id)));
     const isFirst = requestState === undefined && inputResponses === undefined;
-    if (isFirst) return [{ count: 0, open: new Set(), running: 0 }];
+    if (isFirst) {
+      this.#unknown = toNew();
+      return [toNew()];
+    }
     return [this.#known.get(await toCallKey(request, requestState)) ?? this.#unknown];
   }
 
   /** Finds a task. If the task is not known, it continues `call`. */
-  async #findTask(id: string, call: Known = { count: 0, open: new Set(), running: 0 }): Promise<Known> {
+  async #findTask(id: string, call = toNew()): Promise<Known> {
     const key = await toTaskKey(id);
     return this.#remember(key, this.#known.get(key) ?? call);
   }
@@ -136,6 +143,10 @@ export class ForwardedQuestions {
     }
     return known;
   }
+}
+
+function toNew(): Known {
+  return { count: 0, open: new Set(), running: 0 };
 }
 
 const NO_ID = "its taskId is not a string; ask the operator of the server";

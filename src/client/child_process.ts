@@ -23,8 +23,8 @@ export interface CommandTarget {
   /** The working directory. Defaults to this process's working directory. */
   readonly cwd?: string;
   /**
-   * Milliseconds that the process may take to exit after its standard input has been closed, and again after SIGTERM.
-   * Defaults to 2000.
+   * Milliseconds that the process may take to read its standard input to the end, to exit afterwards, and again to exit
+   * after SIGTERM. Defaults to 2000.
    */
   readonly exitMs?: number;
 }

@@ -59,11 +59,13 @@ export interface ClientAuth {
   /**
    * Called when the server rejects a request with 401, or with 403 because the token lacks scopes. If the function
    * returns `true`, the client sends the request again, at most three times. Requests that are rejected at the same
-   * time share one call. `signal` aborts when no request waits for the call any longer.
+   * time share one call. `signal` aborts when no request waits for the call any longer. If `interactive` is `false`, the
+   * function must not involve a user, because the rejected message is not a request of the program, but for example the
+   * answer to a ping of the server.
    */
   readonly refresh?: (
     challenge: AuthChallenge,
-    options: { readonly signal: AbortSignal },
+    options: { readonly signal: AbortSignal; readonly interactive: boolean },
   ) => boolean | Promise<boolean>;
   /**
    * Maximum number of milliseconds by which a call of `refresh` extends the timeouts of the waiting requests, so that
@@ -78,9 +80,17 @@ export const AUTH: KnownOptions<keyof ClientAuth> = {
   isPlain: true,
 };
 
+export interface SendingOptions {
+  /**
+   * Whether the user may have to sign in. Defaults to `true`. With `false`, a rejected token is renewed only if this
+   * does not involve the user.
+   */
+  readonly isInteractive?: boolean;
+}
+
 /** Sends the HTTP requests of one connection. */
 export interface HttpSender {
-  send(sending: HttpMessage): Promise<Response>;
+  send(sending: HttpMessage, options?: SendingOptions): Promise<Response>;
   /** Returns the total milliseconds for which requests have waited for a user. Timeouts do not include this time. */
   waitedMs(): number;
   /** The tokens of the requests. `undefined` if the sender adds no tokens. */
@@ -129,13 +139,13 @@ class AuthorizedSender implements HttpSender, Tokens {
     return toText(await this.#readToken({ method: "POST" }));
   }
 
-  async send(sending: HttpMessage): Promise<Response> {
+  async send(sending: HttpMessage, { isInteractive = true }: SendingOptions = {}): Promise<Response> {
     for (let repetitions = 0;; repetitions++) {
       const token = await this.#readToken(sending);
       const response = await this.#sendWith(token, sending);
       if (repetitions === MAX_REPETITIONS) return response;
       const challenge = readChallenge(this.#url, response, toText(token));
-      if (!challenge || !await this.#canRepeat(challenge, sending)) return response;
+      if (!challenge || !await this.#canRepeat({ challenge, isInteractive }, sending)) return response;
       sending.signal?.throwIfAborted();
       await response.body?.cancel();
     }
@@ -171,17 +181,22 @@ class AuthorizedSender implements HttpSender, Tokens {
    * Returns whether a new token is available, either because another request has already renewed the token, or because
    * `refresh` has renewed the token now.
    */
-  async #canRepeat(challenge: AuthChallenge, sending: HttpMessage): Promise<boolean> {
+  async #canRepeat({ challenge, isInteractive }: Rejection, sending: HttpMessage): Promise<boolean> {
+    while (this.#refreshing && isInteractive && !this.#refreshing.isInteractive) {
+      // A call that must not involve the user may fail where another call succeeds.
+      if (await this.#refreshing.wait(sending.signal).catch(() => false)) return true;
+      sending.signal?.throwIfAborted();
+    }
     if (!this.#refreshing && toText(await this.#readToken(sending)) !== challenge.token) return true;
-    const refreshing = this.#refreshing ??= this.#refresh(challenge);
+    const refreshing = this.#refreshing ??= this.#refresh({ challenge, isInteractive });
     return await refreshing.wait(sending.signal);
   }
 
-  #refresh(challenge: AuthChallenge): Refreshing {
+  #refresh({ challenge, isInteractive }: Rejection): Refreshing {
     const stopClock = this.#clock.start();
-    return new Refreshing(async (signal) => {
+    return new Refreshing(isInteractive, async (signal) => {
       try {
-        return await this.#auth.refresh?.(challenge, { signal }) === true;
+        return await this.#auth.refresh?.(challenge, { signal, interactive: isInteractive }) === true;
       } finally {
         stopClock();
         this.#refreshing = undefined;
@@ -190,13 +205,20 @@ class AuthorizedSender implements HttpSender, Tokens {
   }
 }
 
+interface Rejection {
+  readonly challenge: AuthChallenge;
+  readonly isInteractive: boolean;
+}
+
 /** One call of `refresh`. Aborts the call when no request waits for its result any longer. */
 class Refreshing {
+  readonly isInteractive: boolean;
   readonly #stop = new AbortController();
   readonly #done: Promise<boolean>;
   #waiting = 0;
 
-  constructor(run: (signal: AbortSignal) => Promise<boolean>) {
+  constructor(isInteractive: boolean, run: (signal: AbortSignal) => Promise<boolean>) {
+    this.isInteractive = isInteractive;
     this.#done = run(this.#stop.signal);
     // Mark a rejection as handled, because no request handles it if all waiting requests were cancelled.
     this.#done.catch(() => {});

@@ -7,7 +7,8 @@
  */
 import { McpError } from "../protocol/errors.ts";
 import { startBackgroundTimer } from "../runtime.ts";
-import { describeResponse, readText } from "./response_text.ts";
+import { isOneWay, OneWayPosts } from "./one_way.ts";
+import { describeResponse, isStream, readStart, readText } from "./response_text.ts";
 import type { Channel, SendOptions, SendResult, ServerStream, Tokens, Trace } from "./channel.ts";
 import { deadline, delay } from "../kit/deadline.ts";
 import { readEvents, readMessageEvent, type StreamEvent } from "../kit/event_stream.ts";
@@ -60,6 +61,8 @@ class HttpChannel implements Channel {
   readonly #trace: Trace | undefined;
   /** Streams that have delivered the response, but have not ended yet. */
   readonly #draining = new Map<AbortController, Promise<void>>();
+  readonly #posts = new OneWayPosts();
+  readonly #closed = new AbortController();
 
   constructor(options: HttpChannelOptions) {
     this.#options = options;
@@ -67,12 +70,26 @@ class HttpChannel implements Channel {
     this.#trace = options.trace;
   }
 
-  async send(message: Message, options: SendOptions = {}): Promise<SendResult> {
-    const response = await this.#open("POST", options, message);
+  async send(message: Message, given: SendOptions = {}): Promise<SendResult> {
+    const options = this.#untilClosed(given);
+    if (isOneWay(message)) return await this.#sendOneWay(message, options);
+    const response = await this.#open({ method: "POST", message }, options);
     const { status, headers } = response;
     if (isStream(response)) return { status, headers, message: await this.#readResponse(response, message, options) };
     const text = await readText(response);
     const reply = readBody(response, text);
+    if (reply) this.#trace?.received?.(reply);
+    else this.#trace?.other?.(text);
+    return reply ? { status, headers, message: reply } : { status, headers, text };
+  }
+
+  async #sendOneWay(message: Message, options: Scoped): Promise<SendResult> {
+    const { response, text } = await this.#posts.send(
+      (signal) => this.#open({ method: "POST", message, isInteractive: false }, { ...options, signal }),
+      options.signal,
+    );
+    const { status, headers } = response;
+    const reply = readError(response, text);
     if (reply) this.#trace?.received?.(reply);
     else this.#trace?.other?.(text);
     return reply ? { status, headers, message: reply } : { status, headers, text };
@@ -86,25 +103,38 @@ class HttpChannel implements Channel {
     return this.#options.sender.waitedMs();
   }
 
-  async openStream(options: SendOptions): Promise<ServerStream> {
-    const response = await this.#open("GET", options);
+  async openStream(given: SendOptions): Promise<ServerStream> {
+    const options = this.#untilClosed(given);
+    const response = await this.#open({ method: "GET" }, options);
     if (!isStream(response)) throw await toError(response);
     return { status: response.status, ended: this.#listen(response, options) };
   }
 
-  async endSession(options: SendOptions): Promise<number> {
-    const response = await this.#open("DELETE", options);
-    this.#trace?.other?.(await readText(response));
+  async endSession(given: SendOptions): Promise<number> {
+    const options = this.#untilClosed(given);
+    const response = await this.#open({ method: "DELETE", isInteractive: false }, options);
+    this.#trace?.other?.(await readStart(response, options.signal));
     return response.status;
   }
 
   async close(): Promise<void> {
+    // Abort everything that is still open, because a server could otherwise keep the connections, the tokens and the
+    // timers of a closed client in use.
+    this.#closed.abort(new DOMException("Cannot send the message: the connection was closed", "AbortError"));
     for (const stop of this.#draining.keys()) stop.abort();
     await Promise.all(this.#draining.values());
     await this.#options.stop?.();
   }
 
-  async #open(method: string, { headers = {}, signal }: SendOptions, message?: Message): Promise<Response> {
+  /** Adds a signal that also aborts when the channel is closed. */
+  #untilClosed(options: SendOptions): Scoped {
+    const { signal } = this.#closed;
+    return { ...options, signal: options.signal ? AbortSignal.any([options.signal, signal]) : signal };
+  }
+
+  async #open({ method, message, isInteractive }: Opened, { headers = {}, signal }: Scoped): Promise<Response> {
+    // Do not ask for a token after the end of the request.
+    signal.throwIfAborted();
     const all = new Headers({ accept: BOTH, ...this.#options.headers });
     if (message) all.set("content-type", "application/json");
     for (const [name, value] of Object.entries(headers)) {
@@ -115,7 +145,7 @@ class HttpChannel implements Channel {
     if (message) this.#trace?.sent?.(message);
     const { url, sender } = this.#options;
     const sending = { url, method, headers: all, body: message && JSON.stringify(message), signal };
-    const response = await raceAbort(sender.send(sending), signal);
+    const response = await raceAbort(sender.send(sending, { isInteractive }), signal);
     this.#trace?.response?.(response);
     return response;
   }
@@ -124,7 +154,7 @@ class HttpChannel implements Channel {
    * Reads the response from a stream. If the stream ends before the response, resumes the stream, provided that the
    * events have ids.
    */
-  async #readResponse(first: Response, { id }: Message, options: SendOptions): Promise<Message> {
+  async #readResponse(first: Response, { id }: Message, options: Scoped): Promise<Message> {
     const position: Position = { retryMs: RETRY_MS, failures: 0, onLost: this.#options.onLost };
     const isResponse = (message: Message) => message.method === undefined && message.id === id;
     for (let response: Response | undefined = first;;) {
@@ -141,15 +171,15 @@ class HttpChannel implements Channel {
     response: Response,
     isResponse: (message: Message) => boolean,
     position: Position,
-    options: SendOptions,
+    options: Scoped,
   ): Promise<Message | undefined> {
     const stop = new AbortController();
-    const signal = options.signal ? AbortSignal.any([options.signal, stop.signal]) : stop.signal;
+    const signal = AbortSignal.any([options.signal, stop.signal]);
     const events = readEvents(response, signal);
     const next = () =>
       events.next().catch((error) => {
         // Treat a broken connection like a stream that has ended.
-        if (this.#isStrict || options.signal?.aborted || error instanceof RangeError) throw error;
+        if (this.#isStrict || options.signal.aborted || error instanceof RangeError) throw error;
         return { done: true } as const;
       });
     for (let event = await next(); !event.done; event = await next()) {
@@ -191,23 +221,23 @@ class HttpChannel implements Channel {
    * Reopens a stream after the delay that the server has set. The delay grows with each failure. Returns `undefined` if
    * the server cannot be reached.
    */
-  async #reopen(position: Position, options: SendOptions): Promise<Response | undefined> {
+  async #reopen(position: Position, options: Scoped): Promise<Response | undefined> {
     const retryMs = Math.max(position.retryMs, LEAST_RETRY_MS);
     const waitMs = Math.min(retryMs * 2 ** position.failures, MAX_RETRY_MS);
     await delay(Math.max(waitMs, retryMs), { signal: options.signal });
     const headers = position.id ? { ...options.headers, "last-event-id": position.id } : options.headers;
     try {
-      const response = await this.#open("GET", { ...options, headers });
+      const response = await this.#open({ method: "GET" }, { ...options, headers });
       position.failures = 0;
       return response;
     } catch (error) {
-      if (options.signal?.aborted || error instanceof RedirectError) throw error;
+      if (options.signal.aborted || error instanceof RedirectError) throw error;
       if (!position.failures++) position.onLost?.(error);
     }
   }
 
   /** Reads a standalone stream until it has ended and cannot be resumed. Returns the last HTTP status. */
-  async #listen(first: Response, options: SendOptions): Promise<number> {
+  async #listen(first: Response, options: Scoped): Promise<number> {
     const position: Position = { retryMs: RETRY_MS, failures: 0 };
     let { status } = first;
     try {
@@ -230,6 +260,17 @@ class HttpChannel implements Channel {
   }
 }
 
+/** Options whose signal also aborts when the channel is closed. */
+type Scoped = SendOptions & { readonly signal: AbortSignal };
+
+/** An HTTP request to open. */
+interface Opened {
+  readonly method: string;
+  readonly message?: Message;
+  /** Whether the request may involve the user. Defaults to `true`. */
+  readonly isInteractive?: boolean;
+}
+
 /** The state for resuming a stream. */
 interface Position {
   id?: string;
@@ -243,15 +284,14 @@ interface Position {
 
 const ENDED = "Cannot get the response: the stream ended before the response";
 
-/** Tests whether a response is an event stream. */
-export function isStream({ ok, headers }: Response): boolean {
-  return ok && (headers.get("content-type")?.startsWith("text/event-stream") ?? false);
+/** Returns the error for a response that is not an event stream. */
+async function toError(response: Response): Promise<McpError> {
+  return toStreamError(response, await readStart(response));
 }
 
-/** Returns the error for a response that is not an event stream. */
-export async function toError(response: Response): Promise<McpError> {
-  const text = await readText(response);
-  const { error } = readBody(response, text) ?? {};
+/** Returns the error for a response that should have been an event stream, or should have had a success status. */
+export function toStreamError(response: Response, text: string): McpError {
+  const { error } = readError(response, text) ?? {};
   const { status, headers } = response;
   const message = error?.message ?? `Cannot open the stream: ${describeResponse({ status, headers, text })}`;
   return new McpError(error?.code ?? 0, message, error?.data, { status });
@@ -269,7 +309,12 @@ async function expectEnd(events: AsyncGenerator<StreamEvent>, reply: Message): P
   return reply;
 }
 
-function readBody({ ok, headers }: Response, text: string): Message | undefined {
+/** Returns the message in a body that is not a reply. The body need not be a message, and may be cut. */
+function readError({ headers }: Response, text: string): Message | undefined {
+  return readBody({ ok: false, headers }, text);
+}
+
+function readBody({ ok, headers }: Pick<Response, "ok" | "headers">, text: string): Message | undefined {
   if (!headers.get("content-type")?.startsWith("application/json")) return;
   try {
     return readMessages(text)[0];
@@ -281,7 +326,7 @@ function readBody({ ok, headers }: Response, text: string): Message | undefined 
 
 // Rejects when the signal aborts, and cancels the response body. A server in the same process does not notice that a
 // request is aborted, but notices that the body is cancelled.
-async function raceAbort<T>(coming: Promise<T>, signal: AbortSignal | undefined): Promise<T> {
+async function raceAbort<T>(coming: Promise<T>, signal: AbortSignal): Promise<T> {
   try {
     return await deadline(coming, { signal });
   } catch (error) {

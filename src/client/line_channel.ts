@@ -4,9 +4,18 @@
  * @see specification/2026-07-28/basic/transports/stdio
  * @module
  */
+import { deadline } from "../kit/deadline.ts";
 import { type Failure, withFailure } from "../kit/failure.ts";
 import type { Channel, SendOptions, SendResult, Trace } from "./channel.ts";
 import { type Message, readMessages } from "./message.ts";
+import { isOneWay } from "./one_way.ts";
+
+export interface WriteOptions {
+  /** Aborts when nobody waits for the message any longer. A transport that cannot withdraw a message ignores it. */
+  readonly signal?: AbortSignal;
+  /** Whether the message expects no reply. Defaults to `false`. */
+  readonly isOneWay?: boolean;
+}
 
 /** Writes lines. */
 export interface LineTransport {
@@ -14,7 +23,7 @@ export interface LineTransport {
    * Writes one message. Returns a promise if the caller should wait before the next write, until the reader has read
    * earlier messages.
    */
-  write(text: string): Promise<void> | undefined;
+  write(text: string, options?: WriteOptions): Promise<void> | undefined;
   close(): Promise<void>;
 }
 
@@ -80,8 +89,9 @@ export function lineChannel({ open, onMessage, onBroken, trace }: LineChannelOpt
     signal?.throwIfAborted();
     if (lost) throw lost;
     trace?.sent?.(message);
-    if (message.method === undefined || message.id === undefined) {
-      await lines.write(JSON.stringify(message));
+    if (isOneWay(message)) {
+      const written = lines.write(JSON.stringify(message), { signal, isOneWay: true });
+      if (written) await deadline(written, { signal });
       return {};
     }
     const { promise, resolve, reject } = Promise.withResolvers<SendResult>();
@@ -94,7 +104,7 @@ export function lineChannel({ open, onMessage, onBroken, trace }: LineChannelOpt
     waiters.push(waiter);
     signal?.addEventListener("abort", forget, { once: true });
     try {
-      const [reply] = await Promise.all([promise, lines.write(JSON.stringify(message))]);
+      const [reply] = await Promise.all([promise, lines.write(JSON.stringify(message), { signal })]);
       return reply;
     } finally {
       signal?.removeEventListener("abort", forget);

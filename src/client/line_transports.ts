@@ -34,7 +34,8 @@ export interface ChildTransportOptions {
   /** Called with an error for each line that is too long or is not UTF-8. */
   readonly onBroken: (error: unknown) => void;
   /**
-   * Milliseconds that the process may take to exit after its standard input has been closed, and again after SIGTERM.
+   * Milliseconds that the process may take to read its standard input to the end, to exit afterwards, and again to exit
+   * after SIGTERM.
    */
   readonly exitMs: number;
 }
@@ -91,7 +92,9 @@ export function childTransport(child: Child, { onBroken, exitMs }: ChildTranspor
 }
 
 async function endChild(child: Child, exitMs: number): Promise<number> {
-  await child.closeInput().catch(() => {});
+  // Limit the time, because closing the input waits for earlier writes, and the process may have stopped reading.
+  const closing = Promise.race([child.closeInput().catch(() => {}), child.exited]);
+  await deadline(closing, { ms: exitMs, onTimeout: () => {} });
   for (const signal of ["SIGTERM", undefined] as const) {
     const code = await deadline(child.exited, { ms: exitMs, onTimeout: () => undefined });
     if (code !== undefined) return code;

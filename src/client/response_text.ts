@@ -4,6 +4,7 @@
  * @module
  */
 
+import { deadline } from "../kit/deadline.ts";
 import { MAX_CHARACTERS } from "../kit/event_stream.ts";
 import { toPrintableLine } from "../kit/printable.ts";
 
@@ -18,6 +19,40 @@ export async function readText({ body }: Response): Promise<string> {
     }
   }
   return text + decoder.decode();
+}
+
+/** Maximum number of characters that {@linkcode readStart} reads. */
+const MAX_START = 64 * 1024;
+/**
+ * Milliseconds for which {@linkcode readStart} reads. If the client cancelled the body immediately, the HTTP connection
+ * could not be reused.
+ */
+const START_MS = 1000;
+
+/**
+ * Returns the start of a body that is not a reply, such as the body of an error or of the response to a notification.
+ * Cancels the rest of a long or slow body, because a server could otherwise hold the connection, and fill the memory.
+ * Never throws.
+ */
+export async function readStart({ body }: Response, signal?: AbortSignal): Promise<string> {
+  const reader = body?.getReader();
+  if (!reader) return "";
+  const decoder = new TextDecoder();
+  let text = "";
+  async function read(reader: ReadableStreamDefaultReader<Uint8Array>): Promise<void> {
+    for (let next = await reader.read(); !next.done && text.length < MAX_START; next = await reader.read()) {
+      text += decoder.decode(next.value, { stream: true });
+    }
+  }
+  // Use the text that has arrived if the body breaks, because the status is known already.
+  await deadline(read(reader), { ms: START_MS, onTimeout: () => {}, signal }).catch(() => {});
+  reader.cancel().catch(() => {});
+  return text.slice(0, MAX_START);
+}
+
+/** Tests whether a response is an event stream. */
+export function isStream({ ok, headers }: Response): boolean {
+  return ok && (headers.get("content-type")?.startsWith("text/event-stream") ?? false);
 }
 
 /** A response that is not a JSON-RPC message. Without HTTP, only `text` is set. */

@@ -184,9 +184,12 @@ export interface Rpc {
   answer(question: ServerRequest, options: AnswerQuestionOptions): Promise<unknown>;
   /** Processes a request or notification from the server. */
   receive(message: Message): void;
-  /** Aborts all requests in flight, and stops answering the server's requests. */
+  /**
+   * Aborts all requests in flight, and stops answering the server's requests. The connection can no longer send messages
+   * that expect no reply.
+   */
   abort(reason?: unknown): void;
-  /** Resolves when all cancellations have been sent, but at the latest after a second. */
+  /** Resolves when all notifications and cancellations have been sent, but at the latest after a second. */
   settle(): Promise<void>;
 }
 
@@ -239,7 +242,10 @@ export const SUBSCRIPTION = "io.modelcontextprotocol/subscriptionId";
 
 const ENDED = "Cannot get the response: the server cancelled the request";
 const CALL_ENDED = "Cannot answer: the request that needed the answer has ended";
-/** Milliseconds for which closing the connection waits until cancellations have been sent. */
+/**
+ * Milliseconds for which the client waits until notifications have been sent, before it closes the connection, and until
+ * a cancellation has been sent, before it aborts the cancelled request.
+ */
 const SETTLE_MS = 1000;
 /** Milliseconds to wait for the result of a request that the server has cancelled. */
 const RESULT_MS = 200;
@@ -303,7 +309,9 @@ class ChannelRpc implements Rpc {
   readonly #slots = new AnswerSlots(MAX_ANSWERING);
   #questionCharacters = 0;
   #replying = 0;
-  readonly #cancelling = new Set<Promise<void>>();
+  /** The notifications and cancellations that are being sent. */
+  readonly #sending = new Set<Promise<void>>();
+  readonly #aborted = new AbortController();
   #lastId = 0;
 
   constructor(options: RpcOptions) {
@@ -358,9 +366,13 @@ class ChannelRpc implements Rpc {
     }
   }
 
-  async notify(method: string, params?: Params): Promise<void> {
-    const message = { jsonrpc: "2.0" as const, method, params };
-    const outcome = await this.channel.send(message, { headers: this.codec.toHeaders(message) });
+  notify(method: string, params?: Params): Promise<void> {
+    return this.#track(this.#notify({ jsonrpc: "2.0", method, params }));
+  }
+
+  async #notify(message: Message): Promise<void> {
+    const options = { headers: this.codec.toHeaders(message), signal: this.#aborted.signal };
+    const outcome = await this.channel.send(message, options);
     const { status, message: { error } = {} } = outcome;
     if (status === undefined || (status >= 200 && status < 300 && !error)) return;
     throw new McpError(
@@ -369,6 +381,13 @@ class ChannelRpc implements Rpc {
       error?.data,
       { status },
     );
+  }
+
+  /** Makes {@linkcode settle} wait for `sending`. */
+  #track(sending: Promise<void>): Promise<void> {
+    const settled: Promise<void> = sending.catch(() => {}).finally(() => this.#sending.delete(settled));
+    this.#sending.add(settled);
+    return sending;
   }
 
   receive(message: Message, from?: Running): void {
@@ -393,6 +412,7 @@ class ChannelRpc implements Rpc {
   ): void {
     for (const { stop } of [...this.#running]) stop.abort(reason);
     for (const { stop } of [...this.#questions]) stop.abort(reason);
+    this.#aborted.abort(reason);
   }
 
   answer(question: ServerRequest, { signal, answer = this.#answer }: AnswerQuestionOptions): Promise<unknown> {
@@ -400,7 +420,7 @@ class ChannelRpc implements Rpc {
   }
 
   async settle(): Promise<void> {
-    await deadline(Promise.all(this.#cancelling), { ms: SETTLE_MS, onTimeout: () => {} });
+    await deadline(Promise.all(this.#sending), { ms: SETTLE_MS, onTimeout: () => {} });
   }
 
   #toParams(id: Id, given: Params, { onProgress, meta: added }: TestRequestOptions): Params {
@@ -443,13 +463,16 @@ class ChannelRpc implements Rpc {
     // is cancelled by closing the stream.
     if (method === "initialize" || (this.channel.openStream && !hasSession)) return stop.abort(reason);
     const why = reason instanceof Error ? reason.message : String(reason);
-    const notifying = this.notify("notifications/cancelled", { requestId: id, reason: why }).catch(() => {}).finally(
-      () => {
-        this.#cancelling.delete(notifying);
-        stop.abort(reason);
-      },
+    const notifying = this.#notify({
+      jsonrpc: "2.0",
+      method: "notifications/cancelled",
+      params: { requestId: id, reason: why },
+    }).catch(() => {});
+    // Abort the request even if the server does not respond to the notification, because the server could otherwise
+    // keep the request open forever.
+    this.#track(
+      deadline(notifying, { ms: SETTLE_MS, onTimeout: () => {} }).finally(() => stop.abort(reason)),
     );
-    this.#cancelling.add(notifying);
   }
 
   /**
@@ -532,8 +555,9 @@ class ChannelRpc implements Rpc {
   async #reply(id: Id, reply: Pick<Message, "result" | "error">): Promise<void> {
     if (this.#replying >= MAX_REPLYING) return;
     const message = { jsonrpc: "2.0" as const, id, ...reply };
+    const options = { headers: this.codec.toHeaders(message), signal: this.#aborted.signal };
     this.#replying++;
-    await this.channel.send(message, { headers: this.codec.toHeaders(message) }).catch(() => {});
+    await this.channel.send(message, options).catch(() => {});
     this.#replying--;
   }
 

@@ -5,9 +5,12 @@
  * @see specification/2024-11-05/basic/transports (HTTP with SSE)
  * @module
  */
+import { deadline } from "../kit/deadline.ts";
 import { readEvents, readMessageEvent, type StreamEvent } from "../kit/event_stream.ts";
-import { type HttpChannelOptions, isStream, toError } from "./http_channel.ts";
-import type { OpenLineTransport } from "./line_channel.ts";
+import { type HttpChannelOptions, toStreamError } from "./http_channel.ts";
+import type { OpenLineTransport, WriteOptions } from "./line_channel.ts";
+import { type Acceptance, OneWayPosts, readAcceptance } from "./one_way.ts";
+import { isStream } from "./response_text.ts";
 import { toShown } from "./shown.ts";
 import { isBelow } from "./url_scope.ts";
 
@@ -48,6 +51,7 @@ export async function sseTransport(
 
   return (receive, end) => {
     const reading = read();
+    const posts = new OneWayPosts();
 
     async function read(): Promise<void> {
       try {
@@ -61,12 +65,19 @@ export async function sseTransport(
       end("the server closed the stream");
     }
 
-    async function write(body: string): Promise<void> {
-      const post = { ...headers, "content-type": "application/json" };
-      const sending = { url: address, method: "POST", headers: post, body, signal: stop.signal };
-      const response = await sender.send(sending);
-      if (!response.ok) throw await toError(response);
-      await response.body?.cancel();
+    async function write(body: string, { signal, isOneWay = false }: WriteOptions = {}): Promise<void> {
+      const ended = signal ? AbortSignal.any([signal, stop.signal]) : stop.signal;
+      const post = (signal: AbortSignal) => {
+        const all = { ...headers, "content-type": "application/json" };
+        const sending = { url: address, method: "POST", headers: all, body, signal };
+        return deadline(sender.send(sending, { isInteractive: !isOneWay }), { signal });
+      };
+      // The response to a request arrives on the stream too, so its HTTP response is not a reply either. But some
+      // servers do not respond before they have processed the request.
+      const { response, text }: Acceptance = isOneWay
+        ? await posts.send(post, ended)
+        : await readAcceptance(await post(ended), ended);
+      if (!response.ok) throw toStreamError(response, text);
     }
 
     async function close(): Promise<void> {

@@ -4,6 +4,7 @@
  *
  * @module
  */
+import { FairQueue } from "../core/capacity/fair_queue.ts";
 import { type Context, ToolError } from "../library.ts";
 import { type Folder, isUnavailable } from "../files/confined_folder.ts";
 import { decodeText } from "./media_type.ts";
@@ -75,10 +76,21 @@ function findLines(text: string, phrase: string): string[] {
 
 /** Maximum number of searches per client that can wait while another search of the client is running. */
 const MAX_WAITING = 8;
+/** Maximum number of searches of all clients that run at the same time, because a search reads many files. */
+const MAX_RUNNING = 8;
 
-/** Runs the searches of each client one after the other. */
+interface WaitingSearch {
+  readonly client: unknown;
+  readonly start: () => void;
+}
+
+/** Runs the searches of each client one after the other, and gives each client its turn. */
 export class SearchQueue {
-  readonly #clients = new Map<unknown, { last: Promise<unknown>; count: number }>();
+  readonly #waiting = new FairQueue<WaitingSearch>();
+  /** The clients whose search is running. */
+  readonly #running = new Set<unknown>();
+  /** The number of running and waiting searches of each client. */
+  readonly #counts = new Map<unknown, number>();
 
   /**
    * Runs a search after the earlier searches of the same client.
@@ -86,16 +98,35 @@ export class SearchQueue {
    * @throws {ToolError} if too many searches of the client are waiting.
    */
   async run<T>(client: unknown, search: () => Promise<T>): Promise<T> {
-    const queue = this.#clients.get(client) ?? { last: Promise.resolve(), count: 0 };
-    if (queue.count > MAX_WAITING) {
+    if (this.#count(client) > MAX_WAITING) {
       throw new ToolError("Cannot search: too many searches are waiting; try again later");
     }
-    this.#clients.set(client, queue);
-    queue.count++;
-    const result = queue.last.then(search).finally(() => {
-      if (!--queue.count) this.#clients.delete(client);
+    this.#counts.set(client, this.#count(client) + 1);
+    await new Promise<void>((start) => {
+      this.#waiting.add(client, { client, start });
+      this.#startNext();
     });
-    queue.last = result.catch(() => {});
-    return await result;
+    try {
+      return await search();
+    } finally {
+      this.#running.delete(client);
+      const left = this.#count(client) - 1;
+      if (left) this.#counts.set(client, left);
+      else this.#counts.delete(client);
+      this.#startNext();
+    }
+  }
+
+  #count(client: unknown): number {
+    return this.#counts.get(client) ?? 0;
+  }
+
+  #startNext(): void {
+    while (this.#running.size < MAX_RUNNING) {
+      const next = this.#waiting.take(({ client }) => !this.#running.has(client));
+      if (!next) return;
+      this.#running.add(next.client);
+      next.start();
+    }
   }
 }

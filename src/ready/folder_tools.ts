@@ -3,6 +3,7 @@
  *
  * @module
  */
+import { findClientKey } from "../core/call/client_key.ts";
 import { toShown } from "../kit/shown.ts";
 import { type JsonSchema, media, type Tool, tool, ToolError, type ToolOptions } from "../library.ts";
 import { type Folder, type FolderItem, isUnavailable, type Unavailable } from "../files/confined_folder.ts";
@@ -35,8 +36,6 @@ interface ToolParts extends Pick<FolderToolsOptions, "toUri"> {
  * subfolder instead.
  */
 const MAX_ENTRIES = 1000;
-/** The key in the search queue for all clients without a principal. */
-const ANONYMOUS = {};
 
 const annotations = { readOnlyHint: true, openWorldHint: false };
 
@@ -90,7 +89,7 @@ function searchTool({ folder, make }: ToolParts): Tool {
     },
     run: ({ query, files = "**" }, ctx) =>
       queue.run(
-        ctx.principal?.id ?? ANONYMOUS,
+        findClientKey(ctx),
         () => searchFiles(folder, { phrase: String(query), matches: toFileMatcher(String(files)) }, ctx),
       ),
   });

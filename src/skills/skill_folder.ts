@@ -4,6 +4,7 @@
  * @module
  */
 import { findProcess } from "../runtime.ts";
+import { isPortableName } from "./file_names.ts";
 
 export interface FolderFile {
   /** Path relative to the folder, with `/` as separator. */
@@ -37,8 +38,7 @@ export class SkillFolder {
   }
 
   /**
-   * Returns all files, sorted by path, without `node_modules`, names that begin with a dot, and names that clients refuse
-   * because of a backslash, a colon or a control character. If the folder contains more than `limit` files, returns only
+   * Returns all files, sorted by path, without `node_modules`, names that begin with a dot, and names that clients refuse. If the folder contains more than `limit` files, returns only
    * the first `limit` + 1 files found, unsorted.
    */
   async list(limit: number): Promise<readonly FolderFile[]> {
@@ -48,7 +48,7 @@ export class SkillFolder {
     for (const folder of folders) {
       const entries = await fs().readdir(`${root}/${folder}`, { withFileTypes: true }).catch(() => []);
       for (const { name } of entries) {
-        if (/^\.|^node_modules$|[\p{Cc}\\/:]/u.test(name)) continue;
+        if (/^\.|^node_modules$/.test(name) || !isPortableName(name)) continue;
         const path = folder ? `${folder}/${name}` : name;
         const facts = await fs().lstat(`${root}/${path}`).catch(() => undefined);
         if (facts?.isDirectory() && path.split("/").length < MAX_DEPTH) folders.push(path);

@@ -6,6 +6,7 @@
 import { isCancelError, toReasonNumber } from "../core/call/cancel_error.ts";
 import type { Context, Principal } from "../core/call/context.ts";
 import type { CancelReason } from "../core/call/observer.ts";
+import { findClientKey } from "../core/call/client_key.ts";
 import { FairQueue } from "../core/capacity/fair_queue.ts";
 import { toBusy } from "../protocol/errors.ts";
 import { deno, findThreadLocks, startBackgroundTimer } from "../runtime.ts";
@@ -72,7 +73,8 @@ export class Pool {
     }
   }
 
-  #take({ signal, principal }: Context): Promise<Thread> {
+  #take(ctx: Context): Promise<Thread> {
+    const { signal } = ctx;
     signal.throwIfAborted();
     for (let thread = this.#idle.pop(); thread; thread = this.#idle.pop()) {
       if (!thread.hasEnded) return Promise.resolve(thread);
@@ -89,13 +91,14 @@ export class Pool {
         reject(error);
       }
     };
+    const client = findClientKey(ctx);
     const giveUp = () => {
-      this.#waiting.delete(principal?.id, give);
+      this.#waiting.delete(client, give);
       reject(signal.reason);
     };
     if (this.#threads.size < this.#options.size) give(() => this.#start());
     else {
-      this.#waiting.add(principal?.id, give);
+      this.#waiting.add(client, give);
       signal.addEventListener("abort", giveUp, { once: true });
     }
     return promise;

@@ -130,6 +130,101 @@ Deno.test("keys are loaded again when a token names an unknown key, and removed 
   await server.close();
 });
 
+/** Counts the signatures that `use` verifies. */
+async function countVerified(use: () => Promise<void>): Promise<number> {
+  const { subtle } = crypto;
+  const { verify } = subtle;
+  let count = 0;
+  subtle.verify = (...args: Parameters<typeof verify>) => {
+    count++;
+    return verify.apply(subtle, args);
+  };
+  try {
+    await use();
+  } finally {
+    subtle.verify = verify;
+  }
+  return count;
+}
+
+Deno.test("a token is refused 10 minutes after its key was removed, although no other token arrives", async () => {
+  for (const idleMs of [600_000, 86_400_000]) {
+    const clock = fakeClock(Date.now());
+    await using issuer = await TestIssuer.start();
+    const server = protect([issuer], { server: { clock } });
+    const token = await signLong(issuer);
+    assertEquals((await callWith(server, token)).status, 200);
+    issuer.keys = [(await makeKey()).jwk];
+    await clock.advance(599_999);
+    assertEquals([(await callWith(server, token)).status, issuer.keyFetches], [200, 1]);
+    await clock.advance(idleMs - 599_999);
+    const late = await Promise.all(Array.from({ length: 3 }, () => callWith(server, token)));
+    assertEquals(late.at(0)?.status, 401);
+    assertEquals([(await callWith(server, token)).status, issuer.keyFetches], [401, 2]);
+    await server.close();
+  }
+});
+
+Deno.test("if the keys are the same after 10 minutes, a token is verified once more and then cached again", async () => {
+  const clock = fakeClock(Date.now());
+  await using issuer = await TestIssuer.start();
+  const server = protect([issuer], { server: { clock } });
+  const token = await signLong(issuer);
+  for (let round = 1; round <= 3; round++) {
+    const verified = await countVerified(async () => {
+      for (let i = 0; i < 5; i++) assertEquals((await callWith(server, token)).status, 200);
+    });
+    assertEquals([verified, issuer.keyFetches], [1, round]);
+    await clock.advance(600_000);
+  }
+  await server.close();
+});
+
+Deno.test("while the issuer fails, cached tokens are accepted for an hour, and verified at most once every 30 seconds", async () => {
+  const clock = fakeClock(Date.now());
+  await using issuer = await TestIssuer.start();
+  const server = protect([issuer], { server: { clock } });
+  const token = await signLong(issuer);
+  assertEquals((await callWith(server, token)).status, 200);
+  issuer.overrides.set("/jwks", () => new Response("down", { status: 500 }));
+  await clock.advance(600_000);
+  for (let round = 1; round <= 3; round++) {
+    const verified = await countVerified(async () => {
+      for (let i = 0; i < 5; i++) assertEquals((await callWith(server, token)).status, 200);
+    });
+    assertEquals([verified, issuer.keyFetches], [1, 1 + round]);
+    await clock.advance(30_000);
+  }
+  await clock.advance(3_000_000);
+  assertEquals((await callWith(server, token)).status, 503);
+  issuer.overrides.clear();
+  await clock.advance(30_000);
+  assertEquals((await callWith(server, token)).status, 200);
+  await server.close();
+});
+
+Deno.test("hostile: an issuer that does not respond delays callers with known keys by at most a second", async () => {
+  const clock = fakeClock(Date.now());
+  await using issuer = await TestIssuer.start();
+  const server = protect([issuer], { server: { clock, limits: testLimits({ auth: { timeoutMs: 4000 } }) } });
+  const token = await signLong(issuer);
+  assertEquals((await callWith(server, token)).status, 200);
+  const { promise, resolve } = Promise.withResolvers<Response>();
+  issuer.overrides.set("/jwks", () => promise);
+  await clock.advance(600_000);
+  let isFirstOver = false;
+  const first = callWith(server, token).finally(() => isFirstOver = true);
+  await until(() => issuer.keyFetches === 2, "the keys are requested");
+  const others = await Promise.all(Array.from({ length: 3 }, () => callWith(server, token)));
+  assertEquals([others.map(({ status }) => status), isFirstOver], [[200, 200, 200], false]);
+  assertEquals((await first).status, 200);
+  assertEquals((await callWith(server, await signLong(issuer, { claims: { jti: "2" } }))).status, 200);
+  // The late response counts.
+  resolve(Response.json({ keys: [(await makeKey()).jwk] }));
+  await until(async () => (await callWith(server, token)).status === 401, "the new keys are used");
+  await server.close();
+});
+
 Deno.test("rotated keys are loaded even if the keys have no ids", async () => {
   const clock = fakeClock(Date.now());
   await using issuer = await TestIssuer.start();

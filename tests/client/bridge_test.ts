@@ -398,23 +398,44 @@ Deno.test("bridge: questions whose id or state a client may read differently are
   assertEquals(bridged.received.filter(({ method }) => method === "sampling/createMessage"), []);
 });
 
-Deno.test("bridge: all calls that continue with a state of no earlier result share the questions of one call", async () => {
+Deno.test("bridge: all calls that continue with a state of no earlier result share the questions of one call, until the client begins a call", async () => {
   let round = 0;
   await using bridged = new LineClient(async (request) => {
-    const { id } = await request.json();
+    const { id, params } = await request.json();
+    if (params.name === "plain") return json({ jsonrpc: "2.0", id, result: { content: [] } });
     const inputRequests = Object.fromEntries(
       Array.from({ length: 10 }, (_, at) => [`q${at}`, { method: "roots/list" }]),
     );
     const result = { resultType: "input_required", inputRequests, requestState: `state ${round++}` };
     return json({ jsonrpc: "2.0", id, result });
   });
+  let id = 0;
+  const call = (params: Json) => bridged.request(++id, "tools/call", { arguments: {}, _meta, ...params });
   const failed: unknown[] = [];
-  for (let id = 1; id <= 5; id++) {
-    const params = { name: "ask", arguments: {}, _meta, requestState: `other ${id}`, inputResponses: { q0: {} } };
-    const { error } = await bridged.request(id, "tools/call", params);
+  const resume = async () => {
+    for (let count = 0; count < 5; count++) {
+      const { error } = await call({ name: "ask", requestState: `other ${id}`, inputResponses: { q0: {} } });
+      if (error) failed.push(Object(error).message);
+    }
+  };
+  await resume();
+  await resume();
+  assertEquals(failed, Array(7).fill(sentence("tools/call", 32)));
+  await call({ name: "plain" });
+  failed.length = 0;
+  await resume();
+  assertEquals(failed, Array(2).fill(sentence("tools/call", 32)));
+  // A known call keeps its count.
+  failed.length = 0;
+  let state = "state " + round;
+  await call({ name: "ask" });
+  for (let count = 0; count < 5; count++) {
+    const { error } = await call({ name: "ask", requestState: state, inputResponses: { q0: {} } });
     if (error) failed.push(Object(error).message);
+    else state = "state " + (round - 1);
+    await call({ name: "plain" });
   }
-  assertEquals(failed, [sentence("tools/call", 32), sentence("tools/call", 32)]);
+  assertEquals(failed, Array(3).fill(sentence("tools/call", 32)));
 });
 
 Deno.test("bridge: the questions of a task are limited over its notifications and its results", async () => {

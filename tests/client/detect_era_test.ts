@@ -4,7 +4,7 @@ import config from "../../deno.json" with { type: "json" };
 import { connect, McpError } from "../../src/client/client.ts";
 import { startHttpServer, toCommand } from "../../src/testing/http_server.ts";
 import { httpSse } from "../../src/transports/http/sse_2024.ts";
-import { textOf } from "../support/behaviour.ts";
+import { textOf, until } from "../support/behaviour.ts";
 import { withEnvironment } from "../support/environment.ts";
 import { sentence } from "../support/messages.ts";
 import {
@@ -466,6 +466,24 @@ Deno.test("closing the client kills a process that does not exit by itself", asy
     await new Promise((resolve) => setTimeout(resolve, 100));
     assertEquals(alive, last);
   }));
+});
+
+Deno.test("closing the client kills a process that has stopped reading, although messages are still being written", async () => {
+  let alive = 0;
+  const options = { probeMs: 30_000, onStderr: () => void alive++ };
+  const client = await connect({ ...toProcess("unread"), exitMs: 300 }, options);
+  const stop = new AbortController();
+  const calls = [1, 2].map(() => client.callTool("t", { text: "x".repeat(2_000_000) }, { signal: stop.signal }));
+  await until(() => alive > 0, "the process has stopped reading");
+  const notifying = client.notify("notifications/x");
+  stop.abort(new Error("enough"));
+  for (const calling of calls) await assertRejects(() => calling, Error, "enough");
+  await client.close();
+  await notifying.catch(() => {});
+  const last = alive;
+  // Fixed wait: a process that is still running writes after this time.
+  await new Promise((resolve) => setTimeout(resolve, 100));
+  assertEquals(alive, last);
 });
 
 Deno.test("connecting fails if the command cannot be started, with its name in the error, or if the process ends silently", async () => {

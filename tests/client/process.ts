@@ -40,7 +40,10 @@ for await (const bytes of input) {
     } else if (method === "tools/list") {
       say({ id, result: { tools: [{ name: "cwd", inputSchema: { type: "object" } }] } });
     } else if (method === "tools/call" && params.name === "exit") exit(3);
-    else if (id !== undefined && habit === "strict") exit(1);
+    else if (method === "tools/call" && habit === "unread") {
+      setInterval(() => console.error("alive"), 20);
+      await new Promise(() => {});
+    } else if (id !== undefined && habit === "strict") exit(1);
     else if (id !== undefined) say({ id, error: { code: -32601, message: "no such method" } });
   }
 }

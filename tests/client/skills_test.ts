@@ -59,6 +59,34 @@ const OUTSIDE = [
   "skill://pdf/.%20./x",
   "skill://pdf/..%20.%20/x",
   "skill://pdf/a/..%C2%A0./x",
+  // Names that Windows or macOS reads as another name, or as a device.
+  "skill://pdf/form.md.",
+  "skill://pdf/a.%20/x.md",
+  "skill://pdf/a%20",
+  "skill://pdf/a%E3%80%80",
+  "skill://pdf/SKILL%E2%80%8B.md",
+  "skill://pdf/SKILL\u200b.md",
+  "skill://pdf/%EF%BB%BFSKILL.md",
+  "skill://pdf/a\ud800.md",
+  "skill://pdf/a%EF%80%A2b.md",
+  ...["NUL", "nul.txt", "Con", "aux%20.md", "a/prn.tar.gz", "COM1", "lpt9.md", "com%C2%B9", "CONIN$", "clock$.md"].map(
+    (name) => `skill://pdf/${name}`,
+  ),
+  "skill://pdf/SKILL~1.MD",
+  "skill://pdf/refere~1/x.md",
+];
+
+/** URIs of files that are the same file as `form.md` or `SKILL.md` on some operating systems. */
+const DOUBLE = [
+  "skill://pdf/%66orm.md",
+  "skill://pdf/FORM.md",
+  "skill://pdf/skill.md",
+  "skill://pdf/Skill.MD",
+  "skill://pdf/\u017fkill.md",
+  "skill://pdf/s\u212aill.md",
+  "skill://pdf/SKILL%EF%B8%8F.md",
+  "skill://pdf/form.md/x",
+  "skill://pdf/Form.MD/a/b",
 ];
 
 /** Creates handlers that serve the given entries and files. `reads` records the URIs of read files. */
@@ -131,7 +159,7 @@ behaviour("the client reads files of a dynamic skill only within the skill's fol
   const own = skillsOf(client);
   const skill = await own.get(URI);
   assertEquals((await own.read(skill)).text, texts[URI]);
-  for (const other of ["skill://other/SKILL.md", ...OUTSIDE]) {
+  for (const other of ["skill://other/SKILL.md", "skill://pdf/%53KILL.md", "skill://pdf/skill.md", ...OUTSIDE]) {
     await assertRejects(() => own.read(skill, other), SkillError, sentence());
   }
 }, { transports: ["memory"] });
@@ -148,14 +176,26 @@ behaviour("the client refuses file names that a program could write outside of t
     "skill://pdf/...md",
     "skill://pdf/%C3%A4.md",
     "skill://pdf/a%20b.md",
+    "skill://pdf/%20a.md",
+    "skill://pdf/null.md",
+    "skill://pdf/com10",
+    "skill://pdf/a~b.md",
+    "skill://pdf/%F0%9F%98%80.md",
   ];
   const resources = [describe(URI), ...inside.map((uri) => ({ ...describe(FORM), uri }))];
   const { client } = await connect({ handlers: serve([{ ...good, resources }]).handlers });
   assertEquals(Object((await skillsOf(client).get(URI)).files).length, 1 + inside.length);
-  // The same file with another encoding.
-  const twice = [describe(URI), describe(FORM), { ...describe(FORM), uri: "skill://pdf/%66orm.md" }];
-  const double = await connect({ handlers: serve([{ ...good, resources: twice }]).handlers });
-  await assertRejects(() => skillsOf(double.client).get(URI), SkillError, sentence(URI));
+  for (const uri of DOUBLE) {
+    const twice = [describe(URI), describe(FORM), { ...describe(FORM), uri: "skill://pdf/form-2.md" }];
+    const double = await connect({
+      handlers: serve([{ ...good, resources: [...twice, { ...describe(FORM), uri }] }]).handlers,
+    });
+    await assertRejects(() => skillsOf(double.client).get(URI), SkillError, sentence(URI));
+  }
+  // One name in both Unicode normalizations.
+  const names = ["\u00e4.md", "a\u0308.md"].map((name) => ({ ...describe(FORM), uri: `skill://pdf/${name}` }));
+  const both = await connect({ handlers: serve([{ ...good, resources: [describe(URI), ...names] }]).handlers });
+  await assertRejects(() => skillsOf(both.client).get(URI), SkillError, sentence(URI));
 }, { transports: ["memory"] });
 
 behaviour("the client refuses skills whose own path is ambiguous", async (connect) => {
@@ -169,6 +209,8 @@ behaviour("the client refuses skills whose own path is ambiguous", async (connec
       "skill://a/%zz/pdf",
       "skill://c:/pdf",
       "skill://a/.%20./pdf",
+      "skill://nul/pdf",
+      "skill://a./pdf",
     ]
   ) {
     const uri = `${folder}/SKILL.md`;

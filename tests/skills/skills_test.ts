@@ -8,6 +8,7 @@ import { pathToFileURL } from "node:url";
 import { assert, assertEquals, assertRejects, assertThrows } from "@std/assert";
 import { McpError } from "../../mod.ts";
 import { clientExtension } from "../../src/client/client.ts";
+import { skillsOf } from "../../src/client/skills/skills.ts";
 import { parseFrontMatter } from "../../src/skills/front_matter.ts";
 import { skills, type SkillsOptions } from "../../src/skills/skills.ts";
 import type { Connection } from "../../src/testing/testing.ts";
@@ -145,6 +146,18 @@ behaviour(
     assert("resources" in Object(capabilities));
   },
 );
+
+behaviour("files whose names do not stand for the same file on all operating systems are skipped", async (connect) => {
+  const names = ["a.", "b .md ", "c\u200b.md", "nul.txt", "LPT1", "refere~1.md", "com2/x.md"];
+  const files = Object.fromEntries(names.map((name) => [`fine/${name}`, "x"]));
+  await using folder = await makeFolder({ "fine/SKILL.md": head("fine"), "fine/null.txt": "x", ...files });
+  const { client } = await connect({ handlers: [skills({ dir: folder.path })] }, declared);
+  const [{ files: listed }] = await skillsOf(client).list();
+  assertEquals(listed === "dynamic" ? [] : listed.map(({ uri }) => uri), [
+    "skill://fine/SKILL.md",
+    "skill://fine/null.txt",
+  ]);
+}, { transports: ["memory"] });
 
 behaviour("no path outside of the folder can be read", async (connect) => {
   await using outside = await makeFolder({ "secret.txt": "secret", "evil/SKILL.md": head("evil") });

@@ -1,6 +1,6 @@
 // Stdio: every request gets one response on one line, whatever the input is, and the process exits.
 import { assert, assertEquals, assertMatch, assertRejects, assertStringIncludes } from "@std/assert";
-import { createServer, tool } from "../../mod.ts";
+import { createServer, service, tool } from "../../mod.ts";
 import { connectTest } from "../../src/testing/testing.ts";
 import { serveStdio } from "../../src/transports/stdio/stdio.ts";
 import { gate, textOf, turn, until } from "../support/behaviour.ts";
@@ -296,6 +296,64 @@ Deno.test("aborting the signal ends serving", async () => {
   assertEquals(said.map((line) => digest(line)), [[1, "x"]]);
   await writer.abort().catch(() => {});
   await server.close();
+});
+
+/** Runs `use` with timers on which 10 seconds are over almost immediately. */
+async function withShortStall(use: () => Promise<void>): Promise<void> {
+  const { setTimeout: real } = globalThis;
+  const fake = (job: () => void, ms?: number) => real(job, ms === 10_000 ? 20 : ms);
+  Object.assign(globalThis, { setTimeout: fake });
+  try {
+    await use();
+  } finally {
+    globalThis.setTimeout = real;
+  }
+}
+
+for (const way of ["the end of the input", "a signal"]) {
+  Deno.test(`serving ends after ${way} although the client does not read, and services are disposed`, async () => {
+    let disposed = 0;
+    const db = service("db", () => ({ [Symbol.asyncDispose]: () => Promise.resolve(void disposed++) }));
+    const big = tool({ name: "big", services: { db }, run: () => "x".repeat(3_000_000) });
+    const server = createServer({ name: "here", version: "1.0.0", handlers: [big] });
+    const stop = new AbortController();
+    let asked = 0;
+    const input = new ReadableStream<Uint8Array>({
+      pull(controller) {
+        if (way !== "a signal" && asked === 1) controller.close();
+        else controller.enqueue(utf8.encode(`${call(++asked, "big")}\n`));
+      },
+    }, { highWaterMark: 0 });
+    let writes = 0;
+    const output = () => new Promise<void>(() => void writes++);
+    await withShortStall(async () => {
+      const serving = serveStdio(server, { input, output, signal: stop.signal, drainMs: 20 });
+      await until(() => writes === 1, "the first write");
+      if (way === "a signal") await turn(50);
+      stop.abort();
+      await serving;
+    });
+    await server.close();
+    assertEquals([writes, disposed], [1, 1]);
+  });
+}
+
+Deno.test("when serving ends, a client that reads slowly gets all responses", async () => {
+  const big = tool({ name: "big", run: () => "x".repeat(5_000_000) });
+  const server = createServer({ name: "here", version: "1.0.0", handlers: [big] });
+  const input = new Response(`${call(1, "big")}\n`).body!; // The assertion is safe, because the response has a body.
+  let written = 0;
+  await withShortStall(() =>
+    serveStdio(server, {
+      input,
+      async output(bytes) {
+        await turn(5);
+        written += bytes.length;
+      },
+    })
+  );
+  await server.close();
+  assert(written > 5_000_000, `${written} bytes`);
 });
 
 Deno.test("a process can read a request byte by byte, and writes only responses to its standard output", async () => {

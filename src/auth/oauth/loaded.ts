@@ -3,6 +3,7 @@
  *
  * @module
  */
+import { deadline } from "../../kit/deadline.ts";
 
 /** Minimum time between the starts of two attempts to load a value, in milliseconds. */
 const COOL_DOWN_MS = 30_000;
@@ -10,6 +11,12 @@ const COOL_DOWN_MS = 30_000;
 const FRESH_MS = 600_000;
 /** Maximum age of a value that is still used while attempts to load it again fail, in milliseconds. */
 const STALE_MS = 3_600_000;
+
+/**
+ * Maximum time in milliseconds for which requests wait until a value is loaded again, if there is a value from the last
+ * hour. Without this limit, a slow authorization server would delay callers whose keys the server knows.
+ */
+const RENEW_MS = 1000;
 
 /** The error for a value that could not be loaded. */
 export class Unavailable extends Error {
@@ -46,14 +53,26 @@ export class Loaded<T> {
   }
 
   /**
+   * Whether the latest value can be used without {@linkcode get}, because the value is fresh, or because another request
+   * is loading it again or has just failed to do so. Without the latter, each request would wait for an authorization
+   * server that does not respond.
+   */
+  isCurrent(now: number): boolean {
+    const age = Math.abs(now - this.#loadedAt);
+    if (age < FRESH_MS) return true;
+    return age < STALE_MS && (this.#loading !== undefined || Math.abs(now - this.#triedAt) < COOL_DOWN_MS);
+  }
+
+  /**
    * Returns the value, and loads it if necessary. Throws {@linkcode Unavailable} if the value cannot be loaded and
    * there is no value from the last hour.
    */
   async get(now: number): Promise<T> {
     const age = Math.abs(now - this.#loadedAt);
     if (this.#value !== undefined && age < FRESH_MS) return this.#value;
+    const ms = age < STALE_MS ? RENEW_MS : Infinity;
     try {
-      const value = await this.renew(now);
+      const value = await deadline(this.renew(now), { ms, onTimeout: () => undefined });
       if (value !== undefined) return value;
     } catch (error) {
       if (age >= STALE_MS) throw error;

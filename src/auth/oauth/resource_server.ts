@@ -441,9 +441,7 @@ class ResourceServer implements Authentication<OAuthPrincipal> {
 
   #find(key: string, now: number): Verdict | undefined {
     const known = this.#accepted.get(key, now);
-    // Ignore a cached token if its issuer's key set has changed, because the new set may lack the key that verified the
-    // token.
-    return known && (!known.keys || known.issuer.latestKeys === known.keys) ? known : undefined;
+    return known && (!known.keys || hasCurrentKeys(known, now)) ? known : undefined;
   }
 
   async #verify(
@@ -551,6 +549,15 @@ function requireServer(server: ServerHandle | undefined): ServerHandle {
   throw new TypeError(
     "Cannot use oauth(): authenticate() has no server; pass the start function of oauth() on, and all three arguments",
   );
+}
+
+/**
+ * Tests whether the keys that verified a token are still the keys of its issuer. A new key set may lack the key of the
+ * token. The verification of the token loads an old key set again, because otherwise a token would stay valid until
+ * another token needs the keys, although the issuer has removed its key.
+ */
+function hasCurrentKeys({ issuer, keys }: Verdict, now: number): boolean {
+  return issuer.latestKeys === keys && issuer.keys.isCurrent(now);
 }
 
 function toCurrent(verdict: Verdict, now: number): Principal {

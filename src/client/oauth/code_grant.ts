@@ -43,6 +43,7 @@ export function codeGrant(options: CodeGrantOptions): Grant {
   return {
     issuer: options.client?.issuer,
     clientId: options.client?.id,
+    isInteractive: true,
     async obtain(context) {
       const late = new AbortController();
       const stopTimer = startTimer(

@@ -38,6 +38,8 @@ export interface Grant {
   readonly issuer?: string;
   /** The client's id. Stored tokens of other clients are not used. */
   readonly clientId?: string;
+  /** Whether obtaining tokens involves the user. */
+  readonly isInteractive: boolean;
   readonly obtain: (context: GrantContext) => Promise<Granted>;
 }
 

@@ -220,6 +220,7 @@ function toGrant(
   return {
     issuer: client.issuer,
     clientId: client.id,
+    isInteractive: false,
     async obtain(context) {
       const { party, known } = await toParty(client, context.authorizationServer);
       return { client: known, response: await request(context, party) };

@@ -37,6 +37,13 @@ interface DiscoverFacts {
   readonly held?: HeldTokens;
 }
 
+/** The options of `refresh` of {@linkcode ClientAuth}. */
+export interface RefreshOptions {
+  readonly signal: AbortSignal;
+  /** Defaults to `true`. */
+  readonly interactive?: boolean;
+}
+
 /** Milliseconds before a token expires at which the client renews the token. */
 const EARLY_MS = 10_000;
 /**
@@ -81,8 +88,8 @@ export class TokenSource {
   }
 
   /** Obtains another token after the server has rejected a request. Returns whether another token is available. */
-  async refresh(challenge: AuthChallenge, signal: AbortSignal): Promise<boolean> {
-    return await this.#inTurn(() => this.#answer(challenge, signal));
+  async refresh(challenge: AuthChallenge, options: RefreshOptions): Promise<boolean> {
+    return await this.#inTurn(() => this.#answer(challenge, options));
   }
 
   async read(): Promise<HeldTokens | undefined> {
@@ -132,7 +139,7 @@ export class TokenSource {
     if (held.refreshToken !== undefined) await this.#renew(held, new AbortController().signal);
   }
 
-  async #answer(challenge: AuthChallenge, signal: AbortSignal): Promise<boolean> {
+  async #answer(challenge: AuthChallenge, { signal, interactive = true }: RefreshOptions): Promise<boolean> {
     signal.throwIfAborted();
     const { status, params, nonce } = challenge;
     if (nonce !== undefined && params.error === "use_dpop_nonce") return await this.#useNonce(nonce);
@@ -143,6 +150,7 @@ export class TokenSource {
     if (status === 403 && held && asked.every((scope) => held.requested.includes(scope))) return false;
     const isFresh = status === 401 && held !== undefined && !hasExpired(held) && isNew(held);
     if (status === 401 && held?.refreshToken !== undefined && !isFresh && await this.#renew(held, signal)) return true;
+    if (!interactive && this.#options.grant.isInteractive) return false;
     return await this.#obtain(challenge, isFresh && !held.isRenewed ? held : undefined, signal);
   }
 

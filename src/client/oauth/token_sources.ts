@@ -9,7 +9,7 @@ import type { Grant } from "./grant.ts";
 import type { HeldTokens } from "./held_tokens.ts";
 import { toAuthentication, toRequestOptions } from "./registration.ts";
 import type { SignIn, SignInFacts, TokenOptions } from "./token_options.ts";
-import { type SourceOptions, TokenSource } from "./token_source.ts";
+import { type RefreshOptions, type SourceOptions, TokenSource } from "./token_source.ts";
 import { memoryTokens } from "./token_store.ts";
 
 /** Milliseconds that revoking a token may take. The token is deleted from the store even if revoking fails. */
@@ -38,8 +38,8 @@ export class TokenSources implements SignIn {
 
   readonly token: ClientAuth["token"] = (request) => this.#find(request.url).token(request);
 
-  readonly refresh = (challenge: AuthChallenge, { signal }: { readonly signal: AbortSignal }): Promise<boolean> =>
-    this.#find(challenge.url).refresh(challenge, signal);
+  readonly refresh = (challenge: AuthChallenge, options: RefreshOptions): Promise<boolean> =>
+    this.#find(challenge.url).refresh(challenge, options);
 
   readonly facts = async (server: string): Promise<SignInFacts | undefined> => {
     const held = await this.#find(server).read();

@@ -7,6 +7,7 @@
 import { toPrintableLine } from "../../kit/printable.ts";
 import { isObject } from "../../protocol/jsonrpc.ts";
 import { toShown } from "../shown.ts";
+import { haveConflict, toFileKey } from "../../skills/file_names.ts";
 import { isInFolderOf, readSkillPath, type SkillPath } from "./skill_path.ts";
 
 /** A file of a skill. */
@@ -61,7 +62,7 @@ export function readEntry(entry: unknown, server: string): Skill {
   const refuse = (state: string) => new SkillError(uri, state);
   const path = readSkillPath(uri);
   if (!path || !uri.endsWith(END)) {
-    throw refuse("its uri does not end with /SKILL.md, or its path contains spaces, colons or names such as ..");
+    throw refuse("its uri does not end with /SKILL.md, or its path contains spaces, colons or names such as .. or NUL");
   }
   if (!isObject(frontmatter)) throw refuse("its entry has no front matter");
   const { name, description } = frontmatter;
@@ -90,14 +91,16 @@ function readFiles(
   if (resources.length > MOST_FILES) {
     throw refuse(`it has ${resources.length} files; at most ${MOST_FILES} are accepted`);
   }
-  const paths = new Set<string>();
+  const keys: string[] = [];
   const files = resources.map((resource: unknown): SkillFile => {
     const { uri, digest, size } = isObject(resource) ? resource : {};
     const path = typeof uri === "string" ? readSkillPath(uri) : undefined;
     if (typeof uri !== "string" || !path || !isInFolderOf(skill, path)) {
-      throw refuse(`its file ${toShown(uri)} is not in its folder`);
+      throw refuse(
+        `its file ${toShown(uri)} is not in its folder, or Windows or macOS understands its name differently`,
+      );
     }
-    paths.add(JSON.stringify(path.names));
+    keys.push(toFileKey(path.names));
     if (typeof digest !== "string" || !/^sha256:[\da-f]{64}$/.test(digest)) {
       throw refuse(`its file ${toShown(uri)} has no valid digest`);
     }
@@ -108,7 +111,9 @@ function readFiles(
   });
   const bytes = files.reduce((sum, { size }) => sum + size, 0);
   if (bytes > MOST_BYTES) throw refuse(`it has ${bytes} bytes; at most ${MOST_BYTES} are accepted`);
-  if (paths.size < files.length) throw refuse("one of its files is listed twice");
+  if (haveConflict(keys)) {
+    throw refuse("one of its files is listed twice, maybe in another spelling, or is a folder too");
+  }
   if (!files.some((file) => file.uri === uri)) throw refuse("its entry does not list its SKILL.md");
   return files;
 }

@@ -6,6 +6,8 @@
  * @module
  */
 
+import { isPortableName } from "../../skills/file_names.ts";
+
 /** The parsed URI of a file. */
 export interface SkillPath {
   /** The scheme with its slashes, such as `skill://`, in lower case. */
@@ -16,8 +18,7 @@ export interface SkillPath {
 
 /**
  * Parses the URI of a file. Returns `undefined` if a program could understand the path in another way: if it has a query,
- * a fragment, an empty name, a name of dots and spaces, or a name with a separator, a colon, a control character or an
- * invalid escape.
+ * a fragment, an invalid escape, or a name that does not stand for the same file on all operating systems.
  */
 export function readSkillPath(uri: string): SkillPath | undefined {
   const [, scheme, path] = /^([a-z][a-z\d+.-]*:(?:\/\/)?\/?)(.+)$/is.exec(uri) ?? [];
@@ -25,7 +26,7 @@ export function readSkillPath(uri: string): SkillPath | undefined {
   try {
     const names = path.split("/").map(decodeURIComponent);
     // Spaces and other characters that a URI must encode are as hard to compare as control characters.
-    if (/[\p{Cc} ]/u.test(uri) || !names.every(isPlainName)) return;
+    if (/[\p{Cc} ]/u.test(uri) || !names.every(isPortableName)) return;
     return { scheme: scheme.toLowerCase(), names };
   } catch {
     return;
@@ -37,10 +38,4 @@ export function isInFolderOf(skill: SkillPath, file: SkillPath): boolean {
   const folder = skill.names.slice(0, -1);
   return file.scheme === skill.scheme && file.names.length > folder.length &&
     folder.every((name, at) => name === file.names[at]);
-}
-
-// Windows ignores dots and spaces at the end of a name, so dots with spaces lead out of the folder too. A colon there
-// separates a drive, such as `C:`, or a stream of a file.
-function isPlainName(name: string): boolean {
-  return !/[\p{Cc}/\\:]|^[.\s]*$/u.test(name);
 }

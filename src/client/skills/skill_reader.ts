@@ -6,6 +6,7 @@
  */
 import { parseFrontMatter } from "../../skills/front_matter.ts";
 import { toDigest, toText } from "../../skills/bytes.ts";
+import { toFileKey } from "../../skills/file_names.ts";
 import { isObject } from "../../protocol/jsonrpc.ts";
 import { checkOptions, type KnownOptions } from "../../core/call/known_options.ts";
 import { INTERNALS } from "../../core/call/internals.ts";
@@ -119,7 +120,9 @@ export function skillsOf(client: Client, options: SkillsOfOptions = {}): Skills 
 
 function isFileOf(skill: Skill, uri: string): boolean {
   const [own, path] = [readSkillPath(skill.uri), readSkillPath(uri)];
-  return own !== undefined && path !== undefined && isInFolderOf(own, path);
+  if (!own || !path || !isInFolderOf(own, path)) return false;
+  // In another spelling, SKILL.md would not be compared with the front matter that the user has approved.
+  return uri === skill.uri || toFileKey(own.names) !== toFileKey(path.names);
 }
 
 // Compares the front matter with the entry, because the model must receive the same front matter that the user has

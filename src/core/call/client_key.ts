@@ -5,6 +5,8 @@
  */
 import { toNetwork } from "../capacity/account.ts";
 import type { Call } from "./call.ts";
+import type { Context } from "./context.ts";
+import { CALL } from "./internals.ts";
 
 /** The key of a client: a string for a principal or an address, otherwise an object for the connection. */
 export type ClientKey = string | object;
@@ -31,4 +33,15 @@ export function toClientKey({ link: { account, http } }: Call): ClientKey {
 /** Tests whether a key belongs to a principal, and not to an address or a connection. */
 export function isPrincipal(key: ClientKey): boolean {
   return typeof key === "string" && key.startsWith("principal ");
+}
+
+/**
+ * Returns the key of the client of a handler's call. Without a call, as in a test of a handler, only the principal
+ * identifies the client.
+ */
+export function findClientKey(ctx: Context<unknown>): ClientKey {
+  // The cast is safe: a context with services refers to its call, a context without services is the call, and the check
+  // below finds any other object.
+  const call: Call = Reflect.get(ctx, CALL) ?? ctx as Context as Call;
+  return call.link?.account ? toClientKey(call) : ctx.principal?.id ?? UNKNOWN;
 }

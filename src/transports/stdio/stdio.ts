@@ -67,7 +67,7 @@ const OPTIONS: KnownOptions<keyof StdioOptions> = {
 
 /**
  * Serves MCP until the input ends. Then waits at most `drainMs` milliseconds for running calls, cancels the remaining
- * calls, and settles when all responses are written.
+ * calls, and settles when all responses are written, or when the client has read nothing for 10 seconds.
  *
  * Creates the server's services before reading input, and rejects if a service fails. After the input has ended,
  * disposes the services, unless the server has also served HTTP requests. If the server has services, Ctrl-C and
@@ -107,7 +107,11 @@ async function servePipe(server: PipeServer, options: StdioOptions): Promise<voi
   const signals = listens ? listenToSignals() : undefined;
   const signal = signals?.signal ?? options.signal;
   const reader = input.getReader();
-  const stop = () => void reader.cancel().catch(() => {});
+  const stopping = new AbortController();
+  const stop = () => {
+    stopping.abort();
+    reader.cancel().catch(() => {});
+  };
   signal?.addEventListener("abort", stop);
   if (signal?.aborted) stop();
   writer.lost.then(stop);
@@ -119,7 +123,8 @@ async function servePipe(server: PipeServer, options: StdioOptions): Promise<voi
       let slow = pipe.unanswered;
       for (const line of done ? lines.end() : lines.push(value)) {
         const wait = "problem" in line ? pipe.reject(line.problem) : pipe.receive(line.text);
-        if (wait) await wait;
+        // End the wait when serving ends, because the client may never read again.
+        if (wait) await deadline(wait, { signal: stopping.signal }).catch(() => {});
         // Do not start all messages in a chunk at once, because only a written response shows whether the client still
         // reads.
         else if (pipe.unanswered >= slow + Math.max(AHEAD, slow / 4)) {
@@ -168,6 +173,11 @@ async function untilAnswered(pipe: Pipe, count: number): Promise<void> {
 
 /** Number of characters in the output queue above which calls wait (backpressure). */
 const MAX_WAITING = 1024 * 1024;
+/**
+ * Milliseconds without reading after which the end of serving no longer waits for the client. Without a limit, a client
+ * that does not read would keep the process and its services.
+ */
+const STALLED_MS = 10_000;
 /** Maximum number of characters per write. */
 const WRITE_SIZE = 1024 * 1024;
 
@@ -197,9 +207,12 @@ class LineWriter {
     return this.#outbox.length > MAX_WAITING ? this.#outbox.untilRoom() : undefined;
   };
 
-  /** Settles when all lines are written. */
-  flush(): Promise<void> {
-    return this.#writing ?? Promise.resolve();
+  /** Settles when all lines are written, or when the client has read nothing for {@linkcode STALLED_MS}. */
+  async flush(): Promise<void> {
+    for (let before = Infinity; this.#writing && this.#outbox.length < before;) {
+      before = this.#outbox.length;
+      await deadline(this.#writing, { ms: STALLED_MS, onTimeout: () => {} });
+    }
   }
 
   async #drain(): Promise<void> {

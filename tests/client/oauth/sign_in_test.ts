@@ -989,6 +989,27 @@ Deno.test("without a refresh token, an expired token leads to a new sign-in", as
   assertEquals([await use(bed, { store }), bed.visits.length], ["Hello!", 2]);
 });
 
+Deno.test("without the user, a token is renewed with its refresh token, but nobody signs in", async () => {
+  for (const hasRefreshToken of [true, false]) {
+    await using bed = new Bed({
+      token: ({ refresh_token, ...right }) => hasRefreshToken ? { ...right, refresh_token } : right,
+    });
+    const store = memoryTokens();
+    const auth = bed.signIn({ store });
+    const refresh = (interactive: boolean) => {
+      const challenge = { url: bed.server, status: 401, header: "Bearer", params: {} };
+      return auth.refresh?.(challenge, { signal: new AbortController().signal, interactive });
+    };
+    assertEquals([await refresh(false), bed.visits.length], [false, 0]);
+    await use(bed, { store });
+    await store.update(
+      `server ${bed.server}`,
+      (text) => Promise.resolve(JSON.stringify({ ...JSON.parse(text ?? ""), expiresAt: 1, issuedAt: 0 })),
+    );
+    assertEquals([await refresh(false), bed.visits.length], [hasRefreshToken, 1]);
+  }
+});
+
 // A program with one redirect URI has the same redirect URI at every authorization server. A malicious issuer can then
 // answer the registration with the program's client id at an honest authorization server, and get a code of that server.
 const redirects: readonly (readonly [name: string, toUri: (path: string) => string, isOwn: boolean])[] = [

@@ -17,6 +17,8 @@ import { isObject, type Result } from "../protocol/jsonrpc.ts";
 import type { Call } from "../core/call/call.ts";
 import type { Binding } from "../core/call/container.ts";
 import type { Context } from "../core/call/context.ts";
+import { CALL } from "../core/call/internals.ts";
+import type { SentGuard } from "../core/call/sent_guard.ts";
 import { type GuardedQuestions, guardQuestions } from "../core/call/guarded_questions.ts";
 import { isQuestion } from "../core/call/question.ts";
 import type { FeatureParts, MapError } from "../core/visibility/feature_parts.ts";
@@ -57,7 +59,7 @@ export async function runFiltered(guarded: Guarded, run: FilteredRun): Promise<R
   const { guards, services, idempotency } = guarded;
   const outputs = new OutputGuards(guarded, run);
   return await outputs.guardErrors(call, () =>
-    outputs.guardQuestions(async () => {
+    outputs.guardSent(async () => {
       const input = await passInput(run.value, filters?.guards, call);
       const passOwn = async (_call: Call, ctx: Context<never> = call) => await passInput(input, guards, ctx);
       const value = guards?.input?.length ? await (services?.share(passOwn) ?? passOwn)(call) : input;
@@ -101,9 +103,12 @@ class OutputGuards {
   readonly #own: readonly Guard[];
   /** The guards of the server. */
   readonly #outer: readonly Guard[];
-  /** The context of the handler, or the call until the services of the handler exist. */
+  /** The context of the handler while the handler runs. Otherwise the call. */
   #ctx: Context<never>;
   #questions?: GuardedQuestions;
+  #messages?: Pick<SentGuard, "say" | "said">;
+  /** The log and progress methods of the guards themselves. */
+  readonly #direct: Pick<Context<never>, "log" | "progress">;
   /** The last error that has passed the guards, and the error for the client. */
   #passed?: readonly [error: unknown, left: Error];
 
@@ -113,6 +118,8 @@ class OutputGuards {
     this.#own = listOutput(guarded.guards);
     this.#outer = listOutput(run.core.filters?.guards);
     this.#ctx = run.call;
+    const { log, progress } = run.call;
+    this.#direct = { log, progress };
   }
 
   get #isOpen(): boolean {
@@ -126,34 +133,44 @@ class OutputGuards {
     const toOwn = (value: unknown) => encoders.length ? new OwnEncoder(encoders).encode(value) : value;
     if (this.#isOpen) return toOwn(await returns(ctx));
     this.#ctx = ctx;
-    return await this.guardErrors(ctx, async () => {
-      const { watched, settled } = guardMessages(ctx, call, (value, part) => this.#pass(value, ctx, part));
-      let value;
-      try {
-        value = toOwn(await returns(watched));
-      } finally {
-        await settled();
-        // Throw the error of a refused question here too, so that an idempotency key keeps no result of such a run.
-        await this.#questions?.settled();
-      }
-      const encoded = await this.#encode(value, sending);
-      const left = toOwn(await this.#pass(encoded.value, ctx, "result"));
-      return encoded.finish ? encoded.finish(left) : left;
-    });
+    try {
+      return await this.guardErrors(ctx, async () => {
+        let encoded;
+        try {
+          // A generator of the handler runs while its values are encoded.
+          encoded = await this.#encode(toOwn(await returns(ctx)), sending);
+        } finally {
+          await this.#messages?.said();
+          // Throw the error of a refused question here too, so that an idempotency key keeps no result of such a run.
+          await this.#questions?.settled();
+        }
+        const left = toOwn(await this.#pass(encoded.value, ctx, "result"));
+        return encoded.finish ? encoded.finish(left) : left;
+      });
+    } finally {
+      // The services that live for the call end with the handler.
+      this.#ctx = call;
+    }
   }
 
   /**
-   * Runs the handler with its services and middleware, whose questions pass the guards.
+   * Runs the handler with its services and middleware, whose questions and messages pass the guards.
    *
    * @throws the error of a guard that refused a question, even if the handler has caught this error.
    */
-  async guardQuestions<T>(run: () => Promise<T>): Promise<T> {
+  async guardSent<T>(run: () => Promise<T>): Promise<T> {
     if (this.#isOpen) return await run();
-    this.#questions = guardQuestions(this.#run.call, (params) => this.#pass(params, this.#ctx, "question"));
+    const { call, core } = this.#run;
+    const pass = (value: unknown, part: OutputPart) => this.#pass(value, this.#ctx, part);
+    const { ask, settled } = this.#questions = guardQuestions(call, (params) => pass(params, "question"));
+    const { say, said } = this.#messages = guardMessages(pass, (error) => core.report(error, call));
+    // Never remove the guard, because work that the handler has not awaited can still send messages.
+    call.guardSent({ ask, say, said });
     try {
       return await run();
     } finally {
-      await this.#questions.settled();
+      await said();
+      await settled();
     }
   }
 
@@ -177,14 +194,40 @@ class OutputGuards {
 
   async #pass(given: unknown, ctx: Context<never>, part: OutputPart): Promise<unknown> {
     const { call } = this.#run;
-    let value = given;
-    const all = [...this.#own.map((guard) => ({ guard, ctx })), ...this.#outer.map((guard) => ({ guard, ctx: call }))];
-    for (const { guard, ctx } of all) {
-      const passed = await guard(value, ctx, part);
-      // Only `undefined` keeps the value. `null` replaces it, so that a guard can remove a secret.
-      if (passed !== undefined) value = passed;
-    }
-    return value;
+    const { services } = this.#guarded;
+    const pass = async (value: unknown, guards: readonly Guard[], ctx: Context<never>) => {
+      const quiet = this.#toQuiet(ctx);
+      for (const guard of guards) {
+        const passed = await guard(value, quiet, part);
+        // Only `undefined` keeps the value. `null` replaces it, so that a guard can remove a secret.
+        if (passed !== undefined) value = passed;
+      }
+      return value;
+    };
+    const passOwn = async (_call: Call, ctx: Context<never> = call) => await pass(given, this.#own, ctx);
+    // Outside of the handler, the guards get only services that outlive the call. Errors are excluded, because the
+    // creation of such a service may have failed.
+    const isOutside = ctx === call && part !== "error" && this.#own.length > 0;
+    const own = isOutside && services ? await services.share(passOwn)(call) : await passOwn(call, ctx);
+    return this.#outer.length ? await pass(own, this.#outer, call) : own;
+  }
+
+  /**
+   * Returns the context of a guard. Messages of the guard pass no guards, because a guard that awaits its message would
+   * wait for itself.
+   */
+  #toQuiet(ctx: Context<never>): Context<never> {
+    const { call } = this.#run;
+    const { log, progress } = this.#direct;
+    return new Proxy(ctx, {
+      get(target, name) {
+        if (name === "log") return log;
+        if (name === "progress") return progress;
+        if (name === CALL) return call;
+        // Use `target` as the receiver, because the getters of a call use its private fields.
+        return Reflect.get(target, name, target);
+      },
+    });
   }
 
   /**

@@ -1,12 +1,12 @@
 /**
- * Passes a handler's log messages and progress through the output guards.
+ * Passes the log and progress messages of a handler's run through the output guards.
  *
  * @module
  */
 import { isToolError } from "../protocol/errors.ts";
-import type { Call } from "../core/call/call.ts";
-import type { Context } from "../core/call/context.ts";
-import { createLog, toLoggable, wantsLevel } from "../core/call/log.ts";
+import type { Params } from "../protocol/jsonrpc.ts";
+import { toLoggable } from "../core/call/log.ts";
+import type { SentGuard } from "../core/call/sent_guard.ts";
 import type { OutputPart } from "../core/visibility/guards.ts";
 
 /** Maximum number of messages per call that wait for the guards. Further messages are dropped. */
@@ -16,53 +16,40 @@ const MAX_WAITING = 256;
 type Pass = (value: unknown, part: OutputPart) => Promise<unknown>;
 
 /**
- * Returns a context that passes its messages through the guards one after the other. `settled` resolves when the guards
- * have processed all messages.
+ * Passes messages through the guards one after the other. A guard drops a message by throwing a `ToolError`. Any other
+ * error of a guard is passed to `report`.
  */
-export function guardMessages(
-  ctx: Context<never>,
-  call: Call,
-  pass: Pass,
-): { readonly watched: Context<never>; readonly settled: () => Promise<void> } {
+export function guardMessages(pass: Pass, report: (error: unknown) => unknown): Pick<SentGuard, "say" | "said"> {
   let last: Promise<unknown> = Promise.resolve();
   let waiting = 0;
-  // A guard rejects a message by throwing a ToolError. Any other error is a fault.
-  const report = (error: unknown) => isToolError(error) ? undefined : void call.host.parts?.report(error, call);
-  // Backpressure: a handler that awaits a message also waits until the client can take more data. The next message
-  // waits only until the guards have processed this message, so that a slow client does not block the guards.
-  const send = async (guard: () => Promise<() => Promise<void>>): Promise<void> => {
-    if (waiting >= MAX_WAITING) return;
-    waiting++;
-    const sent = last.then(guard).then((deliver) => [deliver()]);
-    last = sent.catch(report).finally(() => waiting--);
-    const [room] = await sent.catch(() => [undefined]);
-    await room;
-  };
-  const log = createLog(async (level, data, logger) => {
-    if (!wantsLevel(call.client, level)) return;
-    const given = toData(data);
-    await send(async () => {
-      const left = toData(await pass(given, "log"));
-      return () => call.log[level](left, { logger });
-    });
-  });
-  const progress: Context["progress"] = async (value, options = {}) => {
-    const { message } = options;
-    await send(async () => {
-      const left = message === undefined ? undefined : await pass(String(message), "progress");
-      // If a guard returns a value that is not text, send the progress without a message.
-      return () => call.progress(value, { ...options, message: typeof left === "string" ? left : undefined });
-    });
-  };
-  const watched = new Proxy(ctx, {
-    get(target, name) {
-      if (name === "log") return log;
-      if (name === "progress") return progress;
-      // Use `target` as the receiver, because the getters of a call use its private fields.
-      return Reflect.get(target, name, target);
+  return {
+    // Backpressure: code that awaits a message also waits until the client can take more data. The next message waits
+    // only until the guards have processed this message, so that a slow client does not block the guards.
+    async say(params, send) {
+      if (waiting >= MAX_WAITING) return;
+      waiting++;
+      const check = toCheck(params, pass);
+      const sent = last.then(check).then((left) => [send(left)]);
+      last = sent.catch((error) => isToolError(error) ? undefined : void report(error)).finally(() => waiting--);
+      const [room] = await sent.catch(() => [undefined]);
+      await room;
     },
-  });
-  return { watched, settled: async () => void await last };
+    said: async () => void await last,
+  };
+}
+
+/** Returns a function that passes the params through the guards. Copies the data now, because its owner may change it. */
+function toCheck(params: Params, pass: Pass): () => Promise<Params> {
+  if ("data" in params) {
+    const given = toData(params.data);
+    return async () => ({ ...params, data: toData(await pass(given, "log")) });
+  }
+  const { message } = params;
+  return async () => {
+    const left = message === undefined ? undefined : await pass(message, "progress");
+    // If a guard returns a value that is not text, send the progress without a message.
+    return { ...params, message: typeof left === "string" ? left : undefined };
+  };
 }
 
 /** Returns the JSON value that the client gets for `data`. */

@@ -10,20 +10,12 @@ import { countIndexes, toWeight } from "../../protocol/weight.ts";
 import type { Meta, ResourceContents } from "../../protocol/types.ts";
 import type { Account } from "../capacity/account.ts";
 import { type ContainerHost, findInternals, type ServiceCall } from "./container.ts";
-import type {
-  ClientFacts,
-  Context,
-  Log,
-  Principal,
-  ProgressOptions,
-  ReadRoute,
-  ReadSession,
-  RunningServer,
-} from "./context.ts";
+import type { ClientFacts, Context, Log, Principal, ReadRoute, ReadSession, RunningServer } from "./context.ts";
 import { CancelError } from "./cancel_error.ts";
 import type { ForwardedRounds } from "./forward.ts";
 import type { Cancellable, InFlight } from "./in_flight.ts";
 import type { Link } from "./link.ts";
+import type { SentGuard } from "./sent_guard.ts";
 import type { EarlierReads, Read, Reads } from "./lives.ts";
 import { createLog, toLoggable, wantsLevel } from "./log.ts";
 import type { CancelReason, RequestReport } from "./observer.ts";
@@ -192,8 +184,8 @@ export abstract class Call implements ServiceCall, Cancellable {
   declare onRead?: (read: Read) => void;
   /** The questions that the handler has asked in this run. */
   declare questions?: AskedQuestions;
-  /** Passes a question through the output guards, and then to `ask`. Declared without a value, because few calls have guards. */
-  declare guard?: (question: Question, ask: (question: Question) => Promise<unknown>) => Promise<unknown>;
+  /** The output guards of the handler's run. Declared without a value, because few calls have guards. */
+  declare guard?: SentGuard;
   /**
    * Data from the server extension that makes this call. Declared without a value, because few calls are made by
    * extensions.
@@ -338,30 +330,29 @@ export abstract class Call implements ServiceCall, Cancellable {
   // call, and creates the method only when a handler reads the property.
 
   get progress(): Context["progress"] {
+    const { guard } = this;
     return (progress, { total, message } = {}) => {
       const { progressToken: token }: Meta = Object(this.params._meta);
       if (!(isProgressToken(token) || this.takesAllProgress)) return done;
-      const isFit = Number.isFinite(progress) && (total === undefined || Number.isFinite(total)) &&
-        (message === undefined || typeof message === "string");
-      if (!isFit) return this.#fitProgress(progress, { total, message });
-      if (progress <= this.#progress) return done;
+      // Leave out members that have a wrong type. `null` counts as absent.
+      const most = Number.isFinite(total) ? total : undefined;
+      const text = typeof message === "string" ? message : undefined;
+      const isFinite = Number.isFinite(progress);
+      if (!isFinite || most !== (total ?? undefined) || text !== (message ?? undefined)) this.#reportMisfit();
+      if (!isFinite || progress <= this.#progress) return done;
       this.#progress = progress;
-      const params = { progressToken: token, progress, total, message };
-      if (!this.#waiting) return this.#send("notifications/progress", params);
-      // The client reads more slowly than the handler reports progress, so keep only the newest value.
-      this.#merged = params;
-      return this.#waiting;
+      const params = { progressToken: token, progress, total: most, message: text };
+      return this.#send("notifications/progress", params, guard);
     };
   }
 
   get log(): Log {
-    return createLog((level, data, logger) => {
-      if (!wantsLevel(this.client, level)) return done;
-      // A handler that does not await its log messages can send faster than the client reads. Drop messages above this
-      // limit.
-      if (this.#waiting && this.#queuedLogs++ >= MAX_QUEUED_LOGS) return this.#waiting;
-      return this.#send("notifications/message", { level, logger, data: toLoggable(data) });
-    });
+    const { guard } = this;
+    return createLog((level, data, logger) =>
+      wantsLevel(this.client, level)
+        ? this.#send("notifications/message", { level, logger, data: toLoggable(data) }, guard)
+        : done
+    );
   }
 
   get elicit(): Context["elicit"] {
@@ -473,6 +464,11 @@ export abstract class Call implements ServiceCall, Cancellable {
   /** Runs the synchronous part of the handler. In development, measures the duration of `run`. */
   timed<T>(run: () => T): T {
     return this.watched ? this.watched.time(run) : run();
+  }
+
+  /** Passes everything that is sent from now on before the result through `guard`. */
+  guardSent(guard: SentGuard): void {
+    this.guard = guard;
   }
 
   /** Calls `run` after the input was validated, when the handler starts. */
@@ -626,29 +622,31 @@ export abstract class Call implements ServiceCall, Cancellable {
       return report ? report.ask(question.method, answer) : answer;
     };
     const ask = (question: Question) => reruns ? reruns.ask(this, key, () => send(question)) : send(question);
-    return await (guard ? guard(question, ask) : ask(question));
+    return await (guard ? guard.ask(question, ask) : ask(question));
   }
 
-  /**
-   * Reports progress without the members that have a wrong type. Reports the mistake only once, because handlers report
-   * progress in loops.
-   */
-  #fitProgress(progress: number, { total, message }: ProgressOptions): Promise<void> {
-    // `null` counts as absent.
-    const [hasTotal, hasText] = [Number.isFinite(total), typeof message === "string"];
-    const left = { total: hasTotal ? total : undefined, message: hasText ? message : undefined };
-    const isRight = Number.isFinite(progress) && (hasTotal || (total ?? null) === null) &&
-      (hasText || (message ?? null) === null);
-    if (!isRight && !this.hasMisfit) {
-      this.hasMisfit = true;
-      const state = "progress and total must be finite numbers, and message a string";
-      this.host.parts?.report(new TypeError(`Cannot report progress of ${quote(this.subject)}: ${state}`), this);
-    }
-    return Number.isFinite(progress) ? this.progress(progress, left) : done;
+  /** Reports progress of a wrong type. Reports the mistake only once, because handlers report progress in loops. */
+  #reportMisfit(): void {
+    if (this.hasMisfit) return;
+    this.hasMisfit = true;
+    const state = "progress and total must be finite numbers, and message a string";
+    this.host.parts?.report(new TypeError(`Cannot report progress of ${quote(this.subject)}: ${state}`), this);
   }
 
-  #send(method: string, params: Params): Promise<void> {
+  /** Sends a message of the handler. `guard` contains the guards that the message must pass, if any. */
+  #send(method: string, params: Params, guard?: SentGuard): Promise<void> {
+    if (guard) return guard.say(params, (params) => this.#send(method, params));
     if (this.ended) return done;
+    if (this.#waiting) {
+      // The client reads more slowly than the handler reports progress, so keep only the newest value.
+      if ("progress" in params) {
+        this.#merged = params;
+        return this.#waiting;
+      }
+      // A handler that does not await its log messages can send faster than the client reads. Drop messages above this
+      // limit.
+      if (this.#queuedLogs++ >= MAX_QUEUED_LOGS) return this.#waiting;
+    }
     this.host.reruns?.note(this, SENT[method]);
     let room;
     try {

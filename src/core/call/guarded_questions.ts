@@ -6,12 +6,13 @@
 import { isObject, type Params } from "../../protocol/jsonrpc.ts";
 import type { Call } from "./call.ts";
 import type { Question } from "./question.ts";
+import type { SentGuard } from "./sent_guard.ts";
 
 /** Maximum number of questions per call that wait for the guards. Further questions fail. */
 const MAX_WAITING = 256;
 
 /** The questions of a call that pass through the guards. */
-export interface GuardedQuestions {
+export interface GuardedQuestions extends Pick<SentGuard, "ask"> {
   /**
    * Resolves when the guards have processed all questions, so that questions that are asked together are sent together.
    *
@@ -21,7 +22,7 @@ export interface GuardedQuestions {
 }
 
 /**
- * Passes all later questions of a call through the guards. The questions can come from the handler, its services and its
+ * Passes questions of a call through the guards. The questions can come from the handler, its services and its
  * middleware, and from a server to which the handler forwards its request.
  */
 export function guardQuestions(call: Call, pass: (params: unknown) => Promise<unknown>): GuardedQuestions {
@@ -37,18 +38,18 @@ export function guardQuestions(call: Call, pass: (params: unknown) => Promise<un
     if (call.ended) throw call.reason;
     return { ...question, params: readParams(left, question) };
   };
-  call.guard = async (question, ask) => {
-    // A request for roots contains no text.
-    if (question.method === "roots/list") return await ask(question);
-    const checked = check(question);
-    const asked = checked.then((question) => [ask(question)]);
-    // Return an array, because `settled` must not wait for the answer.
-    const done = asked.catch((error) => void (refused ??= [error])).finally(() => waiting.delete(done));
-    waiting.add(done);
-    const [answer] = await asked;
-    return await answer;
-  };
   return {
+    async ask(question, ask) {
+      // A request for roots contains no text.
+      if (question.method === "roots/list") return await ask(question);
+      const checked = check(question);
+      const asked = checked.then((question) => [ask(question)]);
+      // Return an array, because `settled` must not wait for the answer.
+      const done = asked.catch((error) => void (refused ??= [error])).finally(() => waiting.delete(done));
+      waiting.add(done);
+      const [answer] = await asked;
+      return await answer;
+    },
     async settled() {
       while (waiting.size) await Promise.all(waiting);
       if (refused) throw refused[0];

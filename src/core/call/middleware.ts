@@ -136,6 +136,6 @@ export function compose<A extends readonly unknown[]>(
 
 async function check(call: Call, running: Result | Promise<Result>): Promise<Result> {
   const result = await running;
-  const { checkResult } = wireRoom.loaded ?? await wireRoom.open();
-  return checkResult(call, result, "middleware");
+  const { checkMiddleware } = wireRoom.loaded ?? await wireRoom.open();
+  return checkMiddleware(call, result);
 }

@@ -40,6 +40,13 @@ export function checkResult(call: Call, result: unknown, source: string): Result
   return fitted === entries ? value : { ...value, [list]: fitted };
 }
 
+/** Checks the result of a middleware, like {@linkcode checkResult}. */
+export function checkMiddleware(call: Call, result: unknown): Result | Promise<Result> {
+  const check = () => checkResult(call, result, "middleware");
+  // Slow guards may still check messages that the middleware has not awaited.
+  return call.guard ? call.guard.said().then(check) : check();
+}
+
 /** Fast path: tests whether a value is the result of a tool with only text, which needs no further check. */
 function isPlainText(result: unknown): result is Result {
   if (!isObject(result)) return false;

@@ -19,10 +19,11 @@ export type InputGuard<I = unknown, S = NoServices> = (input: I, ctx: Context<S>
 export type OutputPart = Parameters<OutputGuard>[2];
 
 /**
- * Checks everything that a client receives from a handler: the encoded value, errors, questions, log messages and
- * progress messages. Returns a changed value, or `undefined` to leave the value unchanged. Throw a `ToolError` to refuse the
- * call with a message for the model, also if the handler catches the error of its question. If the guard throws for a log or progress message, the server drops this message,
- * and the handler continues.
+ * Checks everything that a client receives from a handler and from the handler's middleware and services: the encoded
+ * value, errors, questions, log messages and progress messages. Returns a changed value, or `undefined` to leave the
+ * value unchanged. Throw a `ToolError` to refuse the call with a message for the model, also if the handler catches the
+ * error of its question. If the guard throws for a log or progress message, the server drops this message, and the
+ * handler continues. Messages that the guard itself sends with `ctx` pass no guards.
  *
  * `part` states what `output` is:
  *
@@ -89,10 +90,7 @@ export interface Filters {
   readonly encoders?: readonly Encoder[];
 }
 
-/**
- * Runs a handler, and applies encoders and output guards to the handler's value. `run` receives a context that applies
- * the output guards to messages.
- */
+/** Runs a handler with its context, and applies encoders and output guards to the handler's value. */
 export type Filter = (
   run: (ctx: Context<never>) => unknown,
   ctx: Context<never>,

@@ -110,7 +110,9 @@ async function markUsed(
   const isText = (value: unknown) => typeof value === "string" && value !== "";
   // `isFinite` does not convert its argument: an empty list is no time.
   const isTime = (value: unknown) => Number.isFinite(value);
-  if (!isText(id) || !isText(principal) || !isTime(at) || at < 0 || !isTime(ttlMs) || !(ttlMs > 0 && ttlMs <= MAX_ID_MS)) {
+  if (
+    !isText(id) || !isText(principal) || !isTime(at) || at < 0 || !isTime(ttlMs) || !(ttlMs > 0 && ttlMs <= MAX_ID_MS)
+  ) {
     throw new TypeError(
       "Cannot mark an id as used: id or principal is not a text, at is not a time, or ttlMs is not from 1 to 86,400,000; check them before",
     );

@@ -175,7 +175,8 @@ export class HttpAuthenticator implements Authenticator {
     info: ConnectionInfo | undefined,
     options: EnterOptions<P>,
   ): Promise<Caller<P> | Response> {
-    return await this.#untilStarted(starting, request, info, options) ?? await this.authenticate(request, info, options);
+    return await this.#untilStarted(starting, request, info, options) ??
+      await this.authenticate(request, info, options);
   }
 
   /** Waits for the start as for an authentication. Returns a response if the request is rejected. */

@@ -35,13 +35,11 @@ export function isPrincipal(key: ClientKey): boolean {
   return typeof key === "string" && key.startsWith("principal ");
 }
 
-/**
- * Returns the key of the client of a handler's call. Without a call, as in a test of a handler, only the principal
- * identifies the client.
- */
+/** Returns the key of the client of a handler's call. A context of a test may have a principal without an account. */
 export function findClientKey(ctx: Context<unknown>): ClientKey {
+  if (ctx.principal) return `principal ${ctx.principal.id}`;
   // The cast is safe: a context with services refers to its call, a context without services is the call, and the check
   // below finds any other object.
   const call: Call = Reflect.get(ctx, CALL) ?? ctx as Context as Call;
-  return call.link?.account ? toClientKey(call) : ctx.principal?.id ?? UNKNOWN;
+  return call.link?.account ? toClientKey(call) : UNKNOWN;
 }

@@ -319,12 +319,34 @@ export function extension<
  * @internal
  */
 export function watcher(id: string, start: StartPart): Handler {
-  const life = createLife({ id, start, keys: new Map() });
-  return { name: id, [INTERNALS]: { feature: watchers, key: id, definition: undefined, life } };
+  return toWatcher(id, createLife({ id, start, keys: new Map() }));
+}
+
+/**
+ * Creates an internal handler that clients do not see. The server starts and stops `life` while it has a handler with
+ * this object.
+ *
+ * @internal
+ */
+export function toWatcher(key: string, life: Life): Handler {
+  return { name: key, [INTERNALS]: { feature: watchers, key, definition: undefined, life } };
 }
 
 /** The feature of the handlers that {@linkcode watcher} creates. It adds no methods or capabilities to the server. */
-const watchers: Feature = { name: "watchers", compile: () => ({ capabilities: {}, methods: {} }) };
+const watchers: Feature = {
+  name: "watchers",
+  compile(handlers) {
+    const known = new Map<string, object>();
+    for (const { [INTERNALS]: { life } } of handlers) {
+      const { id } = life as Life; // The cast is safe, because `toWatcher` created each of these handlers.
+      if ((known.get(id) ?? life) !== life) {
+        throw new TypeError(`Cannot start ${id}: another layer of the server has this name; choose another name`);
+      }
+      if (life) known.set(id, life);
+    }
+    return { capabilities: {}, methods: {} };
+  },
+};
 
 /**
  * Creates the extension that a handler registers through its attribute. Several handlers of a server can register the
@@ -375,7 +397,12 @@ function toLife<M extends Schemas, N extends Schemas, L extends Schemas>(
   return createLife({ id, start, keys: new Map(watched) });
 }
 
-function createLife(parts: Pick<Life, "id" | "start" | "keys">): Life {
+/**
+ * Creates the object with which servers start and stop an extension or a layer.
+ *
+ * @internal
+ */
+export function createLife(parts: Pick<Life, "id" | "start" | "keys">): Life {
   let origin: string | undefined;
   return {
     ...parts,

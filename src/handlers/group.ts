@@ -9,17 +9,17 @@ import type { Feature, GroupedAllow, GroupedOptions, Handler } from "../core/vis
 import type { Allow } from "../core/call/context.ts";
 import { INTERNALS, withInternals } from "../core/call/internals.ts";
 import { checkOptions, type KnownOptions } from "../core/call/known_options.ts";
-import type { Middleware } from "../core/call/middleware.ts";
+import type { UseItem } from "../core/layers.ts";
 import { withAlso } from "../core/visibility/registry.ts";
 import { readVerdict } from "../core/call/verdict.ts";
 
 /** Options of a group. All options are optional. */
 export interface GroupOptions {
   /**
-   * Middleware for all handlers of the group. It runs around the handlers' own middleware. The first middleware is the
-   * outermost.
+   * Middleware and layers for all handlers of the group. They run around the handlers' own middleware. The first
+   * middleware is the outermost.
    */
-  readonly use?: readonly Middleware[];
+  readonly use?: readonly UseItem[];
   /** Labels that all handlers of the group get in addition to their own labels. */
   readonly tags?: readonly string[];
   /**

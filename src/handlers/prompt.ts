@@ -17,7 +17,8 @@ import type { Allow, Context } from "../core/call/context.ts";
 import { type Attribute, readExtensions } from "../core/extension.ts";
 import { bindQuota, type Quota } from "../core/visibility/quota.ts";
 import { checkOptions, type KnownOptions, toPlace, withoutNulls } from "../core/call/known_options.ts";
-import { compose, type Middleware } from "../core/call/middleware.ts";
+import { compose } from "../core/call/middleware.ts";
+import { type Unlayered, type UseItem, withLayers } from "../core/layers.ts";
 import {
   bindAllow,
   type Feature,
@@ -105,8 +106,8 @@ export interface PromptOptions<I extends Schema, S extends Services = NoServices
   readonly icons?: readonly Icon[];
   /** Metadata for programs. Lists contain this metadata as `_meta`. */
   readonly _meta?: Meta;
-  /** Middleware for this prompt. The first middleware is the outermost. */
-  readonly use?: readonly Middleware[];
+  /** Middleware and layers around this prompt. The first middleware is the outermost. */
+  readonly use?: readonly UseItem<Infer<I>, ServiceValues<S>>[];
   /**
    * Services that `run`, `complete` and `allow` use, keyed by name. The services are created after the arguments are
    * validated.
@@ -211,14 +212,15 @@ export function prompt<
   const N extends string,
   const I extends Schema = Schema,
   S extends Services = NoServices,
->(options: PromptOptions<I, S, N>): Prompt<N, Infer<I>, ServiceValues<S>, SentOf<I>> {
-  const place = toPlace("prompt", options);
-  checkOptions(`make ${place}`, options, OPTIONS);
-  const { name, run, complete } = options;
+>(given: PromptOptions<I, S, N>): Prompt<N, Infer<I>, ServiceValues<S>, SentOf<I>> {
+  const place = toPlace("prompt", given);
+  checkOptions(`make ${place}`, given, OPTIONS);
+  const { name, run, complete } = given;
   if (typeof name !== "string" || !name) throw new TypeError(`Cannot make ${place}: it has no name; set name`);
   if (typeof run !== "function") {
     throw new TypeError(`Cannot make ${place}: run is not a function; rename the handler to run`);
   }
+  const options = withLayers(given, { kind: "prompt", name });
   const services = bindServices(options.services, place);
   const definition = define(options, place, services);
   const { allow } = definition;
@@ -226,8 +228,8 @@ export function prompt<
   const { scopes, extensions } = definition;
   const { mapError, quota } = options;
   const completed = { place, names, complete, allow, scopes, services, mapError, quota };
-  const also = [completion({ type: "ref/prompt", name, ...completed })];
-  const remake: Remake = (change) => prompt(change(options));
+  const also = [completion({ type: "ref/prompt", name, ...completed }), ...definition.quota?.also ?? []];
+  const remake: Remake = (change) => prompt(change(given));
   const internals = { feature: prompts, key: name, definition, also, services, scopes, extensions, remake };
   return withInternals({ name, run, allow, tags: options.tags }, internals);
 }
@@ -247,7 +249,7 @@ interface Definition extends Callable {
 }
 
 function define<I extends Schema, S extends Services>(
-  options: PromptOptions<I, S>,
+  options: Unlayered<PromptOptions<I, S>>,
   place: string,
   services: Binding | undefined,
 ): Definition {

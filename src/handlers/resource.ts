@@ -27,7 +27,8 @@ import {
   toPlace,
   withoutNulls,
 } from "../core/call/known_options.ts";
-import { compose, type Middleware } from "../core/call/middleware.ts";
+import { compose } from "../core/call/middleware.ts";
+import { type UseItem, withLayers } from "../core/layers.ts";
 import type { Requirement } from "../core/call/question.ts";
 import { bindAllow, type Handler, type Remake } from "../core/visibility/feature.ts";
 import type { Filter, Guards, HandlerGuards } from "../core/visibility/guards.ts";
@@ -57,8 +58,8 @@ export interface ResourceCommonOptions<S extends Services = NoServices, Input = 
    * `application/octet-stream`.
    */
   readonly mimeType?: string;
-  /** Middleware for reads of this resource. The first middleware is the outermost. */
-  readonly use?: readonly Middleware[];
+  /** Middleware and layers around reads of this resource. The first middleware is the outermost. */
+  readonly use?: readonly UseItem<Input, ServiceValues<S>>[];
   /** Services that the functions of this resource use, keyed by name. */
   readonly services?: S;
   /**
@@ -403,21 +404,23 @@ function toResource<Input, S>(
   { remake, also = [], uri }: Made,
 ): Resource<Input, S> {
   const { name, read, tags } = options;
-  const { key, kind, match, allow, scopes, extensions } = definition;
+  const { key, kind, match, allow, scopes, extensions, quota } = definition;
   // The cast is safe, because a test or the registry calls `read` with the services that its options declare.
   const reads = read as Resource<Input, S>["read"];
   const serves = kind === "fixed" ? undefined : (uri: string) => match(uri) !== undefined;
-  const internals = { feature: resources, key, definition, also, serves, services, scopes, extensions, remake };
+  const more = [...also, ...quota?.also ?? []];
+  const internals = { feature: resources, key, definition, also: more, serves, services, scopes, extensions, remake };
   return withInternals({ name, read: reads, allow, tags, ...uri && { uri } }, internals);
 }
 
 /** Options of any kind, without type parameters. */
 interface Form<Input>
-  extends Omit<ResourceEntry, "uri">, Omit<ResourceCommonOptions, "allow" | "services">, SubscriptionHooks {
+  extends Omit<ResourceEntry, "uri">, Omit<ResourceCommonOptions, "allow" | "services" | "use">, SubscriptionHooks {
   readonly uri?: string;
   readonly scheme?: string;
   readonly params?: Schema;
   readonly services?: Services;
+  readonly use?: readonly UseItem<never, never>[];
   readonly allow?: (ctx: Context<never>, subject?: never) => boolean | Promise<boolean>;
   readonly guards?: HandlerGuards;
   readonly complete?: Completers<string, never>;
@@ -434,8 +437,9 @@ interface Defined {
   readonly services?: Binding;
 }
 
-function define<Input>(form: Form<Input>): Defined {
-  const { scheme, uri: key = `${scheme}:`, name } = form;
+function define<Input>(options: Form<Input>): Defined {
+  const { scheme, uri: key = `${scheme}:`, name } = options;
+  const form = withLayers(options, { kind: "resource", name: key });
   const { title, description, mimeType, size, icons, annotations: given } = withoutNulls(form);
   const annotations = given && withoutNulls(given);
   const { allow, use = [], ttlMs, cacheScope = "private", list, read } = form;

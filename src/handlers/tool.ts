@@ -28,7 +28,8 @@ import type { Allow, Context } from "../core/call/context.ts";
 import { type Attribute, readExtensions } from "../core/extension.ts";
 import { checkOptions, type KnownOptions, toPlace, withoutNulls } from "../core/call/known_options.ts";
 import { bindQuota, type Quota } from "../core/visibility/quota.ts";
-import { compose, type Middleware } from "../core/call/middleware.ts";
+import { compose } from "../core/call/middleware.ts";
+import { type UseItem, withLayers } from "../core/layers.ts";
 import {
   bindAllow,
   type Feature,
@@ -41,7 +42,6 @@ import {
   toMethod,
 } from "../core/visibility/feature.ts";
 import type { Filter, Guards } from "../core/visibility/guards.ts";
-import { type Step, wrapRun } from "../core/visibility/run_steps.ts";
 import { withInternals } from "../core/call/internals.ts";
 import type { Requirement } from "../core/call/question.ts";
 import { createList } from "../core/visibility/pagination.ts";
@@ -55,7 +55,7 @@ import type { Typed } from "../core/visibility/typed.ts";
 import { IDEMPOTENCY, readIdempotency, runOnce } from "./idempotency.ts";
 import { toForeign, toListedOptions } from "./tool_from.ts";
 import type { Callable } from "./callable.ts";
-import { confirmFirst, loadValues, runGuarded } from "./value_room.ts";
+import { loadValues, runGuarded } from "./value_room.ts";
 import type { ToolVariant } from "./variant.ts";
 import { DESCRIPTION, HANDLER, HANDLER_HINTS } from "./option_names.ts";
 
@@ -154,8 +154,8 @@ export interface ToolOptions<
   readonly icons?: readonly Icon[];
   /** Metadata for programs. Lists contain this metadata as `_meta`. */
   readonly _meta?: Meta;
-  /** Middleware for this tool. The first middleware is the outermost. */
-  readonly use?: readonly Middleware[];
+  /** Middleware and layers around this tool. The first middleware is the outermost. */
+  readonly use?: readonly UseItem<Infer<I>, ServiceValues<S>>[];
   /**
    * Services that `run`, `allow` and the guards use, keyed by name. The services are created after the input is
    * validated.
@@ -204,26 +204,6 @@ export interface ToolOptions<
    * outermost.
    */
   readonly extensions?: readonly Attribute[];
-  /**
-   * Cache of the values that `run` returns, such as `cache({ ttlMs: 60_000 })` from `@x/mcp/handlers`. The cache is
-   * read after the services are created. The tool needs `readOnlyHint: true`.
-   */
-  readonly cache?: Step<"cache">;
-  /**
-   * Retries of `run`, such as `retry({ attempts: 3 })` from `@x/mcp/handlers`. The tool needs `readOnlyHint: true` or
-   * `idempotentHint: true`.
-   */
-  readonly retry?: Step<"retry">;
-  /** Circuit breaker around `run`, such as `circuit({ failures: 5 })` from `@x/mcp/handlers`. */
-  readonly circuit?: Step<"circuit">;
-  /**
-   * A question to the user, such as `"Delete all notes?"`, or a function that creates the question from the input. The
-   * client shows the question for each call, and the tool runs only if the user accepts. Otherwise, or if the client
-   * does not support elicitation, the result tells the model why the tool did not run.
-   *
-   * @see specification/2026-07-28/client/elicitation
-   */
-  readonly confirm?: string | ((input: Infer<I>, ctx: Context<ServiceValues<S>>) => string | Promise<string>);
   /** Quota of the tool, such as `quota({ timeoutMs: 5000 })` from `@x/mcp/quota`. */
   readonly quota?: Quota;
   /**
@@ -292,10 +272,6 @@ export const TOOL: KnownOptions<keyof ToolOptions<Schema, Schema>> = {
     forCaller: "function",
     idempotencyKey: "function",
     idempotency: IDEMPOTENCY,
-    cache: true,
-    retry: true,
-    circuit: true,
-    confirm: true,
     run: true,
   },
   hints: {
@@ -313,6 +289,9 @@ export const TOOL: KnownOptions<keyof ToolOptions<Schema, Schema>> = {
     idempotentHint: "annotations.idempotentHint",
     openWorldHint: "annotations.openWorldHint",
   },
+  elsewhere: Object.fromEntries(
+    ["cache", "retry", "circuit", "confirm"].map((name) => [name, `${name} is a layer: use: [${name}(…)]`]),
+  ),
 };
 
 /** The type that a tool's `run` returns, as inferred from the output schema. */
@@ -423,13 +402,14 @@ export interface Definition extends Callable {
 }
 
 function define<I extends Schema, O extends Schema, S extends Services>(
-  options: ToolOptions<I, O, S>,
+  given: ToolOptions<I, O, S>,
   services: Binding | undefined,
 ): Definition {
-  const { name, allow, text, use = [] } = options;
-  const { title, description, icons, annotations } = withoutNulls(options);
+  const place = `tool ${JSON.stringify(given.name)}`;
+  const { title, description, icons, annotations } = withoutNulls(given);
   const hints = annotations && withoutNulls(annotations);
-  const place = `tool ${JSON.stringify(name)}`;
+  const options = withLayers(given, { kind: "tool", name: given.name, annotations: hints });
+  const { name, allow, run, text, use = [] } = options;
   const { requires, _meta, extensions } = readExtensions(options, place);
   const idempotency = readIdempotency(options, { place, name, services });
   // Only `undefined` means that there is no schema. Compile any other value, so that an invalid schema throws instead
@@ -439,7 +419,6 @@ function define<I extends Schema, O extends Schema, S extends Services>(
   // Convert the schema to JSON Schema now, so that a failure throws here. Otherwise every tools/list request would
   // fail.
   output?.json();
-  const run = confirmFirst(options, wrapRun(options, place));
   const invoke = (
     call: Call,
     ctx: Context<never> = call,

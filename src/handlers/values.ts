@@ -6,5 +6,4 @@
  */
 export { EncodedResults } from "./encoded_results.ts";
 export { runFiltered } from "./filters.ts";
-export { runConfirmed } from "./confirm.ts";
 export { toVariant } from "./variant.ts";

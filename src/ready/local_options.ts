@@ -3,7 +3,8 @@
  *
  * @module
  */
-import type { Allow, Middleware, ResourceEntry } from "../library.ts";
+import type { UseItem } from "../core/layers.ts";
+import type { Allow, ResourceEntry } from "../library.ts";
 import type { GroupedOptions } from "../core/visibility/feature.ts";
 
 /** Options that {@linkcode folder} and {@linkcode file} have in common. Only `path` is required. */
@@ -31,8 +32,8 @@ export interface LocalOptions extends Omit<ResourceEntry, "uri" | "name" | "size
   readonly scopes?: readonly string[];
   /** Labels, such as `admin` for `server.handlers.disable({ tag: "admin" })`. Clients do not see labels. */
   readonly tags?: readonly string[];
-  /** Middleware for the handlers. The first middleware is the outermost. */
-  readonly use?: readonly Middleware[];
+  /** Middleware and layers for the handlers. The first middleware is the outermost. */
+  readonly use?: readonly UseItem[];
 }
 
 /** Options that resources and tools have in common. */

@@ -14,13 +14,14 @@ import type { Core } from "../core/core.ts";
 import type { Filters } from "../core/visibility/guards.ts";
 import { readLimits } from "../core/capacity/limits.ts";
 import { seesLists } from "../core/call/middleware.ts";
+import type { Unlayered } from "../core/layers.ts";
 import { combineObservers } from "../core/call/combined_observer.ts";
 import type { SharedState } from "../core/store.ts";
 import type { Observer } from "../core/call/observer.ts";
 import type { ServerOptions } from "./options.ts";
 
 /** The options of a server without its handlers. The servers of all concrete paths share these options. */
-export type CommonOptions = Omit<ServerOptions, "handlers">;
+export type CommonOptions = Unlayered<Omit<ServerOptions, "handlers">>;
 
 /** Connects a server to its store. Returns `undefined` if the server has no store. */
 export type Share = (core: Pick<Core, "limits" | "observer">) => SharedState | undefined;

@@ -13,7 +13,7 @@ import type { MapError, PublishSchema } from "../core/visibility/feature_parts.t
 import type { Handler } from "../core/visibility/feature.ts";
 import type { Encoder, Guards } from "../core/visibility/guards.ts";
 import type { LimitOptions } from "../core/capacity/limits.ts";
-import type { Middleware } from "../core/call/middleware.ts";
+import type { UseItem } from "../core/layers.ts";
 import type { Observer } from "../core/call/observer.ts";
 import type { Store } from "../core/store.ts";
 import type { Clock } from "../core/capacity/timers.ts";
@@ -70,8 +70,8 @@ export interface ServerOptions {
   readonly instructions?: string;
   /** The tools, resources and prompts. */
   readonly handlers?: readonly Handler[];
-  /** Middleware that wraps every call. The first middleware is the outermost. */
-  readonly use?: readonly Middleware[];
+  /** Middleware that wraps every call, and layers around the handlers. The first middleware is the outermost. */
+  readonly use?: readonly UseItem[];
   /**
    * Authenticates the caller of every HTTP request before the server reads the body, such as `apiKey({ keys })` from
    * `@x/mcp/auth`. With a list such as `[oauth(…), apiKey(…)]`, the server selects the scheme by the form of the

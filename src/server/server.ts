@@ -27,6 +27,7 @@ import { isGranted } from "../core/call/scopes.ts";
 import { recheck } from "../core/recheck.ts";
 import { updateLives } from "../core/extension.ts";
 import { Visibility } from "../core/visibility/visibility.ts";
+import { type Unlayered, withLayers } from "../core/layers.ts";
 import { systemClock, Ticker } from "../core/capacity/timers.ts";
 import { ServerState } from "../core/capacity/server_state.ts";
 import type { OpenPipe, PipeServer, Served } from "../transports/channel.ts";
@@ -139,7 +140,7 @@ export interface ServerInternals {
 /** Creates a server. `createEra` creates the era that serves the server's messages. */
 export function buildServer<P extends Schema>(options: RouteServerOptions<P>, createEra: CreateEra): Server {
   checkServerOptions(options);
-  return growServer(options, createEra);
+  return growServer(withLayers(options, { kind: "server", name: options.name }), createEra);
 }
 
 /** The path of a server, and the state that changes while the server runs. */
@@ -156,17 +157,24 @@ interface Site {
 }
 
 /** Creates a server. If `branch` is set, creates the server of a concrete path. */
-function growServer<P extends Schema>(options: RouteServerOptions<P>, createEra: CreateEra, branch?: Branch): Server {
+function growServer<P extends Schema>(
+  options: Unlayered<RouteServerOptions<P>>,
+  createEra: CreateEra,
+  branch?: Branch,
+): Server {
   const { name, handlers = [], cors, path: ownPath = "/mcp" } = options;
   const { path = ownPath } = branch ?? {};
   const hasParams = !branch && /\/:/.test(path);
+  const layered = options[INTERNALS];
   const site: Site = { path, hasParams, branch };
   const parts = createParts(options, site);
   const { core, changes, registry } = parts;
   const set = createHandlerSet(parts, site, (added) => openServices(added, host));
+  layered?.wrap(set);
   if (!branch) core.auth?.checkPath?.(path);
   const host = createHost(parts, site, set);
-  const first = branch?.handlers ?? (typeof handlers === "function" ? [] : handlers);
+  const given = branch?.handlers ?? (typeof handlers === "function" ? [] : handlers);
+  const first = layered?.open(given) ?? given;
   registry.add(first);
   openServices(first, host);
   const engine: Engine = { ...parts, host };
@@ -357,7 +365,7 @@ interface TrunkParts {
  */
 function createRouters<P extends Schema>(
   { engine, endpoint, createEra }: TrunkParts,
-  options: RouteServerOptions<P>,
+  options: Unlayered<RouteServerOptions<P>>,
   site: Site,
 ): Room<PathRouter> {
   const { path } = site;

@@ -29,6 +29,7 @@ const rooms: Readonly<Record<string, readonly string[]>> = {
   "src/auth": below,
   "src/auth/oauth": [...below, "src/auth"],
   "src/quota": [...below, "src/handlers"],
+  "src/layers": ["src/kit", "src/protocol", "src/core/call", "src/core", "src/handlers", "src/library.ts"],
   "src/files": ["src/kit", "src/runtime.ts"],
   "src/ready": [...below, "src/handlers", "src/files", "src/runtime.ts", "src/library.ts", "src/extension.ts"],
   "src/discovery": [...below, "src/runtime.ts"],

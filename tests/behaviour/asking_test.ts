@@ -3,6 +3,7 @@
 import { assert, assertEquals, assertRejects, assertStringIncludes } from "@std/assert";
 import { z } from "zod";
 import { type Context, createServer, prompt, resource, tool, ToolError } from "../../mod.ts";
+import { confirm } from "../../src/layers/layers.ts";
 import {
   connectTest as connectTo,
   type ConnectTestOptions,
@@ -285,7 +286,7 @@ behaviour("a form that is accepted without content has the defaults of its field
       },
     })
   );
-  const confirmed = tool({ name: "confirmed", confirm: "Run?", run: () => "ran" });
+  const confirmed = tool({ name: "confirmed", use: [confirm("Run?")], run: () => "ran" });
   for (const answer of [{ action: "accept" }, { action: "accept", content: null }]) {
     const { client } = await connect({ handlers: [...handlers, confirmed] }, { answer: () => answer });
     const texts = Object.keys({ ...schemas, confirmed }).filter((name) => name !== "required").map(async (name) => [

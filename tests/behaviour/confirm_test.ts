@@ -1,7 +1,7 @@
 // Tools that ask the user for confirmation.
 import { assert, assertEquals, assertStringIncludes } from "@std/assert";
 import { service, tool, ToolError } from "../../mod.ts";
-import { cache } from "../../src/ready/ready.ts";
+import { cache, confirm } from "../../src/layers/layers.ts";
 import { behaviour, textOf } from "../support/behaviour.ts";
 import { z } from "zod";
 import { sentence } from "../support/messages.ts";
@@ -17,13 +17,13 @@ behaviour("a tool with a confirmation asks before each run, and runs only after 
     name: "remove",
     input,
     services: { tx },
-    confirm: ({ path }, { services }) => `Delete ${path} in ${services.tx}?`,
+    use: [confirm(({ path }, { services }) => `Delete ${path} in ${services.tx}?`)],
     run: ({ path }) => {
       ran.push(path);
       return `deleted ${path}`;
     },
   });
-  const wipe = tool({ name: "wipe", confirm: "Delete all?", run: () => "wiped" });
+  const wipe = tool({ name: "wipe", use: [confirm("Delete all?")], run: () => "wiped" });
   let action: "accept" | "decline" | "cancel" = "accept";
   const { client } = await connect({ handlers: [remove, wipe] }, {
     onElicit: ({ message }) => {
@@ -50,9 +50,8 @@ behaviour(
     let ran = 0;
     const wipe = tool({
       name: "wipe",
-      confirm: "Delete all?",
       annotations: { readOnlyHint: true },
-      cache: cache({ ttlMs: 60_000, shared: true }),
+      use: [cache({ ttlMs: 60_000, shared: true }), confirm("Delete all?")],
       run: () => ++ran,
     });
     const { client, join } = await connect({ handlers: [wipe] });
@@ -70,7 +69,7 @@ behaviour(
 
 behaviour("if a confirmation function throws, the call fails and the tool does not run", async (connect) => {
   let ran = 0;
-  const make = (name: string, confirm: () => string) => tool({ name, confirm, run: () => ++ran });
+  const make = (name: string, question: () => string) => tool({ name, use: [confirm(question)], run: () => ++ran });
   const { client, takeFaults } = await connect({
     handlers: [
       make("nothing", () => undefined as never),
@@ -95,8 +94,8 @@ behaviour("if a confirmation function throws, the call fails and the tool does n
 
 behaviour("a tool whose confirmation does not return a string never runs", async (connect) => {
   let ran = 0;
-  const handlers = [true, 5, {}, [], "", null, false].map((confirm, i) =>
-    tool({ name: `t${i}`, confirm: confirm as never, run: () => ++ran })
+  const handlers = [true, 5, {}, [], "", null, false].map((question, i) =>
+    tool({ name: `t${i}`, use: [confirm(question as never)], run: () => ++ran })
   );
   const { client, takeFaults } = await connect({ handlers }, { onElicit: () => ({ action: "accept", content: {} }) });
   for (const { name } of handlers) {

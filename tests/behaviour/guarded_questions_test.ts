@@ -12,6 +12,7 @@ import {
   tool,
   ToolError,
 } from "../../mod.ts";
+import { confirm } from "../../src/layers/layers.ts";
 import { connect as connectTo } from "../../src/client/client.ts";
 import type { AskedEvent } from "../../src/observer.ts";
 import { quota } from "../../src/quota/quota.ts";
@@ -113,7 +114,7 @@ behaviour(
     };
     const handlers = [
       page,
-      tool({ name: "confirmed", confirm: `Confirm ${PIN}`, run: () => "accept" }),
+      tool({ name: "confirmed", use: [confirm(`Confirm ${PIN}`)], run: () => "accept" }),
       tool({ name: "served", services: { made }, run: (_input, { services }) => services.made }),
       tool({ name: "around", use: [ask("Middleware")], run: () => "accept" }),
       group("group", [tool({ name: "grouped", run: () => "accept" })], { use: [ask("Group")] }),
@@ -160,7 +161,7 @@ behaviour("a call fails if a guard refuses its question, even if the handler cat
         return await asked.then(() => "answered", () => "caught");
       },
     }),
-    tool({ name: "confirms", confirm: `Delete ${PIN}?`, run: () => "deleted" }),
+    tool({ name: "confirms", use: [confirm(`Delete ${PIN}?`)], run: () => "deleted" }),
     tool({
       name: "keyed",
       idempotencyKey: () => "k",

@@ -4,7 +4,7 @@ import { z } from "zod";
 import { service, tool, ToolError } from "../../mod.ts";
 import type { LimitEvent } from "../../src/observer.ts";
 import { quota } from "../../src/quota/quota.ts";
-import { cache, circuit, retry } from "../../src/ready/ready.ts";
+import { cache, circuit, retry } from "../../src/layers/layers.ts";
 import { fakeClock } from "../../src/testing/testing.ts";
 import { behaviour, gate, textOf, until } from "../support/behaviour.ts";
 import { sentence } from "../support/messages.ts";
@@ -19,7 +19,7 @@ behaviour("a cache returns the stored result for an equal input until it expires
     name: "count",
     annotations,
     input,
-    cache: cache({ ttlMs: 1000, shared: true }),
+    use: [cache({ ttlMs: 1000, shared: true })],
     run: ({ a, b }) => ({ a, b, run: ++runs }),
   });
   const { client } = await connect({ clock, handlers: [count] });
@@ -64,7 +64,7 @@ behaviour(
       name: "pick",
       annotations,
       input: z.object({ kind: z.string() }),
-      cache: cache({ ttlMs: 60_000, shared: true }),
+      use: [cache({ ttlMs: 60_000, shared: true })],
       guards,
       run: ({ kind }) => {
         runs[kind] = (runs[kind] ?? 0) + 1;
@@ -98,7 +98,7 @@ behaviour("a cache stores neither failures nor results of calls that took severa
     name: "fail",
     annotations,
     input: z.object({ kind: z.string() }),
-    cache: cache({ ttlMs: 60_000, shared: true }),
+    use: [cache({ ttlMs: 60_000, shared: true })],
     run: ({ kind }) => {
       runs++;
       return kinds[kind]() as string;
@@ -107,7 +107,7 @@ behaviour("a cache stores neither failures nor results of calls that took severa
   const ask = tool({
     name: "ask",
     annotations,
-    cache: cache({ ttlMs: 60_000, shared: true }),
+    use: [cache({ ttlMs: 60_000, shared: true })],
     run: async (_input, { elicit }) => {
       const { action } = await elicit("ok", { message: "OK?", schema: z.object({}) });
       return `${action} ${++runs}`;
@@ -116,7 +116,7 @@ behaviour("a cache stores neither failures nor results of calls that took severa
   const once = tool({
     name: "once",
     annotations,
-    cache: cache({ ttlMs: 60_000, shared: true }),
+    use: [cache({ ttlMs: 60_000, shared: true })],
     run: async (_input, ctx) => `${await ctx.once("a", () => 1)} ${++runs}`,
   });
   const { client, takeFaults } = await connect(
@@ -143,7 +143,7 @@ behaviour(
     const who = tool({
       name: "who",
       annotations,
-      cache: cache({ ttlMs: 60_000 }),
+      use: [cache({ ttlMs: 60_000 })],
       run: (_input, { principal }) => `${principal?.id} ${++runs}`,
     });
     const { client, join } = await connect({ handlers: [who] });
@@ -173,7 +173,7 @@ behaviour("a cache is limited in entries and bytes, and can be cleared", async (
     name: "text",
     annotations,
     input: z.object({ size: z.number(), n: z.number(), waits: z.boolean().default(false) }),
-    cache: small,
+    use: [small],
     run: async ({ size, waits }) => {
       runs++;
       if (waits) await pass;
@@ -209,7 +209,7 @@ behaviour(
     const slow = tool({
       name: "slow",
       annotations,
-      cache: cache({ ttlMs: 60_000, shared: true }),
+      use: [cache({ ttlMs: 60_000, shared: true })],
       run: async () => {
         const run = ++runs;
         await pass;
@@ -241,7 +241,7 @@ behaviour("a tool is retried after failures, but not after a ToolError", async (
     annotations: { idempotentHint: true },
     input: z.object({ kind: z.string() }),
     services: { tx },
-    retry: retry({ attempts: 3, delayMs: 100, errors: (error) => !String(error).includes("fatal") }),
+    use: [retry({ attempts: 3, delayMs: 100, errors: (error) => !String(error).includes("fatal") })],
     run: async ({ kind }, { elicit }) => {
       runs.push(kind);
       if (kind === "second" && runs.length < 2) throw new TypeError("connection lost");
@@ -296,11 +296,11 @@ behaviour("retries stop when the call ends, and before the call's timeout expire
     throw new Error("down");
   };
   const options = { attempts: 50, delayMs: 1000, maxDelayMs: 1000 };
-  const long = tool({ name: "long", annotations, retry: retry(options), run });
+  const long = tool({ name: "long", annotations, use: [retry(options)], run });
   const short = tool({
     name: "short",
     annotations,
-    retry: retry({ ...options, attempts: 1000 }),
+    use: [retry({ ...options, attempts: 1000 })],
     quota: quota({ timeoutMs: 1 }),
     run,
   });
@@ -331,7 +331,7 @@ behaviour("a circuit opens after consecutive failures, and allows one call per i
   const search = tool({
     name: "search",
     input: z.object({ words: z.boolean().default(false) }),
-    circuit: circuit({ failures: 3, retryMs: 5000 }),
+    use: [circuit({ failures: 3, retryMs: 5000 })],
     run: ({ words }) => {
       runs++;
       if (words) throw new ToolError("nothing found");
@@ -376,7 +376,7 @@ behaviour("failures caused by one client do not open the circuit for other clien
   const parse = tool({
     name: "parse",
     input: z.object({ text: z.string() }),
-    circuit: circuit({ failures: 4, retryMs: 5000 }),
+    use: [circuit({ failures: 4, retryMs: 5000 })],
     run: ({ text }) => {
       JSON.parse(text);
       return "parsed";
@@ -398,7 +398,7 @@ behaviour("a timeout counts as a failure, even if the handler never ends", async
   let runs = 0;
   const hang = tool({
     name: "hang",
-    circuit: circuit({ failures: 1 }),
+    use: [circuit({ failures: 1 })],
     quota: quota({ timeoutMs: 1000 }),
     run: () => {
       runs++;
@@ -420,9 +420,7 @@ behaviour("a cache returns stored results while the circuit is open, and a refus
     name: "both",
     annotations,
     input: z.object({ fails: z.boolean() }),
-    cache: cache({ ttlMs: 60_000, shared: true }),
-    retry: retry({ attempts: 3, delayMs: 1 }),
-    circuit: circuit({ failures: 2 }),
+    use: [cache({ ttlMs: 60_000, shared: true }), retry({ attempts: 3, delayMs: 1 }), circuit({ failures: 2 })],
     run: ({ fails }) => {
       runs++;
       if (fails) throw new Error("down");
@@ -441,21 +439,21 @@ behaviour("a cache returns stored results while the circuit is open, and a refus
 
 Deno.test("invalid combinations of cache, retry and circuit breaker throw when the tool is created", () => {
   const run = () => "";
-  const cached = { cache: cache({ ttlMs: 1 }), run };
+  const cached = { use: [cache({ ttlMs: 1 })], run };
   const words = sentence('tool "a"', "readOnlyHint");
   assertThrows(() => tool({ name: "a", ...cached }), TypeError, words);
   assertThrows(() => tool({ name: "a", ...cached, annotations: { idempotentHint: true } }), TypeError, words);
   const retried = sentence('tool "a"');
-  assertThrows(() => tool({ name: "a", retry: retry(), run }), TypeError, retried);
+  assertThrows(() => tool({ name: "a", use: [retry()], run }), TypeError, retried);
   assertThrows(
-    () => tool({ name: "a", retry: retry(), annotations: { readOnlyHint: false }, run }),
+    () => tool({ name: "a", use: [retry()], annotations: { readOnlyHint: false }, run }),
     TypeError,
     retried,
   );
-  tool({ name: "a", retry: retry({ unsafe: true }), run });
-  const made = sentence('tool "a"', "circuit()");
-  for (const circuit of [{ failures: 2 }, retry(), null, 5, () => 1]) {
-    assertThrows(() => tool({ name: "a", circuit: circuit as never, run }), TypeError, made);
+  tool({ name: "a", use: [retry({ unsafe: true })], run });
+  for (const name of ["cache", "retry", "circuit", "confirm"]) {
+    const options = { name: "a", [name]: circuit(), run };
+    assertThrows(() => tool(options as never), TypeError, sentence('tool "a"', `use: [${name}(…)]`));
   }
   for (const wrong of [0, -1, NaN, Infinity, "5"]) {
     assertThrows(() => cache({ ttlMs: wrong as number }), TypeError, sentence("ttlMs", wrong));
@@ -470,7 +468,7 @@ behaviour("an error selector that throws selects no error", async (connect) => {
   const odd = tool({
     name: "odd",
     annotations,
-    retry: retry({ attempts: 5, delayMs: 1, errors: (() => Promise.resolve(true)) as never }),
+    use: [retry({ attempts: 5, delayMs: 1, errors: (() => Promise.resolve(true)) as never })],
     run: () => {
       runs++;
       throw new Error("down");

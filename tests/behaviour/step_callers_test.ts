@@ -2,7 +2,7 @@
 import { assert, assertEquals, assertThrows } from "@std/assert";
 import { z } from "zod";
 import { type Context, type Server, service, tool } from "../../mod.ts";
-import { cache, circuit } from "../../src/ready/ready.ts";
+import { cache, circuit } from "../../src/layers/layers.ts";
 import { connectTest, fakeClock } from "../../src/testing/testing.ts";
 import { behaviour, textOf, type Way } from "../support/behaviour.ts";
 import { sentence } from "../support/messages.ts";
@@ -23,7 +23,7 @@ behaviour(
   "a cache gives no caller the result of another caller that a header, the client or a service identifies",
   async (connect, { transport }) => {
     const mailbox = service("mailbox", ({ ctx }) => ctx.http?.headers.get("x-mailbox") ?? "none", { per: "call" });
-    const options = { annotations, cache: cache({ ttlMs: 60_000 }) };
+    const options = { annotations, use: [cache({ ttlMs: 60_000 })] };
     const handlers = [
       tool({ ...options, name: "header", run: (_input, { http }) => `mail of ${http?.headers.get("x-mailbox")}` }),
       tool({ ...options, name: "name", run: (_input, { client }) => `mail of ${client.info?.name}` }),
@@ -59,9 +59,9 @@ behaviour(
       key: ({ page }, { client }) => page < 9 ? `${client.info?.name} ${page > 4}` : undefined,
     });
     const handlers = [
-      tool({ name: "plain", annotations, cache: cache({ ttlMs: 60_000 }), run }),
-      tool({ name: "shared", annotations, cache: cache({ ttlMs: 60_000, shared: true }), run }),
-      tool({ name: "keyed", annotations, input, cache: kept, run }),
+      tool({ name: "plain", annotations, use: [cache({ ttlMs: 60_000 })], run }),
+      tool({ name: "shared", annotations, use: [cache({ ttlMs: 60_000, shared: true })], run }),
+      tool({ name: "keyed", annotations, input, use: [kept], run }),
     ];
     const { join } = await connect({ handlers });
     const [zoe, yan] = [
@@ -102,13 +102,13 @@ behaviour("a call fails if the key of its cache is neither a string nor undefine
   const odd = tool({
     name: "odd",
     annotations,
-    cache: cache({
+    use: [cache({
       ttlMs: 60_000,
       key: () => {
         if (given instanceof Error) throw given;
         return (typeof given === "function" ? given() : given) as string;
       },
-    }),
+    })],
     run: () => ++runs,
   });
   const { client, takeFaults } = await connect({ handlers: [odd] });
@@ -137,7 +137,7 @@ function makeReader(options: { readonly failures: number; readonly retryMs: numb
   const reader = tool({
     name: "reader",
     input: z.object({ path: z.string() }),
-    circuit: circuit(options),
+    use: [circuit(options)],
     run: ({ path }) => {
       if (state.isDown || path !== "ok") throw new RangeError(path);
       return "read";

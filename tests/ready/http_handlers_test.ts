@@ -1,7 +1,8 @@
 // Tests of `httpTool()` and `httpResource()`, which send HTTP requests.
 import { assert, assertEquals, assertThrows } from "@std/assert";
 import { createServer } from "../../mod.ts";
-import { cache, httpResource, httpTool } from "../../src/ready/ready.ts";
+import { cache } from "../../src/layers/layers.ts";
+import { httpResource, httpTool } from "../../src/ready/ready.ts";
 import { connectTest } from "../../src/testing/testing.ts";
 import { textOf } from "../support/behaviour.ts";
 import { sentence } from "../support/messages.ts";
@@ -21,7 +22,7 @@ Deno.test("a tool sends its arguments, and supports the other options of a tool"
       name: "get",
       input,
       annotations: { readOnlyHint: true },
-      cache: cache({ ttlMs: 60_000, shared: true }),
+      use: [cache({ ttlMs: 60_000, shared: true })],
       text: "none",
       fetch: {
         url: `http://${host}/cities/{{city}}`,

@@ -17,11 +17,11 @@ import { apiKey } from "../../src/auth/api_key.ts";
 import { basicAuth } from "../../src/auth/basic.ts";
 import { oauth } from "../../src/auth/oauth/oauth.ts";
 import { mount } from "../../src/mount.ts";
-import { cache } from "../../src/ready/cache.ts";
-import { circuit } from "../../src/ready/circuit.ts";
+import { cache } from "../../src/layers/cache.ts";
+import { circuit } from "../../src/layers/circuit.ts";
 import { file } from "../../src/ready/file.ts";
 import { folder } from "../../src/ready/folder.ts";
-import { retry } from "../../src/ready/retry.ts";
+import { retry } from "../../src/layers/retry.ts";
 import { quota } from "../../src/quota/quota.ts";
 import { sentence } from "../support/messages.ts";
 

@@ -23,7 +23,8 @@ import { media, resourceLink } from "../../src/library.ts";
 import { audit as auditCalls, health, jsonLog, prometheus, record } from "../../src/observe/observe.ts";
 import { openTelemetry, openTelemetryClient } from "../../src/observe/opentelemetry.ts";
 import { quota } from "../../src/quota/quota.ts";
-import { cache, circuit, file, folder, httpResource, httpTool, retry } from "../../src/ready/ready.ts";
+import { cache, circuit, retry } from "../../src/layers/layers.ts";
+import { file, folder, httpResource, httpTool } from "../../src/ready/ready.ts";
 import { denoKvStore } from "../../src/stores/deno_kv.ts";
 import { redisStore } from "../../src/stores/redis/redis.ts";
 import { sqliteStore } from "../../src/stores/sqlite.ts";
@@ -154,10 +155,7 @@ const FACTORIES: Readonly<Record<string, readonly Sample[]>> = {
     annotations: { title: "T", readOnlyHint: true, destructiveHint: false, idempotentHint: true, openWorldHint: true },
     forCaller: () => undefined,
     quota: quota({ timeoutMs: 5 }),
-    cache: cache({ ttlMs: 5 }),
-    retry: retry(),
-    circuit: circuit(),
-    confirm: "Sure?",
+    use: [cache({ ttlMs: 5 }), retry(), circuit()],
     text: "full",
     run: text,
   }]],
@@ -290,9 +288,9 @@ const FACTORIES: Readonly<Record<string, readonly Sample[]>> = {
     keepMs: 5,
     keepBytes: 5,
   }]],
-  "./handlers cache": [[cache, { ttlMs: 5, entries: 5, bytes: 500 }]],
-  "./handlers retry": [[retry, { attempts: 2, delayMs: 5, maxDelayMs: 5, errors: () => true, unsafe: false }]],
-  "./handlers circuit": [[circuit, { failures: 2, retryMs: 5, errors: () => true }]],
+  "./layers cache": [[cache, { ttlMs: 5, entries: 5, bytes: 500 }]],
+  "./layers retry": [[retry, { attempts: 2, delayMs: 5, maxDelayMs: 5, errors: () => true, unsafe: false }]],
+  "./layers circuit": [[circuit, { failures: 2, retryMs: 5, errors: () => true }]],
   "./handlers httpTool": [[httpTool, {
     name: "t",
     fetch: {
@@ -449,6 +447,8 @@ const FACTORIES: Readonly<Record<string, readonly Sample[]>> = {
 
 /** By entry and name, the exported functions without an options object, and their parameters. */
 const WITHOUT_OPTIONS: Readonly<Record<string, string>> = {
+  "./layers confirm": "a question",
+  "./layers layer": "a function that returns the steps, which each handler checks",
   "./observer consoleObserver": "nothing",
   ". isQuestion": "any value",
   ". onlyMethods": "methods and a middleware",

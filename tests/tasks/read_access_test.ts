@@ -2,7 +2,7 @@
 import { assertEquals, assertRejects } from "@std/assert";
 import { type Context, createServer, McpError, resource, tool } from "../../mod.ts";
 import { quota } from "../../src/quota/quota.ts";
-import { cache } from "../../src/ready/cache.ts";
+import { cache } from "../../src/layers/cache.ts";
 import { INTERNALS } from "../../src/core/call/internals.ts";
 import { customStore, memoryStore, type Store } from "../../src/stores/stores.ts";
 import { task, type TaskOptions, tasks } from "../../src/tasks/tasks.ts";
@@ -301,9 +301,8 @@ for (
             name: "cached",
             extensions: [task({ resume: true })],
             annotations: { readOnlyHint: true },
-            cache: cache({ ttlMs: 60_000 }),
             // The cache does not know that the middleware keeps a value.
-            use: [async (ctx, next) => {
+            use: [cache({ ttlMs: 60_000 }), async (ctx, next) => {
               text = await readOnce(ctx as Context);
               await wait(ctx as Context, 1);
               return await next();
@@ -353,7 +352,7 @@ behaviour("no cache, once value or link forgets the resources that a tool has re
         name: "cached",
         extensions: [task()],
         annotations: { readOnlyHint: true },
-        cache: cache({ ttlMs: 60_000, shared: true }),
+        use: [cache({ ttlMs: 60_000, shared: true })],
         run: async (_, ctx) => `${await read(ctx)}`,
       }),
       tool({

@@ -6,6 +6,7 @@
 import type { Result } from "../../protocol/jsonrpc.ts";
 import type { Call } from "./call.ts";
 import type { Context } from "./context.ts";
+import { INTERNALS } from "./internals.ts";
 import { wireRoom } from "./wire_room.ts";
 
 /**
@@ -59,6 +60,7 @@ export function onlyMethods(methods: readonly string[], middleware: Middleware):
     throw refuse("the list is empty, so the middleware would never run; name a method, or omit the middleware");
   }
   if (typeof middleware !== "function") throw refuse("the middleware is not a function");
+  if (INTERNALS in middleware) throw refuse("it is a layer; return methods with the steps of the layer");
   const known = listMethods();
   for (const method of methods) {
     if (known.includes(method)) continue;

@@ -14,7 +14,6 @@ import type { Meta } from "../../protocol/types.ts";
 import type { Bounds } from "../capacity/limits.ts";
 import type { Reply } from "../call/link.ts";
 import { INTERNALS } from "../call/internals.ts";
-import type { Middleware } from "../call/middleware.ts";
 import type { SubscriptionHooks } from "./subscribers.ts";
 import { readVerdict } from "../call/verdict.ts";
 
@@ -83,7 +82,7 @@ export interface GroupedOptions {
   readonly uri?: string;
   /** URI scheme of a provider. */
   readonly scheme?: string;
-  readonly use?: readonly Middleware[];
+  readonly use?: readonly ((...given: never[]) => unknown)[];
   readonly tags?: readonly string[];
   /** For a resource template or provider, `subject` is the single resource that `allow` decides about. */
   readonly allow?: GroupedAllow;

@@ -5,7 +5,7 @@ import { basicAuth, customAuth } from "../../../src/auth/auth.ts";
 import { INTERNALS } from "../../../src/core/call/internals.ts";
 import type { LimitOptions } from "../../../src/core/capacity/limits.ts";
 import { quota } from "../../../src/quota/quota.ts";
-import { cache } from "../../../src/ready/ready.ts";
+import { cache } from "../../../src/layers/layers.ts";
 import type { KeptBytes } from "../../../src/extension.ts";
 import { customStore, memoryStore, type Store, type StoreEngine } from "../../../src/stores/stores.ts";
 import { wrapEngine } from "../../support/engines.ts";
@@ -143,7 +143,7 @@ function listHandlers() {
       name: "cached",
       input: z.object({ key: z.string() }),
       annotations: { readOnlyHint: true },
-      cache: cache({ ttlMs: 600_000, shared: true, bytes: 1_000_000 }),
+      use: [cache({ ttlMs: 600_000, shared: true, bytes: 1_000_000 })],
       run: () => "x".repeat(20_000),
     }),
     tool({

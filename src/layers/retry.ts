@@ -5,10 +5,10 @@
  */
 import { delay } from "../kit/deadline.ts";
 import { checkOptions, type KnownOptions } from "../core/call/known_options.ts";
-import type { Step, SteppedTool } from "../core/visibility/run_steps.ts";
+import type { HandlerInfo, Layer, LayerRun } from "../core/layers.ts";
+import { layer } from "../handlers/layer.ts";
 import { isFailure, type SelectErrors } from "./failures.ts";
 import { checkNumbers } from "./numbers.ts";
-import { makeStep, type SteppedRun } from "./step.ts";
 
 /** Options of {@linkcode retry}. All options are optional. */
 export interface RetryOptions {
@@ -39,18 +39,18 @@ const OPTIONS: KnownOptions<keyof RetryOptions> = {
 };
 
 /**
- * Creates retries for the `retry` option of a tool. If `run` fails, the library calls `run` again after a random delay.
+ * Creates a layer that runs a tool again after a failure. If `run` fails, the library calls `run` again after a random delay.
  * The library does not call `run` again if the call was cancelled, has sent a request to the client or has used
  * `ctx.once`, or if the delay would exceed the call's timeout.
  *
  * ```ts
  * import { createServer, tool } from "@x/mcp";
- * import { retry } from "@x/mcp/handlers";
+ * import { retry } from "@x/mcp/layers";
  *
  * const status = tool({
  *   name: "status",
  *   annotations: { readOnlyHint: true },
- *   retry: retry({ attempts: 4, delayMs: 100 }),
+ *   use: [retry({ attempts: 4, delayMs: 100 })],
  *   run: async (_input, { signal }) => (await fetch("https://status.example.com", { signal })).text(),
  * });
  *
@@ -60,22 +60,24 @@ const OPTIONS: KnownOptions<keyof RetryOptions> = {
  * @throws {TypeError} if an option is unknown or invalid. `tool()` throws if the tool has neither annotation, unless
  * `unsafe` is `true`.
  */
-export function retry(options: RetryOptions = {}): Step<"retry"> {
+export function retry(options: RetryOptions = {}): Layer {
   checkOptions("make retries", options, OPTIONS);
   const { attempts = 3, delayMs = 200, maxDelayMs = 5000, errors, unsafe } = options;
   checkNumbers("make retries", { attempts, delayMs, maxDelayMs });
   const toDelay = (attempt: number) => Math.random() * Math.min(maxDelayMs, delayMs * 2 ** (attempt - 1));
-  return makeStep("retry", (tool) => {
-    const place = `tool ${JSON.stringify(tool.name)}`;
-    checkRepeatable(place, tool, unsafe);
-    return (run) => repeat(run, { place, attempts, errors, toDelay });
+  return layer((handler) => {
+    checkRepeatable(handler, unsafe);
+    const { key: place } = handler;
+    const rules = { place, attempts, errors, toDelay };
+    return { name: "retry", rank: "repeat", run: (run, next) => repeat(run, next, rules) };
   });
 }
 
-function checkRepeatable(place: string, { annotations }: SteppedTool, unsafe: boolean | undefined): void {
+function checkRepeatable({ key, kind, annotations }: HandlerInfo, unsafe: boolean | undefined): void {
+  if (kind !== "tool") return;
   if (unsafe || annotations?.readOnlyHint === true || annotations?.idempotentHint === true) return;
   const remedy = "set annotations: { idempotentHint: true } or readOnlyHint: true, or retry({ unsafe: true })";
-  throw new TypeError(`Cannot make ${place}: it is retried, but a second run may repeat its effect; ${remedy}`);
+  throw new TypeError(`Cannot make ${key}: it is retried, but a second run may repeat its effect; ${remedy}`);
 }
 
 interface Rules {
@@ -86,22 +88,22 @@ interface Rules {
   readonly toDelay: (attempt: number) => number;
 }
 
-async function repeat(run: SteppedRun, { place, attempts, errors, toDelay }: Rules): Promise<unknown> {
-  const { call, core: { ticker: { clock } }, next, usesRounds } = run;
+async function repeat(
+  run: LayerRun,
+  next: () => unknown,
+  { place, attempts, errors, toDelay }: Rules,
+): Promise<unknown> {
+  const { ctx: { signal }, server: { clock }, timeoutMs } = run;
   const began = clock.now();
   for (let attempt = 1;; attempt++) {
     try {
       return await next();
     } catch (error) {
-      if (attempt >= attempts || usesRounds() || call.ended || !isFailure(error, errors, place)) throw error;
+      if (attempt >= attempts || run.usesRounds || run.hasEnded || !isFailure(error, errors, place)) throw error;
       const delayMs = toDelay(attempt);
-      if (clock.now() + delayMs - began >= toTimeout(run)) throw error;
-      await delay(delayMs, { signal: call.signal, clock }).catch(() => {});
-      if (call.ended) throw error;
+      if (clock.now() + delayMs - began >= timeoutMs) throw error;
+      await delay(delayMs, { signal, clock }).catch(() => {});
+      if (run.hasEnded) throw error;
     }
   }
-}
-
-function toTimeout({ call, core: { limits } }: SteppedRun): number {
-  return call.timeoutMs ?? limits.calls.timeoutMs;
 }

@@ -3,16 +3,13 @@
  *
  * @module
  */
-import type { Ticker } from "../core/capacity/timers.ts";
-import type { FeatureParts } from "../core/visibility/feature_parts.ts";
 import { checkOptions, type KnownOptions } from "../core/call/known_options.ts";
-import { type ClientKey, isPrincipal, toClientKey } from "../core/call/client_key.ts";
+import type { Layer, LayerRun } from "../core/layers.ts";
+import { layer } from "../handlers/layer.ts";
 import { BoundedMap } from "../kit/bounded_map.ts";
-import { ToolError } from "../protocol/errors.ts";
-import type { Step } from "../core/visibility/run_steps.ts";
+import { type Clock, ToolError } from "../library.ts";
 import { isFailure, type SelectErrors } from "./failures.ts";
 import { checkNumbers } from "./numbers.ts";
-import { makeStep, type SteppedRun } from "./step.ts";
 
 /** Options of {@linkcode circuit}. All options are optional. */
 export interface CircuitOptions {
@@ -36,7 +33,7 @@ const OPTIONS: KnownOptions<keyof CircuitOptions> = {
 };
 
 /**
- * Creates a circuit breaker for the `circuit` option of a tool. Tools with the same circuit breaker object share its
+ * Creates a layer that is a circuit breaker around a tool. Tools with the same circuit breaker object share its
  * state. After `failures` consecutive failures of a client, the circuit is open for this client: calls fail immediately
  * with an error that tells the model when to try again. Every `retryMs`, one call runs the tool as a test. If the test
  * call succeeds, the circuit closes.
@@ -48,11 +45,11 @@ const OPTIONS: KnownOptions<keyof CircuitOptions> = {
  *
  * ```ts
  * import { createServer, tool } from "@x/mcp";
- * import { circuit } from "@x/mcp/handlers";
+ * import { circuit } from "@x/mcp/layers";
  *
  * const search = tool({
  *   name: "search",
- *   circuit: circuit({ failures: 3, retryMs: 5000 }),
+ *   use: [circuit({ failures: 3, retryMs: 5000 })],
  *   run: async (_input, { signal }) => (await fetch("https://search.example.com", { signal })).text(),
  * });
  *
@@ -61,45 +58,51 @@ const OPTIONS: KnownOptions<keyof CircuitOptions> = {
  *
  * @throws {TypeError} if an option is unknown or invalid.
  */
-export function circuit(options: CircuitOptions = {}): Step<"circuit"> {
+export function circuit(options: CircuitOptions = {}): Layer {
   checkOptions("make a circuit breaker", options, OPTIONS);
   const { failures = 5, retryMs = 10_000, errors } = options;
   checkNumbers("make a circuit breaker", { failures, retryMs });
   const key = {};
-  const open: Guard["open"] = ({ state, ticker }) => state.slot(key, () => new Breaker({ failures, retryMs, ticker }));
-  return makeStep("circuit", ({ name }) => (run) => guard(run, { name, errors, failures, open }));
+  const open: Guard["open"] = ({ slot, clock }) => slot(key, () => new Breaker({ failures, retryMs, clock }));
+  return layer(({ name, key: place }) => {
+    const guarding = { name, place, errors, failures, open };
+    return { name: "circuit", rank: "break", run: (run, next) => guard(run, next, guarding) };
+  });
 }
 
 interface Guard {
   readonly name: string;
+  readonly place: string;
   readonly failures: number;
   readonly errors?: SelectErrors;
-  readonly open: (core: FeatureParts) => Breaker;
+  readonly open: (server: LayerRun["server"]) => Breaker;
 }
 
-async function guard({ call, core, next }: SteppedRun, { name, errors, failures, open }: Guard): Promise<unknown> {
-  const place = `tool ${JSON.stringify(name)}`;
-  const breaker = open(core);
-  const client = toClientKey(call);
+async function guard(
+  run: LayerRun,
+  next: () => unknown,
+  { name, place, errors, failures, open }: Guard,
+): Promise<unknown> {
+  const { client, ctx: { signal }, server } = run;
+  const breaker = open(server);
   const waitMs = breaker.check(client);
   if (waitMs) {
-    core.observing?.reach("handler.circuit", call.link.account.key, place);
+    run.reachLimit("handler.circuit");
     const seconds = Math.ceil(waitMs / 1000);
     throw new ToolError(`${name} is not available: it failed ${failures} times in a row; try again in ${seconds} s`);
   }
   // Count a timeout when it occurs, because a handler that ignores its cancellation may never end.
-  const { signal } = call;
   const onAbort = () => {
-    if (call.why === "timeout") breaker.fail(client);
+    if (signal.reason?.why === "timeout") breaker.fail(client);
   };
   signal.addEventListener("abort", onAbort, { once: true });
   try {
     const value = await next();
-    if (!call.ended) breaker.succeed(client);
+    if (!run.hasEnded) breaker.succeed(client);
     return value;
   } catch (error) {
     // Do not count the error of a cancelled call, because the cancellation may have caused the error.
-    if (!call.ended && isFailure(error, errors, place)) breaker.fail(client);
+    if (!run.hasEnded && isFailure(error, errors, place)) breaker.fail(client);
     throw error;
   } finally {
     signal.removeEventListener("abort", onAbort);
@@ -115,6 +118,8 @@ const MAX_CLIENTS = 1000;
 
 /** Number of clients that must fail before the circuit opens for all clients. */
 const SEVERAL = 3;
+
+type ClientKey = LayerRun["client"];
 
 /** The state of a circuit breaker on one server. */
 class Breaker {
@@ -148,14 +153,14 @@ class Breaker {
   }
 
   #toGroup(client: ClientKey): Group {
-    return isPrincipal(client) ? this.#principals : this.#others;
+    return typeof client === "string" && client.startsWith("principal ") ? this.#principals : this.#others;
   }
 }
 
 interface Bounds {
   readonly failures: number;
   readonly retryMs: number;
-  readonly ticker: Ticker;
+  readonly clock: Clock;
 }
 
 /** Allows one test call per `retryMs`. */
@@ -251,6 +256,6 @@ class Group {
   }
 
   #now(): number {
-    return this.#bounds.ticker.clock.now();
+    return this.#bounds.clock.now();
   }
 }

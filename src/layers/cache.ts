@@ -3,17 +3,13 @@
  *
  * @module
  */
-import type { Pot } from "../core/capacity/account.ts";
-import { type Charge, keep } from "../core/capacity/charges.ts";
 import { checkOptions, type KnownOptions, show } from "../core/call/known_options.ts";
-import type { Call } from "../core/call/call.ts";
-import type { Context } from "../core/call/context.ts";
-import type { FeatureParts } from "../core/visibility/feature_parts.ts";
-import type { Step, SteppedTool } from "../core/visibility/run_steps.ts";
+import type { HandlerInfo, KeptValue, Layer, LayerRun } from "../core/layers.ts";
+import { layer } from "../handlers/layer.ts";
+import type { Clock, Context } from "../library.ts";
 import { ignoreRejections } from "../protocol/promises.ts";
 import { checkNumbers } from "./numbers.ts";
 import { toKey, weighPlain } from "./plain_values.ts";
-import { makeStep, type SteppedRun } from "./step.ts";
 
 /**
  * Options of {@linkcode cache}. Only `ttlMs` is required. `Input` is the type of the tool's validated input, for `key`.
@@ -44,10 +40,10 @@ export interface CacheOptions<Input = unknown> {
 }
 
 /**
- * A cache for the `cache` option of a tool, created by {@linkcode cache}. Tools with the same cache object share its
+ * A layer that caches the results of tools, created by {@linkcode cache}. Tools with the same cache object share its
  * limits.
  */
-export interface ToolCache extends Step<"cache"> {
+export interface ToolCache<Input = unknown> extends Layer<Input> {
   /** Removes all kept results. The cache does not keep the results of calls that are running at this time. */
   clear(): void;
 }
@@ -58,7 +54,7 @@ const OPTIONS: KnownOptions<keyof CacheOptions> = {
 };
 
 /**
- * Creates a cache for the `cache` option of a tool with `annotations: { readOnlyHint: true }`. A kept result is
+ * Creates a layer that caches the results of tools with `annotations: { readOnlyHint: true }`. A kept result is
  * returned for calls with an equal input, and an equal `key`, from the same principal at the same path of the server.
  *
  * A caller without a principal, such as a caller that the tool identifies by a header, gets and keeps results only if
@@ -71,12 +67,12 @@ const OPTIONS: KnownOptions<keyof CacheOptions> = {
  *
  * ```ts
  * import { createServer, tool } from "@x/mcp";
- * import { cache } from "@x/mcp/handlers";
+ * import { cache } from "@x/mcp/layers";
  *
  * const rates = tool({
  *   name: "rates",
  *   annotations: { readOnlyHint: true },
- *   cache: cache({ ttlMs: 60_000, shared: true }),
+ *   use: [cache({ ttlMs: 60_000, shared: true })],
  *   run: () => ({ EUR: 1.08 }),
  * });
  *
@@ -85,9 +81,9 @@ const OPTIONS: KnownOptions<keyof CacheOptions> = {
  *
  * @throws {TypeError} if an option is unknown or invalid. `tool()` throws if the tool has no `readOnlyHint: true`.
  */
-export function cache<Input = unknown>(options: CacheOptions<Input>): ToolCache {
+export function cache<Input = unknown>(options: CacheOptions<Input>): ToolCache<Input> {
   checkOptions("make a cache", options, OPTIONS);
-  const { ttlMs, entries = 1000, bytes = 16 * 1024 * 1024, shared } = options;
+  const { ttlMs, entries = 1000, bytes = 16 * 1024 * 1024, key: keyOf, shared } = options;
   checkNumbers("make a cache", { ttlMs, entries, bytes });
   const bounds = { ttlMs, bytes, least: Math.ceil(bytes / entries) };
   // The limit is named after the first tool of the cache, so that the cache has the same limit on all paths of a
@@ -95,41 +91,43 @@ export function cache<Input = unknown>(options: CacheOptions<Input>): ToolCache 
   let pot: string | undefined;
   const key = {};
   let generation = 0;
-  const step = makeStep("cache", (tool) => {
-    checkReadOnly(tool);
-    const { name } = tool;
-    pot ??= `${name} ${bytes}`;
-    const of = pot;
-    // The cast is safe, because the tool's input schema validates the input.
-    const keyOf = options.key as KeyOf | undefined;
-    const open: Open = (core) => core.state.slot(key, () => new Shelf({ ...bounds, pot: of }, core)).open(generation);
-    return (run) => serve(run, open, toCaller(run, { name, keyOf, shared }));
+  const made = layer<Input>((handler) => {
+    checkReadOnly(handler);
+    const { name } = handler;
+    if (handler.kind === "tool") pot ??= `${name} ${bytes}`;
+    const of = pot ?? name;
+    const open: Open = ({ slot, clock }) => slot(key, () => new Shelf({ ...bounds, pot: of }, clock)).open(generation);
+    return {
+      name: "cache",
+      rank: "reuse",
+      run: (run, next) => serve(run, next, { open, caller: toCaller(run, { name, keyOf, shared }) }),
+    };
   });
-  return { ...step, clear: () => void generation++ };
+  return Object.assign(made, { clear: () => void generation++ });
 }
 
-function checkReadOnly({ name, annotations }: SteppedTool): void {
-  if (annotations?.readOnlyHint === true) return;
+function checkReadOnly({ key, kind, annotations }: HandlerInfo): void {
+  if (kind !== "tool" || annotations?.readOnlyHint === true) return;
   const remedy = "set annotations: { readOnlyHint: true }, or remove the cache";
-  const place = `tool ${JSON.stringify(name)}`;
-  throw new TypeError(`Cannot make ${place}: it has a cache, but is not marked as read-only; ${remedy}`);
+  throw new TypeError(`Cannot make ${key}: it has a cache, but is not marked as read-only; ${remedy}`);
 }
-
-type KeyOf = (input: unknown, ctx: Context<never>) => unknown;
 
 /** Whose results a call may get, as a part of the key of its result. `undefined` if the call uses no kept result. */
 type Caller = readonly unknown[] | undefined;
 
 /** The parts of a cache that decide whose results a call may get. */
-interface Sharing {
+interface Sharing<Input> {
   /** Name of the tool. */
   readonly name: string;
-  readonly keyOf?: KeyOf;
+  readonly keyOf?: CacheOptions<Input>["key"];
   readonly shared?: boolean;
 }
 
-function toCaller({ call, ctx, input }: SteppedRun, { name, keyOf, shared }: Sharing): Caller {
-  const { principal, host, link } = call;
+function toCaller<Input>(
+  { ctx, input, hasAllScopes }: LayerRun<Input>,
+  { name, keyOf, shared }: Sharing<Input>,
+): Caller {
+  const { principal } = ctx;
   const key: unknown = keyOf?.(input, ctx);
   if (keyOf && typeof key !== "string") {
     if (key === undefined) return;
@@ -143,40 +141,44 @@ function toCaller({ call, ctx, input }: SteppedRun, { name, keyOf, shared }: Sha
   const { expiresAt: _, ...rest } = principal ?? {};
   // Without a principal, only the user who started the process is known to be one caller. Nobody can see what a result
   // depends on, because a service may have read the caller's headers before.
-  const isUser = !principal && host.isGranted(link, []);
+  const isUser = !principal && hasAllScopes;
   if (!principal && !isUser && !keyOf && !shared) return;
   return [name, principal ? rest : isUser, key === undefined ? null : key];
 }
 
 /** Returns the kept value of a call, or runs the tool and keeps its value. */
-function serve({ call, core, input, next, usesRounds }: SteppedRun, open: Open, caller: Caller): unknown {
-  const shelf = open(core);
+function serve(run: LayerRun, next: () => unknown, { open, caller }: Serving): unknown {
+  const shelf = open(run.server);
   const { generation } = shelf;
-  const key = caller && shelf.toKey(caller, call, input);
-  const kept = key === undefined ? undefined : shelf.find(key, call);
+  const key = caller && shelf.toKey(caller, run);
+  const kept = key === undefined ? undefined : shelf.find(key, run.ctx);
   if (kept) return structuredClone(kept.value);
   const returned = next();
   const keep = (value: unknown) => {
     // If clear() was called during the run, the result must not be kept. A result of resources that not every caller
     // may read must not be kept either, because the next call would not read them.
-    if (key !== undefined && !usesRounds() && !call.reads && open(core).generation === generation) {
-      shelf.keep(key, value, call);
-    }
+    const isOpen = !run.usesRounds && !run.reads.length;
+    if (key !== undefined && isOpen && open(run.server).generation === generation) shelf.keep(key, value, run);
     return value;
   };
   // Wait for thenables too, because a query builder is a thenable but not a promise.
   return typeof Object(returned).then === "function" ? Promise.resolve(returned).then(keep) : keep(returned);
 }
 
+interface Serving {
+  readonly open: Open;
+  readonly caller: Caller;
+}
+
 /** Returns the results that are kept for a server. Removes results from before the last clear(). */
-type Open = (core: FeatureParts) => Shelf;
+type Open = (server: LayerRun["server"]) => Shelf;
 
 interface Kept {
   readonly value: unknown;
   /** Time until which the result is kept, in milliseconds of the monotonic clock. */
   readonly ends: number;
   /** The bytes that the result takes from the memory limit of the client, and from the limit of the cache. */
-  readonly charge: Charge;
+  readonly charge: KeptValue;
 }
 
 interface CacheBounds {
@@ -193,15 +195,15 @@ class Shelf {
   /** Number of calls of `clear` before the results were kept. */
   generation = 0;
   readonly #bounds: CacheBounds;
-  readonly #core: FeatureParts;
+  readonly #clock: Clock;
   /**
    * The kept results, keyed by the text that `toKey` returns for a call. The least recently used result is the first.
    */
   readonly #entries = new Map<string, Kept>();
 
-  constructor(bounds: CacheBounds, core: FeatureParts) {
+  constructor(bounds: CacheBounds, clock: Clock) {
     this.#bounds = bounds;
-    this.#core = core;
+    this.#clock = clock;
   }
 
   /** Removes all results if `clear` has been called since they were kept. Returns the shelf itself. */
@@ -213,38 +215,29 @@ class Shelf {
   }
 
   /** Returns the key of a call. Returns `undefined` if the input or the principal cannot be compared. */
-  toKey(caller: readonly unknown[], { host: { endpoint } }: Call, input: unknown): string | undefined {
-    return toKey([endpoint, caller, input], this.#bounds.bytes / 4);
+  toKey(caller: readonly unknown[], { path, input }: LayerRun): string | undefined {
+    return toKey([path, caller, input], this.#bounds.bytes / 4);
   }
 
-  find(key: string, { link: { account } }: Call): Kept | undefined {
+  find(key: string, ctx: Context): Kept | undefined {
     const kept = this.#entries.get(key);
     if (!kept) return;
-    if (kept.ends <= this.#core.ticker.clock.now()) return void this.#forget(key);
-    kept.charge.use(account);
+    if (kept.ends <= this.#clock.now()) return void this.#forget(key);
+    kept.charge.use(ctx);
     return kept;
   }
 
   /** Keeps a result unless the run has failed, the result cannot be copied, or a limit is exceeded. */
-  keep(key: string, value: unknown, call: Call): void {
-    if (call.ended || isFailure(value)) return;
-    const { bytes, least, ttlMs } = this.#bounds;
+  keep(key: string, value: unknown, run: LayerRun): void {
+    if (run.hasEnded || isFailure(value)) return;
+    const { bytes, least, ttlMs, pot } = this.#bounds;
     const weight = weighPlain(value, bytes / 4);
     if (weight === undefined) return;
     this.#forget(key);
-    const { account } = call.link;
-    const size = weight + 2 * key.length + 200;
     const drop = () => this.#forget(key);
-    const amounts = [[account.memory, size], [this.#toPot(call), Math.max(size, least)]] as const;
-    const charge = keep(this.#core, account, amounts, { ttlMs, drop });
-    if (charge) {
-      this.#entries.set(key, { value: structuredClone(value), ends: this.#core.ticker.clock.now() + ttlMs, charge });
-    }
-  }
-
-  #toPot({ link: { account } }: Call): Pot {
-    const { bytes: total, pot } = this.#bounds;
-    return account.pot({ name: "handler.cacheBytes", of: pot, total, share: total / 4, isCache: true });
+    const limit = { of: pot, bytes, least };
+    const charge = run.keep(weight + 2 * key.length + 200, { ttlMs, drop, limit });
+    if (charge) this.#entries.set(key, { value: structuredClone(value), ends: this.#clock.now() + ttlMs, charge });
   }
 
   #forget(key: string): boolean {

@@ -1,6 +1,6 @@
 // Values that a cache can copy and compare.
 import { assert, assertEquals, assertNotEquals } from "@std/assert";
-import { toKey, weighPlain } from "../../src/ready/plain_values.ts";
+import { toKey, weighPlain } from "../../src/layers/plain_values.ts";
 
 class Money {
   readonly cents = 5;

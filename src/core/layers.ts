@@ -1,0 +1,239 @@
+/**
+ * The interface of layers, which stand around handlers. `layer()` from `@x/mcp/layers` creates layers.
+ *
+ * @module
+ */
+import type { Result } from "../protocol/jsonrpc.ts";
+import type { Meta, ToolAnnotations } from "../protocol/types.ts";
+import type { Context, HandlerSet } from "./call/context.ts";
+import { INTERNALS } from "./call/internals.ts";
+import type { Middleware } from "./call/middleware.ts";
+import type { Requirement } from "./call/question.ts";
+import type { NoServices } from "./call/service.ts";
+import type { Handler } from "./visibility/feature.ts";
+import type { ServerHandle } from "./server_handle.ts";
+import type { OutputGuard } from "./visibility/guards.ts";
+
+/** The handler that a layer stands around. */
+export interface HandlerInfo {
+  /** Kind of the handler. `server` if the layer is in the `use` option of a server, and stands around every call. */
+  readonly kind: "tool" | "prompt" | "resource" | "server";
+  /** Name of a tool, prompt or server. URI of a resource, URI template, or scheme with a colon. */
+  readonly name: string;
+  /**
+   * Kind and name, such as `tool "pay"`, unique in the server. Use it in messages, and as the key of what a layer keeps
+   * per handler.
+   */
+  readonly key: string;
+  /** Hints about a tool's behavior. */
+  readonly annotations?: ToolAnnotations;
+}
+
+/**
+ * Stands around handlers. Pass the layer in the `use` option of a tool, resource, prompt, group or server. Handlers with
+ * the same layer share its state.
+ *
+ * A layer is a function, so that TypeScript infers the parameters of its callbacks from the `input` and `services` of
+ * the handler. `Input` is the type of the validated input, `Services` the type of `ctx.services`.
+ */
+export interface Layer<Input = unknown, Services = NoServices> {
+  /** Returns the steps of the layer around one handler. Throws if the handler cannot have the layer. */
+  (handler: HandlerInfo): Steps<Input, Services>;
+  /**
+   * Internal state that the handler uses.
+   *
+   * @ignore
+   */
+  readonly [INTERNALS]: LayerInternals;
+}
+
+/** An item of `use`: a middleware function or a layer. */
+export type UseItem<Input = unknown, Services = NoServices> = Middleware | Layer<Input, Services>;
+
+/**
+ * The steps of a layer. The step decides when a function runs, not the order of the layers in `use`. Of several layers
+ * with the same step, the first is the outermost, and the layers of the server and of a group are outside of the layers
+ * of a handler.
+ */
+export interface Steps<Input = unknown, Services = NoServices, State = never> {
+  /** Name of the layer for messages, such as `cache`. */
+  readonly name: string;
+  /**
+   * Starts the layer on a server, with the first request or by `server.ready()`. The returned value is the `state` that
+   * the steps of all handlers get. When the server closes, it disposes the value with `Symbol.asyncDispose` or
+   * `Symbol.dispose`. If the server's path has parameters, `start` is called for each concrete path; use `server.slot`
+   * for a value that all paths share.
+   */
+  readonly start?: (server: ServerHandle) => State | Promise<State>;
+  /**
+   * Runs around the whole call, before the input is validated. In the `use` option of a server, `around` runs for every
+   * method.
+   */
+  readonly around?: (ctx: Context, next: () => Promise<Result>, state: State) => Promise<Result>;
+  /** The methods for which `around` of a server runs, such as `["tools/call"]`. Defaults to every method. */
+  readonly methods?: readonly string[];
+  /**
+   * Runs with the validated input. Returns a changed input, or `undefined` to leave the input unchanged. Throw a
+   * `ToolError` to refuse the call. Services do not exist yet.
+   */
+  readonly onInput?: (input: Input, ctx: Context<never>, state: State) => unknown;
+  /** Runs after `onInput`, around the rest of the call. */
+  readonly inside?: (ctx: Context, next: () => Promise<Result>, state: State) => Promise<Result>;
+  /**
+   * Runs around the tool's `run` function, with the services. Calls `next` for the value that the function returns, and
+   * returns this value or another value. `next` can be called several times. Only for tools.
+   */
+  readonly run?: (run: LayerRun<Input, Services, State>, next: () => unknown) => unknown;
+  /**
+   * The place of `run` among the `run` steps of other layers, from the outermost: `ask` for consent, `reuse` of an
+   * earlier result, `repeat` after a failure, `break` of a circuit. Without `rank`, `run` is inside of all of these.
+   */
+  readonly rank?: "ask" | "reuse" | "repeat" | "break";
+  /**
+   * Gets everything that the client receives from the handler: the encoded value, errors, log messages and progress
+   * messages. Returns a changed value, or `undefined` to leave the value unchanged. `part` states what `output` is.
+   */
+  readonly onOutput?: (
+    output: unknown,
+    ctx: Context<Services>,
+    part: Parameters<OutputGuard>[2],
+    state: State,
+  ) => unknown;
+  /** Metadata for the handler's list entry. The handler's `_meta` takes precedence. */
+  readonly list?: Meta;
+  /** Capabilities that the client must have declared, such as `["elicitation"]`. */
+  readonly requires?: readonly Requirement[];
+  /** Handlers that are added to the server together with the handler. */
+  readonly handlers?: readonly Handler[];
+}
+
+/** One run of a tool's function within the `run` step of a layer. The methods can be destructured. */
+export interface LayerRun<Input = unknown, Services = NoServices, State = unknown> {
+  /** The input, after validation and guards. */
+  readonly input: Input;
+  /** The context of the tool. */
+  readonly ctx: Context<Services>;
+  /** The value that `start` returned. */
+  readonly state: State;
+  /** The parts of the server that a layer can use without `start`. */
+  readonly server: Pick<ServerHandle, "clock" | "report" | "slot">;
+  /**
+   * Key of the client, which is equal in all of its calls: a text that begins with `principal ` for a principal, a text
+   * for an IP address (IPv6: the /56 network), otherwise an object for the connection.
+   */
+  readonly client: string | object;
+  /** Whether the caller has all scopes without a principal, because the user of the client started the server. */
+  readonly hasAllScopes: boolean;
+  /** Path of the server's endpoint. `undefined` for an endpoint without a path. */
+  readonly path?: string;
+  /** Timeout of the call in milliseconds. The time in which the client answers a question does not count. */
+  readonly timeoutMs: number;
+  /** Whether the call was cancelled, or has its result. */
+  readonly hasEnded: boolean;
+  /** Whether the function has sent a request to the client or used `ctx.once`, so that it may run again. */
+  readonly usesRounds: boolean;
+  /** URIs of the resources that the function has read, if not every caller may read them. A text if there are too many. */
+  readonly reads: readonly string[] | string;
+  /**
+   * Counts bytes that the layer keeps for the client against `limits.memory` and against a limit of the layer, until
+   * they expire or `end()` is called. Returns `undefined` if there is no room.
+   */
+  readonly keep: (bytes: number, options: KeepOptions) => KeptValue | undefined;
+  /** Reports to the observer that the call has reached a limit of the layer, such as `handler.circuit`. */
+  readonly reachLimit: (name: string) => void;
+}
+
+/** Options of {@linkcode LayerRun.keep}. */
+export interface KeepOptions {
+  /** Milliseconds after which the bytes are released. */
+  readonly ttlMs: number;
+  /**
+   * Releases the value when the bytes expire, or when the server needs the room for another value. Returns whether there
+   * was a value.
+   */
+  readonly drop: () => boolean;
+  /** The limit of the layer. The least recently used values are dropped if the limit is reached. */
+  readonly limit: {
+    /** Distinguishes the limit from the limits of other layers. The observer names all of them `handler.cacheBytes`. */
+    readonly of: string;
+    /** Maximum number of bytes of all clients. A client can use at most a quarter. */
+    readonly bytes: number;
+    /** Minimum number of bytes that count for a value, to limit the number of values. */
+    readonly least: number;
+  };
+}
+
+/** A value whose bytes are counted. */
+export interface KeptValue {
+  /** Marks the value as the most recently used value. `ctx` is the context of the call that uses it. */
+  use(ctx: Context<unknown>): void;
+  /** Releases the bytes. */
+  end(): void;
+}
+
+/**
+ * Internal state of a layer. Only `layer()` refers to the code that sorts layers, so that a server without layers does
+ * not contain the code.
+ *
+ * @internal
+ */
+export interface LayerInternals {
+  /** Returns the options of a handler with the steps of all layers in `use`. */
+  apply<O extends LayeredOptions>(options: O, handler: Omit<HandlerInfo, "key">): Unlayered<O>;
+  /** Registers the layer on the server of a handler. Set when a handler first has the layer, if the layer has `start`. */
+  starter?: LayerStarter;
+}
+
+/**
+ * Starts a layer with the server.
+ *
+ * @internal
+ */
+export interface LayerStarter {
+  /**
+   * Identifies the layer on a server. Named after the layer's first handler, so that all instances have the same id, and
+   * find the same keys in the store.
+   */
+  readonly id: string;
+  /**
+   * Creates an internal handler that starts the layer. The handler at `place` registers it. `undefined` for a layer that
+   * the server registers.
+   */
+  readonly register?: (place: string) => Handler;
+}
+
+/** The options that the steps of layers extend, without type parameters. */
+export interface LayeredOptions {
+  readonly use?: readonly AnyUseItem[];
+}
+
+interface AnyUseItem {
+  (...given: never[]): unknown;
+  /** Set for a layer. Another copy of this library may have created the layer. */
+  readonly [INTERNALS]?: LayerInternals;
+}
+
+/** Options whose `use` contains only middleware. */
+export type Unlayered<O> = O & {
+  readonly use?: readonly Middleware[];
+  /** Set if a server has layers with steps around single handlers. */
+  readonly [INTERNALS]?: LayeredHandlers;
+};
+
+/** The handlers of a server with layers, as the author has created them and as the server serves them. */
+export interface LayeredHandlers {
+  /** Returns the handlers within the layers of the server, and the internal handlers that start the layers. */
+  open(handlers: readonly Handler[]): readonly Handler[];
+  /** Changes a handler set: puts the layers around the handlers that are added, and lists them without the layers. */
+  wrap(set: HandlerSet<Handler>): void;
+}
+
+/**
+ * Returns the options of a handler with the steps of its layers. Returns the options themselves if there is no layer.
+ *
+ * @throws {TypeError} if a layer has a step that its kind of handler does not have.
+ */
+export function withLayers<O extends LayeredOptions>(options: O, handler: Omit<HandlerInfo, "key">): Unlayered<O> {
+  // The cast is safe, because there is no layer in `use` if no layer is found.
+  return options.use?.find((item) => item[INTERNALS])?.[INTERNALS]?.apply(options, handler) ?? options as Unlayered<O>; // See above.
+}

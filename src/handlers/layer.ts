@@ -1,0 +1,456 @@
+/**
+ * Creates layers, and sorts the steps of a handler's layers.
+ *
+ * @module
+ */
+import { isPromiseLike } from "../protocol/promises.ts";
+import type { Meta } from "../protocol/types.ts";
+import { keep } from "../core/capacity/charges.ts";
+import type { Call } from "../core/call/call.ts";
+import { toClientKey } from "../core/call/client_key.ts";
+import type { Context } from "../core/call/context.ts";
+import { CALL, INTERNALS } from "../core/call/internals.ts";
+import { checkOptions, isPlain, type KnownOptions, show } from "../core/call/known_options.ts";
+import { compose, type Middleware, onlyMethods } from "../core/call/middleware.ts";
+import type { Requirement } from "../core/call/question.ts";
+import type { NoServices } from "../core/call/service.ts";
+import type { Handler, Runner } from "../core/visibility/feature.ts";
+import type { FeatureParts } from "../core/visibility/feature_parts.ts";
+import type { HandlerGuards } from "../core/visibility/guards.ts";
+import type { HandlerInfo, Layer, LayeredOptions, LayerRun, LayerStarter, Steps, Unlayered } from "../core/layers.ts";
+import { bindQuota, type Quota } from "../core/visibility/quota.ts";
+import { createLife, toWatcher } from "./extension.ts";
+import { ServedHandlers } from "./layered_server.ts";
+
+/** The steps of a layer, without type parameters. */
+type AnySteps = Steps<never, never, never>;
+
+/**
+ * Creates a layer. `make` is called once for each handler that has the layer, and returns the layer's steps.
+ *
+ * ```ts
+ * import { createServer, tool } from "@x/mcp";
+ * import { layer } from "@x/mcp/layers";
+ *
+ * const timed = layer(({ key }) => ({
+ *   name: "timed",
+ *   run: async ({ server: { clock } }, next) => {
+ *     const start = clock.now();
+ *     const value = await next();
+ *     console.error(key, clock.now() - start);
+ *     return value;
+ *   },
+ * }));
+ * const hello = tool({ name: "hello", use: [timed], run: () => "Hello!" });
+ *
+ * export default createServer({ name: "s", version: "1.0.0", handlers: [hello] });
+ * ```
+ */
+export function layer<Input = unknown, Services = NoServices, State = undefined>(
+  make: (handler: HandlerInfo) => Steps<Input, Services, State>,
+): Layer<Input, Services> {
+  const made = (handler: HandlerInfo) => make(handler);
+  // The cast is safe, because only the steps of the layer get the state that its `start` returns.
+  return Object.assign(made, { [INTERNALS]: { apply } }) as unknown as Layer<Input, Services>;
+}
+
+const STEPS: KnownOptions<keyof AnySteps> = {
+  names: {
+    name: "text",
+    start: "function",
+    around: "function",
+    methods: "texts",
+    onInput: "function",
+    inside: "function",
+    run: "function",
+    rank: ["ask", "reuse", "repeat", "break"],
+    onOutput: "function",
+    list: true,
+    requires: "list",
+    handlers: "list",
+  },
+  hints: { before: "onInput", after: "onOutput", input: "onInput", output: "onOutput" },
+};
+
+/** The ranks of `run` steps, from the outermost. A step without a rank is inside of all of these. */
+const RANKS: readonly (AnySteps["rank"])[] = ["ask", "reuse", "repeat", "break", undefined];
+
+/** The steps of one layer around one handler. */
+interface Bound {
+  readonly layer: Layer<never, never>;
+  readonly steps: AnySteps;
+}
+
+/** The options of all kinds of handlers, of which each kind has some. */
+interface Options extends Omit<LayeredOptions, "use"> {
+  readonly use?: readonly Middleware[];
+  readonly run?: Run;
+  readonly guards?: HandlerGuards;
+  readonly quota?: Quota;
+  readonly requires?: readonly Requirement[];
+  readonly _meta?: Meta;
+}
+
+function isLayer(item: unknown): item is Layer<never, never> {
+  return INTERNALS in Object(item);
+}
+
+type Run = (input: never, ctx: Context<never>) => unknown;
+
+function apply<O extends LayeredOptions>(options: O, about: Omit<HandlerInfo, "key">): Unlayered<O> {
+  const handler: HandlerInfo = { ...about, key: `${about.kind} ${JSON.stringify(about.name)}` };
+  const items = (options.use ?? []).map((item, at) =>
+    // The cast is safe, because the items of `use` that are not layers are middleware.
+    isLayer(item) ? bind(item, handler, at) : item as Middleware
+  );
+  const layers = items.filter((item) => typeof item !== "function");
+  const applied = { handler, items, layers };
+  const changed: LayeredOptions = handler.kind === "server"
+    ? applyToServer(options, applied)
+    // The cast is safe, because each of these options is an option of a kind of handler.
+    : applyToHandler(options as Options, applied);
+  // The cast is safe, because the changed options have all options of `options`.
+  return changed as Unlayered<O>;
+}
+
+/** Reads the steps of a layer. Throws if the handler cannot have them. */
+function bind(layer: Layer<never, never>, handler: HandlerInfo, at: number): Bound {
+  const steps: AnySteps = layer(handler);
+  const { key, kind } = handler;
+  if (typeof steps !== "object" || !steps || !isPlain(steps)) {
+    throw new TypeError(`Cannot make ${key}: a layer returned ${show(steps)}; return an object with its steps`);
+  }
+  checkOptions(`make ${key}: a layer has wrong steps`, steps, STEPS);
+  const { name, run, methods, around } = steps;
+  const refuse = (state: string) => new TypeError(`Cannot make ${key}: the layer ${show(name)} ${state}`);
+  if (typeof name !== "string" || !name) throw refuse("has no name; return a name with its steps");
+  if (run && kind !== "tool" && kind !== "server") {
+    throw refuse(`has the step run, which only a tool has; use it for tools only`);
+  }
+  if (methods && !around) throw refuse("has methods, but no step around to which they apply; omit methods");
+  const { start } = steps;
+  if (start) layer[INTERNALS].starter ??= toStarter(start, `layer ${JSON.stringify(name)} ${at + 1} of ${key}`);
+  return { layer, steps };
+}
+
+interface Applied {
+  readonly handler: HandlerInfo;
+  readonly items: readonly (Middleware | Bound)[];
+  readonly layers: readonly Bound[];
+}
+
+function applyToHandler(options: Options, applied: Applied): Options {
+  const { handler, items, layers } = applied;
+  const { guards, run, requires = [] } = options;
+  const runs = layers.flatMap((bound) => bound.steps.run ? [{ ...bound, run: bound.steps.run }] : [])
+    .sort((a, b) => RANKS.indexOf(a.steps.rank) - RANKS.indexOf(b.steps.rank));
+  const input = layers.flatMap(toInputGuard);
+  const output = layers.flatMap(toOutputGuard);
+  return {
+    ...options,
+    use: items.flatMap((item) => typeof item === "function" ? item : toMiddleware(item, item.steps.inside)),
+    ...run && runs.length && { run: wrapRun(run, runs) },
+    ...(input.length || output.length) && {
+      guards: {
+        input: [...input, ...guards?.input ?? []],
+        // The outermost layer gets the output last.
+        output: [...guards?.output ?? [], ...output.reverse()],
+      },
+    },
+    quota: toQuota(options, applied),
+    requires: [...requires, ...layers.flatMap(({ steps }) => steps.requires ?? [])],
+    _meta: toMeta(options, handler, layers),
+  };
+}
+
+function applyToServer(options: LayeredOptions, { handler, items, layers }: Applied): LayeredOptions {
+  const use = items.flatMap((item) => {
+    if (typeof item === "function") return item;
+    const { steps: { around, methods } } = item;
+    return toMiddleware(item, around).map((middleware) => methods ? onlyMethods(methods, middleware) : middleware);
+  });
+  const own = layers.filter((bound) => !isOnlyAround(bound)).map(({ layer }) => withoutAround(layer));
+  const starters = layers.flatMap(({ layer }) => toStarters(layer, handler));
+  return { ...options, use, ...(own.length || starters.length) && { [INTERNALS]: new ServedHandlers(own, starters) } };
+}
+
+/** Whether a layer of a server has no steps around single handlers. */
+function isOnlyAround({ steps }: Bound): boolean {
+  return Object.entries(steps).every(([name, value]) =>
+    value === undefined || ["name", "around", "methods", "start"].includes(name)
+  );
+}
+
+/** Returns a layer without its step `around`, which runs for the whole server. */
+function withoutAround(whole: Layer<never, never>): Layer<never, never> {
+  const part = (handler: HandlerInfo): AnySteps => {
+    const { around: _around, methods: _methods, ...steps } = whole(handler);
+    return steps;
+  };
+  const { apply, starter } = whole[INTERNALS];
+  // The server registers the layer, not its handlers.
+  return Object.assign(part, { [INTERNALS]: { apply, starter: starter && { id: starter.id } } });
+}
+
+function toMiddleware(bound: Bound, wrap: AnySteps["inside"]): Middleware[] {
+  return wrap ? [(ctx, next) => withState(bound, ctx, (state) => wrap(ctx, next, state))] : [];
+}
+
+function toInputGuard(bound: Bound): ((input: never, ctx: Context<never>) => unknown)[] {
+  const { onInput } = bound.steps;
+  return onInput ? [(input, ctx) => withState(bound, ctx, (state) => onInput(input, ctx, state))] : [];
+}
+
+function toOutputGuard(bound: Bound): NonNullable<HandlerGuards["output"]>[number][] {
+  const { onOutput } = bound.steps;
+  if (!onOutput) return [];
+  return [(output, ctx, part) => withState(bound, ctx, (state) => onOutput(output, ctx, part, state))];
+}
+
+/** Calls a step with the state of its layer. Waits until the layer has started. */
+function withState<T>(bound: Bound, ctx: Context<unknown>, run: (state: never) => T): T | Promise<Awaited<T>> {
+  const state = openState(bound, toCall(ctx));
+  // The cast is safe, because a promise of a step's value resolves to that value.
+  return isPromiseLike(state) ? Promise.resolve(state).then(run) as Promise<Awaited<T>> : run(state);
+}
+
+/** Returns a quota that adds the layers' step `around`, and their handlers, to the handler's own quota. */
+function toQuota({ quota }: Options, { handler, layers }: Applied): Quota | undefined {
+  const also = layers.flatMap(({ layer, steps }) => [...steps.handlers ?? [], ...toStarters(layer, handler)]);
+  const around = layers.flatMap((bound) => toMiddleware(bound, bound.steps.around));
+  if (!around.length && !also.length) return quota;
+  return {
+    [INTERNALS]: {
+      bind(handler) {
+        const bound = bindQuota(quota, handler);
+        if (handler.kind === "completion") return bound ?? { apply: (runner) => runner };
+        return {
+          also: [...also, ...bound?.also ?? []],
+          apply: (runner, core) => {
+            const inner: typeof runner = around.length ? { ...runner, ...runAround(runner, around) } : runner;
+            return bound?.apply(inner, core) ?? inner;
+          },
+        };
+      },
+    },
+  };
+}
+
+function runAround(runner: Runner, around: readonly Middleware[]): Pick<Runner, "run"> {
+  return { run: compose(around, (call) => runner.run(call)) };
+}
+
+function toMeta({ _meta }: Options, { key }: HandlerInfo, layers: readonly Bound[]): Meta | undefined {
+  const owners = new Map<string, string>();
+  const all: Record<string, unknown> = {};
+  for (const { steps: { name, list = {} } } of layers) {
+    for (const [member, value] of Object.entries(list)) {
+      const other = owners.get(member);
+      if (other !== undefined) {
+        throw new TypeError(
+          `Cannot make ${key}: the layers ${other} and ${name} both set _meta ${show(member)}; use only one of them`,
+        );
+      }
+      owners.set(member, name);
+      all[member] = value;
+    }
+  }
+  return owners.size ? { ...all, ..._meta } : _meta;
+}
+
+/** A layer with the step `run`. */
+interface Running extends Bound {
+  readonly run: NonNullable<AnySteps["run"]>;
+}
+
+/** Wraps a tool's `run` function in the steps, of which the first is the outermost. */
+function wrapRun(run: Run, all: readonly Running[]): Run {
+  const runFrom = (at: number, input: never, ctx: Context<never>, outer?: Watched): unknown => {
+    const bound = all[at];
+    if (!bound) return run(input, ctx);
+    const call = toCall(ctx);
+    // The answer to a step that asks for consent is not part of the run that other steps wrap.
+    const watched = outer ?? watchRounds(ctx, call);
+    const inner = bound.steps.rank === "ask" ? undefined : watched;
+    const next = () => runFrom(at + 1, input, watched.ctx, inner);
+    return withState(bound, ctx, (state) => bound.run(new StepRun({ input, ctx, state, call, watched }), next));
+  };
+  return (input, ctx) => runFrom(0, input, ctx);
+}
+
+/** The parts from which a {@linkcode StepRun} is made. */
+interface RunParts {
+  readonly input: never;
+  readonly ctx: Context<never>;
+  readonly state: never;
+  readonly call: Call;
+  readonly watched: Watched;
+}
+
+/** See {@linkcode LayerRun}. */
+class StepRun implements LayerRun<never, never, never> {
+  readonly #parts: RunParts;
+
+  constructor(parts: RunParts) {
+    this.#parts = parts;
+  }
+
+  get input(): never {
+    return this.#parts.input;
+  }
+
+  get ctx(): Context<never> {
+    return this.#parts.ctx;
+  }
+
+  get state(): never {
+    return this.#parts.state;
+  }
+
+  get server(): LayerRun["server"] {
+    return toServer(toCore(this.#parts.call));
+  }
+
+  get client(): LayerRun["client"] {
+    return toClientKey(this.#parts.call);
+  }
+
+  get hasAllScopes(): boolean {
+    const { host, link, principal } = this.#parts.call;
+    return !principal && host.isGranted(link, []);
+  }
+
+  get path(): string | undefined {
+    return this.#parts.call.host.endpoint;
+  }
+
+  get timeoutMs(): number {
+    const { call } = this.#parts;
+    return call.timeoutMs ?? toCore(call).limits.calls.timeoutMs;
+  }
+
+  get hasEnded(): boolean {
+    return this.#parts.call.ended;
+  }
+
+  get usesRounds(): boolean {
+    return this.#parts.watched.hasRounds();
+  }
+
+  get reads(): LayerRun["reads"] {
+    return this.#parts.call.reads ?? [];
+  }
+
+  get keep(): LayerRun["keep"] {
+    const { call } = this.#parts;
+    const { account } = call.link;
+    return (bytes, { ttlMs, drop, limit }) => {
+      const share = limit.bytes / 4;
+      const pot = account.pot({ name: "handler.cacheBytes", of: limit.of, total: limit.bytes, share, isCache: true });
+      const amounts = [[account.memory, bytes], [pot, Math.max(bytes, limit.least)]] as const;
+      const charge = keep(toCore(call), account, amounts, { ttlMs, drop });
+      return charge && { use: (ctx) => charge.use(toCall(ctx).link.account), end: () => charge.end() };
+    };
+  }
+
+  get reachLimit(): LayerRun["reachLimit"] {
+    const { call } = this.#parts;
+    return (name) => toCore(call).observing?.reach(name, call.link.account.key, `tool ${JSON.stringify(call.subject)}`);
+  }
+}
+
+/** The value that `start` of a layer has returned. */
+interface State {
+  value?: unknown;
+}
+
+/** Returns the function that registers a layer with the step `start` on servers. */
+function toStarter(start: NonNullable<AnySteps["start"]>, id: string): LayerStarter {
+  const life = createLife({
+    id,
+    keys: new Map(),
+    async start(server) {
+      const value: unknown = await start(server);
+      // Keep the value by the handle, because each path of a server has its own.
+      server.slot<State>(server, () => ({})).value = value;
+      return async () => {
+        const { [Symbol.asyncDispose]: endLater, [Symbol.dispose]: end } = Object(value);
+        await (endLater ?? end)?.call(value);
+      };
+    },
+  });
+  return { id, register: (place) => toWatcher(`${id} at ${place}`, life) };
+}
+
+function toStarters({ [INTERNALS]: { starter } }: Layer<never, never>, { key }: HandlerInfo): readonly Handler[] {
+  return starter?.register ? [starter.register(key)] : [];
+}
+
+/** Returns the state of a layer on a server. Starts the layer if it has not started. */
+function openState({ layer, steps: { start } }: Bound, { host: { lives, parts } }: Call): never | Promise<never> {
+  const { starter } = layer[INTERNALS];
+  if (!start || !starter) return undefined as never; // The cast is safe, because the layer has no state.
+  const { id } = starter;
+  const read = () => {
+    const handle = lives?.find(id);
+    if (!handle) throw new TypeError(`Cannot use ${id}: it is not registered on the server; add its handler`);
+    // The cast is safe, because only the steps of the layer get the state.
+    return (parts as FeatureParts).state.slot<State>(handle, () => ({})).value as never; // The host of a server's call always has the parts of the server's core.
+  };
+  const starting = lives?.until(id);
+  return starting ? starting.then(read) : read();
+}
+
+const SERVER = {};
+
+function toServer(core: FeatureParts): LayerRun["server"] {
+  return core.state.slot(SERVER, () => ({
+    clock: core.ticker.clock,
+    report: (error) => void core.report(error),
+    slot: (key, make) => core.state.slot(key, make),
+  }));
+}
+
+function toCore({ host }: Call): FeatureParts {
+  // The cast is safe, because the host of a server's call always has the parts of the server's core.
+  return host.parts as FeatureParts;
+}
+
+// Returns the call to which a context belongs. A context with services is a separate object that refers to the call.
+function toCall(ctx: Context<unknown>): Call {
+  return Reflect.get(ctx, CALL) ?? ctx;
+}
+
+/** A context that records whether the handler sends a request to the client or uses `ctx.once`. */
+interface Watched {
+  readonly ctx: Context<never>;
+  readonly hasRounds: () => boolean;
+}
+
+/** The context methods that send a request to the client, or store a value for the next run of the handler. */
+const ROUNDS: readonly unknown[] = ["elicit", "elicitUrl", "sample", "roots", "forward", "once"];
+
+function watchRounds(ctx: Context<never>, call: Call): Watched {
+  let used = false;
+  const note = (method: (...args: unknown[]) => unknown) => (...args: unknown[]) => {
+    used = true;
+    return method(...args);
+  };
+  // The handler of the resource may also send a request to the client.
+  const read: Context["readResource"] = async (uri) => {
+    try {
+      return await call.readResource(uri);
+    } finally {
+      used ||= !!call.hasAsked;
+    }
+  };
+  const watched = new Proxy(ctx, {
+    get(target, name) {
+      if (name === "readResource") return read;
+      // Use `target` as the receiver, because the getters of a call use its private fields.
+      const value: unknown = Reflect.get(target, name, target);
+      return ROUNDS.includes(name) && typeof value === "function" ? note((...args) => value(...args)) : value;
+    },
+  });
+  return { ctx: watched, hasRounds: () => used };
+}

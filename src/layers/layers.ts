@@ -1,0 +1,31 @@
+/**
+ * Layers, which stand around handlers: a cache, retries, a circuit breaker, a question to the user, and layers of your
+ * own. Pass them in the `use` option of a handler, a group or a server.
+ *
+ * ```ts
+ * import { createServer, tool } from "@x/mcp";
+ * import { cache, circuit, retry } from "@x/mcp/layers";
+ *
+ * const forecast = tool({
+ *   name: "forecast",
+ *   annotations: { readOnlyHint: true },
+ *   use: [
+ *     cache({ ttlMs: 60_000, shared: true }),
+ *     retry({ attempts: 3 }),
+ *     circuit({ failures: 5, retryMs: 10_000 }),
+ *   ],
+ *   run: async (_input, { signal }) => (await fetch("https://weather.example.com/today", { signal })).json(),
+ * });
+ *
+ * export default createServer({ name: "weather", version: "1.0.0", handlers: [forecast] });
+ * ```
+ *
+ * @module
+ */
+export type { HandlerInfo, KeepOptions, KeptValue, Layer, LayerRun, Steps, UseItem } from "../core/layers.ts";
+export { layer } from "../handlers/layer.ts";
+export { cache, type CacheOptions, type ToolCache } from "./cache.ts";
+export { circuit, type CircuitOptions } from "./circuit.ts";
+export { confirm } from "./confirm.ts";
+export type { SelectErrors } from "./failures.ts";
+export { retry, type RetryOptions } from "./retry.ts";

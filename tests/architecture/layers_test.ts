@@ -1,0 +1,31 @@
+// The ready-made layers are built with the public contract, so that anybody can write the next one.
+import { assertEquals } from "@std/assert";
+import { findImports } from "./rules.ts";
+
+const root = new URL("../../", import.meta.url);
+const FOLDER = "src/layers/";
+
+/** What a layer of a third party can import too. `./layers` exports `layer` and its types from these files. */
+const PUBLIC = ["src/core/layers.ts", "src/handlers/layer.ts", "src/library.ts", "src/extension.ts"];
+
+/** Helpers that check options, and recognize errors and promises, which a third party writes itself. */
+const HELPERS = ["src/core/call/known_options.ts", "src/protocol/errors.ts", "src/protocol/promises.ts", "src/kit/"];
+
+Deno.test({
+  name: "ready-made layers use only public names, and helpers that know nothing of a server",
+  ignore: typeof Deno === "undefined", // Only Deno has the parser.
+  async fn() {
+    const found: string[] = [];
+    let files = 0;
+    for await (const { name } of Deno.readDir(new URL(FOLDER, root))) {
+      files++;
+      const path = FOLDER + name;
+      const isAllowed = (target: string) =>
+        PUBLIC.includes(target) || [FOLDER, ...HELPERS].some((start) => target.startsWith(start));
+      const source = await Deno.readTextFile(new URL(path, root));
+      found.push(...findImports(path, source).filter((target) => !isAllowed(target)).map((to) => `${path}: ${to}`));
+    }
+    assertEquals(found, []);
+    assertEquals(files > 5, true);
+  },
+});

@@ -1,0 +1,470 @@
+// Layers around handlers: the order of their steps, their state, and handlers that cannot have a step.
+import { assert, assertEquals, assertThrows } from "@std/assert";
+import { z } from "zod";
+import {
+  createServer,
+  extension,
+  group,
+  type Middleware,
+  onlyMethods,
+  prompt,
+  resource,
+  resourceProvider,
+  service,
+  tool,
+  ToolError,
+} from "../../mod.ts";
+import { cache, circuit, confirm, type Layer, layer, retry, type Steps } from "../../src/layers/layers.ts";
+import { memoryStore } from "../../src/stores/stores.ts";
+import { connectTest, fakeClock } from "../../src/testing/testing.ts";
+import { behaviour, textOf } from "../support/behaviour.ts";
+import { sentence } from "../support/messages.ts";
+
+const annotations = { readOnlyHint: true };
+
+/** Creates a layer that notes when each of its steps begins. */
+function noting(
+  trace: string[],
+  name: string,
+  steps: readonly string[],
+  rank?: Steps["rank"],
+): Layer<unknown, unknown> {
+  const note = (step: string) => void trace.push(`${step} ${name}`);
+  const wrap = (step: string): Middleware => async (_ctx, next) => {
+    note(step);
+    return await next();
+  };
+  return layer<unknown, unknown>(() => ({
+    name,
+    ...steps.includes("around") && { around: wrap("around") },
+    ...steps.includes("onInput") && { onInput: () => note("onInput") },
+    ...steps.includes("inside") && { inside: wrap("inside") },
+    ...steps.includes("run") && {
+      run: (_run, next) => {
+        note("run");
+        return next();
+      },
+    },
+    ...steps.includes("onOutput") && { onOutput: (_output, _ctx, part) => note(`onOutput ${part}`) },
+    ...rank && { rank },
+  }));
+}
+
+const ALL = ["around", "onInput", "inside", "run", "onOutput"];
+
+behaviour(
+  "the steps of all layers run in the order of the design, whatever the order of the lists",
+  async (connect) => {
+    const trace: string[] = [];
+    const note = (step: string) => void trace.push(step);
+    const value = service("value", () => note("services"), { per: "call" });
+    const plain = (name: string): Middleware => async (_ctx, next) => {
+      note(`middleware ${name}`);
+      return await next();
+    };
+    const noteSchema = (step: string) =>
+      z.object({ at: z.number() }).refine(() => {
+        note(step);
+        return true;
+      });
+    const wrapping = extension({ id: "com.example/wrap" });
+    const all = tool({
+      name: "all",
+      input: noteSchema("input schema"),
+      output: noteSchema("output schema"),
+      services: { value },
+      idempotencyKey: () => {
+        note("key");
+        return undefined;
+      },
+      extensions: [wrapping.attribute({
+        wrap: (_call, next) => {
+          note("around extension");
+          return next();
+        },
+      })],
+      guards: { input: [() => note("input guard")], output: [() => note("output guard")] },
+      use: [noting(trace, "tool", ALL), plain("tool")],
+      run: ({ at }) => {
+        note("function");
+        return { at };
+      },
+    });
+    const { client } = await connect({
+      handlers: [wrapping, group("g", [all], { use: [plain("group"), noting(trace, "group", ALL)] })],
+      use: [noting(trace, "server", ALL.filter((step) => step !== "run")), plain("server")],
+      encoders: [{
+        test: (given) => {
+          note("encoders");
+          return given === trace;
+        },
+        encode: String,
+      }],
+    });
+    trace.length = 0;
+    await client.callTool("g_all", { at: 1 });
+    assertEquals(trace.filter((step, at) => step !== trace[at - 1]), [
+      "around extension",
+      "around server",
+      "middleware server",
+      "around group",
+      "around tool",
+      "input schema",
+      "onInput server",
+      "onInput group",
+      "onInput tool",
+      "input guard",
+      "inside server",
+      "middleware group",
+      "inside group",
+      "inside tool",
+      "middleware tool",
+      "key",
+      "services",
+      "run group",
+      "run tool",
+      "function",
+      "encoders",
+      "output guard",
+      "onOutput result tool",
+      "onOutput result group",
+      "onOutput result server",
+      "encoders",
+      "output schema",
+    ]);
+  },
+);
+
+/** Returns all orders of a list. */
+function permute<T>(items: readonly T[]): T[][] {
+  if (!items.length) return [[]];
+  return items.flatMap((item, at) => permute(items.toSpliced(at, 1)).map((rest) => [item, ...rest]));
+}
+
+behaviour("no order of the list changes the order of confirm, cache, retry and circuit", async (connect) => {
+  const trace: string[] = [];
+  let fails = 0;
+  const run = () => {
+    trace.push("function");
+    if (fails-- > 0) throw new Error("down");
+    return "up";
+  };
+  const toTools = () =>
+    permute([0, 1, 2, 3, 4]).map((order, i) => {
+      const layers = [
+        confirm(() => {
+          trace.push("ask");
+          return "Sure?";
+        }),
+        cache({ ttlMs: 60_000, shared: true }),
+        retry({ attempts: 3, delayMs: 1, maxDelayMs: 1 }),
+        circuit({ failures: 2 }),
+        noting(trace, "other", ["run"]),
+      ];
+      return tool({ name: `t${i}`, annotations, use: order.map((at) => layers[at]), run });
+    });
+  const { client, takeFaults } = await connect({ handlers: toTools() }, {
+    onElicit: () => ({ action: "accept", content: {} }),
+  });
+  const traces = new Set<string>();
+  for (let i = 0; i < 120; i++) {
+    const name = `t${i}`;
+    trace.length = 0;
+    fails = 1;
+    assertEquals(textOf(await client.callTool(name)), "up");
+    // The kept value needs consent, but no run.
+    assertEquals(textOf(await client.callTool(name)), "up");
+    traces.add(trace.filter((step, at) => step !== "ask" || trace[at - 1] !== "ask").join(", "));
+  }
+  assertEquals([...traces], ["ask, run other, function, run other, function, ask"]);
+  assertEquals(takeFaults(), []);
+}, { perInstance: "ready" });
+
+const ranks = ["ask", "reuse", "repeat", "break", undefined] as const;
+
+behaviour("run steps run in the order of their ranks, and equal ranks in the order of the list", async (connect) => {
+  const trace: string[] = [];
+  const handlers = permute([0, 1, 2, 3, 4]).map((order, i) => {
+    const use = order.flatMap((at) => [1, 2].map((no) => noting(trace, `${ranks[at]} ${no}`, ["run"], ranks[at])));
+    return tool({ name: `t${i}`, use, run: () => "" });
+  });
+  const { client } = await connect({ handlers });
+  for (const { name } of handlers) {
+    trace.length = 0;
+    await client.callTool(name);
+    assertEquals(trace, ranks.flatMap((rank) => [`run ${rank} 1`, `run ${rank} 2`]));
+  }
+});
+
+behaviour("a layer of a server stands around the handlers that are added later, which keep their identity", async (
+  connect,
+) => {
+  const trace: string[] = [];
+  const early = tool({ name: "early", run: () => "early" });
+  const late = tool({ name: "late", run: () => "late" });
+  const note = resource({ uri: "note://a", name: "a", read: () => "a" });
+  const greet = prompt({ name: "greet", run: () => "Hi" });
+  const all = noting(trace, "all", ["onInput", "onOutput"]);
+  const { client, server } = await connect({ handlers: [early, note, greet], use: [all] });
+  server.handlers.add(late);
+  assertEquals(server.handlers.list(), [early, note, greet, late]);
+  assert(server.handlers.get("tool", "late") === late);
+  for (
+    const call of [
+      () => client.callTool("early"),
+      () => client.callTool("late"),
+      () => client.readResource("note://a"),
+      () => client.getPrompt("greet"),
+    ]
+  ) {
+    trace.length = 0;
+    await call();
+    assertEquals(trace, ["onInput all", "onOutput result all"]);
+  }
+  server.handlers.remove(late);
+  assertEquals(server.handlers.list(), [early, note, greet]);
+}, { perInstance: "handlers" });
+
+behaviour("around of a server runs for its methods only, and of a handler for its calls", async (connect) => {
+  const trace: string[] = [];
+  const only = layer(() => ({
+    name: "only",
+    methods: ["tools/call"],
+    around: async (ctx, next) => {
+      trace.push(ctx.method);
+      return await next();
+    },
+  }));
+  const one = tool({ name: "one", use: [noting(trace, "one", ["around"])], run: () => "1" });
+  const two = tool({ name: "two", run: () => "2" });
+  const { client } = await connect({ handlers: [one, two], use: [only] });
+  await client.listTools();
+  await client.callTool("two");
+  await client.callTool("one");
+  assertEquals(trace, ["tools/call", "tools/call", "around one"]);
+});
+
+behaviour("input and output of a layer are checked as those of guards", async (connect) => {
+  const strict = layer<{ readonly text: string }>(() => ({
+    name: "strict",
+    onInput: ({ text }) => {
+      if (text === "bad") throw new ToolError("Not this text.");
+      if (text === "yes") return true;
+      return { text: text.toUpperCase() };
+    },
+    onOutput: (output) => typeof output === "string" ? output.replace("SECRET", "***") : undefined,
+  }));
+  const echo = tool({
+    name: "echo",
+    input: z.object({ text: z.string() }),
+    use: [strict],
+    run: ({ text }) => text,
+  });
+  const { client, takeFaults } = await connect({ handlers: [echo] });
+  assertEquals(textOf(await client.callTool("echo", { text: "a secret" })), "A ***");
+  assertEquals(textOf(await client.callTool("echo", { text: "bad" })), "Not this text.");
+  assert((await client.callTool("echo", { text: "yes" })).isError);
+  assertEquals(String(takeFaults()[0].error), sentence("TypeError"));
+});
+
+behaviour(
+  "a layer starts once with the server, its steps get the state, and the server disposes it",
+  async (connect) => {
+    const events: string[] = [];
+    const counting = layer<unknown, unknown, { runs: number } & AsyncDisposable>(({ key }) => ({
+      name: "counting",
+      start: async ({ store, slot }) => {
+        await store?.own.set("started", "yes", { ttlMs: 60_000 });
+        events.push(`start ${slot(events, () => ({})) === slot(events, () => ({}))}`);
+        return {
+          runs: 0,
+          [Symbol.asyncDispose]: async () => {
+            await Promise.resolve();
+            events.push("dispose");
+          },
+        };
+      },
+      run: async ({ state }, next) => `${key} ${++state.runs} ${await next()}`,
+      onInput: (_input, _ctx, state) => void (state.runs += 10),
+    }));
+    const one = tool({ name: "one", use: [counting], run: () => "1" });
+    const two = tool({ name: "two", use: [counting], run: () => "2" });
+    const { client, server } = await connect({
+      handlers: [one, group("g", [two])],
+      store: memoryStore(),
+      secret: "x".repeat(32),
+    });
+    assertEquals(textOf(await client.callTool("one")), 'tool "one" 11 1');
+    assertEquals(textOf(await client.callTool("g_two")), 'tool "g_two" 22 2');
+    assertEquals(events, ["start true"]);
+    await client.close();
+    await server.close();
+    assertEquals(events, ["start true", "dispose"]);
+  },
+  { perInstance: "ready" },
+);
+
+behaviour("if a layer cannot start, its calls fail, and the next call starts it again", async (connect) => {
+  let starts = 0;
+  const flaky = layer<unknown, unknown, string>(() => ({
+    name: "flaky",
+    start: () => {
+      if (++starts < 3) throw new Error("no");
+      return "up";
+    },
+    run: ({ state }) => state,
+  }));
+  const one = tool({ name: "one", use: [flaky], run: () => "never" });
+  const { client, takeFaults } = await connect({ handlers: [one] });
+  for (let failed = true; failed;) failed = (await client.callTool("one")).isError === true;
+  assertEquals(textOf(await client.callTool("one")), "up");
+  assertEquals(starts, 3);
+  for (const { error } of takeFaults()) assertEquals(String(error), "Error: no");
+}, { perInstance: "ready" });
+
+behaviour("a layer adds metadata, requirements and handlers to its handler", async (connect, way) => {
+  const about = resource({ uri: "about://one", name: "about", read: () => "about one" });
+  const described = layer(() => ({
+    name: "described",
+    list: { "com.example/a": 1, "com.example/b": 2 },
+    requires: ["elicitation"],
+    handlers: [about],
+  }));
+  const one = tool({ name: "one", _meta: { "com.example/b": 3 }, use: [described], run: () => "1" });
+  const { client, join } = await connect({ handlers: [one] }, { onElicit: () => ({ action: "cancel" }) });
+  assertEquals((await client.listTools())[0]._meta, { "com.example/a": 1, "com.example/b": 3 });
+  assertEquals((await client.readResource("about://one")).contents.length, 1);
+  assertEquals(textOf(await client.callTool("one")), "1");
+  const other = await join();
+  const error = await other.callTool("one").then(() => undefined, (error) => error);
+  assertEquals(error?.code, way.era === "modern" ? -32021 : -32600);
+});
+
+Deno.test("a handler that cannot have a step of a layer throws when it is made, and the error names it", () => {
+  const cached = cache({ ttlMs: 1000 });
+  const read = () => "";
+  const run = () => "";
+  const noted = noting([], "noted", ["run"]);
+  const names = (name: string) => sentence(name);
+  assertThrows(() => prompt({ name: "p", use: [noted], run }), TypeError, names('prompt "p"'));
+  assertThrows(() => resource({ uri: "a://b", name: "r", use: [noted], read }), TypeError, names('resource "a://b"'));
+  assertThrows(
+    () => resource({ uri: "a://{b}", name: "r", use: [cached], read }),
+    TypeError,
+    names('resource "a://{b}"'),
+  );
+  assertThrows(
+    () => resourceProvider({ scheme: "a", name: "r", use: [noted], read }),
+    TypeError,
+    names('resource "a:"'),
+  );
+  const fine = tool({ name: "fine", annotations, run });
+  const other = tool({ name: "other", run });
+  assertThrows(() => group("g", [fine, other], { use: [cached] }), TypeError, names('tool "g_other"'));
+  const options = { name: "s", version: "1.0.0", use: [cached] };
+  assertThrows(() => createServer({ ...options, handlers: [fine, other] }), TypeError, names('tool "other"'));
+  const server = createServer({ ...options, handlers: [fine] });
+  assertThrows(() => server.handlers.add(other), TypeError, names('tool "other"'));
+  assertEquals(server.handlers.list(), [fine]);
+});
+
+Deno.test("a layer with wrong steps throws when its handler is made", () => {
+  const make = (steps: unknown) => () => tool({ name: "t", use: [layer(() => steps as never)], run: () => "" });
+  for (
+    const [at, wrong] of [
+      undefined,
+      Promise.resolve({ name: "a" }),
+      [],
+      {},
+      { name: "" },
+      { name: "a", run: 1 },
+      { name: "a", rank: "first", run() {} },
+      { name: "a", before() {} },
+      { name: "a", methods: ["tools/call"] },
+      { name: "a", requires: "elicitation" },
+    ].entries()
+  ) {
+    assertThrows(make(wrong), TypeError, sentence('tool "t"'), `${at}`);
+  }
+  const twice = (value: number) => layer(() => ({ name: `l${value}`, list: { "com.example/a": value } }));
+  assertThrows(
+    () => tool({ name: "t", use: [twice(1), twice(2)], run: () => "" }),
+    TypeError,
+    sentence('tool "t"', "l1", "l2"),
+  );
+});
+
+behaviour("variants of a tool share the layers of the tool", async (connect) => {
+  const clock = fakeClock();
+  let runs = 0;
+  const one = tool({
+    name: "one",
+    annotations,
+    use: [cache({ ttlMs: 1000, shared: true })],
+    forCaller: (ctx) => ({ description: ctx.client.info?.name ?? "" }),
+    run: () => `${++runs}`,
+  });
+  const { client, join } = await connect({ clock, handlers: [one] });
+  const other = await join();
+  assertEquals([textOf(await client.callTool("one")), textOf(await other.callTool("one"))], ["1", "1"]);
+}, { perInstance: "ready" });
+
+behaviour("each path of a server with parameters starts its layers, and shares slots", async (connect, way) => {
+  if (way.transport !== "memory") return;
+  const starts: string[] = [];
+  const key = {};
+  const shared = layer<unknown, unknown, string>(() => ({
+    name: "shared",
+    start: ({ slot }) => {
+      starts.push("start");
+      return `${++slot(key, () => ({ count: 0 })).count}`;
+    },
+    onInput: (_input, ctx, state) => void starts.push(`${ctx.route().tenant} ${state}`),
+  }));
+  const one = tool({ name: "one", run: () => "1" });
+  const server = createServer({
+    name: "s",
+    version: "1.0.0",
+    path: "/:tenant/mcp",
+    handlers: [one],
+    use: [shared],
+  });
+  for (const tenant of ["a", "b"]) {
+    await using client = await connectTest(server, { params: { tenant } });
+    await client.callTool("one");
+    await client.callTool("one");
+  }
+  assertEquals(starts, ["start", "a 1", "a 1", "start", "b 2", "b 2"]);
+  await server.close();
+  await connect();
+});
+
+behaviour("a handler within a layer of the server that starts can be removed and added again", async (connect) => {
+  let starts = 0;
+  const counted = layer<unknown, unknown, number>(() => ({
+    name: "counted",
+    start: () => ++starts,
+    onOutput: (output, _ctx, _part, state) => `${output} ${state}`,
+  }));
+  const one = tool({ name: "one", use: [counted], run: () => "1" });
+  const { client, server } = await connect({ handlers: [one], use: [counted] });
+  assertEquals(textOf(await client.callTool("one")), "1 1 1");
+  server.handlers.remove(one);
+  assertEquals(server.handlers.list(), []);
+  server.handlers.add(one);
+  assertEquals(textOf(await client.callTool("one")), "1 1 1");
+  assertEquals(starts, 1);
+}, { perInstance: "handlers" });
+
+Deno.test("two layers of a server with the same name, place and start are refused", () => {
+  const make = () => {
+    const counted = layer(() => ({ name: "counted", start: () => 1 }));
+    return tool({ name: "one", use: [counted], run: () => "" });
+  };
+  const handlers = [group("a", [make()]), group("b", [make()])];
+  assertThrows(() => createServer({ name: "s", version: "1.0.0", handlers }), TypeError, sentence("counted"));
+});
+
+Deno.test("onlyMethods does not take a layer, which says its methods itself", () => {
+  assertThrows(() => onlyMethods(["tools/call"], noting([], "a", ["around"]) as never), TypeError, sentence("methods"));
+});

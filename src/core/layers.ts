@@ -130,7 +130,10 @@ export interface LayerRun<Input = unknown, Services = NoServices, State = unknow
   readonly timeoutMs: number;
   /** Whether the call was cancelled, or has its result. */
   readonly hasEnded: boolean;
-  /** Whether the function has sent a request to the client or used `ctx.once`, so that it may run again. */
+  /**
+   * Whether the function has sent a request to the client or used `ctx.once`, so that it may run again, or its services
+   * or middleware have asked the client. Questions for consent do not count.
+   */
   readonly usesRounds: boolean;
   /** URIs of the resources that the function has read, if not every caller may read them. A text if there are too many. */
   readonly reads: readonly string[] | string;

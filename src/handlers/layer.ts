@@ -265,14 +265,17 @@ interface Running extends Bound {
 
 /** Wraps a tool's `run` function in the steps, of which the first is the outermost. */
 function wrapRun(run: Run, all: readonly Running[]): Run {
-  const runFrom = (at: number, input: never, ctx: Context<never>, outer?: Watched): unknown => {
+  const runFrom = (at: number, input: never, ctx: Context<never>, consents = 0, outer?: Watched): unknown => {
     const bound = all[at];
     if (!bound) return run(input, ctx);
     const call = toCall(ctx);
     // The answer to a step that asks for consent is not part of the run that other steps wrap.
-    const watched = outer ?? watchRounds(ctx, call);
-    const inner = bound.steps.rank === "ask" ? undefined : watched;
-    const next = () => runFrom(at + 1, input, watched.ctx, inner);
+    const watched = outer ?? watchRounds(ctx, call, consents);
+    const before = countAsked(call);
+    const next = () =>
+      bound.steps.rank === "ask"
+        ? runFrom(at + 1, input, watched.ctx, consents + countAsked(call) - before)
+        : runFrom(at + 1, input, watched.ctx, consents, watched);
     return withState(bound, ctx, (state) => bound.run(new StepRun({ input, ctx, state, call, watched }), next));
   };
   return (input, ctx) => runFrom(0, input, ctx);
@@ -430,7 +433,12 @@ interface Watched {
 /** The context methods that send a request to the client, or store a value for the next run of the handler. */
 const ROUNDS: readonly unknown[] = ["elicit", "elicitUrl", "sample", "roots", "forward", "once"];
 
-function watchRounds(ctx: Context<never>, call: Call): Watched {
+function countAsked({ asked }: Call): number {
+  return asked?.size ?? 0;
+}
+
+/** `consents` is the number of questions that were asked for consent before. */
+function watchRounds(ctx: Context<never>, call: Call, consents: number): Watched {
   let used = false;
   const note = (method: (...args: unknown[]) => unknown) => (...args: unknown[]) => {
     used = true;
@@ -452,5 +460,6 @@ function watchRounds(ctx: Context<never>, call: Call): Watched {
       return ROUNDS.includes(name) && typeof value === "function" ? note((...args) => value(...args)) : value;
     },
   });
-  return { ctx: watched, hasRounds: () => used };
+  // Services and middleware of the tool may also ask, and the tool may use the answer.
+  return { ctx: watched, hasRounds: () => used || countAsked(call) > consents };
 }

@@ -1,8 +1,8 @@
 // Caches and circuit breakers with callers that have no principal, and with several callers.
 import { assert, assertEquals, assertThrows } from "@std/assert";
 import { z } from "zod";
-import { type Context, type Server, service, tool } from "../../mod.ts";
-import { cache, circuit } from "../../src/layers/layers.ts";
+import { type Context, createServer, type Server, service, tool, ToolError } from "../../mod.ts";
+import { cache, circuit, confirm } from "../../src/layers/layers.ts";
 import { connectTest, fakeClock } from "../../src/testing/testing.ts";
 import { behaviour, textOf, type Way } from "../support/behaviour.ts";
 import { sentence } from "../support/messages.ts";
@@ -263,3 +263,85 @@ behaviour("more clients than a circuit breaker remembers do not share failures",
   assertEquals([await read(last, "a"), await read(last)], ["failed", "read"]);
   takeFaults();
 }, { perInstance: "ready", transports: ["http"], eras: ["modern"] });
+
+behaviour(
+  "a cache keeps no result that depends on an answer, whoever has asked, but may keep one after consent",
+  async (connect) => {
+    const schema = z.object({ pin: z.string() });
+    const askPin = async (ctx: Pick<Context, "elicit">) =>
+      (await ctx.elicit("pin", { message: "PIN?", schema })).content?.pin;
+    const pin = service("pin", async ({ ctx }) => await askPin(ctx), { per: "call" });
+    let latest: string | undefined;
+    const options = { annotations, use: [cache({ ttlMs: 60_000, shared: true })] };
+    const ofMiddleware = async (ctx: Context, next: () => Promise<Record<string, unknown>>) => {
+      latest = await askPin(ctx);
+      return await next();
+    };
+    let consents = 0;
+    let runs = 0;
+    const { join } = await connect({
+      handlers: [
+        tool({ ...options, name: "direct", run: async (_input, ctx) => `for ${await askPin(ctx)}` }),
+        tool({ ...options, name: "service", services: { pin }, run: (_input, { services }) => `for ${services.pin}` }),
+        tool({
+          ...options,
+          name: "middleware",
+          use: [ofMiddleware, ...options.use],
+          run: () => `for ${latest}`,
+        }),
+        tool({ ...options, name: "consent", use: [confirm("Show it?"), ...options.use], run: () => `run ${++runs}` }),
+      ],
+    });
+    const toClient = (pin: string) =>
+      join({
+        onElicit: ({ message }) => {
+          if (message === "Show it?") consents++;
+          return { action: "accept", content: message === "Show it?" ? {} : { pin } };
+        },
+      });
+    const [ada, bob] = [await toClient("1111"), await toClient("2222")];
+    for (const name of ["direct", "service", "middleware"]) {
+      assertEquals(textOf(await ada.callTool(name)), "for 1111", name);
+      assertEquals(textOf(await bob.callTool(name)), "for 2222", name);
+    }
+    assertEquals([textOf(await ada.callTool("consent")), textOf(await bob.callTool("consent"))], ["run 1", "run 1"]);
+    assertEquals(consents, 2);
+  },
+  { perInstance: "ready" },
+);
+
+Deno.test("a client whose calls neither fail nor succeed cannot take the test calls of other clients", async () => {
+  const clock = fakeClock();
+  let isBroken = true;
+  const lookUp = tool({
+    name: "look_up",
+    input: z.object({ id: z.string() }),
+    use: [circuit({ failures: 3, retryMs: 1000 })],
+    run({ id }) {
+      if (id === "bad") throw new ToolError("no such id");
+      if (isBroken) throw new Error("down");
+      return "found";
+    },
+  });
+  await using server = createServer({
+    name: "s",
+    version: "1.0.0",
+    clock,
+    handlers: [lookUp],
+    observer: { fault() {} },
+  });
+  const call = async (id: string, input: string) => {
+    await using client = await connectTest(server, { principal: { id } });
+    return textOf(await client.callTool("look_up", { id: input }));
+  };
+  for (const id of ["m1", "m2", "m3"]) await call(id, "x");
+  isBroken = false;
+  const answers: string[] = [];
+  for (let round = 0; round < 5; round++) {
+    await call("m4", "bad");
+    answers.push(await call("ada", "x"), await call("bob", "x"));
+    await clock.advance(1001);
+  }
+  // The first test call belonged to the client with the bad input, and the next one closed the circuit.
+  assert(answers.slice(2).every((text) => text === "found"), answers.join());
+});

@@ -182,6 +182,11 @@ export abstract class Call implements ServiceCall, Cancellable {
   declare reads?: Reads;
   /** Called when such a read begins. Set only for a call within another call. */
   declare onRead?: (read: Read) => void;
+  /**
+   * The questions that were asked in this run, as JSON text by key. Declared without a value, because few handlers ask
+   * questions.
+   */
+  declare asked?: Map<string, string>;
   /** The questions that the handler has asked in this run. */
   declare questions?: AskedQuestions;
   /** The output guards of the handler's run. Declared without a value, because few calls have guards. */
@@ -200,8 +205,6 @@ export abstract class Call implements ServiceCall, Cancellable {
   #waiting?: Promise<void>;
   #merged?: Params;
   #queuedLogs = 0;
-  /** The questions that the handler has asked in this run, as JSON text by key. */
-  #asked?: Map<string, string>;
 
   /** Creates a call that arrived over `link`. */
   constructor(
@@ -610,7 +613,7 @@ export abstract class Call implements ServiceCall, Cancellable {
     const { reruns } = this.host;
     const question = make(this.client.capabilities);
     const text = JSON.stringify([question.method, question.params]);
-    const asked = this.#asked ??= new Map();
+    const asked = this.asked ??= new Map();
     const before = asked.get(key);
     if (before && before !== text) {
       throw new TypeError(`Cannot ask ${quote(key)} twice: the questions differ; give each question its own key`);

@@ -433,8 +433,8 @@ interface Watched {
 /** The context methods that send a request to the client, or store a value for the next run of the handler. */
 const ROUNDS: readonly unknown[] = ["elicit", "elicitUrl", "sample", "roots", "forward", "once"];
 
-function countAsked({ asked }: Call): number {
-  return asked?.size ?? 0;
+function countAsked({ askedTexts }: Call): number {
+  return askedTexts?.size ?? 0;
 }
 
 /** `consents` is the number of questions that were asked for consent before. */

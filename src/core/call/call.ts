@@ -186,7 +186,7 @@ export abstract class Call implements ServiceCall, Cancellable {
    * The questions that were asked in this run, as JSON text by key. Declared without a value, because few handlers ask
    * questions.
    */
-  declare asked?: Map<string, string>;
+  declare askedTexts?: Map<string, string>;
   /** The questions that the handler has asked in this run. */
   declare questions?: AskedQuestions;
   /** The output guards of the handler's run. Declared without a value, because few calls have guards. */
@@ -613,7 +613,7 @@ export abstract class Call implements ServiceCall, Cancellable {
     const { reruns } = this.host;
     const question = make(this.client.capabilities);
     const text = JSON.stringify([question.method, question.params]);
-    const asked = this.asked ??= new Map();
+    const asked = this.askedTexts ??= new Map();
     const before = asked.get(key);
     if (before && before !== text) {
       throw new TypeError(`Cannot ask ${quote(key)} twice: the questions differ; give each question its own key`);

@@ -111,9 +111,15 @@ function createInstance(runtime: Runtime, file: string, env: Record<string, stri
       instance.isUp = false;
       // Before the signal, the proxy stops using the instance, and requests that are already sent get time to arrive.
       if (signal === "SIGTERM") await new Promise((resolve) => setTimeout(resolve, 200));
-      child?.kill(signal);
-      await child?.status;
+      const ended = child;
       child = undefined;
+      try {
+        ended?.kill(signal);
+      } catch {
+        const { code, signal } = await ended?.status ?? {};
+        throw new Error(`Cannot end an instance on ${runtime}: it has ended by itself (${signal ?? code}): ${errors}`);
+      }
+      await ended?.status;
     },
     errors: () => errors,
   };

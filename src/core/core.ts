@@ -31,6 +31,8 @@ export interface Core extends FeatureParts, SessionOptions {
   readonly callers: CallerWatch;
   /** Authenticates callers over HTTP. */
   readonly auth?: Authentication;
+  /** Starts the authentication, unless it has started. Rejects if it cannot be started. */
+  startAuth?(): Promise<void>;
   /** Returns the path parameters. `undefined` if the server's path has no parameters. */
   readonly route?: ReadRoute;
   /** Whether a request in a revision with sessions must have a session id. */

@@ -53,10 +53,14 @@ export async function callInternally(engine: Engine, request: InternalRequest): 
   if (!method) throw toUnknownMethod(request.method);
   const call = new InternalCall(engine, request);
   const { attached } = request;
-  if (attached !== undefined && !await openAttached(core.sealer, call.principal, attached)) {
-    throw new TypeError(
-      "Cannot call a handler: attached is not for this principal; use the result of call.sealAttached() of a call with the same principal",
-    );
+  if (attached !== undefined) {
+    // The handler reads the values with what the authentication has created at its start.
+    await core.startAuth?.();
+    if (!await openAttached(core.sealer, call.principal, attached)) {
+      throw new TypeError(
+        "Cannot call a handler: attached is not for this principal; use the result of call.sealAttached() of a call with the same principal",
+      );
+    }
   }
   const { signal } = request;
   const report = core.observing?.observe({

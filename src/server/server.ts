@@ -224,7 +224,7 @@ function growServer<P extends Schema>(
     }),
     ready: async () => {
       if (front) await front.open();
-      await (await endpoint.options.authenticator?.open())?.ready();
+      await core.startAuth?.();
       await Promise.all([findRoot(host).container?.ready(), host.lives?.ready(), developing.ready()]);
     },
     end: (select) => core.callers.end(select),
@@ -331,12 +331,16 @@ interface EndpointParts extends Served {
 function createEndpoint({ engine, era, allows }: EndpointParts, options: CommonOptions, site: Site): LazyEndpoint {
   const { path, hasParams, branch } = site;
   const proxies = readProxies(options.proxies);
-  const { auth } = engine.core;
-  const toRoom = (auth: Authentication) =>
-    new Room<Authenticator>(async () => {
+  const { core } = engine;
+  const { auth } = core;
+  const toRoom = (auth: Authentication) => {
+    const room = new Room<Authenticator>(async () => {
       const { HttpAuthenticator } = await import("../transports/http/http_authenticator.ts");
       return new HttpAuthenticator(auth, { engine, path, proxies });
     });
+    core.startAuth = async () => await (await room.open()).ready();
+    return room;
+  };
   return new LazyEndpoint(engine, era, {
     path: branch ? path : hasParams ? readTemplate(path) : readPath(path),
     bodies: branch?.bodies,

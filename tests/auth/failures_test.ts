@@ -336,6 +336,7 @@ for (const isAsync of [false, true]) {
 
   Deno.test(`hostile: the passwords of all names from one address share a budget (${kind})`, async () => {
     const { server, clock, send, ask, hold, checked } = startCounting();
+    await server.ready();
     // Guess the password of one user with many spellings of the name, and one password of many users.
     const guesses = Array.from({ length: 400 }, (_, at) => [
       send(basic(spell(at), `guess ${at}`)),

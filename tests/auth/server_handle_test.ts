@@ -115,7 +115,8 @@ Deno.test("a task that another instance resumes has the private value of its cal
       name: "pair",
       version: "1.0.0",
       secret,
-      auth: tickets(handles),
+      // The authentication starts later than the extension that resumes tasks.
+      auth: { ...tickets(), start: async (server) => void (await turn(20), handles.push(server)) },
       handlers: [tasks(), work],
       store: openRecorded(),
       limits: { calls: { closeMs: 20 } },

@@ -42,8 +42,8 @@ export async function openHandle(
   const { sealer, ticker, shared } = core;
   const { resourceUpdated, listChanged } = host.server;
   // Record now since when the store records used ids. Otherwise, ids that were created before the first use would count
-  // as used.
-  if (marksIds) await shared?.sinceSpent(engine.accounts.find(undefined));
+  // as used. Do not wait, because a part must start although the store does not respond.
+  if (marksIds) shared?.sinceSpent(engine.accounts.find(undefined)).catch(() => {});
   return {
     store: shared && toStores(await shared.openPart(id)),
     seal: (value) => sealer.seal(purpose, value),

@@ -463,3 +463,20 @@ Deno.test("if a scheme of a list cannot start, the other schemes are stopped and
   await server.ready();
   assertEquals(steps.slice(3), ["good", "bad"]);
 });
+
+Deno.test("an authentication starts although the store does not respond", async () => {
+  const hanging = customStore(() => new Promise<never>(() => {}), { timeoutMs: 2000 });
+  let isDegraded = false;
+  const observer = { store: () => void (isDegraded = true) };
+  const auth = apiKey({ keys: { ada: "ada-2f6c1e0b9d4a7853" } });
+  const started = { ...auth, start() {} };
+  const limits = { calls: { closeMs: 20 } };
+  const server = createServer({ name: "s", version: "1.0.0", secret, auth: started, store: hanging, limits, observer });
+  const headers = { authorization: "Bearer ada-2f6c1e0b9d4a7853" };
+  const client = await connectTest(server, { transport: "http", headers });
+  assertEquals((await client.request("server/discover")).resultType, "complete");
+  assertEquals(isDegraded, false, "the request waited for the store");
+  await client.close();
+  await hanging.close();
+  await server.close();
+});

@@ -19,7 +19,6 @@ import type { Binding } from "../core/call/container.ts";
 import type { Context } from "../core/call/context.ts";
 import { CALL } from "../core/call/internals.ts";
 import type { SentGuard } from "../core/call/sent_guard.ts";
-import { type GuardedQuestions, guardQuestions } from "../core/call/guarded_questions.ts";
 import { isQuestion } from "../core/call/question.ts";
 import type { FeatureParts, MapError } from "../core/visibility/feature_parts.ts";
 import type { Encoder, Filter, FilteredResult, HandlerGuards, OutputPart } from "../core/visibility/guards.ts";
@@ -27,6 +26,7 @@ import { describe } from "./attempt.ts";
 import { isContent, toJson } from "./content_checks.ts";
 import { EncodedResults } from "./encoded_results.ts";
 import { guardMessages } from "./guarded_messages.ts";
+import { type GuardedQuestions, guardQuestions } from "./guarded_questions.ts";
 import { readSyncVerdict } from "../core/call/verdict.ts";
 
 /** The parts of a handler that guards need. */

@@ -3,10 +3,10 @@
  *
  * @module
  */
-import { isObject, type Params } from "../../protocol/jsonrpc.ts";
-import type { Call } from "./call.ts";
-import type { Question } from "./question.ts";
-import type { SentGuard } from "./sent_guard.ts";
+import { isObject, type Params } from "../protocol/jsonrpc.ts";
+import type { Call } from "../core/call/call.ts";
+import type { Question } from "../core/call/question.ts";
+import type { SentGuard } from "../core/call/sent_guard.ts";
 
 /** Maximum number of questions per call that wait for the guards. Further questions fail. */
 const MAX_WAITING = 256;
@@ -31,7 +31,7 @@ export function guardQuestions(call: Call, pass: (params: unknown) => Promise<un
   const check = async (question: Question): Promise<Question> => {
     if (waiting.size >= MAX_WAITING) {
       throw new TypeError(
-        `Cannot ask the client: ${MAX_WAITING} questions wait for the output guards, which is the limit`,
+        `Cannot ask the client: ${MAX_WAITING} questions wait for the output guards; await some of the answers before you ask more`,
       );
     }
     const left = await pass(JSON.parse(JSON.stringify(question.params)));

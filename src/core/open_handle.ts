@@ -7,7 +7,8 @@ import type { Call } from "./call/call.ts";
 import { sha256 } from "../kit/sha256.ts";
 import { attachValue, readAttached, shareAttached } from "./attached.ts";
 import type { Context, Principal } from "./call/context.ts";
-import { CALL } from "./call/internals.ts";
+import { toCall } from "./call/find_call.ts";
+import { show } from "./call/known_options.ts";
 import type { HandlerCall } from "./call/lives.ts";
 import { copyPrincipal, readPrincipal } from "./call/principal.ts";
 import type { Engine } from "./era.ts";
@@ -21,10 +22,8 @@ import type { StorePart, StoreView } from "./store.ts";
 
 /** The part for which {@linkcode openHandle} opens a handle. */
 export interface HandleOptions {
-  /** Names the keys of the part in the store. */
+  /** Distinguishes the keys, sealed texts and attached values of the part from those of other parts. */
   readonly id: string;
-  /** Purpose for which the part's texts are sealed. */
-  readonly purpose: string;
   readonly signal: AbortSignal;
   /** The functions that are called after handlers have changed. */
   readonly watchers: Set<() => void>;
@@ -36,7 +35,7 @@ export interface HandleOptions {
 /** Opens the handle of a server for one of its parts. */
 export async function openHandle(
   engine: Engine,
-  { id, purpose, signal, watchers, report, marksIds }: HandleOptions,
+  { id, signal, watchers, report, marksIds }: HandleOptions,
 ): Promise<ServerHandle> {
   const { core, host, registry } = engine;
   const { sealer, ticker, shared } = core;
@@ -46,8 +45,8 @@ export async function openHandle(
   if (marksIds) shared?.sinceSpent(engine.accounts.find(undefined)).catch(() => {});
   return {
     store: shared && toStores(await shared.openPart(id)),
-    seal: (value) => sealer.seal(purpose, value),
-    open: (text) => sealer.open(purpose, text),
+    seal: (value) => sealer.seal(id, value),
+    open: (text) => sealer.open(id, text),
     check: async (ctx, handler) => await checkHandler(toCall(ctx, "check the caller"), handler, engine),
     keep: (ctx, bytes) => keepBytes({ account: toCall(ctx, "count stored bytes").link.account, core }, bytes),
     report,
@@ -58,14 +57,14 @@ export async function openHandle(
       }
       // The cast is safe, because `readPrincipal` copies all members of the principal.
       const read = readPrincipal(principal, "attach()") as P;
-      // Attach the value to a copy, because requests of one API key share a principal, but not what they carry.
+      // Use a copy, because all requests with the same API key share one principal object.
       const copy = copyPrincipal(read);
       shareAttached(read, copy);
-      attachValue(copy, purpose, JSON.parse(text));
+      attachValue(copy, id, JSON.parse(text));
       return copy;
     },
-    attached: ({ principal }) => readAttached(principal, purpose),
-    markUsed: (use) => markUsed(engine, purpose, use),
+    attached: ({ principal }) => readAttached(principal, id),
+    markUsed: (use) => markUsed(engine, id, use),
     slot: (key, make) => core.state.slot(key, make),
     handlers: {
       has: (kind, key) => registry.find(kind, key) !== undefined,
@@ -103,23 +102,13 @@ const BEHIND_MS = 5000;
 
 async function markUsed(
   { core: { shared, state, ticker: { clock } }, accounts }: Engine,
-  purpose: string,
+  part: string,
   { id, principal, at, ttlMs }: OneTimeId,
 ): Promise<"new" | "used" | "too-old" | "unknown"> {
-  // An id without a time would be lost from the list of used ids.
-  const isText = (value: unknown) => typeof value === "string" && value !== "";
-  // `isFinite` does not convert its argument: an empty list is no time.
-  const isTime = (value: unknown) => Number.isFinite(value);
-  if (
-    !isText(id) || !isText(principal) || !isTime(at) || at < 0 || !isTime(ttlMs) || !(ttlMs > 0 && ttlMs <= MAX_ID_MS)
-  ) {
-    throw new TypeError(
-      "Cannot mark an id as used: id or principal is not a text, at is not a time, or ttlMs is not from 1 to 86,400,000; check them before",
-    );
-  }
-  // Keep the marks of each part apart. Otherwise, many ids of one part would advance the time before which all ids of
-  // another part count as used.
-  const client = `d${(await toClientHash(JSON.stringify([purpose, principal]))).slice(1)}`;
+  checkId({ id, principal, at, ttlMs });
+  // Each part has its own marks. Otherwise, a part that marks many ids would advance the time before which all ids of
+  // other parts count as used.
+  const client = `d${(await toClientHash(JSON.stringify([part, principal]))).slice(1)}`;
   const mark = { client, at: at + BEHIND_MS, id: await sha256(id) };
   const marking = shared
     // `spend` rejects if the principal has used up its share of the store.
@@ -128,6 +117,20 @@ async function markUsed(
     : markInMemory(state.slot(USED, () => new KnownMarks(clock, MARK_MS)), mark);
   if (!marking) return "unknown";
   return marking.found === undefined ? "new" : marking.found === "marked" ? "used" : "too-old";
+}
+
+/** Throws if a member is missing or invalid. An id without a time would be lost from the list of used ids. */
+function checkId({ id, principal, at, ttlMs }: OneTimeId): void {
+  const refuse = (name: string, value: unknown, rule: string) =>
+    new TypeError(`Cannot mark an id as used: ${name} is ${show(value)}; use ${rule}`);
+  for (const [name, value] of Object.entries({ id, principal })) {
+    if (typeof value !== "string" || !value) throw refuse(name, value, "a non-empty string");
+  }
+  // `isFinite` does not convert its argument, so that an empty list is no time.
+  if (!Number.isFinite(at) || at < 0) throw refuse("at", at, "milliseconds since 1970");
+  if (!Number.isFinite(ttlMs) || ttlMs <= 0 || ttlMs > MAX_ID_MS) {
+    throw refuse("ttlMs", ttlMs, `a number above 0, and at most ${MAX_ID_MS}`);
+  }
 }
 
 // This function is synchronous, so that no other use can be marked between `find` and `add`.
@@ -164,12 +167,4 @@ function toStores(part: StorePart): ServerStores {
       return view;
     },
   };
-}
-
-/** Returns the call to which a context belongs. `purpose` is what fails if there is none. */
-function toCall(ctx: Context<unknown>, purpose: string): Call {
-  // The cast is safe: a context without services is the call, and the check below finds any other object.
-  const call: Call = Reflect.get(ctx, CALL) ?? ctx as Context as Call;
-  if (call.link?.account) return call;
-  throw new TypeError(`Cannot ${purpose}: ctx does not belong to a call; pass the context of a request`);
 }

@@ -3,11 +3,13 @@
  *
  * @module
  */
+import { deadline } from "../kit/deadline.ts";
 import { CancelError } from "./call/cancel_error.ts";
 import type { Engine } from "./era.ts";
 import { openHandle } from "./open_handle.ts";
 import type { ServerHandle, StartPart } from "./server_handle.ts";
 
+// Extensions load this file when they first need one of the two.
 export { mayCall } from "./open_handle.ts";
 
 /** Milliseconds that a part may take to stop. */
@@ -17,10 +19,8 @@ const STOP_MS = 5000;
 export interface PartOptions {
   /** Name of the part in messages and observer events, such as `extension "com.example/audit"`. */
   readonly name: string;
-  /** Names the keys of the part in the store. */
+  /** See {@linkcode HandleOptions.id}. */
   readonly id: string;
-  /** Purpose for which the part's texts are sealed. */
-  readonly purpose: string;
   readonly start?: StartPart;
   /** See {@linkcode HandleOptions.marksIds}. */
   readonly marksIds?: boolean;
@@ -84,15 +84,10 @@ export class ServerPart {
    */
   async stop(): Promise<void> {
     this.#controller.abort(this.#toClosed());
-    const { ticker } = this.#engine.core;
-    const late = Promise.withResolvers<void>();
-    const timeout = ticker.startTimeout(STOP_MS, late.resolve);
     try {
-      await Promise.race([this.#stop(), late.promise]);
+      await deadline(this.#stop(), { ms: STOP_MS, onTimeout: () => {}, clock: this.#engine.core.ticker });
     } catch (error) {
       this.#report(error);
-    } finally {
-      ticker.cancel(timeout);
     }
   }
 

@@ -74,7 +74,7 @@ export class ServerLives implements LivesSet {
     const extension = this.#extensions.get(id);
     return extension?.start()?.then(() => {
       // Without its server, the extension could not check its callers.
-      if (this.#extensions.get(id) !== extension) throw new CancelError("extension", `${toName(id)} was removed`);
+      if (this.#extensions.get(id) !== extension) throw toRemoved(id);
     });
   }
 
@@ -179,7 +179,7 @@ class LivingExtension {
     try {
       const { ServerPart } = await loadParts();
       const { id, start } = this.life;
-      this.part = new ServerPart(this.#engine, { name: toName(id), id, purpose: `extension ${id}`, start });
+      this.part = new ServerPart(this.#engine, { name: toName(id), id: `extension ${id}`, start });
       if (this.#isClosed) this.part.close();
       return this.part;
     } catch (error) {
@@ -207,6 +207,10 @@ class LivingExtension {
     if (this.#topics.isUsed || this.#engine.changes.publish) servers.add(this.#publish);
     else servers.delete(this.#publish);
   }
+}
+
+function toRemoved(id: string): CancelError {
+  return new CancelError("extension", `Cannot run the call: ${toName(id)} was removed; send the request again`);
 }
 
 function toName(id: string): string {

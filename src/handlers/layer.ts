@@ -9,6 +9,7 @@ import { keep } from "../core/capacity/charges.ts";
 import type { Call } from "../core/call/call.ts";
 import { toClientKey } from "../core/call/client_key.ts";
 import type { Context } from "../core/call/context.ts";
+import { toCall } from "../core/call/find_call.ts";
 import { CALL, INTERNALS } from "../core/call/internals.ts";
 import { checkOptions, isPlain, type KnownOptions, show } from "../core/call/known_options.ts";
 import { compose, type Middleware, onlyMethods } from "../core/call/middleware.ts";
@@ -209,7 +210,7 @@ function toOutputGuard(bound: Bound): NonNullable<HandlerGuards["output"]>[numbe
 
 /** Calls a step with the state of its layer. Waits until the layer has started. */
 function withState<T>(bound: Bound, ctx: Context<unknown>, run: (state: never) => T): T | Promise<Awaited<T>> {
-  const state = openState(bound, toCall(ctx));
+  const state = openState(bound, toCall(ctx, "run a layer"));
   // The cast is safe, because a promise of a step's value resolves to that value.
   return isPromiseLike(state) ? Promise.resolve(state).then(run) as Promise<Awaited<T>> : run(state);
 }
@@ -268,7 +269,7 @@ function wrapRun(run: Run, all: readonly Running[]): Run {
   const runFrom = (at: number, input: never, ctx: Context<never>, consents = 0, outer?: Watched): unknown => {
     const bound = all[at];
     if (!bound) return run(input, ctx);
-    const call = toCall(ctx);
+    const call = toCall(ctx, "run a layer");
     // The answer to a step that asks for consent is not part of the run that other steps wrap.
     const watched = outer ?? watchRounds(ctx, call, consents);
     const before = countAsked(call);
@@ -352,7 +353,7 @@ class StepRun implements LayerRun<never, never, never> {
       const pot = account.pot({ name: "handler.cacheBytes", of: limit.of, total: limit.bytes, share, isCache: true });
       const amounts = [[account.memory, bytes], [pot, Math.max(bytes, limit.least)]] as const;
       const charge = keep(toCore(call), account, amounts, { ttlMs, drop });
-      return charge && { use: (ctx) => charge.use(toCall(ctx).link.account), end: () => charge.end() };
+      return charge && { use: (ctx) => charge.use(toCall(ctx, "run a layer").link.account), end: () => charge.end() };
     };
   }
 
@@ -419,11 +420,6 @@ function toCore({ host }: Call): FeatureParts {
   return host.parts as FeatureParts;
 }
 
-// Returns the call to which a context belongs. A context with services is a separate object that refers to the call.
-function toCall(ctx: Context<unknown>): Call {
-  return Reflect.get(ctx, CALL) ?? ctx;
-}
-
 /** A context that records whether the handler sends a request to the client or uses `ctx.once`. */
 interface Watched {
   readonly ctx: Context<never>;
@@ -455,6 +451,7 @@ function watchRounds(ctx: Context<never>, call: Call, consents: number): Watched
   const watched = new Proxy(ctx, {
     get(target, name) {
       if (name === "readResource") return read;
+      if (name === CALL) return call;
       // Use `target` as the receiver, because the getters of a call use its private fields.
       const value: unknown = Reflect.get(target, name, target);
       return ROUNDS.includes(name) && typeof value === "function" ? note((...args) => value(...args)) : value;

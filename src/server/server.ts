@@ -333,14 +333,12 @@ function createEndpoint({ engine, era, allows }: EndpointParts, options: CommonO
   const proxies = readProxies(options.proxies);
   const { core } = engine;
   const { auth } = core;
-  const toRoom = (auth: Authentication) => {
-    const room = new Room<Authenticator>(async () => {
-      const { HttpAuthenticator } = await import("../transports/http/http_authenticator.ts");
-      return new HttpAuthenticator(auth, { engine, path, proxies });
-    });
-    core.startAuth = async () => await (await room.open()).ready();
-    return room;
-  };
+  // For concrete paths, the router authenticates the caller before it selects the server.
+  const authenticator = branch || !auth ? undefined : new Room<Authenticator>(async () => {
+    const { HttpAuthenticator } = await import("../transports/http/http_authenticator.ts");
+    return new HttpAuthenticator(auth, { engine, path, proxies });
+  });
+  if (authenticator) core.startAuth = async () => await (await authenticator.open()).ready();
   return new LazyEndpoint(engine, era, {
     path: branch ? path : hasParams ? readTemplate(path) : readPath(path),
     bodies: branch?.bodies,
@@ -351,8 +349,7 @@ function createEndpoint({ engine, era, allows }: EndpointParts, options: CommonO
     corsHeaders: options.cors && !branch
       ? [...readCorsHeaders(options.cors), ...auth?.credentials?.headers ?? []]
       : undefined,
-    // For concrete paths, the router authenticates the caller before it selects the server.
-    authenticator: branch || !auth ? undefined : toRoom(auth),
+    authenticator,
   });
 }
 

@@ -4,9 +4,8 @@
  * @module
  */
 import { BoundedMap } from "../../kit/bounded_map.ts";
-import type { Call } from "../../core/call/call.ts";
 import type { Context, Principal } from "../../core/call/context.ts";
-import { CALL } from "../../core/call/internals.ts";
+import { findCall } from "../../core/call/find_call.ts";
 import { checkOptions, type KnownOptions } from "../../core/call/known_options.ts";
 import type { FeatureParts } from "../../core/visibility/feature_parts.ts";
 import type { ServerHandle } from "../../core/server_handle.ts";
@@ -72,10 +71,8 @@ export async function exchangeToken(
   request: ExchangeRequest,
 ): Promise<AccessToken> {
   checkOptions("exchange the caller's token", request, REQUEST);
-  // The cast is safe: a context without services is the call, and any other object has no host.
-  const call: Partial<Call> = Reflect.get(ctx, CALL) ?? ctx as Partial<Call>;
   // The cast is safe, because the host of a server's call always has the parts of the server's core.
-  const parts = call.host?.parts as FeatureParts | undefined;
+  const parts = findCall(ctx)?.host.parts as FeatureParts | undefined;
   for (const exchange of parts?.state.slot(EXCHANGES, makeExchanges) ?? []) {
     const exchanging = exchange(ctx, request);
     if (exchanging) return await exchanging;

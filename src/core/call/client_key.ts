@@ -6,7 +6,7 @@
 import { toNetwork } from "../capacity/account.ts";
 import type { Call } from "./call.ts";
 import type { Context } from "./context.ts";
-import { CALL } from "./internals.ts";
+import { findCall } from "./find_call.ts";
 
 /** The key of a client: a string for a principal or an address, otherwise an object for the connection. */
 export type ClientKey = string | object;
@@ -38,8 +38,6 @@ export function isPrincipal(key: ClientKey): boolean {
 /** Returns the key of the client of a handler's call. A context of a test may have a principal without an account. */
 export function findClientKey(ctx: Context<unknown>): ClientKey {
   if (ctx.principal) return `principal ${ctx.principal.id}`;
-  // The cast is safe: a context with services refers to its call, a context without services is the call, and the check
-  // below finds any other object.
-  const call: Call = Reflect.get(ctx, CALL) ?? ctx as Context as Call;
-  return call.link?.account ? toClientKey(call) : UNKNOWN;
+  const call = findCall(ctx);
+  return call ? toClientKey(call) : UNKNOWN;
 }

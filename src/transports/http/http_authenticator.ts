@@ -73,7 +73,6 @@ export class HttpAuthenticator implements Authenticator {
     this.#part = new ServerPart(engine, {
       name: "the authentication",
       id: "auth",
-      purpose: "auth",
       marksIds: true,
       start: start?.bind(auth),
     });

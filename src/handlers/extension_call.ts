@@ -59,10 +59,10 @@ export async function runWrapped(
   next: RunCall,
   executor: Executor,
 ): Promise<Result> {
-  return await new Layer(outer, attribute, next, executor).run(attribute.options.wrap);
+  return await new AttributeRun(outer, attribute, next, executor).run(attribute.options.wrap);
 }
 
-/** The functions to which a {@linkcode LayerCall} passes the messages, questions and state changes of its handler. */
+/** The functions to which a {@linkcode InnerCall} passes the messages, questions and state changes of its handler. */
 interface Says {
   notify(method: string, params: Params): Promise<void> | undefined;
   ask(key: string, question: Question): Promise<unknown>;
@@ -82,7 +82,7 @@ interface Says {
  * The call that the handler sees within an attribute. The link of this call sends nothing and does not refer to the
  * connection, so that the call can outlive the connection.
  */
-class LayerCall extends Call {
+class InnerCall extends Call {
   readonly #says: Says;
 
   constructor(outer: Call, home: CallHome, says: Says) {
@@ -141,10 +141,10 @@ class LayerCall extends Call {
 }
 
 /** Runs one attribute around a call. The handler runs with a separate call, which can outlive the request. */
-class Layer {
+class AttributeRun {
   /** The original call. `undefined` after the handler was detached from the call. */
   #outer?: Call;
-  readonly #inner: LayerCall;
+  readonly #inner: InnerCall;
   readonly #attribute: WrappingAttribute;
   readonly #next: RunCall;
   readonly #executor: Executor;
@@ -168,7 +168,7 @@ class Layer {
     this.#next = next;
     this.#executor = executor;
     const { home, client } = outer;
-    this.#inner = new LayerCall(outer, this.#toHome(home), {
+    this.#inner = new InnerCall(outer, this.#toHome(home), {
       notify: (method, params) => this.#receive(method, params),
       ask: (key, question) => {
         const { ask } = this.#redirect;

@@ -46,7 +46,8 @@ export class OneWayPosts {
    */
   async send(post: (signal: AbortSignal) => Promise<Response>, signal: AbortSignal): Promise<Acceptance> {
     const late = new AbortController();
-    const state = `Cannot send the message: the server did not accept it within ${ACCEPT_MS} ms`;
+    const state =
+      `Cannot send the message: the server did not accept it within ${ACCEPT_MS} ms; check that the server responds to notifications`;
     const stopTimer = startTimer(ACCEPT_MS, () => late.abort(new DOMException(state, "TimeoutError")));
     const either = AbortSignal.any([signal, late.signal]);
     try {

@@ -151,7 +151,7 @@ class Guesses {
       return isPromiseLike(found) ? Promise.resolve(found).then(remember) : remember(found);
     };
     const peer = seen === undefined ? guesser : undefined;
-    // Wait for the name before the address. Otherwise guesses of one name would block all names at the address.
+    // Check the budget of the name first. Otherwise, guesses for one name would delay all names from the same address.
     return this.#ofName.run(() => toKey(guesser, name), facts, () => this.#ofPeer.run(() => peer, facts, note));
   }
 

@@ -20,7 +20,7 @@ const WINDOW_MS = 60_000;
  */
 const KEYS = { entries: 10_000, characters: 1024 * 1024 };
 
-/** The failures of one key, and the checks that wait for their turn. */
+/** The number of failed checks for one key, and the checks that are waiting. */
 interface Tally {
   /** Number of failed checks, and of checks in progress that have not waited. */
   spent: number;

@@ -34,9 +34,9 @@ export class ForwardedQuestions {
   readonly #budget: AnswerBudget;
   readonly #known = new Map<string, Known>();
   /**
-   * All calls that continue with an unknown state, for example with a state of an earlier bridge. Together, they get the
-   * requests of one call, until the client sends a request that continues no call. This request gets the requests of a
-   * call of its own, so a server can at most double the requests for each request with which a client begins.
+   * All calls that continue with an unknown state, such as a state from before the bridge was restarted. They share the
+   * budget of one call, which is renewed when the client starts a new call. A new call has its own budget too, so a
+   * server can at most double the number of requests for each call that the client starts.
    */
   #unknown = toNew();
 

@@ -309,7 +309,7 @@ async function expectEnd(events: AsyncGenerator<StreamEvent>, reply: Message): P
   return reply;
 }
 
-/** Returns the message in a body that is not a reply. The body need not be a message, and may be cut. */
+/** Returns the message in the body of an error response, if the body is a complete JSON-RPC message. */
 function readError({ headers }: Response, text: string): Message | undefined {
   return readBody({ ok: false, headers }, text);
 }

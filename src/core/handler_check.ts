@@ -22,7 +22,8 @@ export interface CheckParts {
 /**
  * Checks whether the caller of `outer` could call a handler now. Throws the error that the client would receive if the
  * handler or a resource that it has read does not exist for the caller, if the caller lacks a scope, or if it is unknown
- * which handlers are disabled. Does not check capabilities, because a client that only reads the result of an earlier call answers no questions.
+ * which handlers are disabled. Does not check capabilities, because a client that only reads the result of an earlier
+ * call answers no questions.
  */
 export async function checkHandler(outer: Call, checked: HandlerCall, parts: CheckParts): Promise<void> {
   await check(outer, checked, parts);

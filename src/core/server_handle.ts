@@ -28,7 +28,7 @@ export interface KeptBytes {
 export type StartPart = (server: ServerHandle) => Awaitable<(() => unknown) | void>;
 
 /**
- * What a server offers to one of its parts, such as an extension or an authentication. The methods can be destructured.
+ * The server, as one of its parts sees it, such as an extension or an authentication. The methods can be destructured.
  */
 export interface ServerHandle extends ChangeNotifier {
   /**

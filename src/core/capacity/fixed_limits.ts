@@ -380,7 +380,7 @@ export interface FixedLimits {
      * An IPv6 /56 network counts as one address. The bound does not apply to unknown addresses.
      *
      * Reason: a client could flood the issuer with requests, or try one password for many users. `auth.failuresPerUser`
-     * does not limit different spellings of one name, which many databases treat as the same name.
+     * does not apply to different spellings of a name, although many databases treat them as the same name.
      *
      * Exceeded: requests with unknown tokens or names from this address wait, and the server sends one token at a time
      * to the issuer, and checks one password per second, until the minute has passed. Behind a proxy that is not in

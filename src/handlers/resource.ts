@@ -49,7 +49,7 @@ import { wireRoom } from "../core/call/wire_room.ts";
  */
 export type ResourceAllow<Input, S = NoServices> = (ctx: Context<S>, subject?: Input) => boolean | Promise<boolean>;
 
-/** Options of all resources. `Input` is the type of the first argument of `read`. */
+/** Options of all resources, without `use`. `Input` is the type of the first argument of `read`. */
 export interface ResourceCommonOptions<S extends Services = NoServices, Input = string> {
   /** Name that users and models see. */
   readonly name: string;
@@ -58,8 +58,6 @@ export interface ResourceCommonOptions<S extends Services = NoServices, Input = 
    * `application/octet-stream`.
    */
   readonly mimeType?: string;
-  /** Middleware and layers around reads of this resource. The first middleware is the outermost. */
-  readonly use?: readonly UseItem<Input, ServiceValues<S>>[];
   /** Services that the functions of this resource use, keyed by name. */
   readonly services?: S;
   /**
@@ -121,8 +119,11 @@ export interface ResourceFixedOptions<S extends Services = NoServices> extends R
  * The type of the variables that a template's `read` gets: the output type of `params`, or strings if there is no
  * `params`.
  */
-export type ReadVariables<U extends string, P extends Schema | undefined = undefined> = P extends Schema ? Infer<P>
-  : TemplateVariables<U>;
+export type ReadVariables<U extends string, P extends Schema | undefined = undefined> =
+  // Not a distributive type, because `P` is `never` while TypeScript infers the layers in `use`.
+  [P] extends [undefined] ? TemplateVariables<U>
+    : P extends Schema ? Infer<P>
+    : TemplateVariables<U>;
 
 /** Options of a resource template. Only `uri`, `name` and `read` are required. */
 export interface ResourceTemplateOptions<
@@ -162,6 +163,8 @@ export interface ResourceTemplateOptions<
 export interface ResourceProviderOptions<S extends Services = NoServices> extends ResourceCommonOptions<S> {
   /** URI scheme without a colon, such as `repo`. Fixed resources and templates of this scheme take precedence. */
   readonly scheme: string;
+  /** Middleware and layers around reads of the scheme. The first middleware is the outermost. */
+  readonly use?: readonly UseItem<string, ServiceValues<S>>[];
   /**
    * Lists resources page by page. `cursor` is the `nextCursor` of the previous page, and `undefined` for the first
    * page. The cursor passes through the client, so treat it as untrusted input. `list` cannot use services that live
@@ -225,7 +228,7 @@ const VARIABLES = "write a uri with variables, such as note://{id}";
 const PROVIDED = "use resourceProvider()";
 const LISTED = "set it on each resource that list returns";
 
-const FIXED: KnownOptions<keyof ResourceFixedOptions> = {
+const FIXED: KnownOptions<keyof ResourceFixedOptions | "use"> = {
   names: /* @__PURE__ */ Object.assign({ uri: true, size: SIZE, annotations: HINTS } as const, RESOURCE, DESCRIPTION),
   hints: /* @__PURE__ */ Object.assign({ meta: "_meta", uriTemplate: "uri" } as const, HANDLER_HINTS, READ_HINTS),
   elsewhere: {
@@ -237,7 +240,7 @@ const FIXED: KnownOptions<keyof ResourceFixedOptions> = {
   },
 };
 
-const TEMPLATE: KnownOptions<keyof ResourceTemplateOptions<TemplateText>> = {
+const TEMPLATE: KnownOptions<keyof ResourceTemplateOptions<TemplateText> | "use"> = {
   names: /* @__PURE__ */ Object.assign(
     { uri: true, annotations: HINTS, params: true, complete: true, list: "function" } as const,
     RESOURCE,
@@ -278,8 +281,13 @@ export type ResourceOptions<
   U extends string,
   S extends Services = NoServices,
   P extends Schema | undefined = undefined,
-> = U extends TemplateText ? ResourceTemplateOptions<U, S, P>
-  : ResourceFixedOptions<S>;
+> =
+  // Not part of the conditional type, in which TypeScript does not infer the types of callbacks of a layer.
+  & {
+    /** Middleware and layers around reads of this resource. The first middleware is the outermost. */
+    readonly use?: readonly UseItem<U extends TemplateText ? ReadVariables<U, P> : string, ServiceValues<S>>[];
+  }
+  & (U extends TemplateText ? ResourceTemplateOptions<U, S, P> : ResourceFixedOptions<S>);
 
 /** Return type of {@linkcode resource}: a template if the URI has variables. */
 export type ResourceOf<
@@ -415,7 +423,7 @@ function toResource<Input, S>(
 
 /** Options of any kind, without type parameters. */
 interface Form<Input>
-  extends Omit<ResourceEntry, "uri">, Omit<ResourceCommonOptions, "allow" | "services" | "use">, SubscriptionHooks {
+  extends Omit<ResourceEntry, "uri">, Omit<ResourceCommonOptions, "allow" | "services">, SubscriptionHooks {
   readonly uri?: string;
   readonly scheme?: string;
   readonly params?: Schema;

@@ -2,7 +2,7 @@
 // compiler checks this file; each function that it does not check fails to compile.
 import { assertEquals } from "@std/assert";
 import { z } from "zod";
-import { type Context, type Middleware, service, tool } from "../../mod.ts";
+import { type Context, type Middleware, prompt, resource, resourceProvider, service, tool } from "../../mod.ts";
 import { cache, confirm, type Layer, layer } from "../../src/layers/layers.ts";
 import { type Mistake, testTypeErrors } from "../support/type_errors.ts";
 
@@ -83,6 +83,47 @@ Deno.test("callbacks of layers are typed in every order of a tool's options", ()
   assertEquals(tools.length, 11);
 });
 
+/** A layer for every kind of handler, whose callback gets the input and the services. */
+function check<Input, Services>(read: (input: Input, ctx: Context<Services>) => string): Layer<Input, Services> {
+  return layer<Input, Services>(() => ({ name: "check", onOutput: (_output, ctx) => read({} as Input, ctx) })); // Never called.
+}
+
+Deno.test("callbacks of layers get the variables of a template, the URI of a resource, and a prompt's arguments", () => {
+  const uri = "notes://{id}";
+  const name = "notes";
+  const params = z.object({ id: z.coerce.number() });
+  const handlers = [
+    resource({ uri, name, use: [check(({ id }) => id.trim())], read: ({ id }) => id }),
+    resource({ use: [audit, check(({ id }) => id.trim())], uri, name, read: ({ id }) => id }),
+    resource({ read: ({ id }) => id, name, use: [check(({ id }) => id.trim())], uri: "notes://{id}" }),
+    resource({ uri, name, params, use: [check(({ id }) => id.toFixed())], read: ({ id }) => id.toFixed() }),
+    resource({ read: ({ id }) => id.toFixed(), use: [check(({ id }) => id.toFixed())], uri, name, params }),
+    resource({
+      uri: "notes://{+path}{?page}",
+      name,
+      use: [check(({ path, page }, { services: { db } }) => db.ask(path.length) + (page ?? "").trim())],
+      services: { db },
+      read: ({ path }) => path,
+    }),
+    resource({ uri: "notes://all", name, use: [check((uri) => uri.trim())], read: (uri) => uri.trim() }),
+    resource({
+      use: [check((uri, { services: { db } }) => db.ask(uri.length))],
+      uri: "notes://a",
+      name,
+      services: { db },
+      read: (uri) => uri,
+    }),
+    resourceProvider({ scheme: "notes", name, use: [check((uri) => uri.trim())], read: (uri) => uri.trim() }),
+    prompt({
+      name,
+      use: [check(({ amount }) => amount.toFixed())],
+      input: { amount: z.coerce.number() },
+      run: () => "",
+    }),
+  ];
+  assertEquals(handlers.length, 10);
+});
+
 const mistakes: readonly Mistake[] = [
   {
     name: "a layer of another input",
@@ -102,15 +143,34 @@ const mistakes: readonly Mistake[] = [
     line: "Property 'amuont' does not exist on type '{ amount: number; }'.",
     most: 2,
   },
+  {
+    name: "a layer of another input than the variables of a template",
+    code: `resource({ uri: "notes://{id}", name: "t", use: [other], read: () => "" })`,
+    line: "Property 'other' is missing in type",
+    most: 14,
+  },
+  {
+    name: "a layer of variables around a resource without variables",
+    code: `resource({ uri: "notes://all", name: "t", use: [other], read: () => "" })`,
+    line: "Type 'string' is not assignable to type '{ other: string; }'.",
+    most: 14,
+  },
+  {
+    name: "a wrong variable in the callback of a layer",
+    code: `resource({ uri: "notes://{id}", name: "t", use: [checked(({ ib }) => ib)], read: () => "" })`,
+    line: "Property 'ib' does not exist on type",
+    most: 2,
+  },
 ];
 
 testTypeErrors(
   `import { z } from "zod";
-import { tool } from "${toUrl("mod.ts")}";
+import { resource, tool } from "${toUrl("mod.ts")}";
 import { confirm, type Layer } from "${toUrl("src/layers/layers.ts")}";
 const input = z.object({ amount: z.number() });
 const other = confirm(({ other }: { other: string }) => other);
 declare const needing: Layer<unknown, { readonly db: string }>;
-void [tool, confirm, input, other, needing];`,
+declare function checked<Input>(read: (input: Input) => string): Layer<Input>;
+void [tool, resource, confirm, input, other, needing, checked];`,
   mistakes,
 );

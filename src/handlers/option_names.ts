@@ -4,7 +4,6 @@
  * @module
  */
 import { isPlain, type OptionRule, show } from "../core/call/known_options.ts";
-import { GUARDS } from "../core/visibility/guards.ts";
 import { ICONS } from "../core/icons.ts";
 
 /** Options of tools, prompts, resources and providers. */
@@ -12,7 +11,6 @@ export const HANDLER = {
   name: true,
   use: "functions",
   services: true,
-  guards: GUARDS,
   mapError: "function",
   tags: "texts",
   allow: "function",
@@ -51,3 +49,8 @@ export const HANDLER_HINTS = {
   needs: "requires",
   describeError: "mapError",
 } as const;
+
+const GUARD = "guard is a layer: use: [guard(…)]";
+
+/** Names of layers that are not options, each with a remedy. */
+export const LAYERS = { guards: GUARD, guard: GUARD } as const;

@@ -22,10 +22,11 @@
  *
  * @module
  */
-export type { HandlerInfo, KeepOptions, KeptValue, Layer, LayerRun, Steps, UseItem } from "../core/layers.ts";
+export type { HandlerInfo, KeepOptions, KeptValue, Layer, LayerRun, OutputPart, Steps, UseItem } from "../core/layers.ts";
 export { layer } from "../handlers/layer.ts";
 export { cache, type CacheOptions, type ToolCache } from "./cache.ts";
 export { circuit, type CircuitOptions } from "./circuit.ts";
 export { confirm } from "./confirm.ts";
 export type { SelectErrors } from "./failures.ts";
+export { guard, type GuardOptions, type InputGuard, type OutputGuard } from "./guard.ts";
 export { retry, type RetryOptions } from "./retry.ts";

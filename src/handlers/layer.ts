@@ -228,20 +228,20 @@ function withState<T>(bound: Bound, ctx: Context<unknown>, run: (state: never) =
 /** Returns a quota that adds the layers' step `around`, and their handlers, to the handler's own quota. */
 function toQuota({ quota }: Options, { handler, layers }: Applied): Quota | undefined {
   const outer = layers.filter(isOfServer).map(({ layer }) => layer);
-  const toServed = (added: Handler) => addLayers(added, outer);
   const also = layers.flatMap(({ layer, steps }) => [
-    ...(steps.handlers ?? []).map(toServed),
+    // The server gets these handlers from its handlers, and puts no layers around them.
+    ...(steps.handlers ?? []).map((added) => addLayers(added, outer)),
     ...toStarters(layer, handler),
   ]);
   const around = layers.flatMap((bound) => toMiddleware(bound, bound.steps.around));
-  if (!around.length && !also.length && !outer.length) return quota;
+  if (!around.length && !also.length) return quota;
   return {
     [INTERNALS]: {
       bind(handler) {
         const bound = bindQuota(quota, handler);
         if (handler.kind === "completion") return bound ?? { apply: (runner) => runner };
         return {
-          also: [...also, ...(bound?.also ?? []).map(toServed)],
+          also: [...also, ...bound?.also ?? []],
           apply: (runner, core) => {
             const inner: typeof runner = around.length ? { ...runner, ...runAround(runner, around) } : runner;
             return bound?.apply(inner, core) ?? inner;

@@ -2,8 +2,26 @@
 // compiler checks this file; each function that it does not check fails to compile.
 import { assertEquals } from "@std/assert";
 import { z } from "zod";
-import { type Context, type Middleware, prompt, resource, resourceProvider, service, tool } from "../../mod.ts";
-import { cache, confirm, type Layer, layer } from "../../src/layers/layers.ts";
+import {
+  type Context,
+  createServer,
+  group,
+  type Middleware,
+  prompt,
+  resource,
+  resourceProvider,
+  service,
+  tool,
+} from "../../mod.ts";
+import {
+  cache,
+  confirm,
+  guard,
+  type InputGuard,
+  type Layer,
+  layer,
+  type OutputGuard,
+} from "../../src/layers/layers.ts";
 import { type Mistake, testTypeErrors } from "../support/type_errors.ts";
 
 const toUrl = (path: string) => new URL(`../../${path}`, import.meta.url).href;
@@ -124,6 +142,58 @@ Deno.test("callbacks of layers get the variables of a template, the URI of a res
   assertEquals(handlers.length, 10);
 });
 
+Deno.test("guards get the input of the handler, and input guards only the services that outlive the call", () => {
+  const tx = service("tx", () => ({ commit: () => true }), { per: "call" });
+  const hide: OutputGuard = (value, _ctx, part) => part === "log" ? "hidden" : value;
+  const low: InputGuard<{ readonly amount: number }> = ({ amount }) => amount > 5 ? { amount: 5 } : undefined;
+  const services = { db, tx };
+  const run = ({ amount }: { readonly amount: number }) => amount;
+  const handlers = [
+    tool({
+      name: "a",
+      input,
+      use: [guard({ input: [({ amount }) => ({ amount: amount + 1 }), low], output: [hide] })],
+      run,
+    }),
+    tool({
+      name: "b",
+      use: [guard({ output: [hide], input: [async ({ amount }) => void await toWords(amount)] })],
+      input,
+      run,
+    }),
+    tool({
+      name: "c",
+      use: [
+        guard({
+          input: [({ amount }, { services }) => void services.db.ask(amount)],
+          output: [(value, { services }) => services.tx.commit() ? services.db.ask(1) : value],
+        }),
+      ],
+      input,
+      services,
+      run,
+    }),
+    resource({
+      uri: "notes://{id}",
+      name: "d",
+      use: [guard({ input: [({ id }) => ({ id: id.trim() })] })],
+      read: ({ id }) => id,
+    }),
+    resource({ uri: "notes://all", name: "e", use: [guard({ input: [(uri) => uri.trim()] })], read: (uri) => uri }),
+    prompt({
+      name: "f",
+      input: { amount: z.coerce.number() },
+      use: [guard({ input: [low] })],
+      run: ({ amount }) => toWords(amount),
+    }),
+    group("g", [tool({ name: "h", run: () => 1 })], {
+      use: [guard({ input: [(_input, { method }) => void method], output: [hide] })],
+    }),
+  ];
+  assertEquals(handlers.length, 7);
+  createServer({ name: "s", version: "1.0.0", use: [guard({ input: [(given) => void given], output: [hide] })] });
+});
+
 const mistakes: readonly Mistake[] = [
   {
     name: "a layer of another input",
@@ -142,6 +212,26 @@ const mistakes: readonly Mistake[] = [
     code: `tool({ name: "t", use: [confirm(({ amuont }) => amuont)], input, run: () => 1 })`,
     line: "Property 'amuont' does not exist on type '{ amount: number; }'.",
     most: 2,
+  },
+  {
+    name: "a service that lives for one call in an input guard",
+    code:
+      `tool({ name: "t", services, use: [guard({ input: [(_input, { services }) => services.tx] })], run: () => 1 })`,
+    line: "Property 'tx' does not exist on type",
+    most: 2,
+  },
+  {
+    name: "an input guard that returns another input",
+    code:
+      `tool({ name: "t", input, use: [guard({ input: [({ amount }) => ({ amount: amount > 1 })] })], run: () => 1 })`,
+    line: "Type 'boolean' is not assignable to type 'number'.",
+    most: 6,
+  },
+  {
+    name: "an input guard that returns whether it allows the call",
+    code: `tool({ name: "t", input, use: [guard({ input: [({ amount }) => amount > 1] })], run: () => 1 })`,
+    line: "Type 'boolean' is not assignable to type",
+    most: 6,
   },
   {
     name: "a layer of another input than the variables of a template",
@@ -165,12 +255,13 @@ const mistakes: readonly Mistake[] = [
 
 testTypeErrors(
   `import { z } from "zod";
-import { resource, tool } from "${toUrl("mod.ts")}";
-import { confirm, type Layer } from "${toUrl("src/layers/layers.ts")}";
+import { resource, service, tool } from "${toUrl("mod.ts")}";
+import { confirm, guard, type Layer } from "${toUrl("src/layers/layers.ts")}";
 const input = z.object({ amount: z.number() });
 const other = confirm(({ other }: { other: string }) => other);
 declare const needing: Layer<unknown, { readonly db: string }>;
 declare function checked<Input>(read: (input: Input) => string): Layer<Input>;
-void [tool, resource, confirm, input, other, needing, checked];`,
+const services = { tx: service("tx", () => 1, { per: "call" }) };
+void [services, guard, tool, resource, confirm, input, other, needing, checked];`,
   mistakes,
 );

@@ -21,7 +21,14 @@ import { CALL } from "../core/call/internals.ts";
 import type { SentGuard } from "../core/call/sent_guard.ts";
 import { isQuestion } from "../core/call/question.ts";
 import type { FeatureParts, MapError } from "../core/visibility/feature_parts.ts";
-import type { Encoder, Filter, FilteredResult, GuardSteps, HandlerGuards, OutputPart } from "../core/visibility/guards.ts";
+import type {
+  Encoder,
+  Filter,
+  FilteredResult,
+  GuardSteps,
+  HandlerGuards,
+  OutputPart,
+} from "../core/visibility/guards.ts";
 import { describe } from "./attempt.ts";
 import { isContent, toJson } from "./content_checks.ts";
 import { EncodedResults } from "./encoded_results.ts";

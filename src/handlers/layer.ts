@@ -401,7 +401,10 @@ function toStarter(start: NonNullable<AnySteps["start"]>, id: string): LayerStar
   return { id, register: (place) => toWatcher(`${id} at ${place}`, life) };
 }
 
-function toStarters({ [INTERNALS]: { starter } }: Layer<never, never, never>, { key }: HandlerInfo): readonly Handler[] {
+function toStarters(
+  { [INTERNALS]: { starter } }: Layer<never, never, never>,
+  { key }: HandlerInfo,
+): readonly Handler[] {
   return starter?.register ? [starter.register(key)] : [];
 }
 

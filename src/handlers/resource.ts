@@ -273,7 +273,11 @@ export type ResourceOptions<
   // Not part of the conditional type, in which TypeScript does not infer the types of callbacks of a layer.
   & {
     /** Middleware and layers around reads of this resource. The first middleware is the outermost. */
-    readonly use?: readonly UseItem<U extends TemplateText ? ReadVariables<U, P> : string, ServiceValues<S>, SharedServiceValues<S>>[];
+    readonly use?: readonly UseItem<
+      U extends TemplateText ? ReadVariables<U, P> : string,
+      ServiceValues<S>,
+      SharedServiceValues<S>
+    >[];
   }
   & (U extends TemplateText ? ResourceTemplateOptions<U, S, P> : ResourceFixedOptions<S>);
 

@@ -1,6 +1,6 @@
 /**
- * Layers, which stand around handlers: a cache, retries, a circuit breaker, a question to the user, and layers of your
- * own. Pass them in the `use` option of a handler, a group or a server.
+ * Layers, which stand around handlers: guards, a cache, retries, a circuit breaker, a question to the user, and layers of
+ * your own. Pass them in the `use` option of a handler, a group or a server.
  *
  * ```ts
  * import { createServer, tool } from "@x/mcp";
@@ -22,7 +22,16 @@
  *
  * @module
  */
-export type { HandlerInfo, KeepOptions, KeptValue, Layer, LayerRun, OutputPart, Steps, UseItem } from "../core/layers.ts";
+export type {
+  HandlerInfo,
+  KeepOptions,
+  KeptValue,
+  Layer,
+  LayerRun,
+  OutputPart,
+  Steps,
+  UseItem,
+} from "../core/layers.ts";
 export { layer } from "../handlers/layer.ts";
 export { cache, type CacheOptions, type ToolCache } from "./cache.ts";
 export { circuit, type CircuitOptions } from "./circuit.ts";

@@ -86,6 +86,7 @@ interface Bound {
 interface Options extends Omit<LayeredOptions, "use"> {
   readonly use?: readonly Middleware[];
   readonly run?: Run;
+  readonly guards?: HandlerGuards;
   readonly quota?: Quota;
   readonly requires?: readonly Requirement[];
   readonly _meta?: Meta;
@@ -144,7 +145,7 @@ function applyToHandler(options: Options, applied: Applied): Options {
   const { run, requires = [] } = options;
   const runs = layers.flatMap((bound) => bound.steps.run ? [{ ...bound, run: bound.steps.run }] : [])
     .sort((a, b) => RANKS.indexOf(a.steps.rank) - RANKS.indexOf(b.steps.rank));
-  const changed: Options & Pick<Unlayered<object>, "guards"> = {
+  return {
     ...options,
     use: items.flatMap((item) => typeof item === "function" ? item : toMiddleware(item, item.steps.inside)),
     ...run && runs.length && { run: wrapRun(run, runs) },
@@ -153,7 +154,6 @@ function applyToHandler(options: Options, applied: Applied): Options {
     requires: [...requires, ...layers.flatMap(({ steps }) => steps.requires ?? [])],
     _meta: toMeta(options, handler, layers),
   };
-  return changed;
 }
 
 function applyToServer(options: LayeredOptions, { handler, items, layers }: Applied): LayeredOptions {

@@ -1,6 +1,6 @@
 /**
- * The interface of guards, which check the input and output of handlers, and of encoders, which convert values of
- * custom types.
+ * The interface of the code that runs guards, which check the input and output of handlers, and of encoders, which
+ * convert values of custom types.
  *
  * @module
  */

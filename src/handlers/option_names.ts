@@ -50,7 +50,8 @@ export const HANDLER_HINTS = {
   describeError: "mapError",
 } as const;
 
-const GUARD = "guard is a layer: use: [guard(…)]";
+/** The remedy for guards among the options of a handler, a group or a server. */
+export const GUARD = "guard is a layer: use: [guard(…)]";
 
-/** Names of layers that are not options, each with a remedy. */
-export const LAYERS = { guards: GUARD, guard: GUARD } as const;
+/** Options that are layers, each with its remedy. The remedies apply to all kinds of handlers. */
+export const HANDLER_ELSEWHERE = { guards: GUARD, guard: GUARD } as const;

@@ -43,7 +43,7 @@ import { loadResults } from "./content.ts";
 import { isContent, isDoubtful } from "./content_checks.ts";
 import type { Sending } from "./encoded_results.ts";
 import { runGuarded } from "./value_room.ts";
-import { DESCRIPTION, HANDLER, HANDLER_HINTS, LAYERS } from "./option_names.ts";
+import { DESCRIPTION, HANDLER, HANDLER_ELSEWHERE, HANDLER_HINTS } from "./option_names.ts";
 
 /** A message that a prompt returns. Its content can be a plain string. */
 export interface PromptMessageReturn {
@@ -173,7 +173,7 @@ const OPTIONS: KnownOptions<keyof PromptOptions<Schema>> = {
     } as const,
     HANDLER_HINTS,
   ),
-  elsewhere: LAYERS,
+  elsewhere: HANDLER_ELSEWHERE,
 };
 
 /** A prompt for `handlers`. Tests can run it directly. */

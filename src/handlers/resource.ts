@@ -37,7 +37,7 @@ import { withInternals } from "../core/call/internals.ts";
 import type { NoServices, Services, ServiceValues, SharedServiceValues } from "../core/call/service.ts";
 import type { SubscriptionHooks } from "../core/visibility/subscribers.ts";
 import { type Completers, completion } from "./completion.ts";
-import { DESCRIPTION, HANDLER, HANDLER_HINTS, LAYERS } from "./option_names.ts";
+import { DESCRIPTION, HANDLER, HANDLER_ELSEWHERE, HANDLER_HINTS } from "./option_names.ts";
 import { type ResourceReturn, toContents } from "./resource_contents.ts";
 import { type Definition, type ResourceEntry, type ResourcePage, resources } from "./resource_methods.ts";
 import { wireRoom } from "../core/call/wire_room.ts";
@@ -216,13 +216,10 @@ const LISTED = "set it on each resource that list returns";
 const FIXED: KnownOptions<keyof ResourceFixedOptions | "use"> = {
   names: /* @__PURE__ */ Object.assign({ uri: true, size: SIZE, annotations: HINTS } as const, RESOURCE, DESCRIPTION),
   hints: /* @__PURE__ */ Object.assign({ meta: "_meta", uriTemplate: "uri" } as const, HANDLER_HINTS, READ_HINTS),
-  elsewhere: /* @__PURE__ */ Object.assign({
-    params: VARIABLES,
-    complete: VARIABLES,
-    list: VARIABLES,
-    subscribe: PROVIDED,
-    unsubscribe: PROVIDED,
-  }, LAYERS),
+  elsewhere: /* @__PURE__ */ Object.assign(
+    { params: VARIABLES, complete: VARIABLES, list: VARIABLES, subscribe: PROVIDED, unsubscribe: PROVIDED },
+    HANDLER_ELSEWHERE,
+  ),
 };
 
 const TEMPLATE: KnownOptions<keyof ResourceTemplateOptions<TemplateText> | "use"> = {
@@ -237,8 +234,8 @@ const TEMPLATE: KnownOptions<keyof ResourceTemplateOptions<TemplateText> | "use"
     READ_HINTS,
   ),
   elsewhere: /* @__PURE__ */ Object.assign(
-    { size: LISTED, subscribe: PROVIDED, unsubscribe: PROVIDED } as const,
-    LAYERS,
+    { size: LISTED, subscribe: PROVIDED, unsubscribe: PROVIDED },
+    HANDLER_ELSEWHERE,
   ),
 };
 
@@ -261,7 +258,7 @@ const PROVIDER: KnownOptions<keyof ResourceProviderOptions> = {
     icons: LISTED,
     _meta: LISTED,
     meta: LISTED,
-  }, LAYERS),
+  }, HANDLER_ELSEWHERE),
 };
 
 /** Options of a resource: a fixed `uri`, or a URI template. */

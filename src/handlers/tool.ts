@@ -57,7 +57,7 @@ import { toForeign, toListedOptions } from "./tool_from.ts";
 import type { Callable } from "./callable.ts";
 import { loadValues, runGuarded } from "./value_room.ts";
 import type { ToolVariant } from "./variant.ts";
-import { DESCRIPTION, HANDLER, HANDLER_HINTS, LAYERS } from "./option_names.ts";
+import { DESCRIPTION, HANDLER, HANDLER_ELSEWHERE, HANDLER_HINTS } from "./option_names.ts";
 
 /**
  * The return value of a tool.
@@ -286,7 +286,7 @@ export const TOOL: KnownOptions<keyof ToolOptions<Schema, Schema>> = {
     openWorldHint: "annotations.openWorldHint",
   },
   elsewhere: {
-    ...LAYERS,
+    ...HANDLER_ELSEWHERE,
     ...Object.fromEntries(
       ["cache", "retry", "circuit", "confirm"].map((name) => [name, `${name} is a layer: use: [${name}(…)]`]),
     ),

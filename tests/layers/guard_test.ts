@@ -179,6 +179,9 @@ behaviour("guards of the server stand around every handler, wherever it comes fr
   }
   // The handler is created again within the guard, with its extension.
   assertEquals(Object((await client.request("skills/list", {})).skills).length, 1, way.version);
+  await client.close();
+  // The server must not read the folders again while they are removed.
+  await server.close();
 }, { perInstance: "handlers" });
 
 Deno.test("a guard of a path with parameters stands around the handlers of each path", async () => {

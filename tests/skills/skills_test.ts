@@ -111,8 +111,11 @@ behaviour("skills are listed with their front matter and the digests of all file
 behaviour("skills in a group, and within a layer of the server, have their methods", async (connect) => {
   await using folder = await makeFolder(FILES);
   const office = group("office", [skills({ dir: folder.path })]);
-  const { client } = await connect({ handlers: [office], use: [guard({ input: [() => {}] })] }, declared);
+  const { client, server } = await connect({ handlers: [office], use: [guard({ input: [() => {}] })] }, declared);
   assertEquals((await list(client)).length, 3);
+  await client.close();
+  // The server must not read the folder again while it is removed.
+  await server.close();
 });
 
 behaviour("a skill is an ordinary resource, and its folders can be listed", async (connect) => {

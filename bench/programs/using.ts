@@ -8,6 +8,8 @@ export type Auth = typeof import("../../src/auth/auth.ts");
 /** Types of the quota and observe entries of a copy of the library. */
 export type QuotaEntry = typeof import("../../src/quota/quota.ts");
 export type Observe = typeof import("../../src/observe/observe.ts");
+/** Types of the layers entry of a copy of the library. Revisions before the layer `guard` have an option for guards. */
+export type Layers = Partial<Pick<typeof import("../../src/layers/layers.ts"), "guard">>;
 type Server = ReturnType<Library["createServer"]>;
 
 /** The header with the API key that the server accepts. */
@@ -41,14 +43,15 @@ export function createUsingServer({ createServer, service, tool }: Library, { ap
  * because the limit on kept keys would refuse a new key for each call of a benchmark.
  */
 export function createLayeredServer(
-  { createServer, tool, apiKey, quota, audit }: Library & Auth & QuotaEntry & Observe,
+  { createServer, tool, apiKey, quota, audit, guard }: Library & Auth & QuotaEntry & Observe & Layers,
 ): Server {
+  const guards = { input: [(input: unknown) => input] };
   const add = tool({
     name: "add",
     input: pair,
     output: sum,
     quota: quota({ rate: { calls: 1_000_000, perMs: 100 }, concurrency: 100 }),
-    guards: { input: [(input) => input] },
+    ...guard ? { use: [guard(guards)] } : { guards },
     idempotencyKey: () => `${++heard.calls % 1000}`,
     run: ({ a, b }) => ({ sum: a + b }),
   });

@@ -12,7 +12,9 @@ import type { Requirement } from "./call/question.ts";
 import type { NoServices } from "./call/service.ts";
 import type { Handler } from "./visibility/feature.ts";
 import type { ServerHandle } from "./server_handle.ts";
-import type { OutputGuard } from "./visibility/guards.ts";
+import type { HandlerGuards, OutputPart } from "./visibility/guards.ts";
+
+export type { OutputPart };
 
 /** The handler that a layer stands around. */
 export interface HandlerInfo {
@@ -34,11 +36,12 @@ export interface HandlerInfo {
  * the same layer share its state.
  *
  * A layer is a function, so that TypeScript infers the parameters of its callbacks from the `input` and `services` of
- * the handler. `Input` is the type of the validated input, `Services` the type of `ctx.services`.
+ * the handler. `Input` is the type of the validated input, `Services` the type of `ctx.services`, and `Shared` the type
+ * of `ctx.services` without the services that live for one call.
  */
-export interface Layer<Input = unknown, Services = NoServices> {
+export interface Layer<Input = unknown, Services = NoServices, Shared = NoServices> {
   /** Returns the steps of the layer around one handler. Throws if the handler cannot have the layer. */
-  (handler: HandlerInfo): Steps<Input, Services>;
+  (handler: HandlerInfo): Steps<Input, Services, never, Shared>;
   /**
    * Internal state that the handler uses.
    *
@@ -48,14 +51,16 @@ export interface Layer<Input = unknown, Services = NoServices> {
 }
 
 /** An item of `use`: a middleware function or a layer. */
-export type UseItem<Input = unknown, Services = NoServices> = Middleware | Layer<Input, Services>;
+export type UseItem<Input = unknown, Services = NoServices, Shared = NoServices> =
+  | Middleware
+  | Layer<Input, Services, Shared>;
 
 /**
  * The steps of a layer. The step decides when a function runs, not the order of the layers in `use`. Of several layers
  * with the same step, the first is the outermost, and the layers of the server and of a group are outside of the layers
  * of a handler.
  */
-export interface Steps<Input = unknown, Services = NoServices, State = never> {
+export interface Steps<Input = unknown, Services = NoServices, State = never, Shared = NoServices> {
   /** Name of the layer for messages, such as `cache`. */
   readonly name: string;
   /**
@@ -74,9 +79,9 @@ export interface Steps<Input = unknown, Services = NoServices, State = never> {
   readonly methods?: readonly string[];
   /**
    * Runs with the validated input. Returns a changed input, or `undefined` to leave the input unchanged. Throw a
-   * `ToolError` to refuse the call. Services do not exist yet.
+   * `ToolError` to refuse the call. Services that live for one call do not exist yet.
    */
-  readonly onInput?: (input: Input, ctx: Context<never>, state: State) => unknown;
+  readonly onInput?: (input: Input, ctx: Context<Shared>, state: State) => unknown;
   /** Runs after `onInput`, around the rest of the call. */
   readonly inside?: (ctx: Context, next: () => Promise<Result>, state: State) => Promise<Result>;
   /**
@@ -90,15 +95,10 @@ export interface Steps<Input = unknown, Services = NoServices, State = never> {
    */
   readonly rank?: "ask" | "reuse" | "repeat" | "break";
   /**
-   * Gets everything that the client receives from the handler: the encoded value, errors, log messages and progress
-   * messages. Returns a changed value, or `undefined` to leave the value unchanged. `part` states what `output` is.
+   * Gets everything that the client receives from the handler: the encoded value, errors, questions, log messages and
+   * progress messages. Returns a changed value, or `undefined` to leave the value unchanged.
    */
-  readonly onOutput?: (
-    output: unknown,
-    ctx: Context<Services>,
-    part: Parameters<OutputGuard>[2],
-    state: State,
-  ) => unknown;
+  readonly onOutput?: (output: unknown, ctx: Context<Services>, part: OutputPart, state: State) => unknown;
   /** Metadata for the handler's list entry. The handler's `_meta` takes precedence. */
   readonly list?: Meta;
   /** Capabilities that the client must have declared, such as `["elicitation"]`. */
@@ -183,6 +183,8 @@ export interface KeptValue {
 export interface LayerInternals {
   /** Returns the options of a handler with the steps of all layers in `use`. */
   apply<O extends LayeredOptions>(options: O, handler: Omit<HandlerInfo, "key">): Unlayered<O>;
+  /** Whether the layer is in the `use` option of the server, and not of the handler. */
+  readonly isOfServer?: boolean;
   /** Registers the layer on the server of a handler. Set when a handler first has the layer, if the layer has `start`. */
   starter?: LayerStarter;
 }
@@ -219,6 +221,8 @@ interface AnyUseItem {
 /** Options whose `use` contains only middleware. */
 export type Unlayered<O> = O & {
   readonly use?: readonly Middleware[];
+  /** The steps `onInput` and `onOutput` of all layers around a handler. */
+  readonly guards?: HandlerGuards;
   /** Set if a server has layers with steps around single handlers. */
   readonly [INTERNALS]?: LayeredHandlers;
 };

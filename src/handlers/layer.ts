@@ -17,14 +17,14 @@ import type { Requirement } from "../core/call/question.ts";
 import type { NoServices } from "../core/call/service.ts";
 import type { Handler, Runner } from "../core/visibility/feature.ts";
 import type { FeatureParts } from "../core/visibility/feature_parts.ts";
-import type { HandlerGuards } from "../core/visibility/guards.ts";
+import type { GuardSteps, HandlerGuards } from "../core/visibility/guards.ts";
 import type { HandlerInfo, Layer, LayeredOptions, LayerRun, LayerStarter, Steps, Unlayered } from "../core/layers.ts";
 import { bindQuota, type Quota } from "../core/visibility/quota.ts";
 import { createLife, toWatcher } from "./extension.ts";
-import { ServedHandlers } from "./layered_server.ts";
+import { addLayers, ServedHandlers } from "./layered_server.ts";
 
 /** The steps of a layer, without type parameters. */
-type AnySteps = Steps<never, never, never>;
+type AnySteps = Steps<never, never, never, never>;
 
 /**
  * Creates a layer. `make` is called once for each handler that has the layer, and returns the layer's steps.
@@ -47,12 +47,12 @@ type AnySteps = Steps<never, never, never>;
  * export default createServer({ name: "s", version: "1.0.0", handlers: [hello] });
  * ```
  */
-export function layer<Input = unknown, Services = NoServices, State = undefined>(
-  make: (handler: HandlerInfo) => Steps<Input, Services, State>,
-): Layer<Input, Services> {
+export function layer<Input = unknown, Services = NoServices, State = undefined, Shared = NoServices>(
+  make: (handler: HandlerInfo) => Steps<Input, Services, State, Shared>,
+): Layer<Input, Services, Shared> {
   const made = (handler: HandlerInfo) => make(handler);
   // The cast is safe, because only the steps of the layer get the state that its `start` returns.
-  return Object.assign(made, { [INTERNALS]: { apply } }) as unknown as Layer<Input, Services>;
+  return Object.assign(made, { [INTERNALS]: { apply } }) as unknown as Layer<Input, Services, Shared>;
 }
 
 const STEPS: KnownOptions<keyof AnySteps> = {
@@ -78,7 +78,7 @@ const RANKS: readonly (AnySteps["rank"])[] = ["ask", "reuse", "repeat", "break",
 
 /** The steps of one layer around one handler. */
 interface Bound {
-  readonly layer: Layer<never, never>;
+  readonly layer: Layer<never, never, never>;
   readonly steps: AnySteps;
 }
 
@@ -92,7 +92,7 @@ interface Options extends Omit<LayeredOptions, "use"> {
   readonly _meta?: Meta;
 }
 
-function isLayer(item: unknown): item is Layer<never, never> {
+function isLayer(item: unknown): item is Layer<never, never, never> {
   return INTERNALS in Object(item);
 }
 
@@ -115,7 +115,7 @@ function apply<O extends LayeredOptions>(options: O, about: Omit<HandlerInfo, "k
 }
 
 /** Reads the steps of a layer. Throws if the handler cannot have them. */
-function bind(layer: Layer<never, never>, handler: HandlerInfo, at: number): Bound {
+function bind(layer: Layer<never, never, never>, handler: HandlerInfo, at: number): Bound {
   const steps: AnySteps = layer(handler);
   const { key, kind } = handler;
   if (typeof steps !== "object" || !steps || !isPlain(steps)) {
@@ -142,22 +142,14 @@ interface Applied {
 
 function applyToHandler(options: Options, applied: Applied): Options {
   const { handler, items, layers } = applied;
-  const { guards, run, requires = [] } = options;
+  const { run, requires = [] } = options;
   const runs = layers.flatMap((bound) => bound.steps.run ? [{ ...bound, run: bound.steps.run }] : [])
     .sort((a, b) => RANKS.indexOf(a.steps.rank) - RANKS.indexOf(b.steps.rank));
-  const input = layers.flatMap(toInputGuard);
-  const output = layers.flatMap(toOutputGuard);
   return {
     ...options,
     use: items.flatMap((item) => typeof item === "function" ? item : toMiddleware(item, item.steps.inside)),
     ...run && runs.length && { run: wrapRun(run, runs) },
-    ...(input.length || output.length) && {
-      guards: {
-        input: [...input, ...guards?.input ?? []],
-        // The outermost layer gets the output last.
-        output: [...guards?.output ?? [], ...output.reverse()],
-      },
-    },
+    guards: toGuards(layers),
     quota: toQuota(options, applied),
     requires: [...requires, ...layers.flatMap(({ steps }) => steps.requires ?? [])],
     _meta: toMeta(options, handler, layers),
@@ -183,26 +175,44 @@ function isOnlyAround({ steps }: Bound): boolean {
 }
 
 /** Returns a layer without its step `around`, which runs for the whole server. */
-function withoutAround(whole: Layer<never, never>): Layer<never, never> {
+function withoutAround(whole: Layer<never, never, never>): Layer<never, never, never> {
   const part = (handler: HandlerInfo): AnySteps => {
     const { around: _around, methods: _methods, ...steps } = whole(handler);
     return steps;
   };
   const { apply, starter } = whole[INTERNALS];
   // The server registers the layer, not its handlers.
-  return Object.assign(part, { [INTERNALS]: { apply, starter: starter && { id: starter.id } } });
+  return Object.assign(part, { [INTERNALS]: { apply, isOfServer: true, starter: starter && { id: starter.id } } });
 }
 
 function toMiddleware(bound: Bound, wrap: AnySteps["inside"]): Middleware[] {
   return wrap ? [(ctx, next) => withState(bound, ctx, (state) => wrap(ctx, next, state))] : [];
 }
 
-function toInputGuard(bound: Bound): ((input: never, ctx: Context<never>) => unknown)[] {
-  const { onInput } = bound.steps;
-  return onInput ? [(input, ctx) => withState(bound, ctx, (state) => onInput(input, ctx, state))] : [];
+function isOfServer({ layer }: Bound): boolean {
+  return !!layer[INTERNALS].isOfServer;
 }
 
-function toOutputGuard(bound: Bound): NonNullable<HandlerGuards["output"]>[number][] {
+function toGuards(layers: readonly Bound[]): HandlerGuards | undefined {
+  if (!layers.some(({ steps: { onInput, onOutput } }) => onInput || onOutput)) return;
+  const toSteps = (some: readonly Bound[]): GuardSteps => ({
+    input: some.flatMap(toInputGuard),
+    // The outermost layer gets the output last.
+    output: some.flatMap(toOutputGuard).reverse(),
+  });
+  return {
+    own: toSteps(layers.filter((bound) => !isOfServer(bound))),
+    outer: toSteps(layers.filter(isOfServer)),
+  };
+}
+
+function toInputGuard(bound: Bound): GuardSteps["input"] {
+  const { onInput } = bound.steps;
+  // The cast is safe, because the type of the handler requires layers of its input.
+  return onInput ? [(input, ctx) => withState(bound, ctx, (state) => onInput(input as never, ctx, state))] : [];
+}
+
+function toOutputGuard(bound: Bound): GuardSteps["output"] {
   const { onOutput } = bound.steps;
   if (!onOutput) return [];
   return [(output, ctx, part) => withState(bound, ctx, (state) => onOutput(output, ctx, part, state))];
@@ -217,7 +227,12 @@ function withState<T>(bound: Bound, ctx: Context<unknown>, run: (state: never) =
 
 /** Returns a quota that adds the layers' step `around`, and their handlers, to the handler's own quota. */
 function toQuota({ quota }: Options, { handler, layers }: Applied): Quota | undefined {
-  const also = layers.flatMap(({ layer, steps }) => [...steps.handlers ?? [], ...toStarters(layer, handler)]);
+  const outer = layers.filter(isOfServer).map(({ layer }) => layer);
+  const also = layers.flatMap(({ layer, steps }) => [
+    // The server gets these handlers from its handlers, and puts no layers around them.
+    ...(steps.handlers ?? []).map((added) => addLayers(added, outer)),
+    ...toStarters(layer, handler),
+  ]);
   const around = layers.flatMap((bound) => toMiddleware(bound, bound.steps.around));
   if (!around.length && !also.length) return quota;
   return {
@@ -386,7 +401,10 @@ function toStarter(start: NonNullable<AnySteps["start"]>, id: string): LayerStar
   return { id, register: (place) => toWatcher(`${id} at ${place}`, life) };
 }
 
-function toStarters({ [INTERNALS]: { starter } }: Layer<never, never>, { key }: HandlerInfo): readonly Handler[] {
+function toStarters(
+  { [INTERNALS]: { starter } }: Layer<never, never, never>,
+  { key }: HandlerInfo,
+): readonly Handler[] {
   return starter?.register ? [starter.register(key)] : [];
 }
 

@@ -4,7 +4,6 @@
  * @module
  */
 import { isPlain, type OptionRule, show } from "../core/call/known_options.ts";
-import { GUARDS } from "../core/visibility/guards.ts";
 import { ICONS } from "../core/icons.ts";
 
 /** Options of tools, prompts, resources and providers. */
@@ -12,7 +11,6 @@ export const HANDLER = {
   name: true,
   use: "functions",
   services: true,
-  guards: GUARDS,
   mapError: "function",
   tags: "texts",
   allow: "function",
@@ -51,3 +49,9 @@ export const HANDLER_HINTS = {
   needs: "requires",
   describeError: "mapError",
 } as const;
+
+/** The remedy for guards among the options of a handler, a group or a server. */
+export const GUARD = "guard is a layer: use: [guard(…)]";
+
+/** Options that are layers, each with its remedy. The remedies apply to all kinds of handlers. */
+export const HANDLER_ELSEWHERE = { guards: GUARD, guard: GUARD } as const;

@@ -29,7 +29,7 @@ import {
   toDefinitions,
   toMethod,
 } from "../core/visibility/feature.ts";
-import type { Filter, Guards } from "../core/visibility/guards.ts";
+import type { Filter } from "../core/visibility/guards.ts";
 import { withInternals } from "../core/call/internals.ts";
 import type { Requirement } from "../core/call/question.ts";
 import { createList } from "../core/visibility/pagination.ts";
@@ -43,7 +43,7 @@ import { loadResults } from "./content.ts";
 import { isContent, isDoubtful } from "./content_checks.ts";
 import type { Sending } from "./encoded_results.ts";
 import { runGuarded } from "./value_room.ts";
-import { DESCRIPTION, HANDLER, HANDLER_HINTS } from "./option_names.ts";
+import { DESCRIPTION, HANDLER, HANDLER_ELSEWHERE, HANDLER_HINTS } from "./option_names.ts";
 
 /** A message that a prompt returns. Its content can be a plain string. */
 export interface PromptMessageReturn {
@@ -107,17 +107,12 @@ export interface PromptOptions<I extends Schema, S extends Services = NoServices
   /** Metadata for programs. Lists contain this metadata as `_meta`. */
   readonly _meta?: Meta;
   /** Middleware and layers around this prompt. The first middleware is the outermost. */
-  readonly use?: readonly UseItem<Infer<I>, ServiceValues<S>>[];
+  readonly use?: readonly UseItem<Infer<I>, ServiceValues<S>, SharedServiceValues<S>>[];
   /**
    * Services that `run`, `complete` and `allow` use, keyed by name. The services are created after the arguments are
    * validated.
    */
   readonly services?: S;
-  /**
-   * Guards of the arguments and of the return value of `run`. The guards of the server run around the guards of the
-   * prompt.
-   */
-  readonly guards?: Guards<Infer<I>, PromptReturn, SharedServiceValues<S>, ServiceValues<S>>;
   /**
    * Describes an unexpected error of this prompt. If this function is missing or returns `undefined`, the server's
    * `mapError` describes the error.
@@ -178,6 +173,7 @@ const OPTIONS: KnownOptions<keyof PromptOptions<Schema>> = {
     } as const,
     HANDLER_HINTS,
   ),
+  elsewhere: HANDLER_ELSEWHERE,
 };
 
 /** A prompt for `handlers`. Tests can run it directly. */
@@ -330,7 +326,7 @@ async function getPrompt(definition: Definition, call: Call, core: FeatureParts)
     const checked = input ? await input.validate(args) : { value: {} };
     if (checked.problem !== undefined) throw new McpError(INVALID_PARAMS, `${state}: ${checked.problem}`);
     const { value } = checked;
-    if (guards || core.filters) {
+    if (guards || core.encoders) {
       const next = (value: unknown, filter: Filter) => invoke(call, undefined, value, core, filter);
       return await runGuarded(definition, { call, core, value, next });
     }

@@ -31,13 +31,13 @@ import { compose } from "../core/call/middleware.ts";
 import { type UseItem, withLayers } from "../core/layers.ts";
 import type { Requirement } from "../core/call/question.ts";
 import { bindAllow, type Handler, type Remake } from "../core/visibility/feature.ts";
-import type { Filter, Guards, HandlerGuards } from "../core/visibility/guards.ts";
+import type { Filter } from "../core/visibility/guards.ts";
 import { withoutUnsafeIcons } from "../core/icons.ts";
 import { withInternals } from "../core/call/internals.ts";
 import type { NoServices, Services, ServiceValues, SharedServiceValues } from "../core/call/service.ts";
 import type { SubscriptionHooks } from "../core/visibility/subscribers.ts";
 import { type Completers, completion } from "./completion.ts";
-import { DESCRIPTION, HANDLER, HANDLER_HINTS } from "./option_names.ts";
+import { DESCRIPTION, HANDLER, HANDLER_ELSEWHERE, HANDLER_HINTS } from "./option_names.ts";
 import { type ResourceReturn, toContents } from "./resource_contents.ts";
 import { type Definition, type ResourceEntry, type ResourcePage, resources } from "./resource_methods.ts";
 import { wireRoom } from "../core/call/wire_room.ts";
@@ -49,7 +49,7 @@ import { wireRoom } from "../core/call/wire_room.ts";
  */
 export type ResourceAllow<Input, S = NoServices> = (ctx: Context<S>, subject?: Input) => boolean | Promise<boolean>;
 
-/** Options of all resources. `Input` is the type of the first argument of `read`. */
+/** Options of all resources, without `use`. `Input` is the type of the first argument of `read`. */
 export interface ResourceCommonOptions<S extends Services = NoServices, Input = string> {
   /** Name that users and models see. */
   readonly name: string;
@@ -58,8 +58,6 @@ export interface ResourceCommonOptions<S extends Services = NoServices, Input = 
    * `application/octet-stream`.
    */
   readonly mimeType?: string;
-  /** Middleware and layers around reads of this resource. The first middleware is the outermost. */
-  readonly use?: readonly UseItem<Input, ServiceValues<S>>[];
   /** Services that the functions of this resource use, keyed by name. */
   readonly services?: S;
   /**
@@ -106,11 +104,6 @@ export interface ResourceCommonOptions<S extends Services = NoServices, Input = 
 /** Options of a fixed resource. Only `uri`, `name` and `read` are required. */
 export interface ResourceFixedOptions<S extends Services = NoServices> extends ResourceCommonOptions<S>, ResourceEntry {
   /**
-   * Guards of the URI and of the return value of `read`. The guards of the server run around the guards of the
-   * resource.
-   */
-  readonly guards?: Guards<string, ResourceReturn, SharedServiceValues<S>, ServiceValues<S>>;
-  /**
    * Reads the resource. If `read` throws a `ToolError`, the client gets the text of that error. For any other error,
    * the client gets only an error id.
    */
@@ -121,8 +114,11 @@ export interface ResourceFixedOptions<S extends Services = NoServices> extends R
  * The type of the variables that a template's `read` gets: the output type of `params`, or strings if there is no
  * `params`.
  */
-export type ReadVariables<U extends string, P extends Schema | undefined = undefined> = P extends Schema ? Infer<P>
-  : TemplateVariables<U>;
+export type ReadVariables<U extends string, P extends Schema | undefined = undefined> =
+  // Not a distributive type, because `P` is `never` while TypeScript infers the layers in `use`.
+  [P] extends [undefined] ? TemplateVariables<U>
+    : P extends Schema ? Infer<P>
+    : TemplateVariables<U>;
 
 /** Options of a resource template. Only `uri`, `name` and `read` are required. */
 export interface ResourceTemplateOptions<
@@ -146,11 +142,6 @@ export interface ResourceTemplateOptions<
   readonly list?: (
     ctx: Context<SharedServiceValues<S>>,
   ) => readonly ResourceEntry[] | Promise<readonly ResourceEntry[]>;
-  /**
-   * Guards of the variables and of the return value of `read`. The guards of the server run around the guards of the
-   * template.
-   */
-  readonly guards?: Guards<ReadVariables<U, P>, ResourceReturn, SharedServiceValues<S>, ServiceValues<S>>;
   /** Reads a resource, given the values of the template's variables. */
   readonly read: (
     variables: ReadVariables<U, P>,
@@ -162,6 +153,8 @@ export interface ResourceTemplateOptions<
 export interface ResourceProviderOptions<S extends Services = NoServices> extends ResourceCommonOptions<S> {
   /** URI scheme without a colon, such as `repo`. Fixed resources and templates of this scheme take precedence. */
   readonly scheme: string;
+  /** Middleware and layers around reads of the scheme. The first middleware is the outermost. */
+  readonly use?: readonly UseItem<string, ServiceValues<S>, SharedServiceValues<S>>[];
   /**
    * Lists resources page by page. `cursor` is the `nextCursor` of the previous page, and `undefined` for the first
    * page. The cursor passes through the client, so treat it as untrusted input. `list` cannot use services that live
@@ -184,11 +177,6 @@ export interface ResourceProviderOptions<S extends Services = NoServices> extend
    * ended, or the server closes. `unsubscribe` is called only after `subscribe` has settled.
    */
   readonly unsubscribe?: (uri: string, server: ChangeNotifier) => void | Promise<void>;
-  /**
-   * Guards of the URI and of the return value of `read`. The guards of the server run around the guards of the
-   * provider.
-   */
-  readonly guards?: Guards<string, ResourceReturn, SharedServiceValues<S>, ServiceValues<S>>;
   /**
    * Reads a URI of the scheme. The server rejects URIs with NUL or a `..` segment, even if NUL or `..` is
    * percent-encoded.
@@ -225,19 +213,16 @@ const VARIABLES = "write a uri with variables, such as note://{id}";
 const PROVIDED = "use resourceProvider()";
 const LISTED = "set it on each resource that list returns";
 
-const FIXED: KnownOptions<keyof ResourceFixedOptions> = {
+const FIXED: KnownOptions<keyof ResourceFixedOptions | "use"> = {
   names: /* @__PURE__ */ Object.assign({ uri: true, size: SIZE, annotations: HINTS } as const, RESOURCE, DESCRIPTION),
   hints: /* @__PURE__ */ Object.assign({ meta: "_meta", uriTemplate: "uri" } as const, HANDLER_HINTS, READ_HINTS),
-  elsewhere: {
-    params: VARIABLES,
-    complete: VARIABLES,
-    list: VARIABLES,
-    subscribe: PROVIDED,
-    unsubscribe: PROVIDED,
-  },
+  elsewhere: /* @__PURE__ */ Object.assign(
+    { params: VARIABLES, complete: VARIABLES, list: VARIABLES, subscribe: PROVIDED, unsubscribe: PROVIDED },
+    HANDLER_ELSEWHERE,
+  ),
 };
 
-const TEMPLATE: KnownOptions<keyof ResourceTemplateOptions<TemplateText>> = {
+const TEMPLATE: KnownOptions<keyof ResourceTemplateOptions<TemplateText> | "use"> = {
   names: /* @__PURE__ */ Object.assign(
     { uri: true, annotations: HINTS, params: true, complete: true, list: "function" } as const,
     RESOURCE,
@@ -248,7 +233,10 @@ const TEMPLATE: KnownOptions<keyof ResourceTemplateOptions<TemplateText>> = {
     HANDLER_HINTS,
     READ_HINTS,
   ),
-  elsewhere: { size: LISTED, subscribe: PROVIDED, unsubscribe: PROVIDED },
+  elsewhere: /* @__PURE__ */ Object.assign(
+    { size: LISTED, subscribe: PROVIDED, unsubscribe: PROVIDED },
+    HANDLER_ELSEWHERE,
+  ),
 };
 
 const FROM_URI = "use resource() with a uri";
@@ -259,7 +247,7 @@ const PROVIDER: KnownOptions<keyof ResourceProviderOptions> = {
     RESOURCE,
   ),
   hints: /* @__PURE__ */ Object.assign({}, HANDLER_HINTS, READ_HINTS),
-  elsewhere: {
+  elsewhere: /* @__PURE__ */ Object.assign({
     uri: FROM_URI,
     params: FROM_URI,
     complete: FROM_URI,
@@ -270,7 +258,7 @@ const PROVIDER: KnownOptions<keyof ResourceProviderOptions> = {
     icons: LISTED,
     _meta: LISTED,
     meta: LISTED,
-  },
+  }, HANDLER_ELSEWHERE),
 };
 
 /** Options of a resource: a fixed `uri`, or a URI template. */
@@ -278,8 +266,17 @@ export type ResourceOptions<
   U extends string,
   S extends Services = NoServices,
   P extends Schema | undefined = undefined,
-> = U extends TemplateText ? ResourceTemplateOptions<U, S, P>
-  : ResourceFixedOptions<S>;
+> =
+  // Not part of the conditional type, in which TypeScript does not infer the types of callbacks of a layer.
+  & {
+    /** Middleware and layers around reads of this resource. The first middleware is the outermost. */
+    readonly use?: readonly UseItem<
+      U extends TemplateText ? ReadVariables<U, P> : string,
+      ServiceValues<S>,
+      SharedServiceValues<S>
+    >[];
+  }
+  & (U extends TemplateText ? ResourceTemplateOptions<U, S, P> : ResourceFixedOptions<S>);
 
 /** Return type of {@linkcode resource}: a template if the URI has variables. */
 export type ResourceOf<
@@ -415,14 +412,13 @@ function toResource<Input, S>(
 
 /** Options of any kind, without type parameters. */
 interface Form<Input>
-  extends Omit<ResourceEntry, "uri">, Omit<ResourceCommonOptions, "allow" | "services" | "use">, SubscriptionHooks {
+  extends Omit<ResourceEntry, "uri">, Omit<ResourceCommonOptions, "allow" | "services">, SubscriptionHooks {
   readonly uri?: string;
   readonly scheme?: string;
   readonly params?: Schema;
   readonly services?: Services;
-  readonly use?: readonly UseItem<never, never>[];
+  readonly use?: readonly UseItem<never, never, never>[];
   readonly allow?: (ctx: Context<never>, subject?: never) => boolean | Promise<boolean>;
-  readonly guards?: HandlerGuards;
   readonly complete?: Completers<string, never>;
   readonly list?: (first: never, ctx: Context<never>) => Listed | Promise<Listed>;
   readonly read: (input: Input, ctx: Context<never>) => ResourceReturn | Promise<ResourceReturn>;

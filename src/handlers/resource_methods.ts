@@ -123,7 +123,7 @@ export const resources: Feature = {
       const { convert, guards, mapError } = definition;
       return await attempt({ core, call, subject: uri, mapError }, async () => {
         const value = convert ? await convert(uri, matched) : matched;
-        if (guards || core.filters) {
+        if (guards || core.encoders) {
           const next = (value: unknown, filter: Filter) => definition.invoke(call, undefined, uri, value, core, filter);
           return await runGuarded(definition, { call, core, value, next });
         }

@@ -41,7 +41,7 @@ import {
   toDefinitions,
   toMethod,
 } from "../core/visibility/feature.ts";
-import type { Filter, Guards } from "../core/visibility/guards.ts";
+import type { Filter } from "../core/visibility/guards.ts";
 import { withInternals } from "../core/call/internals.ts";
 import type { Requirement } from "../core/call/question.ts";
 import { createList } from "../core/visibility/pagination.ts";
@@ -57,7 +57,7 @@ import { toForeign, toListedOptions } from "./tool_from.ts";
 import type { Callable } from "./callable.ts";
 import { loadValues, runGuarded } from "./value_room.ts";
 import type { ToolVariant } from "./variant.ts";
-import { DESCRIPTION, HANDLER, HANDLER_HINTS } from "./option_names.ts";
+import { DESCRIPTION, HANDLER, HANDLER_ELSEWHERE, HANDLER_HINTS } from "./option_names.ts";
 
 /**
  * The return value of a tool.
@@ -155,16 +155,12 @@ export interface ToolOptions<
   /** Metadata for programs. Lists contain this metadata as `_meta`. */
   readonly _meta?: Meta;
   /** Middleware and layers around this tool. The first middleware is the outermost. */
-  readonly use?: readonly UseItem<Infer<I>, ServiceValues<S>>[];
+  readonly use?: readonly UseItem<Infer<I>, ServiceValues<S>, SharedServiceValues<S>>[];
   /**
-   * Services that `run`, `allow` and the guards use, keyed by name. The services are created after the input is
+   * Services that `run`, `allow` and the layers use, keyed by name. The services are created after the input is
    * validated.
    */
   readonly services?: S;
-  /**
-   * Guards of the input and of the return value of `run`. The guards of the server run around the guards of the tool.
-   */
-  readonly guards?: Guards<Infer<I>, ToolResultOf<O>, SharedServiceValues<S>, ServiceValues<S>>;
   /**
    * Describes an unexpected error of this tool. If this function is missing or returns `undefined`, the server's
    * `mapError` describes the error.
@@ -289,9 +285,12 @@ export const TOOL: KnownOptions<keyof ToolOptions<Schema, Schema>> = {
     idempotentHint: "annotations.idempotentHint",
     openWorldHint: "annotations.openWorldHint",
   },
-  elsewhere: Object.fromEntries(
-    ["cache", "retry", "circuit", "confirm"].map((name) => [name, `${name} is a layer: use: [${name}(…)]`]),
-  ),
+  elsewhere: {
+    ...HANDLER_ELSEWHERE,
+    ...Object.fromEntries(
+      ["cache", "retry", "circuit", "confirm"].map((name) => [name, `${name} is a layer: use: [${name}(…)]`]),
+    ),
+  },
 };
 
 /** The type that a tool's `run` returns, as inferred from the output schema. */
@@ -601,7 +600,7 @@ function invoke(definition: Definition, call: Call, checked: Checked, core: Feat
   // Return a result instead of a protocol error, so that the model can read it and correct its call.
   if (checked.problem !== undefined) return toErrorText(`Cannot call ${key}: ${checked.problem}`);
   const { value } = checked;
-  if (guards || core.filters) {
+  if (guards || core.encoders) {
     const next = (value: unknown, filter: Filter) => invoke(call, undefined, value, core, filter);
     return runGuarded(definition, { call, core, value, next });
   }

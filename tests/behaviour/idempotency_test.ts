@@ -9,6 +9,7 @@ import {
 } from "@std/assert";
 import { z } from "zod";
 import { createServer, group, McpError, tool, ToolError } from "../../mod.ts";
+import { guard } from "../../src/layers/layers.ts";
 import type { ServerOptions } from "../../mod.ts";
 import { memoryStore } from "../../src/stores/stores.ts";
 import { type Connection, connectTest, fakeClock } from "../../src/testing/testing.ts";
@@ -231,8 +232,10 @@ for (const [title, options] of Object.entries(stores)) {
         name: "secret",
         input,
         idempotencyKey: ({ key }) => key,
-        use: [note("own")],
-        guards: { input: [() => void seen.push("input")], output: [() => `${++runs} redacted`] },
+        use: [
+          note("own"),
+          guard({ input: [() => void seen.push("input")], output: [() => `${++runs} redacted`] }),
+        ],
         run: () => "secret",
       });
       const { client } = await join({ handlers: [secret], use: [note("server")], ...options() }, { principal: ada });

@@ -4,7 +4,7 @@ import { z } from "zod";
 import { service, tool, ToolError } from "../../mod.ts";
 import type { LimitEvent } from "../../src/observer.ts";
 import { quota } from "../../src/quota/quota.ts";
-import { cache, circuit, retry } from "../../src/layers/layers.ts";
+import { cache, circuit, guard, retry } from "../../src/layers/layers.ts";
 import { fakeClock } from "../../src/testing/testing.ts";
 import { behaviour, gate, textOf, until } from "../support/behaviour.ts";
 import { sentence } from "../support/messages.ts";
@@ -64,8 +64,7 @@ behaviour(
       name: "pick",
       annotations,
       input: z.object({ kind: z.string() }),
-      use: [cache({ ttlMs: 60_000, shared: true })],
-      guards,
+      use: [cache({ ttlMs: 60_000, shared: true }), guard(guards)],
       run: ({ kind }) => {
         runs[kind] = (runs[kind] ?? 0) + 1;
         return values[kind]() as string;

@@ -1,6 +1,7 @@
 // The text copy of structured content: the full JSON, a summary, or no copy.
 import { assert, assertEquals, assertThrows } from "@std/assert";
 import { createServer, tool } from "../../mod.ts";
+import { guard } from "../../src/layers/layers.ts";
 import { quota } from "../../src/quota/quota.ts";
 import { behaviour, LEGACY_VERSIONS, textOf } from "../support/behaviour.ts";
 import { z } from "zod";
@@ -16,7 +17,7 @@ behaviour("the text copy is the full JSON, a summary, or absent", async (connect
     tool({ name: `${text} typed`.replace(" ", "-"), text, output: z.object({ total: z.number() }), run: () => report }),
     tool({ name: `${text}-map`, text, run: () => new Map(Object.entries(report)) }),
     tool({ name: `${text}-media`, text, run: () => ({ a: 1, chart: new Blob(["x"], { type: "image/png" }) }) }),
-    tool({ name: `${text}-guarded`, text, guards: { output: [() => undefined] }, run: () => report }),
+    tool({ name: `${text}-guarded`, text, use: [guard({ output: [() => undefined] })], run: () => report }),
   ];
   const { client } = await connect({ handlers: [...kinds, undefined].flatMap(make), text: "none" });
   const hasStructure = version >= "2025-06-18";

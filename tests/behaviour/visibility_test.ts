@@ -13,6 +13,7 @@ import {
   tool,
   ToolError,
 } from "../../mod.ts";
+import { guard } from "../../src/layers/layers.ts";
 import { allScopes } from "../../src/auth/auth.ts";
 import type { Connection, Subscription } from "../../src/testing/testing.ts";
 import { quota } from "../../src/quota/quota.ts";
@@ -286,11 +287,13 @@ behaviour(
       uri: "mine:notes",
       name: "mine",
       allow: isAda,
-      guards: { output: [(text) => typeof text === "string" ? text.replace("secret", "[redacted]") : undefined] },
-      use: [async (ctx, next) => {
-        seen.push(ctx.method);
-        return await next();
-      }],
+      use: [
+        guard({ output: [(text) => typeof text === "string" ? text.replace("secret", "[redacted]") : undefined] }),
+        async (ctx, next) => {
+          seen.push(ctx.method);
+          return await next();
+        },
+      ],
       read: (_, { principal, log }) => {
         log.info("reading");
         return `${principal?.id}: secret`;

@@ -14,7 +14,7 @@ import {
   tool,
   ToolError,
 } from "../../mod.ts";
-import { cache, circuit, confirm, type Layer, layer, retry, type Steps } from "../../src/layers/layers.ts";
+import { cache, circuit, confirm, guard, type Layer, layer, retry, type Steps } from "../../src/layers/layers.ts";
 import { memoryStore } from "../../src/stores/stores.ts";
 import { connectTest, fakeClock } from "../../src/testing/testing.ts";
 import { behaviour, textOf } from "../support/behaviour.ts";
@@ -83,8 +83,11 @@ behaviour(
           return next();
         },
       })],
-      guards: { input: [() => note("input guard")], output: [() => note("output guard")] },
-      use: [noting(trace, "tool", ALL), plain("tool")],
+      use: [
+        noting(trace, "tool", ALL),
+        plain("tool"),
+        guard({ input: [() => note("input guard")], output: [() => note("output guard")] }),
+      ],
       run: ({ at }) => {
         note("function");
         return { at };

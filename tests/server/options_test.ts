@@ -23,7 +23,7 @@ import { media, resourceLink } from "../../src/library.ts";
 import { audit as auditCalls, health, jsonLog, prometheus, record } from "../../src/observe/observe.ts";
 import { openTelemetry, openTelemetryClient } from "../../src/observe/opentelemetry.ts";
 import { quota } from "../../src/quota/quota.ts";
-import { cache, circuit, retry } from "../../src/layers/layers.ts";
+import { cache, circuit, guard, retry } from "../../src/layers/layers.ts";
 import { file, folder, httpResource, httpTool } from "../../src/ready/ready.ts";
 import { denoKvStore } from "../../src/stores/deno_kv.ts";
 import { redisStore } from "../../src/stores/redis/redis.ts";
@@ -64,7 +64,6 @@ const pass: Middleware = (_call, next) => next();
 const handler = {
   use: [pass],
   services: {},
-  guards: { input: [], output: [] },
   mapError: text,
   tags: ["a"],
   allow: () => true,
@@ -122,7 +121,6 @@ const serverOptions = {
   observer: {},
   routes: [],
   mapError: text,
-  guards: { input: [], output: [] },
   encoders: [],
   publishSchema: text,
   development: false,
@@ -289,6 +287,7 @@ const FACTORIES: Readonly<Record<string, readonly Sample[]>> = {
     keepBytes: 5,
   }]],
   "./layers cache": [[cache, { ttlMs: 5, entries: 5, bytes: 500 }]],
+  "./layers guard": [[guard, { input: [text], output: [text] }]],
   "./layers retry": [[retry, { attempts: 2, delayMs: 5, maxDelayMs: 5, errors: () => true, unsafe: false }]],
   "./layers circuit": [[circuit, { failures: 2, retryMs: 5, errors: () => true }]],
   "./handlers httpTool": [[httpTool, {
@@ -574,7 +573,6 @@ function misspell(name: string): string {
 function listPlaces(options: Readonly<Record<string, unknown>>, path = ""): readonly (readonly [string, string])[] {
   return Object.entries(options).flatMap(([name, value]) => {
     const isNested = [
-      "guards",
       "cors",
       "annotations",
       "capabilities",
@@ -653,12 +651,20 @@ const MISTAKES: readonly (readonly [make: () => unknown, message: string])[] = [
     ] as const
   ),
   [() => tool({ name: "t", allowed: text, run: text } as Untyped), sentence("allowed", "allow?")],
-  [() => tool({ name: "t", guard: {}, run: text } as Untyped), sentence("guard", "guards?")],
+  ...["guards", "guard"].flatMap((name) =>
+    [
+      () => tool({ name: "t", [name]: {}, run: text } as Untyped),
+      () => prompt({ name: "t", [name]: {}, run: text } as Untyped),
+      () => resource({ uri: "x://a", name: "t", [name]: {}, read: text } as Untyped),
+      () => resource({ uri: "x://{a}", name: "t", [name]: {}, read: text } as Untyped),
+      () => resourceProvider({ scheme: "x", name: "t", [name]: {}, read: text } as Untyped),
+      () => group("g", [], { [name]: {} } as Untyped),
+      () => createServer({ ...about, [name]: {} } as Untyped),
+    ].map((make) => [make, sentence("guard is a layer", "use: [guard(…)]")] as const)
+  ),
   [() => tool({ name: "t", limits: {}, run: text } as Untyped), sentence("limits", "quota?")],
-  [
-    () => tool({ name: "t", guards: { inputs: [] }, run: text } as Untyped),
-    sentence("guards.inputs", "guards.input?"),
-  ],
+  [() => guard({ inputs: [] } as Untyped), sentence("inputs", "input?")],
+  [() => tool({ name: "t", use: guard({}), run: text } as Untyped), sentence('tool "t"', "use")],
   [() => tool({ name: "t", handler: text, run: text } as Untyped), sentence("handler", "run?")],
   [() => tool({ name: "t", colour: 1, run: text } as Untyped), sentence("colour")],
   [() => tool({ name: "t", toString: 1, run: text } as Untyped), sentence("toString")],
@@ -719,7 +725,6 @@ const MISTAKES: readonly (readonly [make: () => unknown, message: string])[] = [
   [() => createServer({ ...about, host: [] } as Untyped), sentence("host", "hosts?")],
   [() => createServer({ ...about, allowedHosts: [] } as Untyped), sentence("allowedHosts", "hosts?")],
   [() => createServer({ ...about, admits: text } as Untyped), sentence("admits", "admit?")],
-  [() => createServer({ ...about, guard: {} } as Untyped), sentence("guard", "guards?")],
   [() => createServer({ ...about, tools: [] } as Untyped), sentence("tools", "handlers?")],
   [() => createServer({ ...about, timeoutMs: 5 } as Untyped), sentence("timeoutMs", "limits.calls.timeoutMs")],
   [

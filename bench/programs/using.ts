@@ -5,8 +5,8 @@ import { pair, sum } from "./shapes.ts";
 export type Library = typeof import("../../mod.ts");
 /** Type of the auth entry of a copy of the library. */
 export type Auth = typeof import("../../src/auth/auth.ts");
-/** Types of the quota and observe entries of a copy of the library. */
-export type QuotaEntry = typeof import("../../src/quota/quota.ts");
+/** Types of the layers and observe entries of a copy of the library. */
+export type Layers = typeof import("../../src/layers/layers.ts");
 export type Observe = typeof import("../../src/observe/observe.ts");
 type Server = ReturnType<Library["createServer"]>;
 
@@ -41,13 +41,16 @@ export function createUsingServer({ createServer, service, tool }: Library, { ap
  * because the limit on kept keys would refuse a new key for each call of a benchmark.
  */
 export function createLayeredServer(
-  { createServer, tool, apiKey, quota, audit }: Library & Auth & QuotaEntry & Observe,
+  { createServer, tool, apiKey, quota, audit }: Library & Auth & Pick<Layers, "quota"> & Observe,
 ): Server {
+  const limit: unknown = quota({ rate: { calls: 1_000_000, perMs: 100 }, concurrency: 100 });
+  // In older revisions, a quota is an option instead of a layer.
+  const limited: object = typeof limit === "function" ? { use: [limit] } : { quota: limit };
   const add = tool({
+    ...limited,
     name: "add",
     input: pair,
     output: sum,
-    quota: quota({ rate: { calls: 1_000_000, perMs: 100 }, concurrency: 100 }),
     guards: { input: [(input) => input] },
     idempotencyKey: () => `${++heard.calls % 1000}`,
     run: ({ a, b }) => ({ sum: a + b }),

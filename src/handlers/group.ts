@@ -12,6 +12,7 @@ import { checkOptions, type KnownOptions } from "../core/call/known_options.ts";
 import type { UseItem } from "../core/layers.ts";
 import { withAlso } from "../core/visibility/registry.ts";
 import { readVerdict } from "../core/call/verdict.ts";
+import { QUOTA } from "./option_names.ts";
 
 /** Options of a group. All options are optional. */
 export interface GroupOptions {
@@ -34,7 +35,7 @@ const EACH = "set it on each handler of the group";
 const OPTIONS: KnownOptions<keyof GroupOptions> = {
   names: { use: "functions", tags: "texts", allow: "function" },
   hints: { middleware: "use", middlewares: "use", canAccess: "allow", authorize: "allow" },
-  elsewhere: { scopes: EACH, guards: EACH, quota: EACH, requires: EACH, services: EACH, extensions: EACH },
+  elsewhere: { scopes: EACH, guards: EACH, quota: QUOTA, requires: EACH, services: EACH, extensions: EACH },
 };
 
 /** A group of handlers, for `handlers`. */

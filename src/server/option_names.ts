@@ -4,6 +4,7 @@
  * @module
  */
 import { AUTHENTICATION } from "../core/auth.ts";
+import { QUOTA } from "../handlers/option_names.ts";
 import { CAPABILITIES } from "../core/call/capabilities.ts";
 import { ICONS, WEB_PAGE } from "../core/icons.ts";
 import type { ListChangedOptions } from "../core/call/context.ts";
@@ -91,6 +92,7 @@ export const SERVER: KnownOptions<keyof RouteServerOptions<Schema>> = {
     versions: "revisions",
     protocolVersions: "revisions",
   },
+  elsewhere: { quota: QUOTA },
 };
 
 export const LIST_CHANGED: KnownOptions<keyof ListChangedOptions> = { names: { to: "function" } };

@@ -3,7 +3,7 @@
 import { assert, assertEquals, assertRejects, assertStringIncludes } from "@std/assert";
 import { McpError, prompt, resource, service, tool, ToolError } from "../../mod.ts";
 import type { OutputGuard } from "../../mod.ts";
-import { quota } from "../../src/quota/quota.ts";
+import { quota } from "../../src/layers/layers.ts";
 import { behaviour, textOf, until } from "../support/behaviour.ts";
 import { z } from "zod";
 import { sentence } from "../support/messages.ts";
@@ -248,7 +248,7 @@ behaviour("a cached result and a result stored for an idempotency key pass throu
   const odd: unknown[] = [];
   const large = tool({
     name: "large",
-    quota: quota({ resultBytes: 2000, onLarge: "link" }),
+    use: [quota({ resultBytes: 2000, onLarge: "link" })],
     run: () => new Map([["text", `${SECRET} `.repeat(1000)]]),
   });
   const { client } = await connect({ handlers: [large], guards: { output: [redactor(odd)] } });

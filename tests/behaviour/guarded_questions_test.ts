@@ -12,10 +12,9 @@ import {
   tool,
   ToolError,
 } from "../../mod.ts";
-import { confirm } from "../../src/layers/layers.ts";
+import { confirm, quota } from "../../src/layers/layers.ts";
 import { connect as connectTo } from "../../src/client/client.ts";
 import type { AskedEvent } from "../../src/observer.ts";
-import { quota } from "../../src/quota/quota.ts";
 import { task, tasks } from "../../src/tasks/tasks.ts";
 import { fakeClock } from "../../src/testing/testing.ts";
 import { behaviour, textOf, until } from "../support/behaviour.ts";
@@ -308,7 +307,7 @@ behaviour("the time of a guard counts towards the timeout of the call", async (c
   let guarded = 0;
   const ask = tool({
     name: "ask",
-    quota: quota({ timeoutMs: 1000 }),
+    use: [quota({ timeoutMs: 1000 })],
     guards: {
       output: [onQuestions(() => {
         guarded++;

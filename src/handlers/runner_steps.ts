@@ -79,13 +79,10 @@ function checkLimits(limits: readonly With<"limit">[], call: Call, from = 0): Pr
       requireNothing(returned, bound);
       continue;
     }
-    const rest = Promise.resolve(returned).then((returned) => {
+    return Promise.resolve(returned).then((returned) => {
       requireNothing(returned, bound);
       return checkLimits(limits, call, at + 1);
     });
-    // If no slot is free in which the call can wait for the layers, nobody waits for them.
-    rest.catch(() => {});
-    return rest;
   }
 }
 
@@ -175,6 +172,7 @@ class HandlerEnd {
     return {
       ...runner,
       run: (call) => {
+        const passed = call.keepPassed();
         const result = runner.run(call);
         if (!(result instanceof Promise)) return result;
         this.#isRunning = true;
@@ -183,7 +181,9 @@ class HandlerEnd {
           forget();
           this.#ended.resolve();
         };
-        result.then(end, end);
+        // After a cancellation, the handler may still run, although its middleware does not wait for it.
+        const settle = () => call.reason ? void Promise.allSettled(passed).then(end) : end();
+        result.then(settle, settle);
         return result;
       },
     };

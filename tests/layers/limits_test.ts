@@ -1,6 +1,16 @@
 // The steps of layers around a whole call, `limit`, `enter` and `result`, and quotas of servers and groups.
 import { assert, assertEquals, assertRejects, assertThrows } from "@std/assert";
-import { createServer, extension, group, McpError, prompt, resource, tool } from "../../mod.ts";
+import {
+  createServer,
+  extension,
+  group,
+  McpError,
+  type Middleware,
+  onlyMethods,
+  prompt,
+  resource,
+  tool,
+} from "../../mod.ts";
 import {
   type HandlerInfo,
   type Layer,
@@ -10,7 +20,7 @@ import {
   quota,
   type Steps,
 } from "../../src/layers/layers.ts";
-import type { LimitEvent, RefusedEvent } from "../../src/observer.ts";
+import type { CallEvent, LimitEvent, RefusedEvent } from "../../src/observer.ts";
 import { type Connection, fakeClock } from "../../src/testing/testing.ts";
 import { behaviour, gate, started, textOf, turn, until } from "../support/behaviour.ts";
 import { testLimits } from "../support/limits.ts";
@@ -215,6 +225,46 @@ behaviour("enter waits for a place, which the call frees when its handler has en
   assertEquals(textOf(await client.callTool("quick")), "quick");
   assertEquals([most, ends.count], [1, 5]);
   takeFaults();
+}, { perInstance: "limits" });
+
+behaviour("a handler within middleware keeps its place until it has ended, although its call was cancelled", async (
+  connect,
+) => {
+  const { pass, open } = gate();
+  let running = 0;
+  let most = 0;
+  const pause: Middleware = async (_ctx, next) => {
+    await turn();
+    return await next();
+  };
+  const work = tool({
+    name: "work",
+    use: [quota({ concurrency: 1 }), pause, layer(() => ({ name: "pause", around: pause, inside: pause }))],
+    run: async () => {
+      most = Math.max(most, ++running);
+      await pass;
+      running--;
+      return "done";
+    },
+  });
+  const reached: LimitEvent[] = [];
+  const calls: CallEvent[] = [];
+  const { client } = await connect({
+    handlers: [work],
+    use: [onlyMethods(["tools/call"], pause)],
+    observer: { limit: (event) => reached.push(event), call: (event) => calls.push(event) },
+  });
+  const stop = new AbortController();
+  const first = started(client.callTool("work", {}, { signal: stop.signal }));
+  await until(() => running === 1, "the first call runs");
+  stop.abort();
+  await assertRejects(() => first);
+  await until(() => calls.some(({ outcome }) => outcome === "cancelled"), "the server cancels the call");
+  const second = started(client.callTool("work"));
+  await until(() => reached.length === 1 || most > 1, "the second call waits");
+  open();
+  assertEquals(textOf(await second), "done");
+  assertEquals(most, 1);
 }, { perInstance: "limits" });
 
 behaviour("a handler that ignores its cancellation counts as ended after the timeout of its call", async (connect) => {

@@ -10,7 +10,7 @@ import type { Context } from "../core/call/context.ts";
 import { toCall } from "../core/call/find_call.ts";
 import { CALL, INTERNALS } from "../core/call/internals.ts";
 import { checkOptions, isPlain, type KnownOptions, show } from "../core/call/known_options.ts";
-import { compose, type Middleware, onlyMethods } from "../core/call/middleware.ts";
+import { type Middleware, onlyMethods } from "../core/call/middleware.ts";
 import type { Requirement } from "../core/call/question.ts";
 import type { NoServices } from "../core/call/service.ts";
 import type { HandlerGuards } from "../core/visibility/guards.ts";

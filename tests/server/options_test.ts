@@ -655,6 +655,7 @@ const MISTAKES: readonly (readonly [make: () => unknown, message: string])[] = [
   [() => tool({ name: "t", limits: {}, run: text } as Untyped), sentence("limits", "quota(…)")],
   ...[
     (options: Untyped) => tool({ name: "t", run: text, ...options } as Untyped),
+    (options: Untyped) => httpTool({ name: "h", fetch: { url: "https://a.example/" }, ...options } as Untyped),
     (options: Untyped) => prompt({ name: "p", run: text, ...options } as Untyped),
     (options: Untyped) => resource({ uri: "x://a", name: "r", read: text, ...options } as Untyped),
     (options: Untyped) => resource({ uri: "x://{a}", name: "r", read: text, ...options } as Untyped),

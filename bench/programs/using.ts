@@ -5,11 +5,9 @@ import { pair, sum } from "./shapes.ts";
 export type Library = typeof import("../../mod.ts");
 /** Type of the auth entry of a copy of the library. */
 export type Auth = typeof import("../../src/auth/auth.ts");
-/** Types of the quota and observe entries of a copy of the library. */
-export type QuotaEntry = typeof import("../../src/quota/quota.ts");
+/** Types of the layers and observe entries of a copy of the library. */
+export type Layers = typeof import("../../src/layers/layers.ts");
 export type Observe = typeof import("../../src/observe/observe.ts");
-/** Types of the layers entry of a copy of the library. Revisions before the layer `guard` have an option for guards. */
-export type Layers = Partial<Pick<typeof import("../../src/layers/layers.ts"), "guard">>;
 type Server = ReturnType<Library["createServer"]>;
 
 /** The header with the API key that the server accepts. */
@@ -43,15 +41,23 @@ export function createUsingServer({ createServer, service, tool }: Library, { ap
  * because the limit on kept keys would refuse a new key for each call of a benchmark.
  */
 export function createLayeredServer(
-  { createServer, tool, apiKey, quota, audit, guard }: Library & Auth & QuotaEntry & Observe & Layers,
+  { createServer, tool, apiKey, quota, guard, audit }:
+    & Library
+    & Auth
+    & Pick<Layers, "quota">
+    & Partial<Pick<Layers, "guard">>
+    & Observe,
 ): Server {
+  const limit: unknown = quota({ rate: { calls: 1_000_000, perMs: 100 }, concurrency: 100 });
   const guards = { input: [(input: unknown) => input] };
+  const use = [...typeof limit === "function" ? [limit] : [], ...guard ? [guard(guards)] : []];
+  // In older revisions, quotas and guards are options instead of layers.
+  const layers: object = { use, ...typeof limit !== "function" && { quota: limit }, ...!guard && { guards } };
   const add = tool({
+    ...layers,
     name: "add",
     input: pair,
     output: sum,
-    quota: quota({ rate: { calls: 1_000_000, perMs: 100 }, concurrency: 100 }),
-    ...guard ? { use: [guard(guards)] } : { guards },
     idempotencyKey: () => `${++heard.calls % 1000}`,
     run: ({ a, b }) => ({ sum: a + b }),
   });

@@ -7,8 +7,8 @@ import type { FeatureParts, MapError } from "../core/visibility/feature_parts.ts
 import type { Result } from "../protocol/jsonrpc.ts";
 import type { Call } from "../core/call/call.ts";
 import type { HandlerExtensions } from "../core/visibility/feature.ts";
+import type { RunnerSteps } from "../core/layers.ts";
 import type { Filter } from "../core/visibility/guards.ts";
-import type { BoundQuota } from "../core/visibility/quota.ts";
 import type { Entry } from "../core/visibility/pagination.ts";
 import type { Guarded } from "./filters.ts";
 
@@ -18,7 +18,7 @@ export interface Callable extends Entry, Guarded {
   readonly requires?: readonly string[];
   readonly extensions?: HandlerExtensions;
   readonly mapError?: MapError;
-  readonly quota?: BoundQuota;
+  readonly steps?: RunnerSteps;
   /** Runs the handler with a validated input, and encodes the value that the handler returns. */
   readonly invoke: (
     call: Call,

@@ -12,7 +12,7 @@ import { checkOptions, type KnownOptions } from "../core/call/known_options.ts";
 import type { UseItem } from "../core/layers.ts";
 import { withAlso } from "../core/visibility/registry.ts";
 import { readVerdict } from "../core/call/verdict.ts";
-import { GUARD } from "./option_names.ts";
+import { GUARD, QUOTA } from "./option_names.ts";
 
 /** Options of a group. All options are optional. */
 export interface GroupOptions {
@@ -39,7 +39,7 @@ const OPTIONS: KnownOptions<keyof GroupOptions> = {
     scopes: EACH,
     guards: GUARD,
     guard: GUARD,
-    quota: EACH,
+    quota: QUOTA,
     requires: EACH,
     services: EACH,
     extensions: EACH,

@@ -3,28 +3,39 @@
  *
  * @module
  */
-import { isPromiseLike } from "../protocol/promises.ts";
 import type { Meta } from "../protocol/types.ts";
 import { keep } from "../core/capacity/charges.ts";
 import type { Call } from "../core/call/call.ts";
-import { toClientKey } from "../core/call/client_key.ts";
 import type { Context } from "../core/call/context.ts";
 import { toCall } from "../core/call/find_call.ts";
 import { CALL, INTERNALS } from "../core/call/internals.ts";
 import { checkOptions, isPlain, type KnownOptions, show } from "../core/call/known_options.ts";
-import { compose, type Middleware, onlyMethods } from "../core/call/middleware.ts";
+import { type Middleware, onlyMethods } from "../core/call/middleware.ts";
 import type { Requirement } from "../core/call/question.ts";
 import type { NoServices } from "../core/call/service.ts";
-import type { Handler, Runner } from "../core/visibility/feature.ts";
-import type { FeatureParts } from "../core/visibility/feature_parts.ts";
 import type { GuardSteps, HandlerGuards } from "../core/visibility/guards.ts";
-import type { HandlerInfo, Layer, LayeredOptions, LayerRun, LayerStarter, Steps, Unlayered } from "../core/layers.ts";
-import { bindQuota, type Quota } from "../core/visibility/quota.ts";
-import { createLife, toWatcher } from "./extension.ts";
+import type {
+  HandlerInfo,
+  Layer,
+  LayeredHandler,
+  LayeredOptions,
+  LayerRun,
+  RunnerSteps,
+  Steps,
+  Unlayered,
+} from "../core/layers.ts";
+import {
+  type AnySteps,
+  type Bound,
+  type CallParts,
+  StepCall,
+  toCore,
+  toStarter,
+  toStarters,
+  withState,
+} from "./bound_layer.ts";
 import { addLayers, ServedHandlers } from "./layered_server.ts";
-
-/** The steps of a layer, without type parameters. */
-type AnySteps = Steps<never, never, never, never>;
+import { toApply } from "./runner_steps.ts";
 
 /**
  * Creates a layer. `make` is called once for each handler that has the layer, and returns the layer's steps.
@@ -59,6 +70,11 @@ const STEPS: KnownOptions<keyof AnySteps> = {
   names: {
     name: "text",
     start: "function",
+    timeoutMs: {
+      findProblem: (ms) => typeof ms === "number" && ms > 0 ? undefined : `is ${show(ms)}; it must be a number above 0`,
+    },
+    limit: "function",
+    enter: "function",
     around: "function",
     methods: "texts",
     onInput: "function",
@@ -66,6 +82,7 @@ const STEPS: KnownOptions<keyof AnySteps> = {
     run: "function",
     rank: ["ask", "reuse", "repeat", "break"],
     onOutput: "function",
+    result: "function",
     list: true,
     requires: "list",
     handlers: "list",
@@ -76,18 +93,16 @@ const STEPS: KnownOptions<keyof AnySteps> = {
 /** The ranks of `run` steps, from the outermost. A step without a rank is inside of all of these. */
 const RANKS: readonly (AnySteps["rank"])[] = ["ask", "reuse", "repeat", "break", undefined];
 
-/** The steps of one layer around one handler. */
-interface Bound {
-  readonly layer: Layer<never, never, never>;
-  readonly steps: AnySteps;
-}
+/** The steps that a method of an extension has, and the steps that also stand around a completion. */
+const METHOD: readonly string[] = ["name", "start", "timeoutMs", "limit", "enter", "result", "handlers"];
+const COMPLETION = ["timeoutMs", "limit", "enter", "result"] as const;
 
 /** The options of all kinds of handlers, of which each kind has some. */
 interface Options extends Omit<LayeredOptions, "use"> {
   readonly use?: readonly Middleware[];
   readonly run?: Run;
   readonly guards?: HandlerGuards;
-  readonly quota?: Quota;
+  readonly steps?: RunnerSteps;
   readonly requires?: readonly Requirement[];
   readonly _meta?: Meta;
 }
@@ -98,11 +113,11 @@ function isLayer(item: unknown): item is Layer<never, never, never> {
 
 type Run = (input: never, ctx: Context<never>) => unknown;
 
-function apply<O extends LayeredOptions>(options: O, about: Omit<HandlerInfo, "key">): Unlayered<O> {
-  const handler: HandlerInfo = { ...about, key: `${about.kind} ${JSON.stringify(about.name)}` };
+function apply<O extends LayeredOptions>(options: O, about: LayeredHandler): Unlayered<O> {
+  const handler: HandlerInfo = { key: `${about.kind} ${JSON.stringify(about.name)}`, ...about };
   const items = (options.use ?? []).map((item, at) =>
     // The cast is safe, because the items of `use` that are not layers are middleware.
-    isLayer(item) ? bind(item, handler, at) : item as Middleware
+    isLayer(item) ? bind(item, handler, { at }) : item as Middleware
   );
   const layers = items.filter((item) => typeof item !== "function");
   const applied = { handler, items, layers };
@@ -114,8 +129,16 @@ function apply<O extends LayeredOptions>(options: O, about: Omit<HandlerInfo, "k
   return changed as Unlayered<O>;
 }
 
+/** Where a layer stands. */
+interface Standing {
+  /** Index of the layer in the list. */
+  readonly at: number;
+  /** Kind and name of the handler, for the observer. Defaults to the handler's key. */
+  readonly place?: string;
+}
+
 /** Reads the steps of a layer. Throws if the handler cannot have them. */
-function bind(layer: Layer<never, never, never>, handler: HandlerInfo, at: number): Bound {
+function bind(layer: Layer<never, never, never>, handler: HandlerInfo, { at, place = handler.key }: Standing): Bound {
   const steps: AnySteps = layer(handler);
   const { key, kind } = handler;
   if (typeof steps !== "object" || !steps || !isPlain(steps)) {
@@ -128,10 +151,14 @@ function bind(layer: Layer<never, never, never>, handler: HandlerInfo, at: numbe
   if (run && kind !== "tool" && kind !== "server") {
     throw refuse(`has the step run, which only a tool has; use it for tools only`);
   }
+  if (kind === "method") {
+    const other = Object.keys(steps).find((step) => !METHOD.includes(step) && Object(steps)[step] !== undefined);
+    if (other) throw refuse(`has the step ${other}, which a method of an extension does not have; use another layer`);
+  }
   if (methods && !around) throw refuse("has methods, but no step around to which they apply; omit methods");
   const { start } = steps;
   if (start) layer[INTERNALS].starter ??= toStarter(start, `layer ${JSON.stringify(name)} ${at + 1} of ${key}`);
-  return { layer, steps };
+  return { layer, steps, place };
 }
 
 interface Applied {
@@ -150,7 +177,7 @@ function applyToHandler(options: Options, applied: Applied): Options {
     use: items.flatMap((item) => typeof item === "function" ? item : toMiddleware(item, item.steps.inside)),
     ...run && runs.length && { run: wrapRun(run, runs) },
     guards: toGuards(layers),
-    quota: toQuota(options, applied),
+    steps: toSteps(applied),
     requires: [...requires, ...layers.flatMap(({ steps }) => steps.requires ?? [])],
     _meta: toMeta(options, handler, layers),
   };
@@ -163,7 +190,7 @@ function applyToServer(options: LayeredOptions, { handler, items, layers }: Appl
     return toMiddleware(item, around).map((middleware) => methods ? onlyMethods(methods, middleware) : middleware);
   });
   const own = layers.filter((bound) => !isOnlyAround(bound)).map(({ layer }) => withoutAround(layer));
-  const starters = layers.flatMap(({ layer }) => toStarters(layer, handler));
+  const starters = layers.flatMap(({ layer }) => toStarters(layer, handler.key));
   return { ...options, use, ...(own.length || starters.length) && { [INTERNALS]: new ServedHandlers(own, starters) } };
 }
 
@@ -218,42 +245,28 @@ function toOutputGuard(bound: Bound): GuardSteps["output"] {
   return [(output, ctx, part) => withState(bound, ctx, (state) => onOutput(output, ctx, part, state))];
 }
 
-/** Calls a step with the state of its layer. Waits until the layer has started. */
-function withState<T>(bound: Bound, ctx: Context<unknown>, run: (state: never) => T): T | Promise<Awaited<T>> {
-  const state = openState(bound, toCall(ctx, "run a layer"));
-  // The cast is safe, because a promise of a step's value resolves to that value.
-  return isPromiseLike(state) ? Promise.resolve(state).then(run) as Promise<Awaited<T>> : run(state);
-}
-
-/** Returns a quota that adds the layers' step `around`, and their handlers, to the handler's own quota. */
-function toQuota({ quota }: Options, { handler, layers }: Applied): Quota | undefined {
+/** Returns the steps around the whole call of a handler. */
+function toSteps({ handler, items, layers }: Applied): RunnerSteps {
+  const { key: place } = handler;
   const outer = layers.filter(isOfServer).map(({ layer }) => layer);
-  const also = layers.flatMap(({ layer, steps }) => [
-    // The server gets these handlers from its handlers, and puts no layers around them.
-    ...(steps.handlers ?? []).map((added) => addLayers(added, outer)),
-    ...toStarters(layer, handler),
-  ]);
   const around = layers.flatMap((bound) => toMiddleware(bound, bound.steps.around));
-  if (!around.length && !also.length) return quota;
   return {
-    [INTERNALS]: {
-      bind(handler) {
-        const bound = bindQuota(quota, handler);
-        if (handler.kind === "completion") return bound ?? { apply: (runner) => runner };
-        return {
-          also: [...also, ...bound?.also ?? []],
-          apply: (runner, core) => {
-            const inner: typeof runner = around.length ? { ...runner, ...runAround(runner, around) } : runner;
-            return bound?.apply(inner, core) ?? inner;
-          },
-        };
-      },
+    also: layers.flatMap(({ layer, steps }) => [
+      // The server gets these handlers from its handlers, and puts no layers around them.
+      ...(steps.handlers ?? []).map((added) => addLayers(added, outer)),
+      ...toStarters(layer, place),
+    ]),
+    get completion() {
+      const about: HandlerInfo = { ...handler, kind: "completion", key: `completion of ${place}` };
+      const all = items.flatMap((item, at) =>
+        typeof item !== "function" && COMPLETION.some((step) => item.steps[step] !== undefined)
+          ? bind(item.layer, about, { at, place })
+          : []
+      );
+      return all.length ? { also: [], apply: toApply(all, []) } : undefined;
     },
+    apply: toApply(layers, around),
   };
-}
-
-function runAround(runner: Runner, around: readonly Middleware[]): Pick<Runner, "run"> {
-  return { run: compose(around, (call) => runner.run(call)) };
 }
 
 function toMeta({ _meta }: Options, { key }: HandlerInfo, layers: readonly Bound[]): Meta | undefined {
@@ -292,25 +305,24 @@ function wrapRun(run: Run, all: readonly Running[]): Run {
       bound.steps.rank === "ask"
         ? runFrom(at + 1, input, watched.ctx, consents + countAsked(call) - before)
         : runFrom(at + 1, input, watched.ctx, consents, watched);
-    return withState(bound, ctx, (state) => bound.run(new StepRun({ input, ctx, state, call, watched }), next));
+    return withState(bound, ctx, (state) => bound.run(new StepRun({ bound, input, ctx, state, call, watched }), next));
   };
   return (input, ctx) => runFrom(0, input, ctx);
 }
 
 /** The parts from which a {@linkcode StepRun} is made. */
-interface RunParts {
+interface RunParts extends CallParts {
   readonly input: never;
   readonly ctx: Context<never>;
-  readonly state: never;
-  readonly call: Call;
   readonly watched: Watched;
 }
 
 /** See {@linkcode LayerRun}. */
-class StepRun implements LayerRun<never, never, never> {
+class StepRun extends StepCall implements LayerRun<never, never, never> {
   readonly #parts: RunParts;
 
   constructor(parts: RunParts) {
+    super(parts);
     this.#parts = parts;
   }
 
@@ -318,38 +330,13 @@ class StepRun implements LayerRun<never, never, never> {
     return this.#parts.input;
   }
 
-  get ctx(): Context<never> {
+  override get ctx(): Context<never> {
     return this.#parts.ctx;
-  }
-
-  get state(): never {
-    return this.#parts.state;
-  }
-
-  get server(): LayerRun["server"] {
-    return toServer(toCore(this.#parts.call));
-  }
-
-  get client(): LayerRun["client"] {
-    return toClientKey(this.#parts.call);
-  }
-
-  get hasAllScopes(): boolean {
-    const { host, link, principal } = this.#parts.call;
-    return !principal && host.isGranted(link, []);
-  }
-
-  get path(): string | undefined {
-    return this.#parts.call.host.endpoint;
   }
 
   get timeoutMs(): number {
     const { call } = this.#parts;
     return call.timeoutMs ?? toCore(call).limits.calls.timeoutMs;
-  }
-
-  get hasEnded(): boolean {
-    return this.#parts.call.ended;
   }
 
   get usesRounds(): boolean {
@@ -371,71 +358,6 @@ class StepRun implements LayerRun<never, never, never> {
       return charge && { use: (ctx) => charge.use(toCall(ctx, "run a layer").link.account), end: () => charge.end() };
     };
   }
-
-  get reachLimit(): LayerRun["reachLimit"] {
-    const { call } = this.#parts;
-    return (name) => toCore(call).observing?.reach(name, call.link.account.key, `tool ${JSON.stringify(call.subject)}`);
-  }
-}
-
-/** The value that `start` of a layer has returned. */
-interface State {
-  value?: unknown;
-}
-
-/** Returns the function that registers a layer with the step `start` on servers. */
-function toStarter(start: NonNullable<AnySteps["start"]>, id: string): LayerStarter {
-  const life = createLife({
-    id,
-    keys: new Map(),
-    async start(server) {
-      const value: unknown = await start(server);
-      // Keep the value by the handle, because each path of a server has its own.
-      server.slot<State>(server, () => ({})).value = value;
-      return async () => {
-        const { [Symbol.asyncDispose]: endLater, [Symbol.dispose]: end } = Object(value);
-        await (endLater ?? end)?.call(value);
-      };
-    },
-  });
-  return { id, register: (place) => toWatcher(`${id} at ${place}`, life) };
-}
-
-function toStarters(
-  { [INTERNALS]: { starter } }: Layer<never, never, never>,
-  { key }: HandlerInfo,
-): readonly Handler[] {
-  return starter?.register ? [starter.register(key)] : [];
-}
-
-/** Returns the state of a layer on a server. Starts the layer if it has not started. */
-function openState({ layer, steps: { start } }: Bound, { host: { lives, parts } }: Call): never | Promise<never> {
-  const { starter } = layer[INTERNALS];
-  if (!start || !starter) return undefined as never; // The cast is safe, because the layer has no state.
-  const { id } = starter;
-  const read = () => {
-    const handle = lives?.find(id);
-    if (!handle) throw new TypeError(`Cannot use ${id}: it is not registered on the server; add its handler`);
-    // The cast is safe, because only the steps of the layer get the state.
-    return (parts as FeatureParts).state.slot<State>(handle, () => ({})).value as never; // The host of a server's call always has the parts of the server's core.
-  };
-  const starting = lives?.until(id);
-  return starting ? starting.then(read) : read();
-}
-
-const SERVER = {};
-
-function toServer(core: FeatureParts): LayerRun["server"] {
-  return core.state.slot(SERVER, () => ({
-    clock: core.ticker.clock,
-    report: (error) => void core.report(error),
-    slot: (key, make) => core.state.slot(key, make),
-  }));
-}
-
-function toCore({ host }: Call): FeatureParts {
-  // The cast is safe, because the host of a server's call always has the parts of the server's core.
-  return host.parts as FeatureParts;
 }
 
 /** A context that records whether the handler sends a request to the client or uses `ctx.once`. */

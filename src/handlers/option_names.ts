@@ -17,7 +17,6 @@ export const HANDLER = {
   scopes: true,
   requires: "list",
   extensions: true,
-  quota: true,
 } as const satisfies Readonly<Record<string, OptionRule>>;
 
 const META: OptionRule = {
@@ -43,15 +42,22 @@ export const HANDLER_HINTS = {
   authorize: "allow",
   permissions: "scopes",
   roles: "scopes",
-  timeoutMs: "quota",
-  limits: "quota",
-  rateLimit: "quota",
   needs: "requires",
   describeError: "mapError",
 } as const;
+
+/** The remedy for limits among the options of a handler, a group or a server. */
+export const QUOTA = "quota is a layer: use: [quota(…)]";
 
 /** The remedy for guards among the options of a handler, a group or a server. */
 export const GUARD = "guard is a layer: use: [guard(…)]";
 
 /** Options that are layers, each with its remedy. The remedies apply to all kinds of handlers. */
-export const HANDLER_ELSEWHERE = { guards: GUARD, guard: GUARD } as const;
+export const HANDLER_ELSEWHERE = {
+  guards: GUARD,
+  guard: GUARD,
+  quota: QUOTA,
+  timeoutMs: QUOTA,
+  limits: QUOTA,
+  rateLimit: QUOTA,
+} as const;

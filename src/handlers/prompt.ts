@@ -15,7 +15,6 @@ import type { Call } from "../core/call/call.ts";
 import { type Binding, bindServices } from "../core/call/container.ts";
 import type { Allow, Context } from "../core/call/context.ts";
 import { type Attribute, readExtensions } from "../core/extension.ts";
-import { bindQuota, type Quota } from "../core/visibility/quota.ts";
 import { checkOptions, type KnownOptions, toPlace, withoutNulls } from "../core/call/known_options.ts";
 import { compose } from "../core/call/middleware.ts";
 import { type Unlayered, type UseItem, withLayers } from "../core/layers.ts";
@@ -144,11 +143,6 @@ export interface PromptOptions<I extends Schema, S extends Services = NoServices
    */
   readonly extensions?: readonly Attribute[];
   /**
-   * Quota of the prompt, such as `quota({ timeoutMs: 5000 })` from `@x/mcp/quota`. Completions of the arguments have a
-   * separate quota with the same values.
-   */
-  readonly quota?: Quota;
-  /**
    * Returns the messages. If `run` throws a `ToolError`, the client gets the text of that error. For any other error,
    * the client gets only an error id.
    */
@@ -222,9 +216,9 @@ export function prompt<
   const { allow } = definition;
   const names = definition.inputs.map((argument) => argument.name);
   const { scopes, extensions } = definition;
-  const { mapError, quota } = options;
-  const completed = { place, names, complete, allow, scopes, services, mapError, quota };
-  const also = [completion({ type: "ref/prompt", name, ...completed }), ...definition.quota?.also ?? []];
+  const { mapError, steps } = options;
+  const completed = { place, names, complete, allow, scopes, services, mapError, steps: steps?.completion };
+  const also = [completion({ type: "ref/prompt", name, ...completed }), ...steps?.also ?? []];
   const remake: Remake = (change) => prompt(change(given));
   const internals = { feature: prompts, key: name, definition, also, services, scopes, extensions, remake };
   return withInternals({ name, run, allow, tags: options.tags }, internals);
@@ -277,7 +271,7 @@ function define<I extends Schema, S extends Services>(
     scopes: readScopes(options.scopes, place),
     requires,
     extensions,
-    quota: bindQuota(options.quota, { place, kind: "prompt", key: name }),
+    steps: options.steps,
     wire: () => ({ name, title, description, arguments: inputs.length ? inputs : undefined, icons, _meta }),
     invoke: compose(use, services?.inject(invoke) ?? invoke),
   };
@@ -294,7 +288,7 @@ const prompts: Feature = {
         const { key, allow, scopes, requires, extensions } = definition;
         const run: Runner["run"] = (call) => getPrompt(definition, call, core);
         const found: Found = { allow, scopes, requires, extensions, run };
-        return [key, definition.quota?.apply(found, core) ?? found];
+        return [key, definition.steps?.apply(found) ?? found];
       }),
     );
     const find = (call: Call) => {

@@ -18,7 +18,6 @@ import type { Call } from "../core/call/call.ts";
 import { type Binding, bindServices } from "../core/call/container.ts";
 import type { ChangeNotifier, Context } from "../core/call/context.ts";
 import { type Attribute, readExtensions } from "../core/extension.ts";
-import { bindQuota, type Quota } from "../core/visibility/quota.ts";
 import {
   checkOptions,
   type KnownOptions,
@@ -90,11 +89,6 @@ export interface ResourceCommonOptions<S extends Services = NoServices, Input = 
    * outermost.
    */
   readonly extensions?: readonly Attribute[];
-  /**
-   * Quota of the resource, such as `quota({ timeoutMs: 5000 })` from `@x/mcp/quota`. Completions of the variables have
-   * a separate quota with the same values.
-   */
-  readonly quota?: Quota;
   /** Milliseconds for which clients may cache the contents. Defaults to the server's `ttlMs`. */
   readonly ttlMs?: number;
   /** Whether callers may share cached contents. Defaults to `"private"`. A resource with `allow` is always private. */
@@ -355,9 +349,10 @@ export function resource<
   const remake: Remake = (change) => resource<U, S, P>(change(options));
   // The cast is safe, because `ResourceOf` distinguishes fixed resources and templates by the type of the same URI.
   if (!template) return toResource(form, defined, { remake, uri: () => key }) as unknown as ResourceOf<U, S, P>;
-  const { name, complete, mapError, quota } = form;
+  const { name, complete, mapError } = form;
   const place = `resource ${quote(key)}`;
-  const completed = { place, names, complete, allow, scopes, services, mapError, match, quota };
+  const steps = defined.definition.steps?.completion;
+  const completed = { place, names, complete, allow, scopes, services, mapError, match, steps };
   const also = [completion({ type: "ref/resource", name: key, ...completed })];
   const uri = (values: Readonly<Record<string, string>>) => template.build(values, name);
   return toResource(form, defined, { remake, also, uri }) as unknown as ResourceOf<U, S, P>; // The cast is safe for the reason above.
@@ -401,11 +396,11 @@ function toResource<Input, S>(
   { remake, also = [], uri }: Made,
 ): Resource<Input, S> {
   const { name, read, tags } = options;
-  const { key, kind, match, allow, scopes, extensions, quota } = definition;
+  const { key, kind, match, allow, scopes, extensions, steps } = definition;
   // The cast is safe, because a test or the registry calls `read` with the services that its options declare.
   const reads = read as Resource<Input, S>["read"];
   const serves = kind === "fixed" ? undefined : (uri: string) => match(uri) !== undefined;
-  const more = [...also, ...quota?.also ?? []];
+  const more = [...also, ...steps?.also ?? []];
   const internals = { feature: resources, key, definition, also: more, serves, services, scopes, extensions, remake };
   return withInternals({ name, read: reads, allow, tags, ...uri && { uri } }, internals);
 }
@@ -480,7 +475,7 @@ function define<Input>(options: Form<Input>): Defined {
     scopes: readScopes(form.scopes, `resource ${quote(key)}`),
     requires,
     extensions,
-    quota: bindQuota(form.quota, { place: `resource ${quote(key)}`, kind: "resource", key }),
+    steps: form.steps,
     ttlMs,
     hooks: form.subscribe || form.unsubscribe ? form : undefined,
     scope: allow ? "private" : cacheScope,

@@ -27,7 +27,6 @@ import { type Binding, bindServices } from "../core/call/container.ts";
 import type { Allow, Context } from "../core/call/context.ts";
 import { type Attribute, readExtensions } from "../core/extension.ts";
 import { checkOptions, type KnownOptions, toPlace, withoutNulls } from "../core/call/known_options.ts";
-import { bindQuota, type Quota } from "../core/visibility/quota.ts";
 import { compose } from "../core/call/middleware.ts";
 import { type UseItem, withLayers } from "../core/layers.ts";
 import {
@@ -200,8 +199,6 @@ export interface ToolOptions<
    * outermost.
    */
   readonly extensions?: readonly Attribute[];
-  /** Quota of the tool, such as `quota({ timeoutMs: 5000 })` from `@x/mcp/quota`. */
-  readonly quota?: Quota;
   /**
    * Returns the idempotency key of a call, such as `({ orderId }) => orderId`, or `undefined` for a call without a key.
    * If the same caller repeats a call with the same key and the same input within ten minutes, the repeated call gets
@@ -383,8 +380,8 @@ function makeTool<
   if (typeof run !== "function") throw refuse("run is not a function; rename the handler to run");
   const services = bindServices(options.services, place);
   const definition = define(options, services);
-  const { allow, extensions, quota, scopes } = definition;
-  const also = quota?.also;
+  const { allow, extensions, steps, scopes } = definition;
+  const also = steps?.also;
   const remake: Remake = (change) => makeTool(change(options));
   const internals = { feature: tools, key: name, definition, also, services, scopes, extensions, remake };
   return withInternals({ name, run, allow, tags: options.tags }, internals);
@@ -407,8 +404,12 @@ function define<I extends Schema, O extends Schema, S extends Services>(
   const place = `tool ${JSON.stringify(given.name)}`;
   const { title, description, icons, annotations } = withoutNulls(given);
   const hints = annotations && withoutNulls(annotations);
-  const options = withLayers(given, { kind: "tool", name: given.name, annotations: hints });
-  const { name, allow, run, text, use = [] } = options;
+  const visible = bindAllow(given.allow, services);
+  const scopes = readScopes(given.scopes, place);
+  const hasOutput = given.output !== undefined;
+  const about = { kind: "tool", name: given.name, annotations: hints, hasOutput, allow: visible, scopes } as const;
+  const options = withLayers(given, about);
+  const { name, run, text, use = [] } = options;
   const { requires, _meta, extensions } = readExtensions(options, place);
   const idempotency = readIdempotency(options, { place, name, services });
   // Only `undefined` means that there is no schema. Compile any other value, so that an invalid schema throws instead
@@ -440,22 +441,16 @@ function define<I extends Schema, O extends Schema, S extends Services>(
     return typeof Object(returned).then === "function" ? Promise.resolve(returned).then(answer) : answer(returned);
   };
   const injected = services?.inject(invoke) ?? invoke;
-  const visible = bindAllow(allow, services);
-  const scopes = readScopes(options.scopes, place);
-  const limited = { place, kind: "tool", key: name, hasOutput: !!output, allow: visible, scopes } as const;
-  const quota = bindQuota(options.quota, limited);
   return {
     key: name,
     allow: visible,
-    quota,
+    steps: options.steps,
     guards: options.guards,
     services,
     mapError: options.mapError,
     vary: options.forCaller && (async (call, core) => {
       const { toVariant } = await loadValues();
-      const variant = await toVariant(options, { call, core, services, define });
-      // All variants of a tool share its quota.
-      return variant && { ...variant, quota };
+      return await toVariant(options, { call, core, services, define });
     }),
     input,
     lenient: options.lenientArguments,
@@ -503,7 +498,7 @@ const tools: Feature = {
     // The keys have the type `unknown`, because a client may send any value as a name.
     const toRunner = (definition: Definition): Found => {
       const runner = new ToolRunner(definition, core);
-      return definition.quota?.apply<Found>(runner, core) ?? runner;
+      return definition.steps?.apply<Found>(runner) ?? runner;
     };
     const byName = new Map<unknown, Found>(definitions.map((definition) => [definition.key, toRunner(definition)]));
     const find = (call: Call) => {

@@ -1,6 +1,6 @@
 /**
- * Layers, which stand around handlers: guards, a cache, retries, a circuit breaker, a question to the user, and layers of
- * your own. Pass them in the `use` option of a handler, a group or a server.
+ * Layers, which stand around handlers: guards, quotas, a cache, retries, a circuit breaker, a question to the user, and layers
+ * of your own. Pass them in the `use` option of a handler, a group or a server.
  *
  * ```ts
  * import { createServer, tool } from "@x/mcp";
@@ -27,6 +27,8 @@ export type {
   KeepOptions,
   KeptValue,
   Layer,
+  LayerCall,
+  LayerEntry,
   LayerRun,
   OutputPart,
   Steps,
@@ -36,6 +38,9 @@ export { layer } from "../handlers/layer.ts";
 export { cache, type CacheOptions, type ToolCache } from "./cache.ts";
 export { circuit, type CircuitOptions } from "./circuit.ts";
 export { confirm } from "./confirm.ts";
+export type { Concurrency } from "./quota/concurrency.ts";
+export { quota, type QuotaOptions } from "./quota/quota.ts";
+export type { Rate } from "./quota/rate.ts";
 export type { SelectErrors } from "./failures.ts";
 export { guard, type GuardOptions, type InputGuard, type OutputGuard } from "./guard.ts";
 export { retry, type RetryOptions } from "./retry.ts";

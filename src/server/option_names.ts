@@ -4,12 +4,12 @@
  * @module
  */
 import { AUTHENTICATION } from "../core/auth.ts";
+import { GUARD, QUOTA } from "../handlers/option_names.ts";
 import { CAPABILITIES } from "../core/call/capabilities.ts";
 import { ICONS, WEB_PAGE } from "../core/icons.ts";
 import type { ListChangedOptions } from "../core/call/context.ts";
 import { TEXT_COPY } from "../protocol/text_option.ts";
 import { ENCODERS } from "../core/visibility/guards.ts";
-import { GUARD } from "../handlers/option_names.ts";
 import type { KnownOptions, OptionRule } from "../core/call/known_options.ts";
 import type { ServerLogOptions } from "../core/call/log.ts";
 import type { Schema } from "../schema/schema.ts";
@@ -91,7 +91,7 @@ export const SERVER: KnownOptions<keyof RouteServerOptions<Schema>> = {
     versions: "revisions",
     protocolVersions: "revisions",
   },
-  elsewhere: { guards: GUARD, guard: GUARD },
+  elsewhere: { guards: GUARD, guard: GUARD, quota: QUOTA },
 };
 
 export const LIST_CHANGED: KnownOptions<keyof ListChangedOptions> = { names: { to: "function" } };

@@ -2,8 +2,7 @@
 // progress messages.
 import { assert, assertEquals, assertRejects, assertStringIncludes } from "@std/assert";
 import { McpError, prompt, resource, service, tool, ToolError } from "../../mod.ts";
-import { guard, type OutputGuard } from "../../src/layers/layers.ts";
-import { quota } from "../../src/quota/quota.ts";
+import { guard, type OutputGuard, quota } from "../../src/layers/layers.ts";
 import { behaviour, textOf, until } from "../support/behaviour.ts";
 import { z } from "zod";
 import { sentence } from "../support/messages.ts";
@@ -252,7 +251,7 @@ behaviour("a cached result and a result stored for an idempotency key pass throu
   const odd: unknown[] = [];
   const large = tool({
     name: "large",
-    quota: quota({ resultBytes: 2000, onLarge: "link" }),
+    use: [quota({ resultBytes: 2000, onLarge: "link" })],
     run: () => new Map([["text", `${SECRET} `.repeat(1000)]]),
   });
   const { client } = await connect({ handlers: [large], use: [guard({ output: [redactor(odd)] })] });

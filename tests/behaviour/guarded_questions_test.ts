@@ -2,10 +2,9 @@
 import { assert, assertEquals } from "@std/assert";
 import { z } from "zod";
 import { createServer, group, McpError, type Middleware, resource, service, tool, ToolError } from "../../mod.ts";
-import { confirm, guard, type OutputGuard } from "../../src/layers/layers.ts";
+import { confirm, guard, type OutputGuard, quota } from "../../src/layers/layers.ts";
 import { connect as connectTo } from "../../src/client/client.ts";
 import type { AskedEvent } from "../../src/observer.ts";
-import { quota } from "../../src/quota/quota.ts";
 import { task, tasks } from "../../src/tasks/tasks.ts";
 import { fakeClock } from "../../src/testing/testing.ts";
 import { behaviour, textOf, until } from "../support/behaviour.ts";
@@ -298,13 +297,15 @@ behaviour("the time of a guard counts towards the timeout of the call", async (c
   let guarded = 0;
   const ask = tool({
     name: "ask",
-    quota: quota({ timeoutMs: 1000 }),
-    use: [guard({
-      output: [onQuestions(() => {
-        guarded++;
-        return new Promise(() => {});
-      })],
-    })],
+    use: [
+      quota({ timeoutMs: 1000 }),
+      guard({
+        output: [onQuestions(() => {
+          guarded++;
+          return new Promise(() => {});
+        })],
+      }),
+    ],
     run: async (_input, ctx) => (await ctx.elicit("a", { message: "a", schema: empty })).action,
   });
   const { client } = await connect({ clock, handlers: [ask] }, record().options);

@@ -3,8 +3,7 @@ import { assert, assertEquals, assertStringIncludes, assertThrows } from "@std/a
 import { z } from "zod";
 import { service, tool, ToolError } from "../../mod.ts";
 import type { LimitEvent } from "../../src/observer.ts";
-import { quota } from "../../src/quota/quota.ts";
-import { cache, circuit, guard, retry } from "../../src/layers/layers.ts";
+import { cache, circuit, guard, quota, retry } from "../../src/layers/layers.ts";
 import { fakeClock } from "../../src/testing/testing.ts";
 import { behaviour, gate, textOf, until } from "../support/behaviour.ts";
 import { sentence } from "../support/messages.ts";
@@ -299,8 +298,7 @@ behaviour("retries stop when the call ends, and before the call's timeout expire
   const short = tool({
     name: "short",
     annotations,
-    use: [retry({ ...options, attempts: 1000 })],
-    quota: quota({ timeoutMs: 1 }),
+    use: [retry({ ...options, attempts: 1000 }), quota({ timeoutMs: 1 })],
     run,
   });
   const { client, takeFaults } = await connect({ clock, handlers: [long, short] });
@@ -397,8 +395,7 @@ behaviour("a timeout counts as a failure, even if the handler never ends", async
   let runs = 0;
   const hang = tool({
     name: "hang",
-    use: [circuit({ failures: 1 })],
-    quota: quota({ timeoutMs: 1000 }),
+    use: [circuit({ failures: 1 }), quota({ timeoutMs: 1000 })],
     run: () => {
       runs++;
       return new Promise<string>(() => {});

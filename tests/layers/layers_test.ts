@@ -36,6 +36,13 @@ function noting(
   };
   return layer<unknown, unknown>(() => ({
     name,
+    ...steps.includes("limit") && { limit: () => note("limit") },
+    ...steps.includes("enter") && {
+      enter: async (_call, next) => {
+        note("enter");
+        return await next();
+      },
+    },
     ...steps.includes("around") && { around: wrap("around") },
     ...steps.includes("onInput") && { onInput: () => note("onInput") },
     ...steps.includes("inside") && { inside: wrap("inside") },
@@ -46,11 +53,17 @@ function noting(
       },
     },
     ...steps.includes("onOutput") && { onOutput: (_output, _ctx, part) => note(`onOutput ${part}`) },
+    ...steps.includes("result") && {
+      result: () => {
+        note("result");
+        return undefined;
+      },
+    },
     ...rank && { rank },
   }));
 }
 
-const ALL = ["around", "onInput", "inside", "run", "onOutput"];
+const ALL = ["limit", "enter", "around", "onInput", "inside", "run", "onOutput", "result"];
 
 behaviour(
   "the steps of all layers run in the order of the design, whatever the order of the lists",
@@ -107,6 +120,12 @@ behaviour(
     trace.length = 0;
     await client.callTool("g_all", { at: 1 });
     assertEquals(trace.filter((step, at) => step !== trace[at - 1]), [
+      "limit server",
+      "limit group",
+      "limit tool",
+      "enter server",
+      "enter group",
+      "enter tool",
       "around extension",
       "around server",
       "middleware server",
@@ -134,6 +153,9 @@ behaviour(
       "onOutput result server",
       "encoders",
       "output schema",
+      "result tool",
+      "result group",
+      "result server",
     ]);
   },
 );

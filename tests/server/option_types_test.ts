@@ -23,7 +23,7 @@ import { guard } from "../../src/layers/guard.ts";
 import { file } from "../../src/ready/file.ts";
 import { folder } from "../../src/ready/folder.ts";
 import { retry } from "../../src/layers/retry.ts";
-import { quota } from "../../src/quota/quota.ts";
+import { quota } from "../../src/layers/layers.ts";
 import { sentence } from "../support/messages.ts";
 
 /** Makes a value of the wrong type compile. */
@@ -253,7 +253,7 @@ const MISTAKES: readonly (readonly [make: () => unknown, message: string])[] = [
       [() => resource({ uri: "x://{a}", name: "a", params: untyped(none), read: run }), sentence('resource "x://{a}"')],
       [() => createServer(route), sentence("/t/:tenant/mcp")],
       [() => extension({ id: "com.example/a", methods: method }), sentence("a/b", '"com.example/a"')],
-      [() => tool({ name: "t", quota: untyped(none), run }), sentence('tool "t"', "quota()")],
+      [() => tool(untyped({ name: "t", quota: none, run })), sentence('tool "t"', "quota(…)")],
       [
         () => tool({ name: "t", extensions: untyped(none), run }),
         sentence('tool "t"', "extensions", "extension.attribute()"),

@@ -22,8 +22,7 @@ import { discover } from "../../src/discovery/discovery.ts";
 import { media, resourceLink } from "../../src/library.ts";
 import { audit as auditCalls, health, jsonLog, prometheus, record } from "../../src/observe/observe.ts";
 import { openTelemetry, openTelemetryClient } from "../../src/observe/opentelemetry.ts";
-import { quota } from "../../src/quota/quota.ts";
-import { cache, circuit, guard, retry } from "../../src/layers/layers.ts";
+import { cache, circuit, guard, quota, retry } from "../../src/layers/layers.ts";
 import { file, folder, httpResource, httpTool } from "../../src/ready/ready.ts";
 import { denoKvStore } from "../../src/stores/deno_kv.ts";
 import { redisStore } from "../../src/stores/redis/redis.ts";
@@ -152,8 +151,7 @@ const FACTORIES: Readonly<Record<string, readonly Sample[]>> = {
     lenientArguments: true,
     annotations: { title: "T", readOnlyHint: true, destructiveHint: false, idempotentHint: true, openWorldHint: true },
     forCaller: () => undefined,
-    quota: quota({ timeoutMs: 5 }),
-    use: [cache({ ttlMs: 5 }), retry(), circuit()],
+    use: [quota({ timeoutMs: 5 }), cache({ ttlMs: 5 }), retry(), circuit()],
     text: "full",
     run: text,
   }]],
@@ -277,7 +275,7 @@ const FACTORIES: Readonly<Record<string, readonly Sample[]>> = {
   "./observe/opentelemetry openTelemetry": [[openTelemetry, { details: true }]],
   "./observe/opentelemetry openTelemetryClient": [[openTelemetryClient, { url: "https://a.example/mcp" }]],
   "./observe record": [[record, { write: text, redact: text }]],
-  "./quota quota": [[quota, {
+  "./layers quota": [[quota, {
     timeoutMs: 5,
     concurrency: { calls: 1, waiting: 2 },
     rate: { calls: 1, perMs: 5, burst: 2 },
@@ -662,7 +660,19 @@ const MISTAKES: readonly (readonly [make: () => unknown, message: string])[] = [
       () => createServer({ ...about, [name]: {} } as Untyped),
     ].map((make) => [make, sentence("guard is a layer", "use: [guard(…)]")] as const)
   ),
-  [() => tool({ name: "t", limits: {}, run: text } as Untyped), sentence("limits", "quota?")],
+  [() => tool({ name: "t", limits: {}, run: text } as Untyped), sentence("limits", "quota(…)")],
+  ...[
+    (options: Untyped) => tool({ name: "t", run: text, ...options } as Untyped),
+    (options: Untyped) => httpTool({ name: "h", fetch: { url: "https://a.example/" }, ...options } as Untyped),
+    (options: Untyped) => prompt({ name: "p", run: text, ...options } as Untyped),
+    (options: Untyped) => resource({ uri: "x://a", name: "r", read: text, ...options } as Untyped),
+    (options: Untyped) => resource({ uri: "x://{a}", name: "r", read: text, ...options } as Untyped),
+    (options: Untyped) => resourceProvider({ scheme: "x", name: "r", read: text, ...options } as Untyped),
+    (options: Untyped) => group("g", [], options),
+    (options: Untyped) => createServer({ ...about, ...options } as Untyped),
+    (options: Untyped) =>
+      extension({ id: "com.example/a", methods: { "a/b": { run: () => ({}), ...options } } } as Untyped),
+  ].map((make) => [() => make({ quota: quota({ timeoutMs: 5 }) } as Untyped), sentence("quota(…)")] as const),
   [() => guard({ inputs: [] } as Untyped), sentence("inputs", "input?")],
   [() => tool({ name: "t", use: guard({}), run: text } as Untyped), sentence('tool "t"', "use")],
   [() => tool({ name: "t", handler: text, run: text } as Untyped), sentence("handler", "run?")],

@@ -3,7 +3,7 @@ import { assert, assertEquals, assertStringIncludes } from "@std/assert";
 import { createServer, type ServerOptions, tool } from "../../mod.ts";
 import type { StoreEvent } from "../../src/core/call/observer.ts";
 import { health } from "../../src/observe/observe.ts";
-import { quota } from "../../src/quota/quota.ts";
+import { quota } from "../../src/layers/layers.ts";
 import { task, tasks } from "../../src/tasks/tasks.ts";
 import { type Connection, connectTest } from "../../src/testing/testing.ts";
 import { taskClient } from "../../src/client/tasks/tasks.ts";
@@ -17,7 +17,7 @@ const handlers = [
   tasks(),
   tool({ name: "work", extensions: [task()], run: () => "worked" }),
   tool({ name: "pay", idempotencyKey: () => "once", run: () => "paid" }),
-  tool({ name: "count", quota: quota({ rate: { calls: 5, perMs: 60_000 }, shared: true }), run: () => "counted" }),
+  tool({ name: "count", use: [quota({ rate: { calls: 5, perMs: 60_000 }, shared: true })], run: () => "counted" }),
 ];
 
 /** A server whose store is down, and the events about the store. */

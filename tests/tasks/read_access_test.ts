@@ -1,7 +1,7 @@
 // A tool can read resources for its caller. Whoever uses the tool's task needs the rights to these resources too.
 import { assertEquals, assertRejects } from "@std/assert";
 import { type Context, createServer, McpError, resource, tool } from "../../mod.ts";
-import { quota } from "../../src/quota/quota.ts";
+import { quota } from "../../src/layers/layers.ts";
 import { cache } from "../../src/layers/cache.ts";
 import { INTERNALS } from "../../src/core/call/internals.ts";
 import { customStore, memoryStore, type Store } from "../../src/stores/stores.ts";
@@ -290,7 +290,7 @@ for (
           tool({
             name: "large",
             extensions: [task({ resume: true })],
-            quota: quota({ resultBytes: 2000, onLarge: "link" }),
+            use: [quota({ resultBytes: 2000, onLarge: "link" })],
             async run(_input: unknown, ctx: Context) {
               const text = await readOnce(ctx);
               await wait(ctx, 0);
@@ -367,7 +367,7 @@ behaviour("no cache, once value or link forgets the resources that a tool has re
       }),
       tool({
         name: "large",
-        quota: quota({ resultBytes: 2000, onLarge: "link" }),
+        use: [quota({ resultBytes: 2000, onLarge: "link" })],
         run: async (_, ctx) => `${await read(ctx)}`.repeat(1000),
       }),
     ],

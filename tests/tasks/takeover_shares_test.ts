@@ -2,7 +2,7 @@
 import { assert, assertEquals } from "@std/assert";
 import { type Context, createServer, tool } from "../../mod.ts";
 import { INTERNALS } from "../../src/core/call/internals.ts";
-import { quota } from "../../src/quota/quota.ts";
+import { quota } from "../../src/layers/layers.ts";
 import { customStore, memoryStore, type Store } from "../../src/stores/stores.ts";
 import { task, tasks } from "../../src/tasks/tasks.ts";
 import { connectTest } from "../../src/testing/testing.ts";
@@ -36,11 +36,11 @@ function serve(shared: Store, { detached = 16 } = {}) {
     handlers: [
       tasks(),
       tool({ name: "work", extensions, run: run("work") }),
-      tool({ name: "narrow", extensions, quota: quota({ concurrency: { calls: 1, waiting: 4 } }), run: run("narrow") }),
+      tool({ name: "narrow", extensions, use: [quota({ concurrency: { calls: 1, waiting: 4 } })], run: run("narrow") }),
       tool({
         name: "rated",
         extensions,
-        quota: quota({ rate: { calls: 2, perMs: 3_600_000 }, shared: true }),
+        use: [quota({ rate: { calls: 2, perMs: 3_600_000 }, shared: true })],
         run: run("rated"),
       }),
     ],

@@ -129,7 +129,7 @@ export interface HandlerExtensions {
   readonly run?: RunWithin;
 }
 
-/** Runs a call through the handler's attributes or quota. */
+/** Runs a call through the handler's attributes, or through the steps `enter` of its layers. */
 export type RunWithin = (call: Call, runner: Runner, executor: Executor) => Result | Promise<Result>;
 
 /** The functions of the scheduler with which extensions run calls. */
@@ -232,13 +232,13 @@ export interface Runner {
   readonly requires?: readonly string[];
   /** The cache lifetime of the result, and the callers that may share the cached result. */
   readonly cache?: Cache;
-  /** Wraps the handler's calls in the attributes. */
+  /** Wraps the handler's calls in the attributes and in the steps `enter` of its layers. */
   readonly extensions?: { readonly run?: RunWithin };
   /**
-   * Checks the handler's rate limits before the response starts. Throws the error that the client receives if a limit
-   * is reached.
+   * Runs the steps `limit` of the handler's layers before the response starts. Throws the error that the client receives
+   * if a limit is reached.
    */
-  check?(call: Call): void;
+  check?(call: Call): Promise<void> | undefined;
 }
 
 /**

@@ -114,7 +114,9 @@ export function readArguments(given: unknown, place: string): Readonly<Record<st
 const completions: Feature = {
   name: "completions",
   compile(handlers, core): Compiled {
-    const byKey = new Map(toDefinitions<CompletionOptions>(handlers).map((each) => [`${each.type} ${each.name}`, each]));
+    const byKey = new Map(
+      toDefinitions<CompletionOptions>(handlers).map((each) => [`${each.type} ${each.name}`, each]),
+    );
     const some = [...byKey.values()].some(({ complete = {} }) => Object.values(complete).some(Boolean));
     if (!some || !core.can.completions) return { capabilities: {}, methods: {} };
     return {

@@ -71,8 +71,7 @@ const STEPS: KnownOptions<keyof AnySteps> = {
     name: "text",
     start: "function",
     timeoutMs: {
-      findProblem: (ms) =>
-        typeof ms === "number" && ms > 0 ? undefined : `is ${show(ms)}; it must be a number above 0`,
+      findProblem: (ms) => typeof ms === "number" && ms > 0 ? undefined : `is ${show(ms)}; it must be a number above 0`,
     },
     limit: "function",
     enter: "function",

@@ -61,7 +61,10 @@ interface Received {
 }
 
 /** Returns the result that a layer has received, or checks another result that the layer has returned. */
-function toChecked(returned: unknown, { result, call, bound: { steps: { name } } }: Received): Result | Promise<Result> {
+function toChecked(
+  returned: unknown,
+  { result, call, bound: { steps: { name } } }: Received,
+): Result | Promise<Result> {
   if (result && (returned === undefined || returned === result)) return result;
   return wireRoom.open().then((wire) => wire.checkResult(call, returned, `the layer ${show(name)}`));
 }
@@ -90,7 +93,9 @@ function checkLimits(limits: readonly With<"limit">[], call: Call, from = 0): Pr
 function requireNothing(returned: unknown, { steps: { name } }: Bound): void {
   if (returned === undefined) return;
   throw new TypeError(
-    `Cannot run the call: limit of the layer ${show(name)} returned ${show(returned)}; throw an error to refuse a call, and return nothing to allow it`,
+    `Cannot run the call: limit of the layer ${show(name)} returned ${
+      show(returned)
+    }; throw an error to refuse a call, and return nothing to allow it`,
   );
 }
 

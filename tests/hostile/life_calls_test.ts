@@ -1,6 +1,7 @@
 // Every call ends exactly once: with a response, or with a closed stream if the call was cancelled.
 import { assert, assertEquals, assertStringIncludes } from "@std/assert";
 import { createServer, McpError, type Observer, tool } from "../../mod.ts";
+import { refuseRequest } from "../../src/core/auth.ts";
 import { layer } from "../../src/layers/layers.ts";
 import { type Connection, connectTest } from "../../src/testing/testing.ts";
 import { sentence } from "../support/messages.ts";
@@ -509,7 +510,7 @@ for (const step of ["admit", "allow", "limit"] as const) {
         name: "full",
         version: "1.0.0",
         handlers: [hold, work],
-        ...step === "admit" && { admit: () => !isFull || refuse() },
+        ...step === "admit" && { admit: async () => !isFull || await refuse() || refuseRequest(403) },
         limits: testLimits({ calls: { running: 1, waiting: 0 } }),
       });
       const holding = ask(server, "tools/call", { name: "hold" });

@@ -62,6 +62,19 @@ Deno.test("an operation that exceeded its timeout is not repeated", async () => 
   await store.close();
 });
 
+Deno.test("the timeout of an operation whose last attempt has failed has the cause of this attempt", async () => {
+  let attempts = 0;
+  const engine = await spoil(() => ({
+    // The first attempt fails, and the next attempt does not end.
+    get: () => attempts++ ? new Promise<never>(() => {}) : Promise.reject(new Error("no connection")),
+  }));
+  const store = customStore(engine, { timeoutMs: 200 });
+  const { cause } = await assertRejects(async () => await store.get("key"), Error);
+  assert(cause instanceof Error);
+  assertEquals(cause.message, "no connection");
+  await store.close();
+});
+
 Deno.test("an operation does not run if its engine connects after the timeout", async () => {
   let started = 0;
   const engine = await spoil(() => ({

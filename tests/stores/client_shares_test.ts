@@ -280,11 +280,16 @@ Deno.test("if several clients have used up all slots of a store, a client that u
   // Each client has two slots, and room for four operations that wait.
   await using a = startInstance(memoryStore(), { store: { operations: 16 } });
   const eves = Array.from({ length: 7 }, (_, at) => new Caller(`eve${at}`));
-  const filling = eves.flatMap((eve) => Array.from({ length: 8 }, () => eve.method(a, "hold/one")));
-  // Six clients use all slots but the reserve. The seventh client has one operation in the reserve.
-  await until(() => a.waiting === 13, "the operations in progress");
   const { pots } = a.server[INTERNALS].engine.accounts;
-  await until(() => pots.get("store.waiting")?.used === 28, "the waiting operations");
+  const look = () => [a.waiting, pots.get("store.waiting")?.used];
+  const filling: Promise<Answer>[] = [];
+  // Six clients use all slots but the reserve. The seventh client has one operation in the reserve. Wait for each
+  // client, because operations of several clients may reach the store in any order.
+  for (const [at, eve] of eves.entries()) {
+    filling.push(...Array.from({ length: 8 }, () => eve.method(a, "hold/one")));
+    await until(() => a.waiting === Math.min(2 * (at + 1), 13), "the operations in progress", look);
+    await until(() => pots.get("store.waiting")?.used === 4 * (at + 1), "the waiting operations", look);
+  }
   assertEquals((await new Caller("ada").call(a, "pay", { key: "1" })).status, 200);
   a.finish();
   // The other requests had no room to wait.

@@ -4,7 +4,7 @@ import { type Context, createServer, resource, tool } from "../../mod.ts";
 import { apiKey } from "../../src/auth/auth.ts";
 import { INTERNALS } from "../../src/core/call/internals.ts";
 import { serve } from "../peers/runtime.ts";
-import { toRequest } from "../support/requests.ts";
+import { readReply, toRequest } from "../support/requests.ts";
 import { byKey, toSigned } from "../support/ways_in.ts";
 import { connectRaw } from "./raw.ts";
 import { start, toGet, toInitialize, toLegacy } from "./attack.ts";
@@ -111,7 +111,7 @@ Deno.test("the server refuses a session, a requestState or a cursor that belongs
   const server = start({ auth: byKey, handlers: [...notes, ask], limits: testLimits({ calls: { pageItems: 2 } }) });
   const send = async (name: "ada" | "bob", method: string, params: object) => {
     const _meta = { "io.modelcontextprotocol/clientCapabilities": { elicitation: {} } };
-    return await (await server.fetch(toRequest(method, { ...params, _meta }, toSigned(name)))).json();
+    return await readReply(await server.fetch(toRequest(method, { ...params, _meta }, toSigned(name))));
   };
   const { result: { nextCursor } } = await send("ada", "resources/list", {});
   assertEquals((await send("bob", "resources/list", { cursor: nextCursor })).error.code, -32602);

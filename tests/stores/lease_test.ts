@@ -5,6 +5,7 @@ import { INTERNALS } from "../../src/core/call/internals.ts";
 import { customStore, memoryStore, type Store } from "../../src/stores/stores.ts";
 import { gate, turn, until } from "../support/behaviour.ts";
 import { wrapEngine } from "../support/engines.ts";
+import { readReply } from "../support/requests.ts";
 
 const LEASE_MS = 300;
 
@@ -174,12 +175,12 @@ Deno.test("further calls in a session cause no store operations", async () => {
   const a = startInstance(shared, pass);
   const session = await open(a);
   const ping = { id: 1, method: "ping" };
-  assertEquals(await (await a.send(ping, session)).json(), { jsonrpc: "2.0", id: 1, result: {} });
+  assertEquals(await readReply(await a.send(ping, session)), { jsonrpc: "2.0", id: 1, result: {} });
   await until(() => a.process.commands.includes("set"), "the session is marked as used");
   const count = () => a.process.commands.filter((name) => name !== "heads" && name !== "read").length;
   const before = count();
-  for (let id = 2; id < 20; id++) await (await a.send({ id, method: "ping" }, session)).json();
-  for (let id = 20; id < 40; id++) await (await a.send({ id, method: "tools/list" }, session)).json();
+  for (let id = 2; id < 20; id++) await readReply(await a.send({ id, method: "ping" }, session));
+  for (let id = 20; id < 40; id++) await readReply(await a.send({ id, method: "tools/list" }, session));
   assertEquals(count() - before, 0);
   await a.server.close();
 });

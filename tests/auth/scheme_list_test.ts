@@ -21,7 +21,7 @@ import { openPort } from "../peers/runtime.ts";
 import { until } from "../support/behaviour.ts";
 import { RESOURCE, TestIssuer } from "../support/issuer.ts";
 import { METADATA } from "../support/protected.ts";
-import { readReply, toRequest } from "../support/requests.ts";
+import { readReply, toReply, toRequest } from "../support/requests.ts";
 import { sentence } from "../support/messages.ts";
 
 const KEY = "ada-2f6c1e0b9d4a7853";
@@ -53,7 +53,7 @@ async function send(server: Pick<Server, "fetch">, headers: Headers, query = "",
   const request = toRequest("tools/call", { name }, headers);
   const response = await server.fetch(query ? new Request(request.url + query, request) : request);
   const text = await response.text();
-  const { id, seen } = JSON.parse(text).result?.structuredContent ?? {};
+  const { id, seen } = JSON.parse(toReply(text)).result?.structuredContent ?? {};
   return { status: response.status, challenge: response.headers.get("www-authenticate"), text, id, seen };
 }
 

@@ -2,6 +2,7 @@
 import { assert, assertEquals, assertStringIncludes } from "@std/assert";
 import { cases, checkSecrecy, latin1, LEGACY, readError, runtime, startFixture, toBytes, toMessage } from "./http.ts";
 import type { RawConnection } from "./raw.ts";
+import { toReply } from "../support/requests.ts";
 
 const refusal = { code: -32600 };
 const both = { allow: "GET, POST, DELETE" };
@@ -396,7 +397,7 @@ Deno.test("pipelined requests get their responses in order", async () => {
     toBytes(fixture.port, fixture.good, { body: JSON.stringify(toMessage("modern", { id })) })
   );
   await connection.write(Uint8Array.from(requests.flatMap((bytes) => [...bytes])));
-  for (const id of ids) assertEquals(JSON.parse((await connection.read())?.body ?? "").id, id);
+  for (const id of ids) assertEquals(JSON.parse(toReply((await connection.read())?.body ?? "")).id, id);
   // After refusing a body, the server must not read the rest of the body as a new request.
   const inner = new TextDecoder().decode(toBytes(fixture.port, fixture.good, {}));
   fixture.ran.length = 0;

@@ -15,7 +15,7 @@ import { gate, until } from "../support/behaviour.ts";
 import { wrapEngine } from "../support/engines.ts";
 import { testLimits } from "../support/limits.ts";
 import { sentence } from "../support/messages.ts";
-import { toRequest } from "../support/requests.ts";
+import { toReply, toRequest } from "../support/requests.ts";
 import { readTo } from "../support/read_to.ts";
 
 const REVISION = { "mcp-protocol-version": "2025-11-25" };
@@ -266,7 +266,7 @@ Deno.test("a client has 32 store operations in progress and 64 that wait; furthe
   const refused = await eve.method(a, "hold/one");
   assertRefused(refused);
   assertEquals(a.reached, new Set(["store.operations"]));
-  assertEquals(JSON.parse(refused.text).error.message, sentence("store.operations"));
+  assertEquals(JSON.parse(toReply(refused.text)).error.message, sentence("store.operations"));
   // Another client uses the store meanwhile.
   assertEquals((await ada.call(a, "pay", { key: "1" })).status, 200);
   a.finish();

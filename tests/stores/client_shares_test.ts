@@ -13,7 +13,7 @@ import { z } from "zod";
 import { toCall, toGet, toInitialize, toLegacy, toListen } from "../hostile/attack.ts";
 import { gate, until } from "../support/behaviour.ts";
 import { wrapEngine } from "../support/engines.ts";
-import { testLimits } from "../support/limits.ts";
+import { LATE_STREAMS, testLimits } from "../support/limits.ts";
 import { sentence } from "../support/messages.ts";
 import { toReply, toRequest } from "../support/requests.ts";
 import { readTo } from "../support/read_to.ts";
@@ -87,7 +87,7 @@ function startInstance(shared: Store, { leaseMs, ...bounds }: Options = {}): Ins
     version: "1.0.0",
     secret: "a secret of at least thirty-two characters",
     store,
-    limits: testLimits({ calls: { closeMs: 20 }, ...bounds }),
+    limits: testLimits({ ...LATE_STREAMS, calls: { closeMs: 20 }, ...bounds }),
     auth: auth(),
     sharedDisable: true,
     routes: health(),

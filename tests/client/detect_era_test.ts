@@ -465,7 +465,7 @@ Deno.test("closing the client kills a process that does not exit by itself", asy
   await Promise.all(["stubborn", "deaf"].map(async (habit) => {
     let alive = 0;
     const options = { probeMs: 30_000, onStderr: () => void alive++ };
-    const client = await connect({ ...toProcess(habit), exitMs: 300 }, options);
+    const client = await connect({ ...toProcess(habit), exitMs: 3000 }, options);
     await client.close();
     const last = alive;
     assert(last > 0, "it exited with its input");

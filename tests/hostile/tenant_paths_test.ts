@@ -32,7 +32,7 @@ async function openPort(service: Parameters<typeof serve>[0]) {
       ...method === "POST" ? [`Content-Length: ${body.length}`] : [],
     ];
     await connection.write(`${lines.join("\r\n")}\r\n\r\n${method === "POST" ? body : ""}`);
-    const answer = await connection.read({ ms: 3000 });
+    const answer = await connection.read();
     connection.close();
     return answer;
   };

@@ -241,7 +241,8 @@ Deno.test("other calls run while a thread is busy", async () => {
     await turn();
   }
   assertEquals(textOf(await heavy), "burnt");
-  assert(quick > 20, `${quick} calls`);
+  // A blocked event loop would run at most one call. On a busy machine, calls are slow.
+  assert(quick > 3, `${quick} calls`);
   await server.close();
 });
 
@@ -296,7 +297,7 @@ Deno.test("an error that a handler causes after its call does not fail a later c
     await until(() => count() === 1, "the error");
   });
   const late = Promise.withResolvers<string>();
-  const timer = setTimeout(() => late.resolve("no answer"), 5000);
+  const timer = setTimeout(() => late.resolve("no answer"), 60_000);
   assertEquals(await Promise.race([run({ job: "echo", value: 1 }, fakeContext()), late.promise]), 1);
   clearTimeout(timer);
 });

@@ -60,8 +60,9 @@ behaviour("a slow await before a question is reported, but work in ctx.once is n
     },
   });
   const { client: connected } = await join({ handlers: [slow, kept], clock }, client);
-  const warnings = await collectWarnings(async () =>
-    void [await connected.callTool("slow"), await connected.callTool("kept")]
+  const warnings = await collectWarnings(
+    async () => void [await connected.callTool("slow"), await connected.callTool("kept")],
+    { timed: true },
   );
   assertEquals(warnings, [sentence('tools/call "slow"', 150, '"sure"')]);
 }, { perInstance: "observer" });

@@ -11,7 +11,7 @@ import { clientExtension } from "../../src/client/client.ts";
 import { skillsOf } from "../../src/client/skills/skills.ts";
 import { parseFrontMatter } from "../../src/skills/front_matter.ts";
 import { skills, type SkillsOptions } from "../../src/skills/skills.ts";
-import type { Connection } from "../../src/testing/testing.ts";
+import { type Connection, fakeClock } from "../../src/testing/testing.ts";
 import { behaviour, gate, turn, until } from "../support/behaviour.ts";
 import { sentence } from "../support/messages.ts";
 import { random } from "../support/random.ts";
@@ -260,6 +260,32 @@ behaviour("clients are notified of changes, and read the current content", async
   await rm(`${folder.path}/more`, { recursive: true });
   await until(async () => (await list(client)).length === 1, "one skill");
 });
+
+behaviour("a slow scan of the folder is not repeated by each read", async (connect) => {
+  await using folder = await makeFolder({ "fine/SKILL.md": head("fine") });
+  const clock = fakeClock();
+  const { readdir } = fs.promises;
+  let scans = 0;
+  Object.assign(fs.promises, {
+    async readdir(...args: Parameters<typeof readdir>) {
+      scans++;
+      await clock.advance(1500);
+      return await readdir(...args);
+    },
+  });
+  try {
+    const { client } = await connect({ handlers: [skills({ dir: folder.path })], clock }, declared);
+    await list(client);
+    const before = scans;
+    for (let i = 0; i < 10; i++) await client.readResource("skill://fine/SKILL.md");
+    assertEquals(scans, before);
+    await clock.advance(10_000);
+    await client.readResource("skill://fine/SKILL.md");
+    assert(scans > before);
+  } finally {
+    fs.promises.readdir = readdir;
+  }
+}, { transports: ["memory"], eras: ["modern"] });
 
 behaviour("a server that closes waits until the folder is no longer read", async (connect) => {
   await using folder = await makeFolder({ "fine/SKILL.md": head("fine") });

@@ -27,7 +27,7 @@ const noisy = tool({
 });
 
 behaviour("work before a question is reported once for each question, in every revision", async (join) => {
-  const { client: connected } = await join({ handlers: [noisy] }, client);
+  const { client: connected } = await join({ handlers: [noisy], clock: fakeClock() }, client);
   const call = () => connected.callTool("noisy", {}, { meta: { progressToken: 1 } });
   const warnings = await collectWarnings(async () => void [await call(), await call()]);
   assertEquals(warnings, [

@@ -9,10 +9,11 @@ import { health } from "../../src/observe/observe.ts";
 import { quota } from "../../src/quota/quota.ts";
 import { customStore, memoryStore, type Store } from "../../src/stores/stores.ts";
 import { task, tasks } from "../../src/tasks/tasks.ts";
+import { type FakeClock, fakeClock } from "../../src/testing/testing.ts";
 import { z } from "zod";
 import { toCall, toGet, toInitialize, toLegacy, toListen } from "../hostile/attack.ts";
 import { gate, until } from "../support/behaviour.ts";
-import { wrapEngine } from "../support/engines.ts";
+import { openOn, wrapEngine } from "../support/engines.ts";
 import { LATE_STREAMS, testLimits } from "../support/limits.ts";
 import { sentence } from "../support/messages.ts";
 import { toReply, toRequest } from "../support/requests.ts";
@@ -46,21 +47,25 @@ interface Instance extends AsyncDisposable {
 
 interface Options extends BoundOptions {
   readonly leaseMs?: number;
+  /** The clock of the store. */
+  readonly clock?: FakeClock;
 }
 
-function startInstance(shared: Store, { leaseMs, ...bounds }: Options = {}): Instance {
+function startInstance(shared: Store, { leaseMs, clock, ...bounds }: Options = {}): Instance {
   const { pass, open: finish } = gate();
   const states: string[] = [];
   const reached = new Set<string>();
   const instance = { waiting: 0, finish, states, reached };
-  const store = customStore(async () =>
+  const connect = async () =>
     wrapEngine(await shared[INTERNALS].connect(), async ({ args: [key], run }) => {
       if (!String(key).includes(HOLD)) return await run();
       instance.waiting++;
       await pass;
       instance.waiting--;
       return await run();
-    }), { timeoutMs: 60_000, leaseMs });
+    });
+  const storeOptions = { timeoutMs: 60_000, leaseMs };
+  const store = clock ? openOn(clock, connect, storeOptions) : customStore(connect, storeOptions);
   const count = (name: string) => runs[name] = (runs[name] ?? 0) + 1;
   const hold = extension({
     id: "test.example/hold",
@@ -383,9 +388,10 @@ Deno.test("each request that needs the store is refused if its client has used u
 Deno.test("while requests of a client wait for a slow store, leases are renewed, and no living task runs a second time", async () => {
   runs = {};
   const leaseMs = 500;
-  const shared = memoryStore();
-  await using a = startInstance(shared, { leaseMs });
-  await using b = startInstance(shared, { leaseMs });
+  const clock = fakeClock();
+  const shared = memoryStore({ clock });
+  await using a = startInstance(shared, { leaseMs, clock });
+  await using b = startInstance(shared, { leaseMs, clock });
   const [eve, ada] = [new Caller("eve"), new Caller("ada")];
   const taskId = /"taskId":"([^"]+)"/.exec((await ada.call(a, "charge")).text)?.[1] ?? "";
   await b.server.ready();
@@ -398,8 +404,9 @@ Deno.test("while requests of a client wait for a slow store, leases are renewed,
   const { lease } = a.store;
   for (let renewals = 0; renewals < 6; renewals++) {
     const known = lease.heldUntil;
-    await until(() => {
+    await until(async () => {
       assertEquals(shared.lease.isHeld(lease.id), true);
+      await clock.advance(10);
       return lease.heldUntil > known;
     }, "a renewal");
     assertEquals((await ada.call(a, "pay", { key: `${renewals}` })).status, 200);

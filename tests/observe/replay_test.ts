@@ -5,6 +5,7 @@ import { createServer, type Observer, tool } from "../../mod.ts";
 import { record, type RecordOptions } from "../../src/observe/observe.ts";
 import { replayTranscript } from "../../src/testing/testing.ts";
 import { behaviour } from "../support/behaviour.ts";
+import { leastCost } from "../support/cost.ts";
 
 const ask = tool({
   name: "buy",
@@ -82,13 +83,18 @@ behaviour(
       nested: [{ clientSecret: "second-5f0c9b2e71", apiKeys: ["third-5f0c9b2e71"], password: 5092271 }],
       text: "curl -H 'Authorization: Bearer fourth-5f0c9b2e71'",
       jwt: "eyJhbGciOiJub25lIn0.eyJzdWIiOiJmaWZ0aCJ9.c2lnbmVk",
+      jwe: "See eyJlbmMiOiJBMjU2R0NNIn0..aXYtNWYwYzliMmU3MQ.dGV4dC01ZjBjOWIyZTcx.dGFnLTVmMGM5YjJlNzE.",
       url: "https://a.example/?access_token=sixth-5f0c9b2e71&page=2",
+      opaque: "https://a.example/?token=eyJzZXZlbnRoIjoxfQ",
+      name: "eyJzd29yZA.md",
       maxTokens: 100,
     });
     await client.callTool("buy", {});
     const text = lines.join("\n");
-    for (const secret of ["5f0c9b2e71", "4000-1234", "5092271", "eyJzdWIi"]) assert(!text.includes(secret), secret);
-    assert(text.includes('"maxTokens":100') && text.includes("****"));
+    for (const secret of ["5f0c9b2e71", "4000-1234", "5092271", "eyJzdWIi", "dGV4dC", "dGFn", "eyJzZXZlb"]) {
+      assert(!text.includes(secret), secret);
+    }
+    assert(text.includes('"maxTokens":100') && text.includes("****") && text.includes("eyJzd29yZA.md"));
     assertEquals(text.includes('"requestState":"<state 1>"'), way.era === "modern");
     assert(!/"requestState":"(?!<state)/.test(text));
   },
@@ -110,4 +116,16 @@ behaviour("if redact throws, the message is left out and the call does not fail"
     console.error = error;
   }
   assertEquals([lines, errors.length], [[], 1]);
+});
+
+Deno.test("recording a text takes linear time", () => {
+  const observer = record({ write() {} });
+  for (const unit of ["eyJ-", "eyJa.", "bearer ", "token="]) {
+    const read = (characters: number) => {
+      const text = JSON.stringify({ jsonrpc: "2.0", method: "x", params: { text: unit.repeat(characters / 8) } });
+      return leastCost(() => observer.message?.({ direction: "in", text, transport: "http" }), 3);
+    };
+    const [short, long] = [read(25_000), read(200_000)];
+    assert(long < 50 || long / short < 24, `${unit}: ${short} ms, eight times as long ${long} ms`);
+  }
 });

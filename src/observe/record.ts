@@ -35,10 +35,10 @@ const CREDENTIAL =
   /\b(?:bearer|basic|dpop)\s+[\w.~+/=-]{8,}|(?<=(?:token|secret|password|passwd|api[-_]?key)=)[^\s&"']+|(\beyJ[\w-]+(?:\.[\w-]*){0,2}(?:\.[\w-]+){0,2})/gi;
 
 /**
- * Maximum number of names in a transcript. When this number is reached, the transcript discards all names and starts
- * again, because each name keeps its value in memory.
+ * Maximum number of characters of a transcript's names and their values. When this number is reached, the transcript
+ * discards all names and starts again, because each name keeps its value in memory.
  */
-const MAX_NAMES = 10_000;
+const MAX_WEIGHT = 4_000_000;
 
 /**
  * Creates an observer that records messages as a transcript: one line per message, which begins with `→` for messages
@@ -89,7 +89,7 @@ class Recorder implements Observer {
     if (message instanceof Promise) {
       throw new TypeError("Cannot record a message: redact returned a promise; return the message or undefined");
     }
-    if (this.#transcript.size > MAX_NAMES) this.#transcript = new Transcript();
+    if (this.#transcript.weight > MAX_WEIGHT) this.#transcript = new Transcript();
     return write(`${direction === "in" ? "→" : "←"} ${this.#transcript.toText(this.#hide(message))}`);
   }
 

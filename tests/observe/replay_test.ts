@@ -129,3 +129,32 @@ Deno.test("recording a text takes linear time", () => {
     assert(long < 50 || long / short < 24, `${unit}: ${short} ms, eight times as long ${long} ms`);
   }
 });
+
+behaviour("a transcript discards the names of secrets when their values take much memory", async (connect) => {
+  const { observer, lines } = recorder();
+  const { client } = await connect({ observer, handlers: [hello] });
+  for (let call = 1; call <= 6; call++) await client.callTool("hello", { token: `${call}`.repeat(1_000_000) });
+  const names = lines.flatMap((line) => /"token":"([^"]*)"/.exec(line)?.[1] ?? []);
+  assertEquals(names, ["<token 1>", "<token 2>", "<token 3>", "<token 4>", "<token 1>", "<token 2>"]);
+});
+
+Deno.test({
+  name: "a transcript keeps a copy of a secret, and not the message that contained the secret",
+  ignore: typeof Deno === "undefined", // the heap is measured with a V8 flag
+  async fn() {
+    const program = `
+      import { record } from ${JSON.stringify(new URL("../../src/observe/observe.ts", import.meta.url).href)};
+      const observer = record({ write() {} });
+      for (let i = 0; i < 50; i++) {
+        const text = "Bearer secret-" + i + "-5f0c9b2e71 " + "x".repeat(500_000);
+        observer.message({ direction: "in", text: JSON.stringify({ jsonrpc: "2.0", method: "x", params: { text } }) });
+      }
+      gc();
+      console.log(Deno.memoryUsage().heapUsed);`;
+    const { stdout } = await new Deno.Command("deno", {
+      args: ["eval", "--no-check", "--v8-flags=--expose-gc", program],
+    }).output();
+    const bytes = new TextDecoder().decode(stdout).trim();
+    assert(Number(bytes) < 12e6, `${bytes} bytes are held`);
+  },
+});

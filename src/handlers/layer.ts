@@ -440,23 +440,14 @@ function watchRounds(ctx: Context<never>, call: Call, consents: number): Watched
     used = true;
     return method(...args);
   };
-  // The handler of the resource may also send a request to the client.
-  const read: Context["readResource"] = async (uri) => {
-    try {
-      return await call.readResource(uri);
-    } finally {
-      used ||= !!call.hasAsked;
-    }
-  };
   const watched = new Proxy(ctx, {
     get(target, name) {
-      if (name === "readResource") return read;
       if (name === CALL) return call;
       // Use `target` as the receiver, because the getters of a call use its private fields.
       const value: unknown = Reflect.get(target, name, target);
       return ROUNDS.includes(name) && typeof value === "function" ? note((...args) => value(...args)) : value;
     },
   });
-  // Services and middleware of the tool may also ask, and the tool may use the answer.
+  // Services, middleware and resources that they or the tool read may also ask, and the tool may use the answer.
   return { ctx: watched, hasRounds: () => used || countAsked(call) > consents };
 }

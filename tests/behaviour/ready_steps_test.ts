@@ -1,7 +1,7 @@
 // Features around a tool's function: cache, retries and circuit breaker.
 import { assert, assertEquals, assertStringIncludes, assertThrows } from "@std/assert";
 import { z } from "zod";
-import { McpError, service, tool, ToolError } from "../../mod.ts";
+import { type Context, extension, McpError, type Middleware, resource, service, tool, ToolError } from "../../mod.ts";
 import type { LimitEvent } from "../../src/observer.ts";
 import { quota } from "../../src/quota/quota.ts";
 import { cache, circuit, retry } from "../../src/layers/layers.ts";
@@ -322,6 +322,71 @@ behaviour("retries stop when the call ends, and before the call's timeout expire
   assert((await client.callTool("short")).isError);
   assert(runs < 5, `${runs} runs`);
   takeFaults();
+}, { perInstance: "ready" });
+
+behaviour("a cache does not store a result that depends on an answer, whoever asked", async (connect) => {
+  const ask = async (ctx: Pick<Context, "elicit">) =>
+    String((await ctx.elicit("who", { message: "Who?", schema: z.object({ name: z.string() }) })).content?.name);
+  const inner = resource({ uri: "ask://inner", name: "inner", read: (_uri, ctx) => ask(ctx) });
+  const outer = resource({ uri: "ask://outer", name: "outer", read: (_uri, ctx) => ctx.readResource("ask://inner") });
+  const read = async (ctx: Pick<Context, "readResource">, uri = "ask://inner") =>
+    (await ctx.readResource(uri)).map((each) => "text" in each ? each.text : "").join();
+  const perCall = { per: "call" } as const;
+  const asking = service("asking", ({ ctx }) => ask(ctx!), perCall);
+  const reading = service("reading", ({ ctx }) => read(ctx!), perCall);
+  let noted = "";
+  const note = (find: (ctx: Context) => Promise<string>): Middleware => async (ctx, next) => {
+    if (ctx.method === "tools/call") noted = await find(ctx);
+    return await next();
+  };
+  const plain = extension({ id: "com.example/plain" });
+  const other = extension({ id: "com.example/other" });
+  const wraps = other.attribute({ wrap: (_call, next) => next() });
+  const asks = plain.attribute({
+    wrap: async ({ ctx }, next) => {
+      noted = await ask(ctx);
+      return await next();
+    },
+  });
+  const use = [cache({ ttlMs: 60_000, shared: true })];
+  const run = () => noted;
+  const tools = [
+    tool({ name: "asks", annotations, use, run: (_input, ctx) => ask(ctx) }),
+    tool({ name: "reads", annotations, use, run: (_input, ctx) => read(ctx) }),
+    tool({ name: "reads_nested", annotations, use, run: (_input, ctx) => read(ctx, "ask://outer") }),
+    tool({
+      name: "asking_service",
+      annotations,
+      use,
+      services: { asking },
+      run: (_input, { services }) => services.asking,
+    }),
+    tool({
+      name: "reading_service",
+      annotations,
+      use,
+      services: { reading },
+      run: (_input, { services }) => services.reading,
+    }),
+    tool({ name: "asking_middleware", annotations, use: [note(ask), ...use], run }),
+    tool({ name: "reading_middleware", annotations, use: [note(read), ...use], run }),
+    tool({ name: "asking_extension", annotations, use, extensions: [asks], run }),
+    tool({ name: "asking_outer_extension", annotations, use, extensions: [asks, wraps], run }),
+  ];
+  const late = [
+    tool({ name: "server_middleware", annotations, use, run }),
+    tool({ name: "in_extension", annotations, use, extensions: [wraps], run }),
+  ];
+  const first = await connect({ handlers: [inner, outer, plain, other, ...tools] });
+  const second = await connect({ handlers: [inner, other, ...late], use: [note(read)] });
+  const results: Record<string, string[]> = {};
+  for (const name of ["ada", "bob"]) {
+    const options = { onElicit: () => ({ action: "accept" as const, content: { name } }) };
+    const [client, other] = [await first.join(options), await second.join(options)];
+    for (const { name } of tools) (results[name] ??= []).push(textOf(await client.callTool(name)));
+    for (const { name } of late) (results[name] ??= []).push(textOf(await other.callTool(name)));
+  }
+  for (const [name, texts] of Object.entries(results)) assertEquals(texts, ["ada", "bob"], name);
 }, { perInstance: "ready" });
 
 behaviour("a circuit opens after consecutive failures, and allows one call per interval", async (connect) => {

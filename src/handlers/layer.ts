@@ -164,28 +164,38 @@ function applyToHandler(options: Options, applied: Applied): Options {
   };
 }
 
-function applyToServer(options: LayeredOptions, { handler, items, layers }: Applied): LayeredOptions {
+function applyToServer(
+  options: LayeredOptions,
+  { handler, items, layers }: Applied,
+): Unlayered<LayeredOptions> {
   const use = items.flatMap((item) => {
     if (typeof item === "function") return item;
     const { steps: { around, methods } } = item;
     return toMiddleware(item, around).map((middleware) => methods ? onlyMethods(methods, middleware) : middleware);
   });
-  const own = layers.filter((bound) => !isOnlyAround(bound)).map(({ layer }) => withoutAround(layer));
+  if (!layers.length) return { ...options, use };
+  const toParts = (onSteps: () => void) => layers.map((bound) => toPart(bound, onSteps));
   const starters = layers.flatMap(({ layer }) => toStarters(layer, handler));
-  return { ...options, use, ...(own.length || starters.length) && { [INTERNALS]: new ServedHandlers(own, starters) } };
+  const added = layers.flatMap(({ steps }) => steps.handlers ?? []);
+  return { ...options, use, [INTERNALS]: new ServedHandlers(toParts, starters, added) };
 }
 
-/** Whether a layer of a server has no steps around single handlers. */
-function isOnlyAround({ steps }: Bound): boolean {
-  return Object.entries(steps).every(([name, value]) =>
-    value === undefined || ["name", "around", "methods", "start"].includes(name)
-  );
-}
-
-/** Returns a layer without its step `around`, which runs for the whole server. */
-function withoutAround(whole: Layer<never, never>): Layer<never, never> {
+/**
+ * Returns a layer of a server without the steps that belong to the whole server. `onSteps` is called if other steps
+ * stand around a handler.
+ */
+function toPart({ layer: whole, steps: { around, handlers } }: Bound, onSteps: () => void): Layer<never, never> {
   const part = (handler: HandlerInfo): AnySteps => {
-    const { around: _around, methods: _methods, ...steps } = whole(handler);
+    const all = whole(handler);
+    // A value of another type is refused with the handler's name.
+    if (!isPlain(all)) return all;
+    const steps = {
+      ...all,
+      ...around && { around: undefined, methods: undefined },
+      ...handlers && { handlers: undefined },
+    };
+    const { name: _name, start: _start, ...others } = steps;
+    if (Object.values(others).some((step) => step !== undefined)) onSteps();
     return steps;
   };
   const { apply, starter } = whole[INTERNALS];

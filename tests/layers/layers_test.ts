@@ -14,7 +14,16 @@ import {
   tool,
   ToolError,
 } from "../../mod.ts";
-import { cache, circuit, confirm, type Layer, layer, retry, type Steps } from "../../src/layers/layers.ts";
+import {
+  cache,
+  circuit,
+  confirm,
+  type HandlerInfo,
+  type Layer,
+  layer,
+  retry,
+  type Steps,
+} from "../../src/layers/layers.ts";
 import { memoryStore } from "../../src/stores/stores.ts";
 import { connectTest, fakeClock } from "../../src/testing/testing.ts";
 import { behaviour, textOf } from "../support/behaviour.ts";
@@ -321,6 +330,59 @@ behaviour("if a layer cannot start, its calls fail, and the next call starts it 
   assertEquals(starts, 3);
   for (const { error } of takeFaults()) assertEquals(String(error), "Error: no");
 }, { perInstance: "ready" });
+
+behaviour("a layer of a server may have steps only for some kinds or names of handlers", async (connect) => {
+  const trace: string[] = [];
+  const noted = (name: string, steps: readonly string[], when: (handler: HandlerInfo) => boolean) =>
+    layer<unknown, unknown, never>((handler) => when(handler) ? noting(trace, name, steps)(handler) : { name });
+  const use = [
+    noted("tools", ["onInput", "around", "inside", "run"], ({ kind }) => kind === "tool"),
+    noted("named", ["onInput"], ({ name }) => name === "one" || name === "note://a"),
+    noted("late", ["inside"], ({ name }) => name === "late"),
+    layer<unknown, unknown, never>((handler) =>
+      noting(trace, "all", handler.kind === "server" ? ["around"] : ["around", "onInput"])(handler)
+    ),
+  ];
+  const [one, two] = ["one", "two"].map((name) => tool({ name, run: () => name }));
+  const note = resource({ uri: "note://a", name: "a", read: () => "a" });
+  const { client, server } = await connect({ handlers: [group("g", [two]), one, note], use });
+  server.handlers.add(tool({ name: "late", run: () => "late" }));
+  const traceOf = async (call: () => Promise<unknown>) => {
+    trace.length = 0;
+    await call();
+    return trace.join(", ");
+  };
+  const ofTools = "around all, around tools, onInput tools";
+  assertEquals(
+    await traceOf(() => client.callTool("one")),
+    `${ofTools}, onInput named, onInput all, inside tools, run tools`,
+  );
+  assertEquals(await traceOf(() => client.callTool("g_two")), `${ofTools}, onInput all, inside tools, run tools`);
+  assertEquals(
+    await traceOf(() => client.callTool("late")),
+    `${ofTools}, onInput all, inside tools, inside late, run tools`,
+  );
+  assertEquals(await traceOf(() => client.readResource("note://a")), "around all, onInput named, onInput all");
+  assertEquals(await traceOf(() => client.listTools()), "around all");
+}, { perInstance: "handlers" });
+
+behaviour("the handlers of a layer of a server are added once", async (connect) => {
+  const extra = tool({ name: "extra", run: () => "extra" });
+  const trace: string[] = [];
+  const adds = layer(() => ({ name: "adds", handlers: [extra] }));
+  const one = tool({ name: "one", run: () => "1" });
+  for (const handlers of [[], [one, tool({ name: "two", run: () => "2" })]]) {
+    const { client, server } = await connect({ handlers, use: [adds, noting(trace, "all", ["onInput"])] });
+    const names = async () => (await client.listTools()).map(({ name }) => name).toSorted();
+    assertEquals(await names(), ["extra", ...handlers.map(({ name }) => name)]);
+    trace.length = 0;
+    assertEquals(textOf(await client.callTool("extra")), "extra");
+    assertEquals(trace, ["onInput all"]);
+    assertEquals(server.handlers.list(), handlers);
+    server.handlers.remove(one);
+    assertEquals(await names(), ["extra", ...handlers.slice(1).map(({ name }) => name)]);
+  }
+}, { perInstance: "handlers" });
 
 behaviour("a layer adds metadata, requirements and handlers to its handler", async (connect, way) => {
   const about = resource({ uri: "about://one", name: "about", read: () => "about one" });

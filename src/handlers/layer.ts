@@ -10,15 +10,16 @@ import type { Call } from "../core/call/call.ts";
 import { toClientKey } from "../core/call/client_key.ts";
 import type { Context } from "../core/call/context.ts";
 import { toCall } from "../core/call/find_call.ts";
-import { CALL, INTERNALS } from "../core/call/internals.ts";
+import { ADDED, CALL, INTERNALS } from "../core/call/internals.ts";
 import { checkOptions, isPlain, type KnownOptions, show } from "../core/call/known_options.ts";
 import { compose, type Middleware, onlyMethods } from "../core/call/middleware.ts";
 import type { Requirement } from "../core/call/question.ts";
 import type { NoServices } from "../core/call/service.ts";
-import type { Handler, Runner } from "../core/visibility/feature.ts";
+import type { GroupedOptions, Handler, Runner } from "../core/visibility/feature.ts";
 import type { FeatureParts } from "../core/visibility/feature_parts.ts";
 import type { HandlerGuards } from "../core/visibility/guards.ts";
 import type { HandlerInfo, Layer, LayeredOptions, LayerRun, LayerStarter, Steps, Unlayered } from "../core/layers.ts";
+import { withAlso } from "../core/visibility/registry.ts";
 import { bindQuota, type Quota } from "../core/visibility/quota.ts";
 import { createLife, toWatcher } from "./extension.ts";
 import { ServedHandlers } from "./layered_server.ts";
@@ -83,7 +84,7 @@ interface Bound {
 }
 
 /** The options of all kinds of handlers, of which each kind has some. */
-interface Options extends Omit<LayeredOptions, "use"> {
+interface Options extends Omit<LayeredOptions, "use">, Pick<GroupedOptions, typeof ADDED> {
   readonly use?: readonly Middleware[];
   readonly run?: Run;
   readonly guards?: HandlerGuards;
@@ -226,8 +227,14 @@ function withState<T>(bound: Bound, ctx: Context<unknown>, run: (state: never) =
 }
 
 /** Returns a quota that adds the layers' step `around`, and their handlers, to the handler's own quota. */
-function toQuota({ quota }: Options, { handler, layers }: Applied): Quota | undefined {
-  const also = layers.flatMap(({ layer, steps }) => [...steps.handlers ?? [], ...toStarters(layer, handler)]);
+function toQuota(
+  { quota, [ADDED]: change = (added: Handler) => added }: Options,
+  { handler, layers }: Applied,
+): Quota | undefined {
+  const also = layers.flatMap(({ layer, steps }) => [
+    ...(steps.handlers ?? []).map(change).flatMap(withAlso),
+    ...toStarters(layer, handler),
+  ]);
   const around = layers.flatMap((bound) => toMiddleware(bound, bound.steps.around));
   if (!around.length && !also.length) return quota;
   return {

@@ -4,7 +4,7 @@
  * @module
  */
 import type { HandlerSet } from "../core/call/context.ts";
-import { INTERNALS } from "../core/call/internals.ts";
+import { ADDED, INTERNALS } from "../core/call/internals.ts";
 import type { Handler } from "../core/visibility/feature.ts";
 import type { LayeredHandlers, LayeredOptions } from "../core/layers.ts";
 
@@ -14,7 +14,7 @@ type Layers = NonNullable<LayeredOptions["use"]>;
 export class ServedHandlers implements LayeredHandlers {
   readonly #layers: Layers;
   readonly #starters: readonly Handler[];
-  /** The number of handlers around which a layer has steps. */
+  /** Increases when a layer has steps around a handler. */
   #layered = 0;
   /** The handlers within the layers, keyed by the handlers that the author has created. */
   readonly #served = new WeakMap<Handler, Handler>();
@@ -65,10 +65,21 @@ export class ServedHandlers implements LayeredHandlers {
     // An extension has no handler with steps, and an object that is not a handler is rejected when it is added.
     if (!remake) return handler;
     const before = this.#layered;
-    const made = remake((options) => ({ ...options, use: [...layers, ...options.use ?? []] }));
+    const made = remake((options) => ({
+      ...options,
+      [ADDED]: (added: Handler) => this.#serveAdded(options[ADDED]?.(added) ?? added),
+      use: [...layers, ...options.use ?? []],
+    }));
     if (this.#layered === before) return handler;
     this.#served.set(handler, made);
     this.#own.set(made, handler);
     return made;
+  }
+
+  #serveAdded(added: Handler): Handler {
+    const [served] = this.#serve([added]);
+    // The handler that adds this handler must be changed too.
+    if (served !== added) this.#layered++;
+    return served;
   }
 }

@@ -1,5 +1,5 @@
 // Layers around handlers: the order of their steps, their state, and handlers that cannot have a step.
-import { assert, assertEquals, assertThrows } from "@std/assert";
+import { assert, assertEquals, assertRejects, assertThrows } from "@std/assert";
 import { z } from "zod";
 import {
   createServer,
@@ -382,6 +382,51 @@ behaviour("the handlers of a layer of a server are added once", async (connect) 
     server.handlers.remove(one);
     assertEquals(await names(), ["extra", ...handlers.slice(1).map(({ name }) => name)]);
   }
+}, { perInstance: "handlers" });
+
+behaviour("groups and layers of the server also apply to the handlers that a layer adds", async (connect) => {
+  const trace: string[] = [];
+  const helper = tool({ name: "helper", run: () => "helped" });
+  const about = resource({ uri: "about://one", name: "about", read: () => "about one" });
+  const outermost = tool({ name: "last", run: () => "last" });
+  const nested = tool({
+    name: "nested",
+    use: [layer(() => ({ name: "more", handlers: [outermost] }))],
+    run: () => "n",
+  });
+  const adds = layer(() => ({ name: "adds", handlers: [helper, about, nested] }));
+  const pay = tool({ name: "pay", use: [adds], run: () => "paid" });
+  let isAllowed = true;
+  const allow = () => isAllowed;
+  const inner = group("inner", [pay], { use: [noting(trace, "inner", ["inside", "onInput"])] });
+  const outer = group("outer", [inner], { allow, tags: ["money"], use: [noting(trace, "outer", ["inside"])] });
+  const { client, server } = await connect({
+    handlers: [outer],
+    use: [
+      layer<unknown, unknown, never>((handler) =>
+        noting(trace, "server", handler.name === "outer_inner_helper" ? ["onInput", "inside"] : ["inside"])(handler)
+      ),
+    ],
+  });
+  const names = ["helper", "last", "nested", "pay"].map((name) => `outer_inner_${name}`);
+  assertEquals((await client.listTools()).map(({ name }) => name).toSorted(), names);
+  const calls = names.map((name) => async () => void (await client.callTool(name)));
+  calls.push(async () => void (await client.readResource("about://one")));
+  for (const [at, call] of calls.entries()) {
+    trace.length = 0;
+    await call();
+    const first = at === 0 ? ["onInput server"] : [];
+    assertEquals(trace, [...first, "onInput inner", "inside server", "inside outer", "inside inner"]);
+  }
+  server.handlers.disable({ tag: "money" });
+  assertEquals((await client.listTools()).length, 0);
+  server.handlers.enable({ tag: "money" });
+  isAllowed = false;
+  assertEquals([(await client.listTools()).length, (await client.listResources()).length], [0, 0]);
+  for (const call of calls) await assertRejects(call);
+  server.handlers.remove(outer);
+  isAllowed = true;
+  assertEquals([(await client.listTools()).length, (await client.listResources()).length], [0, 0]);
 }, { perInstance: "handlers" });
 
 behaviour("a layer adds metadata, requirements and handlers to its handler", async (connect, way) => {

@@ -116,7 +116,7 @@ export function addScript(html: string, script: string): string {
     if (name === "html" || name === "head") head = end;
     if (name === "meta" && attributes.has("charset")) encoding = end;
   }
-  const doctype = /^(?:\s|<!--[\s\S]*?-->)*<!doctype[^>]*>/i.exec(document);
+  const doctype = /^(?:\s|<!--(?:(?!-->)[\s\S])*-->)*<!doctype[^>]*>/i.exec(document);
   const at = encoding ?? (head || doctype?.[0].length || 0);
   const added = `${encoding === undefined ? '<meta charset="utf-8">' : ""}<script>${script}</script>`;
   const full = document.slice(0, at) + added + document.slice(at);

@@ -177,7 +177,9 @@ function findClient(target: string, named: string | undefined): InstallClient {
  * build tool names from the key.
  */
 function toEntryName(name: string | undefined): string | undefined {
-  const plain = name?.trim().replace(/[^\w.-]+/g, "-").replace(/^[-.]+|[-.]+$/g, "").slice(0, MAX_NAME);
+  // Shorten the name before the pattern that takes quadratic time, because a URL can contain a long name.
+  const start = name?.trim().replace(/[^\w.-]+/g, "-").replace(/^[-.]+/, "").slice(0, MAX_NAME);
+  const plain = start?.replace(/[-.]+$/, "");
   return plain || undefined;
 }
 

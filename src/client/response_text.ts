@@ -75,7 +75,7 @@ export function describeResponse({ status, headers, text = "" }: ReceivedText): 
   const [type] = (headers?.get("content-type") ?? "").split(";");
   const isPage = /html/i.test(type) || /^\s*<(!doctype|html)/i.test(text);
   const [line] = isPage
-    ? [/<title[^>]*>([^<]*)/i.exec(text.slice(0, MAX_HEAD))?.[1] ?? ""]
+    ? [/<title[^<>]*>([^<]*)/i.exec(text.slice(0, MAX_HEAD))?.[1] ?? ""]
     : /\S[^\r\n]*/.exec(text) ?? [""];
   const shown = toPrintableLine(line.trim().slice(0, MAX_SHOWN));
   const received = [status, toPrintableLine(type.trim().slice(0, MAX_SHOWN))].filter(Boolean).join(" ");

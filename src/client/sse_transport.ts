@@ -7,6 +7,7 @@
  */
 import { deadline } from "../kit/deadline.ts";
 import { readEvents, readMessageEvent, type StreamEvent } from "../kit/event_stream.ts";
+import { quote } from "../protocol/errors.ts";
 import { type HttpChannelOptions, toStreamError } from "./http_channel.ts";
 import type { OpenLineTransport, WriteOptions } from "./line_channel.ts";
 import { type Acceptance, OneWayPosts, readAcceptance } from "./one_way.ts";
@@ -34,20 +35,18 @@ export async function sseTransport(
   const response = await sender.send({ url, headers: accept, signal: stop.signal });
   if (!isStream(response)) return void await response.body?.cancel();
   const events = readEvents(response, stop.signal);
-  // The URL for messages is relative to `response.url`, the URL after redirects. `response.url` is empty if the server
-  // runs in this process.
-  const address = new URL(await readAddress(events), response.url || url);
-  const server = new URL(url);
-  const folder = toFolder(server);
-  if (!isBelow(address, folder) && !isSibling(address, server)) {
+  let address: URL;
+  try {
+    // The URL for messages is relative to `response.url`, the URL after redirects. `response.url` is empty if the server
+    // runs in this process.
+    address = toAddress(await readAddress(events), response.url || url, url);
+  } catch (error) {
+    // Otherwise the server could hold the connection.
     stop.abort();
-    throw new Error(
-      `Cannot use the server's URL for messages: ${toShown(address.origin + address.pathname)} is neither below ` +
-        `${folder.href} nor next to the server's URL, so another party could receive headers and messages; ask the ` +
-        "operator of the server",
-    );
+    throw error;
+  } finally {
+    signal.removeEventListener("abort", isGivenUp);
   }
-  signal.removeEventListener("abort", isGivenUp);
 
   return (receive, end) => {
     const reading = read();
@@ -87,6 +86,25 @@ export async function sseTransport(
 
     return { write, close };
   };
+}
+
+/**
+ * Returns the URL for messages.
+ *
+ * @throws {Error} if it is not a valid URL, or may belong to another party.
+ */
+function toAddress(text: string, base: string | URL, url: string | URL): URL {
+  const refuse = (state: string) =>
+    new Error(`Cannot use the server's URL for messages: ${state}; ask the operator of the server`);
+  const address = URL.parse(text, base);
+  if (!address) throw refuse(`${quote(toShown(text))} is not a valid URL`);
+  const server = new URL(url);
+  const folder = toFolder(server);
+  if (isBelow(address, folder) || isSibling(address, server)) return address;
+  throw refuse(
+    `${toShown(address.origin + address.pathname)} is neither below ${folder.href} nor next to the server's URL, so ` +
+      "another party could receive headers and messages",
+  );
 }
 
 /**

@@ -15,7 +15,7 @@ import type { Method } from "./visibility/feature.ts";
 import { InFlight } from "./call/in_flight.ts";
 import { type Question, requireCapabilities } from "./call/question.ts";
 import type { EarlierReads } from "./call/lives.ts";
-import { addTo, noteRead, setReads } from "./call/reads.ts";
+import { addTo, noteQuestion, noteRead, setReads } from "./call/reads.ts";
 import type { Scheduler } from "./scheduler.ts";
 import { requireScopes } from "./call/scopes.ts";
 
@@ -135,7 +135,9 @@ class InnerRead extends Call {
 
   // Add the URI to the key, because several resources may ask questions with the same key.
   askClient(key: string, question: Question): Promise<unknown> {
-    return this.#outer.askClient(`${this.#uri} ${key}`, question);
+    const outerKey = `${this.#uri} ${key}`;
+    noteQuestion(this.#outer, outerKey, question);
+    return this.#outer.askClient(outerKey, question);
   }
 
   makeOnce(key: string, make: () => unknown): Promise<unknown> {

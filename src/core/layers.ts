@@ -98,8 +98,9 @@ export interface Steps<Input = unknown, Services = NoServices, State = never, Sh
    */
   readonly enter?: (call: LayerEntry<State>, next: () => Promise<Result>) => Promise<Result>;
   /**
-   * Runs around the whole call, before the input is validated. In the `use` option of a server, `around` runs for every
-   * method.
+   * Runs around the whole call, before the input is validated. In the `use` option of a server, the `around` that the
+   * layer returns for the kind `server` runs for every method. If there is one, the `around` that it returns for the
+   * server's handlers is not used.
    */
   readonly around?: (ctx: Context, next: () => Promise<Result>, state: State) => Promise<Result>;
   /** The methods for which `around` of a server runs, such as `["tools/call"]`. Defaults to every method. */
@@ -135,7 +136,10 @@ export interface Steps<Input = unknown, Services = NoServices, State = never, Sh
   readonly list?: Meta;
   /** Capabilities that the client must have declared, such as `["elicitation"]`. */
   readonly requires?: readonly Requirement[];
-  /** Handlers that are added to the server together with the handler. */
+  /**
+   * Handlers that are added to the server together with the handler. The options of the handler's groups and the layers
+   * of the server also apply to them.
+   */
   readonly handlers?: readonly Handler[];
 }
 

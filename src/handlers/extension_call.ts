@@ -97,6 +97,8 @@ class InnerCall extends Call {
     this.inherit(outer);
     // An earlier run of the handler may have read resources whose values this run gets from `ctx.once`.
     if (outer.reads) this.reads = outer.reads;
+    // The result of the handler also depends on the answers to questions of outer attributes.
+    for (const [key, text] of outer.askedTexts ?? []) (this.askedTexts ??= new Map()).set(`outer ${key}`, text);
     this.limitTime(outer.timeoutMs);
   }
 

@@ -5,9 +5,9 @@
  */
 import { quote } from "../protocol/errors.ts";
 import type { Typed } from "../core/visibility/typed.ts";
-import type { Feature, GroupedAllow, GroupedOptions, Handler } from "../core/visibility/feature.ts";
+import type { Feature, GroupedAllow, GroupedOptions, Handler, Remake } from "../core/visibility/feature.ts";
 import type { Allow } from "../core/call/context.ts";
-import { INTERNALS, withInternals } from "../core/call/internals.ts";
+import { ADDED, INTERNALS, withInternals } from "../core/call/internals.ts";
 import { checkOptions, type KnownOptions } from "../core/call/known_options.ts";
 import type { UseItem } from "../core/layers.ts";
 import { withAlso } from "../core/visibility/registry.ts";
@@ -83,20 +83,32 @@ export function group<const N extends string, const H extends readonly Handler[]
     throw new TypeError(`Cannot make group ${quote(name)}: handlers must be a list; write it in brackets`);
   }
   const { use = [], tags = [], allow } = options;
+  const remade = new WeakMap<Handler, Handler>();
   const change = <O extends GroupedOptions>(own: O): O => ({
     ...own,
+    [ADDED]: (handler: Handler) => {
+      const added = own[ADDED]?.(handler) ?? handler;
+      // Several handlers may add the same handler.
+      const changed = remade.get(added) ?? findRemake(added)?.(change);
+      if (changed) remade.set(added, changed);
+      return changed ?? added;
+    },
     name: own.uri === undefined && own.scheme === undefined ? `${name}_${own.name}` : own.name,
     use: [...use, ...own.use ?? []],
     tags: [...tags, ...own.tags ?? []],
     allow: allow ? both(allow, own.allow) : own.allow,
   });
   const members = handlers.map((handler) => {
-    const remake = Object.hasOwn(Object(handler), INTERNALS) ? handler[INTERNALS].remake : undefined;
-    if (remake) return remake(change);
+    const made = findRemake(handler)?.(change);
+    if (made) return made;
     const state = `${quote(handler?.name)} is not a tool, a resource, a prompt or a group`;
     throw new TypeError(`Cannot make group ${quote(name)}: ${state}`);
   });
   return toGroup(name, members, options) as Group<N, H>; // The cast is safe, because the members were created from these handlers.
+}
+
+function findRemake(handler: Handler): Remake | undefined {
+  return Object.hasOwn(Object(handler), INTERNALS) ? handler[INTERNALS].remake : undefined;
 }
 
 function toGroup(name: string, members: readonly Handler[], options: GroupOptions): Group {

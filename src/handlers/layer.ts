@@ -8,12 +8,14 @@ import { keep } from "../core/capacity/charges.ts";
 import type { Call } from "../core/call/call.ts";
 import type { Context } from "../core/call/context.ts";
 import { toCall } from "../core/call/find_call.ts";
-import { CALL, INTERNALS } from "../core/call/internals.ts";
+import { ADDED, CALL, INTERNALS } from "../core/call/internals.ts";
 import { checkOptions, isPlain, type KnownOptions, show } from "../core/call/known_options.ts";
 import { type Middleware, onlyMethods } from "../core/call/middleware.ts";
 import type { Requirement } from "../core/call/question.ts";
 import type { NoServices } from "../core/call/service.ts";
+import type { GroupedOptions, Handler } from "../core/visibility/feature.ts";
 import type { GuardSteps, HandlerGuards } from "../core/visibility/guards.ts";
+import { withAlso } from "../core/visibility/registry.ts";
 import type {
   HandlerInfo,
   Layer,
@@ -34,7 +36,7 @@ import {
   toStarters,
   withState,
 } from "./bound_layer.ts";
-import { addLayers, ServedHandlers } from "./layered_server.ts";
+import { ServedHandlers } from "./layered_server.ts";
 import { toApply } from "./runner_steps.ts";
 
 /**
@@ -98,7 +100,7 @@ const METHOD: readonly string[] = ["name", "start", "timeoutMs", "limit", "enter
 const COMPLETION = ["timeoutMs", "limit", "enter", "result"] as const;
 
 /** The options of all kinds of handlers, of which each kind has some. */
-interface Options extends Omit<LayeredOptions, "use"> {
+interface Options extends Omit<LayeredOptions, "use">, Pick<GroupedOptions, typeof ADDED> {
   readonly use?: readonly Middleware[];
   readonly run?: Run;
   readonly guards?: HandlerGuards;
@@ -177,34 +179,44 @@ function applyToHandler(options: Options, applied: Applied): Options {
     use: items.flatMap((item) => typeof item === "function" ? item : toMiddleware(item, item.steps.inside)),
     ...run && runs.length && { run: wrapRun(run, runs) },
     guards: toGuards(layers),
-    steps: toSteps(applied),
+    steps: toSteps(options, applied),
     requires: [...requires, ...layers.flatMap(({ steps }) => steps.requires ?? [])],
     _meta: toMeta(options, handler, layers),
   };
 }
 
-function applyToServer(options: LayeredOptions, { handler, items, layers }: Applied): LayeredOptions {
+function applyToServer(
+  options: LayeredOptions,
+  { handler, items, layers }: Applied,
+): Unlayered<LayeredOptions> {
   const use = items.flatMap((item) => {
     if (typeof item === "function") return item;
     const { steps: { around, methods } } = item;
     return toMiddleware(item, around).map((middleware) => methods ? onlyMethods(methods, middleware) : middleware);
   });
-  const own = layers.filter((bound) => !isOnlyAround(bound)).map(({ layer }) => withoutAround(layer));
+  if (!layers.length) return { ...options, use };
+  const toParts = (onSteps: () => void) => layers.map((bound) => toPart(bound, onSteps));
   const starters = layers.flatMap(({ layer }) => toStarters(layer, handler.key));
-  return { ...options, use, ...(own.length || starters.length) && { [INTERNALS]: new ServedHandlers(own, starters) } };
+  const added = layers.flatMap(({ steps }) => steps.handlers ?? []);
+  return { ...options, use, [INTERNALS]: new ServedHandlers(toParts, starters, added) };
 }
 
-/** Whether a layer of a server has no steps around single handlers. */
-function isOnlyAround({ steps }: Bound): boolean {
-  return Object.entries(steps).every(([name, value]) =>
-    value === undefined || ["name", "around", "methods", "start"].includes(name)
-  );
-}
-
-/** Returns a layer without its step `around`, which runs for the whole server. */
-function withoutAround(whole: Layer<never, never, never>): Layer<never, never, never> {
+/**
+ * Returns a layer of a server without the steps that belong to the whole server. `onSteps` is called if other steps
+ * stand around a handler.
+ */
+function toPart({ layer: whole, steps: { around, handlers } }: Bound, onSteps: () => void): Layer<never, never, never> {
   const part = (handler: HandlerInfo): AnySteps => {
-    const { around: _around, methods: _methods, ...steps } = whole(handler);
+    const all = whole(handler);
+    // A value of another type is refused with the handler's name.
+    if (!isPlain(all)) return all;
+    const steps = {
+      ...all,
+      ...around && { around: undefined, methods: undefined },
+      ...handlers && { handlers: undefined },
+    };
+    const { name: _name, start: _start, ...others } = steps;
+    if (Object.values(others).some((step) => step !== undefined)) onSteps();
     return steps;
   };
   const { apply, starter } = whole[INTERNALS];
@@ -246,14 +258,13 @@ function toOutputGuard(bound: Bound): GuardSteps["output"] {
 }
 
 /** Returns the steps around the whole call of a handler. */
-function toSteps({ handler, items, layers }: Applied): RunnerSteps {
+function toSteps(options: Options, { handler, items, layers }: Applied): RunnerSteps {
   const { key: place } = handler;
-  const outer = layers.filter(isOfServer).map(({ layer }) => layer);
+  const { [ADDED]: change = (added: Handler) => added } = options;
   const around = layers.flatMap((bound) => toMiddleware(bound, bound.steps.around));
   return {
     also: layers.flatMap(({ layer, steps }) => [
-      // The server gets these handlers from its handlers, and puts no layers around them.
-      ...(steps.handlers ?? []).map((added) => addLayers(added, outer)),
+      ...(steps.handlers ?? []).map(change).flatMap(withAlso),
       ...toStarters(layer, place),
     ]),
     get completion() {
@@ -380,23 +391,14 @@ function watchRounds(ctx: Context<never>, call: Call, consents: number): Watched
     used = true;
     return method(...args);
   };
-  // The handler of the resource may also send a request to the client.
-  const read: Context["readResource"] = async (uri) => {
-    try {
-      return await call.readResource(uri);
-    } finally {
-      used ||= !!call.hasAsked;
-    }
-  };
   const watched = new Proxy(ctx, {
     get(target, name) {
-      if (name === "readResource") return read;
       if (name === CALL) return call;
       // Use `target` as the receiver, because the getters of a call use its private fields.
       const value: unknown = Reflect.get(target, name, target);
       return ROUNDS.includes(name) && typeof value === "function" ? note((...args) => value(...args)) : value;
     },
   });
-  // Services and middleware of the tool may also ask, and the tool may use the answer.
+  // Services, middleware and resources that they or the tool read may also ask, and the tool may use the answer.
   return { ctx: watched, hasRounds: () => used || countAsked(call) > consents };
 }

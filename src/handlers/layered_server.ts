@@ -4,7 +4,7 @@
  * @module
  */
 import type { HandlerSet } from "../core/call/context.ts";
-import { INTERNALS } from "../core/call/internals.ts";
+import { ADDED, INTERNALS } from "../core/call/internals.ts";
 import type { Handler } from "../core/visibility/feature.ts";
 import type { LayeredHandlers, LayeredOptions } from "../core/layers.ts";
 
@@ -14,15 +14,20 @@ type Layers = NonNullable<LayeredOptions["use"]>;
 export class ServedHandlers implements LayeredHandlers {
   readonly #layers: Layers;
   readonly #starters: readonly Handler[];
+  /** Increases when a layer has steps around a handler. */
+  #layered = 0;
   /** The handlers within the layers, keyed by the handlers that the author has created. */
   readonly #served = new WeakMap<Handler, Handler>();
   /** The handlers that the author has created, keyed by the handlers within the layers. */
   readonly #own = new WeakMap<Handler, Handler>();
 
-  /** `starters` are the internal handlers that start the layers. */
-  constructor(layers: Layers, starters: readonly Handler[]) {
-    this.#layers = layers;
-    this.#starters = starters;
+  /**
+   * `toLayers` returns the layers, which call `onSteps` when they have steps around a handler. `starters` are the internal
+   * handlers that start the layers, and `added` the handlers that the layers add to the server.
+   */
+  constructor(toLayers: (onSteps: () => void) => Layers, starters: readonly Handler[], added: readonly Handler[]) {
+    this.#layers = toLayers(() => this.#layered++);
+    this.#starters = [...starters, ...this.#serve(added)];
   }
 
   open(handlers: readonly Handler[]): readonly Handler[] {
@@ -55,18 +60,26 @@ export class ServedHandlers implements LayeredHandlers {
   }
 
   #make(handler: Handler): Handler {
-    const made = addLayers(handler, this.#layers);
-    if (made === handler) return handler;
+    const layers = this.#layers;
+    const remake = Object.hasOwn(Object(handler), INTERNALS) ? handler[INTERNALS].remake : undefined;
+    // An extension has no handler with steps, and an object that is not a handler is rejected when it is added.
+    if (!remake) return handler;
+    const before = this.#layered;
+    const made = remake((options) => ({
+      ...options,
+      [ADDED]: (added: Handler) => this.#serveAdded(options[ADDED]?.(added) ?? added),
+      use: [...layers, ...options.use ?? []],
+    }));
+    if (this.#layered === before) return handler;
     this.#served.set(handler, made);
     this.#own.set(made, handler);
     return made;
   }
-}
 
-/** Creates a handler again within more layers. */
-export function addLayers(handler: Handler, layers: Layers): Handler {
-  const remake = Object.hasOwn(Object(handler), INTERNALS) ? handler[INTERNALS].remake : undefined;
-  // An extension has no handler with steps, and an object that is not a handler is rejected when it is added.
-  if (!remake || !layers.length) return handler;
-  return remake((options) => ({ ...options, use: [...layers, ...options.use ?? []] }));
+  #serveAdded(added: Handler): Handler {
+    const [served] = this.#serve([added]);
+    // The handler that adds this handler must be changed too.
+    if (served !== added) this.#layered++;
+    return served;
+  }
 }

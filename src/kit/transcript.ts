@@ -12,6 +12,9 @@ const SHOWN = /^(mcp-(?!session-id).*|authorization|last-event-id)$/;
 /** Headers whose values are replaced by names, with the kind of each name. */
 const NAMED = new Map([["authorization", "token"], ["last-event-id", "event"]]);
 
+/** Number of characters that a name counts in addition to its value. */
+const NAME_WEIGHT = 200;
+
 /**
  * Records what a connection sends (`→`) and receives (`←`). Names such as `<session 1>` replace values that are secret
  * or differ between runs: session ids, request states, error ids and event ids. A value has the same name each time it
@@ -20,9 +23,10 @@ const NAMED = new Map([["authorization", "token"], ["last-event-id", "event"]]);
 export class Transcript {
   /** The lines that were recorded so far. */
   readonly lines: string[] = [];
-  readonly #names = new Map<string, string>();
+  /** The names of values, by kind and value. */
+  readonly #names = new Map<string, Map<string, string>>();
   readonly #values = new Map<string, string>();
-  readonly #counts = new Map<string, number>();
+  #weight = 0;
 
   /** Records the method and headers of an HTTP request. */
   request(method: string, headers: Headers): void {
@@ -77,9 +81,9 @@ export class Transcript {
     });
   }
 
-  /** The number of names. */
-  get size(): number {
-    return this.#names.size;
+  /** The number of characters that the names and their values keep in memory. */
+  get weight(): number {
+    return this.#weight;
   }
 
   /** Replaces the names in a text with their values. */
@@ -89,13 +93,15 @@ export class Transcript {
 
   /** Returns the name of a value, such as `<session 1>`. The first call with a value creates its name. */
   name(kind: string, value: string): string {
-    const known = this.#names.get(`${kind} ${value}`);
+    const names = this.#names.get(kind) ?? new Map<string, string>();
+    const known = names.get(value);
     if (known) return known;
-    const count = (this.#counts.get(kind) ?? 0) + 1;
-    this.#counts.set(kind, count);
-    const name = `<${kind} ${count}>`;
-    this.#names.set(`${kind} ${value}`, name);
-    this.#values.set(name, value);
+    // Copy the value, because a match can keep the whole text that contained it in memory.
+    const copy: string = JSON.parse(JSON.stringify(value));
+    const name = `<${kind} ${names.size + 1}>`;
+    this.#names.set(kind, names.set(copy, name));
+    this.#values.set(name, copy);
+    this.#weight += copy.length + NAME_WEIGHT;
     return name;
   }
 }

@@ -7,7 +7,7 @@ import { checkOptions, type KnownOptions } from "../core/call/known_options.ts";
 import type { Layer, LayerRun } from "../core/layers.ts";
 import { layer } from "../handlers/layer.ts";
 import { BoundedMap } from "../kit/bounded_map.ts";
-import { type Clock, ToolError } from "../library.ts";
+import { type Clock, isQuestion, ToolError } from "../library.ts";
 import { isFailure, type SelectErrors } from "./failures.ts";
 import { checkNumbers } from "./numbers.ts";
 
@@ -22,7 +22,8 @@ export interface CircuitOptions {
   readonly retryMs?: number;
   /**
    * Selects the errors that count as failures. `errors` is not called for a `ToolError` or an `McpError`, because these
-   * errors never count. By default, all other errors count. A timeout always counts.
+   * errors never count. By default, all other errors count. A timeout always counts. A test call that fails with an error
+   * that does not count closes the circuit.
    */
   readonly errors?: SelectErrors;
 }
@@ -36,7 +37,8 @@ const OPTIONS: KnownOptions<keyof CircuitOptions> = {
  * Creates a layer that is a circuit breaker around a tool. Tools with the same circuit breaker object share its
  * state. After `failures` consecutive failures of a client, the circuit is open for this client: calls fail immediately
  * with an error that tells the model when to try again. Every `retryMs`, one call runs the tool as a test. If the test
- * call succeeds, the circuit closes.
+ * call succeeds, or fails with an error that is not a failure, the circuit closes. A call that ends with a question to the
+ * client is not a test.
  *
  * The circuit opens for all clients if at least three clients fail, each of which counts for at most a third of
  * `failures`, and no call of any client has succeeded in the last `retryMs`. The success of any client closes it for all.
@@ -85,7 +87,7 @@ async function guard(
 ): Promise<unknown> {
   const { client, ctx: { signal }, server } = run;
   const breaker = open(server);
-  const waitMs = breaker.check(client);
+  const { waitMs, undo } = breaker.check(client);
   if (waitMs) {
     run.reachLimit("handler.circuit");
     const seconds = Math.ceil(waitMs / 1000);
@@ -102,7 +104,11 @@ async function guard(
     return value;
   } catch (error) {
     // Do not count the error of a cancelled call, because the cancellation may have caused the error.
-    if (!run.hasEnded && isFailure(error, errors, place)) breaker.fail(client);
+    if (!run.hasEnded) {
+      if (isQuestion(error)) undo?.();
+      else if (isFailure(error, errors, place)) breaker.fail(client);
+      else if (undo) breaker.succeed(client);
+    }
     throw error;
   } finally {
     signal.removeEventListener("abort", onAbort);
@@ -133,8 +139,7 @@ class Breaker {
     this.#others = new Group(bounds);
   }
 
-  /** Returns 0 if the call may run, otherwise the milliseconds until the client's next test call. */
-  check(client: ClientKey): number {
+  check(client: ClientKey): Admission {
     return this.#toGroup(client).check(client);
   }
 
@@ -155,6 +160,18 @@ class Breaker {
   #toGroup(client: ClientKey): Group {
     return typeof client === "string" && client.startsWith("principal ") ? this.#principals : this.#others;
   }
+}
+
+/** Whether a call may run. */
+interface Admission {
+  /** 0 if the call may run, otherwise the milliseconds until the client's next test call. */
+  readonly waitMs: number;
+  /**
+   * Allows the test call again. Set if the call is a test call. A call that ends with a question uses it, because the
+   * client sends the answers in another call, which would have to wait for the next test call, and end with the next
+   * question.
+   */
+  readonly undo?: () => void;
 }
 
 interface Bounds {
@@ -207,19 +224,31 @@ class Group {
     this.#bounds = bounds;
   }
 
-  /** See {@linkcode Breaker.check}. */
-  check(client: ClientKey): number {
+  /** Decides whether a call may run. */
+  check(client: ClientKey): Admission {
     const failing = this.#clients.get(client);
-    if (!this.#isOpen && (failing?.failures ?? 0) < this.#bounds.failures) return 0;
-    const tests = failing ?? this.#newcomers;
+    if (!this.#isOpen && (failing?.failures ?? 0) < this.#bounds.failures) return { waitMs: 0 };
+    const tests: Tests = failing ?? this.#newcomers;
     const now = this.#now();
-    if (now < tests.nextAt) return tests.nextAt - now;
+    const before = tests.nextAt;
+    if (now < before) return { waitMs: before - now };
     const nextAt = now + this.#bounds.retryMs;
-    tests.nextAt = nextAt;
-    // From now on, the client has its own test calls, even if this call neither fails nor succeeds, such as a call whose
-    // input the tool refuses. Otherwise it could take each test call of the clients that have not failed.
-    if (!failing) this.#clients.set(client, { failures: 0, streak: 0, successes: this.#successes, nextAt });
-    return 0;
+    // From now on, the client has its own test calls, even if this call neither fails nor succeeds, such as a call that
+    // the client cancels. Otherwise it could take each test call of the clients that have not failed.
+    const own: Tests = failing ?? this.#welcome(client);
+    const all = new Set([tests, own]);
+    for (const each of all) each.nextAt = nextAt;
+    const undo = () => {
+      // Leave a time that a failure, a success or another test call has set since then.
+      for (const each of all) if (each.nextAt === nextAt) each.nextAt = before;
+    };
+    return { waitMs: 0, undo };
+  }
+
+  #welcome(client: ClientKey): Failing {
+    const own = { failures: 0, streak: 0, successes: this.#successes, nextAt: -Infinity };
+    this.#clients.set(client, own);
+    return own;
   }
 
   fail(client: ClientKey): void {

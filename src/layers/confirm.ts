@@ -41,7 +41,7 @@ export function confirm<Input = unknown, Services = unknown>(
           }; use a question, such as "Delete all notes?"`,
         );
       }
-      const action = await ask(ctx, name, message);
+      const action = await ask(ctx, { key: toKey(ctx), name, message });
       if (action === "accept") return await next();
       const state = action === "decline" ? "the user declined" : "the user closed the question";
       throw new ToolError(`${name} did not run: ${state}. Do not call ${name} again unless the user asks you to.`);
@@ -49,11 +49,28 @@ export function confirm<Input = unknown, Services = unknown>(
   }));
 }
 
-async function ask(ctx: Context<unknown>, name: string, message: string): Promise<string> {
+/** The number of questions for consent in a call, by the signal of the call. */
+const counts = new WeakMap<AbortSignal, number>();
+
+/** Returns the key of the next question. A tool and its server may each have a layer that asks. */
+function toKey({ signal }: Context<unknown>): string {
+  const count = (counts.get(signal) ?? 0) + 1;
+  counts.set(signal, count);
+  return count === 1 ? "tool.confirm" : `tool.confirm ${count}`;
+}
+
+interface Consent {
+  /** Key of the question. */
+  readonly key: string;
+  readonly name: string;
+  readonly message: string;
+}
+
+async function ask(ctx: Context<unknown>, { key, name, message }: Consent): Promise<string> {
   try {
     // Set `singleUse`, because consent to one run must not count as consent to a later run.
     const options = { message, schema: { type: "object", properties: {} }, singleUse: true } as const;
-    return (await ctx.elicit("tool.confirm", options)).action;
+    return (await ctx.elicit(key, options)).action;
   } catch (error) {
     if (!isMcpError(error) || isQuestion(error) || ctx.signal.aborted) throw error;
     // The client does not support forms, or the request has no session.

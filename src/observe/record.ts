@@ -26,15 +26,19 @@ const OPTIONS: KnownOptions<keyof RecordOptions> = {
 /** Matches keys whose values are secrets, ignoring case. Does not match `progressToken` and `maxTokens`. */
 const SECRET =
   /^(?!progressToken$|maxTokens$).*(token|secret|password|passwd|api[-_]?key|authorization|cookie|credential)s?$/i;
-/** Matches secrets in texts: credentials in headers, JSON Web Tokens, and secret URL parameters. */
+/**
+ * Matches texts that can be secrets: credentials in headers, JSON Web Tokens, and secret URL parameters. Also matches the
+ * start of a token without its other parts, because a pattern that requires them would search a long text again from
+ * each `eyJ`.
+ */
 const CREDENTIAL =
-  /\b(?:bearer|basic|dpop)\s+[\w.~+/=-]{8,}|\beyJ[\w-]+\.[\w-]+\.[\w-]*|(?<=(?:token|secret|password|passwd|api[-_]?key)=)[^\s&"']+/gi;
+  /\b(?:bearer|basic|dpop)\s+[\w.~+/=-]{8,}|(?<=(?:token|secret|password|passwd|api[-_]?key)=)[^\s&"']+|(\beyJ[\w-]+(?:\.[\w-]*){0,2}(?:\.[\w-]+){0,2})/gi;
 
 /**
- * Maximum number of names in a transcript. When this number is reached, the transcript discards all names and starts
- * again, because each name keeps its value in memory.
+ * Maximum number of characters of a transcript's names and their values. When this number is reached, the transcript
+ * discards all names and starts again, because each name keeps its value in memory.
  */
-const MAX_NAMES = 10_000;
+const MAX_WEIGHT = 4_000_000;
 
 /**
  * Creates an observer that records messages as a transcript: one line per message, which begins with `→` for messages
@@ -85,7 +89,7 @@ class Recorder implements Observer {
     if (message instanceof Promise) {
       throw new TypeError("Cannot record a message: redact returned a promise; return the message or undefined");
     }
-    if (this.#transcript.size > MAX_NAMES) this.#transcript = new Transcript();
+    if (this.#transcript.weight > MAX_WEIGHT) this.#transcript = new Transcript();
     return write(`${direction === "in" ? "→" : "←"} ${this.#transcript.toText(this.#hide(message))}`);
   }
 
@@ -107,10 +111,21 @@ class Recorder implements Observer {
   #hideInText(text: string): string {
     // Also search texts that are JSON, because the text of a tool result is often JSON.
     const inner = /^\s*[[{]/.test(text) ? parse(text) : undefined;
-    if (inner === undefined) return text.replace(CREDENTIAL, (found) => this.#transcript.name("token", found));
+    if (inner === undefined) {
+      return text.replace(
+        CREDENTIAL,
+        (found, start?: string) =>
+          start === undefined || isToken(start) ? this.#transcript.name("token", found) : found,
+      );
+    }
     const hidden = JSON.stringify(this.#hide(inner));
     return hidden === JSON.stringify(inner) ? text : hidden;
   }
+}
+
+/** Tests whether a text that begins like a JSON Web Token has at least three parts. */
+function isToken(text: string): boolean {
+  return text.split(".").length > 2;
 }
 
 /** Parses JSON. Returns `undefined` if the text is not JSON. */

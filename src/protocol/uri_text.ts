@@ -13,7 +13,7 @@
 export function normalizeUri(uri: string): string {
   const [, scheme, authority, path = "", rest = ""] = PARTS.exec(uri) ?? [];
   if (scheme === undefined) return uri;
-  const host = authority && normalizeCodes(authority).replace(/[^@]*$/, (host) => toLower(host));
+  const host = authority && lowerHost(normalizeCodes(authority));
   const clean = normalizeCodes(path);
   return `${scheme.toLowerCase()}${host ?? ""}${clean.startsWith("/") ? removeDots(clean) : clean}${
     normalizeCodes(rest)
@@ -30,9 +30,11 @@ function normalizeCodes(text: string): string {
   });
 }
 
-/** Converts a host to lower case, but not its percent encodings. */
-function toLower(host: string): string {
-  return host.toLowerCase().replace(/%[\da-f]{2}/g, (code) => code.toUpperCase());
+/** Converts the host in an authority to lower case, but not its percent encodings. */
+function lowerHost(authority: string): string {
+  const at = authority.lastIndexOf("@") + 1;
+  const host = authority.slice(at).toLowerCase().replace(/%[\da-f]{2}/g, (code) => code.toUpperCase());
+  return authority.slice(0, at) + host;
 }
 
 function removeDots(path: string): string {

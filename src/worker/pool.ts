@@ -7,6 +7,7 @@ import { isCancelError, toReasonNumber } from "../core/call/cancel_error.ts";
 import type { Context, Principal } from "../core/call/context.ts";
 import type { CancelReason } from "../core/call/observer.ts";
 import { findClientKey } from "../core/call/client_key.ts";
+import { findCall } from "../core/call/find_call.ts";
 import { FairQueue } from "../core/capacity/fair_queue.ts";
 import { toBusy } from "../protocol/errors.ts";
 import { deno, findThreadLocks, startBackgroundTimer } from "../runtime.ts";
@@ -96,12 +97,15 @@ export class Pool {
       this.#waiting.delete(client, give);
       reject(signal.reason);
     };
-    if (this.#threads.size < this.#options.size) give(() => this.#start());
-    else {
-      this.#waiting.add(client, give);
-      signal.addEventListener("abort", giveUp, { once: true });
+    if (this.#threads.size < this.#options.size) {
+      give(() => this.#start());
+      return promise;
     }
-    return promise;
+    this.#waiting.add(client, give);
+    signal.addEventListener("abort", giveUp, { once: true });
+    // The wait does not count towards the timeout of the call. Otherwise clients with long calls could make the calls of
+    // other clients fail.
+    return findCall(ctx)?.untilAnswered(promise) ?? promise;
   }
 
   // Add the thread only after it has been created, because the constructor may throw, and later calls would wait for a

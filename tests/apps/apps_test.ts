@@ -259,6 +259,7 @@ Deno.test("the bridge script is placed before all other scripts, after the decla
   const cases: readonly [html: string, expected: string][] = [
     ["<p>Hello", `<!doctype html>${put}<p>Hello`],
     ["<!doctype html><p>Hello", `<!doctype html>${put}<p>Hello`],
+    [`${"<!-- - -->\n".repeat(40)}<p>Hello`, `<!doctype html>${put}${"<!-- - -->\n".repeat(40)}<p>Hello`],
     ["\uFEFF<!DOCTYPE html>\n<html lang=de><body>", `<!DOCTYPE html>\n<html lang=de>${put}<body>`],
     ["<!-- <head> --><!doctype html><head><script>a", `<!-- <head> --><!doctype html><head>${put}<script>a`],
     [

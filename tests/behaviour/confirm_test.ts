@@ -105,3 +105,31 @@ behaviour("a tool whose confirmation does not return a string never runs", async
   }
   assertEquals(ran, 0);
 });
+
+behaviour("several layers ask for consent one after the other, and each consent counts once", async (connect) => {
+  const asked: string[] = [];
+  let answers: ("accept" | "decline")[] = [];
+  let ran = 0;
+  const wipe = tool({ name: "wipe", use: [confirm("Delete all?"), confirm("Really?")], run: () => ++ran });
+  const { client } = await connect({ handlers: [wipe], use: [confirm("May the assistant run a tool?")] }, {
+    onElicit: ({ message }) => {
+      asked.push(message);
+      const action = answers.shift()!;
+      return action === "accept" ? { action, content: {} } : { action };
+    },
+  });
+  const all = ["May the assistant run a tool?", "Delete all?", "Really?"];
+  for (let run = 1; run <= 2; run++) {
+    asked.length = 0;
+    answers = ["accept", "accept", "accept"];
+    assertEquals(textOf(await client.callTool("wipe")), String(run));
+    assertEquals(asked, all);
+  }
+  for (let accepted = 0; accepted < 3; accepted++) {
+    asked.length = 0;
+    answers = [...Array(accepted).fill("accept"), "decline"];
+    assert((await client.callTool("wipe")).isError);
+    assertEquals(asked, all.slice(0, accepted + 1));
+  }
+  assertEquals(ran, 2);
+});

@@ -1,7 +1,7 @@
 // Features around a tool's function: cache, retries and circuit breaker.
 import { assert, assertEquals, assertStringIncludes, assertThrows } from "@std/assert";
 import { z } from "zod";
-import { service, tool, ToolError } from "../../mod.ts";
+import { type Context, extension, McpError, type Middleware, resource, service, tool, ToolError } from "../../mod.ts";
 import type { LimitEvent } from "../../src/observer.ts";
 import { cache, circuit, guard, quota, retry } from "../../src/layers/layers.ts";
 import { fakeClock } from "../../src/testing/testing.ts";
@@ -321,6 +321,71 @@ behaviour("retries stop when the call ends, and before the call's timeout expire
   takeFaults();
 }, { perInstance: "ready" });
 
+behaviour("a cache does not store a result that depends on an answer, whoever asked", async (connect) => {
+  const ask = async (ctx: Pick<Context, "elicit">) =>
+    String((await ctx.elicit("who", { message: "Who?", schema: z.object({ name: z.string() }) })).content?.name);
+  const inner = resource({ uri: "ask://inner", name: "inner", read: (_uri, ctx) => ask(ctx) });
+  const outer = resource({ uri: "ask://outer", name: "outer", read: (_uri, ctx) => ctx.readResource("ask://inner") });
+  const read = async (ctx: Pick<Context, "readResource">, uri = "ask://inner") =>
+    (await ctx.readResource(uri)).map((each) => "text" in each ? each.text : "").join();
+  const perCall = { per: "call" } as const;
+  const asking = service("asking", ({ ctx }) => ask(ctx!), perCall);
+  const reading = service("reading", ({ ctx }) => read(ctx!), perCall);
+  let noted = "";
+  const note = (find: (ctx: Context) => Promise<string>): Middleware => async (ctx, next) => {
+    if (ctx.method === "tools/call") noted = await find(ctx);
+    return await next();
+  };
+  const plain = extension({ id: "com.example/plain" });
+  const other = extension({ id: "com.example/other" });
+  const wraps = other.attribute({ wrap: (_call, next) => next() });
+  const asks = plain.attribute({
+    wrap: async ({ ctx }, next) => {
+      noted = await ask(ctx);
+      return await next();
+    },
+  });
+  const use = [cache({ ttlMs: 60_000, shared: true })];
+  const run = () => noted;
+  const tools = [
+    tool({ name: "asks", annotations, use, run: (_input, ctx) => ask(ctx) }),
+    tool({ name: "reads", annotations, use, run: (_input, ctx) => read(ctx) }),
+    tool({ name: "reads_nested", annotations, use, run: (_input, ctx) => read(ctx, "ask://outer") }),
+    tool({
+      name: "asking_service",
+      annotations,
+      use,
+      services: { asking },
+      run: (_input, { services }) => services.asking,
+    }),
+    tool({
+      name: "reading_service",
+      annotations,
+      use,
+      services: { reading },
+      run: (_input, { services }) => services.reading,
+    }),
+    tool({ name: "asking_middleware", annotations, use: [note(ask), ...use], run }),
+    tool({ name: "reading_middleware", annotations, use: [note(read), ...use], run }),
+    tool({ name: "asking_extension", annotations, use, extensions: [asks], run }),
+    tool({ name: "asking_outer_extension", annotations, use, extensions: [asks, wraps], run }),
+  ];
+  const late = [
+    tool({ name: "server_middleware", annotations, use, run }),
+    tool({ name: "in_extension", annotations, use, extensions: [wraps], run }),
+  ];
+  const first = await connect({ handlers: [inner, outer, plain, other, ...tools] });
+  const second = await connect({ handlers: [inner, other, ...late], use: [note(read)] });
+  const results: Record<string, string[]> = {};
+  for (const name of ["ada", "bob"]) {
+    const options = { onElicit: () => ({ action: "accept" as const, content: { name } }) };
+    const [client, other] = [await first.join(options), await second.join(options)];
+    for (const { name } of tools) (results[name] ??= []).push(textOf(await client.callTool(name)));
+    for (const { name } of late) (results[name] ??= []).push(textOf(await other.callTool(name)));
+  }
+  for (const [name, texts] of Object.entries(results)) assertEquals(texts, ["ada", "bob"], name);
+}, { perInstance: "ready" });
+
 behaviour("a circuit opens after consecutive failures, and allows one call per interval", async (connect) => {
   const clock = fakeClock();
   const limits: LimitEvent[] = [];
@@ -387,6 +452,105 @@ behaviour("failures caused by one client do not open the circuit for other clien
   assertEquals(textOf(await eve.callTool("parse", { text: "1" })), sentence("parse", 4, 5));
   for (const each of [bob, bob, bob]) await each.callTool("parse", { text: "{" });
   assertEquals(textOf(await ada.callTool("parse", { text: "1" })), "parsed");
+  takeFaults();
+}, { perInstance: "ready" });
+
+behaviour("a test call of a tool that asks a question closes the circuit with its answer", async (connect) => {
+  const clock = fakeClock();
+  let isDown = true;
+  const book = tool({
+    name: "book",
+    use: [circuit({ failures: 2, retryMs: 5000 })],
+    run: async (_input, ctx) => {
+      const { action } = await ctx.elicit("sure", { message: "Sure?", schema: z.object({}) });
+      if (isDown) throw new Error("down");
+      return action;
+    },
+  });
+  const { client, takeFaults } = await connect({ clock, handlers: [book] }, {
+    onElicit: () => ({ action: "accept", content: {} }),
+  });
+  const call = async () => textOf(await client.callTool("book"));
+  for (let i = 0; i < 2; i++) await call();
+  assertEquals(await call(), sentence("book", 2, 5));
+  await clock.advance(5000);
+  await call();
+  assertEquals(takeFaults().length, 3);
+  assertEquals(await call(), sentence("book", 2, 5));
+  isDown = false;
+  await clock.advance(5000);
+  assertEquals([await call(), await call()], ["accept", "accept"]);
+}, { perInstance: "ready" });
+
+behaviour("a question in a test call does not delay the test calls of other clients", async (connect, way) => {
+  if (way.transport === "pipe") return;
+  const clock = fakeClock();
+  const book = tool({
+    name: "book",
+    input: z.object({ fails: z.boolean().default(false) }),
+    use: [circuit({ failures: 3, retryMs: 5000 })],
+    run: async ({ fails }, ctx) => {
+      if (fails) throw new Error("down");
+      const { action } = await ctx.elicit("sure", { message: "Sure?", schema: z.object({}) });
+      return action;
+    },
+  });
+  const { join, takeFaults } = await connect({ clock, handlers: [book] });
+  const open = async (id: string) =>
+    await join({ principal: { id }, onElicit: () => ({ action: "accept", content: {} }) });
+  for (const id of ["eve1", "eve2", "eve3"]) await (await open(id)).callTool("book", { fails: true });
+  takeFaults();
+  let isAsked = false;
+  const dave = await join({
+    principal: { id: "dave" },
+    onElicit: () => {
+      isAsked = true;
+      return new Promise<never>(() => {});
+    },
+  });
+  const [bob, cleo] = [await open("bob"), await open("cleo")];
+  const silent = new AbortController();
+  dave.callTool("book", {}, { signal: silent.signal }).catch(() => {});
+  await until(() => isAsked, "the silent client is asked");
+  // In older revisions, the call of the silent client is still running.
+  if (way.era === "legacy") {
+    assertEquals(textOf(await bob.callTool("book")), sentence("book", 3, 5));
+    await clock.advance(5000);
+  }
+  assertEquals(textOf(await bob.callTool("book")), "accept");
+  assertEquals(textOf(await cleo.callTool("book")), "accept");
+  silent.abort();
+}, { perInstance: "ready" });
+
+behaviour("a test call that fails with an error that is not a failure closes the circuit", async (connect) => {
+  const clock = fakeClock();
+  const errors: Record<string, () => Error> = {
+    tool: () => new ToolError("no such city"),
+    protocol: () => McpError.invalidParams("no such city"),
+    other: () => new RangeError("no such city"),
+    failure: () => new Error("down"),
+  };
+  let runs = 0;
+  const search = tool({
+    name: "search",
+    input: z.object({ error: z.string() }),
+    use: [circuit({ failures: 1, retryMs: 5000, errors: (error) => !(error instanceof RangeError) })],
+    run: ({ error }) => {
+      runs++;
+      throw errors[error]();
+    },
+  });
+  const { client, takeFaults } = await connect({ clock, handlers: [search] });
+  const call = async (error: string) => await client.callTool("search", { error }).catch(() => {});
+  for (const error of ["tool", "protocol", "other", "failure"]) {
+    await call("failure");
+    await call(error);
+    await clock.advance(5000);
+    runs = 0;
+    for (let i = 0; i < 2; i++) await call(error);
+    assertEquals(runs, error === "failure" ? 1 : 2, error);
+    await clock.advance(5000);
+  }
   takeFaults();
 }, { perInstance: "ready" });
 

@@ -49,6 +49,10 @@ function createDesk(onEvent: (event: string) => unknown = () => {}): Server {
       content: [{ type: "text", text: `text ${EVIL}` }, media(Uint8Array.fromBase64(PIXEL), "image/png")],
     }),
   });
+  const album = tool({
+    name: "album",
+    run: () => ({ content: [1, 2, 3].map((each) => media(new Uint8Array([each]), "image/png")) }),
+  });
   const wait = tool({
     name: "wait",
     async run(_input, ctx) {
@@ -95,7 +99,7 @@ function createDesk(onEvent: (event: string) => unknown = () => {}): Server {
     input: { type: "object", properties: { day: { type: "string", maxLength: 20 } }, required: ["day"] },
     run: ({ day }) => `Plan my ${day}.`,
   });
-  const handlers = [take, fail, show, wait, form, pay, roots, note, picture, plan];
+  const handlers = [take, fail, show, album, wait, form, pay, roots, note, picture, plan];
   return createServer({ name: "desk", version: "1.0.0", handlers });
 }
 
@@ -221,6 +225,26 @@ for (const { name, program } of runtimes) {
     assertEquals(refused.code, 2);
     assertStringIncludes(refused.stdout, `${sentence("desk://picture", "image/png", 70, "--output FILE")}\r\n`);
     assertEquals(JSON.parse(whole.stdout).content[1].data, PIXEL);
+    await Deno.remove(folder, { recursive: true });
+  });
+
+  test("--output replaces only the named file, and gives other contents free names", async () => {
+    await using server = serve(createDesk().fetch);
+    const folder = await Deno.makeTempDir();
+    const write = async (name: string) => await Deno.writeTextFile(`${folder}/${name}`, "before");
+    await Promise.all(["out.png", "out-2.png", "out-4.png"].map(write));
+    const { code } = await run([...program, "call", server.url, "album", "--output", `${folder}/out.png`]);
+    assertEquals(code, 0);
+    const contents: Record<string, number[]> = {};
+    for await (const { name } of Deno.readDir(folder)) contents[name] = [...await Deno.readFile(`${folder}/${name}`)];
+    const before = [...new TextEncoder().encode("before")];
+    assertEquals(contents, {
+      "out.png": [1],
+      "out-2.png": before,
+      "out-3.png": [2],
+      "out-4.png": before,
+      "out-5.png": [3],
+    });
     await Deno.remove(folder, { recursive: true });
   });
 

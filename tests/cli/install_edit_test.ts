@@ -1,8 +1,10 @@
 // Adding an entry to a TOML or YAML file preserves the rest of the text.
 import { assert, assertEquals, assertThrows } from "@std/assert";
+import { parse as parseJsonc } from "jsonc-parser";
 import { parse as parseToml } from "smol-toml";
 import { parse as parseYaml } from "yaml";
 import { CliError } from "../../src/cli/cli_error.ts";
+import { setEntry as setJsonc } from "../../src/cli/install/jsonc_edit.ts";
 import { setEntry as setToml } from "../../src/cli/install/toml_edit.ts";
 import { setEntry as setYaml } from "../../src/cli/install/yaml_edit.ts";
 import { sentence } from "../support/messages.ts";
@@ -43,6 +45,15 @@ Deno.test("an entry is added to any TOML file, and the rest of the file is uncha
       if (tables.includes(piece)) assert(after.includes(piece.trim()), `${before}\n---\n${after}`);
     }
     assertEquals(toml(after), after);
+  }
+});
+
+Deno.test("an entry is added after many comments in a JSON file", () => {
+  for (const comment of ["/* a */", "// // // // // // // // // // // // // //\n"]) {
+    const before = `{ "s": { "old": {} ${comment.repeat(40)}\n} }`;
+    const after = setJsonc(before, { command: "y" }, { file: "f.json", path: ["s", "new"] });
+    assertEquals(parseJsonc(after), { s: { old: {}, new: { command: "y" } } });
+    assert(after.includes(comment.repeat(40)));
   }
 });
 

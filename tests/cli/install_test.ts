@@ -256,6 +256,19 @@ for (const { name: runtime, program } of runtimes) {
     },
   );
 
+  testProcesses(`${runtime}: install makes a short key from any name of a server`, async () => {
+    const hi = tool({ name: "hi", run: () => "Hi!" });
+    const { fetch } = createServer({ name: `a${".".repeat(200_000)}b`, version: "1.0.0", handlers: [hi] });
+    await using served = serve(fetch);
+    await withFiles({}, async (cwd) => {
+      const { code, stderr } = await run([
+        ...[...program, "install", served.url, "--client", "cursor", "--file", "mcp.json"],
+      ], { cwd });
+      assertEquals(code, 0, stderr);
+      assertEquals(Object.keys(JSON.parse(await Deno.readTextFile(`${cwd}/mcp.json`)).mcpServers), ["a"]);
+    });
+  });
+
   testProcesses(`${runtime}: install writes no secret to a shared file`, async () => {
     await withFiles({ "s.ts": code }, async (cwd) => {
       const url = "https://mcp.example.com/mcp";

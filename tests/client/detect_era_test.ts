@@ -331,6 +331,29 @@ Deno.test("the client closes an HTTP+SSE stream that names no endpoint", async (
   assertEquals(error.status, 404);
 });
 
+Deno.test("the client closes an HTTP+SSE stream whose endpoint it does not use", async () => {
+  for (const endpoint of ["http://[", "http://evil.test/messages"]) {
+    let isOpen = false;
+    const body = () =>
+      new ReadableStream({
+        start(controller) {
+          isOpen = true;
+          controller.enqueue(new TextEncoder().encode(`event: endpoint\ndata: ${endpoint}\n\n`));
+        },
+        cancel() {
+          isOpen = false;
+        },
+      });
+    const { fetch } = fakeHttp(({ http }) =>
+      http === "GET"
+        ? new Response(body(), { headers: { "content-type": "text/event-stream" } })
+        : new Response(null, { status: 405 })
+    );
+    await assertRejects(() => connect(url, { fetch }), Error, sentence(endpoint));
+    await until(() => !isOpen, "the stream is closed");
+  }
+});
+
 Deno.test("over HTTP+SSE, a request fails if the server refuses its message", async () => {
   const posted: Message[] = [];
   const encoder = new TextEncoder();

@@ -25,8 +25,8 @@ async function listFiles(): Promise<ReadonlyMap<string, string>> {
     if (files.has(url) || /\/src\/(testing|cli)\//.test(url)) continue;
     const text = await (await fetch(url)).text();
     files.set(url, text);
-    const imports = text.matchAll(/^(?:import|export|\}).*"(\.[^"]+\.ts)"/gm);
-    for (const [, path] of imports) queue.push(new URL(path, url).href);
+    const imports = text.matchAll(/^(?:import|export|\}).*"(\.[^"]+\.ts)"|\bimport\("(\.[^"]+\.ts)"\)/gm);
+    for (const [, path, lazy] of imports) queue.push(new URL(path ?? lazy, url).href);
   }
   return files;
 }
@@ -83,10 +83,21 @@ function* pump({ source }: Pattern, length: number): Generator<string> {
   const pairs = own.flatMap((a) => own.map((b) => a + b)).slice(0, 40);
   const literal = /^\^?((?:\\[^dwsbDWSB]|[^\\^$.|?*+(){}[\]])+)/.exec(source)?.[1].replace(/\\(.)/g, "$1") ?? "";
   const prefixes = new Set(["", literal, literal.slice(0, -1), "a", "a://a"]);
+  const repeat = (unit: string) => unit.repeat(Math.ceil(length / unit.length)).slice(0, length);
   for (const unit of [...chars, ...pairs]) {
-    const middle = unit.repeat(Math.ceil(length / unit.length)).slice(0, length);
-    for (const prefix of prefixes) for (const suffix of ["", "\0", "/"]) yield prefix + middle + suffix;
+    for (const prefix of prefixes) for (const suffix of ["", "\0", "/"]) yield prefix + repeat(unit) + suffix;
   }
+  for (const suffix of own) yield repeat("a") + suffix;
+  // A repeated word of the pattern can start a match at many places.
+  const words = listWords(source);
+  const ends = ["", "a", " ", "-", ...words];
+  for (const word of words) for (const end of ends) yield repeat(word + end);
+}
+
+/** Returns the parts of a pattern that match only themselves, of at least two characters. */
+function listWords(source: string): string[] {
+  const plain = source.replace(/\[(?:\\.|[^\]\\])*\]|\(\?<?[:=!]|\\[dwsbDWSB]/g, "|").split(/(?<!\\)[|^$.?*+(){}]/);
+  return [...new Set(plain.map((word) => word.replace(/\\(.)/g, "$1")))].filter((word) => word.length > 1);
 }
 
 /**
@@ -112,7 +123,17 @@ Deno.test("the regular expressions in the source files are found", () => {
 });
 
 Deno.test("a regular expression that takes quadratic or exponential time is detected", () => {
-  for (const source of ["^(a+)+$", "\\s+$", "(,+)*;", "([^/]+(?:,[^/]+)*)$"]) {
+  for (
+    const source of [
+      "^(a+)+$",
+      "\\s+$",
+      "(,+)*;",
+      "([^/]+(?:,[^/]+)*)$",
+      "\\beyJ[\\w-]+\\.",
+      "[^@]*$",
+      "^(<!--.*?-->)*b",
+    ]
+  ) {
     assert(findSlow({ file: "", source, flags: "" }) !== undefined, source);
   }
 });
@@ -268,5 +289,24 @@ Deno.test("every form of URI template matches a URI of 100 KB in linear time", a
       assertEquals(costs, undefined, `${place}${unit}`);
     }
   }
+  await server.close();
+});
+
+Deno.test("a URI with a user name of 40 KB is read in linear time", async () => {
+  const server = createServer({
+    name: "pages",
+    version: "1.0.0",
+    handlers: [resource({ uri: "page://host/a", name: "a", read: () => "" })],
+  });
+  const url = "http://localhost/mcp";
+  const session = await startSession(url, server.fetch);
+  const { headers } = toCall("", { session });
+  const read = async (length: number) => {
+    const params = { uri: `page://${"u".repeat(length)}@host/a` };
+    const body = JSON.stringify({ jsonrpc: "2.0", id: 1, method: "resources/read", params });
+    await (await server.fetch(new Request(url, { method: "POST", headers, body }))).text();
+  };
+  const runs = { short: () => read(5000), long: () => read(40_000) };
+  assertEquals(await compareCosts(runs, ({ short, long }) => long < 20 || long / short < 24), undefined);
   await server.close();
 });

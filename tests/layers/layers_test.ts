@@ -1,5 +1,5 @@
 // Layers around handlers: the order of their steps, their state, and handlers that cannot have a step.
-import { assert, assertEquals, assertThrows } from "@std/assert";
+import { assert, assertEquals, assertRejects, assertThrows } from "@std/assert";
 import { z } from "zod";
 import {
   createServer,
@@ -14,7 +14,17 @@ import {
   tool,
   ToolError,
 } from "../../mod.ts";
-import { cache, circuit, confirm, guard, type Layer, layer, retry, type Steps } from "../../src/layers/layers.ts";
+import {
+  cache,
+  circuit,
+  confirm,
+  guard,
+  type HandlerInfo,
+  type Layer,
+  layer,
+  retry,
+  type Steps,
+} from "../../src/layers/layers.ts";
 import { memoryStore } from "../../src/stores/stores.ts";
 import { connectTest, fakeClock } from "../../src/testing/testing.ts";
 import { behaviour, textOf } from "../support/behaviour.ts";
@@ -346,6 +356,104 @@ behaviour("if a layer cannot start, its calls fail, and the next call starts it 
   assertEquals(starts, 3);
   for (const { error } of takeFaults()) assertEquals(String(error), "Error: no");
 }, { perInstance: "ready" });
+
+behaviour("a layer of a server may have steps only for some kinds or names of handlers", async (connect) => {
+  const trace: string[] = [];
+  const noted = (name: string, steps: readonly string[], when: (handler: HandlerInfo) => boolean) =>
+    layer<unknown, unknown, never>((handler) => when(handler) ? noting(trace, name, steps)(handler) : { name });
+  const use = [
+    noted("tools", ["onInput", "around", "inside", "run"], ({ kind }) => kind === "tool"),
+    noted("named", ["onInput"], ({ name }) => name === "one" || name === "note://a"),
+    noted("late", ["inside"], ({ name }) => name === "late"),
+    layer<unknown, unknown, never>((handler) =>
+      noting(trace, "all", handler.kind === "server" ? ["around"] : ["around", "onInput"])(handler)
+    ),
+  ];
+  const [one, two] = ["one", "two"].map((name) => tool({ name, run: () => name }));
+  const note = resource({ uri: "note://a", name: "a", read: () => "a" });
+  const { client, server } = await connect({ handlers: [group("g", [two]), one, note], use });
+  server.handlers.add(tool({ name: "late", run: () => "late" }));
+  const traceOf = async (call: () => Promise<unknown>) => {
+    trace.length = 0;
+    await call();
+    return trace.join(", ");
+  };
+  const ofTools = "around all, around tools, onInput tools";
+  assertEquals(
+    await traceOf(() => client.callTool("one")),
+    `${ofTools}, onInput named, onInput all, inside tools, run tools`,
+  );
+  assertEquals(await traceOf(() => client.callTool("g_two")), `${ofTools}, onInput all, inside tools, run tools`);
+  assertEquals(
+    await traceOf(() => client.callTool("late")),
+    `${ofTools}, onInput all, inside tools, inside late, run tools`,
+  );
+  assertEquals(await traceOf(() => client.readResource("note://a")), "around all, onInput named, onInput all");
+  assertEquals(await traceOf(() => client.listTools()), "around all");
+}, { perInstance: "handlers" });
+
+behaviour("the handlers of a layer of a server are added once", async (connect) => {
+  const extra = tool({ name: "extra", run: () => "extra" });
+  const trace: string[] = [];
+  const adds = layer(() => ({ name: "adds", handlers: [extra] }));
+  const one = tool({ name: "one", run: () => "1" });
+  for (const handlers of [[], [one, tool({ name: "two", run: () => "2" })]]) {
+    const { client, server } = await connect({ handlers, use: [adds, noting(trace, "all", ["onInput"])] });
+    const names = async () => (await client.listTools()).map(({ name }) => name).toSorted();
+    assertEquals(await names(), ["extra", ...handlers.map(({ name }) => name)]);
+    trace.length = 0;
+    assertEquals(textOf(await client.callTool("extra")), "extra");
+    assertEquals(trace, ["onInput all"]);
+    assertEquals(server.handlers.list(), handlers);
+    server.handlers.remove(one);
+    assertEquals(await names(), ["extra", ...handlers.slice(1).map(({ name }) => name)]);
+  }
+}, { perInstance: "handlers" });
+
+behaviour("groups and layers of the server also apply to the handlers that a layer adds", async (connect) => {
+  const trace: string[] = [];
+  const helper = tool({ name: "helper", run: () => "helped" });
+  const about = resource({ uri: "about://one", name: "about", read: () => "about one" });
+  const outermost = tool({ name: "last", run: () => "last" });
+  const nested = tool({
+    name: "nested",
+    use: [layer(() => ({ name: "more", handlers: [outermost] }))],
+    run: () => "n",
+  });
+  const adds = layer(() => ({ name: "adds", handlers: [helper, about, nested] }));
+  const pay = tool({ name: "pay", use: [adds], run: () => "paid" });
+  let isAllowed = true;
+  const allow = () => isAllowed;
+  const inner = group("inner", [pay], { use: [noting(trace, "inner", ["inside", "onInput"])] });
+  const outer = group("outer", [inner], { allow, tags: ["money"], use: [noting(trace, "outer", ["inside"])] });
+  const { client, server } = await connect({
+    handlers: [outer],
+    use: [
+      layer<unknown, unknown, never>((handler) =>
+        noting(trace, "server", handler.name === "outer_inner_helper" ? ["onInput", "inside"] : ["inside"])(handler)
+      ),
+    ],
+  });
+  const names = ["helper", "last", "nested", "pay"].map((name) => `outer_inner_${name}`);
+  assertEquals((await client.listTools()).map(({ name }) => name).toSorted(), names);
+  const calls = names.map((name) => async () => void (await client.callTool(name)));
+  calls.push(async () => void (await client.readResource("about://one")));
+  for (const [at, call] of calls.entries()) {
+    trace.length = 0;
+    await call();
+    const first = at === 0 ? ["onInput server"] : [];
+    assertEquals(trace, [...first, "onInput inner", "inside server", "inside outer", "inside inner"]);
+  }
+  server.handlers.disable({ tag: "money" });
+  assertEquals((await client.listTools()).length, 0);
+  server.handlers.enable({ tag: "money" });
+  isAllowed = false;
+  assertEquals([(await client.listTools()).length, (await client.listResources()).length], [0, 0]);
+  for (const call of calls) await assertRejects(call);
+  server.handlers.remove(outer);
+  isAllowed = true;
+  assertEquals([(await client.listTools()).length, (await client.listResources()).length], [0, 0]);
+}, { perInstance: "handlers" });
 
 behaviour("a layer adds metadata, requirements and handlers to its handler", async (connect, way) => {
   const about = resource({ uri: "about://one", name: "about", read: () => "about one" });

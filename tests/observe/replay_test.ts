@@ -5,6 +5,7 @@ import { createServer, type Observer, tool } from "../../mod.ts";
 import { record, type RecordOptions } from "../../src/observe/observe.ts";
 import { replayTranscript } from "../../src/testing/testing.ts";
 import { behaviour } from "../support/behaviour.ts";
+import { leastCost } from "../support/cost.ts";
 
 const ask = tool({
   name: "buy",
@@ -82,13 +83,18 @@ behaviour(
       nested: [{ clientSecret: "second-5f0c9b2e71", apiKeys: ["third-5f0c9b2e71"], password: 5092271 }],
       text: "curl -H 'Authorization: Bearer fourth-5f0c9b2e71'",
       jwt: "eyJhbGciOiJub25lIn0.eyJzdWIiOiJmaWZ0aCJ9.c2lnbmVk",
+      jwe: "See eyJlbmMiOiJBMjU2R0NNIn0..aXYtNWYwYzliMmU3MQ.dGV4dC01ZjBjOWIyZTcx.dGFnLTVmMGM5YjJlNzE.",
       url: "https://a.example/?access_token=sixth-5f0c9b2e71&page=2",
+      opaque: "https://a.example/?token=eyJzZXZlbnRoIjoxfQ",
+      name: "eyJzd29yZA.md",
       maxTokens: 100,
     });
     await client.callTool("buy", {});
     const text = lines.join("\n");
-    for (const secret of ["5f0c9b2e71", "4000-1234", "5092271", "eyJzdWIi"]) assert(!text.includes(secret), secret);
-    assert(text.includes('"maxTokens":100') && text.includes("****"));
+    for (const secret of ["5f0c9b2e71", "4000-1234", "5092271", "eyJzdWIi", "dGV4dC", "dGFn", "eyJzZXZlb"]) {
+      assert(!text.includes(secret), secret);
+    }
+    assert(text.includes('"maxTokens":100') && text.includes("****") && text.includes("eyJzd29yZA.md"));
     assertEquals(text.includes('"requestState":"<state 1>"'), way.era === "modern");
     assert(!/"requestState":"(?!<state)/.test(text));
   },
@@ -110,4 +116,45 @@ behaviour("if redact throws, the message is left out and the call does not fail"
     console.error = error;
   }
   assertEquals([lines, errors.length], [[], 1]);
+});
+
+Deno.test("recording a text takes linear time", () => {
+  const observer = record({ write() {} });
+  for (const unit of ["eyJ-", "eyJa.", "bearer ", "token="]) {
+    const read = (characters: number) => {
+      const text = JSON.stringify({ jsonrpc: "2.0", method: "x", params: { text: unit.repeat(characters / 8) } });
+      return leastCost(() => observer.message?.({ direction: "in", text, transport: "http" }), 3);
+    };
+    const [short, long] = [read(25_000), read(200_000)];
+    assert(long < 50 || long / short < 24, `${unit}: ${short} ms, eight times as long ${long} ms`);
+  }
+});
+
+behaviour("a transcript discards the names of secrets when their values take much memory", async (connect) => {
+  const { observer, lines } = recorder();
+  const { client } = await connect({ observer, handlers: [hello] });
+  for (let call = 1; call <= 6; call++) await client.callTool("hello", { token: `${call}`.repeat(1_000_000) });
+  const names = lines.flatMap((line) => /"token":"([^"]*)"/.exec(line)?.[1] ?? []);
+  assertEquals(names, ["<token 1>", "<token 2>", "<token 3>", "<token 4>", "<token 1>", "<token 2>"]);
+});
+
+Deno.test({
+  name: "a transcript keeps a copy of a secret, and not the message that contained the secret",
+  ignore: typeof Deno === "undefined", // the heap is measured with a V8 flag
+  async fn() {
+    const program = `
+      import { record } from ${JSON.stringify(new URL("../../src/observe/observe.ts", import.meta.url).href)};
+      const observer = record({ write() {} });
+      for (let i = 0; i < 50; i++) {
+        const text = "Bearer secret-" + i + "-5f0c9b2e71 " + "x".repeat(500_000);
+        observer.message({ direction: "in", text: JSON.stringify({ jsonrpc: "2.0", method: "x", params: { text } }) });
+      }
+      gc();
+      console.log(Deno.memoryUsage().heapUsed);`;
+    const { stdout } = await new Deno.Command("deno", {
+      args: ["eval", "--no-check", "--v8-flags=--expose-gc", program],
+    }).output();
+    const bytes = new TextDecoder().decode(stdout).trim();
+    assert(Number(bytes) < 12e6, `${bytes} bytes are held`);
+  },
 });

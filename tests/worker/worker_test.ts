@@ -3,7 +3,8 @@ import process from "node:process";
 import { assert, assertEquals, assertRejects, assertStringIncludes, assertThrows } from "@std/assert";
 import { type Context, createServer, McpError, tool } from "../../mod.ts";
 import { allScopes } from "../../src/auth/auth.ts";
-import { connectTest, fakeContext } from "../../src/testing/testing.ts";
+import { quota } from "../../src/layers/layers.ts";
+import { connectTest, fakeClock, fakeContext } from "../../src/testing/testing.ts";
 import { BUSY } from "../../src/protocol/errors.ts";
 import { worker } from "../../src/worker/worker.ts";
 import { behaviour, started, textOf, turn, until } from "../support/behaviour.ts";
@@ -215,6 +216,32 @@ behaviour("a call that waits for a thread can be cancelled", async (join) => {
   await assertRejects(() => second);
   assertEquals(textOf(await first), "burnt");
 }, { transports: ["memory"] });
+
+behaviour("the wait for a thread does not count towards the timeout of a call", async (join) => {
+  const clock = fakeClock();
+  const run = worker<typeof heavy>(heavyFile, { size: 1, idleMs: 0, stopMs: 60_000 });
+  const make = (name: string, timeoutMs: number) =>
+    tool({ name, input, use: [quota({ timeoutMs })], run: async (input, ctx) => await run(input, ctx) as string });
+  const { client } = await join({ clock, handlers: [make("slow", 60_000), make("quick", 1000)] });
+  const abort = new AbortController();
+  let quick: Promise<unknown> | undefined;
+  const slow = client.callTool("slow", { job: "wait" }, {
+    signal: abort.signal,
+    onProgress: () => void (quick = started(client.callTool("quick", { job: "echo", value: "waited" }).then(textOf))),
+  });
+  await until(() => !!quick, "a call that waits for the thread");
+  await turn(20);
+  await clock.advance(5000);
+  abort.abort();
+  await assertRejects(() => slow);
+  assertEquals(await quick, "waited");
+  // The time on the thread counts.
+  let isRunning = false;
+  const late = started(client.callTool("quick", { job: "wait" }, { onProgress: () => void (isRunning = true) }));
+  await until(() => isRunning, "a call that runs in the thread");
+  await clock.advance(1000);
+  assertEquals(String(await late.catch((error) => error)), sentence("McpError", 1000, "handler.timeoutMs"));
+}, { perInstance: "ready" });
 
 Deno.test("a blocked thread cannot flood the server with notifications", async () => {
   let count = 0;

@@ -3,6 +3,7 @@
  *
  * @module
  */
+import { hasErrorCode } from "../../kit/error_code.ts";
 import { toState } from "../../kit/error_state.ts";
 import { fromBase64 } from "../../kit/base64.ts";
 import type { Params } from "../../client/client.ts";
@@ -64,19 +65,32 @@ export async function checkOutput(file: string): Promise<void> {
   throw new CliError(`Cannot write ${file}: there is no folder ${folder}; create it first`);
 }
 
-/** Saves binary contents, each to a separate file. If no content is binary, saves the text to one file. */
+/**
+ * Saves binary contents, each to a separate file. If no content is binary, saves the text to one file. Replaces only the
+ * file that the user has named. Other files get a free name, because the server decides how many there are.
+ */
 export async function saveContents(contents: readonly PrintableContent[], file: string): Promise<void> {
   const binaries = contents.flatMap(({ bytes }) => bytes ?? []);
   if (!binaries.length) binaries.push(new TextEncoder().encode(contents.map(({ text }) => text).join("\n")));
-  for (const [i, bytes] of binaries.entries()) {
-    const path = i ? file.replace(/(\.[^./]*)?$/, `-${i + 1}$1`) : file;
-    try {
-      await platform.files.write(platform.toPath(path), bytes);
-    } catch (error) {
-      throw new CliError(
-        `Cannot write ${path}: ${toState(error)}; choose another file`,
-      );
-    }
+  let number = 1;
+  for (const bytes of binaries) {
+    let path = "";
+    do path = toNumbered(file, number++); while (!await save(path, bytes, path !== file));
     reportLine(`Wrote ${path}: ${toSize(bytes.length)}`);
+  }
+}
+
+function toNumbered(file: string, number: number): string {
+  return number === 1 ? file : file.replace(/(\.[^./]*)?$/, `-${number}$1`);
+}
+
+/** Writes a file. Returns `false` if it must be a new file, and exists. */
+async function save(path: string, bytes: Uint8Array, isNew: boolean): Promise<boolean> {
+  try {
+    await platform.files.write(platform.toPath(path), bytes, { isNew });
+    return true;
+  } catch (error) {
+    if (isNew && hasErrorCode(error) && error.code === "EEXIST") return false;
+    throw new CliError(`Cannot write ${path}: ${toState(error)}; choose another file`);
   }
 }

@@ -53,7 +53,7 @@ function insert(jsonc: Jsonc, object: Node, key: string, value: unknown): string
   const last = object.children?.at(-1);
   // Put the comma directly after the last value, and the entry after the comments that follow the value.
   const rest = text.slice(last ? toEnd(last) : object.offset + 1, closing);
-  const isFollowed = /^(?:\s|\/\/[^\r\n]*|\/\*[^]*?\*\/)*,/.test(rest);
+  const isFollowed = /^(?:\s|\/\/[^\r\n]*(?=[\r\n]|$)|\/\*(?:(?!\*\/)[^])*\*\/)*,/.test(rest);
   const head = last ? text.slice(0, toEnd(last)) + (isFollowed ? "" : ",") : text.slice(0, object.offset + 1);
   const outer = toIndent(text, (last ?? object).offset);
   const isOwnLine = last && toLineStart(text, last.offset) !== toLineStart(text, object.offset);

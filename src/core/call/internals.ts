@@ -32,3 +32,9 @@ export const HAS_SCOPES: unique symbol = Symbol.for("mcp.hasScopes");
 
 /** Key of the call from which a context was created. */
 export const CALL: unique symbol = Symbol.for("mcp.call");
+
+/**
+ * Key of the option with which groups and servers change the handlers that a layer adds together with its handler. It is
+ * not a named option, because only they set it.
+ */
+export const ADDED: unique symbol = /* @__PURE__ */ Symbol.for("mcp.added");

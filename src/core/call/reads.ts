@@ -9,6 +9,7 @@ import type { Call } from "./call.ts";
 import { toCallerPrint } from "./caller_print.ts";
 import type { Principal } from "./context.ts";
 import type { Read, Reads } from "./lives.ts";
+import type { Question } from "./question.ts";
 
 /** Records that the handler of `call` reads a resource that not every caller may read. */
 export async function noteRead(call: Call, uri: string): Promise<void> {
@@ -21,6 +22,11 @@ export function addTo(call: Call, read: Read): void {
   // The link of an outer call also belongs to the inner call, so only the outermost call informs its link.
   if (call.onRead) call.onRead(read);
   else call.link.onRead?.((reads) => addRead(reads, read));
+}
+
+/** Records a question of a resource that the handler of `call` reads, because the result depends on the answer too. */
+export function noteQuestion(call: Call, key: string, { method, params }: Question): void {
+  call.askedTexts = (call.askedTexts ?? new Map()).set(key, JSON.stringify([method, params]));
 }
 
 /** Sets the resources that an earlier run of the call's handler has read. */

@@ -13,7 +13,7 @@ import type { McpError } from "../../protocol/errors.ts";
 import type { Meta } from "../../protocol/types.ts";
 import type { Bounds } from "../capacity/limits.ts";
 import type { Reply } from "../call/link.ts";
-import { INTERNALS } from "../call/internals.ts";
+import { type ADDED, INTERNALS } from "../call/internals.ts";
 import type { SubscriptionHooks } from "./subscribers.ts";
 import { readVerdict } from "../call/verdict.ts";
 
@@ -77,6 +77,8 @@ export type GroupedAllow = (ctx: Context<never>, subject?: never) => boolean | P
 
 /** The options of a handler that a group can change. */
 export interface GroupedOptions {
+  /** Changes a handler that a layer adds together with the handler. */
+  readonly [ADDED]?: (added: Handler) => Handler;
   readonly name: string;
   /** URI of a resource. A resource is identified by `uri`, and its `name` is only displayed. */
   readonly uri?: string;

@@ -65,6 +65,11 @@ export class Takeover {
     this.#stopTimer?.();
   }
 
+  /** Whether there are tasks that this process has released, and that no process is known to run. */
+  get hasLeft(): boolean {
+    return this.#left.size > 0;
+  }
+
   /** Remembers a task that this process has released, so that the next search retries the task. */
   leave(record: TaskRecord): void {
     const use = toUse(record);
@@ -117,7 +122,9 @@ export class Takeover {
     const { store } = this.#jobs;
     // Check the lease after the record was read. Otherwise a process that has regained its lease in between, and has
     // written its records again, would lose its tasks.
-    const isRun = async ({ by }: TaskRecord) => by !== null && await store.lease.isHeld(by);
+    // A process that has released its tasks runs none of them, even if its lease has not expired yet.
+    const isRun = async ({ by, crew: runner }: TaskRecord) =>
+      by !== null && !(crew.by === null && runner === crew.prefix) && await store.lease.isHeld(by);
     let isDone = true;
     for (const prefix of crew.prefixes) {
       for await (const found of store.list(prefix)) {

@@ -29,6 +29,8 @@ interface Options extends Pick<TaskOptions, "resume"> {
   /** The connection to the store. By default, the instance opens a connection of its own. */
   readonly store?: Store;
   readonly valueBytes?: number;
+  /** Milliseconds after which an operation of the store times out. */
+  readonly timeoutMs?: number;
   /** The maximum number of tasks that run concurrently. */
   readonly detached?: number;
 }
@@ -36,14 +38,14 @@ interface Options extends Pick<TaskOptions, "resume"> {
 async function startInstance(
   shared: Store,
   run: Run,
-  { resume = true, store: given, valueBytes = 1_048_576, detached = 16 }: Options = {},
+  { resume = true, store: given, valueBytes = 1_048_576, timeoutMs = 20_000, detached = 16 }: Options = {},
 ): Promise<Instance> {
   const instance: Pick<Instance, "isCut" | "around"> = { isCut: false };
   const store = given ?? customStore(async () =>
     wrapEngine(await shared[INTERNALS].connect(), async (command) => {
       if (instance.isCut) throw new Error("no route to the store");
       return await (instance.around ? instance.around(command) : command.run());
-    }, { close() {} }), { leaseMs: 600, pollMs: 20, timeoutMs: 20_000, valueBytes });
+    }, { close() {} }), { leaseMs: 600, pollMs: 20, timeoutMs, valueBytes });
   const server = createServer({
     name: "pair",
     version: "1.0.0",
@@ -95,6 +97,12 @@ function loseWrite(id: string, { lands }: { readonly lands: boolean }): NonNulla
     if (lands) await command.run();
     throw new Error("the response was lost");
   };
+}
+
+/** Cuts an instance off from the store for good, and lets its server end. */
+async function crash(instance: Instance) {
+  instance.isCut = true;
+  await instance.close();
 }
 
 const untilAborted: Run = ({ signal }) =>
@@ -180,4 +188,84 @@ Deno.test("a task fails if its error is too large for the store", async () => {
   const { statusMessage } = await reach(a, await start(a), "failed");
   assertEquals([statusMessage, runs], [sentence("Cannot store the error"), 1]);
   await a.close();
+});
+
+Deno.test("an instance runs a task if only the response to the write of its takeover is lost", async () => {
+  const shared = memoryStore();
+  const runs: string[] = [];
+  const [a, b] = [
+    await startInstance(shared, untilAborted),
+    await startInstance(shared, ({ signal }) => void runs.push(signal.aborted ? "aborted" : "b")),
+  ];
+  const id = await start(a);
+  b.around = loseWrite(id, { lands: true });
+  await crash(a);
+  await reach(b, id, "completed");
+  await b.close();
+  assertEquals(runs, ["b"]);
+});
+
+Deno.test("an instance runs a task that it has released if only the response to the second takeover is lost", async () => {
+  const shared = memoryStore();
+  const { pass, open } = gate();
+  const a = await startInstance(shared, untilAborted);
+  let runs = 0;
+  // The instance has room for one task.
+  const b = await startInstance(shared, async () => void await (runs++ ? undefined : pass), { detached: 1 });
+  const other = await start(b);
+  const id = await start(a);
+  const lose = loseWrite(id, { lands: true });
+  let writes = 0;
+  b.around = (command) => {
+    if (isTask(command, id) && writes++ >= 2 && runs === 1) open();
+    return writes > 2 ? lose(command) : command.run();
+  };
+  await a.close();
+  await until(() => writes > 2, "the task was released, and taken over again");
+  await reach(b, other, "completed");
+  await reach(b, id, "completed");
+  await b.close();
+  assertEquals(runs, 2);
+});
+
+Deno.test("a subscriber learns that a task has failed if only the response to this write is lost", async () => {
+  const shared = memoryStore();
+  const options = { resume: false };
+  const [a, b] = [await startInstance(shared, untilAborted, options), await startInstance(shared, () => "b", options)];
+  const id = await start(a);
+  const { received } = await b.client.subscribe({ extensions: { taskIds: [id] } });
+  b.around = loseWrite(id, { lands: true });
+  await crash(a);
+  await until(() => received.some(({ params }) => params.status === "failed"), "the notification");
+  await b.close();
+});
+
+Deno.test("an instance runs a task that its late write takes from an instance with a lease", async () => {
+  const shared = memoryStore();
+  const [a, b] = [
+    await startInstance(shared, untilAborted),
+    await startInstance(shared, () => "b", { timeoutMs: 500 }),
+  ];
+  const id = await start(a);
+  let write: (() => unknown) | undefined;
+  let searches = 0;
+  b.around = (command) => {
+    if (command.name === "list" && String(command.args[0]).includes("-i-")) searches++;
+    if (write || !isTask(command, id)) return command.run();
+    write = command.run;
+    return new Promise(() => {});
+  };
+  a.around = ({ args: [key], run }) => {
+    if (key === a.store.lease.id) throw new Error("no route to the store");
+    return run();
+  };
+  await until(() => write, "the takeover");
+  a.around = undefined;
+  await until(() => shared.lease.isHeld(a.store.lease.id), "the lease is held again");
+  const before = searches;
+  await until(() => searches >= before + 3, "further searches");
+  await write?.();
+  await reach(b, id, "completed");
+  await a.close();
+  await b.close();
 });

@@ -95,10 +95,11 @@ export class Takeover {
     const { store, prefix } = this.#jobs;
     if (this.#refusals < MAX_REFUSALS) this.#refused.clear();
     this.#refusals = 0;
-    for (const crew of await store.listCrews()) {
+    for (const { crew, version } of await store.listCrews()) {
       if (this.#isOver) return;
       if (crew.prefix === prefix || crew.by !== null && await store.lease.isHeld(crew.by)) continue;
-      if (await this.#takeAll(crew)) await store.deleteCrew(crew.prefix);
+      // The process may have its lease again, and have written the entry again for a new task.
+      if (await this.#takeAll(crew)) await store.deleteCrew(crew.prefix, version);
     }
     await this.#takeLeft();
   }

@@ -29,6 +29,12 @@ export interface Crew {
   readonly prefixes: readonly string[];
 }
 
+/** The entry of a process, with its version in the store. */
+export interface FoundCrew {
+  readonly crew: Crew;
+  readonly version: string;
+}
+
 /** A value that `once` has created. The token prevents adding the value twice. */
 export interface JournalValue {
   readonly key: string;
@@ -165,17 +171,20 @@ export class TaskStore {
     await this.#store.set(key, await this.#seal(key, crew), { ttlMs: Math.min(ttlMs + GRACE_MS, MAX_TTL_MS) });
   }
 
-  /** Removes the entry of a process that is no longer responsible for any task. */
-  async deleteCrew(prefix: string): Promise<void> {
-    await this.#store.delete(`i-${prefix}`);
+  /**
+   * Removes the entry of a process that is no longer responsible for any task. With `version`, keeps an entry that the
+   * process has written since this version was read.
+   */
+  async deleteCrew(prefix: string, version?: string): Promise<void> {
+    await this.#store.delete(`i-${prefix}`, { version });
   }
 
   /** Returns the entries of all processes that are responsible for tasks. */
-  async listCrews(): Promise<readonly Crew[]> {
-    const crews: Crew[] = [];
-    for await (const { key, value } of this.#listAll("i-")) {
+  async listCrews(): Promise<readonly FoundCrew[]> {
+    const crews: FoundCrew[] = [];
+    for await (const { key, value, version } of this.#listAll("i-")) {
       const crew = await this.#open<Crew>(key, value);
-      if (crew) crews.push(crew);
+      if (crew) crews.push({ crew, version });
     }
     return crews;
   }

@@ -269,3 +269,27 @@ Deno.test("an instance runs a task that its late write takes from an instance wi
   await a.close();
   await b.close();
 });
+
+Deno.test("the entry of an instance that has its lease again is not removed, so its new tasks are found later", async () => {
+  const shared = memoryStore();
+  const [a, b] = [await startInstance(shared, untilAborted), await startInstance(shared, () => "b")];
+  const first = await start(a);
+  const { pass, open } = gate();
+  let isRemoving = false;
+  b.around = async (command) => {
+    if (command.name === "delete" && String(command.args[0]).includes("-i-")) {
+      isRemoving = true;
+      await pass;
+    }
+    return command.run();
+  };
+  a.isCut = true;
+  await until(() => isRemoving, "the removal of the entry");
+  await reach(b, first, "completed");
+  a.isCut = false;
+  const id = await start(a);
+  open();
+  await crash(a);
+  await reach(b, id, "completed");
+  await b.close();
+});

@@ -195,12 +195,29 @@ export class TaskStore {
     await this.#store.publish(topic, await this.#seal(topic, news));
   }
 
-  /** Listens to the messages that are published to a prefix. Returns a function that stops listening. */
+  /**
+   * Listens to the messages that are published to a prefix, and removes them. Otherwise each message would renew the time
+   * to live of all earlier messages, although their clients are no longer charged. Returns a function that stops
+   * listening.
+   */
   async listen(prefix: string, { onNews, onGap }: Listener): Promise<() => void> {
     const topic = `c-${prefix}`;
-    return await this.#store.subscribe(topic, (text) => {
+    let last = 0;
+    let stopTimer: (() => void) | undefined;
+    const trim = async () => {
+      stopTimer = undefined;
+      await this.#store.trim(topic, last + 1);
+    };
+    const stop = await this.#store.subscribe(topic, (text, id) => {
+      last = id;
+      // If this fails, the messages are removed together with later messages.
+      stopTimer ??= this.#server.clock.start(() => void trim().catch(() => {}), TRIM_MS, { background: true });
       this.#open(topic, text).then((news) => news !== undefined && onNews(news), () => {});
     }, { onGap });
+    return () => {
+      stop();
+      stopTimer?.();
+    };
   }
 
   // Ignores a record that the store should have deleted, because somebody may have put it back.
@@ -259,6 +276,9 @@ const GRACE_MS = 60_000;
  * expired yet for an instance whose clock is slow.
  */
 const SKEW_MS = 3_600_000;
+
+/** Milliseconds after which messages that this process has received are removed, so that many are removed at once. */
+const TRIM_MS = 60_000;
 
 /** Maximum time to live of a stored value, in milliseconds: one year. */
 const MAX_TTL_MS = 31_536_000_000;

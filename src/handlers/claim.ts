@@ -20,10 +20,6 @@ export interface ClaimParts {
   readonly input: Fingerprint;
   /** The bytes that this process keeps for the key. */
   readonly charge: Charge;
-  /** Whether a call is still waiting for the handler. */
-  readonly isWanted: () => boolean;
-  /** Called after the handler has run for at least `ttlMs` without a waiting call. */
-  readonly onAbandoned: () => void;
 }
 
 /**
@@ -51,11 +47,6 @@ export class Claim {
    * means that the claim has ended.
    */
   #state: "free" | "doubtful" | "taken" | "over" = "free";
-  /**
-   * Number of renewal intervals that the handler may still run without a waiting call. After these intervals, the
-   * handler counts as abandoned.
-   */
-  #left = RENEWALS;
   #timeout?: Timeout;
 
   /** Creates a claim. Only `take` reserves the key. */
@@ -155,23 +146,14 @@ export class Claim {
     return written;
   }
 
-  // Renew the record while calls wait for the handler. Otherwise the store would remove the record if the handler takes
-  // longer than `ttlMs`.
+  // Renew the record while the handler runs, also if no call waits for the handler any more. Otherwise the store would
+  // remove the record if the handler takes longer than `ttlMs`, and the next call would run the handler at the same time.
   #renewLater(): void {
     const { ticker, ttlMs } = this.#parts;
-    this.#timeout = ticker.startTimeout(ttlMs / RENEWALS, () => this.#renew());
-  }
-
-  #renew(): void {
-    const { isWanted, onAbandoned } = this.#parts;
-    if (isWanted()) void this.#write();
-    else if (!this.#left--) {
-      this.#state = "over";
-      this.#record = undefined;
-      this.#finish();
-      return onAbandoned();
-    }
-    this.#renewLater();
+    this.#timeout = ticker.startTimeout(ttlMs / RENEWALS, () => {
+      void this.#write();
+      this.#renewLater();
+    });
   }
 
   #repeatUntil(until: number): void {

@@ -92,13 +92,9 @@ export class Claims {
       turn.over.resolve(found);
       return await repeat(keyed, found);
     } finally {
-      this.#endTurn(keyed.token, turn);
+      this.#turns.delete(keyed.token);
+      turn.over.resolve(undefined);
     }
-  }
-
-  #endTurn(token: string, turn: Turn): void {
-    if (this.#turns.get(token) === turn) this.#turns.delete(token);
-    turn.over.resolve(undefined);
   }
 
   /**
@@ -110,10 +106,7 @@ export class Claims {
     const values = shared?.by(call.link.account) ?? this.#local;
     const name = await values.hash("idempotency", token);
     const charge = keepKey(keyed);
-    const isWanted = () => !call.ended;
-    const onAbandoned = () => this.#endTurn(token, turn);
-    const parts = { ticker: this.#ticker, values, name, ttlMs, input, isWanted, onAbandoned };
-    const claim = charge && new Claim({ ...parts, charge });
+    const claim = charge && new Claim({ ticker: this.#ticker, values, name, ttlMs, input, charge });
     let found;
     try {
       return found = await this.#findOrTake(keyed, { values, name, claim, turn });

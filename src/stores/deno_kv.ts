@@ -53,8 +53,11 @@ export interface DenoKvAtomic {
   set(key: DenoKvKey, value: unknown, options?: { expireIn?: number }): this;
   /** Adds a deletion. */
   delete(key: DenoKvKey): this;
-  /** Commits the changes. `ok` is `false` if a version did not match, and nothing was changed. */
-  commit(): Promise<{ readonly ok: boolean }>;
+  /**
+   * Commits the changes. `ok` is `false` if a version did not match, and nothing was changed. Otherwise `versionstamp` is
+   * the version of all keys that were written.
+   */
+  commit(): Promise<{ readonly ok: boolean; readonly versionstamp?: string }>;
 }
 
 /** An open database, such as `Deno.openKv()` returns. */
@@ -85,7 +88,7 @@ export function denoKvStore(open: () => Awaitable<DenoKv>, options: StoreOptions
   if (typeof open !== "function") {
     throw new TypeError("Cannot create a store: open is not a function; write denoKvStore(() => Deno.openKv())");
   }
-  return customStore(() => openEngine(open), options);
+  return customStore((connecting) => openEngine(open, connecting), options);
 }
 
 /** Maximum length, in characters, of a text that is stored under its own key. Longer texts are stored in parts. */
@@ -130,10 +133,10 @@ const RUNG: DenoKvKey = ["mcp", "rung"];
 /** Key of a random name that identifies the database file. The first process that opens a file writes the name. */
 const FILE: DenoKvKey = ["mcp", "file"];
 
-/** A text, or the number of parts in which the text is stored. */
-type Stored = { readonly text: string } | { readonly parts: number };
+/** A text, or the number of parts in which the text is stored. The keys of the parts contain the random `name`. */
+type Stored = { readonly text: string } | { readonly parts: number; readonly name: string };
 
-/** A stored value. The keys of its parts contain the version. */
+/** A stored value. */
 type ValueRecord = Stored & { readonly version: string; readonly due: number };
 
 /** The state of a log. */
@@ -148,21 +151,41 @@ interface LogRecord {
 
 const NEW_LOG = { oldest: 1, first: 1, last: 0 };
 
-/** A log entry. The keys of its parts contain the token. */
+/** A log entry. */
 type EntryRecord = Stored & { readonly token: string };
+
+/** Names parts to which no value and no entry refers yet. The commit of the value or the entry removes the record. */
+interface PendingRecord {
+  readonly stored: Stored;
+  /** Beginning of the keys of the parts. */
+  readonly from: DenoKvKey;
+  /** Time at which the parts were written, in milliseconds since 1970. */
+  readonly since: number;
+}
+
+/** A text that is ready to be committed. */
+interface Written {
+  readonly stored: Stored;
+  /** The pending record of the parts. `undefined` if the text has no parts. */
+  readonly pending?: { readonly key: DenoKvKey; readonly versionstamp: string | null; readonly record: PendingRecord };
+}
 
 interface PartOptions {
   readonly signal: AbortSignal;
+  /** Beginning of the keys of the parts. */
+  readonly to: DenoKvKey;
   /** Milliseconds after which Deno KV can remove the parts. `undefined` for parts that do not expire. */
   readonly expireIn?: number;
 }
 
-async function openEngine(open: () => Awaitable<DenoKv>): Promise<DenoKvEngine> {
+async function openEngine(open: () => Awaitable<DenoKv>, { signal }: EngineOptions): Promise<DenoKvEngine> {
   const kv = await open();
   const name = crypto.randomUUID();
-  // Write the name, unless another process has already written a name.
-  await kv.atomic().check({ key: FILE, versionstamp: null }).set(FILE, name).commit();
-  const { value } = await kv.get(FILE);
+  const value = await repeat(signal, async () => {
+    // Write the name, unless another process has already written a name.
+    await kv.atomic().check({ key: FILE, versionstamp: null }).set(FILE, name).commit();
+    return { done: (await kv.get(FILE)).value };
+  });
   const file = new FileWatch(async () => {
     const other = await open();
     // If `open` always returns the same database, a replaced file cannot be detected.
@@ -193,7 +216,7 @@ class DenoKvEngine implements StoreEngine {
     return repeat(signal, async () => {
       const { record } = await this.#findValue(key);
       if (!record) return { done: undefined };
-      const value = await this.#readText(record, toValueParts(key, record.version));
+      const value = await this.#readText(record, toValueParts(key));
       // If parts are missing, the value was replaced after its record was read, so read again.
       return value === undefined ? undefined : { done: { value, version: record.version } };
     });
@@ -202,17 +225,26 @@ class DenoKvEngine implements StoreEngine {
   async set(key: string, value: string, options: SetOptions & EngineWriteOptions): Promise<boolean> {
     const { ttlMs, version, token, signal } = options;
     const expireIn = ttlMs + SLACK_MS;
-    const stored = await this.#writeParts(value, toValueParts(key, token), { signal, expireIn });
-    return await repeat(signal, async () => {
-      const { record, versionstamp } = await this.#findValue(key);
-      const known = record?.version ?? null;
-      if (known === token) return { done: true };
-      if (version !== undefined && known !== version) return { done: false };
-      const next: ValueRecord = { ...stored, version: token, due: Date.now() + ttlMs };
-      const change = this.#change(["mcp", "value", key], versionstamp).set(["mcp", "value", key], next, { expireIn });
-      if (record) dropParts(change, record, toValueParts(key, record.version));
-      if ((await change.commit()).ok) return { done: true };
-    });
+    let written: Written | undefined;
+    try {
+      const isSet = await repeat(signal, async () => {
+        const { record, versionstamp } = await this.#findValue(key);
+        const known = record?.version ?? null;
+        if (known === token) return { done: true };
+        if (version !== undefined && known !== version) return { done: false };
+        written ??= await this.#writeParts(value, { signal, to: toValueParts(key), expireIn });
+        const next: ValueRecord = { ...written.stored, version: token, due: Date.now() + ttlMs };
+        const change = this.#change(["mcp", "value", key], versionstamp).set(["mcp", "value", key], next, { expireIn });
+        if (record) dropParts(change, record, toValueParts(key));
+        if (!await commitWritten(change, written)) return;
+        written = undefined;
+        return { done: true };
+      });
+      this.#sweep();
+      return isSet;
+    } finally {
+      await this.#discard(written, signal);
+    }
   }
 
   delete(key: string, { version, signal }: DeleteOptions & EngineOptions): Promise<boolean> {
@@ -221,7 +253,7 @@ class DenoKvEngine implements StoreEngine {
       if (!record) return { done: true };
       if (version !== undefined && record.version !== version) return { done: false };
       const change = this.#change(["mcp", "value", key], versionstamp).delete(["mcp", "value", key]);
-      dropParts(change, record, toValueParts(key, record.version));
+      dropParts(change, record, toValueParts(key));
       if ((await change.commit()).ok) return { done: true };
     });
   }
@@ -249,34 +281,48 @@ class DenoKvEngine implements StoreEngine {
 
   async append(log: string, value: string, options: AppendOptions & EngineWriteOptions): Promise<number> {
     const { ttlMs, max, token, signal } = options;
-    const id = await repeat(signal, async () => {
-      const { record, versionstamp } = await this.#findLog(log);
-      const now = Date.now();
-      const isAlive = record && record.due > now;
-      const { epoch, oldest, first, last } = isAlive ? record : { ...NEW_LOG, epoch: crypto.randomUUID() };
-      const name: DenoKvKey = ["mcp", "token", epoch, token];
-      const named = await this.#kv.get(name);
-      const repeated = Number(named.value ?? 0);
-      if (repeated >= first) return { done: repeated };
-      const stored = await this.#writeParts(value, toEntryParts(epoch, token), { signal });
-      const id = last + 1;
-      const kept = Math.max(first, id - max + 1);
-      const left = Math.min(kept, oldest + DROPPED);
-      const change = this.#change(["mcp", "log", log], versionstamp)
-        .check({ key: name, versionstamp: named.versionstamp })
-        .set(["mcp", "log", log], { oldest: left, first: kept, last: id, epoch, due: now + ttlMs })
-        .set(["mcp", "entry", epoch, id], { ...stored, token })
-        .set(name, id)
-        .set(["mcp", "ring", now, token], log, { expireIn: RING_MS })
-        .set(RUNG, token);
-      // If the log has expired, mark its old entries for removal by a sweep.
-      if (record && !isAlive) change.set(["mcp", "dead", record.epoch], now);
-      await this.#dropEntries(change, epoch, oldest, left);
-      if ((await change.commit()).ok) return { done: id };
-    });
-    this.#onRing?.(log);
-    this.#sweep();
-    return id;
+    const newEpoch = crypto.randomUUID();
+    let written: Written | undefined;
+    let writtenTo: string | undefined;
+    try {
+      const id = await repeat(signal, async () => {
+        const { record, versionstamp } = await this.#findLog(log);
+        const now = Date.now();
+        const isAlive = record && record.due > now;
+        const { epoch, oldest, first, last } = isAlive ? record : { ...NEW_LOG, epoch: newEpoch };
+        const name: DenoKvKey = ["mcp", "token", epoch, token];
+        const named = await this.#kv.get(name);
+        const repeated = Number(named.value ?? 0);
+        if (repeated >= first) return { done: repeated };
+        // If another process has created the log in the meantime, its epoch is different.
+        if (writtenTo !== epoch) await this.#discard(written, signal);
+        if (writtenTo !== epoch || !written) {
+          written = await this.#writeParts(value, { signal, to: toEntryParts(epoch) });
+          writtenTo = epoch;
+        }
+        const id = last + 1;
+        const kept = Math.max(first, id - max + 1);
+        const left = Math.min(kept, oldest + DROPPED);
+        const change = this.#change(["mcp", "log", log], versionstamp)
+          .check({ key: name, versionstamp: named.versionstamp })
+          .set(["mcp", "log", log], { oldest: left, first: kept, last: id, epoch, due: now + ttlMs })
+          .set(["mcp", "entry", epoch, id], { ...written.stored, token })
+          .set(name, id)
+          .set(["mcp", "ring", now, token], log, { expireIn: RING_MS })
+          .set(RUNG, token);
+        // If the log has expired, mark its old entries for removal by a sweep.
+        if (record && !isAlive) change.set(["mcp", "dead", record.epoch], now);
+        await this.#dropEntries(change, epoch, oldest, left);
+        if (!await commitWritten(change, written)) return;
+        written = undefined;
+        return { done: id };
+      });
+      this.#onRing?.(log);
+      this.#sweep();
+      return id;
+    } finally {
+      await this.#discard(written, signal);
+    }
   }
 
   read(log: string, { after = 0, limit, signal }: ReadOptions & EngineOptions): Promise<LogPage> {
@@ -293,7 +339,7 @@ class DenoKvEngine implements StoreEngine {
       if (count <= 0) return { done: { ...head, entries } };
       const [start, end] = [from, from + count].map((id) => ["mcp", "entry", head.epoch, id] as const);
       for await (const { key, value: record } of this.#kv.list({ start, end }, { limit: count })) {
-        const text = isEntry(record) ? await this.#readText(record, toEntryParts(head.epoch, record.token)) : undefined;
+        const text = isEntry(record) ? await this.#readText(record, toEntryParts(head.epoch)) : undefined;
         if (text !== undefined) entries.push({ id: Number(key[3]), value: text });
       }
       // If entries are missing, they were removed after the state of the log was read, so read again.
@@ -396,28 +442,50 @@ class DenoKvEngine implements StoreEngine {
     return (await Promise.all(toBatches(keys, READ_KEYS).map((batch) => this.#kv.getMany(batch)))).flat();
   }
 
-  // Writes the parts of a text. Call this method before writing the record that refers to the parts.
-  async #writeParts(text: string, to: DenoKvKey, { signal, expireIn }: PartOptions): Promise<Stored> {
-    if (text.length <= INLINE) return { text };
+  /**
+   * Writes the parts of a text, before the value or entry that refers to the parts. Until this value or entry is
+   * committed, a pending record names the parts, so that a sweep finds the parts of a process that has ended.
+   */
+  async #writeParts(text: string, { signal, to, expireIn }: PartOptions): Promise<Written> {
+    if (text.length <= INLINE) return { stored: { text } };
     const bytes = new TextEncoder().encode(text);
     const parts = Array.from(
       { length: Math.ceil(bytes.length / PART_BYTES) },
       (_, i) => bytes.slice(i * PART_BYTES, (i + 1) * PART_BYTES),
     );
+    const name = crypto.randomUUID();
+    const key: DenoKvKey = ["mcp", "pending", name];
+    const stored = { parts: parts.length, name };
+    const record: PendingRecord = { from: to, stored, since: Date.now() };
+    let versionstamp: string | null = null;
     for (const [i, batch] of toBatches(parts, COMMIT_PARTS).entries()) {
-      await repeat(signal, async () => {
-        const change = this.#kv.atomic();
-        for (const [k, part] of batch.entries()) change.set([...to, i * COMMIT_PARTS + k], part, { expireIn });
-        await change.commit();
-        return { done: true };
+      versionstamp = await repeat(signal, async () => {
+        // After a sweep has removed the pending record together with the parts, no parts are added.
+        const change = this.#change(key, versionstamp);
+        if (versionstamp === null) change.set(key, record);
+        for (const [k, part] of batch.entries()) change.set([...to, name, i * COMMIT_PARTS + k], part, { expireIn });
+        const { ok, versionstamp: made = null } = await change.commit();
+        if (ok) return { done: versionstamp ?? made };
       });
     }
-    return { parts: parts.length };
+    return { stored, pending: { key, versionstamp, record } };
+  }
+
+  // Removes the parts of a text, unless the text was committed. If this fails, a later sweep removes the parts.
+  async #discard(written: Written | undefined, signal: AbortSignal): Promise<void> {
+    const { pending } = written ?? {};
+    if (pending) await repeat(signal, async () => ({ done: await this.#dropPending(pending) })).catch(() => {});
+  }
+
+  async #dropPending({ key, versionstamp, record }: NonNullable<Written["pending"]>): Promise<void> {
+    const change = this.#change(key, versionstamp).delete(key);
+    dropParts(change, record.stored, record.from);
+    await change.commit();
   }
 
   async #readText(stored: Stored, from: DenoKvKey): Promise<string | undefined> {
     if ("text" in stored) return stored.text;
-    const parts = await this.#getMany(Array.from({ length: stored.parts }, (_, i) => [...from, i]));
+    const parts = await this.#getMany(Array.from({ length: stored.parts }, (_, i) => [...from, stored.name, i]));
     const decoder = new TextDecoder();
     let text = "";
     for (const { value } of parts) {
@@ -433,11 +501,11 @@ class DenoKvEngine implements StoreEngine {
       change.delete(keys[i]);
       if (!isEntry(record)) continue;
       change.delete(["mcp", "token", epoch, record.token]);
-      dropParts(change, record, toEntryParts(epoch, record.token));
+      dropParts(change, record, toEntryParts(epoch));
     }
   }
 
-  // Removes expired logs. Deno KV itself removes only expired values.
+  // Removes expired logs, and parts that were never committed. Deno KV itself removes only expired values.
   #sweep(): void {
     const now = Date.now();
     if (now < this.#sweepAt) return;
@@ -457,6 +525,12 @@ class DenoKvEngine implements StoreEngine {
       for (const kind of ["entry", "token", "part"]) await this.#clear(["mcp", kind, epoch]);
       if (!this.#isClosed) await this.#kv.atomic().delete(["mcp", "dead", epoch]).commit();
     }
+    const pending = this.#kv.list({ start: ["mcp", "pending"], end: ["mcp", "pending~"] });
+    for await (const { key, value: record, versionstamp } of pending) {
+      if (isPending(record) && isKey(key) && record.since < before) {
+        await this.#dropPending({ key, versionstamp, record });
+      }
+    }
   }
 
   async #clear(prefix: DenoKvKey): Promise<void> {
@@ -472,17 +546,23 @@ class DenoKvEngine implements StoreEngine {
   }
 }
 
-function toValueParts(key: string, version: string): DenoKvKey {
-  return ["mcp", "value part", key, version];
+function toValueParts(key: string): DenoKvKey {
+  return ["mcp", "value part", key];
 }
 
-function toEntryParts(epoch: string, token: string): DenoKvKey {
-  return ["mcp", "part", epoch, token];
+function toEntryParts(epoch: string): DenoKvKey {
+  return ["mcp", "part", epoch];
 }
 
 function dropParts(change: DenoKvAtomic, stored: Stored, from: DenoKvKey): void {
   if ("text" in stored) return;
-  for (let i = 0; i < stored.parts; i++) change.delete([...from, i]);
+  for (let i = 0; i < stored.parts; i++) change.delete([...from, stored.name, i]);
+}
+
+/** Commits a change that refers to a text. Returns `false` if a version did not match. */
+async function commitWritten(change: DenoKvAtomic, { pending }: Written): Promise<boolean> {
+  if (pending) change.check(pending).delete(pending.key);
+  return (await change.commit()).ok;
 }
 
 function toHead(record: LogRecord | undefined): LogHead {
@@ -500,6 +580,10 @@ function isValue(value: unknown): value is ValueRecord {
 
 function isLog(value: unknown): value is LogRecord {
   return typeof value === "object" && value !== null && "epoch" in value && "due" in value;
+}
+
+function isPending(value: unknown): value is PendingRecord {
+  return typeof value === "object" && value !== null && "since" in value && "stored" in value;
 }
 
 function isEntry(value: unknown): value is EntryRecord {

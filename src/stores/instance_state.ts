@@ -28,6 +28,7 @@ import type { SharedRules } from "../core/visibility/visibility.ts";
 import { openVersioned, sealVersioned, VERSION } from "../core/call/versioned_seal.ts";
 import type { Clock } from "../core/capacity/timers.ts";
 import { isMcpError } from "../protocol/errors.ts";
+import { LogCharge, type LogChargeParts } from "./log_charge.ts";
 import type { OutageReport } from "./outage_report.ts";
 import { OwnChanges } from "./own_changes.ts";
 import { PendingEnds } from "./pending_ends.ts";
@@ -46,10 +47,18 @@ type News =
     readonly session: string;
     readonly isEnded?: boolean;
     readonly claim?: string | null;
-    readonly relay?: number;
+    readonly relay?: Relayed;
   }
   /** The rules of `enable` and `disable` have changed. */
   | { readonly rules: true };
+
+/** The place of a message that an instance has forwarded. */
+export interface Relayed {
+  /** The period in which the message was forwarded. Each period has its own log. */
+  readonly period: number;
+  /** The id of the entry in the log. */
+  readonly id: number;
+}
 
 /** The pots that limit how much each client can store, and the messages that each client can forward. */
 interface Pots {
@@ -95,10 +104,10 @@ export interface InformedSession extends SharedSession {
   /** Closes the connection of a stream, because another instance now sends the stream to the client. */
   yieldLocal(stream: string | undefined): void;
   /**
-   * Handles a message that another instance has received from the client. `id` is the id of the entry in the session's
-   * log of forwarded messages. Without `id`, handles all entries of the log that this process has not received.
+   * Handles a message that another instance has received from the client. Without `relayed`, handles all messages that
+   * this process has not received.
    */
-  receiveLocal(id?: number): Promise<void>;
+  receiveLocal(relayed?: Relayed): Promise<void>;
 }
 
 /** The rules of `enable` and `disable`, which other instances can change. */
@@ -296,7 +305,16 @@ export class InstanceState implements SharedState, Sealing {
    * value is replaced. Returns `undefined` if the client's limit would be exceeded.
    */
   mayWrite(account: Account, value: unknown, ttlMs: number): Charge | undefined {
-    return this.#pots && keep(this.#host, account, [[this.#pots.written, toSealedBytes(value)]], { ttlMs });
+    return this.#keep(account, toSealedBytes(value), ttlMs);
+  }
+
+  /** Creates the charge for a log that only this process writes for a client. */
+  chargeLog(account: Account, { ttlMs, max }: Pick<LogChargeParts, "ttlMs" | "max">): LogCharge {
+    return new LogCharge({ clock: this.clock, ttlMs, max, keep: (bytes) => this.#keep(account, bytes, ttlMs) });
+  }
+
+  #keep(account: Account, bytes: number, ttlMs: number): Charge | undefined {
+    return this.#pots && keep(this.#host, account, [[this.#pots.written, bytes]], { ttlMs });
   }
 
   async close(): Promise<void> {
@@ -493,7 +511,7 @@ export class InstanceState implements SharedState, Sealing {
 
   #inform(record: InformedSession, { isEnded, relay, claim }: Readonly<Record<string, unknown>>): void {
     if (isEnded === true) record.endLocal();
-    else if (typeof relay === "number") record.receiveLocal(relay);
+    else if (isRelayed(relay)) record.receiveLocal(relay);
     else if (claim === undefined) this.refreshSession(record);
     else record.yieldLocal(typeof claim === "string" ? claim : undefined);
   }
@@ -573,13 +591,20 @@ function isChange(change: unknown): change is SharedChange {
     change.kind === "list" && typeof change.feature === "string";
 }
 
+function isRelayed(value: unknown): value is Relayed {
+  return isObject(value) && typeof value.period === "number" && typeof value.id === "number";
+}
+
 /** Number of bytes that each client may take from the reserve for stored data, which is enough for a few sessions. */
 const SMALL = 65_536;
 
 /** Estimated number of bytes that the store keeps in addition to a value, for its key, version and seal. */
 const OVERHEAD = 256;
 
-// Sealing converts three bytes to four characters. The factor 2 is for characters that take two bytes.
-function toSealedBytes(value: unknown): number {
+/**
+ * Estimates the bytes that a sealed value takes in a store. Sealing converts three bytes to four characters. The factor 2
+ * is for characters that take two bytes.
+ */
+export function toSealedBytes(value: unknown): number {
   return OVERHEAD + Math.ceil(new TextEncoder().encode(JSON.stringify(value)).length / 3) * 4 * 2;
 }

@@ -83,6 +83,11 @@ export class SealedStore extends User implements SharedLogs {
     return await this.#parts.operations.append(this, log, await this.#sealing.seal(log, value), options);
   }
 
+  /** Drops all entries of a log whose id is lower than `before`. */
+  async trim(log: string, before: number): Promise<void> {
+    await this.#parts.operations.trim(this, log, before);
+  }
+
   /** Reads a page of a log. */
   async read(log: string, options: ReadOptions): Promise<OpenedPage> {
     const { entries, first, last, epoch } = await this.#parts.operations.read(this, log, options);

@@ -14,7 +14,7 @@ import { isReads } from "../core/call/reads.ts";
 import { toMarkTtl } from "../core/marking.ts";
 import { CHANGED, update } from "../core/update.ts";
 import type { FoundStream, LocalSession, SessionState, WrittenStream } from "../core/store.ts";
-import type { InformedSession, InstanceState, SessionFacts } from "./instance_state.ts";
+import type { InformedSession, InstanceState, Relayed, SessionFacts } from "./instance_state.ts";
 import type { SealedStore } from "./sealed_store.ts";
 import { StreamLog } from "./stream_log.ts";
 
@@ -248,11 +248,15 @@ export class SessionRecord implements InformedSession {
       if (!await mayAnswer?.(asked.call) || !this.#remember(String(message.id))) return true;
     }
     const mayRelay = this.#instances.mayRelay(this.#account);
-    if (!mayRelay || !this.#instances.mayWrite(this.#account, message, RELAY.ttlMs)) return this.#keep(message);
+    // The log of a period expires at the latest after the period and the time to live of its last entry.
+    if (!mayRelay || !this.#instances.mayWrite(this.#account, message, PERIOD_MS + RELAY.ttlMs)) {
+      return this.#keep(message);
+    }
     const store = this.#instances.by(this.#account);
+    const period = this.#period;
     const forward = async () => {
-      const relay = await store.append(await this.#toRelayLog(), message, RELAY);
-      await this.#instances.tell(store, { session: this.key, relay });
+      const id = await store.append(await this.#toRelayLog(period), message, RELAY);
+      await this.#instances.tell(store, { session: this.key, relay: { period, id } });
       return true;
     };
     // `attempt` rejects if the client has used up its share of the store.
@@ -293,33 +297,35 @@ export class SessionRecord implements InformedSession {
     return this.#instances.instance.slice(0, 8);
   }
 
-  async receiveLocal(id?: number): Promise<void> {
+  async receiveLocal(relayed?: Relayed): Promise<void> {
     // Read the entries one after another, so that none is received twice.
-    const receiving = this.#receiving.then(() => this.#instances.attempt("read", () => this.#receive(id)));
+    const receiving = this.#receiving.then(() => this.#instances.attempt("read", () => this.#receive(relayed)));
     this.#receiving = receiving.catch(() => {});
     await receiving;
   }
 
-  async #receive(id: number | undefined): Promise<void> {
+  async #receive(relayed: Relayed | undefined): Promise<void> {
+    if (relayed) return await this.#receiveFrom(relayed.period, relayed.id);
+    for (const period of [this.#period - 1, this.#period]) await this.#receiveFrom(period);
+  }
+
+  async #receiveFrom(period: number, id?: number): Promise<void> {
     const range = id === undefined ? { limit: RELAY.max } : { after: id - 1, limit: 1 };
-    const { entries, epoch } = await this.#store.read(await this.#toRelayLog(), range);
-    // The ids of a new log begin again.
-    if (epoch !== this.#epoch) this.#received.clear();
-    this.#epoch = epoch;
+    const { entries, epoch } = await this.#store.read(await this.#toRelayLog(period), range);
     for (const entry of entries) {
-      if (this.#received.has(entry.id) || id !== undefined && entry.id !== id) continue;
-      this.#received.set(entry.id);
+      // The ids of each log begin again.
+      const key = `${epoch} ${entry.id}`;
+      if (this.#received.has(key) || id !== undefined && entry.id !== id) continue;
+      this.#received.set(key);
       this.#local?.receive(entry.value);
     }
   }
 
   /**
-   * The ids of the forwarded messages that this process has received. Notifications of messages can arrive in another
-   * order than the messages. The map holds more ids than the log has entries, so that no id in the log is forgotten.
+   * The forwarded messages that this process has received. Notifications of messages can arrive in another order than
+   * the messages. The map holds more messages than two logs, so that no message in the logs is forgotten.
    */
-  readonly #received = new BoundedMap<number, void>({ full: "evict", max: 2 * RELAY.max });
-  /** The epoch of the log to which these ids belong. */
-  #epoch?: string;
+  readonly #received = new BoundedMap<string, void>({ full: "evict", max: 4 * RELAY.max });
   /** Settles when no forwarded message is being received. */
   #receiving: Promise<unknown> = Promise.resolve();
 
@@ -368,8 +374,14 @@ export class SessionRecord implements InformedSession {
     return toTtl(this.#ends - this.#instances.clock.now());
   }
 
-  #toRelayLog(): Promise<string> {
-    return this.#instances.hash("relay", this.#id);
+  get #period(): number {
+    return Math.floor(this.#instances.clock.date() / PERIOD_MS);
+  }
+
+  // Each period has its own log. Each message would otherwise renew the time to live of all earlier messages, although
+  // they are no longer charged, and although another instance has forwarded them.
+  #toRelayLog(period: number): Promise<string> {
+    return this.#instances.hash("relay", `${this.#id} ${period}`);
   }
 
   #usedKey?: Promise<string>;
@@ -404,8 +416,11 @@ const RETIRED = false;
 /** Time to live of the mark {@linkcode RETIRED}, in milliseconds. */
 const RETIRED_MS = 600_000;
 
-/** Maximum number of forwarded messages per session, and their time to live in milliseconds. */
+/** Maximum number of forwarded messages in a log, and the time to live of the log after its last message. */
 const RELAY = { max: 32, ttlMs: 60_000 };
+
+/** Milliseconds for which forwarded messages are written to the same log. */
+const PERIOD_MS = 60_000;
 
 // Milliseconds for which a record outlives its session, because the clocks of instances differ.
 const SKEW_MS = 60_000;

@@ -12,7 +12,8 @@ import { deadline } from "../kit/deadline.ts";
 import { sha256 } from "../kit/sha256.ts";
 import { isObject } from "../protocol/jsonrpc.ts";
 import { toBytes } from "../protocol/weight.ts";
-import type { InstanceState } from "./instance_state.ts";
+import { type InstanceState, toSealedBytes } from "./instance_state.ts";
+import type { LogCharge } from "./log_charge.ts";
 import type { SealedStore } from "./sealed_store.ts";
 
 /** A log entry with consecutive events. The first event has the number `first`. */
@@ -73,9 +74,34 @@ export class StreamLog {
   /** Writes an empty entry, so that the log of the stream does not expire. */
   renew(stream: WrittenStream): void {
     if (this.#writing.has(stream) || !this.#written.has(stream)) return;
+    const charge = this.#toCharge(stream);
+    // Repeat the calls, because a log with too many entries loses its oldest entries.
+    const calls = this.#toStored(stream);
+    const hasRoom = calls && charge.isOpen && charge.add(toSealedBytes(calls));
+    if (!charge.isOpen) return;
     const { isOwn, last } = stream;
-    const batch = { first: last + 1, texts: [], isOwn, isOver: false, calls: this.#toRenewed(stream) };
-    this.#instances.attempt("append", () => this.#append(stream, batch));
+    const batch = { first: last + 1, texts: [], isOwn, isOver: false, calls: hasRoom ? calls : undefined };
+    void this.#renew(stream, batch);
+  }
+
+  async #renew(stream: WrittenStream, batch: Batch): Promise<void> {
+    const written = await this.#instances.attempt("append", () => this.#append(stream, batch));
+    if (written) await this.#settle(stream, written);
+  }
+
+  /**
+   * Counts an entry that was appended. Removes entries after their time to live, which the log of a long stream would
+   * otherwise keep until it has too many entries.
+   */
+  async #settle(stream: WrittenStream, id: number): Promise<void> {
+    const charge = this.#toCharge(stream);
+    const before = charge.settle(id);
+    if (before === undefined) return;
+    const trim = async () => {
+      await this.#store.trim(await this.#toLog(stream.name), before);
+      return true;
+    };
+    if (await this.#instances.attempt("trim", trim)) charge.release(before);
   }
 
   /**
@@ -96,17 +122,15 @@ export class StreamLog {
     await this.#hold(stream);
     for (let batch = this.#toBatch(stream); batch; batch = this.#toBatch(stream)) {
       const { first, texts, calls } = batch;
+      const charge = this.#toCharge(stream);
       const append = (batch: Batch) => this.#instances.attempt("append", () => this.#append(stream, batch));
       const isEmpty = !texts.length && !calls;
-      const isNew = !this.#charged.has(stream);
-      const hasRoom = isEmpty && !isNew || this.#instances.mayWrite(this.#account, [texts, calls], this.#ttlMs);
-      if (hasRoom) this.#charged.add(stream);
+      const hasRoom = isEmpty && charge.isOpen || charge.add(toSealedBytes([texts, calls]));
       // If there is no room, or the write fails, write an empty entry, so that readers notice the gap even if no
       // further events follow. Do not create a log that is not charged, because a client can open many streams.
-      const isKept = hasRoom && await append(batch) !== undefined;
-      if (!isKept && !(isNew && !hasRoom)) {
-        await append({ ...batch, first: first + texts.length, texts: [], calls: undefined });
-      }
+      const written = hasRoom && await append(batch) ||
+        charge.isOpen && await append({ ...batch, first: first + texts.length, texts: [], calls: undefined });
+      if (written) await this.#settle(stream, written);
       await this.#linger(stream);
     }
     this.#writing.delete(stream);
@@ -137,10 +161,11 @@ export class StreamLog {
     this.#leases.delete(stream);
   }
 
-  // Repeat the calls, because a log with too many entries loses its oldest entries.
-  #toRenewed(stream: WrittenStream): Batch["calls"] {
-    const calls = this.#toStored(stream);
-    return calls && this.#instances.mayWrite(this.#account, calls, this.#ttlMs) ? calls : undefined;
+  #toCharge(stream: WrittenStream): LogCharge {
+    const charge = this.#charges.get(stream) ??
+      this.#instances.chargeLog(this.#account, { ttlMs: this.#ttlMs, max: this.#max });
+    this.#charges.set(stream, charge);
+    return charge;
   }
 
   #toStored({ calls }: WrittenStream): Batch["calls"] {
@@ -168,8 +193,7 @@ export class StreamLog {
   }
 
   readonly #over = new WeakSet<WrittenStream>();
-  /** The streams whose log has a charged entry. */
-  readonly #charged = new WeakSet<WrittenStream>();
+  readonly #charges = new WeakMap<WrittenStream, LogCharge>();
 
   // Each entry contains the hash of the caller, because a log with too many entries loses its oldest entries.
   async #append({ name, callerPrint }: WrittenStream, batch: Batch): Promise<number> {
@@ -179,14 +203,16 @@ export class StreamLog {
 
   async #appendTo(log: string, batch: Batch): Promise<number> {
     const { first, texts, isOwn, isOver, writer, isDead, calls, callerHash } = batch;
-    const { replay } = this.#instances.limits;
-    const max = Math.max(1, Math.min(replay.events, MAX_ENTRIES));
-    const options = { ttlMs: this.#ttlMs, max };
+    const options = { ttlMs: this.#ttlMs, max: this.#max };
     return await this.#store.append(
       log,
       [first, texts, isOwn, isOver, writer, isDead === true, calls, callerHash],
       options,
     );
+  }
+
+  get #max(): number {
+    return Math.max(1, Math.min(this.#instances.limits.replay.events, MAX_ENTRIES));
   }
 
   get #ttlMs(): number {

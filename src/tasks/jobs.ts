@@ -42,8 +42,6 @@ export class Jobs implements TakeoverHost {
   #release?: () => void;
   /** The tools whose tasks cannot resume, which was reported. */
   readonly #reported = new Set<string>();
-  /** Whether this process has released a task so that another process can run the task. */
-  #hasLeft = false;
 
   /** Starts to search for tasks that the server can take over. */
   constructor(server: ServerHandle, announce: Announce) {
@@ -140,8 +138,9 @@ export class Jobs implements TakeoverHost {
     if (isEnded(task.record)) {
       task.settle();
       this.#ended.add(task.record);
-    } else if (by === null) {
-      this.#hasLeft = true;
+    } else if (by === null || !task.isLost) {
+      // The handler has ended, and no other process runs the task: this process has released the task, or the write of
+      // the release or of the end has failed.
       this.#takeover.leave(task.record);
     }
   }
@@ -209,8 +208,9 @@ export class Jobs implements TakeoverHost {
   async stop(): Promise<void> {
     this.#takeover.stop();
     this.#stopWatching();
-    await Promise.all([...this.#running.values()].map(({ over }) => over));
+    // Wait for the search first, because it may just be taking over a task.
     await this.#takeover.settle();
+    await Promise.all([...this.#running.values()].map(({ over }) => over));
     this.#ended.close();
     this.#stopListening?.();
     if (!this.#opening) return;
@@ -220,7 +220,7 @@ export class Jobs implements TakeoverHost {
   }
 
   async #leave(): Promise<void> {
-    if (!this.#hasLeft) return await this.store.deleteCrew(this.prefix);
+    if (!this.#takeover.hasLeft) return await this.store.deleteCrew(this.prefix);
     await this.#setCrew(null, Math.max(this.#knownUntil - this.server.clock.date(), 1));
   }
 

@@ -455,7 +455,7 @@ export class RunningTask {
     const isRefused = !this.hasRun && (error.code === BUSY || this.#host.server.signal.aborted);
     if (canResume && (why === "closing" || isRefused)) return await this.#change((record) => ({ ...record, by: null }));
     const message = why === "closing" ? CLOSED : why === "timeout" ? TOO_LONG : error.message;
-    await this.#finish("failed", { statusMessage: message, error: { ...error, message } });
+    await this.#fail({ ...error, message });
   }
 
   async #complete(result: Result): Promise<void> {
@@ -464,8 +464,18 @@ export class RunningTask {
     } catch (error) {
       if (!isFinal(error)) throw error;
       // The result is too large for the store, or exceeds the client's share of memory.
-      const message = `Cannot store the result of the task: ${toText(error)}`;
-      await this.#finish("failed", { statusMessage: message, error: { code: INTERNAL_ERROR, message } });
+      await this.#fail({ code: INTERNAL_ERROR, message: `Cannot store the result of the task: ${toText(error)}` });
+    }
+  }
+
+  async #fail(error: TaskError): Promise<void> {
+    const finish = (error: TaskError) => this.#finish("failed", { statusMessage: error.message, error });
+    try {
+      await finish(error);
+    } catch (cause) {
+      if (!isFinal(cause)) throw cause;
+      // The error is too large for the store. If the task did not end, its handler would run again and again.
+      await finish({ code: error.code, message: `Cannot store the error of the task: ${toText(cause)}` });
     }
   }
 

@@ -20,6 +20,14 @@ export interface TakeoverHost extends TaskHost {
   announce(record: TaskRecord): void;
 }
 
+/** A task that this process does not run, although its record may say so. */
+interface LeftTask {
+  /** The key of {@linkcode toUse}. */
+  readonly use: string;
+  /** The version that a write of this process may still replace, because the store did not respond to the write. */
+  readonly over?: string;
+}
+
 /** Searches for tasks whose process has ended, and takes over these tasks. */
 export class Takeover {
   readonly #jobs: TakeoverHost;
@@ -27,11 +35,11 @@ export class Takeover {
   #stopTimer?: () => void;
   #looking?: Promise<void>;
   /**
-   * The tasks that this process has released for lack of capacity: ids, each with the key of {@linkcode toUse}. This
-   * process retries these tasks itself, because other processes take over a process's tasks only after the process has
-   * ended.
+   * The tasks that this process does not run, although their records may say so, by id: tasks that it has released, tasks
+   * whose last write has failed, and tasks whose takeover may have been written. This process retries these tasks itself,
+   * because other processes take over a process's tasks only after the process has ended.
    */
-  readonly #left = new Map<string, string>();
+  readonly #left = new Map<string, LeftTask>();
   /**
    * The keys of {@linkcode toUse} of the tasks that this process has released since the current round began. A client can
    * use up its own share of this process, so one refusal must not delay the tasks of other clients. A round is a search,
@@ -65,10 +73,15 @@ export class Takeover {
     this.#stopTimer?.();
   }
 
-  /** Remembers a task that this process has released, so that the next search retries the task. */
+  /** Whether there are tasks for which this process is responsible, but which it does not run. */
+  get hasLeft(): boolean {
+    return this.#left.size > 0;
+  }
+
+  /** Remembers a task that has not ended, but whose run in this process has ended. The next search retries the task. */
   leave(record: TaskRecord): void {
     const use = toUse(record);
-    this.#left.set(record.id, use);
+    this.#left.set(record.id, { use });
     this.#refused.add(use);
     this.#refusals++;
   }
@@ -82,10 +95,11 @@ export class Takeover {
     const { store, prefix } = this.#jobs;
     if (this.#refusals < MAX_REFUSALS) this.#refused.clear();
     this.#refusals = 0;
-    for (const crew of await store.listCrews()) {
+    for (const { crew, version } of await store.listCrews()) {
       if (this.#isOver) return;
       if (crew.prefix === prefix || crew.by !== null && await store.lease.isHeld(crew.by)) continue;
-      if (await this.#takeAll(crew)) await store.deleteCrew(crew.prefix);
+      // The process may have its lease again, and have written the entry again for a new task.
+      if (await this.#takeAll(crew)) await store.deleteCrew(crew.prefix, version);
     }
     await this.#takeLeft();
   }
@@ -95,17 +109,33 @@ export class Takeover {
     return this.#refusals >= MAX_REFUSALS || this.#refused.has(use);
   }
 
-  /** Retries the tasks that this process has released. */
+  /** Retries the tasks that this process does not run. */
   async #takeLeft(): Promise<void> {
-    for (const [id, use] of [...this.#left]) {
+    const { store, prefix } = this.#jobs;
+    for (const [id, left] of [...this.#left]) {
       if (this.#isOver) return;
-      if (this.#mustWait(use)) continue;
-      const found = await this.#jobs.store.get(id);
+      if (this.#mustWait(left.use)) continue;
+      const found = await store.get(id);
+      if (found && !isEnded(found.record)) {
+        if (!await this.#isRun(found.record)) await this.#take(found, id.slice(0, prefix.length)).catch(() => {});
+        // Otherwise another process runs the task, unless a write of this process can still arrive.
+        else if (found.version !== left.over) this.#left.delete(id);
+        continue;
+      }
+      // The write of the end may have succeeded, although the store did not respond.
+      if (found && left.over !== undefined) await this.#settle(found.record);
       this.#left.delete(id);
-      if (!found || isEnded(found.record) || found.record.by !== null) continue;
-      const isTaken = await this.#take(found, id.slice(0, this.#jobs.prefix.length)).catch(() => false);
-      if (!isTaken) this.#left.set(id, use);
     }
+  }
+
+  /**
+   * Whether a process runs a task. Call this after the record was read. Otherwise a process that has regained its lease
+   * in between, and has written its records again, would lose its tasks.
+   */
+  async #isRun({ id, by, crew }: TaskRecord): Promise<boolean> {
+    const { store: { lease }, prefix } = this.#jobs;
+    if (by === null) return false;
+    return by === lease.id && crew === prefix ? !this.#left.has(id) : await lease.isHeld(by);
   }
 
   get #isOver(): boolean {
@@ -115,9 +145,9 @@ export class Takeover {
   /** Takes over all tasks of a process that has ended. Returns `false` if some tasks could not be taken over yet. */
   async #takeAll(crew: Crew): Promise<boolean> {
     const { store } = this.#jobs;
-    // Check the lease after the record was read. Otherwise a process that has regained its lease in between, and has
-    // written its records again, would lose its tasks.
-    const isRun = async ({ by }: TaskRecord) => by !== null && await store.lease.isHeld(by);
+    // A process that has released its tasks runs none of them, even if its lease has not expired yet.
+    const isRun = async (record: TaskRecord) =>
+      !(crew.by === null && record.crew === crew.prefix) && await this.#isRun(record);
     let isDone = true;
     for (const prefix of crew.prefixes) {
       for await (const found of store.list(prefix)) {
@@ -151,6 +181,7 @@ export class Takeover {
     const mine = { ...record, by: store.lease.id, crew: this.#jobs.prefix, run: record.run + 1, isWatched: true };
     const term = await store.lease.confirm();
     let taken: string | undefined;
+    this.#expect(record, version);
     try {
       taken = await store.set(mine, version);
     } catch (error) {
@@ -160,6 +191,7 @@ export class Takeover {
       return await this.#fail({ record, version }, `Cannot resume the task: ${error.message}`);
     }
     if (taken === undefined) return false;
+    this.#left.delete(record.id);
     this.#run(new RunningTask({ host: this.#jobs, store, record: mine, version: taken, term }, { isTask: true }));
     return true;
   }
@@ -175,11 +207,24 @@ export class Takeover {
       by: null,
       updatedAt: clock.date(),
     };
+    this.#expect(record, version);
     if (await store.set(next, version) === undefined) return false;
-    this.#jobs.announce(next);
-    await store.markEnded(next);
-    await store.deleteValues(next);
+    await this.#settle(next);
+    this.#left.delete(record.id);
     return true;
+  }
+
+  // Call this before a write. If the store does not respond, the record may be written, so the next search must look at
+  // the task.
+  #expect(record: TaskRecord, version: string): void {
+    this.#left.set(record.id, { use: toUse(record), over: version });
+  }
+
+  async #settle(record: TaskRecord): Promise<void> {
+    const { store } = this.#jobs;
+    this.#jobs.announce(record);
+    await store.markEnded(record);
+    await store.deleteValues(record);
   }
 
   #run(task: RunningTask): void {

@@ -29,6 +29,12 @@ export interface Crew {
   readonly prefixes: readonly string[];
 }
 
+/** The entry of a process, with its version in the store. */
+export interface FoundCrew {
+  readonly crew: Crew;
+  readonly version: string;
+}
+
 /** A value that `once` has created. The token prevents adding the value twice. */
 export interface JournalValue {
   readonly key: string;
@@ -165,17 +171,20 @@ export class TaskStore {
     await this.#store.set(key, await this.#seal(key, crew), { ttlMs: Math.min(ttlMs + GRACE_MS, MAX_TTL_MS) });
   }
 
-  /** Removes the entry of a process that is no longer responsible for any task. */
-  async deleteCrew(prefix: string): Promise<void> {
-    await this.#store.delete(`i-${prefix}`);
+  /**
+   * Removes the entry of a process that is no longer responsible for any task. With `version`, keeps an entry that the
+   * process has written since this version was read.
+   */
+  async deleteCrew(prefix: string, version?: string): Promise<void> {
+    await this.#store.delete(`i-${prefix}`, { version });
   }
 
   /** Returns the entries of all processes that are responsible for tasks. */
-  async listCrews(): Promise<readonly Crew[]> {
-    const crews: Crew[] = [];
-    for await (const { key, value } of this.#listAll("i-")) {
+  async listCrews(): Promise<readonly FoundCrew[]> {
+    const crews: FoundCrew[] = [];
+    for await (const { key, value, version } of this.#listAll("i-")) {
       const crew = await this.#open<Crew>(key, value);
-      if (crew) crews.push(crew);
+      if (crew) crews.push({ crew, version });
     }
     return crews;
   }
@@ -186,12 +195,29 @@ export class TaskStore {
     await this.#store.publish(topic, await this.#seal(topic, news));
   }
 
-  /** Listens to the messages that are published to a prefix. Returns a function that stops listening. */
+  /**
+   * Listens to the messages that are published to a prefix, and removes them. Otherwise each message would renew the time
+   * to live of all earlier messages, although their clients are no longer charged. Returns a function that stops
+   * listening.
+   */
   async listen(prefix: string, { onNews, onGap }: Listener): Promise<() => void> {
     const topic = `c-${prefix}`;
-    return await this.#store.subscribe(topic, (text) => {
+    let last = 0;
+    let stopTimer: (() => void) | undefined;
+    const trim = async () => {
+      stopTimer = undefined;
+      await this.#store.trim(topic, last + 1);
+    };
+    const stop = await this.#store.subscribe(topic, (text, id) => {
+      last = id;
+      // If this fails, the messages are removed together with later messages.
+      stopTimer ??= this.#server.clock.start(() => void trim().catch(() => {}), TRIM_MS, { background: true });
       this.#open(topic, text).then((news) => news !== undefined && onNews(news), () => {});
     }, { onGap });
+    return () => {
+      stop();
+      stopTimer?.();
+    };
   }
 
   // Ignores a record that the store should have deleted, because somebody may have put it back.
@@ -250,6 +276,9 @@ const GRACE_MS = 60_000;
  * expired yet for an instance whose clock is slow.
  */
 const SKEW_MS = 3_600_000;
+
+/** Milliseconds after which messages that this process has received are removed, so that many are removed at once. */
+const TRIM_MS = 60_000;
 
 /** Maximum time to live of a stored value, in milliseconds: one year. */
 const MAX_TTL_MS = 31_536_000_000;

@@ -177,6 +177,17 @@ for (const [title, options] of Object.entries(stores)) {
     assertEquals(runs.length, 1);
   });
 
+  behaviour(`a handler that continues after its call keeps its key for longer than ttlMs: ${title}`, async (join) => {
+    const clock = fakeClock();
+    const { pass, open } = gate();
+    const { pay, runs } = counter((count) => count === 1 ? pass : undefined, 900);
+    const { client } = await join({ handlers: [pay], clock, ...options() }, { principal: ada });
+    const second = await cancelFirst(client, runs);
+    for (let passed = 0; passed < 3000; passed += 300) await clock.advance(300);
+    open();
+    assertEquals((await advanceUntil(clock, 100, second())).structuredContent, { count: 1, amount: 1 });
+  });
+
   behaviour(`a waiting call can be cancelled without ending the first call: ${title}`, async (join) => {
     const { pass, open } = gate();
     const { pay, runs } = counter(() => pass);

@@ -1,8 +1,9 @@
 // `denoKvStore` on a real file fulfils the contract of a store, also across processes. Only Deno has this database.
-import { assert, assertEquals } from "@std/assert";
+import { assert, assertEquals, assertRejects } from "@std/assert";
 import { existsSync, mkdtempSync, renameSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { type DenoKv, denoKvStore } from "../../src/stores/deno_kv.ts";
+import type { Store } from "../../src/stores/stores.ts";
 import { testStore } from "../../src/testing/stores.ts";
 import { until } from "../support/behaviour.ts";
 import { assertKeptByLooks } from "../support/engines.ts";
@@ -116,6 +117,111 @@ test("expired logs are deleted from the file", async () => {
   }, "the entries of earlier epochs are deleted");
   kv.close();
   await other.close();
+});
+
+/** Counts the keys of parts and of pending records. Also returns the names of the parts. */
+async function readParts(kv: DenoKv) {
+  const names = new Set<string>();
+  const kinds = { part: 0, "value part": 0, pending: 0 };
+  for await (const { key } of kv.list({ start: ["mcp"], end: ["mcp~"] })) {
+    const kind = String(key[1]);
+    if (kind !== "part" && kind !== "value part" && kind !== "pending") continue;
+    kinds[kind]++;
+    if (kind !== "pending") names.add(String(key[3]));
+  }
+  return { names: names.size, ...kinds };
+}
+
+const long = "y".repeat(200_000);
+const LONG_PARTS = 4;
+
+test("processes that create the same log at the same time leave no parts of the attempts that lost", async () => {
+  const path = `${folder}/races.db`;
+  const stores = Array.from({ length: 3 }, () => denoKvStore(() => openKv(path), { timeoutMs: 20_000 }));
+  const logs = Array.from({ length: 10 }, (_, i) => `log${i}`);
+  for (const log of logs) await Promise.all(stores.map((store) => store.append(log, long, { ttlMs, max: 32 })));
+  const kv = await openKv(path);
+  const entries = logs.length * stores.length;
+  assertEquals(await readParts(kv), { names: entries, part: LONG_PARTS * entries, "value part": 0, pending: 0 });
+  kv.close();
+  for (const store of stores) await store.close();
+});
+
+test("a write that is refused because of its version leaves no parts", async () => {
+  const path = `${folder}/refused.db`;
+  const stores = Array.from({ length: 3 }, () => denoKvStore(() => openKv(path), { timeoutMs: 20_000 }));
+  for (let i = 0; i < 5; i++) {
+    await Promise.all(stores.map((store) => store.set(`key${i}`, long, { ttlMs, version: null })));
+  }
+  assertEquals(await stores[0].set("key0", long, { ttlMs, version: "other" }), undefined);
+  const kv = await openKv(path);
+  assertEquals(await readParts(kv), { names: 5, part: 0, "value part": 5 * LONG_PARTS, pending: 0 });
+  kv.close();
+  for (const store of stores) await store.close();
+});
+
+test("two writes with the same token do not mix their parts", async () => {
+  const path = `${folder}/tokens.db`;
+  const stores = Array.from({ length: 2 }, () => denoKvStore(() => openKv(path), { timeoutMs: 20_000 }));
+  for (let i = 0; i < 5; i++) {
+    const token = `order-${i}`;
+    const write = async (store: Store, letter: string) => {
+      const text = letter.repeat(long.length);
+      await store.append("log", text, { ttlMs, max: 100, token });
+      await store.set(`key${i}`, text, { ttlMs, token });
+    };
+    await Promise.all(stores.map((store, at) => write(store, "ab"[at])));
+    // The first write has taken effect.
+    await write(stores[0], "c");
+  }
+  const { entries } = await stores[0].read("log", { limit: 100 });
+  const values = await stores[0].list("key", { limit: 100 });
+  const isWhole = ({ value }: { readonly value: string }) => /^(a+|b+)$/.test(value) && value.length === long.length;
+  assertEquals([entries, values].map((all) => all.filter(isWhole).length), [5, 5]);
+  for (const store of stores) await store.close();
+});
+
+test("the parts of a process that has ended before its commit are removed by a sweep", async () => {
+  const path = `${folder}/crashed.db`;
+  const kv = await openKv(path);
+  // The process writes the parts, and then ends.
+  const crashing = denoKvStore(async () => {
+    const own = await openKv(path);
+    return new Proxy(own, {
+      get(target, name) {
+        const value = Reflect.get(target, name);
+        if (name !== "atomic") return typeof value === "function" ? value.bind(target) : value;
+        return () => {
+          const change = target.atomic();
+          const { set } = change;
+          change.set = (key, ...rest) => {
+            if (["log", "value"].includes(String(key[1]))) change.commit = () => new Promise(() => {});
+            return set.call(change, key, ...rest);
+          };
+          return change;
+        };
+      },
+    });
+  }, { timeoutMs: 300 });
+  await assertRejects(async () => await crashing.append("log", long, { ttlMs, max: 32 }));
+  await assertRejects(async () => await crashing.set("key", long, { ttlMs }));
+  const left = await readParts(kv);
+  assert(left.part >= LONG_PARTS && left["value part"] >= LONG_PARTS && left.pending >= 2, JSON.stringify(left));
+  const { now } = Date;
+  try {
+    // A sweep removes what is older than a minute.
+    Date.now = () => now() + 150_000;
+    const store = denoKvStore(() => openKv(path), { timeoutMs: 20_000 });
+    await store.set("other", long, { ttlMs });
+    await until(async () => (await readParts(kv)).pending === 0, "the sweep");
+    assertEquals(await readParts(kv), { names: 1, part: 0, "value part": LONG_PARTS, pending: 0 });
+    assertEquals((await store.get("other"))?.value, long);
+    await store.close();
+  } finally {
+    Date.now = now;
+  }
+  await crashing.close();
+  kv.close();
 });
 
 /** The program of a process that appends entries until it is killed. */

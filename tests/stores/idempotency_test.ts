@@ -6,7 +6,7 @@ import { INTERNALS } from "../../src/core/call/internals.ts";
 import { customStore, memoryStore, type Store } from "../../src/stores/stores.ts";
 import { connectTest, fakeClock } from "../../src/testing/testing.ts";
 import { createTaskClient, createTasks, ID } from "../extensions/task_extension.ts";
-import { gate, started, textOf, turn, until } from "../support/behaviour.ts";
+import { advanceUntil, gate, started, textOf, turn, until } from "../support/behaviour.ts";
 import { wrapEngine } from "../support/engines.ts";
 import { sentence } from "../support/messages.ts";
 import { readAnswer, toRequest } from "../support/requests.ts";
@@ -489,6 +489,33 @@ Deno.test("while the handler of the first call continues, a repeated call gets t
     return again.taskId === result.taskId;
   }, "the handle is stored");
   assertEquals([runs, tasks.count(), others.count()], [1, 1, 0]);
+  await Promise.all([a.server.close(), b.server.close()]);
+});
+
+Deno.test("while the handler of a cancelled call continues, no other instance runs the handler", async () => {
+  const clock = fakeClock();
+  const shared = memoryStore({ clock });
+  const { pass, open } = gate();
+  let runs = 0;
+  const run = async () => (runs++, await pass, { run: runs });
+  const make = () => startInstance(shared, run, { clock, ttlMs: 900 });
+  const [a, b] = [make(), make()];
+  const [first, second] = [await a.connect(), await b.connect()];
+  const controller = new AbortController();
+  const cancelled = started(first.callTool("pay", { key: "a" }, { signal: controller.signal }));
+  await until(() => runs === 1, "the first call runs");
+  controller.abort();
+  await assertRejects(() => cancelled);
+  for (let passed = 0; passed < 3000; passed += 300) {
+    const before = a.state.commands.length;
+    await clock.advance(300);
+    await until(() => a.state.commands.slice(before).includes("set"), "the key is renewed");
+  }
+  const again = started(second.callTool("pay", { key: "a" }));
+  await until(() => b.state.commands.includes("get"), "the other instance has found the key");
+  open();
+  assertEquals((await advanceUntil(clock, 250, again)).structuredContent, { run: 1 });
+  await Promise.all([first.close(), second.close()]);
   await Promise.all([a.server.close(), b.server.close()]);
 });
 

@@ -1,0 +1,295 @@
+// Writes of tasks that fail, or whose responses are lost. A task whose handler has ended is never forgotten: this process
+// or another process runs it again.
+import { assertEquals } from "@std/assert";
+import { type Context, createServer, McpError, type Server, tool, type ToolReturn } from "../../mod.ts";
+import { INTERNALS } from "../../src/core/call/internals.ts";
+import { customStore, memoryStore, type Store } from "../../src/stores/stores.ts";
+import { task, type TaskOptions, tasks } from "../../src/tasks/tasks.ts";
+import { type Connection, connectTest } from "../../src/testing/testing.ts";
+import { gate, turn, until } from "../support/behaviour.ts";
+import { type Command, wrapEngine } from "../support/engines.ts";
+import { sentence } from "../support/messages.ts";
+import { asking } from "./declared.ts";
+
+type Run = (ctx: Context) => unknown;
+
+/** An instance with its connection to the store. */
+interface Instance {
+  readonly server: Server;
+  readonly client: Connection;
+  readonly store: Store;
+  /** Whether the instance is cut off from the store. */
+  isCut: boolean;
+  /** If set, runs each command of the engine. */
+  around?: (command: Command) => unknown;
+  close(): Promise<void>;
+}
+
+interface Options extends Pick<TaskOptions, "resume"> {
+  /** The connection to the store. By default, the instance opens a connection of its own. */
+  readonly store?: Store;
+  readonly valueBytes?: number;
+  /** Milliseconds after which an operation of the store times out. */
+  readonly timeoutMs?: number;
+  /** The maximum number of tasks that run concurrently. */
+  readonly detached?: number;
+}
+
+async function startInstance(
+  shared: Store,
+  run: Run,
+  { resume = true, store: given, valueBytes = 1_048_576, timeoutMs = 20_000, detached = 16 }: Options = {},
+): Promise<Instance> {
+  const instance: Pick<Instance, "isCut" | "around"> = { isCut: false };
+  const store = given ?? customStore(async () =>
+    wrapEngine(await shared[INTERNALS].connect(), async (command) => {
+      if (instance.isCut) throw new Error("no route to the store");
+      return await (instance.around ? instance.around(command) : command.run());
+    }, { close() {} }), { leaseMs: 600, pollMs: 20, timeoutMs, valueBytes });
+  const server = createServer({
+    name: "pair",
+    version: "1.0.0",
+    secret: "a secret of at least thirty-two characters",
+    handlers: [
+      tasks(),
+      tool({
+        name: "work",
+        extensions: [task({ resume })],
+        run: async (_input, ctx) => await run(ctx) as ToolReturn,
+      }),
+    ],
+    store,
+    limits: { calls: { closeMs: 20, detached } },
+    observer: { store() {}, fault() {} },
+  });
+  await server.ready();
+  const client = await connectTest(server, { ...asking, principal: { id: "ada" } });
+  return Object.assign(instance, {
+    server,
+    client,
+    store,
+    async close() {
+      await client.close();
+      await server.close();
+    },
+  });
+}
+
+const start = async ({ client }: Instance) =>
+  String((await client.request("tools/call", { name: "work", arguments: {} }, { finish: false })).taskId);
+
+async function reach({ client }: Instance, taskId: string, status: string) {
+  let found: { readonly [key: string]: unknown } = {};
+  await until(async () => (found = await client.request("tasks/get", { taskId })).status === status, status);
+  return found;
+}
+
+const isTask = ({ name, args: [key] }: Command, id: string) => name === "set" && String(key).endsWith(`-t-${id}`);
+
+/** Fails all attempts of the next write of a task. With `lands`, only the response is lost. */
+function loseWrite(id: string, { lands }: { readonly lands: boolean }): NonNullable<Instance["around"]> {
+  let lost: unknown;
+  return async (command) => {
+    if (!isTask(command, id)) return command.run();
+    const { token } = Object(command.args[2]);
+    lost ??= token;
+    if (token !== lost) return command.run();
+    if (lands) await command.run();
+    throw new Error("the response was lost");
+  };
+}
+
+/** Cuts an instance off from the store for good, and lets its server end. */
+async function crash(instance: Instance) {
+  instance.isCut = true;
+  await instance.close();
+}
+
+const untilAborted: Run = ({ signal }) =>
+  new Promise((_, reject) => signal.addEventListener("abort", () => reject(signal.reason)));
+
+for (const lands of [false, true]) {
+  const how = lands ? "of whose last write only the response is lost" : "whose last write fails";
+  Deno.test(`another instance continues a task ${how} while the server closes`, async () => {
+    const shared = memoryStore();
+    const [a, b] = [await startInstance(shared, untilAborted), await startInstance(shared, () => "b")];
+    const id = await start(a);
+    a.around = loseWrite(id, { lands });
+    await a.close();
+    await reach(b, id, "completed");
+    await b.close();
+  });
+}
+
+Deno.test("a task without resume fails if its last write fails while the server closes", async () => {
+  const shared = memoryStore();
+  const options = { resume: false };
+  const [a, b] = [await startInstance(shared, untilAborted, options), await startInstance(shared, () => "b", options)];
+  const id = await start(a);
+  a.around = loseWrite(id, { lands: false });
+  await a.close();
+  assertEquals((await reach(b, id, "failed")).statusMessage, sentence("ended before"));
+  await b.close();
+});
+
+Deno.test("another server continues the task of a closed server that had the same lease", async () => {
+  const shared = memoryStore();
+  const { pass, open } = gate();
+  const a = await startInstance(shared, async () => await pass);
+  // The server holds the lease of the process for as long as it runs a task.
+  const other = await start(a);
+  const b = await startInstance(shared, untilAborted, { store: a.store });
+  const id = await start(b);
+  a.around = loseWrite(id, { lands: false });
+  const { lease } = a.store;
+  await b.client.close();
+  await b.server.close();
+  const c = await startInstance(shared, () => "c");
+  await reach(c, id, "completed");
+  assertEquals(await shared.lease.isHeld(lease.id), true);
+  open();
+  await reach(a, other, "completed");
+  await a.close();
+  await c.close();
+});
+
+Deno.test("another instance continues a task that an instance takes over while it closes", async () => {
+  const shared = memoryStore();
+  const [a, b] = [await startInstance(shared, untilAborted), await startInstance(shared, untilAborted)];
+  const id = await start(a);
+  const { pass, open } = gate();
+  let isTaking = false;
+  b.around = async (command) => {
+    if (!isTask(command, id)) return command.run();
+    isTaking = true;
+    await pass;
+    return command.run();
+  };
+  await a.close();
+  await until(() => isTaking, "the takeover");
+  const closing = b.close();
+  // By now, the server waits for its tasks.
+  await until(() => b.server.stats().isClosing, "the server closes");
+  await turn(10);
+  open();
+  await closing;
+  const c = await startInstance(shared, () => "c");
+  await reach(c, id, "completed");
+  await c.close();
+});
+
+Deno.test("a task fails if its error is too large for the store", async () => {
+  let runs = 0;
+  const run = () => {
+    runs++;
+    throw McpError.internalError("a long message".repeat(10_000));
+  };
+  const a = await startInstance(memoryStore(), run, { valueBytes: 65_536 });
+  const { statusMessage } = await reach(a, await start(a), "failed");
+  assertEquals([statusMessage, runs], [sentence("Cannot store the error"), 1]);
+  await a.close();
+});
+
+Deno.test("an instance runs a task if only the response to the write of its takeover is lost", async () => {
+  const shared = memoryStore();
+  const runs: string[] = [];
+  const [a, b] = [
+    await startInstance(shared, untilAborted),
+    await startInstance(shared, ({ signal }) => void runs.push(signal.aborted ? "aborted" : "b")),
+  ];
+  const id = await start(a);
+  b.around = loseWrite(id, { lands: true });
+  await crash(a);
+  await reach(b, id, "completed");
+  await b.close();
+  assertEquals(runs, ["b"]);
+});
+
+Deno.test("an instance runs a task that it has released if only the response to the second takeover is lost", async () => {
+  const shared = memoryStore();
+  const { pass, open } = gate();
+  const a = await startInstance(shared, untilAborted);
+  let runs = 0;
+  // The instance has room for one task.
+  const b = await startInstance(shared, async () => void await (runs++ ? undefined : pass), { detached: 1 });
+  const other = await start(b);
+  const id = await start(a);
+  const lose = loseWrite(id, { lands: true });
+  let writes = 0;
+  b.around = (command) => {
+    if (isTask(command, id) && writes++ >= 2 && runs === 1) open();
+    return writes > 2 ? lose(command) : command.run();
+  };
+  await a.close();
+  await until(() => writes > 2, "the task was released, and taken over again");
+  await reach(b, other, "completed");
+  await reach(b, id, "completed");
+  await b.close();
+  assertEquals(runs, 2);
+});
+
+Deno.test("a subscriber learns that a task has failed if only the response to this write is lost", async () => {
+  const shared = memoryStore();
+  const options = { resume: false };
+  const [a, b] = [await startInstance(shared, untilAborted, options), await startInstance(shared, () => "b", options)];
+  const id = await start(a);
+  const { received } = await b.client.subscribe({ extensions: { taskIds: [id] } });
+  b.around = loseWrite(id, { lands: true });
+  await crash(a);
+  await until(() => received.some(({ params }) => params.status === "failed"), "the notification");
+  await b.close();
+});
+
+Deno.test("an instance runs a task that its late write takes from an instance with a lease", async () => {
+  const shared = memoryStore();
+  const [a, b] = [
+    await startInstance(shared, untilAborted),
+    await startInstance(shared, () => "b", { timeoutMs: 500 }),
+  ];
+  const id = await start(a);
+  let write: (() => unknown) | undefined;
+  let searches = 0;
+  b.around = (command) => {
+    if (command.name === "list" && String(command.args[0]).includes("-i-")) searches++;
+    if (write || !isTask(command, id)) return command.run();
+    write = command.run;
+    return new Promise(() => {});
+  };
+  a.around = ({ args: [key], run }) => {
+    if (key === a.store.lease.id) throw new Error("no route to the store");
+    return run();
+  };
+  await until(() => write, "the takeover");
+  a.around = undefined;
+  await until(() => shared.lease.isHeld(a.store.lease.id), "the lease is held again");
+  const before = searches;
+  await until(() => searches >= before + 3, "further searches");
+  await write?.();
+  await reach(b, id, "completed");
+  await a.close();
+  await b.close();
+});
+
+Deno.test("the entry of an instance that has its lease again is not removed, so its new tasks are found later", async () => {
+  const shared = memoryStore();
+  const [a, b] = [await startInstance(shared, untilAborted), await startInstance(shared, () => "b")];
+  const first = await start(a);
+  const { pass, open } = gate();
+  let isRemoving = false;
+  b.around = async (command) => {
+    if (command.name === "delete" && String(command.args[0]).includes("-i-")) {
+      isRemoving = true;
+      await pass;
+    }
+    return command.run();
+  };
+  a.isCut = true;
+  await until(() => isRemoving, "the removal of the entry");
+  await reach(b, first, "completed");
+  a.isCut = false;
+  const id = await start(a);
+  open();
+  await crash(a);
+  await reach(b, id, "completed");
+  await b.close();
+});

@@ -12,9 +12,10 @@ export interface Tree {
   readonly library: string;
   /** The file of the `./stdio` export. */
   readonly stdio: string;
-  /** The files of the `./auth`, `./quota` and `./observe` exports. They do not exist in older revisions. */
+  /** The files of the `./auth`, `./quota`, `./layers` and `./observe` exports. They do not exist in older revisions. */
   readonly auth: string;
   readonly quota: string;
+  readonly layers: string;
   readonly observe: string;
 }
 
@@ -68,8 +69,9 @@ async function readTree(name: string, folder: string): Promise<Tree> {
   await Deno.remove(`${folder}deno.json`);
   await Deno.remove(`${folder}deno.lock`).catch(() => {});
   const toFile = (key: string) => folder + (exports[key] ?? "").replace(/^\.\//, "");
-  const [library, stdio, auth, quota, observe] = [".", "./stdio", "./auth", "./quota", "./observe"].map(toFile);
-  return { name, folder, library, stdio, auth, quota, observe };
+  const [library, stdio, auth, quota, layers, observe] = [".", "./stdio", "./auth", "./quota", "./layers", "./observe"]
+    .map(toFile);
+  return { name, folder, library, stdio, auth, quota, layers, observe };
 }
 
 async function run(command: string, args: readonly string[]): Promise<string> {

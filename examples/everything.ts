@@ -20,6 +20,7 @@ import {
   tool,
   ToolError,
 } from "@x/mcp";
+import { idempotent } from "@x/mcp/layers";
 import { oauth } from "@x/mcp/oauth";
 import { skills } from "@x/mcp/skills";
 import { task, tasks } from "@x/mcp/tasks";
@@ -639,7 +640,7 @@ function createClusterTools(store: Store): readonly Handler[] {
       name: "cluster_count",
       description: "Adds one to a counter, once for each key, and tells the new value",
       input: z.object({ key: z.string() }),
-      idempotency: { key: ({ key }) => key, rerun: true, ttlMs: 3_600_000 },
+      use: [idempotent({ key: ({ key }) => key, rerun: true, ttlMs: 3_600_000 })],
       // With `token`, a repeated run does not append a second entry, and returns the number of the first entry.
       run: async (_, { idempotencyToken: token }) =>
         `${await store.append("cluster_count", "", { token, ttlMs: 3_600_000, max: 10_000 })}`,

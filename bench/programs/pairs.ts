@@ -151,7 +151,7 @@ function collectGarbage(): void {
 }
 
 /** The files of a copy's entries, and the optional features that its server uses. */
-interface Copy extends Record<"library" | "stdio" | "auth" | "quota" | "observe", string> {
+interface Copy extends Record<"library" | "stdio" | "auth" | "quota" | "layers" | "observe", string> {
   readonly uses: string;
 }
 
@@ -168,6 +168,7 @@ for (const copy of copies) {
       ...library,
       ...await import(files.auth),
       ...await import(files.quota),
+      ...files.layers.endsWith(".ts") ? await import(files.layers) : {},
       ...await import(files.observe),
     })
     : uses

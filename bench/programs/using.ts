@@ -5,8 +5,9 @@ import { pair, sum } from "./shapes.ts";
 export type Library = typeof import("../../mod.ts");
 /** Type of the auth entry of a copy of the library. */
 export type Auth = typeof import("../../src/auth/auth.ts");
-/** Types of the quota and observe entries of a copy of the library. */
+/** Types of the quota, layers and observe entries of a copy of the library. An older copy has no layers. */
 export type QuotaEntry = typeof import("../../src/quota/quota.ts");
+export type LayersEntry = Partial<typeof import("../../src/layers/layers.ts")>;
 export type Observe = typeof import("../../src/observe/observe.ts");
 type Server = ReturnType<Library["createServer"]>;
 
@@ -41,15 +42,16 @@ export function createUsingServer({ createServer, service, tool }: Library, { ap
  * because the limit on kept keys would refuse a new key for each call of a benchmark.
  */
 export function createLayeredServer(
-  { createServer, tool, apiKey, quota, audit }: Library & Auth & QuotaEntry & Observe,
+  { createServer, tool, apiKey, quota, idempotent, audit }: Library & Auth & QuotaEntry & LayersEntry & Observe,
 ): Server {
+  const key = () => `${++heard.calls % 1000}`;
   const add = tool({
     name: "add",
     input: pair,
     output: sum,
     quota: quota({ rate: { calls: 1_000_000, perMs: 100 }, concurrency: 100 }),
     guards: { input: [(input) => input] },
-    idempotencyKey: () => `${++heard.calls % 1000}`,
+    ...idempotent ? { use: [idempotent(key)] } : { idempotencyKey: key },
     run: ({ a, b }) => ({ sum: a + b }),
   });
   return createServer({

@@ -5,6 +5,8 @@
  */
 import type { Result } from "../protocol/jsonrpc.ts";
 import type { Meta, ToolAnnotations } from "../protocol/types.ts";
+import type { Call } from "./call/call.ts";
+import type { Binding } from "./call/container.ts";
 import type { Context, HandlerSet } from "./call/context.ts";
 import { INTERNALS } from "./call/internals.ts";
 import type { Middleware } from "./call/middleware.ts";
@@ -12,7 +14,8 @@ import type { Requirement } from "./call/question.ts";
 import type { NoServices } from "./call/service.ts";
 import type { Handler } from "./visibility/feature.ts";
 import type { ServerHandle } from "./server_handle.ts";
-import type { OutputGuard } from "./visibility/guards.ts";
+import type { FeatureParts } from "./visibility/feature_parts.ts";
+import type { Filter, OutputGuard } from "./visibility/guards.ts";
 
 /** The handler that a layer stands around. */
 export interface HandlerInfo {
@@ -34,11 +37,12 @@ export interface HandlerInfo {
  * the same layer share its state.
  *
  * A layer is a function, so that TypeScript infers the parameters of its callbacks from the `input` and `services` of
- * the handler. `Input` is the type of the validated input, `Services` the type of `ctx.services`.
+ * the handler. `Input` is the type of the validated input, `Services` the type of `ctx.services`, and `Shared` the type
+ * of `ctx.services` without services that live for one call.
  */
-export interface Layer<Input = unknown, Services = NoServices> {
+export interface Layer<Input = unknown, Services = NoServices, Shared = NoServices> {
   /** Returns the steps of the layer around one handler. Throws if the handler cannot have the layer. */
-  (handler: HandlerInfo): Steps<Input, Services>;
+  (handler: HandlerInfo): Steps<Input, Services, never, Shared>;
   /**
    * Internal state that the handler uses.
    *
@@ -48,14 +52,16 @@ export interface Layer<Input = unknown, Services = NoServices> {
 }
 
 /** An item of `use`: a middleware function or a layer. */
-export type UseItem<Input = unknown, Services = NoServices> = Middleware | Layer<Input, Services>;
+export type UseItem<Input = unknown, Services = NoServices, Shared = Services> =
+  | Middleware
+  | Layer<Input, Services, Shared>;
 
 /**
  * The steps of a layer. The step decides when a function runs, not the order of the layers in `use`. Of several layers
  * with the same step, the first is the outermost, and the layers of the server and of a group are outside of the layers
  * of a handler.
  */
-export interface Steps<Input = unknown, Services = NoServices, State = never> {
+export interface Steps<Input = unknown, Services = NoServices, State = never, Shared = NoServices> {
   /** Name of the layer for messages, such as `cache`. */
   readonly name: string;
   /**
@@ -79,6 +85,24 @@ export interface Steps<Input = unknown, Services = NoServices, State = never> {
   readonly onInput?: (input: Input, ctx: Context<never>, state: State) => unknown;
   /** Runs after `onInput`, around the rest of the call. */
   readonly inside?: (ctx: Context, next: () => Promise<Result>, state: State) => Promise<Result>;
+  /**
+   * Runs after `inside`. Returns a key under which the result of the call is kept and found, or `undefined` for a call
+   * without a key. If the same caller repeats a call with the same key and the same input, the repeated call gets the
+   * result of the first call. `ctx.services` has no services that live for one call. Only for tools, and only for one
+   * layer of a tool.
+   */
+  readonly key?: (
+    input: Input,
+    ctx: Context<Shared>,
+    state: State,
+  ) => string | undefined | Promise<string | undefined>;
+  /**
+   * Whether the next call with the `key` runs the handler again if the instance that ran the handler ended before it
+   * kept a result. Defaults to `false`: such a call fails with code -31409.
+   */
+  readonly rerun?: boolean;
+  /** Milliseconds for which the `key` is remembered after its call. At most one year. Defaults to 600,000. */
+  readonly ttlMs?: number;
   /**
    * Runs around the tool's `run` function, with the services. Calls `next` for the value that the function returns, and
    * returns this value or another value. `next` can be called several times. Only for tools.
@@ -219,9 +243,26 @@ interface AnyUseItem {
 /** Options whose `use` contains only middleware. */
 export type Unlayered<O> = O & {
   readonly use?: readonly Middleware[];
-  /** Set if a server has layers with steps around single handlers. */
-  readonly [INTERNALS]?: LayeredHandlers;
+  /** Set if there are layers. */
+  readonly [INTERNALS]?: CompiledLayers;
 };
+
+/** What layers add to a handler or a server in addition to its options. */
+export interface CompiledLayers {
+  /** The handlers of a server. Set if the server has layers with steps around single handlers. */
+  readonly served?: LayeredHandlers;
+  /** Returns a function that runs a tool at most once per key. Set if a layer has the step `key`. */
+  readonly keyed?: (invoke: Invoke, services: Binding | undefined) => Invoke;
+}
+
+/** Runs a tool or prompt with a validated input, and encodes the value that the handler returns. */
+export type Invoke = (
+  call: Call,
+  ctx: undefined,
+  input: unknown,
+  core: FeatureParts,
+  filter: Filter | undefined,
+) => Result | Promise<Result>;
 
 /** The handlers of a server with layers, as the author has created them and as the server serves them. */
 export interface LayeredHandlers {

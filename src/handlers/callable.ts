@@ -3,11 +3,9 @@
  *
  * @module
  */
-import type { FeatureParts, MapError } from "../core/visibility/feature_parts.ts";
-import type { Result } from "../protocol/jsonrpc.ts";
-import type { Call } from "../core/call/call.ts";
+import type { Invoke } from "../core/layers.ts";
+import type { MapError } from "../core/visibility/feature_parts.ts";
 import type { HandlerExtensions } from "../core/visibility/feature.ts";
-import type { Filter } from "../core/visibility/guards.ts";
 import type { BoundQuota } from "../core/visibility/quota.ts";
 import type { Entry } from "../core/visibility/pagination.ts";
 import type { Guarded } from "./filters.ts";
@@ -19,12 +17,5 @@ export interface Callable extends Entry, Guarded {
   readonly extensions?: HandlerExtensions;
   readonly mapError?: MapError;
   readonly quota?: BoundQuota;
-  /** Runs the handler with a validated input, and encodes the value that the handler returns. */
-  readonly invoke: (
-    call: Call,
-    ctx: undefined,
-    input: unknown,
-    core: FeatureParts,
-    filter: Filter | undefined,
-  ) => Result | Promise<Result>;
+  readonly invoke: Invoke;
 }

@@ -36,8 +36,8 @@ export interface Guarded {
   readonly services?: Binding;
   /** Describes unexpected errors of the handler. */
   readonly mapError?: MapError;
-  /** Set if the handler has idempotency keys. `onRun` is then called only after the key has been claimed. */
-  readonly idempotency?: object;
+  /** Whether the handler has idempotency keys. `onRun` is then called only after the key has been claimed. */
+  readonly isKeyed?: boolean;
 }
 
 /** One run of a handler. */
@@ -56,7 +56,7 @@ type Guard = (value: unknown, ctx: Context<never>, part: OutputPart) => unknown;
 /** Runs a handler between its guards. The guards of the server are the outermost. */
 export async function runFiltered(guarded: Guarded, run: FilteredRun): Promise<Result> {
   const { call, core: { filters }, next } = run;
-  const { guards, services, idempotency } = guarded;
+  const { guards, services, isKeyed } = guarded;
   const outputs = new OutputGuards(guarded, run);
   return await outputs.guardErrors(call, () =>
     outputs.guardSent(async () => {
@@ -65,7 +65,7 @@ export async function runFiltered(guarded: Guarded, run: FilteredRun): Promise<R
       const value = guards?.input?.length ? await (services?.share(passOwn) ?? passOwn)(call) : input;
       // A cancelled call does not start its handler.
       if (call.ended) throw call.reason;
-      if (!idempotency) call.onRun?.();
+      if (!isKeyed) call.onRun?.();
       return await next(value, (returns, ctx, sending) => outputs.run(returns, ctx, sending));
     }));
 }

@@ -4,6 +4,7 @@
  * @module
  */
 import { isPromiseLike } from "../protocol/promises.ts";
+import { Room } from "../protocol/room.ts";
 import type { Meta } from "../protocol/types.ts";
 import { keep } from "../core/capacity/charges.ts";
 import type { Call } from "../core/call/call.ts";
@@ -18,13 +19,23 @@ import type { NoServices } from "../core/call/service.ts";
 import type { Handler, Runner } from "../core/visibility/feature.ts";
 import type { FeatureParts } from "../core/visibility/feature_parts.ts";
 import type { HandlerGuards } from "../core/visibility/guards.ts";
-import type { HandlerInfo, Layer, LayeredOptions, LayerRun, LayerStarter, Steps, Unlayered } from "../core/layers.ts";
+import type {
+  CompiledLayers,
+  HandlerInfo,
+  Layer,
+  LayeredOptions,
+  LayerRun,
+  LayerStarter,
+  Steps,
+  Unlayered,
+} from "../core/layers.ts";
 import { bindQuota, type Quota } from "../core/visibility/quota.ts";
 import { createLife, toWatcher } from "./extension.ts";
+import type { IdempotentTool } from "./idempotent_tool.ts";
 import { ServedHandlers } from "./layered_server.ts";
 
 /** The steps of a layer, without type parameters. */
-type AnySteps = Steps<never, never, never>;
+type AnySteps = Steps<never, never, never, never>;
 
 /**
  * Creates a layer. `make` is called once for each handler that has the layer, and returns the layer's steps.
@@ -47,12 +58,12 @@ type AnySteps = Steps<never, never, never>;
  * export default createServer({ name: "s", version: "1.0.0", handlers: [hello] });
  * ```
  */
-export function layer<Input = unknown, Services = NoServices, State = undefined>(
-  make: (handler: HandlerInfo) => Steps<Input, Services, State>,
-): Layer<Input, Services> {
+export function layer<Input = unknown, Services = NoServices, State = undefined, Shared = NoServices>(
+  make: (handler: HandlerInfo) => Steps<Input, Services, State, Shared>,
+): Layer<Input, Services, Shared> {
   const made = (handler: HandlerInfo) => make(handler);
   // The cast is safe, because only the steps of the layer get the state that its `start` returns.
-  return Object.assign(made, { [INTERNALS]: { apply } }) as unknown as Layer<Input, Services>;
+  return Object.assign(made, { [INTERNALS]: { apply } }) as unknown as Layer<Input, Services, Shared>;
 }
 
 const STEPS: KnownOptions<keyof AnySteps> = {
@@ -63,6 +74,12 @@ const STEPS: KnownOptions<keyof AnySteps> = {
     methods: "texts",
     onInput: "function",
     inside: "function",
+    key: "function",
+    rerun: "boolean",
+    ttlMs: {
+      findProblem: (value) =>
+        typeof value === "number" && value > 0 ? undefined : `is ${show(value)}; it must be a number above 0`,
+    },
     run: "function",
     rank: ["ask", "reuse", "repeat", "break"],
     onOutput: "function",
@@ -76,9 +93,15 @@ const STEPS: KnownOptions<keyof AnySteps> = {
 /** The ranks of `run` steps, from the outermost. A step without a rank is inside of all of these. */
 const RANKS: readonly (AnySteps["rank"])[] = ["ask", "reuse", "repeat", "break", undefined];
 
+/** The members that belong to a step. */
+const MEMBERS = [["methods", "around"], ["rerun", "key"], ["ttlMs", "key"], ["rank", "run"]] as const;
+
+/** The steps that only tools have. */
+const OF_TOOLS = ["key", "run"] as const;
+
 /** The steps of one layer around one handler. */
 interface Bound {
-  readonly layer: Layer<never, never>;
+  readonly layer: AnyLayer;
   readonly steps: AnySteps;
 }
 
@@ -90,9 +113,12 @@ interface Options extends Omit<LayeredOptions, "use"> {
   readonly quota?: Quota;
   readonly requires?: readonly Requirement[];
   readonly _meta?: Meta;
+  readonly [INTERNALS]?: CompiledLayers;
 }
 
-function isLayer(item: unknown): item is Layer<never, never> {
+type AnyLayer = Layer<never, never, never>;
+
+function isLayer(item: unknown): item is AnyLayer {
   return INTERNALS in Object(item);
 }
 
@@ -115,20 +141,22 @@ function apply<O extends LayeredOptions>(options: O, about: Omit<HandlerInfo, "k
 }
 
 /** Reads the steps of a layer. Throws if the handler cannot have them. */
-function bind(layer: Layer<never, never>, handler: HandlerInfo, at: number): Bound {
+function bind(layer: AnyLayer, handler: HandlerInfo, at: number): Bound {
   const steps: AnySteps = layer(handler);
   const { key, kind } = handler;
   if (typeof steps !== "object" || !steps || !isPlain(steps)) {
     throw new TypeError(`Cannot make ${key}: a layer returned ${show(steps)}; return an object with its steps`);
   }
   checkOptions(`make ${key}: a layer has wrong steps`, steps, STEPS);
-  const { name, run, methods, around } = steps;
+  const { name } = steps;
   const refuse = (state: string) => new TypeError(`Cannot make ${key}: the layer ${show(name)} ${state}`);
   if (typeof name !== "string" || !name) throw refuse("has no name; return a name with its steps");
-  if (run && kind !== "tool" && kind !== "server") {
-    throw refuse(`has the step run, which only a tool has; use it for tools only`);
+  const foreign = kind === "tool" || kind === "server" ? undefined : OF_TOOLS.find((step) => steps[step]);
+  if (foreign) throw refuse(`has the step ${foreign}, which only a tool has; use it for tools only`);
+  for (const [member, step] of MEMBERS) {
+    if (steps[member] === undefined || steps[step]) continue;
+    throw refuse(`has ${member}, but no step ${step} to which it applies; omit ${member}`);
   }
-  if (methods && !around) throw refuse("has methods, but no step around to which they apply; omit methods");
   const { start } = steps;
   if (start) layer[INTERNALS].starter ??= toStarter(start, `layer ${JSON.stringify(name)} ${at + 1} of ${key}`);
   return { layer, steps };
@@ -161,6 +189,7 @@ function applyToHandler(options: Options, applied: Applied): Options {
     quota: toQuota(options, applied),
     requires: [...requires, ...layers.flatMap(({ steps }) => steps.requires ?? [])],
     _meta: toMeta(options, handler, layers),
+    [INTERNALS]: { keyed: toKeyed(layers, handler) },
   };
 }
 
@@ -172,7 +201,8 @@ function applyToServer(options: LayeredOptions, { handler, items, layers }: Appl
   });
   const own = layers.filter((bound) => !isOnlyAround(bound)).map(({ layer }) => withoutAround(layer));
   const starters = layers.flatMap(({ layer }) => toStarters(layer, handler));
-  return { ...options, use, ...(own.length || starters.length) && { [INTERNALS]: new ServedHandlers(own, starters) } };
+  const served = own.length || starters.length ? new ServedHandlers(own, starters) : undefined;
+  return { ...options, use, ...served && { [INTERNALS]: { served } } };
 }
 
 /** Whether a layer of a server has no steps around single handlers. */
@@ -183,7 +213,7 @@ function isOnlyAround({ steps }: Bound): boolean {
 }
 
 /** Returns a layer without its step `around`, which runs for the whole server. */
-function withoutAround(whole: Layer<never, never>): Layer<never, never> {
+function withoutAround(whole: AnyLayer): AnyLayer {
   const part = (handler: HandlerInfo): AnySteps => {
     const { around: _around, methods: _methods, ...steps } = whole(handler);
     return steps;
@@ -257,6 +287,27 @@ function toMeta({ _meta }: Options, { key }: HandlerInfo, layers: readonly Bound
     }
   }
   return owners.size ? { ...all, ..._meta } : _meta;
+}
+
+/** The code that runs calls with a key. It is loaded when a client first calls a tool with keys. */
+const keyRoom = new Room(() => import("./idempotent_call.ts"));
+
+/** Milliseconds for which a key is remembered. */
+const KEY_TTL_MS = 600_000;
+
+function toKeyed(layers: readonly Bound[], { key: place, name }: HandlerInfo): CompiledLayers["keyed"] {
+  const [bound, other] = layers.filter(({ steps }) => steps.key);
+  if (other) {
+    const names = `${bound.steps.name} and ${other.steps.name}`;
+    throw new TypeError(`Cannot make ${place}: the layers ${names} both have the step key; use only one of them`);
+  }
+  const { key: read, rerun, ttlMs = KEY_TTL_MS } = bound?.steps ?? {};
+  if (!read) return;
+  const key: IdempotentTool["key"] = (input, ctx) => withState(bound, ctx, (state) => read(input, ctx, state));
+  return (invoke, services) => {
+    const tool: IdempotentTool = { place, name, services, key, rerun, ttlMs };
+    return async (...given) => (await keyRoom.open()).runIdempotent(tool, invoke, given);
+  };
 }
 
 /** A layer with the step `run`. */
@@ -386,7 +437,7 @@ function toStarter(start: NonNullable<AnySteps["start"]>, id: string): LayerStar
   return { id, register: (place) => toWatcher(`${id} at ${place}`, life) };
 }
 
-function toStarters({ [INTERNALS]: { starter } }: Layer<never, never>, { key }: HandlerInfo): readonly Handler[] {
+function toStarters({ [INTERNALS]: { starter } }: AnyLayer, { key }: HandlerInfo): readonly Handler[] {
   return starter?.register ? [starter.register(key)] : [];
 }
 

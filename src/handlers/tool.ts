@@ -42,7 +42,7 @@ import {
   toMethod,
 } from "../core/visibility/feature.ts";
 import type { Filter, Guards } from "../core/visibility/guards.ts";
-import { withInternals } from "../core/call/internals.ts";
+import { INTERNALS, withInternals } from "../core/call/internals.ts";
 import type { Requirement } from "../core/call/question.ts";
 import { createList } from "../core/visibility/pagination.ts";
 import type { NoServices, Services, ServiceValues, SharedServiceValues } from "../core/call/service.ts";
@@ -52,7 +52,6 @@ import { hasResultMembers, isContent, isDoubtful, toJson } from "./content_check
 import type { Sending } from "./encoded_results.ts";
 import type { ListedTool } from "../protocol/listed.ts";
 import type { Typed } from "../core/visibility/typed.ts";
-import { IDEMPOTENCY, readIdempotency, runOnce } from "./idempotency.ts";
 import { toForeign, toListedOptions } from "./tool_from.ts";
 import type { Callable } from "./callable.ts";
 import { loadValues, runGuarded } from "./value_room.ts";
@@ -155,7 +154,7 @@ export interface ToolOptions<
   /** Metadata for programs. Lists contain this metadata as `_meta`. */
   readonly _meta?: Meta;
   /** Middleware and layers around this tool. The first middleware is the outermost. */
-  readonly use?: readonly UseItem<Infer<I>, ServiceValues<S>>[];
+  readonly use?: readonly UseItem<Infer<I>, ServiceValues<S>, SharedServiceValues<S>>[];
   /**
    * Services that `run`, `allow` and the guards use, keyed by name. The services are created after the input is
    * validated.
@@ -207,32 +206,6 @@ export interface ToolOptions<
   /** Quota of the tool, such as `quota({ timeoutMs: 5000 })` from `@x/mcp/quota`. */
   readonly quota?: Quota;
   /**
-   * Returns the idempotency key of a call, such as `({ orderId }) => orderId`, or `undefined` for a call without a key.
-   * If the same caller repeats a call with the same key and the same input within ten minutes, the repeated call gets
-   * the result of the first call, even while the first call is still running. With a store, the key is known to all
-   * instances. Errors are not kept. This option is short for `idempotency: { key }`.
-   */
-  readonly idempotencyKey?: (
-    input: Infer<I>,
-    ctx: Context<SharedServiceValues<S>>,
-  ) => string | undefined | Promise<string | undefined>;
-  /** Idempotency of calls with a key. */
-  readonly idempotency?: {
-    /** Returns the key of a call, as {@linkcode ToolOptions.idempotencyKey} does. */
-    readonly key: (
-      input: Infer<I>,
-      ctx: Context<SharedServiceValues<S>>,
-    ) => string | undefined | Promise<string | undefined>;
-    /**
-     * Whether the next call with the key runs the handler again if the instance that ran the handler ended before it
-     * kept a result. Use `ctx.idempotencyToken` to make a repeated effect safe, because the first run may have had the
-     * effect already. Defaults to `false`: such a call fails with code -31409, because its outcome is unknown.
-     */
-    readonly rerun?: boolean;
-    /** Milliseconds for which a key is remembered after its call. At most one year. Defaults to 600,000. */
-    readonly ttlMs?: number;
-  };
-  /**
    * Runs the tool. The model reads the message of a `ToolError`. Any other error goes to `observer.fault`, and the
    * client gets only an error id.
    */
@@ -270,8 +243,6 @@ export const TOOL: KnownOptions<keyof ToolOptions<Schema, Schema>> = {
     text: TEXT_COPY,
     annotations: ANNOTATIONS,
     forCaller: "function",
-    idempotencyKey: "function",
-    idempotency: IDEMPOTENCY,
     run: true,
   },
   hints: {
@@ -290,7 +261,8 @@ export const TOOL: KnownOptions<keyof ToolOptions<Schema, Schema>> = {
     openWorldHint: "annotations.openWorldHint",
   },
   elsewhere: Object.fromEntries(
-    ["cache", "retry", "circuit", "confirm"].map((name) => [name, `${name} is a layer: use: [${name}(…)]`]),
+    [["cache"], ["retry"], ["circuit"], ["confirm"], ["idempotency", "idempotent"], ["idempotencyKey", "idempotent"]]
+      .map(([name, layer = name]) => [name, `${name} is a layer: use: [${layer}(…)]`]),
   ),
 };
 
@@ -411,7 +383,7 @@ function define<I extends Schema, O extends Schema, S extends Services>(
   const options = withLayers(given, { kind: "tool", name: given.name, annotations: hints });
   const { name, allow, run, text, use = [] } = options;
   const { requires, _meta, extensions } = readExtensions(options, place);
-  const idempotency = readIdempotency(options, { place, name, services });
+  const keyed = options[INTERNALS]?.keyed;
   // Only `undefined` means that there is no schema. Compile any other value, so that an invalid schema throws instead
   // of accepting all arguments.
   const input = options.input === undefined ? undefined : compileSchema(options.input, { use: "input", place });
@@ -464,7 +436,7 @@ function define<I extends Schema, O extends Schema, S extends Services>(
     headers: input && toHeaders(input),
     scopes,
     requires,
-    idempotency,
+    isKeyed: !!keyed,
     extensions,
     wire: ({ publishSchema }) => ({
       name,
@@ -477,7 +449,7 @@ function define<I extends Schema, O extends Schema, S extends Services>(
       _meta,
     }),
     // Check the idempotency key inside the middleware, so that the middleware also runs for repeated calls.
-    invoke: compose(use, idempotency ? runOnce(idempotency, injected) : injected),
+    invoke: compose(use, keyed?.(injected, services) ?? injected),
   };
 }
 
@@ -597,7 +569,7 @@ async function readLeniently(input: CompiledSchema, given: Params, { limits }: F
 }
 
 function invoke(definition: Definition, call: Call, checked: Checked, core: FeatureParts): Result | Promise<Result> {
-  const { key, invoke, guards, idempotency } = definition;
+  const { key, invoke, guards, isKeyed } = definition;
   // Return a result instead of a protocol error, so that the model can read it and correct its call.
   if (checked.problem !== undefined) return toErrorText(`Cannot call ${key}: ${checked.problem}`);
   const { value } = checked;
@@ -607,7 +579,7 @@ function invoke(definition: Definition, call: Call, checked: Checked, core: Feat
   }
   // Do not start the handler of a call that was cancelled during the validation.
   if (call.ended) throw call.reason;
-  if (!idempotency) call.onRun?.();
+  if (!isKeyed) call.onRun?.();
   return invoke(call, undefined, value, core, undefined);
 }
 

@@ -1,6 +1,6 @@
 /**
- * Layers, which stand around handlers: a cache, retries, a circuit breaker, a question to the user, and layers of your
- * own. Pass them in the `use` option of a handler, a group or a server.
+ * Layers, which stand around handlers: a cache, retries, a circuit breaker, a question to the user, idempotency keys, and
+ * layers of your own. Pass them in the `use` option of a handler, a group or a server.
  *
  * ```ts
  * import { createServer, tool } from "@x/mcp";
@@ -28,4 +28,5 @@ export { cache, type CacheOptions, type ToolCache } from "./cache.ts";
 export { circuit, type CircuitOptions } from "./circuit.ts";
 export { confirm } from "./confirm.ts";
 export type { SelectErrors } from "./failures.ts";
+export { idempotent, type IdempotentOptions } from "./idempotent.ts";
 export { retry, type RetryOptions } from "./retry.ts";

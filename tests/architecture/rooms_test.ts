@@ -23,7 +23,7 @@ const rooms: Readonly<Record<string, readonly string[]>> = {
   "src/eras/eras.ts": ["src/eras/narrow_era.ts", "src/eras/modern/modern.ts"],
   "src/handlers/extension.ts": ["src/handlers/extension_call.ts"],
   "src/handlers/extension_lives.ts": ["src/core/server_part.ts"],
-  "src/handlers/idempotency.ts": ["src/handlers/idempotent_call.ts"],
+  "src/handlers/layer.ts": ["src/handlers/idempotent_call.ts"],
   "src/handlers/value_room.ts": ["src/handlers/values.ts"],
   "src/library.ts": ["src/eras/legacy/legacy.ts"],
   "src/mount.ts": ["src/server/routes.ts"],

@@ -12,7 +12,7 @@ import {
   tool,
   ToolError,
 } from "../../mod.ts";
-import { confirm } from "../../src/layers/layers.ts";
+import { confirm, idempotent } from "../../src/layers/layers.ts";
 import { connect as connectTo } from "../../src/client/client.ts";
 import type { AskedEvent } from "../../src/observer.ts";
 import { quota } from "../../src/quota/quota.ts";
@@ -164,7 +164,7 @@ behaviour("a call fails if a guard refuses its question, even if the handler cat
     tool({ name: "confirms", use: [confirm(`Delete ${PIN}?`)], run: () => "deleted" }),
     tool({
       name: "keyed",
-      idempotencyKey: () => "k",
+      use: [idempotent(() => "k")],
       run: async (_input, ctx) =>
         await ctx.elicit("a", { message: PIN, schema: empty }).then(() => "ok", () => "caught"),
     }),
@@ -198,7 +198,7 @@ behaviour("an idempotency key keeps no result of a call whose question was refus
   });
   const keyed = tool({
     name: "keyed",
-    idempotencyKey: () => "k",
+    use: [idempotent(() => "k")],
     run: async (_input, ctx) => {
       runs++;
       return await ctx.elicit("a", { message: "a", schema: empty }).then(({ action }) => action, () => "caught");

@@ -10,6 +10,7 @@ import {
   type ServerOptions,
   tool,
 } from "../../mod.ts";
+import { idempotent } from "../../src/layers/layers.ts";
 import { basicAuth } from "../../src/auth/auth.ts";
 import { oauth } from "../../src/auth/oauth/oauth.ts";
 import type { Wrap } from "../../src/extension.ts";
@@ -159,7 +160,7 @@ function startKeyed(limits: LimitOptions) {
   held.server.handlers.add(tool({
     name: "once",
     input: { type: "object", properties: { key: { type: "string" } } } as const,
-    idempotencyKey: ({ key }) => key,
+    use: [idempotent(({ key }) => key)],
     run() {
       held.counts.started++;
       return "x".repeat(1500);

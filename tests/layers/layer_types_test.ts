@@ -3,12 +3,13 @@
 import { assertEquals } from "@std/assert";
 import { z } from "zod";
 import { type Context, type Middleware, service, tool } from "../../mod.ts";
-import { cache, confirm, type Layer, layer } from "../../src/layers/layers.ts";
+import { cache, confirm, idempotent, type Layer, layer } from "../../src/layers/layers.ts";
 import { type Mistake, testTypeErrors } from "../support/type_errors.ts";
 
 const toUrl = (path: string) => new URL(`../../${path}`, import.meta.url).href;
 
 const input = z.object({ amount: z.number() });
+const tx = service("tx", () => 1, { per: "call" });
 const db = service("db", () => ({ ask: (amount: number) => `Pay ${amount}?` }));
 const audit: Middleware = (_ctx, next) => next();
 
@@ -79,8 +80,32 @@ Deno.test("callbacks of layers are typed in every order of a tool's options", ()
       input,
       run: ({ amount }) => amount,
     }),
+    tool({
+      name: "l",
+      services: { db, tx },
+      use: [
+        confirm(({ amount }, { services: { tx } }) => toWords(amount + tx)),
+        idempotent(({ amount }, { services: { db } }) => db.ask(amount)),
+      ],
+      input,
+      run: ({ amount }) => amount,
+    }),
+    tool({ name: "m", use: [idempotent({ key: ({ amount }) => toWords(amount), ttlMs: 5 })], input, run: () => 1 }),
+    tool({
+      name: "n",
+      run: ({ amount }) => amount,
+      use: [idempotent({ rerun: true, key: async ({ amount }) => await Promise.resolve(toWords(amount)) })],
+      input,
+    }),
+    tool({
+      name: "o",
+      run: ({ amount }) => amount,
+      use: [idempotent(({ amount }, { services: { db } }) => db.ask(amount))],
+      input,
+      services: { db },
+    }),
   ];
-  assertEquals(tools.length, 11);
+  assertEquals(tools.length, 15);
 });
 
 const mistakes: readonly Mistake[] = [
@@ -97,6 +122,12 @@ const mistakes: readonly Mistake[] = [
     most: 14,
   },
   {
+    name: "a service that lives for one call in the function for an idempotency key",
+    code: `tool({ name: "t", input, services, use: [idempotent((_, { services }) => services.tx)], run: () => 1 })`,
+    line: "Property 'tx' does not exist on type",
+    most: 2,
+  },
+  {
     name: "a wrong property of the input in the callback of a layer",
     code: `tool({ name: "t", use: [confirm(({ amuont }) => amuont)], input, run: () => 1 })`,
     line: "Property 'amuont' does not exist on type '{ amount: number; }'.",
@@ -106,11 +137,12 @@ const mistakes: readonly Mistake[] = [
 
 testTypeErrors(
   `import { z } from "zod";
-import { tool } from "${toUrl("mod.ts")}";
-import { confirm, type Layer } from "${toUrl("src/layers/layers.ts")}";
+import { service, tool } from "${toUrl("mod.ts")}";
+import { confirm, idempotent, type Layer } from "${toUrl("src/layers/layers.ts")}";
 const input = z.object({ amount: z.number() });
 const other = confirm(({ other }: { other: string }) => other);
 declare const needing: Layer<unknown, { readonly db: string }>;
-void [tool, confirm, input, other, needing];`,
+const services = { tx: service("tx", () => "", { per: "call" }) };
+void [tool, confirm, idempotent, input, other, needing, services];`,
   mistakes,
 );

@@ -14,7 +14,7 @@ import {
   tool,
   ToolError,
 } from "../../mod.ts";
-import { cache, circuit, confirm, type Layer, layer, retry, type Steps } from "../../src/layers/layers.ts";
+import { cache, circuit, confirm, idempotent, type Layer, layer, retry, type Steps } from "../../src/layers/layers.ts";
 import { memoryStore } from "../../src/stores/stores.ts";
 import { connectTest, fakeClock } from "../../src/testing/testing.ts";
 import { behaviour, textOf } from "../support/behaviour.ts";
@@ -73,10 +73,6 @@ behaviour(
       input: noteSchema("input schema"),
       output: noteSchema("output schema"),
       services: { value },
-      idempotencyKey: () => {
-        note("key");
-        return undefined;
-      },
       extensions: [wrapping.attribute({
         wrap: (_call, next) => {
           note("around extension");
@@ -84,7 +80,14 @@ behaviour(
         },
       })],
       guards: { input: [() => note("input guard")], output: [() => note("output guard")] },
-      use: [noting(trace, "tool", ALL), plain("tool")],
+      use: [
+        idempotent(() => {
+          note("key");
+          return undefined;
+        }),
+        noting(trace, "tool", ALL),
+        plain("tool"),
+      ],
       run: ({ at }) => {
         note("function");
         return { at };

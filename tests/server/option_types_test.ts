@@ -127,7 +127,7 @@ const PROMISED: Readonly<Record<string, readonly [make: (wrong: object) => unkno
   ],
   'make tool "t"': [
     (wrong) => tool({ name: "t", run, ...wrong }),
-    ...["guards", "input", "output", "services", "annotations", "scopes", "use", "allow", "idempotency"],
+    ...["guards", "input", "output", "services", "annotations", "scopes", "use", "allow"],
     ...["text", "description", "title", "icons", "tags", "requires"],
   ],
   'make prompt "p"': [

@@ -2,6 +2,7 @@
 // failure of the store, so the client gains nothing by it, and other clients and the process itself notice nothing.
 import { assert, assertEquals, assertMatch } from "@std/assert";
 import { createServer, extension, resource, type Server, tool } from "../../mod.ts";
+import { idempotent } from "../../src/layers/layers.ts";
 import { type Authentication, refuseRequest } from "../../src/core/auth.ts";
 import { INTERNALS } from "../../src/core/call/internals.ts";
 import type { BoundOptions } from "../../src/core/capacity/limits.ts";
@@ -97,7 +98,7 @@ function startInstance(shared: Store, { leaseMs, ...bounds }: Options = {}): Ins
       tool({
         name: "pay",
         input: z.object({ key: z.string() }),
-        idempotencyKey: ({ key }) => key,
+        use: [idempotent(({ key }) => key)],
         run: () => `paid ${count("pay")}`,
       }),
       tool({

@@ -5,7 +5,7 @@ import { basicAuth, customAuth } from "../../../src/auth/auth.ts";
 import { INTERNALS } from "../../../src/core/call/internals.ts";
 import type { LimitOptions } from "../../../src/core/capacity/limits.ts";
 import { quota } from "../../../src/quota/quota.ts";
-import { cache } from "../../../src/layers/layers.ts";
+import { cache, idempotent } from "../../../src/layers/layers.ts";
 import type { KeptBytes } from "../../../src/extension.ts";
 import { customStore, memoryStore, type Store, type StoreEngine } from "../../../src/stores/stores.ts";
 import { wrapEngine } from "../../support/engines.ts";
@@ -149,7 +149,7 @@ function listHandlers() {
     tool({
       name: "once",
       input: z.object({ key: z.string() }),
-      idempotencyKey: ({ key }) => key,
+      use: [idempotent(({ key }) => key)],
       run: () => "x".repeat(20_000),
     }),
     tool({

@@ -23,7 +23,7 @@ import { media, resourceLink } from "../../src/library.ts";
 import { audit as auditCalls, health, jsonLog, prometheus, record } from "../../src/observe/observe.ts";
 import { openTelemetry, openTelemetryClient } from "../../src/observe/opentelemetry.ts";
 import { quota } from "../../src/quota/quota.ts";
-import { cache, circuit, retry } from "../../src/layers/layers.ts";
+import { cache, circuit, idempotent, retry } from "../../src/layers/layers.ts";
 import { file, folder, httpResource, httpTool } from "../../src/ready/ready.ts";
 import { denoKvStore } from "../../src/stores/deno_kv.ts";
 import { redisStore } from "../../src/stores/redis/redis.ts";
@@ -290,6 +290,11 @@ const FACTORIES: Readonly<Record<string, readonly Sample[]>> = {
   }]],
   "./layers cache": [[cache, { ttlMs: 5, entries: 5, bytes: 500 }]],
   "./layers retry": [[retry, { attempts: 2, delayMs: 5, maxDelayMs: 5, errors: () => true, unsafe: false }]],
+  "./layers idempotent": [[
+    // A function is accepted too, because it is short for an object with the key.
+    (options) => idempotent(typeof options === "function" ? null as never : options),
+    { key: text, rerun: false, ttlMs: 5 },
+  ]],
   "./layers circuit": [[circuit, { failures: 2, retryMs: 5, errors: () => true }]],
   "./handlers httpTool": [[httpTool, {
     name: "t",

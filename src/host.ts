@@ -78,10 +78,10 @@ export async function loadSchemaCompiler(): Promise<typeof import("./schema/json
 /** Returns the warnings about the code of handlers, each with the name of its handler. */
 export function listWarnings(server: Server): readonly { readonly place: string; readonly state: string }[] {
   return server[INTERNALS].engine.registry.handlers.flatMap((handler) => {
-    const { feature, key, extensions } = handler[INTERNALS];
+    const { feature, key, layers } = handler[INTERNALS];
     const place = `${feature.name.replace(/s$/, "")} ${key}`;
     const { run, read = run }: { readonly run?: unknown; readonly read?: unknown } = Object(handler);
-    const warnings = [...extensions?.warnings() ?? [], ...listSourceWarnings(String(read), feature.name)];
+    const warnings = [...layers?.warnings() ?? [], ...listSourceWarnings(String(read), feature.name)];
     return warnings.map((state) => ({ place, state }));
   });
 }

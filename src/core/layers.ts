@@ -5,17 +5,15 @@
  */
 import type { Result } from "../protocol/jsonrpc.ts";
 import type { Meta, ToolAnnotations } from "../protocol/types.ts";
-import type { Call } from "./call/call.ts";
-import type { Binding } from "./call/container.ts";
 import type { Context, HandlerSet } from "./call/context.ts";
 import { INTERNALS } from "./call/internals.ts";
 import type { Middleware } from "./call/middleware.ts";
 import type { Requirement } from "./call/question.ts";
 import type { NoServices } from "./call/service.ts";
-import type { Handler } from "./visibility/feature.ts";
+import type { Next, WrappedCall } from "./extension.ts";
+import type { Handler, HandlerLayers } from "./visibility/feature.ts";
 import type { ServerHandle } from "./server_handle.ts";
-import type { FeatureParts } from "./visibility/feature_parts.ts";
-import type { Filter, OutputGuard } from "./visibility/guards.ts";
+import type { OutputGuard } from "./visibility/guards.ts";
 
 /** The handler that a layer stands around. */
 export interface HandlerInfo {
@@ -129,6 +127,39 @@ export interface Steps<Input = unknown, Services = NoServices, State = never, Sh
   readonly requires?: readonly Requirement[];
   /** Handlers that are added to the server together with the handler. */
   readonly handlers?: readonly Handler[];
+  /**
+   * Checks the layer against the server's handlers. Called whenever the handlers change. Returns a description of a
+   * problem, such as `no resource "ui://chart"`. In that case, the server throws a `TypeError` with the description and
+   * the handler's name.
+   */
+  readonly verify?: (server: {
+    /** Tests whether a handler is registered. `key` is the name of a tool or prompt, or the URI of a resource. */
+    has(kind: "tool" | "resource" | "prompt", key: string): boolean;
+  }) => string | undefined;
+  /** Returns a warning with a remedy that `mcp check` prints, or `undefined` if there is no warning. */
+  readonly warn?: (handler: {
+    /** The handler's `run` or `read` function. */
+    readonly run: unknown;
+  }) => string | undefined;
+}
+
+/** The steps of a layer that an extension creates. All steps are optional. */
+export interface ExtensionSteps extends Pick<Steps, "list" | "verify" | "warn"> {
+  /**
+   * Runs around the whole call, outside of the middleware of the server and of all other layers. Calls `next` to run the
+   * handler, and returns the handler's result or another result.
+   */
+  readonly around?: (call: WrappedCall, next: Next) => Result | Promise<Result>;
+  /**
+   * Whether the client must have declared the extension. For any other client, the call fails with code -32021 (HTTP
+   * 400), and the handler does not run. Defaults to `false`.
+   */
+  readonly required?: boolean;
+  /**
+   * Whether the handler registers the extension, so that the extension need not be in the server's `handlers`. Allowed
+   * only for extensions without options other than `settings`. Defaults to `false`.
+   */
+  readonly registers?: boolean;
 }
 
 /** One run of a tool's function within the `run` step of a layer. The methods can be destructured. */
@@ -209,6 +240,25 @@ export interface LayerInternals {
   apply<O extends LayeredOptions>(options: O, handler: Omit<HandlerInfo, "key">): Unlayered<O>;
   /** Registers the layer on the server of a handler. Set when a handler first has the layer, if the layer has `start`. */
   starter?: LayerStarter;
+  /** Set for a layer of an extension. */
+  readonly extension?: ExtensionPart;
+}
+
+/**
+ * The parts of an extension's layer that other layers do not have.
+ *
+ * @internal
+ */
+export interface ExtensionPart extends Pick<ExtensionSteps, "around" | "required"> {
+  /** Identifier of the extension, such as `com.example/audit`. */
+  readonly id: string;
+  /**
+   * Whether clients with sessions cannot use the extension, because their protocol revisions lack the extension's
+   * methods.
+   */
+  readonly lacksSessions: boolean;
+  /** Creates the extension that the handler at `place` registers. `undefined` if the handler registers no extension. */
+  readonly register?: (place: string) => Handler;
 }
 
 /**
@@ -243,26 +293,11 @@ interface AnyUseItem {
 /** Options whose `use` contains only middleware. */
 export type Unlayered<O> = O & {
   readonly use?: readonly Middleware[];
-  /** Set if there are layers. */
-  readonly [INTERNALS]?: CompiledLayers;
+  /** Set if a handler has layers. */
+  readonly layers?: HandlerLayers;
+  /** Set if a server has layers with steps around single handlers. */
+  readonly [INTERNALS]?: LayeredHandlers;
 };
-
-/** What layers add to a handler or a server in addition to its options. */
-export interface CompiledLayers {
-  /** The handlers of a server. Set if the server has layers with steps around single handlers. */
-  readonly served?: LayeredHandlers;
-  /** Returns a function that runs a tool at most once per key. Set if a layer has the step `key`. */
-  readonly keyed?: (invoke: Invoke, services: Binding | undefined) => Invoke;
-}
-
-/** Runs a tool or prompt with a validated input, and encodes the value that the handler returns. */
-export type Invoke = (
-  call: Call,
-  ctx: undefined,
-  input: unknown,
-  core: FeatureParts,
-  filter: Filter | undefined,
-) => Result | Promise<Result>;
 
 /** The handlers of a server with layers, as the author has created them and as the server serves them. */
 export interface LayeredHandlers {

@@ -318,10 +318,9 @@ export class Scheduler implements Executor {
     return this.#endAtOnce(call, { result });
   }
 
-  /** Runs a call through the handler's attributes and the middleware. Takes no slot and sets no deadline. */
+  /** Runs a call through the layers of extensions and the middleware. Takes no slot and sets no deadline. */
   runWithin(call: Call, runner: Runner): Result | Promise<Result> {
-    const { extensions } = runner;
-    if (extensions?.run) return extensions.run(call, runner, this);
+    if (runner.within) return runner.within(call, runner, this);
     return this.invoke ? this.invoke(call, runner) : runner.run(call);
   }
 

@@ -3,9 +3,8 @@
  *
  * @module
  */
-import type { Invoke } from "../core/layers.ts";
 import type { MapError } from "../core/visibility/feature_parts.ts";
-import type { HandlerExtensions } from "../core/visibility/feature.ts";
+import type { HandlerLayers, Invoke } from "../core/visibility/feature.ts";
 import type { BoundQuota } from "../core/visibility/quota.ts";
 import type { Entry } from "../core/visibility/pagination.ts";
 import type { Guarded } from "./filters.ts";
@@ -14,7 +13,7 @@ import type { Guarded } from "./filters.ts";
 export interface Callable extends Entry, Guarded {
   readonly scopes?: readonly string[];
   readonly requires?: readonly string[];
-  readonly extensions?: HandlerExtensions;
+  readonly layers?: HandlerLayers;
   readonly mapError?: MapError;
   readonly quota?: BoundQuota;
   readonly invoke: Invoke;

@@ -5,7 +5,6 @@
  */
 import { isPromiseLike } from "../protocol/promises.ts";
 import { Room } from "../protocol/room.ts";
-import type { Meta } from "../protocol/types.ts";
 import { keep } from "../core/capacity/charges.ts";
 import type { Call } from "../core/call/call.ts";
 import { toClientKey } from "../core/call/client_key.ts";
@@ -14,13 +13,11 @@ import { toCall } from "../core/call/find_call.ts";
 import { CALL, INTERNALS } from "../core/call/internals.ts";
 import { checkOptions, isPlain, type KnownOptions, show } from "../core/call/known_options.ts";
 import { compose, type Middleware, onlyMethods } from "../core/call/middleware.ts";
-import type { Requirement } from "../core/call/question.ts";
 import type { NoServices } from "../core/call/service.ts";
-import type { Handler, Runner } from "../core/visibility/feature.ts";
+import type { Handler, HandlerLayers, Runner } from "../core/visibility/feature.ts";
 import type { FeatureParts } from "../core/visibility/feature_parts.ts";
 import type { HandlerGuards } from "../core/visibility/guards.ts";
 import type {
-  CompiledLayers,
   HandlerInfo,
   Layer,
   LayeredOptions,
@@ -30,12 +27,10 @@ import type {
   Unlayered,
 } from "../core/layers.ts";
 import { bindQuota, type Quota } from "../core/visibility/quota.ts";
-import { createLife, toWatcher } from "./extension.ts";
+import { type AnySteps, type CompiledOptions, type LayerSteps, toCompiled } from "./handler_layers.ts";
 import type { IdempotentTool } from "./idempotent_tool.ts";
 import { ServedHandlers } from "./layered_server.ts";
-
-/** The steps of a layer, without type parameters. */
-type AnySteps = Steps<never, never, never, never>;
+import { createLife, toWatcher } from "./watcher.ts";
 
 /**
  * Creates a layer. `make` is called once for each handler that has the layer, and returns the layer's steps.
@@ -86,6 +81,8 @@ const STEPS: KnownOptions<keyof AnySteps> = {
     list: true,
     requires: "list",
     handlers: "list",
+    verify: "function",
+    warn: "function",
   },
   hints: { before: "onInput", after: "onOutput", input: "onInput", output: "onOutput" },
 };
@@ -99,24 +96,15 @@ const MEMBERS = [["methods", "around"], ["rerun", "key"], ["ttlMs", "key"], ["ra
 /** The steps that only tools have. */
 const OF_TOOLS = ["key", "run"] as const;
 
-/** The steps of one layer around one handler. */
-interface Bound {
-  readonly layer: AnyLayer;
-  readonly steps: AnySteps;
-}
-
 /** The options of all kinds of handlers, of which each kind has some. */
-interface Options extends Omit<LayeredOptions, "use"> {
+interface Options extends Omit<LayeredOptions, "use">, CompiledOptions {
   readonly use?: readonly Middleware[];
   readonly run?: Run;
   readonly guards?: HandlerGuards;
   readonly quota?: Quota;
-  readonly requires?: readonly Requirement[];
-  readonly _meta?: Meta;
-  readonly [INTERNALS]?: CompiledLayers;
 }
 
-type AnyLayer = Layer<never, never, never>;
+type AnyLayer = LayerSteps["layer"];
 
 function isLayer(item: unknown): item is AnyLayer {
   return INTERNALS in Object(item);
@@ -141,7 +129,7 @@ function apply<O extends LayeredOptions>(options: O, about: Omit<HandlerInfo, "k
 }
 
 /** Reads the steps of a layer. Throws if the handler cannot have them. */
-function bind(layer: AnyLayer, handler: HandlerInfo, at: number): Bound {
+function bind(layer: AnyLayer, handler: HandlerInfo, at: number): LayerSteps {
   const steps: AnySteps = layer(handler);
   const { key, kind } = handler;
   if (typeof steps !== "object" || !steps || !isPlain(steps)) {
@@ -164,13 +152,13 @@ function bind(layer: AnyLayer, handler: HandlerInfo, at: number): Bound {
 
 interface Applied {
   readonly handler: HandlerInfo;
-  readonly items: readonly (Middleware | Bound)[];
-  readonly layers: readonly Bound[];
+  readonly items: readonly (Middleware | LayerSteps)[];
+  readonly layers: readonly LayerSteps[];
 }
 
 function applyToHandler(options: Options, applied: Applied): Options {
   const { handler, items, layers } = applied;
-  const { guards, run, requires = [] } = options;
+  const { guards, run } = options;
   const runs = layers.flatMap((bound) => bound.steps.run ? [{ ...bound, run: bound.steps.run }] : [])
     .sort((a, b) => RANKS.indexOf(a.steps.rank) - RANKS.indexOf(b.steps.rank));
   const input = layers.flatMap(toInputGuard);
@@ -187,9 +175,7 @@ function applyToHandler(options: Options, applied: Applied): Options {
       },
     },
     quota: toQuota(options, applied),
-    requires: [...requires, ...layers.flatMap(({ steps }) => steps.requires ?? [])],
-    _meta: toMeta(options, handler, layers),
-    [INTERNALS]: { keyed: toKeyed(layers, handler) },
+    ...toCompiled(options, { handler, items, runs, keyed: toKeyed(layers, handler) }),
   };
 }
 
@@ -202,12 +188,12 @@ function applyToServer(options: LayeredOptions, { handler, items, layers }: Appl
   const own = layers.filter((bound) => !isOnlyAround(bound)).map(({ layer }) => withoutAround(layer));
   const starters = layers.flatMap(({ layer }) => toStarters(layer, handler));
   const served = own.length || starters.length ? new ServedHandlers(own, starters) : undefined;
-  return { ...options, use, ...served && { [INTERNALS]: { served } } };
+  return { ...options, use, ...served && { [INTERNALS]: served } };
 }
 
 /** Whether a layer of a server has no steps around single handlers. */
-function isOnlyAround({ steps }: Bound): boolean {
-  return Object.entries(steps).every(([name, value]) =>
+function isOnlyAround({ layer, steps }: LayerSteps): boolean {
+  return !layer[INTERNALS].extension && Object.entries(steps).every(([name, value]) =>
     value === undefined || ["name", "around", "methods", "start"].includes(name)
   );
 }
@@ -218,28 +204,28 @@ function withoutAround(whole: AnyLayer): AnyLayer {
     const { around: _around, methods: _methods, ...steps } = whole(handler);
     return steps;
   };
-  const { apply, starter } = whole[INTERNALS];
+  const { apply, starter, extension } = whole[INTERNALS];
   // The server registers the layer, not its handlers.
-  return Object.assign(part, { [INTERNALS]: { apply, starter: starter && { id: starter.id } } });
+  return Object.assign(part, { [INTERNALS]: { apply, extension, starter: starter && { id: starter.id } } });
 }
 
-function toMiddleware(bound: Bound, wrap: AnySteps["inside"]): Middleware[] {
+function toMiddleware(bound: LayerSteps, wrap: AnySteps["inside"]): Middleware[] {
   return wrap ? [(ctx, next) => withState(bound, ctx, (state) => wrap(ctx, next, state))] : [];
 }
 
-function toInputGuard(bound: Bound): ((input: never, ctx: Context<never>) => unknown)[] {
+function toInputGuard(bound: LayerSteps): ((input: never, ctx: Context<never>) => unknown)[] {
   const { onInput } = bound.steps;
   return onInput ? [(input, ctx) => withState(bound, ctx, (state) => onInput(input, ctx, state))] : [];
 }
 
-function toOutputGuard(bound: Bound): NonNullable<HandlerGuards["output"]>[number][] {
+function toOutputGuard(bound: LayerSteps): NonNullable<HandlerGuards["output"]>[number][] {
   const { onOutput } = bound.steps;
   if (!onOutput) return [];
   return [(output, ctx, part) => withState(bound, ctx, (state) => onOutput(output, ctx, part, state))];
 }
 
 /** Calls a step with the state of its layer. Waits until the layer has started. */
-function withState<T>(bound: Bound, ctx: Context<unknown>, run: (state: never) => T): T | Promise<Awaited<T>> {
+function withState<T>(bound: LayerSteps, ctx: Context<unknown>, run: (state: never) => T): T | Promise<Awaited<T>> {
   const state = openState(bound, toCall(ctx, "run a layer"));
   // The cast is safe, because a promise of a step's value resolves to that value.
   return isPromiseLike(state) ? Promise.resolve(state).then(run) as Promise<Awaited<T>> : run(state);
@@ -271,31 +257,13 @@ function runAround(runner: Runner, around: readonly Middleware[]): Pick<Runner, 
   return { run: compose(around, (call) => runner.run(call)) };
 }
 
-function toMeta({ _meta }: Options, { key }: HandlerInfo, layers: readonly Bound[]): Meta | undefined {
-  const owners = new Map<string, string>();
-  const all: Record<string, unknown> = {};
-  for (const { steps: { name, list = {} } } of layers) {
-    for (const [member, value] of Object.entries(list)) {
-      const other = owners.get(member);
-      if (other !== undefined) {
-        throw new TypeError(
-          `Cannot make ${key}: the layers ${other} and ${name} both set _meta ${show(member)}; use only one of them`,
-        );
-      }
-      owners.set(member, name);
-      all[member] = value;
-    }
-  }
-  return owners.size ? { ...all, ..._meta } : _meta;
-}
-
 /** The code that runs calls with a key. It is loaded when a client first calls a tool with keys. */
-const keyRoom = new Room(() => import("./idempotent_call.ts"));
+const keyRoom = /* @__PURE__ */ new Room(() => import("./idempotent_call.ts"));
 
 /** Milliseconds for which a key is remembered. */
 const KEY_TTL_MS = 600_000;
 
-function toKeyed(layers: readonly Bound[], { key: place, name }: HandlerInfo): CompiledLayers["keyed"] {
+function toKeyed(layers: readonly LayerSteps[], { key: place, name }: HandlerInfo): HandlerLayers["keyed"] {
   const [bound, other] = layers.filter(({ steps }) => steps.key);
   if (other) {
     const names = `${bound.steps.name} and ${other.steps.name}`;
@@ -311,7 +279,7 @@ function toKeyed(layers: readonly Bound[], { key: place, name }: HandlerInfo): C
 }
 
 /** A layer with the step `run`. */
-interface Running extends Bound {
+interface Running extends LayerSteps {
   readonly run: NonNullable<AnySteps["run"]>;
 }
 
@@ -442,7 +410,7 @@ function toStarters({ [INTERNALS]: { starter } }: AnyLayer, { key }: HandlerInfo
 }
 
 /** Returns the state of a layer on a server. Starts the layer if it has not started. */
-function openState({ layer, steps: { start } }: Bound, { host: { lives, parts } }: Call): never | Promise<never> {
+function openState({ layer, steps: { start } }: LayerSteps, { host: { lives, parts } }: Call): never | Promise<never> {
   const { starter } = layer[INTERNALS];
   if (!start || !starter) return undefined as never; // The cast is safe, because the layer has no state.
   const { id } = starter;

@@ -18,7 +18,6 @@ export const HANDLER = {
   allow: "function",
   scopes: true,
   requires: "list",
-  extensions: true,
   quota: true,
 } as const satisfies Readonly<Record<string, OptionRule>>;
 
@@ -36,6 +35,12 @@ export const DESCRIPTION = {
   icons: ICONS,
   _meta: META,
 } as const satisfies Readonly<Record<string, OptionRule>>;
+
+/** The remedy for `extensions` among the options of a handler or a group. */
+export const EXTENSIONS = "pass layers of extensions in use: [task(…)]";
+
+/** Options that are layers, each with its remedy. The remedies apply to all kinds of handlers. */
+export const HANDLER_ELSEWHERE = { extensions: EXTENSIONS } as const;
 
 /** Option names of other libraries, each with the name to use instead. The hints apply to all kinds of handlers. */
 export const HANDLER_HINTS = {

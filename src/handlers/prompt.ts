@@ -14,7 +14,6 @@ import { readScopes } from "../core/call/scopes.ts";
 import type { Call } from "../core/call/call.ts";
 import { type Binding, bindServices } from "../core/call/container.ts";
 import type { Allow, Context } from "../core/call/context.ts";
-import { type Attribute, readExtensions } from "../core/extension.ts";
 import { bindQuota, type Quota } from "../core/visibility/quota.ts";
 import { checkOptions, type KnownOptions, toPlace, withoutNulls } from "../core/call/known_options.ts";
 import { compose } from "../core/call/middleware.ts";
@@ -31,7 +30,7 @@ import {
 } from "../core/visibility/feature.ts";
 import type { Filter, Guards } from "../core/visibility/guards.ts";
 import { withInternals } from "../core/call/internals.ts";
-import type { Requirement } from "../core/call/question.ts";
+import { readRequirements, type Requirement } from "../core/call/question.ts";
 import { createList } from "../core/visibility/pagination.ts";
 import type { NoServices, Services, ServiceValues, SharedServiceValues } from "../core/call/service.ts";
 import type { Typed } from "../core/visibility/typed.ts";
@@ -43,7 +42,7 @@ import { loadResults } from "./content.ts";
 import { isContent, isDoubtful } from "./content_checks.ts";
 import type { Sending } from "./encoded_results.ts";
 import { runGuarded } from "./value_room.ts";
-import { DESCRIPTION, HANDLER, HANDLER_HINTS } from "./option_names.ts";
+import { DESCRIPTION, HANDLER, HANDLER_ELSEWHERE, HANDLER_HINTS } from "./option_names.ts";
 
 /** A message that a prompt returns. Its content can be a plain string. */
 export interface PromptMessageReturn {
@@ -144,11 +143,6 @@ export interface PromptOptions<I extends Schema, S extends Services = NoServices
    */
   readonly requires?: readonly Requirement[];
   /**
-   * Attributes, created with the `attribute` method of an extension. The first attribute that wraps calls is the
-   * outermost.
-   */
-  readonly extensions?: readonly Attribute[];
-  /**
    * Quota of the prompt, such as `quota({ timeoutMs: 5000 })` from `@x/mcp/quota`. Completions of the arguments have a
    * separate quota with the same values.
    */
@@ -178,6 +172,7 @@ const OPTIONS: KnownOptions<keyof PromptOptions<Schema>> = {
     } as const,
     HANDLER_HINTS,
   ),
+  elsewhere: HANDLER_ELSEWHERE,
 };
 
 /** A prompt for `handlers`. Tests can run it directly. */
@@ -225,12 +220,12 @@ export function prompt<
   const definition = define(options, place, services);
   const { allow } = definition;
   const names = definition.inputs.map((argument) => argument.name);
-  const { scopes, extensions } = definition;
+  const { scopes, layers } = definition;
   const { mapError, quota } = options;
   const completed = { place, names, complete, allow, scopes, services, mapError, quota };
   const also = [completion({ type: "ref/prompt", name, ...completed }), ...definition.quota?.also ?? []];
   const remake: Remake = (change) => prompt(change(given));
-  const internals = { feature: prompts, key: name, definition, also, services, scopes, extensions, remake };
+  const internals = { feature: prompts, key: name, definition, also, services, scopes, layers, remake };
   return withInternals({ name, run, allow, tags: options.tags }, internals);
 }
 
@@ -253,9 +248,8 @@ function define<I extends Schema, S extends Services>(
   place: string,
   services: Binding | undefined,
 ): Definition {
-  const { name, allow, use = [], run } = options;
-  const { title, description, icons } = withoutNulls(options);
-  const { requires, _meta, extensions } = readExtensions(options, place);
+  const { name, allow, use = [], run, layers } = options;
+  const { title, description, icons, _meta } = withoutNulls(options);
   const input = options.input === undefined ? undefined : compileSchema(options.input, { use: "input", place });
   const inputs = input ? toArguments(toTester(options.input, input), place) : [];
   const invoke = async (
@@ -279,8 +273,8 @@ function define<I extends Schema, S extends Services>(
     input,
     inputs,
     scopes: readScopes(options.scopes, place),
-    requires,
-    extensions,
+    requires: layers?.requires ?? readRequirements(options.requires, place),
+    layers,
     quota: bindQuota(options.quota, { place, kind: "prompt", key: name }),
     wire: () => ({ name, title, description, arguments: inputs.length ? inputs : undefined, icons, _meta }),
     invoke: compose(use, services?.inject(invoke) ?? invoke),
@@ -295,9 +289,9 @@ const prompts: Feature = {
     // The keys have the type `unknown`, because a client may send any value as a name.
     const byName = new Map<unknown, Found>(
       definitions.map((definition) => {
-        const { key, allow, scopes, requires, extensions } = definition;
+        const { key, allow, scopes, requires, layers } = definition;
         const run: Runner["run"] = (call) => getPrompt(definition, call, core);
-        const found: Found = { allow, scopes, requires, extensions, run };
+        const found: Found = { allow, scopes, requires, within: layers?.within, run };
         return [key, definition.quota?.apply(found, core) ?? found];
       }),
     );

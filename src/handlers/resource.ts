@@ -17,7 +17,6 @@ import { readScopes } from "../core/call/scopes.ts";
 import type { Call } from "../core/call/call.ts";
 import { type Binding, bindServices } from "../core/call/container.ts";
 import type { ChangeNotifier, Context } from "../core/call/context.ts";
-import { type Attribute, readExtensions } from "../core/extension.ts";
 import { bindQuota, type Quota } from "../core/visibility/quota.ts";
 import {
   checkOptions,
@@ -29,7 +28,7 @@ import {
 } from "../core/call/known_options.ts";
 import { compose } from "../core/call/middleware.ts";
 import { type UseItem, withLayers } from "../core/layers.ts";
-import type { Requirement } from "../core/call/question.ts";
+import { readRequirements, type Requirement } from "../core/call/question.ts";
 import { bindAllow, type Handler, type Remake } from "../core/visibility/feature.ts";
 import type { Filter, Guards, HandlerGuards } from "../core/visibility/guards.ts";
 import { withoutUnsafeIcons } from "../core/icons.ts";
@@ -37,7 +36,7 @@ import { withInternals } from "../core/call/internals.ts";
 import type { NoServices, Services, ServiceValues, SharedServiceValues } from "../core/call/service.ts";
 import type { SubscriptionHooks } from "../core/visibility/subscribers.ts";
 import { type Completers, completion } from "./completion.ts";
-import { DESCRIPTION, HANDLER, HANDLER_HINTS } from "./option_names.ts";
+import { DESCRIPTION, HANDLER, HANDLER_ELSEWHERE, HANDLER_HINTS } from "./option_names.ts";
 import { type ResourceReturn, toContents } from "./resource_contents.ts";
 import { type Definition, type ResourceEntry, type ResourcePage, resources } from "./resource_methods.ts";
 import { wireRoom } from "../core/call/wire_room.ts";
@@ -87,11 +86,6 @@ export interface ResourceCommonOptions<S extends Services = NoServices, Input = 
    * lacks.
    */
   readonly requires?: readonly Requirement[];
-  /**
-   * Attributes, created with the `attribute` method of an extension. The first attribute that wraps reads is the
-   * outermost.
-   */
-  readonly extensions?: readonly Attribute[];
   /**
    * Quota of the resource, such as `quota({ timeoutMs: 5000 })` from `@x/mcp/quota`. Completions of the variables have
    * a separate quota with the same values.
@@ -228,13 +222,10 @@ const LISTED = "set it on each resource that list returns";
 const FIXED: KnownOptions<keyof ResourceFixedOptions> = {
   names: /* @__PURE__ */ Object.assign({ uri: true, size: SIZE, annotations: HINTS } as const, RESOURCE, DESCRIPTION),
   hints: /* @__PURE__ */ Object.assign({ meta: "_meta", uriTemplate: "uri" } as const, HANDLER_HINTS, READ_HINTS),
-  elsewhere: {
-    params: VARIABLES,
-    complete: VARIABLES,
-    list: VARIABLES,
-    subscribe: PROVIDED,
-    unsubscribe: PROVIDED,
-  },
+  elsewhere: /* @__PURE__ */ Object.assign(
+    { params: VARIABLES, complete: VARIABLES, list: VARIABLES, subscribe: PROVIDED, unsubscribe: PROVIDED },
+    HANDLER_ELSEWHERE,
+  ),
 };
 
 const TEMPLATE: KnownOptions<keyof ResourceTemplateOptions<TemplateText>> = {
@@ -248,7 +239,10 @@ const TEMPLATE: KnownOptions<keyof ResourceTemplateOptions<TemplateText>> = {
     HANDLER_HINTS,
     READ_HINTS,
   ),
-  elsewhere: { size: LISTED, subscribe: PROVIDED, unsubscribe: PROVIDED },
+  elsewhere: /* @__PURE__ */ Object.assign(
+    { size: LISTED, subscribe: PROVIDED, unsubscribe: PROVIDED },
+    HANDLER_ELSEWHERE,
+  ),
 };
 
 const FROM_URI = "use resource() with a uri";
@@ -259,7 +253,7 @@ const PROVIDER: KnownOptions<keyof ResourceProviderOptions> = {
     RESOURCE,
   ),
   hints: /* @__PURE__ */ Object.assign({}, HANDLER_HINTS, READ_HINTS),
-  elsewhere: {
+  elsewhere: /* @__PURE__ */ Object.assign({
     uri: FROM_URI,
     params: FROM_URI,
     complete: FROM_URI,
@@ -270,7 +264,7 @@ const PROVIDER: KnownOptions<keyof ResourceProviderOptions> = {
     icons: LISTED,
     _meta: LISTED,
     meta: LISTED,
-  },
+  }, HANDLER_ELSEWHERE),
 };
 
 /** Options of a resource: a fixed `uri`, or a URI template. */
@@ -404,12 +398,12 @@ function toResource<Input, S>(
   { remake, also = [], uri }: Made,
 ): Resource<Input, S> {
   const { name, read, tags } = options;
-  const { key, kind, match, allow, scopes, extensions, quota } = definition;
+  const { key, kind, match, allow, scopes, layers, quota } = definition;
   // The cast is safe, because a test or the registry calls `read` with the services that its options declare.
   const reads = read as Resource<Input, S>["read"];
   const serves = kind === "fixed" ? undefined : (uri: string) => match(uri) !== undefined;
   const more = [...also, ...quota?.also ?? []];
-  const internals = { feature: resources, key, definition, also: more, serves, services, scopes, extensions, remake };
+  const internals = { feature: resources, key, definition, also: more, serves, services, scopes, layers, remake };
   return withInternals({ name, read: reads, allow, tags, ...uri && { uri } }, internals);
 }
 
@@ -440,12 +434,11 @@ interface Defined {
 function define<Input>(options: Form<Input>): Defined {
   const { scheme, uri: key = `${scheme}:`, name } = options;
   const form = withLayers(options, { kind: "resource", name: key });
-  const { title, description, mimeType, size, icons, annotations: given } = withoutNulls(form);
+  const { title, description, mimeType, size, icons, annotations: given, _meta } = withoutNulls(form);
   const annotations = given && withoutNulls(given);
-  const { allow, use = [], ttlMs, cacheScope = "private", list, read } = form;
+  const { allow, use = [], layers, ttlMs, cacheScope = "private", list, read } = form;
   const isTemplate = scheme === undefined && /[{}]/.test(key);
   checkForm(form, key);
-  const { requires, _meta, extensions } = readExtensions(form, `resource ${quote(key)}`);
   const template = isTemplate || scheme !== undefined ? parseTemplate(isTemplate ? key : `${key}{+rest}`) : undefined;
   const services = bindServices(form.services, `resource ${quote(key)}`);
   const listPage = list &&
@@ -482,8 +475,8 @@ function define<Input>(options: Form<Input>): Defined {
     services,
     mapError: form.mapError,
     scopes: readScopes(form.scopes, `resource ${quote(key)}`),
-    requires,
-    extensions,
+    requires: layers?.requires ?? readRequirements(form.requires, `resource ${quote(key)}`),
+    layers,
     quota: bindQuota(form.quota, { place: `resource ${quote(key)}`, kind: "resource", key }),
     ttlMs,
     hooks: form.subscribe || form.unsubscribe ? form : undefined,

@@ -25,7 +25,6 @@ import { readScopes } from "../core/call/scopes.ts";
 import type { Call } from "../core/call/call.ts";
 import { type Binding, bindServices } from "../core/call/container.ts";
 import type { Allow, Context } from "../core/call/context.ts";
-import { type Attribute, readExtensions } from "../core/extension.ts";
 import { checkOptions, type KnownOptions, toPlace, withoutNulls } from "../core/call/known_options.ts";
 import { bindQuota, type Quota } from "../core/visibility/quota.ts";
 import { compose } from "../core/call/middleware.ts";
@@ -34,7 +33,6 @@ import {
   bindAllow,
   type Feature,
   type Handler,
-  type HandlerExtensions,
   type Remake,
   revealTo,
   type Runner,
@@ -42,8 +40,8 @@ import {
   toMethod,
 } from "../core/visibility/feature.ts";
 import type { Filter, Guards } from "../core/visibility/guards.ts";
-import { INTERNALS, withInternals } from "../core/call/internals.ts";
-import type { Requirement } from "../core/call/question.ts";
+import { withInternals } from "../core/call/internals.ts";
+import { readRequirements, type Requirement } from "../core/call/question.ts";
 import { createList } from "../core/visibility/pagination.ts";
 import type { NoServices, Services, ServiceValues, SharedServiceValues } from "../core/call/service.ts";
 import { describe } from "./attempt.ts";
@@ -56,7 +54,7 @@ import { toForeign, toListedOptions } from "./tool_from.ts";
 import type { Callable } from "./callable.ts";
 import { loadValues, runGuarded } from "./value_room.ts";
 import type { ToolVariant } from "./variant.ts";
-import { DESCRIPTION, HANDLER, HANDLER_HINTS } from "./option_names.ts";
+import { DESCRIPTION, HANDLER, HANDLER_ELSEWHERE, HANDLER_HINTS } from "./option_names.ts";
 
 /**
  * The return value of a tool.
@@ -198,11 +196,6 @@ export interface ToolOptions<
    * lacks.
    */
   readonly requires?: readonly Requirement[];
-  /**
-   * Attributes, created with the `attribute` method of an extension. The first attribute that wraps calls is the
-   * outermost.
-   */
-  readonly extensions?: readonly Attribute[];
   /** Quota of the tool, such as `quota({ timeoutMs: 5000 })` from `@x/mcp/quota`. */
   readonly quota?: Quota;
   /**
@@ -260,10 +253,13 @@ export const TOOL: KnownOptions<keyof ToolOptions<Schema, Schema>> = {
     idempotentHint: "annotations.idempotentHint",
     openWorldHint: "annotations.openWorldHint",
   },
-  elsewhere: Object.fromEntries(
-    [["cache"], ["retry"], ["circuit"], ["confirm"], ["idempotency", "idempotent"], ["idempotencyKey", "idempotent"]]
-      .map(([name, layer = name]) => [name, `${name} is a layer: use: [${layer}(…)]`]),
-  ),
+  elsewhere: {
+    ...HANDLER_ELSEWHERE,
+    ...Object.fromEntries(
+      [["cache"], ["retry"], ["circuit"], ["confirm"], ["idempotency", "idempotent"], ["idempotencyKey", "idempotent"]]
+        .map(([name, layer = name]) => [name, `${name} is a layer: use: [${layer}(…)]`]),
+    ),
+  },
 };
 
 /** The type that a tool's `run` returns, as inferred from the output schema. */
@@ -356,10 +352,10 @@ function makeTool<
   if (typeof run !== "function") throw refuse("run is not a function; rename the handler to run");
   const services = bindServices(options.services, place);
   const definition = define(options, services);
-  const { allow, extensions, quota, scopes } = definition;
+  const { allow, layers, quota, scopes } = definition;
   const also = quota?.also;
   const remake: Remake = (change) => makeTool(change(options));
-  const internals = { feature: tools, key: name, definition, also, services, scopes, extensions, remake };
+  const internals = { feature: tools, key: name, definition, also, services, scopes, layers, remake };
   return withInternals({ name, run, allow, tags: options.tags }, internals);
 }
 
@@ -381,9 +377,7 @@ function define<I extends Schema, O extends Schema, S extends Services>(
   const { title, description, icons, annotations } = withoutNulls(given);
   const hints = annotations && withoutNulls(annotations);
   const options = withLayers(given, { kind: "tool", name: given.name, annotations: hints });
-  const { name, allow, run, text, use = [] } = options;
-  const { requires, _meta, extensions } = readExtensions(options, place);
-  const keyed = options[INTERNALS]?.keyed;
+  const { name, allow, run, text, use = [], layers, _meta } = options;
   // Only `undefined` means that there is no schema. Compile any other value, so that an invalid schema throws instead
   // of accepting all arguments.
   const input = options.input === undefined ? undefined : compileSchema(options.input, { use: "input", place });
@@ -435,9 +429,9 @@ function define<I extends Schema, O extends Schema, S extends Services>(
     output,
     headers: input && toHeaders(input),
     scopes,
-    requires,
-    isKeyed: !!keyed,
-    extensions,
+    requires: layers?.requires ?? readRequirements(options.requires, place),
+    isKeyed: !!layers?.keyed,
+    layers,
     wire: ({ publishSchema }) => ({
       name,
       title,
@@ -446,10 +440,10 @@ function define<I extends Schema, O extends Schema, S extends Services>(
       outputSchema: toPublic(output, publishSchema, { tool: name, use: "output" }),
       annotations: hints,
       icons,
-      _meta,
+      _meta: _meta ?? undefined,
     }),
     // Check the idempotency key inside the middleware, so that the middleware also runs for repeated calls.
-    invoke: compose(use, keyed?.(injected, services) ?? injected),
+    invoke: compose(use, layers?.keyed?.(injected, services) ?? injected),
   };
 }
 
@@ -514,7 +508,7 @@ class ToolRunner implements Found {
   readonly headers?: readonly HeaderParam[];
   readonly scopes?: readonly string[];
   readonly requires?: readonly string[];
-  readonly extensions?: HandlerExtensions;
+  readonly within?: Runner["within"];
   readonly vary?: Definition["vary"];
   readonly #definition: Definition;
   readonly #core: FeatureParts;
@@ -524,7 +518,7 @@ class ToolRunner implements Found {
     this.headers = definition.headers;
     this.scopes = definition.scopes;
     this.requires = definition.requires;
-    this.extensions = definition.extensions;
+    this.within = definition.layers?.within;
     this.vary = definition.vary;
     this.#definition = definition;
     this.#core = core;

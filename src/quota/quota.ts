@@ -162,7 +162,7 @@ interface Parts {
 function limited(runner: Runner, { options, handler: { place }, state, core, large }: Parts): Partial<Runner> {
   const { buckets, sharedRate, places } = state;
   const { shared } = core;
-  const { extensions } = runner;
+  const outer = runner.within;
   const run: Runner["run"] = large
     ? (call) => {
       const result = runner.run(call);
@@ -174,8 +174,8 @@ function limited(runner: Runner, { options, handler: { place }, state, core, lar
   const within: RunWithin = (call, runner, executor) => {
     call.limitTime(options.timeoutMs);
     const begin = (runner: Runner) =>
-      extensions?.run
-        ? extensions.run(call, runner, executor)
+      outer
+        ? outer(call, runner, executor)
         : executor.invoke
         ? executor.invoke(call, runner)
         : runner.run(call);
@@ -193,7 +193,7 @@ function limited(runner: Runner, { options, handler: { place }, state, core, lar
   };
   return {
     run,
-    extensions: { ...extensions, run: within },
+    within,
     check(call) {
       // Check the queue first, because a call that can neither run nor wait must not use up a token.
       places?.check(call, place);

@@ -165,7 +165,7 @@ function growServer<P extends Schema>(
   const { name, handlers = [], cors, path: ownPath = "/mcp" } = options;
   const { path = ownPath } = branch ?? {};
   const hasParams = !branch && /\/:/.test(path);
-  const layered = options[INTERNALS]?.served;
+  const layered = options[INTERNALS];
   const site: Site = { path, hasParams, branch };
   const parts = createParts(options, site);
   const { core, changes, registry } = parts;

@@ -327,7 +327,7 @@ behaviour("the time of a guard counts towards the timeout of the call", async (c
 behaviour("a task shows its questions as the guards have changed them", async (connect) => {
   const ask = tool({
     name: "ask",
-    extensions: [task()],
+    use: [task()],
     run: async (_input, ctx) => (await ctx.elicit("a", { message: `Task ${PIN}`, schema: empty })).action,
   });
   const { client } = await connect({ handlers: [tasks(), ask], guards: { output: [hide] } }, asking);

@@ -8,12 +8,12 @@ import { sentence } from "../support/messages.ts";
 const source = `import { tool } from "@x/mcp";
 import { task, tasks } from "@x/mcp/tasks";
 const about = { description: "Works", input: { type: "object", properties: {} } };
-const extensions = [task({ resume: true })];
+const use = [task({ resume: true })];
 export default [
   tasks(),
-  tool({ ...about, name: "careless", extensions, run: async () => await fetch("https://example.com") }),
-  tool({ ...about, name: "careful", extensions, run: async (_, { once }) => await once("a", () => 1) }),
-  tool({ ...about, name: "once_only", extensions: [task()], run: () => "done" }),
+  tool({ ...about, name: "careless", use, run: async () => await fetch("https://example.com") }),
+  tool({ ...about, name: "careful", use, run: async (_, { once }) => await once("a", () => 1) }),
+  tool({ ...about, name: "once_only", use: [task()], run: () => "done" }),
 ];`;
 
 for (const { name, program } of runtimes) {

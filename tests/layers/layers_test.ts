@@ -73,12 +73,6 @@ behaviour(
       input: noteSchema("input schema"),
       output: noteSchema("output schema"),
       services: { value },
-      extensions: [wrapping.attribute({
-        wrap: (_call, next) => {
-          note("around extension");
-          return next();
-        },
-      })],
       guards: { input: [() => note("input guard")], output: [() => note("output guard")] },
       use: [
         idempotent(() => {
@@ -87,6 +81,12 @@ behaviour(
         }),
         noting(trace, "tool", ALL),
         plain("tool"),
+        wrapping.layer({
+          around: (_call, next) => {
+            note("around extension");
+            return next();
+          },
+        }),
       ],
       run: ({ at }) => {
         note("function");

@@ -253,10 +253,7 @@ const MISTAKES: readonly (readonly [make: () => unknown, message: string])[] = [
       [() => createServer(route), sentence("/t/:tenant/mcp")],
       [() => extension({ id: "com.example/a", methods: method }), sentence("a/b", '"com.example/a"')],
       [() => tool({ name: "t", quota: untyped(none), run }), sentence('tool "t"', "quota()")],
-      [
-        () => tool({ name: "t", extensions: untyped(none), run }),
-        sentence('tool "t"', "extensions", "extension.attribute()"),
-      ],
+      [() => tool({ name: "t", use: untyped(none), run }), sentence('tool "t"', "use")],
       [
         () => createServer({ ...about, store: untyped(none) }),
         sentence("store"),

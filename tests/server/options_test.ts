@@ -70,7 +70,6 @@ const handler = {
   allow: () => true,
   scopes: ["a"],
   requires: ["elicitation"],
-  extensions: [],
 };
 const local = {
   name: "r",
@@ -188,7 +187,14 @@ const FACTORIES: Readonly<Record<string, readonly Sample[]>> = {
       notifications: { "notifications/a": { params: { type: "object" }, run: text } },
       listen: { ids: { filter: { type: "object" }, grant: text } },
     }],
-    [(options) => plain.attribute(options), { list: {}, required: true, registers: true, wrap: text, check: text }],
+    [(options) => plain.layer(options), {
+      list: {},
+      required: true,
+      registers: true,
+      around: text,
+      verify: text,
+      warn: text,
+    }],
     [(options) => audit.publish("ids", options), { topic: "a", method: "notifications/a", params: {} }],
   ],
   ". service": [

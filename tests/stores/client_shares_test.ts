@@ -125,10 +125,10 @@ function startInstance(shared: Store, { leaseMs, ...bounds }: Options = {}): Ins
       }),
       resource({ uri: "test://a", name: "a", read: () => "" }),
       tool({ name: "off", run: () => "off" }),
-      tool({ name: "work", extensions: [task()], run: () => `worked ${count("work")}` }),
+      tool({ name: "work", use: [task()], run: () => `worked ${count("work")}` }),
       tool({
         name: "charge",
-        extensions: [task({ resume: true })],
+        use: [task({ resume: true })],
         async run(_, ctx) {
           count("charge");
           await ctx.once("charge", () => count("once"));

@@ -16,7 +16,7 @@ import { sentence } from "../support/messages.ts";
 
 const handlers = [
   tasks(),
-  tool({ name: "work", extensions: [task()], run: () => "worked" }),
+  tool({ name: "work", use: [task()], run: () => "worked" }),
   tool({ name: "pay", use: [idempotent(() => "once")], run: () => "paid" }),
   tool({ name: "count", quota: quota({ rate: { calls: 5, perMs: 60_000 }, shared: true }), run: () => "counted" }),
 ];

@@ -140,10 +140,10 @@ function listHandlers(charged: Site["charged"], pass: Promise<void>) {
         return "tailed";
       },
     }),
-    tool({ name: "brief", extensions: [task()], run: () => "brief" }),
+    tool({ name: "brief", use: [task()], run: () => "brief" }),
     tool({
       name: "work",
-      extensions: [task({ resume: true })],
+      use: [task({ resume: true })],
       run: async (_, ctx) => {
         charged.runs++;
         await ctx.once("charge", () => ++charged.charges);

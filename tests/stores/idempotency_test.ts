@@ -453,8 +453,7 @@ Deno.test("while the handler of the first call continues, a repeated call gets t
     const work = tool({
       name: "work",
       input,
-      use: [idempotent({ key: ({ key }) => key, ttlMs: 900 })],
-      extensions: [tasks.attribute()],
+      use: [idempotent({ key: ({ key }) => key, ttlMs: 900 }), tasks.layer()],
       run: async () => (runs++, await pass, "done"),
     });
     return {
@@ -500,8 +499,7 @@ Deno.test("after its task has failed, a repeated call gets a new handle", async 
   const work = tool({
     name: "work",
     input,
-    use: [idempotent(({ key }) => key)],
-    extensions: [tasks.attribute()],
+    use: [tasks.layer(), idempotent(({ key }) => key)],
     async run() {
       if (++runs > 1) return await new Promise<never>(() => {});
       await pass;

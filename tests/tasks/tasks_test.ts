@@ -18,7 +18,7 @@ function work(run: (input: { n: number }, ctx: Context) => unknown, options?: Ta
     tool({
       name: "work",
       input,
-      extensions: [task(options)],
+      use: [task(options)],
       run: async (given, ctx) => await run(given, ctx) as ToolReturn,
     }),
   ];
@@ -294,7 +294,7 @@ behaviour("operators can list, read and cancel the tasks of all callers", async 
   const jobs = tasks();
   const handlers = [
     jobs,
-    tool({ name: "work", extensions: [task()], run: (_input, ctx) => endless({}, ctx) as Promise<never> }),
+    tool({ name: "work", use: [task()], run: (_input, ctx) => endless({}, ctx) as Promise<never> }),
   ];
   const { client, join } = await connect({ handlers }, { ...declared, principal: { id: "ada" } });
   const bob = await join({ ...declared, principal: { id: "bob" } });
@@ -315,7 +315,7 @@ behaviour("operators can list, read and cancel the tasks of all callers", async 
   assertEquals((await get(bob, ids[1])).status, "working");
 }, modern);
 
-behaviour("creating a server throws if an attribute's extension is missing", async (connect) => {
+behaviour("creating a server throws if a layer's extension is missing", async (connect) => {
   const [, only] = work(() => "x");
   const error = await assertRejects(async () => await connect({ handlers: [only] }, declared), TypeError);
   assertEquals(error.message, sentence("work", ID));

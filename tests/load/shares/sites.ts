@@ -93,8 +93,8 @@ function toOptions() {
 
 function listHandlers() {
   const late = extension({ id: "test.example/late" });
-  const answersFirst = late.attribute({
-    wrap(call, next) {
+  const answersFirst = late.layer({
+    around(call, next) {
       call.detach();
       // Hold as many bytes as the client is allowed to hold, for as long as a finished task is kept.
       const all: KeptBytes[] = [];
@@ -125,7 +125,7 @@ function listHandlers() {
     tool({ name: "quick", input: any, run: () => "quick" }),
     tool({ name: "narrow", input: any, quota: narrow, run: () => slowly("narrow", 1) }),
     tool({ name: "wait", input: any, run: (_, { signal }) => untilCancelled(signal) }),
-    tool({ name: "late", input: any, extensions: [answersFirst], run: () => slowly("late", 4 * SLOW_MS) }),
+    tool({ name: "late", input: any, use: [answersFirst], run: () => slowly("late", 4 * SLOW_MS) }),
     tool({
       name: "say",
       input: z.object({ times: z.number() }),

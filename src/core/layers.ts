@@ -133,6 +133,8 @@ export interface Steps<Input = unknown, Services = NoServices, State = never, Sh
    * the handler's name.
    */
   readonly verify?: (server: {
+    /** The handler that has the layer. */
+    readonly handler: HandlerInfo;
     /** Tests whether a handler is registered. `key` is the name of a tool or prompt, or the URI of a resource. */
     has(kind: "tool" | "resource" | "prompt", key: string): boolean;
   }) => string | undefined;

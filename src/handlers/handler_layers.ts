@@ -101,7 +101,7 @@ export function toCompiled(
       requires: [...readRequirements(needs, key) ?? [], ...listDeclared(layers)],
       also: toRegistered(layers, key),
       warnings: () => layers.flatMap(({ steps: { warn } }) => warn?.({ run: read }) ?? []),
-      verify: (handlers, name) => verify(layers, handlers, name),
+      verify: (handlers, name) => verify(layers, { handler, handlers, name }),
       within: toWithin(layers, options, key),
       keyed,
     },
@@ -177,8 +177,15 @@ function listDeclared(layers: readonly LayerSteps[]): readonly string[] {
   );
 }
 
+/** The server against whose handlers layers are checked. `name` is the kind and name of the handler with the layers. */
+interface Verifying {
+  readonly handler: HandlerInfo;
+  readonly handlers: readonly Handler[];
+  readonly name: string;
+}
+
 /** See {@linkcode HandlerLayers.verify}. */
-function verify(layers: readonly LayerSteps[], handlers: readonly Handler[], name: string): void {
+function verify(layers: readonly LayerSteps[], { handler, handlers, name }: Verifying): void {
   const refuse = (state: string) => new TypeError(`Cannot use ${name}: ${state}`);
   const listOf = (feature: string) =>
     handlers.filter(({ [INTERNALS]: internals }) => internals.feature.name === feature);
@@ -189,7 +196,7 @@ function verify(layers: readonly LayerSteps[], handlers: readonly Handler[], nam
     if (extension && !ids.includes(extension.id)) {
       throw refuse(`extension ${quote(extension.id)} is not registered; add it to handlers`);
     }
-    const problem = steps.verify?.({ has: (kind, key) => has(`${kind}s`, key) });
+    const problem = steps.verify?.({ handler, has: (kind, key) => has(`${kind}s`, key) });
     if (problem !== undefined) throw refuse(`${steps.name}: ${problem}`);
   }
 }

@@ -12,7 +12,7 @@ import type { Context } from "../core/call/context.ts";
 import { toCall } from "../core/call/find_call.ts";
 import { CALL, INTERNALS } from "../core/call/internals.ts";
 import { checkOptions, isPlain, type KnownOptions, show } from "../core/call/known_options.ts";
-import { compose, type Middleware, onlyMethods } from "../core/call/middleware.ts";
+import { compose, type Middleware, onlyMethods, withName } from "../core/call/middleware.ts";
 import type { NoServices } from "../core/call/service.ts";
 import type { Handler, HandlerLayers, Runner } from "../core/visibility/feature.ts";
 import type { FeatureParts } from "../core/visibility/feature_parts.ts";
@@ -210,7 +210,8 @@ function withoutAround(whole: AnyLayer): AnyLayer {
 }
 
 function toMiddleware(bound: LayerSteps, wrap: AnySteps["inside"]): Middleware[] {
-  return wrap ? [(ctx, next) => withState(bound, ctx, (state) => wrap(ctx, next, state))] : [];
+  if (!wrap) return [];
+  return [withName((ctx, next) => withState(bound, ctx, (state) => wrap(ctx, next, state)), bound.steps.name)];
 }
 
 function toInputGuard(bound: LayerSteps): ((input: never, ctx: Context<never>) => unknown)[] {

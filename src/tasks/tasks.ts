@@ -155,6 +155,7 @@ export function task(options: TaskOptions = {}): Layer {
   const rules = readTaskOptions(options);
   return template.layer({
     around: (call, next) => runTask(call, next, rules),
+    verify: ({ handler: { kind } }) => kind === "tool" ? undefined : "only a tool can become a task",
     warn: ({ run }) => rules.resume && !/\bonce\b/.test(String(run)) ? NO_ONCE : undefined,
   });
 }

@@ -7,6 +7,7 @@ import {
   group,
   type Handler,
   McpError,
+  type Middleware,
   prompt,
   resource,
   type Result,
@@ -14,6 +15,7 @@ import {
 } from "../../mod.ts";
 import type { Next, Redirect, WrappedCall } from "../../src/extension.ts";
 import { clientExtension, connect as connectTo } from "../../src/client/client.ts";
+import { layer } from "../../src/layers/layers.ts";
 import { connectTest, fakeClock } from "../../src/testing/testing.ts";
 import { z } from "zod";
 import { behaviour, gate, textOf, turn, until } from "../support/behaviour.ts";
@@ -328,6 +330,53 @@ behaviour(
     assert(era);
   },
 );
+
+behaviour(
+  "a layer of an extension is outermost at every level, also for handlers that are added later",
+  async (connect) => {
+    const order: string[] = [];
+    const audit = extension({ id: ID });
+    const note = (name: string) =>
+      audit.layer({
+        around: async (_call, next) => {
+          order.push(name);
+          return await next();
+        },
+      });
+    const plain = (name: string): Middleware => async (call, next) => {
+      if (/call|read|get/.test(call.method)) order.push(name);
+      return await next();
+    };
+    const around = layer(() => ({ name: "around", around: plain("around") }));
+    const make = (name: string) => tool({ name, use: [plain("own"), note("tool")], run: () => "" });
+    const { client, server } = await connect({
+      handlers: [audit, group("g", [make("work")], { use: [around, note("group")] })],
+      use: [plain("middleware"), around, note("server")],
+    });
+    await client.callTool("g_work");
+    const levels = ["server", "group", "tool", "middleware", "around", "around", "own"];
+    assertEquals(order.splice(0), levels);
+    const page = resource({ uri: "a://b", name: "b", read: () => "text" });
+    server.handlers.add(make("late"), page, prompt({ name: "ask", run: () => "text" }));
+    await client.callTool("late");
+    assertEquals(order.splice(0), levels.filter((name, at) => name !== "group" && at !== 5));
+    await client.readResource("a://b");
+    await client.getPrompt("ask");
+    assertEquals(order, Array(2).fill(["server", "middleware", "around"]).flat());
+    assertThrows(() => server.handlers.remove(audit), TypeError, sentence(ID));
+  },
+);
+
+behaviour("a required layer of a server refuses calls of clients without the extension", async (connect, { era }) => {
+  const audit = extension({ id: ID });
+  let runs = 0;
+  const work = tool({ name: "work", run: () => `${++runs}` });
+  const { client, join } = await connect({ handlers: [audit, work], use: [audit.layer({ required: true })] }, declares);
+  await client.callTool("work");
+  const without = await join();
+  const error = await assertRejects(() => without.callTool("work"), McpError, sentence(ID));
+  assertEquals([error.code, runs], [era === "modern" ? -32_021 : -32_600, 1]);
+});
 
 behaviour("a layer can redirect a call's messages without detaching the call", async (connect) => {
   const audit = extension({ id: ID });

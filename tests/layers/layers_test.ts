@@ -2,6 +2,7 @@
 import { assert, assertEquals, assertThrows } from "@std/assert";
 import { z } from "zod";
 import {
+  type Context,
   createServer,
   extension,
   group,
@@ -10,11 +11,13 @@ import {
   prompt,
   resource,
   resourceProvider,
+  type Result,
   service,
   tool,
   ToolError,
 } from "../../mod.ts";
 import { cache, circuit, confirm, idempotent, type Layer, layer, retry, type Steps } from "../../src/layers/layers.ts";
+import { listSteps } from "../../src/host.ts";
 import { memoryStore } from "../../src/stores/stores.ts";
 import { connectTest, fakeClock } from "../../src/testing/testing.ts";
 import { behaviour, textOf } from "../support/behaviour.ts";
@@ -58,9 +61,12 @@ behaviour(
     const trace: string[] = [];
     const note = (step: string) => void trace.push(step);
     const value = service("value", () => note("services"), { per: "call" });
-    const plain = (name: string): Middleware => async (_ctx, next) => {
-      note(`middleware ${name}`);
-      return await next();
+    const plain = (name: string): Middleware => {
+      const middleware: Middleware = async (_ctx, next) => {
+        note(`middleware ${name}`);
+        return await next();
+      };
+      return Object.defineProperty(middleware, "name", { value: `middleware ${name}` });
     };
     const noteSchema = (step: string) =>
       z.object({ at: z.number() }).refine(() => {
@@ -93,7 +99,7 @@ behaviour(
         return { at };
       },
     });
-    const { client } = await connect({
+    const { client, server } = await connect({
       handlers: [wrapping, group("g", [all], { use: [plain("group"), noting(trace, "group", ALL)] })],
       use: [noting(trace, "server", ALL.filter((step) => step !== "run")), plain("server")],
       encoders: [{
@@ -135,8 +141,61 @@ behaviour(
       "encoders",
       "output schema",
     ]);
+    assertEquals(
+      listSteps(server).map(({ place, steps }) => [place, steps.map(({ step, layer }) => `${step} ${layer}`)]),
+      [
+        ["tool g_all", [
+          "around com.example/wrap",
+          "around server",
+          "around middleware server",
+          "around group",
+          "around tool",
+          "onInput server",
+          "onInput group",
+          "onInput tool",
+          "inside server",
+          "inside middleware group",
+          "inside group",
+          "inside tool",
+          "inside middleware tool",
+          "key idempotent",
+          "run group",
+          "run tool",
+          "onOutput tool",
+          "onOutput group",
+          "onOutput server",
+        ]],
+      ],
+    );
   },
 );
+
+Deno.test("the list of steps names middleware that runs for the handler, and the runs of layers by their rank", () => {
+  function own(_ctx: Context, next: () => Promise<Result>) {
+    return next();
+  }
+  const only = onlyMethods(["tools/call"], own);
+  const run = () => "";
+  const server = createServer({
+    name: "s",
+    version: "1.0.0",
+    handlers: [
+      tool({ name: "plain", run }),
+      tool({ name: "reads", annotations, use: [retry(), own, circuit(), cache({ ttlMs: 5 }), confirm("?")], run }),
+      prompt({ name: "ask", use: [own, (_ctx, next) => next()], run }),
+      resource({ uri: "a://b", name: "b", read: run }),
+    ],
+    use: [only],
+  });
+  const list = () =>
+    listSteps(server).map(({ place, steps }) => [place, ...steps.map((each) => Object.values(each).join(" "))]);
+  assertEquals(list(), [
+    ["tool plain", "around own"],
+    ["tool reads", "around own", "inside own", "run confirm", "run cache", "run retry", "run circuit"],
+    ["prompt ask", "inside own", "inside middleware"],
+    ["resource a://b"],
+  ]);
+});
 
 /** Returns all orders of a list. */
 function permute<T>(items: readonly T[]): T[][] {

@@ -1,6 +1,6 @@
 // Tasks as clients see them, over every transport.
 import { assert, assertEquals, assertRejects, assertThrows } from "@std/assert";
-import { type Context, McpError, tool, type ToolReturn } from "../../mod.ts";
+import { type Context, createServer, group, McpError, prompt, tool, type ToolReturn } from "../../mod.ts";
 import { task, type TaskOptions, tasks } from "../../src/tasks/tasks.ts";
 import type { Connection } from "../../src/testing/testing.ts";
 import { z } from "zod";
@@ -314,6 +314,19 @@ behaviour("operators can list, read and cancel the tasks of all callers", async 
   assertEquals((await get(client, ids[0])).status, "cancelled");
   assertEquals((await get(bob, ids[1])).status, "working");
 }, modern);
+
+Deno.test("only tools can become tasks, and the error names any other handler of a server or a group", () => {
+  const work = tool({ name: "work", run: () => "" });
+  const ask = prompt({ name: "ask", run: () => "" });
+  const about = { name: "s", version: "1.0.0" };
+  const refused = sentence('"ask"', "only a tool");
+  createServer({ ...about, handlers: [tasks(), work], use: [task()] });
+  assertThrows(() => createServer({ ...about, handlers: [tasks(), work, ask], use: [task()] }), TypeError, refused);
+  const asks = prompt({ name: "ask", use: [task()], run: () => "" });
+  assertThrows(() => createServer({ ...about, handlers: [tasks(), asks] }), TypeError, refused);
+  const both = group("g", [work, ask], { use: [task()] });
+  assertThrows(() => createServer({ ...about, handlers: [tasks(), both] }), TypeError, sentence('"g_ask"'));
+});
 
 behaviour("creating a server throws if a layer's extension is missing", async (connect) => {
   const [, only] = work(() => "x");

@@ -80,7 +80,7 @@ export async function loadSchemaCompiler(): Promise<typeof import("./schema/json
 
 /** Returns the warnings about the code of handlers, each with the name of its handler. */
 export function listWarnings(server: Server): readonly { readonly place: string; readonly state: string }[] {
-  return server[INTERNALS].engine.registry.handlers.flatMap((handler) => {
+  return server[INTERNALS].engine.registry.handlers.flatMap(withAlso).flatMap((handler) => {
     const { feature, key, layers } = handler[INTERNALS];
     const place = `${feature.name.replace(/s$/, "")} ${key}`;
     const { run, read = run }: { readonly run?: unknown; readonly read?: unknown } = Object(handler);

@@ -17,7 +17,7 @@ import {
   ToolError,
 } from "../../mod.ts";
 import { cache, circuit, confirm, idempotent, type Layer, layer, retry, type Steps } from "../../src/layers/layers.ts";
-import { listSteps } from "../../src/host.ts";
+import { listSteps, listWarnings } from "../../src/host.ts";
 import { memoryStore } from "../../src/stores/stores.ts";
 import { connectTest, fakeClock } from "../../src/testing/testing.ts";
 import { behaviour, textOf } from "../support/behaviour.ts";
@@ -400,6 +400,34 @@ behaviour("a layer adds metadata, requirements and handlers to its handler", asy
   const other = await join();
   const error = await other.callTool("one").then(() => undefined, (error) => error);
   assertEquals(error?.code, way.era === "modern" ? -32021 : -32600);
+});
+
+Deno.test("layers of a handler, a group and a server check the other handlers, and warn of the handler", () => {
+  const needing = (name: string) =>
+    layer(({ key }) => ({
+      name,
+      verify: ({ has, handler }) => {
+        assertEquals(handler.key, key);
+        return has("tool", "undo") ? undefined : "no tool undo";
+      },
+      warn: ({ run }) => String(run).includes("fetch") ? `${name} does not see fetch` : undefined,
+    }));
+  const run = () => fetch("https://example.com").then(String);
+  const work = tool({ name: "work", use: [needing("own")], run });
+  const page = resource({ uri: "a://b", name: "b", read: () => "" });
+  const undo = tool({ name: "undo", run: () => "" });
+  const about = { name: "s", version: "1.0.0" };
+  const refuse = (make: () => unknown, ...parts: string[]) => assertThrows(make, TypeError, sentence(...parts));
+  refuse(() => createServer({ ...about, handlers: [work] }), 'tool "work"', "own: no tool undo");
+  refuse(() => createServer({ ...about, handlers: [page], use: [needing("outer")] }), "a://b", "outer: no tool undo");
+  const grouped = group("g", [page], { use: [needing("group")] });
+  refuse(() => createServer({ ...about, handlers: [grouped] }), "a://b", "group: no tool undo");
+  const server = createServer({ ...about, handlers: [work, grouped, undo], use: [needing("outer")] });
+  assertEquals(listWarnings(server), [
+    { place: "tool work", state: "outer does not see fetch" },
+    { place: "tool work", state: "own does not see fetch" },
+  ]);
+  refuse(() => server.handlers.remove(undo), "no tool undo");
 });
 
 Deno.test("a handler that cannot have a step of a layer throws when it is made, and the error names it", () => {

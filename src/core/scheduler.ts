@@ -385,7 +385,7 @@ export class Scheduler implements Executor {
     if (ownMs || timeoutMs !== DEFAULT_MS) startDeadline(call, this.#core.ticker, timeoutMs, !!ownMs);
     else if (!this.#isAging) this.#startAging();
     const { promise, resolve } = Promise.withResolvers<Outcome>();
-    // The weight is computed exactly later, such as for an attribute of an extension. Subtract what was added.
+    // The weight is computed exactly later, such as for a layer of an extension. Subtract what was added.
     const { weight } = call;
     let isOpen = true;
     const settle = (outcome?: Outcome) => {

@@ -17,15 +17,7 @@ import type { NoServices } from "../core/call/service.ts";
 import type { Handler, HandlerLayers, Runner } from "../core/visibility/feature.ts";
 import type { FeatureParts } from "../core/visibility/feature_parts.ts";
 import type { HandlerGuards } from "../core/visibility/guards.ts";
-import type {
-  HandlerInfo,
-  Layer,
-  LayeredOptions,
-  LayerRun,
-  LayerStarter,
-  Steps,
-  Unlayered,
-} from "../core/layers.ts";
+import type { HandlerInfo, Layer, LayeredOptions, LayerRun, LayerStarter, Steps, Unlayered } from "../core/layers.ts";
 import { bindQuota, type Quota } from "../core/visibility/quota.ts";
 import { type AnySteps, type CompiledOptions, type LayerSteps, toCompiled } from "./handler_layers.ts";
 import type { IdempotentTool } from "./idempotent_tool.ts";
@@ -193,9 +185,10 @@ function applyToServer(options: LayeredOptions, { handler, items, layers }: Appl
 
 /** Whether a layer of a server has no steps around single handlers. */
 function isOnlyAround({ layer, steps }: LayerSteps): boolean {
-  return !layer[INTERNALS].extension && Object.entries(steps).every(([name, value]) =>
-    value === undefined || ["name", "around", "methods", "start"].includes(name)
-  );
+  return !layer[INTERNALS].extension &&
+    Object.entries(steps).every(([name, value]) =>
+      value === undefined || ["name", "around", "methods", "start"].includes(name)
+    );
 }
 
 /** Returns a layer without its step `around`, which runs for the whole server. */

@@ -174,11 +174,7 @@ function limited(runner: Runner, { options, handler: { place }, state, core, lar
   const within: RunWithin = (call, runner, executor) => {
     call.limitTime(options.timeoutMs);
     const begin = (runner: Runner) =>
-      outer
-        ? outer(call, runner, executor)
-        : executor.invoke
-        ? executor.invoke(call, runner)
-        : runner.run(call);
+      outer ? outer(call, runner, executor) : executor.invoke ? executor.invoke(call, runner) : runner.run(call);
     const start = () => places ? places.run(call, runner, begin) : begin(runner);
     // An extension's call continues a call that was counted, such as a task that runs again.
     const isCounted = call.internal && !call.host.outer;

@@ -12,10 +12,9 @@ export interface Tree {
   readonly library: string;
   /** The file of the `./stdio` export. */
   readonly stdio: string;
-  /** The files of the `./auth`, `./quota`, `./layers` and `./observe` exports. They do not exist in older revisions. */
+  /** The files of the entries that export `apiKey`, `quota` and `audit`. They do not exist in older revisions. */
   readonly auth: string;
   readonly quota: string;
-  readonly layers: string;
   readonly observe: string;
 }
 
@@ -69,9 +68,10 @@ async function readTree(name: string, folder: string): Promise<Tree> {
   await Deno.remove(`${folder}deno.json`);
   await Deno.remove(`${folder}deno.lock`).catch(() => {});
   const toFile = (key: string) => folder + (exports[key] ?? "").replace(/^\.\//, "");
-  const [library, stdio, auth, quota, layers, observe] = [".", "./stdio", "./auth", "./quota", "./layers", "./observe"]
-    .map(toFile);
-  return { name, folder, library, stdio, auth, quota, layers, observe };
+  // In older revisions, an entry of its own exports `quota`.
+  const limits = exports["./quota"] ? "./quota" : "./layers";
+  const [library, stdio, auth, quota, observe] = [".", "./stdio", "./auth", limits, "./observe"].map(toFile);
+  return { name, folder, library, stdio, auth, quota, observe };
 }
 
 async function run(command: string, args: readonly string[]): Promise<string> {

@@ -4,7 +4,8 @@ import { readdir, readFile, realpath } from "node:fs/promises";
 import { isAbsolute, relative, resolve } from "node:path";
 import process from "node:process";
 import { fileURLToPath } from "node:url";
-import { createServer, type Guards, type InputGuard, tool, ToolError } from "@x/mcp";
+import { createServer, tool, ToolError } from "@x/mcp";
+import { guard, type InputGuard } from "@x/mcp/layers";
 import { z } from "zod";
 
 const root = await realpath(process.env.FOLDER ?? fileURLToPath(new URL("./project/docs", import.meta.url)));
@@ -30,15 +31,15 @@ function hideKeys(value: unknown): unknown {
   return Object.fromEntries(Object.entries(value).map(([name, part]) => [name, hideKeys(part)]));
 }
 
-// The guards apply to all tools, including tools that are added later.
-const guards: Guards = { output: [hideKeys] };
+// This guard applies to all tools, including tools that are added later.
+const use = [guard({ output: [hideKeys] })];
 
 const readText = tool({
   name: "read_file",
   description: "Reads a text file below the folder",
   input: z.object({ path: z.string().describe("Path from list_files") }),
   annotations: { readOnlyHint: true },
-  guards: { input: [insideRoot] },
+  use: [guard({ input: [insideRoot] })],
   run: async ({ path }) => ({ path: relative(root, path), text: await readFile(path, "utf8") }),
 });
 
@@ -54,4 +55,4 @@ const list = tool({
   },
 });
 
-export default createServer({ name: "files", version: "1.0.0", guards, handlers: [list, readText] });
+export default createServer({ name: "files", version: "1.0.0", use, handlers: [list, readText] });

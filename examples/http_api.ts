@@ -1,7 +1,7 @@
 // A tool that calls an HTTP API. The tool stays below the API's rate limit, and retries failed requests. Set
 // WEATHER_API to the URL of the API, and run `mcp examples/http_api.ts`.
 import { createServer, tool, ToolError } from "@x/mcp";
-import { quota } from "@x/mcp/quota";
+import { quota } from "@x/mcp/layers";
 import process from "node:process";
 import { z } from "zod";
 
@@ -41,7 +41,7 @@ export function createWeatherServer(api: string, retries: Partial<Retries> = {})
     description: "Returns the weather of a city",
     input: z.object({ city: z.string() }),
     // The rate applies per client, so that no client uses up the API's rate limit. At most two calls run concurrently.
-    quota: quota({ timeoutMs: 30_000, concurrency: 2, rate: { calls: 20, perMs: 60_000 } }),
+    use: [quota({ timeoutMs: 30_000, concurrency: 2, rate: { calls: 20, perMs: 60_000 } })],
     async run({ city }, { signal }) {
       const url = new URL("forecast", api);
       url.searchParams.set("city", city);

@@ -77,7 +77,7 @@ export type {
 } from "./core/call/context.ts";
 export type { Authenticate, Authentication } from "./core/auth.ts";
 export type { MapError, PublishSchema } from "./core/visibility/feature_parts.ts";
-export type { Encoder, Guards, InputGuard, OutputGuard } from "./core/visibility/guards.ts";
+export type { Encoder } from "./core/visibility/guards.ts";
 export type { ServerLog } from "./core/call/log.ts";
 export type { Admit } from "./core/admission.ts";
 export type { CapabilityOptions } from "./core/call/capabilities.ts";

@@ -151,7 +151,7 @@ function collectGarbage(): void {
 }
 
 /** The files of a copy's entries, and the optional features that its server uses. */
-interface Copy extends Record<"library" | "stdio" | "auth" | "quota" | "layers" | "observe", string> {
+interface Copy extends Record<"library" | "stdio" | "auth" | "quota" | "observe" | "layers", string> {
   readonly uses: string;
 }
 
@@ -168,8 +168,9 @@ for (const copy of copies) {
       ...library,
       ...await import(files.auth),
       ...await import(files.quota),
-      ...files.layers.endsWith(".ts") ? await import(files.layers) : {},
       ...await import(files.observe),
+      // In revisions before the layer `guard`, guards are an option.
+      ...await import(files.layers).catch(() => ({})),
     })
     : uses
     ? createUsingServer(library, await import(files.auth), uses)

@@ -5,9 +5,8 @@ import { pair, sum } from "./shapes.ts";
 export type Library = typeof import("../../mod.ts");
 /** Type of the auth entry of a copy of the library. */
 export type Auth = typeof import("../../src/auth/auth.ts");
-/** Types of the quota, layers and observe entries of a copy of the library. An older copy has no layers. */
-export type QuotaEntry = typeof import("../../src/quota/quota.ts");
-export type LayersEntry = Partial<typeof import("../../src/layers/layers.ts")>;
+/** Types of the layers and observe entries of a copy of the library. */
+export type Layers = typeof import("../../src/layers/layers.ts");
 export type Observe = typeof import("../../src/observe/observe.ts");
 type Server = ReturnType<Library["createServer"]>;
 
@@ -42,16 +41,33 @@ export function createUsingServer({ createServer, service, tool }: Library, { ap
  * because the limit on kept keys would refuse a new key for each call of a benchmark.
  */
 export function createLayeredServer(
-  { createServer, tool, apiKey, quota, idempotent, audit }: Library & Auth & QuotaEntry & LayersEntry & Observe,
+  { createServer, tool, apiKey, quota, guard, idempotent, audit }:
+    & Library
+    & Auth
+    & Pick<Layers, "quota">
+    & Partial<Pick<Layers, "guard" | "idempotent">>
+    & Observe,
 ): Server {
+  const limit: unknown = quota({ rate: { calls: 1_000_000, perMs: 100 }, concurrency: 100 });
+  const guards = { input: [(input: unknown) => input] };
   const key = () => `${++heard.calls % 1000}`;
+  const use = [
+    ...typeof limit === "function" ? [limit] : [],
+    ...guard ? [guard(guards)] : [],
+    ...idempotent ? [idempotent(key)] : [],
+  ];
+  // In older revisions, quotas, guards and idempotency keys are options instead of layers.
+  const layers: object = {
+    use,
+    ...typeof limit !== "function" && { quota: limit },
+    ...!guard && { guards },
+    ...!idempotent && { idempotencyKey: key },
+  };
   const add = tool({
+    ...layers,
     name: "add",
     input: pair,
     output: sum,
-    quota: quota({ rate: { calls: 1_000_000, perMs: 100 }, concurrency: 100 }),
-    guards: { input: [(input) => input] },
-    ...idempotent ? { use: [idempotent(key)] } : { idempotencyKey: key },
     run: ({ a, b }) => ({ sum: a + b }),
   });
   return createServer({

@@ -1,6 +1,6 @@
 // The tools and resources for tickets.
 import { resource, resourceLink, tool, ToolError } from "@x/mcp";
-import { quota } from "@x/mcp/quota";
+import { quota } from "@x/mcp/layers";
 import { z } from "zod";
 import { has } from "./access.ts";
 import { tickets } from "./database.ts";
@@ -36,7 +36,7 @@ export const open = tool({
   description: "Opens a ticket",
   scopes: ["tickets:read", "tickets:write"],
   input: z.object({ title: z.string().min(3).max(200).describe("What is wrong, in one line") }),
-  quota: quota({ rate: { calls: 10, perMs: 60_000 }, timeoutMs: 5000 }),
+  use: [quota({ rate: { calls: 10, perMs: 60_000 }, timeoutMs: 5000 })],
   services: { tickets },
   async run({ title }, { services: { tickets } }) {
     const id = await tickets.open(title);

@@ -33,8 +33,8 @@ export interface ReadParts {
 const MAX_DEPTH = 8;
 
 /**
- * Reads a resource for the caller of `outer`. The read does not count towards `calls.running`. If the resource's quota
- * has a `timeoutMs`, this timeout applies to the read in addition to the timeout of `outer`.
+ * Reads a resource for the caller of `outer`. The read does not count towards `calls.running`. If a layer of the
+ * resource has a `timeoutMs`, this timeout applies to the read in addition to the timeout of `outer`.
  */
 export async function readInner(
   outer: Call,
@@ -63,14 +63,15 @@ export async function readInner(
     if (runner.requires) requireCapabilities(client.capabilities, runner.requires, "read the resource");
     // Check the resource's rate limit. Otherwise clients could bypass the limit with a tool that reads a URI from its
     // arguments.
-    runner.check?.(call);
+    const limiting = runner.check?.(call);
+    if (limiting) await limiting;
     // Other callers who use the results of the outer call need the rights to the resource too.
     if (runner.scopes || runner.isRestricted) await noteRead(outer, uri);
     const { observed } = call;
     observed?.start();
     const run = () => scheduler.runWithin(call, runner);
     const result = observed && core.observer.around ? observed.around(run) : run();
-    // Read the timeout here, because the resource's quota sets the timeout when the handler starts.
+    // Read the timeout here, because a layer of the resource sets the timeout when the handler starts.
     const { timeoutMs = Infinity } = call;
     if (timeoutMs !== Infinity) startDeadline(call, core.ticker, timeoutMs);
     const read = await result;

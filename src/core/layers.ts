@@ -5,21 +5,27 @@
  */
 import type { Result } from "../protocol/jsonrpc.ts";
 import type { Meta, ToolAnnotations } from "../protocol/types.ts";
-import type { Context, HandlerSet } from "./call/context.ts";
+import type { Allow, Context, HandlerSet } from "./call/context.ts";
 import { INTERNALS } from "./call/internals.ts";
 import type { Middleware } from "./call/middleware.ts";
 import type { Requirement } from "./call/question.ts";
 import type { NoServices } from "./call/service.ts";
 import type { Next, WrappedCall } from "./extension.ts";
-import type { Handler, HandlerLayers } from "./visibility/feature.ts";
+import type { Handler, HandlerLayers, Runner } from "./visibility/feature.ts";
 import type { ServerHandle } from "./server_handle.ts";
-import type { OutputGuard } from "./visibility/guards.ts";
+import type { HandlerGuards, OutputPart } from "./visibility/guards.ts";
+
+export type { OutputPart };
 
 /** The handler that a layer stands around. */
 export interface HandlerInfo {
-  /** Kind of the handler. `server` if the layer is in the `use` option of a server, and stands around every call. */
-  readonly kind: "tool" | "prompt" | "resource" | "server";
-  /** Name of a tool, prompt or server. URI of a resource, URI template, or scheme with a colon. */
+  /**
+   * Kind of the handler. `server` if the layer is in the `use` option of a server, and stands around every call.
+   * `completion` for the completion of a prompt or resource template that has the layer. `method` for a method of an
+   * extension.
+   */
+  readonly kind: "tool" | "prompt" | "resource" | "completion" | "method" | "server";
+  /** Name of a tool, prompt, method or server. URI of a resource, URI template, or scheme with a colon. */
   readonly name: string;
   /**
    * Kind and name, such as `tool "pay"`, unique in the server. Use it in messages, and as the key of what a layer keeps
@@ -28,6 +34,12 @@ export interface HandlerInfo {
   readonly key: string;
   /** Hints about a tool's behavior. */
   readonly annotations?: ToolAnnotations;
+  /** Whether the results of the tool must match an output schema. */
+  readonly hasOutput?: boolean;
+  /** Decides who may see and call the tool. Use it for handlers that the layer adds for the callers of the tool. */
+  readonly allow?: Allow;
+  /** Scopes that a caller of the tool must have. */
+  readonly scopes?: readonly string[];
 }
 
 /**
@@ -36,7 +48,7 @@ export interface HandlerInfo {
  *
  * A layer is a function, so that TypeScript infers the parameters of its callbacks from the `input` and `services` of
  * the handler. `Input` is the type of the validated input, `Services` the type of `ctx.services`, and `Shared` the type
- * of `ctx.services` without services that live for one call.
+ * of `ctx.services` without the services that live for one call.
  */
 export interface Layer<Input = unknown, Services = NoServices, Shared = NoServices> {
   /** Returns the steps of the layer around one handler. Throws if the handler cannot have the layer. */
@@ -50,7 +62,7 @@ export interface Layer<Input = unknown, Services = NoServices, Shared = NoServic
 }
 
 /** An item of `use`: a middleware function or a layer. */
-export type UseItem<Input = unknown, Services = NoServices, Shared = Services> =
+export type UseItem<Input = unknown, Services = NoServices, Shared = NoServices> =
   | Middleware
   | Layer<Input, Services, Shared>;
 
@@ -70,6 +82,23 @@ export interface Steps<Input = unknown, Services = NoServices, State = never, Sh
    */
   readonly start?: (server: ServerHandle) => State | Promise<State>;
   /**
+   * Timeout of the handler and its middleware in milliseconds. `Infinity` means no limit. Of several layers, the
+   * shortest timeout applies. Defaults to the server's `limits.calls.timeoutMs`.
+   */
+  readonly timeoutMs?: number;
+  /**
+   * Decides whether a call may run, after the checks of `allow`, scopes and `requires`, and before the response starts.
+   * Throw `McpError.rateLimited` or `McpError.busy` to refuse the call with status 429 or 503 over HTTP. Cannot send
+   * requests to the client. Also runs for a resource that a handler reads, but not for a call that the server makes.
+   */
+  readonly limit?: (call: LayerCall<State>) => void | Promise<void>;
+  /**
+   * Runs around the whole call when the call has its slot of `limits.calls.running`, outside of `around`. Can wait
+   * before it calls `next`, which starts the call. Time before `next` counts towards the timeout. `next` can settle
+   * before the handler has ended, so release what the handler uses when `call.ended` resolves.
+   */
+  readonly enter?: (call: LayerEntry<State>, next: () => Promise<Result>) => Promise<Result>;
+  /**
    * Runs around the whole call, before the input is validated. In the `use` option of a server, `around` runs for every
    * method.
    */
@@ -78,9 +107,9 @@ export interface Steps<Input = unknown, Services = NoServices, State = never, Sh
   readonly methods?: readonly string[];
   /**
    * Runs with the validated input. Returns a changed input, or `undefined` to leave the input unchanged. Throw a
-   * `ToolError` to refuse the call. Services do not exist yet.
+   * `ToolError` to refuse the call. Services that live for one call do not exist yet.
    */
-  readonly onInput?: (input: Input, ctx: Context<never>, state: State) => unknown;
+  readonly onInput?: (input: Input, ctx: Context<Shared>, state: State) => unknown;
   /** Runs after `onInput`, around the rest of the call. */
   readonly inside?: (ctx: Context, next: () => Promise<Result>, state: State) => Promise<Result>;
   /**
@@ -112,15 +141,15 @@ export interface Steps<Input = unknown, Services = NoServices, State = never, Sh
    */
   readonly rank?: "ask" | "reuse" | "repeat" | "break";
   /**
-   * Gets everything that the client receives from the handler: the encoded value, errors, log messages and progress
-   * messages. Returns a changed value, or `undefined` to leave the value unchanged. `part` states what `output` is.
+   * Gets everything that the client receives from the handler: the encoded value, errors, questions, log messages and
+   * progress messages. Returns a changed value, or `undefined` to leave the value unchanged.
    */
-  readonly onOutput?: (
-    output: unknown,
-    ctx: Context<Services>,
-    part: Parameters<OutputGuard>[2],
-    state: State,
-  ) => unknown;
+  readonly onOutput?: (output: unknown, ctx: Context<Services>, part: OutputPart, state: State) => unknown;
+  /**
+   * Gets the finished result of the handler, before the server's middleware. Returns another result, or `undefined` to
+   * leave the result unchanged. Of several layers, the innermost gets the result first.
+   */
+  readonly result?: (result: Result, call: LayerCall<State>) => Result | undefined | Promise<Result | undefined>;
   /** Metadata for the handler's list entry. The handler's `_meta` takes precedence. */
   readonly list?: Meta;
   /** Capabilities that the client must have declared, such as `["elicitation"]`. */
@@ -164,12 +193,10 @@ export interface ExtensionSteps extends Pick<Steps, "list" | "verify" | "warn"> 
   readonly registers?: boolean;
 }
 
-/** One run of a tool's function within the `run` step of a layer. The methods can be destructured. */
-export interface LayerRun<Input = unknown, Services = NoServices, State = unknown> {
-  /** The input, after validation and guards. */
-  readonly input: Input;
-  /** The context of the tool. */
-  readonly ctx: Context<Services>;
+/** One call of a handler in the step `limit` or `result` of a layer. The methods can be destructured. */
+export interface LayerCall<State = unknown> {
+  /** The context of the call, without services. */
+  readonly ctx: Context<never>;
   /** The value that `start` returned. */
   readonly state: State;
   /** The parts of the server that a layer can use without `start`. */
@@ -183,10 +210,34 @@ export interface LayerRun<Input = unknown, Services = NoServices, State = unknow
   readonly hasAllScopes: boolean;
   /** Path of the server's endpoint. `undefined` for an endpoint without a path. */
   readonly path?: string;
-  /** Timeout of the call in milliseconds. The time in which the client answers a question does not count. */
-  readonly timeoutMs: number;
+  /** Whether a handler makes the call, with `ctx.readResource`. */
+  readonly isInner: boolean;
+  /** Whether the server makes the call, such as for a task that it takes over from another instance. */
+  readonly isInternal: boolean;
   /** Whether the call was cancelled, or has its result. */
   readonly hasEnded: boolean;
+  /** Reports to the observer that the call has reached a limit of the layer, such as `handler.circuit`. */
+  readonly reachLimit: (name: string) => void;
+}
+
+/** One call of a handler in the step `enter` of a layer. The methods can be destructured. */
+export interface LayerEntry<State = unknown> extends LayerCall<State> {
+  /**
+   * Resolves when the handler has ended, which may be after the response, or if it does not run. A handler that ignores
+   * its cancellation counts as ended after the timeout of the call. Never rejects.
+   */
+  readonly ended: Promise<void>;
+}
+
+/** One run of a tool's function within the `run` step of a layer. The methods can be destructured. */
+export interface LayerRun<Input = unknown, Services = NoServices, State = unknown>
+  extends Omit<LayerCall<State>, "ctx"> {
+  /** The input, after validation and guards. */
+  readonly input: Input;
+  /** The context of the tool. */
+  readonly ctx: Context<Services>;
+  /** Timeout of the call in milliseconds. The time in which the client answers a question does not count. */
+  readonly timeoutMs: number;
   /**
    * Whether the function has sent a request to the client or used `ctx.once`, so that it may run again, or its services
    * or middleware have asked the client. Questions for consent do not count.
@@ -199,8 +250,6 @@ export interface LayerRun<Input = unknown, Services = NoServices, State = unknow
    * they expire or `end()` is called. Returns `undefined` if there is no room.
    */
   readonly keep: (bytes: number, options: KeepOptions) => KeptValue | undefined;
-  /** Reports to the observer that the call has reached a limit of the layer, such as `handler.circuit`. */
-  readonly reachLimit: (name: string) => void;
 }
 
 /** Options of {@linkcode LayerRun.keep}. */
@@ -239,7 +288,9 @@ export interface KeptValue {
  */
 export interface LayerInternals {
   /** Returns the options of a handler with the steps of all layers in `use`. */
-  apply<O extends LayeredOptions>(options: O, handler: Omit<HandlerInfo, "key">): Unlayered<O>;
+  apply<O extends LayeredOptions>(options: O, handler: LayeredHandler): Unlayered<O>;
+  /** Whether the layer is in the `use` option of the server, and not of the handler. */
+  readonly isOfServer?: boolean;
   /** Registers the layer on the server of a handler. Set when a handler first has the layer, if the layer has `start`. */
   starter?: LayerStarter;
   /** Set for a layer of an extension. */
@@ -292,14 +343,35 @@ interface AnyUseItem {
   readonly [INTERNALS]?: LayerInternals;
 }
 
+/** The handler whose options have layers. The key defaults to the kind and the name. */
+export type LayeredHandler = Omit<HandlerInfo, "key"> & { readonly key?: string };
+
 /** Options whose `use` contains only middleware. */
 export type Unlayered<O> = O & {
   readonly use?: readonly Middleware[];
   /** Set if a handler has layers. */
   readonly layers?: HandlerLayers;
+  /** The steps `onInput` and `onOutput` of all layers around a handler. */
+  readonly guards?: HandlerGuards;
+  /** Set for a handler with layers. */
+  readonly steps?: RunnerSteps;
   /** Set if a server has layers with steps around single handlers. */
   readonly [INTERNALS]?: LayeredHandlers;
 };
+
+/**
+ * The steps around the whole call of a handler: `limit`, `enter`, `around` and `result`.
+ *
+ * @internal
+ */
+export interface RunnerSteps {
+  /** Handlers that are added and removed together with the handler. */
+  readonly also: readonly Handler[];
+  /** The steps around the completion of a prompt or template. */
+  readonly completion?: RunnerSteps;
+  /** Returns a runner with the steps. */
+  apply<R extends Runner>(runner: R): R;
+}
 
 /** The handlers of a server with layers, as the author has created them and as the server serves them. */
 export interface LayeredHandlers {
@@ -314,7 +386,7 @@ export interface LayeredHandlers {
  *
  * @throws {TypeError} if a layer has a step that its kind of handler does not have.
  */
-export function withLayers<O extends LayeredOptions>(options: O, handler: Omit<HandlerInfo, "key">): Unlayered<O> {
+export function withLayers<O extends LayeredOptions>(options: O, handler: LayeredHandler): Unlayered<O> {
   // The cast is safe, because there is no layer in `use` if no layer is found.
   return options.use?.find((item) => item[INTERNALS])?.[INTERNALS]?.apply(options, handler) ?? options as Unlayered<O>; // See above.
 }

@@ -1,5 +1,5 @@
 /**
- * Records ended or used ids in a limited amount of memory. A marked id never becomes unmarked.
+ * Records used ids in a limited amount of memory. A marked id never becomes unmarked.
  *
  * @module
  */

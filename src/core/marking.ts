@@ -31,10 +31,6 @@ export class KnownMarks {
     this.#ttlMs = ttlMs;
   }
 
-  get size(): number {
-    return this.#sets.size;
-  }
-
   /** Returns whether an id counts as marked, and the client's cut-off in memory. */
   find(mark: Mark): Marking {
     return this.#sets.get(toSetName(mark))?.ids.find(mark) ?? { cutoff: 0 };
@@ -62,11 +58,11 @@ export class KnownMarks {
     set.until = this.#clock.now() + this.#ttlMs;
     this.#sets.delete(name);
     this.#sets.set(name, set);
-    this.sweep();
+    this.#sweep();
   }
 
   /** Drops sets whose ids have all expired. */
-  sweep(): void {
+  #sweep(): void {
     const now = this.#clock.now();
     for (const [name, { until }] of this.#sets) {
       if (until >= now) return;
@@ -97,15 +93,6 @@ export interface MarkPlace {
    * {@linkcode readSince}. If the store has lost its sets, all ids that were created before this time count as marked.
    */
   readonly sinceKey?: string;
-}
-
-/** Resolves to whether an id counts as marked in a store, and to the client's cut-off. Rejects if the store fails. */
-export async function findStored(mark: Mark, place: MarkPlace): Promise<Marking> {
-  const { ids, version, isRepaired } = await read(place);
-  // Write the new cut-off. Otherwise the next read would choose a later cut-off, and ids that are created from now on
-  // would count as marked.
-  if (isRepaired) await place.store.set(place.key, ids, { ttlMs: place.ttlMs, version });
-  return ids.find(mark);
 }
 
 /**

@@ -126,10 +126,16 @@ export class Pipeline {
   // An error in this method can still set the HTTP status. Once the call is scheduled, the response may become a
   // stream, which has status 200.
   #check(dialect: Dialect, found: Found): Reply | Promise<Reply> {
-    const { call, method, runner } = found;
+    const { call, runner } = found;
     if (runner.scopes) requireScopes(this.#engine.core, call, runner.scopes);
     if (runner.requires) requireCapabilities(call.client.capabilities, runner.requires, "run the call");
-    runner.check?.(call);
+    const limiting = runner.check?.(call);
+    if (!limiting) return this.#restore(dialect, found);
+    return this.#engine.scheduler.prepare(call, limiting).then(() => this.#restore(dialect, found));
+  }
+
+  #restore(dialect: Dialect, found: Found): Reply | Promise<Reply> {
+    const { call, method } = found;
     const restoring = method.asks ? call.restore() : undefined;
     return restoring ? restoring.then(() => this.#schedule(dialect, found)) : this.#schedule(dialect, found);
   }

@@ -147,7 +147,10 @@ export class Scheduler implements Executor {
    * Waits for an asynchronous step before the handler starts, such as `allow`. During this step, the call holds a slot
    * and is charged, so that the client's limits apply.
    */
-  async prepare<T = Runner>(call: Call, runner: Promise<T>, account: Account = this.#takeSlot(call)): Promise<T> {
+  async prepare<T = Runner>(call: Call, runner: Promise<T>, taken?: Account): Promise<T> {
+    // If no slot is free, nothing awaits the step.
+    runner.catch(() => {});
+    const account = taken ?? this.#takeSlot(call);
     this.preparing++;
     try {
       return await runner;

@@ -407,8 +407,6 @@ export interface SharedSessionFacts {
   readonly id: string;
   /** Milliseconds until the session expires. */
   readonly ms: number;
-  /** The mark to store when the session ends. */
-  readonly mark: Mark;
   /** Account of the client that uses the session. */
   readonly account: Account;
   readonly accounts: Accounts;
@@ -424,8 +422,6 @@ export interface SessionState {
 export interface SharedSession {
   /** Whether the session has ended. `undefined` if the store did not respond. */
   readonly isEnded: boolean | undefined;
-  /** All of the client's sessions that were created at or before this time have ended. In milliseconds since 1970. */
-  readonly cutoff: number;
   readonly state: SessionState;
   /** Connects this process's session, so that changes on other instances are applied to the session. */
   join(local: LocalSession): void;

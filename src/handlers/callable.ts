@@ -3,9 +3,9 @@
  *
  * @module
  */
+import type { RunnerSteps } from "../core/layers.ts";
 import type { MapError } from "../core/visibility/feature_parts.ts";
 import type { HandlerLayers, Invoke } from "../core/visibility/feature.ts";
-import type { BoundQuota } from "../core/visibility/quota.ts";
 import type { Entry } from "../core/visibility/pagination.ts";
 import type { Guarded } from "./filters.ts";
 
@@ -15,6 +15,6 @@ export interface Callable extends Entry, Guarded {
   readonly requires?: readonly string[];
   readonly layers?: HandlerLayers;
   readonly mapError?: MapError;
-  readonly quota?: BoundQuota;
+  readonly steps?: RunnerSteps;
   readonly invoke: Invoke;
 }

@@ -19,7 +19,7 @@ import {
   toDefinitions,
 } from "../core/visibility/feature.ts";
 import { INTERNALS } from "../core/call/internals.ts";
-import { bindQuota, type BoundQuota, type Quota } from "../core/visibility/quota.ts";
+import type { RunnerSteps } from "../core/layers.ts";
 import type { NoServices } from "../core/call/service.ts";
 import { attempt } from "./attempt.ts";
 import { wireRoom } from "../core/call/wire_room.ts";
@@ -63,18 +63,13 @@ interface CompletionOptions {
   readonly complete?: Completers<string, never>;
   readonly allow?: Allow;
   readonly scopes?: readonly string[];
-  /** Quota of the prompt or template. */
-  readonly quota?: Quota;
+  /** The steps of the layers of the prompt or template that stand around completion. */
+  readonly steps?: RunnerSteps;
   /** Services that the completers use. */
   readonly services?: Binding;
   readonly mapError?: MapError;
   /** Matches a URI against the template. Returns `undefined` if the URI does not match. */
   readonly match?: (uri: string) => unknown;
-}
-
-/** The completers of one prompt or template, in the registry. */
-interface Definition extends Omit<CompletionOptions, "quota"> {
-  readonly quota?: BoundQuota;
 }
 
 // The protocol allows at most 100 values in a response.
@@ -100,9 +95,7 @@ export function completion(definition: CompletionOptions): Handler {
     }
   }
   const { allow } = definition;
-  const quota = bindQuota(definition.quota, { place, kind: "completion", key: name });
-  const bound = { ...definition, quota };
-  return { name, allow, [INTERNALS]: { feature: completions, key: `${type} ${name}`, definition: bound } };
+  return { name, allow, [INTERNALS]: { feature: completions, key: `${type} ${name}`, definition } };
 }
 
 /**
@@ -121,7 +114,9 @@ export function readArguments(given: unknown, place: string): Readonly<Record<st
 const completions: Feature = {
   name: "completions",
   compile(handlers, core): Compiled {
-    const byKey = new Map(toDefinitions<Definition>(handlers).map((each) => [`${each.type} ${each.name}`, each]));
+    const byKey = new Map(
+      toDefinitions<CompletionOptions>(handlers).map((each) => [`${each.type} ${each.name}`, each]),
+    );
     const some = [...byKey.values()].some(({ complete = {} }) => Object.values(complete).some(Boolean));
     if (!some || !core.can.completions) return { capabilities: {}, methods: {} };
     return {
@@ -131,7 +126,7 @@ const completions: Feature = {
   },
 };
 
-async function answer(definition: Definition, call: Call, core: FeatureParts): Promise<Result> {
+async function answer(definition: CompletionOptions, call: Call, core: FeatureParts): Promise<Result> {
   const { argument } = call.params;
   const context = call.params.context ?? {};
   if (!isObject(argument) || typeof argument.name !== "string" || typeof argument.value !== "string") {
@@ -154,7 +149,7 @@ async function answer(definition: Definition, call: Call, core: FeatureParts): P
 // Finds the completer to which a client refers. A client can refer to a template by its text, or by a URI that matches
 // the template.
 function findCompleter(
-  byKey: ReadonlyMap<string, Definition>,
+  byKey: ReadonlyMap<string, CompletionOptions>,
   call: Call,
   core: FeatureParts,
 ): Runner | Promise<Runner> {
@@ -169,10 +164,10 @@ function findCompleter(
     [...byKey.values()].find((definition) => definition.type === type && definition.match?.(name));
   const kind = key === "name" ? "prompt" : "resource template";
   const refusal = () => new McpError(INVALID_PARAMS, `Unknown ${kind}: ${quote(name)}`);
-  const toRunner = (definition: Definition): Runner => {
-    const { scopes, quota } = definition;
+  const toRunner = (definition: CompletionOptions): Runner => {
+    const { scopes, steps } = definition;
     const runner: Runner = { scopes, run: (call) => answer(definition, call, core) };
-    return quota?.apply(runner, core) ?? runner;
+    return steps?.apply(runner) ?? runner;
   };
   const revealed = revealTo(call, found, { core, refusal });
   return revealed instanceof Promise ? revealed.then(toRunner) : toRunner(revealed);

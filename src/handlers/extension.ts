@@ -14,7 +14,7 @@ import type { Call } from "../core/call/call.ts";
 import type { Context } from "../core/call/context.ts";
 import type { FeatureParts } from "../core/visibility/feature_parts.ts";
 import type { Life, WatchTopic, WrittenStores } from "../core/extension.ts";
-import type { ExtensionSteps, Layer } from "../core/layers.ts";
+import { type ExtensionSteps, type Layer, withLayers } from "../core/layers.ts";
 import type { ServerHandle, StartPart } from "../core/server_handle.ts";
 import {
   type Compiled,
@@ -27,7 +27,6 @@ import {
   type Runner,
   toDefinitions,
 } from "../core/visibility/feature.ts";
-import { bindQuota, type Quota } from "../core/visibility/quota.ts";
 import { INTERNALS } from "../core/call/internals.ts";
 import { checkOptions, isPlain, type KnownOptions, toPlace } from "../core/call/known_options.ts";
 import type { Reply } from "../core/call/link.ts";
@@ -35,6 +34,7 @@ import type { HandlerCall } from "../core/call/lives.ts";
 import { requireCapabilities } from "../core/call/question.ts";
 import { attempt } from "./attempt.ts";
 import { extensionLayer } from "./handler_layers.ts";
+import { QUOTA } from "./option_names.ts";
 import { createLife } from "./watcher.ts";
 import { wireRoom } from "../core/call/wire_room.ts";
 
@@ -56,8 +56,11 @@ export interface ExtensionMethod<P extends Schema = Schema> {
    * or differs from the parameter, the call fails with code -32020.
    */
   readonly subject?: keyof InferParams<P> & string;
-  /** Quota of the method, such as `quota({ timeoutMs: 5000 })` from `@x/mcp/quota`. */
-  readonly quota?: Quota;
+  /**
+   * Layers around the method, such as `quota({ timeoutMs: 5000 })` from `@x/mcp/layers`. A layer of a method can have the
+   * steps `limit`, `enter` and `result`.
+   */
+  readonly use?: readonly Layer[];
   /**
    * Runs the method. The returned result is sent unchanged. If `run` throws an `McpError`, the client gets that error.
    * For any other error, the client gets only an error id. `server` is the argument that `start` received, or
@@ -137,8 +140,9 @@ export interface ExtensionOptions<M extends Schemas, N extends Schemas, L extend
 const PARAMS_HINTS = { input: "params", inputSchema: "params", handler: "run" } as const;
 
 const METHOD: KnownOptions<keyof ExtensionMethod> = {
-  names: { params: true, subject: true, quota: true, run: true },
+  names: { params: true, subject: true, use: "functions", run: true },
   hints: PARAMS_HINTS,
+  elsewhere: { quota: QUOTA },
 };
 
 const NOTIFICATION: KnownOptions<keyof ExtensionNotification> = {
@@ -298,6 +302,7 @@ export function extension<
       feature: extensions,
       key: id,
       definition,
+      also: [...definition.methods.values()].flatMap(({ also = [] }) => also),
       life: life.start || life.keys.size ? life : undefined,
     },
   };
@@ -338,8 +343,13 @@ interface Definition {
   readonly listen: ReadonlyMap<string, ListenKey>;
 }
 
-/** Creates the protocol method of the extension for one server. */
-type Compiling = (core: FeatureParts) => Method;
+/** A method or notification of an extension. */
+interface Compiling {
+  /** Creates the protocol method for one server. */
+  readonly compile: (core: FeatureParts) => Method;
+  /** Handlers that the layers of the method add to the server. */
+  readonly also?: readonly Handler[];
+}
 
 type Refuse = (state: string) => TypeError;
 
@@ -391,7 +401,7 @@ function define<M extends Schemas, N extends Schemas, L extends Schemas>(
 interface Form {
   readonly params?: Schema;
   readonly subject?: string;
-  readonly quota?: Quota;
+  readonly use?: readonly Layer[];
   // The type of `params` is `never`, because each function has its own type of parameters, which its schema validates.
   readonly run: (params: never, ctx: Context, server: ServerHandle | undefined) => unknown;
 }
@@ -413,17 +423,19 @@ interface Owner {
 function compile(
   { id, sessions, undeclared }: Owner,
   name: string,
-  { params, subject, run, quota }: Form,
+  form: Form,
   refuse: Refuse,
 ): Compiling {
+  const { params, subject, run } = form;
   if (typeof run !== "function") throw refuse(`run of ${name} is not a function`);
   const place = `${name} of extension ${quote(id)}`;
+  const { use = [], steps } = withLayers(form, { kind: "method", name, key: place });
+  if (use.length) throw refuse(`use of ${name} contains a function that is not a layer; use layers only`);
   const schema = params === undefined ? undefined : compileSchema(params, { use: "input", place });
   schema?.json();
   const needs = [`extensions.${id}`];
-  const bound = bindQuota(quota, { place, kind: "method", key: name });
-  return (core) => {
-    const unlimited: Runner = {
+  const make = (core: FeatureParts): Method => {
+    const plain: Runner = {
       run: (call: Call) =>
         attempt({ core, call, subject: name }, async () => {
           const { _meta, ...given } = call.params;
@@ -443,13 +455,14 @@ function compile(
           throw new TypeError(`Cannot send the result of ${name}: run did not return an object; return an object`);
         }),
     };
-    const runner = bound?.apply(unlimited, core) ?? unlimited;
+    const runner = steps?.apply(plain) ?? plain;
     const find = (call: Call) => {
       if (!undeclared) requireCapabilities(call.client.capabilities, needs, `run ${quote(name)}`);
       return runner;
     };
     return { subject, extension: id, inSessions: sessions, find };
   };
+  return { compile: make, also: steps?.also };
 }
 
 function toListenKey(id: string, key: string, { filter, grant }: FormListen): ListenKey {
@@ -514,10 +527,10 @@ const extensions: Feature = {
     const capabilities: Compiled["capabilities"] = all.length
       ? { extensions: Object.fromEntries(all.map(({ id, settings }) => [id, settings])) }
       : {};
-    const notifications = collect(({ notifications }) => notifications, (make) => make(core));
+    const notifications = collect(({ notifications }) => notifications, ({ compile }) => compile(core));
     return {
       capabilities,
-      methods: Object.fromEntries(collect(({ methods }) => methods, (make) => make(core))),
+      methods: Object.fromEntries(collect(({ methods }) => methods, ({ compile }) => compile(core))),
       notify(message, source) {
         const method = notifications.get(message.method);
         if (method && (method.inSessions || !source.hasSession)) return takeNotification(message, method, source);

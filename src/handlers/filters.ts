@@ -21,7 +21,14 @@ import { CALL } from "../core/call/internals.ts";
 import type { SentGuard } from "../core/call/sent_guard.ts";
 import { isQuestion } from "../core/call/question.ts";
 import type { FeatureParts, MapError } from "../core/visibility/feature_parts.ts";
-import type { Encoder, Filter, FilteredResult, HandlerGuards, OutputPart } from "../core/visibility/guards.ts";
+import type {
+  Encoder,
+  Filter,
+  FilteredResult,
+  GuardSteps,
+  HandlerGuards,
+  OutputPart,
+} from "../core/visibility/guards.ts";
 import { describe } from "./attempt.ts";
 import { isContent, toJson } from "./content_checks.ts";
 import { EncodedResults } from "./encoded_results.ts";
@@ -50,19 +57,20 @@ export interface FilteredRun {
   readonly next: (value: unknown, filter: Filter) => Result | Promise<Result>;
 }
 
-/** A guard, without type parameters. */
-type Guard = (value: unknown, ctx: Context<never>, part: OutputPart) => unknown;
+const NO_STEPS: GuardSteps = { input: [], output: [] };
+const NO_GUARDS: HandlerGuards = { own: NO_STEPS, outer: NO_STEPS };
 
 /** Runs a handler between its guards. The guards of the server are the outermost. */
 export async function runFiltered(guarded: Guarded, run: FilteredRun): Promise<Result> {
-  const { call, core: { filters }, next } = run;
+  const { call, next } = run;
   const { guards, services, isKeyed } = guarded;
   const outputs = new OutputGuards(guarded, run);
   return await outputs.guardErrors(call, () =>
     outputs.guardSent(async () => {
-      const input = await passInput(run.value, filters?.guards, call);
-      const passOwn = async (_call: Call, ctx: Context<never> = call) => await passInput(input, guards, ctx);
-      const value = guards?.input?.length ? await (services?.share(passOwn) ?? passOwn)(call) : input;
+      const { outer, own } = guards ?? NO_GUARDS;
+      const input = await passInput(run.value, outer, call);
+      const passOwn = async (_call: Call, ctx: Context<never> = call) => await passInput(input, own, ctx);
+      const value = own.input.length ? await (services?.share(passOwn) ?? passOwn)(call) : input;
       // A cancelled call does not start its handler.
       if (call.ended) throw call.reason;
       if (!isKeyed) call.onRun?.();
@@ -70,10 +78,9 @@ export async function runFiltered(guarded: Guarded, run: FilteredRun): Promise<R
     }));
 }
 
-async function passInput(given: unknown, guards: HandlerGuards | undefined, ctx: Context<never>): Promise<unknown> {
+async function passInput(given: unknown, guards: GuardSteps, ctx: Context<never>): Promise<unknown> {
   let value = given;
-  // The cast is safe, because the type of the handler requires guards that return its input type.
-  for (const guard of (guards?.input ?? []) as readonly ((value: unknown, ctx: Context<never>) => unknown)[]) {
+  for (const guard of guards.input) {
     const passed = await guard(value, ctx);
     // Reject booleans. Otherwise a guard that returns `true` or `false` to allow or refuse a call would let every call
     // pass, and replace the input with the boolean.
@@ -87,11 +94,6 @@ async function passInput(given: unknown, guards: HandlerGuards | undefined, ctx:
   return value;
 }
 
-function listOutput(guards: HandlerGuards | undefined): readonly Guard[] {
-  // The cast is safe, because the type of the handler requires guards that return its output type.
-  return (guards?.output ?? []) as readonly Guard[];
-}
-
 /** Errors that have passed the output guards, and must not pass the guards again. */
 const guardedErrors = new WeakSet<object>();
 
@@ -100,9 +102,9 @@ class OutputGuards {
   readonly #guarded: Guarded;
   readonly #run: FilteredRun;
   /** The guards of the handler. They run before the guards of the server. */
-  readonly #own: readonly Guard[];
+  readonly #own: GuardSteps["output"];
   /** The guards of the server. */
-  readonly #outer: readonly Guard[];
+  readonly #outer: GuardSteps["output"];
   /** The context of the handler while the handler runs. Otherwise the call. */
   #ctx: Context<never>;
   #questions?: GuardedQuestions;
@@ -115,8 +117,9 @@ class OutputGuards {
   constructor(guarded: Guarded, run: FilteredRun) {
     this.#guarded = guarded;
     this.#run = run;
-    this.#own = listOutput(guarded.guards);
-    this.#outer = listOutput(run.core.filters?.guards);
+    const { own, outer } = guarded.guards ?? NO_GUARDS;
+    this.#own = own.output;
+    this.#outer = outer.output;
     this.#ctx = run.call;
     const { log, progress } = run.call;
     this.#direct = { log, progress };
@@ -129,7 +132,7 @@ class OutputGuards {
   /** Runs the handler, encodes its value, and passes it through the guards. */
   async run(returns: (ctx: Context<never>) => unknown, ctx: Context<never>, sending: FilteredResult): Promise<unknown> {
     const { call, core } = this.#run;
-    const encoders = core.filters?.encoders ?? [];
+    const { encoders = [] } = core;
     const toOwn = (value: unknown) => encoders.length ? new OwnEncoder(encoders).encode(value) : value;
     if (this.#isOpen) return toOwn(await returns(ctx));
     this.#ctx = ctx;
@@ -195,7 +198,7 @@ class OutputGuards {
   async #pass(given: unknown, ctx: Context<never>, part: OutputPart): Promise<unknown> {
     const { call } = this.#run;
     const { services } = this.#guarded;
-    const pass = async (value: unknown, guards: readonly Guard[], ctx: Context<never>) => {
+    const pass = async (value: unknown, guards: GuardSteps["output"], ctx: Context<never>) => {
       const quiet = this.#toQuiet(ctx);
       for (const guard of guards) {
         const passed = await guard(value, quiet, part);

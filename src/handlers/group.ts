@@ -10,9 +10,9 @@ import type { Allow } from "../core/call/context.ts";
 import { INTERNALS, withInternals } from "../core/call/internals.ts";
 import { checkOptions, type KnownOptions } from "../core/call/known_options.ts";
 import type { UseItem } from "../core/layers.ts";
-import { EXTENSIONS } from "./option_names.ts";
 import { withAlso } from "../core/visibility/registry.ts";
 import { readVerdict } from "../core/call/verdict.ts";
+import { EXTENSIONS, GUARD, QUOTA } from "./option_names.ts";
 
 /** Options of a group. All options are optional. */
 export interface GroupOptions {
@@ -35,7 +35,15 @@ const EACH = "set it on each handler of the group";
 const OPTIONS: KnownOptions<keyof GroupOptions> = {
   names: { use: "functions", tags: "texts", allow: "function" },
   hints: { middleware: "use", middlewares: "use", canAccess: "allow", authorize: "allow" },
-  elsewhere: { scopes: EACH, guards: EACH, quota: EACH, requires: EACH, services: EACH, extensions: EXTENSIONS },
+  elsewhere: {
+    scopes: EACH,
+    guards: GUARD,
+    guard: GUARD,
+    quota: QUOTA,
+    requires: EACH,
+    services: EACH,
+    extensions: EXTENSIONS,
+  },
 };
 
 /** A group of handlers, for `handlers`. */

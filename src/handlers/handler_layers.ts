@@ -17,7 +17,7 @@ import { show } from "../core/call/known_options.ts";
 import type { Middleware } from "../core/call/middleware.ts";
 import { readRequirements, type Requirement } from "../core/call/question.ts";
 import type { WrappedHandler } from "../core/extension.ts";
-import type { ExtensionPart, HandlerInfo, Layer, LayeredOptions, Steps, Unlayered } from "../core/layers.ts";
+import type { ExtensionPart, HandlerInfo, Layer, LayeredHandler, LayeredOptions, Steps, Unlayered } from "../core/layers.ts";
 import { type Handler, type HandlerLayers, type LayerStep, toDefinitions } from "../core/visibility/feature.ts";
 import type { WrappingLayer } from "./extension_call.ts";
 import { ServedHandlers } from "./layered_server.ts";
@@ -59,11 +59,11 @@ export function extensionLayer(extension: ExtensionPart, steps: Omit<Steps, "nam
 }
 
 /** See {@linkcode LayerInternals.apply}. */
-function apply<O extends LayeredOptions>(options: O, about: Omit<HandlerInfo, "key">): Unlayered<O> {
+function apply<O extends LayeredOptions>(options: O, about: LayeredHandler): Unlayered<O> {
   const { use = [] } = options;
   const other = use.find((item) => item[INTERNALS] && !item[INTERNALS].extension);
   if (other?.[INTERNALS]) return other[INTERNALS].apply(options, about);
-  const handler: HandlerInfo = { ...about, key: `${about.kind} ${JSON.stringify(about.name)}` };
+  const handler: HandlerInfo = { key: `${about.kind} ${JSON.stringify(about.name)}`, ...about };
   const items = use.map((item) => {
     if (!item[INTERNALS]) return item as Middleware; // The cast is safe, because only layers have internal state.
     const layer = item as LayerSteps["layer"]; // See above.
@@ -86,6 +86,11 @@ export function toCompiled(
   const { requires = [], run, read = run } = options;
   const { key } = handler;
   const layers = items.filter((item) => typeof item !== "function");
+  const foreign = layers.find(({ layer }) => handler.kind === "method" && layer[INTERNALS].extension);
+  if (foreign) {
+    const state = `the layer ${show(foreign.steps.name)} belongs to an extension`;
+    throw new TypeError(`Cannot make ${key}: ${state}; use it for tools, resources and prompts only`);
+  }
   const needs = [...requires, ...layers.flatMap(({ steps }) => steps.requires ?? [])];
   return {
     _meta: toMeta(options, key, layers),
@@ -205,16 +210,21 @@ function listSteps(
       if (typeof item === "function") return [{ step, layer: item.name || "middleware" }];
       return item.steps[step] ? [{ step, layer: item.steps.name }] : [];
     });
-  const outermost = layers.flatMap(({ layer, steps: { name } }): LayerStep[] =>
-    layer[INTERNALS].extension?.around ? [{ step: "around", layer: name, isOutermost: true }] : []
-  );
+  const outermost: LayerStep[] = [
+    ...list("limit"),
+    ...list("enter"),
+    ...layers.flatMap(({ layer, steps: { name } }) =>
+      layer[INTERNALS].extension?.around ? [{ step: "around", layer: name }] : []
+    ),
+  ];
   return [
-    ...outermost,
+    ...outermost.map((each) => ({ ...each, isOutermost: true })),
     ...list("around"),
     ...list("onInput"),
     ...list("inside", items),
     ...list("key"),
     ...list("run", runs),
     ...list("onOutput", layers.toReversed()),
+    ...list("result", layers.toReversed()),
   ];
 }

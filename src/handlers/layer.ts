@@ -3,26 +3,40 @@
  *
  * @module
  */
-import { isPromiseLike } from "../protocol/promises.ts";
 import { Room } from "../protocol/room.ts";
 import { keep } from "../core/capacity/charges.ts";
 import type { Call } from "../core/call/call.ts";
-import { toClientKey } from "../core/call/client_key.ts";
 import type { Context } from "../core/call/context.ts";
 import { toCall } from "../core/call/find_call.ts";
 import { CALL, INTERNALS } from "../core/call/internals.ts";
-import { checkOptions, isPlain, type KnownOptions, show } from "../core/call/known_options.ts";
-import { compose, type Middleware, onlyMethods, withName } from "../core/call/middleware.ts";
+import { checkOptions, isPlain, type KnownOptions, type OptionRule, show } from "../core/call/known_options.ts";
+import { type Middleware, onlyMethods, withName } from "../core/call/middleware.ts";
 import type { NoServices } from "../core/call/service.ts";
-import type { Handler, HandlerLayers, Runner } from "../core/visibility/feature.ts";
-import type { FeatureParts } from "../core/visibility/feature_parts.ts";
-import type { HandlerGuards } from "../core/visibility/guards.ts";
-import type { HandlerInfo, Layer, LayeredOptions, LayerRun, LayerStarter, Steps, Unlayered } from "../core/layers.ts";
-import { bindQuota, type Quota } from "../core/visibility/quota.ts";
+import type { HandlerLayers } from "../core/visibility/feature.ts";
+import type { GuardSteps, HandlerGuards } from "../core/visibility/guards.ts";
+import type {
+  HandlerInfo,
+  Layer,
+  LayeredHandler,
+  LayeredOptions,
+  LayerRun,
+  RunnerSteps,
+  Steps,
+  Unlayered,
+} from "../core/layers.ts";
+import {
+  type Bound,
+  type CallParts,
+  StepCall,
+  toCore,
+  toStarter,
+  toStarters,
+  withState,
+} from "./bound_layer.ts";
 import { type AnySteps, type CompiledOptions, type LayerSteps, toCompiled } from "./handler_layers.ts";
 import type { IdempotentTool } from "./idempotent_tool.ts";
-import { ServedHandlers } from "./layered_server.ts";
-import { createLife, toWatcher } from "./watcher.ts";
+import { addLayers, ServedHandlers } from "./layered_server.ts";
+import { toApply } from "./runner_steps.ts";
 
 /**
  * Creates a layer. `make` is called once for each handler that has the layer, and returns the layer's steps.
@@ -53,23 +67,28 @@ export function layer<Input = unknown, Services = NoServices, State = undefined,
   return Object.assign(made, { [INTERNALS]: { apply } }) as unknown as Layer<Input, Services, Shared>;
 }
 
+const POSITIVE: OptionRule = {
+  findProblem: (ms) => typeof ms === "number" && ms > 0 ? undefined : `is ${show(ms)}; it must be a number above 0`,
+};
+
 const STEPS: KnownOptions<keyof AnySteps> = {
   names: {
     name: "text",
     start: "function",
+    timeoutMs: POSITIVE,
+    limit: "function",
+    enter: "function",
     around: "function",
     methods: "texts",
     onInput: "function",
     inside: "function",
     key: "function",
     rerun: "boolean",
-    ttlMs: {
-      findProblem: (value) =>
-        typeof value === "number" && value > 0 ? undefined : `is ${show(value)}; it must be a number above 0`,
-    },
+    ttlMs: POSITIVE,
     run: "function",
     rank: ["ask", "reuse", "repeat", "break"],
     onOutput: "function",
+    result: "function",
     list: true,
     requires: "list",
     handlers: "list",
@@ -88,12 +107,16 @@ const MEMBERS = [["methods", "around"], ["rerun", "key"], ["ttlMs", "key"], ["ra
 /** The steps that only tools have. */
 const OF_TOOLS = ["key", "run"] as const;
 
+/** The steps that a method of an extension has, and the steps that also stand around a completion. */
+const METHOD: readonly string[] = ["name", "start", "timeoutMs", "limit", "enter", "result", "handlers"];
+const COMPLETION = ["timeoutMs", "limit", "enter", "result"] as const;
+
 /** The options of all kinds of handlers, of which each kind has some. */
 interface Options extends Omit<LayeredOptions, "use">, CompiledOptions {
   readonly use?: readonly Middleware[];
   readonly run?: Run;
   readonly guards?: HandlerGuards;
-  readonly quota?: Quota;
+  readonly steps?: RunnerSteps;
 }
 
 type AnyLayer = LayerSteps["layer"];
@@ -104,11 +127,11 @@ function isLayer(item: unknown): item is AnyLayer {
 
 type Run = (input: never, ctx: Context<never>) => unknown;
 
-function apply<O extends LayeredOptions>(options: O, about: Omit<HandlerInfo, "key">): Unlayered<O> {
-  const handler: HandlerInfo = { ...about, key: `${about.kind} ${JSON.stringify(about.name)}` };
+function apply<O extends LayeredOptions>(options: O, about: LayeredHandler): Unlayered<O> {
+  const handler: HandlerInfo = { key: `${about.kind} ${JSON.stringify(about.name)}`, ...about };
   const items = (options.use ?? []).map((item, at) =>
     // The cast is safe, because the items of `use` that are not layers are middleware.
-    isLayer(item) ? bind(item, handler, at) : item as Middleware
+    isLayer(item) ? bind(item, handler, { at }) : item as Middleware
   );
   const layers = items.filter((item) => typeof item !== "function");
   const applied = { handler, items, layers };
@@ -120,8 +143,16 @@ function apply<O extends LayeredOptions>(options: O, about: Omit<HandlerInfo, "k
   return changed as Unlayered<O>;
 }
 
+/** Where a layer stands. */
+interface Standing {
+  /** Index of the layer in the list. */
+  readonly at: number;
+  /** Kind and name of the handler, for the observer. Defaults to the handler's key. */
+  readonly place?: string;
+}
+
 /** Reads the steps of a layer. Throws if the handler cannot have them. */
-function bind(layer: AnyLayer, handler: HandlerInfo, at: number): LayerSteps {
+function bind(layer: AnyLayer, handler: HandlerInfo, { at, place = handler.key }: Standing): Bound {
   const steps: AnySteps = layer(handler);
   const { key, kind } = handler;
   if (typeof steps !== "object" || !steps || !isPlain(steps)) {
@@ -133,40 +164,36 @@ function bind(layer: AnyLayer, handler: HandlerInfo, at: number): LayerSteps {
   if (typeof name !== "string" || !name) throw refuse("has no name; return a name with its steps");
   const foreign = kind === "tool" || kind === "server" ? undefined : OF_TOOLS.find((step) => steps[step]);
   if (foreign) throw refuse(`has the step ${foreign}, which only a tool has; use it for tools only`);
+  if (kind === "method") {
+    const other = Object.keys(steps).find((step) => !METHOD.includes(step) && Object(steps)[step] !== undefined);
+    if (other) throw refuse(`has the step ${other}, which a method of an extension does not have; use another layer`);
+  }
   for (const [member, step] of MEMBERS) {
     if (steps[member] === undefined || steps[step]) continue;
     throw refuse(`has ${member}, but no step ${step} to which it applies; omit ${member}`);
   }
   const { start } = steps;
   if (start) layer[INTERNALS].starter ??= toStarter(start, `layer ${JSON.stringify(name)} ${at + 1} of ${key}`);
-  return { layer, steps };
+  return { layer, steps, place };
 }
 
 interface Applied {
   readonly handler: HandlerInfo;
-  readonly items: readonly (Middleware | LayerSteps)[];
-  readonly layers: readonly LayerSteps[];
+  readonly items: readonly (Middleware | Bound)[];
+  readonly layers: readonly Bound[];
 }
 
 function applyToHandler(options: Options, applied: Applied): Options {
   const { handler, items, layers } = applied;
-  const { guards, run } = options;
+  const { run } = options;
   const runs = layers.flatMap((bound) => bound.steps.run ? [{ ...bound, run: bound.steps.run }] : [])
     .sort((a, b) => RANKS.indexOf(a.steps.rank) - RANKS.indexOf(b.steps.rank));
-  const input = layers.flatMap(toInputGuard);
-  const output = layers.flatMap(toOutputGuard);
   return {
     ...options,
     use: items.flatMap((item) => typeof item === "function" ? item : toMiddleware(item, item.steps.inside)),
     ...run && runs.length && { run: wrapRun(run, runs) },
-    ...(input.length || output.length) && {
-      guards: {
-        input: [...input, ...guards?.input ?? []],
-        // The outermost layer gets the output last.
-        output: [...guards?.output ?? [], ...output.reverse()],
-      },
-    },
-    quota: toQuota(options, applied),
+    guards: toGuards(layers),
+    steps: toSteps(applied),
     ...toCompiled(options, { handler, items, runs, keyed: toKeyed(layers, handler) }),
   };
 }
@@ -178,13 +205,12 @@ function applyToServer(options: LayeredOptions, { handler, items, layers }: Appl
     return toMiddleware(item, around).map((middleware) => methods ? onlyMethods(methods, middleware) : middleware);
   });
   const own = layers.filter((bound) => !isOnlyAround(bound)).map(({ layer }) => withoutAround(layer));
-  const starters = layers.flatMap(({ layer }) => toStarters(layer, handler));
-  const served = own.length || starters.length ? new ServedHandlers(own, starters) : undefined;
-  return { ...options, use, ...served && { [INTERNALS]: served } };
+  const starters = layers.flatMap(({ layer }) => toStarters(layer, handler.key));
+  return { ...options, use, ...(own.length || starters.length) && { [INTERNALS]: new ServedHandlers(own, starters) } };
 }
 
 /** Whether a layer of a server has no steps around single handlers. */
-function isOnlyAround({ layer, steps }: LayerSteps): boolean {
+function isOnlyAround({ layer, steps }: Bound): boolean {
   return !layer[INTERNALS].extension &&
     Object.entries(steps).every(([name, value]) =>
       value === undefined || ["name", "around", "methods", "start"].includes(name)
@@ -199,56 +225,69 @@ function withoutAround(whole: AnyLayer): AnyLayer {
   };
   const { apply, starter, extension } = whole[INTERNALS];
   // The server registers the layer, not its handlers.
-  return Object.assign(part, { [INTERNALS]: { apply, extension, starter: starter && { id: starter.id } } });
+  return Object.assign(part, {
+    [INTERNALS]: { apply, extension, isOfServer: true, starter: starter && { id: starter.id } },
+  });
 }
 
-function toMiddleware(bound: LayerSteps, wrap: AnySteps["inside"]): Middleware[] {
+function toMiddleware(bound: Bound, wrap: AnySteps["inside"]): Middleware[] {
   if (!wrap) return [];
   return [withName((ctx, next) => withState(bound, ctx, (state) => wrap(ctx, next, state)), bound.steps.name)];
 }
 
-function toInputGuard(bound: LayerSteps): ((input: never, ctx: Context<never>) => unknown)[] {
-  const { onInput } = bound.steps;
-  return onInput ? [(input, ctx) => withState(bound, ctx, (state) => onInput(input, ctx, state))] : [];
+function isOfServer({ layer }: Bound): boolean {
+  return !!layer[INTERNALS].isOfServer;
 }
 
-function toOutputGuard(bound: LayerSteps): NonNullable<HandlerGuards["output"]>[number][] {
+function toGuards(layers: readonly Bound[]): HandlerGuards | undefined {
+  if (!layers.some(({ steps: { onInput, onOutput } }) => onInput || onOutput)) return;
+  const toSteps = (some: readonly Bound[]): GuardSteps => ({
+    input: some.flatMap(toInputGuard),
+    // The outermost layer gets the output last.
+    output: some.flatMap(toOutputGuard).reverse(),
+  });
+  return {
+    own: toSteps(layers.filter((bound) => !isOfServer(bound))),
+    outer: toSteps(layers.filter(isOfServer)),
+  };
+}
+
+function toInputGuard(bound: Bound): GuardSteps["input"] {
+  const { onInput } = bound.steps;
+  // The cast is safe, because the type of the handler requires layers of its input.
+  return onInput ? [(input, ctx) => withState(bound, ctx, (state) => onInput(input as never, ctx, state))] : [];
+}
+
+function toOutputGuard(bound: Bound): GuardSteps["output"] {
   const { onOutput } = bound.steps;
   if (!onOutput) return [];
   return [(output, ctx, part) => withState(bound, ctx, (state) => onOutput(output, ctx, part, state))];
 }
 
-/** Calls a step with the state of its layer. Waits until the layer has started. */
-function withState<T>(bound: LayerSteps, ctx: Context<unknown>, run: (state: never) => T): T | Promise<Awaited<T>> {
-  const state = openState(bound, toCall(ctx, "run a layer"));
-  // The cast is safe, because a promise of a step's value resolves to that value.
-  return isPromiseLike(state) ? Promise.resolve(state).then(run) as Promise<Awaited<T>> : run(state);
-}
-
-/** Returns a quota that adds the layers' step `around`, and their handlers, to the handler's own quota. */
-function toQuota({ quota }: Options, { handler, layers }: Applied): Quota | undefined {
-  const also = layers.flatMap(({ layer, steps }) => [...steps.handlers ?? [], ...toStarters(layer, handler)]);
+/** Returns the steps around the whole call of a handler. */
+function toSteps({ handler, items, layers }: Applied): RunnerSteps {
+  const { key: place } = handler;
+  // Layers of extensions are for handlers of the author. Some of them, such as tasks, cannot stand around a resource.
+  const outer = layers.filter((bound) => isOfServer(bound) && !bound.layer[INTERNALS].extension)
+    .map(({ layer }) => layer);
   const around = layers.flatMap((bound) => toMiddleware(bound, bound.steps.around));
-  if (!around.length && !also.length) return quota;
   return {
-    [INTERNALS]: {
-      bind(handler) {
-        const bound = bindQuota(quota, handler);
-        if (handler.kind === "completion") return bound ?? { apply: (runner) => runner };
-        return {
-          also: [...also, ...bound?.also ?? []],
-          apply: (runner, core) => {
-            const inner: typeof runner = around.length ? { ...runner, ...runAround(runner, around) } : runner;
-            return bound?.apply(inner, core) ?? inner;
-          },
-        };
-      },
+    also: layers.flatMap(({ layer, steps }) => [
+      // The server gets these handlers from its handlers, and puts no layers around them.
+      ...(steps.handlers ?? []).map((added) => addLayers(added, outer)),
+      ...toStarters(layer, place),
+    ]),
+    get completion() {
+      const about: HandlerInfo = { ...handler, kind: "completion", key: `completion of ${place}` };
+      const all = items.flatMap((item, at) =>
+        typeof item !== "function" && COMPLETION.some((step) => item.steps[step] !== undefined)
+          ? bind(item.layer, about, { at, place })
+          : []
+      );
+      return all.length ? { also: [], apply: toApply(all, []) } : undefined;
     },
+    apply: toApply(layers, around),
   };
-}
-
-function runAround(runner: Runner, around: readonly Middleware[]): Pick<Runner, "run"> {
-  return { run: compose(around, (call) => runner.run(call)) };
 }
 
 /** The code that runs calls with a key. It is loaded when a client first calls a tool with keys. */
@@ -257,7 +296,7 @@ const keyRoom = /* @__PURE__ */ new Room(() => import("./idempotent_call.ts"));
 /** Milliseconds for which a key is remembered. */
 const KEY_TTL_MS = 600_000;
 
-function toKeyed(layers: readonly LayerSteps[], { key: place, name }: HandlerInfo): HandlerLayers["keyed"] {
+function toKeyed(layers: readonly Bound[], { key: place, name }: HandlerInfo): HandlerLayers["keyed"] {
   const [bound, other] = layers.filter(({ steps }) => steps.key);
   if (other) {
     const names = `${bound.steps.name} and ${other.steps.name}`;
@@ -273,7 +312,7 @@ function toKeyed(layers: readonly LayerSteps[], { key: place, name }: HandlerInf
 }
 
 /** A layer with the step `run`. */
-interface Running extends LayerSteps {
+interface Running extends Bound {
   readonly run: NonNullable<AnySteps["run"]>;
 }
 
@@ -290,25 +329,24 @@ function wrapRun(run: Run, all: readonly Running[]): Run {
       bound.steps.rank === "ask"
         ? runFrom(at + 1, input, watched.ctx, consents + countAsked(call) - before)
         : runFrom(at + 1, input, watched.ctx, consents, watched);
-    return withState(bound, ctx, (state) => bound.run(new StepRun({ input, ctx, state, call, watched }), next));
+    return withState(bound, ctx, (state) => bound.run(new StepRun({ bound, input, ctx, state, call, watched }), next));
   };
   return (input, ctx) => runFrom(0, input, ctx);
 }
 
 /** The parts from which a {@linkcode StepRun} is made. */
-interface RunParts {
+interface RunParts extends CallParts {
   readonly input: never;
   readonly ctx: Context<never>;
-  readonly state: never;
-  readonly call: Call;
   readonly watched: Watched;
 }
 
 /** See {@linkcode LayerRun}. */
-class StepRun implements LayerRun<never, never, never> {
+class StepRun extends StepCall implements LayerRun<never, never, never> {
   readonly #parts: RunParts;
 
   constructor(parts: RunParts) {
+    super(parts);
     this.#parts = parts;
   }
 
@@ -316,38 +354,13 @@ class StepRun implements LayerRun<never, never, never> {
     return this.#parts.input;
   }
 
-  get ctx(): Context<never> {
+  override get ctx(): Context<never> {
     return this.#parts.ctx;
-  }
-
-  get state(): never {
-    return this.#parts.state;
-  }
-
-  get server(): LayerRun["server"] {
-    return toServer(toCore(this.#parts.call));
-  }
-
-  get client(): LayerRun["client"] {
-    return toClientKey(this.#parts.call);
-  }
-
-  get hasAllScopes(): boolean {
-    const { host, link, principal } = this.#parts.call;
-    return !principal && host.isGranted(link, []);
-  }
-
-  get path(): string | undefined {
-    return this.#parts.call.host.endpoint;
   }
 
   get timeoutMs(): number {
     const { call } = this.#parts;
     return call.timeoutMs ?? toCore(call).limits.calls.timeoutMs;
-  }
-
-  get hasEnded(): boolean {
-    return this.#parts.call.ended;
   }
 
   get usesRounds(): boolean {
@@ -369,68 +382,6 @@ class StepRun implements LayerRun<never, never, never> {
       return charge && { use: (ctx) => charge.use(toCall(ctx, "run a layer").link.account), end: () => charge.end() };
     };
   }
-
-  get reachLimit(): LayerRun["reachLimit"] {
-    const { call } = this.#parts;
-    return (name) => toCore(call).observing?.reach(name, call.link.account.key, `tool ${JSON.stringify(call.subject)}`);
-  }
-}
-
-/** The value that `start` of a layer has returned. */
-interface State {
-  value?: unknown;
-}
-
-/** Returns the function that registers a layer with the step `start` on servers. */
-function toStarter(start: NonNullable<AnySteps["start"]>, id: string): LayerStarter {
-  const life = createLife({
-    id,
-    keys: new Map(),
-    async start(server) {
-      const value: unknown = await start(server);
-      // Keep the value by the handle, because each path of a server has its own.
-      server.slot<State>(server, () => ({})).value = value;
-      return async () => {
-        const { [Symbol.asyncDispose]: endLater, [Symbol.dispose]: end } = Object(value);
-        await (endLater ?? end)?.call(value);
-      };
-    },
-  });
-  return { id, register: (place) => toWatcher(`${id} at ${place}`, life) };
-}
-
-function toStarters({ [INTERNALS]: { starter } }: AnyLayer, { key }: HandlerInfo): readonly Handler[] {
-  return starter?.register ? [starter.register(key)] : [];
-}
-
-/** Returns the state of a layer on a server. Starts the layer if it has not started. */
-function openState({ layer, steps: { start } }: LayerSteps, { host: { lives, parts } }: Call): never | Promise<never> {
-  const { starter } = layer[INTERNALS];
-  if (!start || !starter) return undefined as never; // The cast is safe, because the layer has no state.
-  const { id } = starter;
-  const read = () => {
-    const handle = lives?.find(id);
-    if (!handle) throw new TypeError(`Cannot use ${id}: it is not registered on the server; add its handler`);
-    // The cast is safe, because only the steps of the layer get the state.
-    return (parts as FeatureParts).state.slot<State>(handle, () => ({})).value as never; // The host of a server's call always has the parts of the server's core.
-  };
-  const starting = lives?.until(id);
-  return starting ? starting.then(read) : read();
-}
-
-const SERVER = {};
-
-function toServer(core: FeatureParts): LayerRun["server"] {
-  return core.state.slot(SERVER, () => ({
-    clock: core.ticker.clock,
-    report: (error) => void core.report(error),
-    slot: (key, make) => core.state.slot(key, make),
-  }));
-}
-
-function toCore({ host }: Call): FeatureParts {
-  // The cast is safe, because the host of a server's call always has the parts of the server's core.
-  return host.parts as FeatureParts;
 }
 
 /** A context that records whether the handler sends a request to the client or uses `ctx.once`. */

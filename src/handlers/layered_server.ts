@@ -55,13 +55,18 @@ export class ServedHandlers implements LayeredHandlers {
   }
 
   #make(handler: Handler): Handler {
-    const layers = this.#layers;
-    const remake = Object.hasOwn(Object(handler), INTERNALS) ? handler[INTERNALS].remake : undefined;
-    // An extension has no handler with steps, and an object that is not a handler is rejected when it is added.
-    if (!remake || !layers.length) return handler;
-    const made = remake((options) => ({ ...options, use: [...layers, ...options.use ?? []] }));
+    const made = addLayers(handler, this.#layers);
+    if (made === handler) return handler;
     this.#served.set(handler, made);
     this.#own.set(made, handler);
     return made;
   }
+}
+
+/** Creates a handler again within more layers. */
+export function addLayers(handler: Handler, layers: Layers): Handler {
+  const remake = Object.hasOwn(Object(handler), INTERNALS) ? handler[INTERNALS].remake : undefined;
+  // An extension has no handler with steps, and an object that is not a handler is rejected when it is added.
+  if (!remake || !layers.length) return handler;
+  return remake((options) => ({ ...options, use: [...layers, ...options.use ?? []] }));
 }

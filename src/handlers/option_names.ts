@@ -4,7 +4,6 @@
  * @module
  */
 import { isPlain, type OptionRule, show } from "../core/call/known_options.ts";
-import { GUARDS } from "../core/visibility/guards.ts";
 import { ICONS } from "../core/icons.ts";
 
 /** Options of tools, prompts, resources and providers. */
@@ -12,13 +11,11 @@ export const HANDLER = {
   name: true,
   use: "functions",
   services: true,
-  guards: GUARDS,
   mapError: "function",
   tags: "texts",
   allow: "function",
   scopes: true,
   requires: "list",
-  quota: true,
 } as const satisfies Readonly<Record<string, OptionRule>>;
 
 const META: OptionRule = {
@@ -36,12 +33,6 @@ export const DESCRIPTION = {
   _meta: META,
 } as const satisfies Readonly<Record<string, OptionRule>>;
 
-/** The remedy for `extensions` among the options of a handler or a group. */
-export const EXTENSIONS = "pass layers of extensions in use: [task(…)]";
-
-/** Options that are layers, each with its remedy. The remedies apply to all kinds of handlers. */
-export const HANDLER_ELSEWHERE = { extensions: EXTENSIONS } as const;
-
 /** Option names of other libraries, each with the name to use instead. The hints apply to all kinds of handlers. */
 export const HANDLER_HINTS = {
   middleware: "use",
@@ -50,9 +41,26 @@ export const HANDLER_HINTS = {
   authorize: "allow",
   permissions: "scopes",
   roles: "scopes",
-  timeoutMs: "quota",
-  limits: "quota",
-  rateLimit: "quota",
   needs: "requires",
   describeError: "mapError",
+} as const;
+
+/** The remedy for limits among the options of a handler, a group or a server. */
+export const QUOTA = "quota is a layer: use: [quota(…)]";
+
+/** The remedy for guards among the options of a handler, a group or a server. */
+export const GUARD = "guard is a layer: use: [guard(…)]";
+
+/** The remedy for `extensions` among the options of a handler or a group. */
+export const EXTENSIONS = "pass layers of extensions in use: [task(…)]";
+
+/** Options that are layers, each with its remedy. The remedies apply to all kinds of handlers. */
+export const HANDLER_ELSEWHERE = {
+  guards: GUARD,
+  guard: GUARD,
+  quota: QUOTA,
+  timeoutMs: QUOTA,
+  limits: QUOTA,
+  rateLimit: QUOTA,
+  extensions: EXTENSIONS,
 } as const;

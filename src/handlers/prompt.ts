@@ -14,7 +14,6 @@ import { readScopes } from "../core/call/scopes.ts";
 import type { Call } from "../core/call/call.ts";
 import { type Binding, bindServices } from "../core/call/container.ts";
 import type { Allow, Context } from "../core/call/context.ts";
-import { bindQuota, type Quota } from "../core/visibility/quota.ts";
 import { checkOptions, type KnownOptions, toPlace, withoutNulls } from "../core/call/known_options.ts";
 import { compose } from "../core/call/middleware.ts";
 import { type Unlayered, type UseItem, withLayers } from "../core/layers.ts";
@@ -28,7 +27,7 @@ import {
   toDefinitions,
   toMethod,
 } from "../core/visibility/feature.ts";
-import type { Filter, Guards } from "../core/visibility/guards.ts";
+import type { Filter } from "../core/visibility/guards.ts";
 import { withInternals } from "../core/call/internals.ts";
 import { readRequirements, type Requirement } from "../core/call/question.ts";
 import { createList } from "../core/visibility/pagination.ts";
@@ -106,17 +105,12 @@ export interface PromptOptions<I extends Schema, S extends Services = NoServices
   /** Metadata for programs. Lists contain this metadata as `_meta`. */
   readonly _meta?: Meta;
   /** Middleware and layers around this prompt. The first middleware is the outermost. */
-  readonly use?: readonly UseItem<Infer<I>, ServiceValues<S>>[];
+  readonly use?: readonly UseItem<Infer<I>, ServiceValues<S>, SharedServiceValues<S>>[];
   /**
    * Services that `run`, `complete` and `allow` use, keyed by name. The services are created after the arguments are
    * validated.
    */
   readonly services?: S;
-  /**
-   * Guards of the arguments and of the return value of `run`. The guards of the server run around the guards of the
-   * prompt.
-   */
-  readonly guards?: Guards<Infer<I>, PromptReturn, SharedServiceValues<S>, ServiceValues<S>>;
   /**
    * Describes an unexpected error of this prompt. If this function is missing or returns `undefined`, the server's
    * `mapError` describes the error.
@@ -142,11 +136,6 @@ export interface PromptOptions<I extends Schema, S extends Services = NoServices
    * lacks.
    */
   readonly requires?: readonly Requirement[];
-  /**
-   * Quota of the prompt, such as `quota({ timeoutMs: 5000 })` from `@x/mcp/quota`. Completions of the arguments have a
-   * separate quota with the same values.
-   */
-  readonly quota?: Quota;
   /**
    * Returns the messages. If `run` throws a `ToolError`, the client gets the text of that error. For any other error,
    * the client gets only an error id.
@@ -221,9 +210,9 @@ export function prompt<
   const { allow } = definition;
   const names = definition.inputs.map((argument) => argument.name);
   const { scopes, layers } = definition;
-  const { mapError, quota } = options;
-  const completed = { place, names, complete, allow, scopes, services, mapError, quota };
-  const also = [completion({ type: "ref/prompt", name, ...completed }), ...definition.quota?.also ?? []];
+  const { mapError, steps } = options;
+  const completed = { place, names, complete, allow, scopes, services, mapError, steps: steps?.completion };
+  const also = [completion({ type: "ref/prompt", name, ...completed }), ...steps?.also ?? []];
   const remake: Remake = (change) => prompt(change(given));
   const internals = { feature: prompts, key: name, definition, also, services, scopes, layers, remake };
   return withInternals({ name, run, allow, tags: options.tags }, internals);
@@ -275,7 +264,7 @@ function define<I extends Schema, S extends Services>(
     scopes: readScopes(options.scopes, place),
     requires: layers?.requires ?? readRequirements(options.requires, place),
     layers,
-    quota: bindQuota(options.quota, { place, kind: "prompt", key: name }),
+    steps: options.steps,
     wire: () => ({ name, title, description, arguments: inputs.length ? inputs : undefined, icons, _meta }),
     invoke: compose(use, services?.inject(invoke) ?? invoke),
   };
@@ -292,7 +281,7 @@ const prompts: Feature = {
         const { key, allow, scopes, requires, layers } = definition;
         const run: Runner["run"] = (call) => getPrompt(definition, call, core);
         const found: Found = { allow, scopes, requires, within: layers?.within, run };
-        return [key, definition.quota?.apply(found, core) ?? found];
+        return [key, definition.steps?.apply(found) ?? found];
       }),
     );
     const find = (call: Call) => {
@@ -324,7 +313,7 @@ async function getPrompt(definition: Definition, call: Call, core: FeatureParts)
     const checked = input ? await input.validate(args) : { value: {} };
     if (checked.problem !== undefined) throw new McpError(INVALID_PARAMS, `${state}: ${checked.problem}`);
     const { value } = checked;
-    if (guards || core.filters) {
+    if (guards || core.encoders) {
       const next = (value: unknown, filter: Filter) => invoke(call, undefined, value, core, filter);
       return await runGuarded(definition, { call, core, value, next });
     }

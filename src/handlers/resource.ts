@@ -17,7 +17,6 @@ import { readScopes } from "../core/call/scopes.ts";
 import type { Call } from "../core/call/call.ts";
 import { type Binding, bindServices } from "../core/call/container.ts";
 import type { ChangeNotifier, Context } from "../core/call/context.ts";
-import { bindQuota, type Quota } from "../core/visibility/quota.ts";
 import {
   checkOptions,
   type KnownOptions,
@@ -30,7 +29,7 @@ import { compose } from "../core/call/middleware.ts";
 import { type UseItem, withLayers } from "../core/layers.ts";
 import { readRequirements, type Requirement } from "../core/call/question.ts";
 import { bindAllow, type Handler, type Remake } from "../core/visibility/feature.ts";
-import type { Filter, Guards, HandlerGuards } from "../core/visibility/guards.ts";
+import type { Filter } from "../core/visibility/guards.ts";
 import { withoutUnsafeIcons } from "../core/icons.ts";
 import { withInternals } from "../core/call/internals.ts";
 import type { NoServices, Services, ServiceValues, SharedServiceValues } from "../core/call/service.ts";
@@ -48,7 +47,7 @@ import { wireRoom } from "../core/call/wire_room.ts";
  */
 export type ResourceAllow<Input, S = NoServices> = (ctx: Context<S>, subject?: Input) => boolean | Promise<boolean>;
 
-/** Options of all resources. `Input` is the type of the first argument of `read`. */
+/** Options of all resources, without `use`. `Input` is the type of the first argument of `read`. */
 export interface ResourceCommonOptions<S extends Services = NoServices, Input = string> {
   /** Name that users and models see. */
   readonly name: string;
@@ -57,8 +56,6 @@ export interface ResourceCommonOptions<S extends Services = NoServices, Input = 
    * `application/octet-stream`.
    */
   readonly mimeType?: string;
-  /** Middleware and layers around reads of this resource. The first middleware is the outermost. */
-  readonly use?: readonly UseItem<Input, ServiceValues<S>>[];
   /** Services that the functions of this resource use, keyed by name. */
   readonly services?: S;
   /**
@@ -86,11 +83,6 @@ export interface ResourceCommonOptions<S extends Services = NoServices, Input = 
    * lacks.
    */
   readonly requires?: readonly Requirement[];
-  /**
-   * Quota of the resource, such as `quota({ timeoutMs: 5000 })` from `@x/mcp/quota`. Completions of the variables have
-   * a separate quota with the same values.
-   */
-  readonly quota?: Quota;
   /** Milliseconds for which clients may cache the contents. Defaults to the server's `ttlMs`. */
   readonly ttlMs?: number;
   /** Whether callers may share cached contents. Defaults to `"private"`. A resource with `allow` is always private. */
@@ -99,11 +91,6 @@ export interface ResourceCommonOptions<S extends Services = NoServices, Input = 
 
 /** Options of a fixed resource. Only `uri`, `name` and `read` are required. */
 export interface ResourceFixedOptions<S extends Services = NoServices> extends ResourceCommonOptions<S>, ResourceEntry {
-  /**
-   * Guards of the URI and of the return value of `read`. The guards of the server run around the guards of the
-   * resource.
-   */
-  readonly guards?: Guards<string, ResourceReturn, SharedServiceValues<S>, ServiceValues<S>>;
   /**
    * Reads the resource. If `read` throws a `ToolError`, the client gets the text of that error. For any other error,
    * the client gets only an error id.
@@ -115,8 +102,11 @@ export interface ResourceFixedOptions<S extends Services = NoServices> extends R
  * The type of the variables that a template's `read` gets: the output type of `params`, or strings if there is no
  * `params`.
  */
-export type ReadVariables<U extends string, P extends Schema | undefined = undefined> = P extends Schema ? Infer<P>
-  : TemplateVariables<U>;
+export type ReadVariables<U extends string, P extends Schema | undefined = undefined> =
+  // Not a distributive type, because `P` is `never` while TypeScript infers the layers in `use`.
+  [P] extends [undefined] ? TemplateVariables<U>
+    : P extends Schema ? Infer<P>
+    : TemplateVariables<U>;
 
 /** Options of a resource template. Only `uri`, `name` and `read` are required. */
 export interface ResourceTemplateOptions<
@@ -140,11 +130,6 @@ export interface ResourceTemplateOptions<
   readonly list?: (
     ctx: Context<SharedServiceValues<S>>,
   ) => readonly ResourceEntry[] | Promise<readonly ResourceEntry[]>;
-  /**
-   * Guards of the variables and of the return value of `read`. The guards of the server run around the guards of the
-   * template.
-   */
-  readonly guards?: Guards<ReadVariables<U, P>, ResourceReturn, SharedServiceValues<S>, ServiceValues<S>>;
   /** Reads a resource, given the values of the template's variables. */
   readonly read: (
     variables: ReadVariables<U, P>,
@@ -156,6 +141,8 @@ export interface ResourceTemplateOptions<
 export interface ResourceProviderOptions<S extends Services = NoServices> extends ResourceCommonOptions<S> {
   /** URI scheme without a colon, such as `repo`. Fixed resources and templates of this scheme take precedence. */
   readonly scheme: string;
+  /** Middleware and layers around reads of the scheme. The first middleware is the outermost. */
+  readonly use?: readonly UseItem<string, ServiceValues<S>, SharedServiceValues<S>>[];
   /**
    * Lists resources page by page. `cursor` is the `nextCursor` of the previous page, and `undefined` for the first
    * page. The cursor passes through the client, so treat it as untrusted input. `list` cannot use services that live
@@ -178,11 +165,6 @@ export interface ResourceProviderOptions<S extends Services = NoServices> extend
    * ended, or the server closes. `unsubscribe` is called only after `subscribe` has settled.
    */
   readonly unsubscribe?: (uri: string, server: ChangeNotifier) => void | Promise<void>;
-  /**
-   * Guards of the URI and of the return value of `read`. The guards of the server run around the guards of the
-   * provider.
-   */
-  readonly guards?: Guards<string, ResourceReturn, SharedServiceValues<S>, ServiceValues<S>>;
   /**
    * Reads a URI of the scheme. The server rejects URIs with NUL or a `..` segment, even if NUL or `..` is
    * percent-encoded.
@@ -219,7 +201,7 @@ const VARIABLES = "write a uri with variables, such as note://{id}";
 const PROVIDED = "use resourceProvider()";
 const LISTED = "set it on each resource that list returns";
 
-const FIXED: KnownOptions<keyof ResourceFixedOptions> = {
+const FIXED: KnownOptions<keyof ResourceFixedOptions | "use"> = {
   names: /* @__PURE__ */ Object.assign({ uri: true, size: SIZE, annotations: HINTS } as const, RESOURCE, DESCRIPTION),
   hints: /* @__PURE__ */ Object.assign({ meta: "_meta", uriTemplate: "uri" } as const, HANDLER_HINTS, READ_HINTS),
   elsewhere: /* @__PURE__ */ Object.assign(
@@ -228,7 +210,7 @@ const FIXED: KnownOptions<keyof ResourceFixedOptions> = {
   ),
 };
 
-const TEMPLATE: KnownOptions<keyof ResourceTemplateOptions<TemplateText>> = {
+const TEMPLATE: KnownOptions<keyof ResourceTemplateOptions<TemplateText> | "use"> = {
   names: /* @__PURE__ */ Object.assign(
     { uri: true, annotations: HINTS, params: true, complete: true, list: "function" } as const,
     RESOURCE,
@@ -272,8 +254,17 @@ export type ResourceOptions<
   U extends string,
   S extends Services = NoServices,
   P extends Schema | undefined = undefined,
-> = U extends TemplateText ? ResourceTemplateOptions<U, S, P>
-  : ResourceFixedOptions<S>;
+> =
+  // Not part of the conditional type, in which TypeScript does not infer the types of callbacks of a layer.
+  & {
+    /** Middleware and layers around reads of this resource. The first middleware is the outermost. */
+    readonly use?: readonly UseItem<
+      U extends TemplateText ? ReadVariables<U, P> : string,
+      ServiceValues<S>,
+      SharedServiceValues<S>
+    >[];
+  }
+  & (U extends TemplateText ? ResourceTemplateOptions<U, S, P> : ResourceFixedOptions<S>);
 
 /** Return type of {@linkcode resource}: a template if the URI has variables. */
 export type ResourceOf<
@@ -352,9 +343,10 @@ export function resource<
   const remake: Remake = (change) => resource<U, S, P>(change(options));
   // The cast is safe, because `ResourceOf` distinguishes fixed resources and templates by the type of the same URI.
   if (!template) return toResource(form, defined, { remake, uri: () => key }) as unknown as ResourceOf<U, S, P>;
-  const { name, complete, mapError, quota } = form;
+  const { name, complete, mapError } = form;
   const place = `resource ${quote(key)}`;
-  const completed = { place, names, complete, allow, scopes, services, mapError, match, quota };
+  const steps = defined.definition.steps?.completion;
+  const completed = { place, names, complete, allow, scopes, services, mapError, match, steps };
   const also = [completion({ type: "ref/resource", name: key, ...completed })];
   const uri = (values: Readonly<Record<string, string>>) => template.build(values, name);
   return toResource(form, defined, { remake, also, uri }) as unknown as ResourceOf<U, S, P>; // The cast is safe for the reason above.
@@ -398,25 +390,24 @@ function toResource<Input, S>(
   { remake, also = [], uri }: Made,
 ): Resource<Input, S> {
   const { name, read, tags } = options;
-  const { key, kind, match, allow, scopes, layers, quota } = definition;
+  const { key, kind, match, allow, scopes, layers, steps } = definition;
   // The cast is safe, because a test or the registry calls `read` with the services that its options declare.
   const reads = read as Resource<Input, S>["read"];
   const serves = kind === "fixed" ? undefined : (uri: string) => match(uri) !== undefined;
-  const more = [...also, ...quota?.also ?? []];
+  const more = [...also, ...steps?.also ?? []];
   const internals = { feature: resources, key, definition, also: more, serves, services, scopes, layers, remake };
   return withInternals({ name, read: reads, allow, tags, ...uri && { uri } }, internals);
 }
 
 /** Options of any kind, without type parameters. */
 interface Form<Input>
-  extends Omit<ResourceEntry, "uri">, Omit<ResourceCommonOptions, "allow" | "services" | "use">, SubscriptionHooks {
+  extends Omit<ResourceEntry, "uri">, Omit<ResourceCommonOptions, "allow" | "services">, SubscriptionHooks {
   readonly uri?: string;
   readonly scheme?: string;
   readonly params?: Schema;
   readonly services?: Services;
-  readonly use?: readonly UseItem<never, never>[];
+  readonly use?: readonly UseItem<never, never, never>[];
   readonly allow?: (ctx: Context<never>, subject?: never) => boolean | Promise<boolean>;
-  readonly guards?: HandlerGuards;
   readonly complete?: Completers<string, never>;
   readonly list?: (first: never, ctx: Context<never>) => Listed | Promise<Listed>;
   readonly read: (input: Input, ctx: Context<never>) => ResourceReturn | Promise<ResourceReturn>;
@@ -477,7 +468,7 @@ function define<Input>(options: Form<Input>): Defined {
     scopes: readScopes(form.scopes, `resource ${quote(key)}`),
     requires: layers?.requires ?? readRequirements(form.requires, `resource ${quote(key)}`),
     layers,
-    quota: bindQuota(form.quota, { place: `resource ${quote(key)}`, kind: "resource", key }),
+    steps: form.steps,
     ttlMs,
     hooks: form.subscribe || form.unsubscribe ? form : undefined,
     scope: allow ? "private" : cacheScope,

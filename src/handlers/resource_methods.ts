@@ -12,7 +12,6 @@ import { normalizeUri } from "../protocol/uri_text.ts";
 import { isGranted } from "../core/call/scopes.ts";
 import type { Call } from "../core/call/call.ts";
 import type { Binding } from "../core/call/container.ts";
-import type { BoundQuota } from "../core/visibility/quota.ts";
 import {
   type BoundAllow,
   type Feature,
@@ -25,6 +24,7 @@ import {
   toMethod,
 } from "../core/visibility/feature.ts";
 import type { Allow } from "../core/call/context.ts";
+import type { RunnerSteps } from "../core/layers.ts";
 import type { Filter, HandlerGuards } from "../core/visibility/guards.ts";
 import { createList, Cursors, type Entry } from "../core/visibility/pagination.ts";
 import type { SubscriptionHooks } from "../core/visibility/subscribers.ts";
@@ -75,7 +75,7 @@ export interface Definition extends Entry {
   /** Functions that are called when a URI gets its first subscriber, and when it loses its last subscriber. */
   readonly hooks?: SubscriptionHooks;
   readonly layers?: HandlerLayers;
-  readonly quota?: BoundQuota;
+  readonly steps?: RunnerSteps;
   /** Cache scope of the contents. */
   readonly scope: "public" | "private";
   readonly ttlMs?: number;
@@ -108,12 +108,12 @@ export const resources: Feature = {
       const { uri } = call.params;
       if (typeof uri !== "string") throw new McpError(INVALID_PARAMS, "Cannot read the resource: uri is not a string");
       const toRunner = (found: Found): Runner => {
-        const { ttlMs = core.ttlMs, scope, scopes, requires, layers, quota } = found.definition;
+        const { ttlMs = core.ttlMs, scope, scopes, requires, layers, steps } = found.definition;
         const cache = { ttlMs, scope };
         const isRestricted = found.allow !== undefined;
         const run = (call: Call) => read(found, uri, call);
         const runner: Runner = { run, scopes, isRestricted, requires, within: layers?.within, cache };
-        return quota?.apply(runner, core) ?? runner;
+        return steps?.apply(runner) ?? runner;
       };
       const revealed = revealTo(call, locate(uri), { core, refusal: () => McpError.resourceNotFound(uri) });
       return revealed instanceof Promise ? revealed.then(toRunner) : toRunner(revealed);
@@ -123,7 +123,7 @@ export const resources: Feature = {
       const { convert, guards, mapError } = definition;
       return await attempt({ core, call, subject: uri, mapError }, async () => {
         const value = convert ? await convert(uri, matched) : matched;
-        if (guards || core.filters) {
+        if (guards || core.encoders) {
           const next = (value: unknown, filter: Filter) => definition.invoke(call, undefined, uri, value, core, filter);
           return await runGuarded(definition, { call, core, value, next });
         }

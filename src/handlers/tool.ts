@@ -26,7 +26,6 @@ import type { Call } from "../core/call/call.ts";
 import { type Binding, bindServices } from "../core/call/container.ts";
 import type { Allow, Context } from "../core/call/context.ts";
 import { checkOptions, type KnownOptions, toPlace, withoutNulls } from "../core/call/known_options.ts";
-import { bindQuota, type Quota } from "../core/visibility/quota.ts";
 import { compose } from "../core/call/middleware.ts";
 import { type UseItem, withLayers } from "../core/layers.ts";
 import {
@@ -39,7 +38,7 @@ import {
   toDefinitions,
   toMethod,
 } from "../core/visibility/feature.ts";
-import type { Filter, Guards } from "../core/visibility/guards.ts";
+import type { Filter } from "../core/visibility/guards.ts";
 import { withInternals } from "../core/call/internals.ts";
 import { readRequirements, type Requirement } from "../core/call/question.ts";
 import { createList } from "../core/visibility/pagination.ts";
@@ -154,14 +153,10 @@ export interface ToolOptions<
   /** Middleware and layers around this tool. The first middleware is the outermost. */
   readonly use?: readonly UseItem<Infer<I>, ServiceValues<S>, SharedServiceValues<S>>[];
   /**
-   * Services that `run`, `allow` and the guards use, keyed by name. The services are created after the input is
+   * Services that `run`, `allow` and the layers use, keyed by name. The services are created after the input is
    * validated.
    */
   readonly services?: S;
-  /**
-   * Guards of the input and of the return value of `run`. The guards of the server run around the guards of the tool.
-   */
-  readonly guards?: Guards<Infer<I>, ToolResultOf<O>, SharedServiceValues<S>, ServiceValues<S>>;
   /**
    * Describes an unexpected error of this tool. If this function is missing or returns `undefined`, the server's
    * `mapError` describes the error.
@@ -196,8 +191,6 @@ export interface ToolOptions<
    * lacks.
    */
   readonly requires?: readonly Requirement[];
-  /** Quota of the tool, such as `quota({ timeoutMs: 5000 })` from `@x/mcp/quota`. */
-  readonly quota?: Quota;
   /**
    * Runs the tool. The model reads the message of a `ToolError`. Any other error goes to `observer.fault`, and the
    * client gets only an error id.
@@ -352,8 +345,8 @@ function makeTool<
   if (typeof run !== "function") throw refuse("run is not a function; rename the handler to run");
   const services = bindServices(options.services, place);
   const definition = define(options, services);
-  const { allow, layers, quota, scopes } = definition;
-  const also = quota?.also;
+  const { allow, layers, steps, scopes } = definition;
+  const also = steps?.also;
   const remake: Remake = (change) => makeTool(change(options));
   const internals = { feature: tools, key: name, definition, also, services, scopes, layers, remake };
   return withInternals({ name, run, allow, tags: options.tags }, internals);
@@ -376,8 +369,12 @@ function define<I extends Schema, O extends Schema, S extends Services>(
   const place = `tool ${JSON.stringify(given.name)}`;
   const { title, description, icons, annotations } = withoutNulls(given);
   const hints = annotations && withoutNulls(annotations);
-  const options = withLayers(given, { kind: "tool", name: given.name, annotations: hints });
-  const { name, allow, run, text, use = [], layers, _meta } = options;
+  const visible = bindAllow(given.allow, services);
+  const scopes = readScopes(given.scopes, place);
+  const hasOutput = given.output !== undefined;
+  const about = { kind: "tool", name: given.name, annotations: hints, hasOutput, allow: visible, scopes } as const;
+  const options = withLayers(given, about);
+  const { name, run, text, use = [], layers, _meta } = options;
   // Only `undefined` means that there is no schema. Compile any other value, so that an invalid schema throws instead
   // of accepting all arguments.
   const input = options.input === undefined ? undefined : compileSchema(options.input, { use: "input", place });
@@ -407,22 +404,16 @@ function define<I extends Schema, O extends Schema, S extends Services>(
     return typeof Object(returned).then === "function" ? Promise.resolve(returned).then(answer) : answer(returned);
   };
   const injected = services?.inject(invoke) ?? invoke;
-  const visible = bindAllow(allow, services);
-  const scopes = readScopes(options.scopes, place);
-  const limited = { place, kind: "tool", key: name, hasOutput: !!output, allow: visible, scopes } as const;
-  const quota = bindQuota(options.quota, limited);
   return {
     key: name,
     allow: visible,
-    quota,
+    steps: options.steps,
     guards: options.guards,
     services,
     mapError: options.mapError,
     vary: options.forCaller && (async (call, core) => {
       const { toVariant } = await loadValues();
-      const variant = await toVariant(options, { call, core, services, define });
-      // All variants of a tool share its quota.
-      return variant && { ...variant, quota };
+      return await toVariant(options, { call, core, services, define });
     }),
     input,
     lenient: options.lenientArguments,
@@ -470,7 +461,7 @@ const tools: Feature = {
     // The keys have the type `unknown`, because a client may send any value as a name.
     const toRunner = (definition: Definition): Found => {
       const runner = new ToolRunner(definition, core);
-      return definition.quota?.apply<Found>(runner, core) ?? runner;
+      return definition.steps?.apply<Found>(runner) ?? runner;
     };
     const byName = new Map<unknown, Found>(definitions.map((definition) => [definition.key, toRunner(definition)]));
     const find = (call: Call) => {
@@ -567,7 +558,7 @@ function invoke(definition: Definition, call: Call, checked: Checked, core: Feat
   // Return a result instead of a protocol error, so that the model can read it and correct its call.
   if (checked.problem !== undefined) return toErrorText(`Cannot call ${key}: ${checked.problem}`);
   const { value } = checked;
-  if (guards || core.filters) {
+  if (guards || core.encoders) {
     const next = (value: unknown, filter: Filter) => invoke(call, undefined, value, core, filter);
     return runGuarded(definition, { call, core, value, next });
   }

@@ -1,6 +1,6 @@
 /**
- * Layers, which stand around handlers: a cache, retries, a circuit breaker, a question to the user, idempotency keys, and
- * layers of your own. Pass them in the `use` option of a handler, a group or a server.
+ * Layers, which stand around handlers: guards, quotas, a cache, retries, a circuit breaker, a question to the user,
+ * idempotency keys, and layers of your own. Pass them in the `use` option of a handler, a group or a server.
  *
  * ```ts
  * import { createServer, tool } from "@x/mcp";
@@ -22,11 +22,26 @@
  *
  * @module
  */
-export type { HandlerInfo, KeepOptions, KeptValue, Layer, LayerRun, Steps, UseItem } from "../core/layers.ts";
+export type {
+  HandlerInfo,
+  KeepOptions,
+  KeptValue,
+  Layer,
+  LayerCall,
+  LayerEntry,
+  LayerRun,
+  OutputPart,
+  Steps,
+  UseItem,
+} from "../core/layers.ts";
 export { layer } from "../handlers/layer.ts";
 export { cache, type CacheOptions, type ToolCache } from "./cache.ts";
 export { circuit, type CircuitOptions } from "./circuit.ts";
 export { confirm } from "./confirm.ts";
+export type { Concurrency } from "./quota/concurrency.ts";
+export { quota, type QuotaOptions } from "./quota/quota.ts";
+export type { Rate } from "./quota/rate.ts";
 export type { SelectErrors } from "./failures.ts";
+export { guard, type GuardOptions, type InputGuard, type OutputGuard } from "./guard.ts";
 export { idempotent, type IdempotentOptions } from "./idempotent.ts";
 export { retry, type RetryOptions } from "./retry.ts";

@@ -102,7 +102,11 @@ const REQUEST: KnownOptions<keyof HttpToolRequest> = {
 const { run: _run, forCaller: _forCaller, ...names } = TOOL.names;
 const OPTIONS: KnownOptions<keyof HttpToolOptions> = {
   names: { ...names, fetch: REQUEST },
-  elsewhere: { run: "remove it, because the tool sends the request in fetch, or use tool()", forCaller: "use tool()" },
+  elsewhere: {
+    ...TOOL.elsewhere,
+    run: "remove it, because the tool sends the request in fetch, or use tool()",
+    forCaller: "use tool()",
+  },
 };
 
 /**

@@ -11,7 +11,6 @@ import { withoutNulls } from "../core/call/known_options.ts";
 import { readCapabilities } from "../core/call/capabilities.ts";
 import { createObserving } from "../core/observing.ts";
 import type { Core } from "../core/core.ts";
-import type { Filters } from "../core/visibility/guards.ts";
 import { readLimits } from "../core/capacity/limits.ts";
 import { seesLists } from "../core/call/middleware.ts";
 import type { Unlayered } from "../core/layers.ts";
@@ -51,7 +50,7 @@ export function createCore(
     hasMiddleware: !!options.use?.length,
     requiresSession: options.sessions === "required",
     mapError: options.mapError,
-    filters: readFilters(options),
+    encoders: options.encoders,
     publishSchema: options.publishSchema,
     session: options.session,
     lenientArguments: options.lenientArguments,
@@ -74,10 +73,6 @@ export function createCore(
 export function addObserver(core: Core, { observer = [] }: Pick<ServerOptions, "observer">, added: Observer): void {
   Object.assign(core.observer, combineObservers([observer, added].flat()));
   core.observing = createObserving(core);
-}
-
-function readFilters({ guards, encoders }: Pick<ServerOptions, "guards" | "encoders">): Filters | undefined {
-  if (guards || encoders) return { guards, encoders };
 }
 
 /**

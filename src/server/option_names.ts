@@ -4,11 +4,12 @@
  * @module
  */
 import { AUTHENTICATION } from "../core/auth.ts";
+import { GUARD, QUOTA } from "../handlers/option_names.ts";
 import { CAPABILITIES } from "../core/call/capabilities.ts";
 import { ICONS, WEB_PAGE } from "../core/icons.ts";
 import type { ListChangedOptions } from "../core/call/context.ts";
 import { TEXT_COPY } from "../protocol/text_option.ts";
-import { ENCODERS, GUARDS } from "../core/visibility/guards.ts";
+import { ENCODERS } from "../core/visibility/guards.ts";
 import type { KnownOptions, OptionRule } from "../core/call/known_options.ts";
 import type { ServerLogOptions } from "../core/call/log.ts";
 import type { Schema } from "../schema/schema.ts";
@@ -65,7 +66,6 @@ export const SERVER: KnownOptions<keyof RouteServerOptions<Schema>> = {
     observer: true,
     routes: "list",
     mapError: "function",
-    guards: GUARDS,
     encoders: ENCODERS,
     publishSchema: "function",
     development: "boolean",
@@ -91,6 +91,7 @@ export const SERVER: KnownOptions<keyof RouteServerOptions<Schema>> = {
     versions: "revisions",
     protocolVersions: "revisions",
   },
+  elsewhere: { guards: GUARD, guard: GUARD, quota: QUOTA },
 };
 
 export const LIST_CHANGED: KnownOptions<keyof ListChangedOptions> = { names: { to: "function" } };

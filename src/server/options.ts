@@ -11,7 +11,7 @@ import type { CapabilityOptions } from "../core/call/capabilities.ts";
 import type { Context } from "../core/call/context.ts";
 import type { MapError, PublishSchema } from "../core/visibility/feature_parts.ts";
 import type { Handler } from "../core/visibility/feature.ts";
-import type { Encoder, Guards } from "../core/visibility/guards.ts";
+import type { Encoder } from "../core/visibility/guards.ts";
 import type { LimitOptions } from "../core/capacity/limits.ts";
 import type { UseItem } from "../core/layers.ts";
 import type { Observer } from "../core/call/observer.ts";
@@ -191,11 +191,6 @@ export interface ServerOptions {
    * error id. In all cases, `observer.fault` receives the error.
    */
   readonly mapError?: MapError;
-  /**
-   * Guards for the input and output of all handlers. These guards run outside of each handler's own guards, and can
-   * read services with `ctx.get`.
-   */
-  readonly guards?: Guards;
   /**
    * Encoders for your own types. The first matching encoder converts a value. Encoders run before the built-in
    * conversions.

@@ -142,7 +142,18 @@ export function skills(options: SkillsOptions): Handler {
       return [text === undefined ? { uri, mimeType, blob: toBase64(bytes) } : { uri, mimeType, text }];
     },
   });
-  return { ...files, [INTERNALS]: { ...files[INTERNALS], also: [own] } };
+  return withExtension(files, own);
+}
+
+/** Returns a handler that adds the extension to the server, also after a group or a server has created it again. */
+function withExtension(handler: Handler, own: Handler): Handler {
+  const { also = [], remake } = handler[INTERNALS];
+  const internals: Handler[typeof INTERNALS] = {
+    ...handler[INTERNALS],
+    also: [...also, own],
+    remake: remake && ((change) => withExtension(remake(change), own)),
+  };
+  return { ...handler, [INTERNALS]: internals };
 }
 
 async function toNewEntry(catalog: Catalog, uri: string) {

@@ -12,7 +12,7 @@ import { type Charge, keep } from "../core/capacity/charges.ts";
 import type { Change, ExtensionNews } from "../core/visibility/changes.ts";
 import type { Bounds } from "../core/capacity/limits.ts";
 import { type Mark, type Marking, toSetName } from "../core/marked_ids.ts";
-import { type MarkPlace, markStored, readSince, toMarkTtl } from "../core/marking.ts";
+import { markStored, readSince } from "../core/marking.ts";
 import type {
   Ruled,
   SharedChange,
@@ -78,8 +78,6 @@ export interface SessionFacts {
   readonly id: string;
   /** Milliseconds until the session expires. */
   readonly ms: number;
-  /** The mark that is stored when the session ends, so that other instances recognize the ended session. */
-  readonly mark: Mark;
   /** The account of the client. */
   readonly account: Account;
   /** The store, with the operations of the request that opens the session and of the session's own work. */
@@ -234,12 +232,12 @@ export class InstanceState implements SharedState, Sealing {
   }
 
   /** Waits for pending operations on the session, and then opens its record. */
-  async openSession({ id, ms, mark, account, accounts }: SharedSessionFacts): Promise<SharedSession> {
+  async openSession({ id, ms, account, accounts }: SharedSessionFacts): Promise<SharedSession> {
     this.#pots ??= findPots(accounts, this.limits);
     await this.#pending.get(id);
     // Start listening before reading the state. Otherwise a change between the two steps would be missed.
     const [key] = await Promise.all([this.hash("session", id), this.listen(), this.#rules?.load()]);
-    const record = this.#parts.createSession(this, { key, id, ms, mark, account, store: this.by(account) });
+    const record = this.#parts.createSession(this, { key, id, ms, account, store: this.by(account) });
     // Add the record before its first read. Otherwise the record would miss the notification of a change during the
     // read.
     this.#opening.add(record);
@@ -259,8 +257,10 @@ export class InstanceState implements SharedState, Sealing {
   }
 
   async spend(account: Account, mark: Mark, { ttlMs, isDated }: SpendOptions): Promise<Marking | undefined> {
-    const marks = await this.#toPlace(this.by(account), "spent", mark, ttlMs);
-    const place = isDated ? { ...marks, sinceKey: await this.#toSinceKey() } : marks;
+    // Use a separate list for each version of the format, because an instance that cannot read a list would overwrite it.
+    const key = await this.hash(`spent ${VERSION}`, toSetName(mark));
+    const sinceKey = isDated ? await this.#toSinceKey() : undefined;
+    const place = { store: this.by(account), key, ttlMs, date: this.clock.date(), sinceKey };
     // Run these operations one after another, so that a client that sends many answers has only one operation in
     // progress.
     return await this.queue(place.key, () => this.attempt("set", () => markStored(mark, place)));
@@ -276,21 +276,6 @@ export class InstanceState implements SharedState, Sealing {
 
   #toSinceKey(): Promise<string> {
     return this.hash(`spent since ${VERSION}`, "");
-  }
-
-  /** Returns the location in the store for the marks of a client's ended sessions. */
-  toEndPlace(store: SealedStore, mark: Mark): Promise<MarkPlace> {
-    return this.#toPlace(store, "ended", mark, toMarkTtl(this.limits.sessions.lifeMs));
-  }
-
-  // Use a separate list for each version of the format, because an instance that cannot read a list would overwrite it.
-  async #toPlace(store: SealedStore, kind: string, mark: Mark, ttlMs: number): Promise<MarkPlace> {
-    return {
-      store,
-      key: await this.hash(`${kind} ${VERSION}`, toSetName(mark)),
-      ttlMs,
-      date: this.clock.date(),
-    };
   }
 
   /**

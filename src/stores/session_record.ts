@@ -11,8 +11,7 @@ import type { Account } from "../core/capacity/account.ts";
 import type { Charge } from "../core/capacity/charges.ts";
 import type { HandlerCall } from "../core/call/lives.ts";
 import { isReads } from "../core/call/reads.ts";
-import type { Mark } from "../core/marked_ids.ts";
-import { findStored, markStored } from "../core/marking.ts";
+import { toMarkTtl } from "../core/marking.ts";
 import { CHANGED, update } from "../core/update.ts";
 import type { FoundStream, LocalSession, SessionState, WrittenStream } from "../core/store.ts";
 import type { InformedSession, InstanceState, SessionFacts } from "./instance_state.ts";
@@ -25,7 +24,6 @@ export class SessionRecord implements InformedSession {
   readonly #id: string;
   readonly #instances: InstanceState;
   readonly #ends: number;
-  readonly #mark: Mark;
   readonly #account: Account;
   /**
    * The store, for the read with which a request opens the session, and for the session's own work. This work waits, but
@@ -34,7 +32,6 @@ export class SessionRecord implements InformedSession {
   readonly #store: SealedStore;
   readonly #streams: StreamLog;
   #isEnded?: boolean;
-  #cutoff = 0;
   #state: SessionState = {};
   /**
    * The state that this process last read or wrote. Another instance may have changed the state in the store since
@@ -52,12 +49,11 @@ export class SessionRecord implements InformedSession {
   /** The charge for the mark of use that was last written. */
   #useCharge?: Charge;
 
-  constructor(instances: InstanceState, { key, id, ms, mark, account, store }: SessionFacts) {
+  constructor(instances: InstanceState, { key, id, ms, account, store }: SessionFacts) {
     this.key = key;
     this.#id = id;
     this.#instances = instances;
     this.#ends = instances.clock.now() + ms;
-    this.#mark = mark;
     this.#account = account;
     this.#store = store;
     this.#streams = new StreamLog(instances, { session: key, account, store });
@@ -65,10 +61,6 @@ export class SessionRecord implements InformedSession {
 
   get isEnded(): boolean | undefined {
     return this.#isEnded;
-  }
-
-  get cutoff(): number {
-    return this.#cutoff;
   }
 
   get state(): SessionState {
@@ -124,8 +116,7 @@ export class SessionRecord implements InformedSession {
       // After this write, other instances find the session retired. The write fails if another instance has just used
       // the session, and this other instance then retires the session later.
       if (await this.#store.set(await this.#toUsedKey(), RETIRED, options) === undefined) return;
-      await this.#markEnd();
-      await this.#instances.publish(this.#store, { session: this.key, isEnded: true });
+      await this.#storeEnd();
     });
   }
 
@@ -184,11 +175,10 @@ export class SessionRecord implements InformedSession {
   async refresh(): Promise<void> {
     const read = await this.#instances.attempt("get", () => this.#read());
     if (!read) return;
-    // Treat a session with an unreadable record as ended, because it may have ended. Never set `#isEnded` back to
+    // Treat a session with an unreadable record as ended, because its end may have been recorded. Never set `#isEnded` back to
     // `false`, because a notification of the end may have arrived during a read that started before the end.
-    this.#isEnded ||= read.isMarked || !read.state || this.#instances.ends.find(this.key) !== undefined;
+    this.#isEnded ||= read.isRetired || !read.state || this.#instances.ends.find(this.key) !== undefined;
     this.#state = read.state ?? {};
-    this.#cutoff = read.cutoff;
   }
 
   async refreshLocal(): Promise<void> {
@@ -215,16 +205,9 @@ export class SessionRecord implements InformedSession {
     this.#attempt("delete", async () => void await this.#store.delete(await this.#toUsedKey()));
   }
 
-  async #read(): Promise<{ readonly state?: SessionState; readonly isMarked: boolean; readonly cutoff: number }> {
-    const marking = this.#instances.toEndPlace(this.#store, this.#mark).then((place) => findStored(this.#mark, place));
-    const [{ state }, used, { found, cutoff }] = await Promise.all([
-      this.#readState(this.#store),
-      this.#readUse(),
-      marking,
-    ]);
-    // Below the cut-off, only sessions that no instance has used recently count as ended.
-    const isMarked = found === "marked" || used === RETIRED || found === "cut-off" && typeof used !== "string";
-    return { state, isMarked, cutoff };
+  async #read(): Promise<{ readonly state?: SessionState; readonly isRetired: boolean }> {
+    const [{ state }, used] = await Promise.all([this.#readState(this.#store), this.#readUse()]);
+    return { state, isRetired: used === RETIRED };
   }
 
   async #readState(store: SealedStore): Promise<StoredState> {
@@ -358,20 +341,22 @@ export class SessionRecord implements InformedSession {
     this.#instances.publish(store, { session: this.key, claim: stream ?? null }).catch(() => {});
   }
 
-  // Queue this write behind other writes by this process, so that only other instances can cause conflicts.
-  async #markEnd(): Promise<void> {
-    const place = await this.#instances.toEndPlace(this.#store, this.#mark);
-    await this.#instances.queue(place.key, () => markStored(this.#mark, place));
-  }
-
   async #writeEnd(): Promise<boolean> {
     return !!await this.#attempt("set", async () => {
-      await this.#markEnd();
-      // Delete the mark of use, because a cut-off does not end a session with a mark of use.
+      await this.#storeEnd();
       await this.#store.delete(await this.#toUsedKey());
-      await this.#instances.publish(this.#store, { session: this.key, isEnded: true });
       return true;
     });
+  }
+
+  // Replaces the session's state by its end. If the client has used up its bytes in the store, only the running instances
+  // learn of the end.
+  async #storeEnd(): Promise<void> {
+    const ttlMs = toMarkTtl(Math.max(0, this.#ends - this.#instances.clock.now()));
+    this.#stateCharge?.end();
+    this.#stateCharge = this.#instances.mayWrite(this.#account, ENDED, ttlMs);
+    if (this.#stateCharge) await this.#store.set(this.key, ENDED, { ttlMs });
+    await this.#instances.publish(this.#store, { session: this.key, isEnded: true });
   }
 
   // Queue the operation, so that a request that opens the session waits for this operation.
@@ -398,7 +383,7 @@ export class SessionRecord implements InformedSession {
 
 /**
  * A state, and the version of its record. `version` is `null` if there is no record. `state` is `undefined` if the
- * record is unreadable.
+ * session has ended, or if the record is unreadable.
  */
 interface StoredState {
   readonly state?: SessionState;
@@ -410,6 +395,9 @@ interface StoredState {
  * minute, when it checks its sessions.
  */
 const TOUCH_MS = 120_000;
+
+/** The record of a session that has ended, in place of the session's state. */
+const ENDED = "ended";
 
 /** The mark of use of a session that its last instance has retired, because the session was idle. */
 const RETIRED = false;

@@ -179,7 +179,7 @@ const samples: readonly Sample[] = [
   { path: "src/core/a.ts", source: `const a = <string> b;`, rule: "cast-reason" },
   { path: "src/core/a.ts", source: `import { a as b } from "./b.ts";` },
   // fields of calls
-  { path: "src/quota/a.ts", source: `call.timeoutMs = 1;`, rule: "call-field" },
+  { path: "src/layers/quota/a.ts", source: `call.timeoutMs = 1;`, rule: "call-field" },
   { path: "src/core/recheck.ts", source: `call.asks ??= true;`, rule: "call-field" },
   { path: "src/handlers/a.ts", source: `this.#inner.onRun = () => {};`, rule: "call-field" },
   { path: "src/eras/modern/a.ts", source: `outer.weight++;`, rule: "call-field" },

@@ -61,7 +61,7 @@ Deno.test({
   name: "a test about races is not repeated, and neither is a test of a step that repeats nothing",
   ignore,
   async fn() {
-    for (const folder of ["hostile", "stores", "tasks", "quota", "auth"]) {
+    for (const folder of ["hostile", "stores", "tasks", "layers/quota", "auth"]) {
       assert(isAboutRaces({ file: `tests/${folder}/x_test.ts`, name: "a" }));
     }
     assert(isAboutRaces({ file: "tests/cli/x_test.ts", name: "an effect happens exactly once" }));

@@ -17,7 +17,9 @@ Deno.test({
   async fn() {
     const found: string[] = [];
     let files = 0;
-    for await (const { name } of Deno.readDir(new URL(FOLDER, root))) {
+    for await (const { name, isFile } of Deno.readDir(new URL(FOLDER, root))) {
+      // The quota has an internal companion, because its queues and counters would double the public interface.
+      if (!isFile) continue;
       files++;
       const path = FOLDER + name;
       const isAllowed = (target: string) =>

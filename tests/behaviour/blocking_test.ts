@@ -1,6 +1,7 @@
 // More development warnings: handlers that block the event loop, and promises in results.
 import { assertEquals } from "@std/assert";
 import { createServer, prompt, resource, service, tool, ToolError } from "../../mod.ts";
+import { guard } from "../../src/layers/layers.ts";
 import { listEndpoints } from "../../src/host.ts";
 import { type Connection, connectTest, fakeClock } from "../../src/testing/testing.ts";
 import { behaviour, textOf } from "../support/behaviour.ts";
@@ -28,7 +29,7 @@ behaviour("a handler that blocks the event loop for more than 50 ms is reported 
     tool({ name: "fails", run: () => (clock.block(70), Promise.reject(new ToolError("no"))) }),
     tool({ name: "throws", run: () => (clock.block(70), new Map().get(1).x) }),
     tool({ name: "service", services: { db }, run: (_input, ctx) => ctx.services.db.query() }),
-    tool({ name: "guarded", guards: { output: [(value) => value] }, run: () => clock.block(51) }),
+    tool({ name: "guarded", use: [guard({ output: [(value) => value] })], run: () => clock.block(51) }),
     tool({
       name: "starts",
       async run() {
@@ -88,7 +89,7 @@ const promises = [
   tool({ name: "nested", run: () => Promise.resolve({ a: [new Map([["b", lost()]])] }) }),
   tool({ name: "content", run: () => ({ content: [lost()] }) as never }),
   tool({ name: "structured", run: () => ({ content: [], structuredContent: { a: lost() } }) as never }),
-  tool({ name: "guarded", guards: { output: [(value) => value] }, run: () => ({ a: lost() }) }),
+  tool({ name: "guarded", use: [guard({ output: [(value) => value] })], run: () => ({ a: lost() }) }),
   prompt({ name: "prompt", run: () => [lost()] as never }),
   resource({ uri: "note://1", name: "note", read: () => [{ text: lost() }] as never }),
 ];

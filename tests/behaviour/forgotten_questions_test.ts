@@ -3,6 +3,7 @@
 import { assertEquals } from "@std/assert";
 import { z } from "zod";
 import { type Context, createServer, prompt, resource, service, tool, ToolError } from "../../mod.ts";
+import { guard } from "../../src/layers/layers.ts";
 import { connect } from "../../src/client/client.ts";
 import { taskClient } from "../../src/client/tasks/tasks.ts";
 import { type Connection, connectTest, fakeClock } from "../../src/testing/testing.ts";
@@ -58,7 +59,7 @@ const forgetting = [
     },
   }),
   tool({ name: "service", services: { asker }, run: (_input, ctx) => ctx.services.asker.forget(ctx) }),
-  tool({ name: "guarded", guards: { output: [(value) => value] }, run: (_input, ctx) => void ask(ctx) }),
+  tool({ name: "guarded", use: [guard({ output: [(value) => value] })], run: (_input, ctx) => void ask(ctx) }),
   prompt({
     name: "prompt",
     run(_input, ctx) {

@@ -1,6 +1,7 @@
 // Output guards process the log and progress messages of a run, wherever they come from.
 import { assertEquals } from "@std/assert";
-import { group, type Middleware, type OutputGuard, prompt, resource, service, tool } from "../../mod.ts";
+import { group, type Middleware, prompt, resource, service, tool } from "../../mod.ts";
+import { guard, type OutputGuard } from "../../src/layers/layers.ts";
 import { behaviour, textOf, until } from "../support/behaviour.ts";
 
 const PIN = "pin-4711";
@@ -48,8 +49,7 @@ behaviour("guards change the messages of middleware, services and handlers, once
   const work = tool({
     name: "work",
     services: { made },
-    guards,
-    use: [say("tool")],
+    use: [guard(guards), say("tool")],
     run: async (_input, { log, progress, services }) => {
       const copy = { log, progress };
       log.info(`run ${PIN}`);
@@ -61,11 +61,11 @@ behaviour("guards change the messages of middleware, services and handlers, once
   });
   const handlers = [
     group("group", [work], { use: [say("group")] }),
-    resource({ uri: "page://1", name: "page", guards, use: [say("resource")], read: () => "read" }),
-    prompt({ name: "show", guards, use: [say("prompt")], run: () => "shown" }),
+    resource({ uri: "page://1", name: "page", use: [guard(guards), say("resource")], read: () => "read" }),
+    prompt({ name: "show", use: [guard(guards), say("prompt")], run: () => "shown" }),
   ];
   const { got, options, onProgress } = record();
-  const { client, takeFaults } = await connect({ handlers, guards: { output: [hide] } }, options);
+  const { client, takeFaults } = await connect({ handlers, use: [guard({ output: [hide] })] }, options);
   assertEquals(textOf(await client.callTool("group_work", {}, { onProgress })), "made");
   await until(() => got.length >= 11, "all messages arrive");
   assertEquals(got.splice(0), [
@@ -109,8 +109,7 @@ behaviour("messages of a slow guard arrive before the result, also after the han
   };
   const work = tool({
     name: "work",
-    guards: { output: [slow] },
-    use: [say("tool")],
+    use: [guard({ output: [slow] }), say("tool")],
     run: (_input, ctx) => {
       ctx.log.info(`run ${PIN}`);
       return "done";
@@ -118,7 +117,7 @@ behaviour("messages of a slow guard arrive before the result, also after the han
   });
   const steps = tool({
     name: "steps",
-    guards: { output: [slow] },
+    use: [guard({ output: [slow] })],
     run: async function* (_input, ctx) {
       yield "a";
       ctx.log.info(`step ${PIN}`);
@@ -141,15 +140,14 @@ behaviour("a message of a guard passes no guards, and a guard can await it", asy
   };
   const work = tool({
     name: "work",
-    guards: { output: [audit] },
-    use: [async (call, next) => {
+    use: [guard({ output: [audit] }), async (call, next) => {
       await call.log.info(`tool ${PIN}`);
       return await next();
     }],
     run: () => PIN,
   });
   const { got, options } = record();
-  const { client } = await connect({ handlers: [work], guards: { output: [audit] } }, options);
+  const { client } = await connect({ handlers: [work], use: [guard({ output: [audit] })] }, options);
   assertEquals(textOf(await client.callTool("work")), "****");
   await until(() => got.length >= 5, "all messages arrive");
   assertEquals(got, ["checked log", "checked log", "tool ****", "checked result", "checked result"]);
@@ -160,8 +158,7 @@ behaviour("messages of a resource pass its guards and the server's guards once, 
   const page = resource({
     uri: "page://1",
     name: "page",
-    guards: { output: [mark("resource")] },
-    use: [say("page")],
+    use: [guard({ output: [mark("resource")] }), say("page")],
     read: async (_uri, ctx) => {
       await ctx.log.info(`read ${PIN}`);
       return "text";
@@ -169,7 +166,7 @@ behaviour("messages of a resource pass its guards and the server's guards once, 
   });
   const reads = tool({
     name: "reads",
-    guards: { output: [mark("tool")] },
+    use: [guard({ output: [mark("tool")] })],
     run: async (_input, ctx) => {
       await ctx.readResource("page://1");
       await ctx.log.info("reads");
@@ -177,7 +174,10 @@ behaviour("messages of a resource pass its guards and the server's guards once, 
     },
   });
   const { got, options } = record();
-  const { client } = await connect({ handlers: [page, reads], guards: { output: [hide, mark("server")] } }, options);
+  const { client } = await connect(
+    { handlers: [page, reads], use: [guard({ output: [hide, mark("server")] })] },
+    options,
+  );
   assertEquals(textOf(await client.callTool("reads")), "done");
   await until(() => got.length >= 4, "all messages arrive");
   assertEquals(got, [
@@ -197,17 +197,19 @@ behaviour("guards of messages have the services that outlive the call, and in th
   const work = tool({
     name: "work",
     services: { pool, seat },
-    guards: {
-      output: [(value, { services }, part) => part === "log" ? `${value}: ${Object.values(services)}` : undefined],
-    },
-    use: [say("tool")],
+    use: [
+      guard({
+        output: [(value, { services }, part) => part === "log" ? `${value}: ${Object.values(services)}` : undefined],
+      }),
+      say("tool"),
+    ],
     run: async (_input, ctx) => {
       await ctx.log.info("run");
       return "done";
     },
   });
   const { got, options } = record();
-  const { client, takeFaults } = await connect({ handlers: [work], guards: { output: [hide] } }, options);
+  const { client, takeFaults } = await connect({ handlers: [work], use: [guard({ output: [hide] })] }, options);
   assertEquals(textOf(await client.callTool("work")), "done");
   await until(() => got.length >= 4, "all messages arrive");
   assertEquals(got, ["tool ****: pool", "seat: pool", "run: pool,seat", "tool after ****: pool"]);

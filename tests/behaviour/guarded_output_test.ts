@@ -2,8 +2,7 @@
 // progress messages.
 import { assert, assertEquals, assertRejects, assertStringIncludes } from "@std/assert";
 import { McpError, prompt, resource, service, tool, ToolError } from "../../mod.ts";
-import type { OutputGuard } from "../../mod.ts";
-import { quota } from "../../src/quota/quota.ts";
+import { guard, type OutputGuard, quota } from "../../src/layers/layers.ts";
 import { behaviour, textOf, until } from "../support/behaviour.ts";
 import { z } from "zod";
 import { sentence } from "../support/messages.ts";
@@ -60,10 +59,14 @@ behaviour("guards find the secret in values of every type", async (connect) => {
   const guards = { output: [redactor(odd)] };
   const names = Object.keys(values);
   const handlers = names.flatMap((name) => [
-    tool({ name, guards, run: () => values[name]() as object }),
+    tool({ name, use: [guard(guards)], run: () => values[name]() as object }),
     ...["boxed", "full", "blocks", "link", "failedResponse"].includes(name) ? [] : [
-      resource({ uri: `test://${name}`, name, guards, read: () => values[name]() as object }),
-      prompt({ name, guards, run: () => ({ messages: [{ role: "user", content: JSON.stringify(SECRET) }] }) as never }),
+      resource({ uri: `test://${name}`, name, use: [guard(guards)], read: () => values[name]() as object }),
+      prompt({
+        name,
+        use: [guard(guards)],
+        run: () => ({ messages: [{ role: "user", content: JSON.stringify(SECRET) }] }) as never,
+      }),
     ],
   ]);
   const { client } = await connect({ handlers });
@@ -86,10 +89,10 @@ behaviour("guards that change nothing do not change results", async (connect) =>
   const kinds = Object.keys(values).filter((kind) => kind !== "boxed");
   const handlers = kinds.flatMap((kind) => [
     tool({ name: kind, run: () => values[kind]() as object }),
-    tool({ name: `${kind}2`, guards: pass, run: () => values[kind]() as object }),
+    tool({ name: `${kind}2`, use: [guard(pass)], run: () => values[kind]() as object }),
     ...["full", "blocks", "link", "failedResponse"].includes(kind) ? [] : [
       resource({ uri: `test://${kind}`, name: kind, read: () => values[kind]() as object }),
-      resource({ uri: `test://${kind}2`, name: kind, guards: pass, read: () => values[kind]() as object }),
+      resource({ uri: `test://${kind}2`, name: kind, use: [guard(pass)], read: () => values[kind]() as object }),
     ],
   ]);
   const { client } = await connect({ handlers });
@@ -129,7 +132,7 @@ behaviour("errors of every kind pass through the guards of the handler and of th
   const { client, takeFaults } = await connect({
     development: false,
     handlers: [...handlers, unready],
-    guards: { output: [redactor(odd), note] },
+    use: [guard({ output: [redactor(odd), note] })],
   });
   const told = async (run: () => Promise<unknown>) => {
     const got = await run().catch((error) => ({ code: error.code, message: error.message, data: error.data }));
@@ -164,7 +167,7 @@ behaviour("errors of every kind pass through the guards of the handler and of th
 });
 
 behaviour("the client gets an internal error if a guard fails or returns no text for an error", async (connect) => {
-  const guards = (guard: OutputGuard) => ({ output: [guard] });
+  const guards = (output: OutputGuard) => ({ output: [output] });
   const run = () => {
     throw new ToolError(SECRET);
   };
@@ -176,19 +179,19 @@ behaviour("the client gets an internal error if a guard fails or returns no text
     handlers: [
       tool({
         name: "throws",
-        guards: guards(() => {
+        use: [guard(guards(() => {
           throw new RangeError("bug");
-        }),
+        }))],
         run,
       }),
-      tool({ name: "nothing", guards: guards(() => null), run }),
-      tool({ name: "odd", guards: guards(() => 5), run }),
-      tool({ name: "coded", guards: guards(() => "text"), run: code }),
+      tool({ name: "nothing", use: [guard(guards(() => null))], run }),
+      tool({ name: "odd", use: [guard(guards(() => 5))], run }),
+      tool({ name: "coded", use: [guard(guards(() => "text"))], run: code }),
       tool({
         name: "refuses",
-        guards: guards(() => {
+        use: [guard(guards(() => {
           throw new ToolError("refused");
-        }),
+        }))],
         run,
       }),
     ],
@@ -215,7 +218,7 @@ behaviour("log and progress messages pass through the guards, in order, before t
   };
   const work = tool({
     name: "work",
-    guards: { output: [slow, redactor(odd)] },
+    use: [guard({ output: [slow, redactor(odd)] })],
     run: (_input, { log, progress }) => {
       log.info({ key: SECRET, at: new Map([["a", 1]]), when: new Date(0) });
       progress(1, { message: `with ${SECRET}` });
@@ -248,10 +251,10 @@ behaviour("a cached result and a result stored for an idempotency key pass throu
   const odd: unknown[] = [];
   const large = tool({
     name: "large",
-    quota: quota({ resultBytes: 2000, onLarge: "link" }),
+    use: [quota({ resultBytes: 2000, onLarge: "link" })],
     run: () => new Map([["text", `${SECRET} `.repeat(1000)]]),
   });
-  const { client } = await connect({ handlers: [large], guards: { output: [redactor(odd)] } });
+  const { client } = await connect({ handlers: [large], use: [guard({ output: [redactor(odd)] })] });
   const { content } = await client.callTool("large");
   const [uri] = content.flatMap((block) => block.type === "resource_link" ? block.uri : []);
   const page = JSON.stringify(await client.readResource(uri));
@@ -260,11 +263,16 @@ behaviour("a cached result and a result stored for an idempotency key pass throu
 
 behaviour("the output schema validates the value that the guards return", async (connect) => {
   const output = z.object({ total: z.number() });
-  const guarded = (guard: OutputGuard<{ total: number }>) => ({ output: [guard as OutputGuard] });
+  const guarded = (output: OutputGuard) => ({ output: [output] });
   const { client, takeFaults } = await connect({
     handlers: [
-      tool({ name: "fixes", output, guards: guarded(() => ({ total: 1 })), run: () => ({ total: "x" as never }) }),
-      tool({ name: "breaks", output, guards: guarded(() => ({ total: "y" })), run: () => ({ total: 1 }) }),
+      tool({
+        name: "fixes",
+        output,
+        use: [guard(guarded(() => ({ total: 1 })))],
+        run: () => ({ total: "x" as never }),
+      }),
+      tool({ name: "breaks", output, use: [guard(guarded(() => ({ total: "y" })))], run: () => ({ total: 1 }) }),
     ],
   });
   assertEquals((await client.callTool("fixes")).structuredContent, { total: 1 });

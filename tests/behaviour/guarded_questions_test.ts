@@ -1,21 +1,10 @@
 // Output guards process the questions that a client gets, wherever they come from.
 import { assert, assertEquals } from "@std/assert";
 import { z } from "zod";
-import {
-  createServer,
-  group,
-  McpError,
-  type Middleware,
-  type OutputGuard,
-  resource,
-  service,
-  tool,
-  ToolError,
-} from "../../mod.ts";
-import { confirm, idempotent } from "../../src/layers/layers.ts";
+import { createServer, group, McpError, type Middleware, resource, service, tool, ToolError } from "../../mod.ts";
+import { confirm, guard, idempotent, type OutputGuard, quota } from "../../src/layers/layers.ts";
 import { connect as connectTo } from "../../src/client/client.ts";
 import type { AskedEvent } from "../../src/observer.ts";
-import { quota } from "../../src/quota/quota.ts";
 import { task, tasks } from "../../src/tasks/tasks.ts";
 import { fakeClock } from "../../src/testing/testing.ts";
 import { behaviour, textOf, until } from "../support/behaviour.ts";
@@ -58,9 +47,9 @@ behaviour("the guards of the handler and then of the server change questions of 
   const pick = z.object({ pick: z.string().describe(`not ${PIN}`).default(PIN) });
   const all = tool({
     name: "all",
-    guards: {
+    use: [guard({
       output: [onQuestions((params) => ({ ...params, ...params.message ? { message: `${params.message}!` } : {} }))],
-    },
+    })],
     run: async (_input, ctx) => {
       const form = ctx.elicit("form", { message: `Use ${PIN}?`, schema: pick });
       const page = ctx.elicitUrl("page", { message: `See ${PIN}`, url: `https://a.example/${PIN}` });
@@ -80,7 +69,7 @@ behaviour("the guards of the handler and then of the server change questions of 
     }],
   };
   const { asked, options } = record();
-  const { client } = await connect({ handlers: [all], guards }, options);
+  const { client } = await connect({ handlers: [all], use: [guard(guards)] }, options);
   assertEquals(textOf(await client.callTool("all")), "true,true,true,true");
   const text = JSON.stringify(asked);
   assertEquals([asked.length, text.includes(PIN), text.split("****").length], [3, false, 8], text);
@@ -129,7 +118,7 @@ behaviour(
       }),
     ];
     const { asked, options } = record();
-    const { client } = await connect({ handlers, guards: { output: [hide] } }, options);
+    const { client } = await connect({ handlers, use: [guard({ output: [hide] })] }, options);
     for (const name of ["confirmed", "served", "around", "group_grouped", "reads", "forwards"]) {
       assertEquals(textOf(await client.callTool(name)), "accept", name);
     }
@@ -170,7 +159,7 @@ behaviour("a call fails if a guard refuses its question, even if the handler cat
     }),
   ];
   const { asked, options } = record();
-  const { client, takeFaults } = await connect({ handlers, guards: { output: [refuse] } }, options);
+  const { client, takeFaults } = await connect({ handlers, use: [guard({ output: [refuse] })] }, options);
   for (const name of ["catches", "confirms"]) {
     const result = await client.callTool(name);
     assertEquals([result.isError, textOf(result)], [true, "The question has a secret."], name);
@@ -204,7 +193,7 @@ behaviour("an idempotency key keeps no result of a call whose question was refus
       return await ctx.elicit("a", { message: "a", schema: empty }).then(({ action }) => action, () => "caught");
     },
   });
-  const { client } = await connect({ handlers: [keyed], guards: { output: [refuse] } }, record().options);
+  const { client } = await connect({ handlers: [keyed], use: [guard({ output: [refuse] })] }, record().options);
   assertEquals(textOf(await client.callTool("keyed")), "refused");
   isStrict = false;
   assertEquals([textOf(await client.callTool("keyed")), runs], ["accept", 2]);
@@ -215,7 +204,7 @@ behaviour("a call fails if a guard returns something else than the params of the
   const ask = tool({
     name: "ask",
     input: z.object({ kind: z.enum(["form", "page", "sample"]) }),
-    guards: { output: [onQuestions((params) => change(params))] },
+    use: [guard({ output: [onQuestions((params) => change(params))] })],
     run: async ({ kind }, ctx) => {
       if (kind === "form") await ctx.elicit("a", { message: "a", schema: empty });
       else if (kind === "page") await ctx.elicitUrl("a", { message: "a", url: "https://a.example" });
@@ -265,7 +254,7 @@ behaviour("an answer counts only for the text that the guard has sent", async (c
   const { asked, options } = record();
   const ask = tool({
     name: "ask",
-    guards: { output: [onQuestions((params) => ({ ...params, message: texts.shift() }))] },
+    use: [guard({ output: [onQuestions((params) => ({ ...params, message: texts.shift() }))] })],
     run: async (_input, ctx) => (await ctx.elicit("a", { message: "a", schema: empty })).action,
   });
   const { client } = await connect({ handlers: [ask] }, options);
@@ -294,7 +283,7 @@ behaviour("questions that are asked together are sent together, also with a slow
   const events: AskedEvent[] = [];
   const { client } = await connect({
     handlers: [ask],
-    guards: { output: [slow] },
+    use: [guard({ output: [slow] })],
     observer: { asked: (event) => void events.push(event) },
   }, options);
   assertEquals(textOf(await client.callTool("ask")), "accept,accept");
@@ -308,13 +297,15 @@ behaviour("the time of a guard counts towards the timeout of the call", async (c
   let guarded = 0;
   const ask = tool({
     name: "ask",
-    quota: quota({ timeoutMs: 1000 }),
-    guards: {
-      output: [onQuestions(() => {
-        guarded++;
-        return new Promise(() => {});
-      })],
-    },
+    use: [
+      quota({ timeoutMs: 1000 }),
+      guard({
+        output: [onQuestions(() => {
+          guarded++;
+          return new Promise(() => {});
+        })],
+      }),
+    ],
     run: async (_input, ctx) => (await ctx.elicit("a", { message: "a", schema: empty })).action,
   });
   const { client } = await connect({ clock, handlers: [ask] }, record().options);
@@ -330,7 +321,7 @@ behaviour("a task shows its questions as the guards have changed them", async (c
     use: [task()],
     run: async (_input, ctx) => (await ctx.elicit("a", { message: `Task ${PIN}`, schema: empty })).action,
   });
-  const { client } = await connect({ handlers: [tasks(), ask], guards: { output: [hide] } }, asking);
+  const { client } = await connect({ handlers: [tasks(), ask], use: [guard({ output: [hide] })] }, asking);
   const { taskId } = await client.request("tools/call", { name: "ask", arguments: {} }, { finish: false });
   let state: Record<string, unknown> = {};
   const reach = (status: string) =>

@@ -1,16 +1,7 @@
 // Guards, encoders, published schemas, per-caller schemas, and mapped errors, in every era and over every transport.
 import { assertEquals, assertRejects, assertStringIncludes, assertThrows } from "@std/assert";
-import {
-  createServer,
-  type Encoder,
-  McpError,
-  prompt,
-  resource,
-  resourceProvider,
-  service,
-  tool,
-  ToolError,
-} from "../../mod.ts";
+import { type Encoder, McpError, prompt, resource, resourceProvider, service, tool, ToolError } from "../../mod.ts";
+import { guard } from "../../src/layers/layers.ts";
 import { behaviour, textOf } from "../support/behaviour.ts";
 import { z } from "zod";
 import { sentence } from "../support/messages.ts";
@@ -36,30 +27,30 @@ behaviour("an input guard can keep, change or refuse the input of a tool, a reso
   const read = tool({
     name: "read",
     input: path,
-    guards: {
+    use: [guard({
       input: [async ({ path }) => {
         await undefined;
         const changed = check(path);
         return changed === undefined ? undefined : { path: changed };
       }],
-    },
+    })],
     run: ({ path }) => `read ${path}`,
   });
   const file = resource({
     uri: "file://{path}",
     name: "file",
-    guards: {
+    use: [guard({
       input: [({ path }) => {
         const changed = check(path);
         if (changed) return { path: changed };
       }],
-    },
+    })],
     read: ({ path }) => `read ${path}`,
   });
   const show = prompt({
     name: "show",
     input: path,
-    guards: { input: [({ path }) => ({ path: check(path) ?? path })] },
+    use: [guard({ input: [({ path }) => ({ path: check(path) ?? path })] })],
     run: ({ path }) => `read ${path}`,
   });
   const { client } = await connect({ handlers: [read, file, show] });
@@ -92,17 +83,15 @@ behaviour("a redacted secret appears in no part of a result", async (connect) =>
       throw new ToolError("The key sk-abc is wrong.");
     },
   ];
-  const tools = values.map((value, i) => tool({ name: `t${i}`, guards, run: () => value() as string }));
+  const tools = values.map((value, i) => tool({ name: `t${i}`, use: [guard(guards)], run: () => value() as string }));
   const typed = tool({
     name: "typed",
     output: z.object({ key: z.string() }),
-    guards: {
-      output: [(value) => "key" in value ? { key: String(value.key).replace(SECRET, "[redacted]") } : undefined],
-    },
+    use: [guard({ output: [redact] })],
     run: () => ({ key: "sk-abc" }),
   });
-  const file = resource({ uri: "keys:all", name: "keys", guards, read: () => ({ key: "sk-abc" }) });
-  const show = prompt({ name: "show", guards, run: () => [{ role: "user", content: "sk-abc" }] });
+  const file = resource({ uri: "keys:all", name: "keys", use: [guard(guards)], read: () => ({ key: "sk-abc" }) });
+  const show = prompt({ name: "show", use: [guard(guards)], run: () => [{ role: "user", content: "sk-abc" }] });
   const { client } = await connect({ handlers: [...tools, typed, file, show] });
   const results = [
     ...await Promise.all([...tools, typed].map(({ name }) => client.callTool(name))),
@@ -124,19 +113,23 @@ behaviour("the server's guards run around the handler's guards, in order", async
     name: "run",
     input: path,
     services: { db, tx },
-    guards: {
-      input: [note("own 1"), (_, { services }) => void log.push(`own 2 ${Object.keys(services)}`)],
-      output: [(_, { services }) => void log.push(`out ${Object.keys(services)}`), note("out 2")],
-    },
-    use: [async (_, next) => {
-      log.push("use");
-      return await next();
-    }],
+    use: [
+      guard({
+        input: [note("own 1"), (_, { services }) => void log.push(`own 2 ${Object.keys(services)}`)],
+        output: [(_, { services }) => void log.push(`out ${Object.keys(services)}`), note("out 2")],
+      }),
+      async (_, next) => {
+        log.push("use");
+        return await next();
+      },
+    ],
     run: () => void log.push("run"),
   });
   const { client } = await connect({
     handlers: [run],
-    guards: { input: [async (_, ctx) => void log.push(`server ${await ctx.get(db)}`)], output: [note("server out")] },
+    use: [
+      guard({ input: [async (_, ctx) => void log.push(`server ${await ctx.get(db)}`)], output: [note("server out")] }),
+    ],
   });
   await client.callTool("run", { path: "a" });
   const expected = ["server db", "own 1", "own 2 db", "use", "tx", "run", "out db,tx", "out 2", "server out"];
@@ -148,8 +141,8 @@ behaviour("an error that a guard throws is reported, and the handler does not ru
   const fail = () => {
     throw new RangeError("secret");
   };
-  const before = tool({ name: "before", guards: { input: [fail] }, run: () => void runs++ });
-  const after = tool({ name: "after", guards: { output: [fail] }, run: () => "value" });
+  const before = tool({ name: "before", use: [guard({ input: [fail] })], run: () => void runs++ });
+  const after = tool({ name: "after", use: [guard({ output: [fail] })], run: () => "value" });
   const { client, takeFaults } = await connect({ handlers: [before, after], development: false });
   for (const name of ["before", "after"]) {
     const result = await client.callTool(name);
@@ -159,11 +152,10 @@ behaviour("an error that a guard throws is reported, and the handler does not ru
   assertEquals([runs, takeFaults().map(({ subject }) => subject)], [0, ["before", "after"]]);
 });
 
-Deno.test("a value of `guards` that is not a list of functions is refused", () => {
+Deno.test("options of a guard that are not lists of functions are refused", () => {
   const wrong = [[() => {}], { input: 5 }, { before: [() => {}] }];
-  for (const guards of wrong as unknown as { readonly input: [] }[]) {
-    assertThrows(() => tool({ name: "t", guards, run: () => {} }), TypeError, sentence('tool "t"', "guards"));
-    assertThrows(() => createServer({ name: "s", version: "1.0.0", guards }), TypeError, sentence("guards"));
+  for (const options of wrong as unknown as { readonly input: [] }[]) {
+    assertThrows(() => guard(options), TypeError, sentence("guard"));
   }
 });
 
@@ -240,7 +232,7 @@ behaviour(
       seen.push(value);
       return value === "12.50 EUR" ? new Money(1000, "EUR") : undefined;
     };
-    const offer = tool({ name: "offer", guards: { output: [cap] }, run: () => price });
+    const offer = tool({ name: "offer", use: [guard({ output: [cap] })], run: () => price });
     const { client } = await connect({ handlers: [offer], encoders: [money] });
     assertEquals(textOf(await client.callTool("offer")), "10.00 EUR");
     assertEquals(seen, ["12.50 EUR"]);

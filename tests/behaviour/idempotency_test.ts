@@ -10,7 +10,7 @@ import {
 import { z } from "zod";
 import { createServer, group, McpError, prompt, tool, ToolError } from "../../mod.ts";
 import type { ServerOptions } from "../../mod.ts";
-import { idempotent, type Layer, layer } from "../../src/layers/layers.ts";
+import { guard, idempotent, type Layer, layer } from "../../src/layers/layers.ts";
 import { memoryStore } from "../../src/stores/stores.ts";
 import { type Connection, connectTest, fakeClock } from "../../src/testing/testing.ts";
 import { advanceUntil, behaviour, gate, started, textOf, until } from "../support/behaviour.ts";
@@ -231,8 +231,11 @@ for (const [title, options] of Object.entries(stores)) {
       const secret = tool({
         name: "secret",
         input,
-        use: [note("own"), idempotent(({ key }) => key)],
-        guards: { input: [() => void seen.push("input")], output: [() => `${++runs} redacted`] },
+        use: [
+          note("own"),
+          idempotent(({ key }) => key),
+          guard({ input: [() => void seen.push("input")], output: [() => `${++runs} redacted`] }),
+        ],
         run: () => "secret",
       });
       const { client } = await join({ handlers: [secret], use: [note("server")], ...options() }, { principal: ada });

@@ -1,6 +1,7 @@
 // Results of tools with an output schema: structured content is any JSON value, where the revision allows it.
 import { assertEquals, assertRejects } from "@std/assert";
 import { tool } from "../../mod.ts";
+import { guard } from "../../src/layers/layers.ts";
 import { behaviour, LEGACY_VERSIONS, textOf } from "../support/behaviour.ts";
 import { sentence } from "../support/messages.ts";
 import { z } from "zod";
@@ -31,7 +32,7 @@ behaviour("structured content is any JSON value that matches the output schema",
         name: `${name}-${text}-guarded`,
         output,
         text,
-        guards: { output: [() => {}] },
+        use: [guard({ output: [() => {}] })],
         run: () => value as never,
       }),
       tool({ name: `${name}-${text}-own`, output, text, run: () => ({ content: [], structuredContent: value }) }),
@@ -80,7 +81,7 @@ behaviour(
     const values: readonly unknown[] = [{ content: [] }, { content: [text] }, { content: [text, link], next: "2" }];
     const handlers = values.flatMap((value, at) => [
       tool({ name: `t${at}`, output: page, run: () => value as never }),
-      tool({ name: `g${at}`, output: page, guards: { output: [() => {}] }, run: () => value as never }),
+      tool({ name: `g${at}`, output: page, use: [guard({ output: [() => {}] })], run: () => value as never }),
       tool({ name: `own${at}`, output: page, run: () => ({ content: [], structuredContent: value }) }),
       tool({ name: `map${at}`, output: page, run: () => new Map(Object.entries(value as object)) as never }),
     ]);
@@ -136,13 +137,18 @@ behaviour("media replace structured content, unless the tool has an output schem
   const handlers = (["full", "summary", "none"] as const).flatMap((text) => [
     tool({ name: `plain-${text}`, text, run: () => ({ day: 1, chart: chart() }) }),
     tool({ name: `nested-${text}`, text, run: () => [{ day: 1, chart: { small: chart(), large: chart() } }] }),
-    tool({ name: `guarded-${text}`, text, guards: { output: [() => {}] }, run: () => ({ day: 1, chart: chart() }) }),
+    tool({
+      name: `guarded-${text}`,
+      text,
+      use: [guard({ output: [() => {}] })],
+      run: () => ({ day: 1, chart: chart() }),
+    }),
     tool({ name: `typed-${text}`, text, output, run: () => ({ day: 1, chart: chart() }) }),
     tool({
       name: `both-${text}`,
       text,
       output,
-      guards: { output: [() => {}] },
+      use: [guard({ output: [() => {}] })],
       run: () => ({ day: 1, chart: chart() }),
     }),
   ]);
@@ -181,7 +187,7 @@ behaviour(
     };
     const handlers = Object.entries(values).flatMap(([name, value]) => [
       tool({ name, run: () => value as string }),
-      tool({ name: `${name}-guarded`, guards: { output: [() => {}] }, run: () => value as string }),
+      tool({ name: `${name}-guarded`, use: [guard({ output: [() => {}] })], run: () => value as string }),
     ]);
     const { client } = await connect({ handlers });
     for (const { name } of await client.listTools()) {

@@ -3,7 +3,7 @@ import { assert, assertEquals, assertRejects, assertStringIncludes } from "@std/
 import { z } from "zod";
 import { prompt, resource, tool } from "../../mod.ts";
 import type { CallEvent, LimitEvent, RefusedEvent } from "../../src/observer.ts";
-import { quota } from "../../src/quota/quota.ts";
+import { quota } from "../../src/layers/layers.ts";
 import { fakeClock, McpError } from "../../src/testing/testing.ts";
 import { behaviour, gate, started, textOf, until } from "../support/behaviour.ts";
 import { sentence } from "../support/messages.ts";
@@ -33,12 +33,12 @@ behaviour("every kind of handler has its own timeout", async (connect) => {
     clock,
     observer: { limit: (event) => reached.push(event) },
     handlers: [
-      tool({ name: "t", quota: short, run: (_, ctx) => hang("t", ctx) }),
-      resource({ uri: "x://r", name: "r", quota: short, read: (_, ctx) => hang("r", ctx) }),
+      tool({ name: "t", use: [short], run: (_, ctx) => hang("t", ctx) }),
+      resource({ uri: "x://r", name: "r", use: [short], read: (_, ctx) => hang("r", ctx) }),
       prompt({
         name: "p",
         input: z.object({ a: z.string() }),
-        quota: short,
+        use: [short],
         complete: { a: (_value, _others, ctx) => hang("c", ctx) },
         run: (_, ctx) => hang("p", ctx),
       }),
@@ -68,7 +68,7 @@ behaviour("every kind of handler has its own timeout", async (connect) => {
 const reader = (timeoutMs: number) =>
   tool({
     name: "reader",
-    quota: quota({ timeoutMs }),
+    use: [quota({ timeoutMs })],
     input: z.object({ uri: z.string() }),
     run: ({ uri }, ctx) =>
       ctx.readResource(uri).then(
@@ -88,7 +88,7 @@ behaviour(
     const slow = resource({
       uri: "x://slow",
       name: "slow",
-      quota: short,
+      use: [short],
       read: (uri, { signal }) => {
         started.push(uri);
         return new Promise<never>((_, reject) =>
@@ -103,7 +103,7 @@ behaviour(
     const deaf = resource({
       uri: "x://deaf",
       name: "deaf",
-      quota: short,
+      use: [short],
       read: (uri) => {
         started.push(uri);
         return pass.then(() => "late");
@@ -140,13 +140,13 @@ behaviour(
     const asking = resource({
       uri: "x://asking",
       name: "asking",
-      quota: quota({ timeoutMs: 1000 }),
+      use: [quota({ timeoutMs: 1000 })],
       read: async (_, ctx) => (await ctx.elicit("a", { message: "Sure?", schema })).action,
     });
     const single = resource({
       uri: "x://single",
       name: "single",
-      quota: quota({ timeoutMs: Infinity, concurrency: 1 }),
+      use: [quota({ timeoutMs: Infinity, concurrency: 1 })],
       read: () => {
         held++;
         return holding.pass.then(() => "single");
@@ -188,7 +188,7 @@ behaviour(
     const ask = tool({
       name: "ask",
       input: z.object({ workMs: z.number() }),
-      quota: quota({ timeoutMs: 120 }),
+      use: [quota({ timeoutMs: 120 })],
       async run({ workMs }, ctx) {
         await ctx.elicit("a", { message: "Sure?", schema: z.object({ ok: z.boolean() }) });
         await clock.advance(workMs);
@@ -218,7 +218,7 @@ behaviour(
     let most = 0;
     const work = tool({
       name: "work",
-      quota: quota({ concurrency: { calls: 2, waiting: 4 } }),
+      use: [quota({ concurrency: { calls: 2, waiting: 4 } })],
       async run() {
         most = Math.max(most, ++running);
         await pass;
@@ -254,7 +254,7 @@ behaviour("the time in a handler's queue does not count towards the handler's ti
   const clock = fakeClock();
   const work = tool({
     name: "work",
-    quota: quota({ concurrency: 1, timeoutMs: 600 }),
+    use: [quota({ concurrency: 1, timeoutMs: 600 })],
     run: () => clock.advance(200).then(() => "done"),
   });
   const { client } = await connect({ clock, handlers: [work] });
@@ -267,7 +267,7 @@ behaviour("a call in a handler's queue can be cancelled", async (connect) => {
   const runs: number[] = [];
   const work = tool({
     name: "work",
-    quota: quota({ concurrency: 1 }),
+    use: [quota({ concurrency: 1 })],
     input: z.object({ n: z.number() }),
     async run({ n }) {
       runs.push(n);
@@ -302,7 +302,7 @@ behaviour("a handler that ignores its cancellation holds its slot until it ends"
   let most = 0;
   const work = tool({
     name: "work",
-    quota: quota({ concurrency: 1 }),
+    use: [quota({ concurrency: 1 })],
     async run() {
       most = Math.max(most, ++running);
       await pass;
@@ -330,13 +330,13 @@ behaviour("a client can call a handler up to its rate limit", async (connect, wa
   const seen: string[] = [];
   const polite = quota({ rate: { calls: 2, perMs: 60_000 } });
   const handlers = [
-    tool({ name: "t", quota: polite, run: () => "t" }),
-    resource({ uri: "x://r", name: "r", quota: polite, read: () => "r" }),
+    tool({ name: "t", use: [polite], run: () => "t" }),
+    resource({ uri: "x://r", name: "r", use: [polite], read: () => "r" }),
     prompt({
       name: "p",
       input: z.object({ a: z.string() }),
       complete: { a: () => ["a"] },
-      quota: polite,
+      use: [polite],
       run: () => "p",
     }),
   ];
@@ -393,9 +393,9 @@ behaviour("a result that is too large is refused with a message for the model", 
   const small = quota({ resultBytes: 2000 });
   const { client } = await connect({
     handlers: [
-      tool({ name: "t", quota: small, input: z.object({ n: z.number() }), run: ({ n }) => "x".repeat(n) }),
-      resource({ uri: "x://r", name: "r", quota: small, read: () => "x".repeat(5000) }),
-      prompt({ name: "p", quota: small, run: () => "x".repeat(5000) }),
+      tool({ name: "t", use: [small], input: z.object({ n: z.number() }), run: ({ n }) => "x".repeat(n) }),
+      resource({ uri: "x://r", name: "r", use: [small], read: () => "x".repeat(5000) }),
+      prompt({ name: "p", use: [small], run: () => "x".repeat(5000) }),
     ],
   });
   assertEquals(textOf(await client.callTool("t", { n: 1000 })).length, 1000);
@@ -415,10 +415,10 @@ behaviour("a result that is too large is truncated, with a note", async (connect
   const long = "äöü\n😀".repeat(2000);
   const { client } = await connect({
     handlers: [
-      tool({ name: "t", quota: small, run: () => long }),
-      tool({ name: "o", quota: small, run: () => ({ a: long }) }),
-      resource({ uri: "x://r", name: "r", quota: small, read: () => long }),
-      prompt({ name: "p", quota: small, run: () => long }),
+      tool({ name: "t", use: [small], run: () => long }),
+      tool({ name: "o", use: [small], run: () => ({ a: long }) }),
+      resource({ uri: "x://r", name: "r", use: [small], read: () => long }),
+      prompt({ name: "p", use: [small], run: () => long }),
     ],
   });
   const check = (text: string, note: string) => {
@@ -441,7 +441,7 @@ behaviour(
   "a result that is too large is replaced by a resource link, and only its caller can read the pages behind the link",
   async (connect, way) => {
     const lines = Array.from({ length: 1000 }, (_, i) => `line ${i} äöü`).join("\n");
-    const all = tool({ name: "all", quota: quota({ resultBytes: 4000, onLarge: "link" }), run: () => lines });
+    const all = tool({ name: "all", use: [quota({ resultBytes: 4000, onLarge: "link" })], run: () => lines });
     const { client, join } = await connect({ handlers: [all] });
     const { content } = await client.callTool("all");
     assertStringIncludes(textOf({ content }), sentence("result://all/"));
@@ -476,7 +476,7 @@ behaviour("a handler and the resource that it reads occupy one slot together if 
   const one = quota({ concurrency: { calls: 1, waiting: 0 }, timeoutMs: 2000 });
   const read = tool({
     name: "read",
-    quota: one,
+    use: [one],
     async run(_, ctx) {
       const texts = await Promise.all(["x://a", "x://b"].map((uri) => ctx.readResource(uri)));
       return texts.flat().map(({ text }) => text).join();
@@ -488,9 +488,9 @@ behaviour("a handler and the resource that it reads occupy one slot together if 
   const { client } = await connect({
     handlers: [
       read,
-      resource({ uri: "x://a", name: "a", quota: one, read: async (_, ctx) => await ctx.readResource("x://c") }),
-      resource({ uri: "x://b", name: "b", quota: one, read: () => (running++, isHeld ? pass.then(() => "b") : "b") }),
-      resource({ uri: "x://c", name: "c", quota: one, read: () => "c" }),
+      resource({ uri: "x://a", name: "a", use: [one], read: async (_, ctx) => await ctx.readResource("x://c") }),
+      resource({ uri: "x://b", name: "b", use: [one], read: () => (running++, isHeld ? pass.then(() => "b") : "b") }),
+      resource({ uri: "x://c", name: "c", use: [one], read: () => "c" }),
     ],
   });
   const first = started(client.callTool("read"));
@@ -511,7 +511,7 @@ behaviour("the time in a handler's queue counts as waiting time of the call", as
   const { pass, open } = gate();
   const work = tool({
     name: "work",
-    quota: quota({ concurrency: 1 }),
+    use: [quota({ concurrency: 1 })],
     run: async () => {
       await pass;
       await clock.advance(150);
@@ -560,14 +560,14 @@ behaviour(
         prompt({
           name: "p",
           input: z.object({ a: z.string() }),
-          quota: quota({ concurrency: { calls: 1, waiting: 4 } }),
+          use: [quota({ concurrency: { calls: 1, waiting: 4 } })],
           complete: { a: complete },
           run: () => "p",
         }),
         resource({
           uri: "x://{a}",
           name: "r",
-          quota: quota({ concurrency: { calls: 1, waiting: 0 } }),
+          use: [quota({ concurrency: { calls: 1, waiting: 0 } })],
           complete: { a: complete },
           read: () => "r",
         }),

@@ -3,8 +3,7 @@ import { assert, assertEquals, assertStringIncludes, assertThrows } from "@std/a
 import { z } from "zod";
 import { service, tool, ToolError } from "../../mod.ts";
 import type { LimitEvent } from "../../src/observer.ts";
-import { quota } from "../../src/quota/quota.ts";
-import { cache, circuit, retry } from "../../src/layers/layers.ts";
+import { cache, circuit, guard, quota, retry } from "../../src/layers/layers.ts";
 import { fakeClock } from "../../src/testing/testing.ts";
 import { behaviour, gate, textOf, until } from "../support/behaviour.ts";
 import { sentence } from "../support/messages.ts";
@@ -64,8 +63,7 @@ behaviour(
       name: "pick",
       annotations,
       input: z.object({ kind: z.string() }),
-      use: [cache({ ttlMs: 60_000, shared: true })],
-      guards,
+      use: [cache({ ttlMs: 60_000, shared: true }), guard(guards)],
       run: ({ kind }) => {
         runs[kind] = (runs[kind] ?? 0) + 1;
         return values[kind]() as string;
@@ -300,8 +298,7 @@ behaviour("retries stop when the call ends, and before the call's timeout expire
   const short = tool({
     name: "short",
     annotations,
-    use: [retry({ ...options, attempts: 1000 })],
-    quota: quota({ timeoutMs: 1 }),
+    use: [retry({ ...options, attempts: 1000 }), quota({ timeoutMs: 1 })],
     run,
   });
   const { client, takeFaults } = await connect({ clock, handlers: [long, short] });
@@ -398,8 +395,7 @@ behaviour("a timeout counts as a failure, even if the handler never ends", async
   let runs = 0;
   const hang = tool({
     name: "hang",
-    use: [circuit({ failures: 1 })],
-    quota: quota({ timeoutMs: 1000 }),
+    use: [circuit({ failures: 1 }), quota({ timeoutMs: 1000 })],
     run: () => {
       runs++;
       return new Promise<string>(() => {});

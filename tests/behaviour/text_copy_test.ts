@@ -1,7 +1,7 @@
 // The text copy of structured content: the full JSON, a summary, or no copy.
 import { assert, assertEquals, assertThrows } from "@std/assert";
 import { createServer, tool } from "../../mod.ts";
-import { quota } from "../../src/quota/quota.ts";
+import { guard, quota } from "../../src/layers/layers.ts";
 import { behaviour, LEGACY_VERSIONS, textOf } from "../support/behaviour.ts";
 import { z } from "zod";
 import { sentence } from "../support/messages.ts";
@@ -16,7 +16,7 @@ behaviour("the text copy is the full JSON, a summary, or absent", async (connect
     tool({ name: `${text} typed`.replace(" ", "-"), text, output: z.object({ total: z.number() }), run: () => report }),
     tool({ name: `${text}-map`, text, run: () => new Map(Object.entries(report)) }),
     tool({ name: `${text}-media`, text, run: () => ({ a: 1, chart: new Blob(["x"], { type: "image/png" }) }) }),
-    tool({ name: `${text}-guarded`, text, guards: { output: [() => undefined] }, run: () => report }),
+    tool({ name: `${text}-guarded`, text, use: [guard({ output: [() => undefined] })], run: () => report }),
   ];
   const { client } = await connect({ handlers: [...kinds, undefined].flatMap(make), text: "none" });
   const hasStructure = version >= "2025-06-18";
@@ -105,7 +105,7 @@ behaviour("the full text of a large result can be read through its link", async 
   const rows = { rows: Array.from({ length: 500 }, (_, i) => `row ${i}`) };
   for (const text of kinds) {
     const make = (onLarge: "link" | "cut") =>
-      tool({ name: onLarge, text, quota: quota({ resultBytes: 2000, onLarge }), run: () => rows });
+      tool({ name: onLarge, text, use: [quota({ resultBytes: 2000, onLarge })], run: () => rows });
     const { client } = await connect({ handlers: [make("link"), make("cut")] });
     const { content } = await client.callTool("link");
     const [uri] = content.flatMap((block) => block.type === "resource_link" ? block.uri : []);

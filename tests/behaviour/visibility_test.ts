@@ -13,9 +13,10 @@ import {
   tool,
   ToolError,
 } from "../../mod.ts";
+import { guard } from "../../src/layers/layers.ts";
 import { allScopes } from "../../src/auth/auth.ts";
 import type { Connection, Subscription } from "../../src/testing/testing.ts";
-import { quota } from "../../src/quota/quota.ts";
+import { quota } from "../../src/layers/layers.ts";
 import {
   behaviour,
   FENCE,
@@ -286,11 +287,13 @@ behaviour(
       uri: "mine:notes",
       name: "mine",
       allow: isAda,
-      guards: { output: [(text) => typeof text === "string" ? text.replace("secret", "[redacted]") : undefined] },
-      use: [async (ctx, next) => {
-        seen.push(ctx.method);
-        return await next();
-      }],
+      use: [
+        guard({ output: [(text) => typeof text === "string" ? text.replace("secret", "[redacted]") : undefined] }),
+        async (ctx, next) => {
+          seen.push(ctx.method);
+          return await next();
+        },
+      ],
       read: (_, { principal, log }) => {
         log.info("reading");
         return `${principal?.id}: secret`;
@@ -407,7 +410,7 @@ for (const queue of ["server", "handler"] as const) {
     const { pass, open: openGate } = gate();
     const ran: string[] = [];
     const reached: string[] = [];
-    const own = queue === "handler" ? quota({ concurrency: 1 }) : undefined;
+    const own = queue === "handler" ? [quota({ concurrency: 1 })] : [];
     const note = (name: string) => {
       ran.push(name);
       return name;
@@ -422,20 +425,20 @@ for (const queue of ["server", "handler"] as const) {
     const isOpen = () => !isClosed;
     // If the server has no free slot, it refuses a call whose first `allow` is asynchronous.
     const isOpenLater = () => isClosed ? Promise.resolve(false) : true;
-    const removed = tool({ name: "removed", quota: own, run: () => note("removed") });
+    const removed = tool({ name: "removed", use: own, run: () => note("removed") });
     const handlers = [
-      tool({ name: "hold", quota: own, run: holdAndNote }),
-      tool({ name: "disabled", quota: own, run: () => note("disabled") }),
+      tool({ name: "hold", use: own, run: holdAndNote }),
+      tool({ name: "disabled", use: own, run: () => note("disabled") }),
       removed,
-      tool({ name: "hidden", quota: own, allow: isOpen, run: () => note("hidden") }),
-      tool({ name: "hidden_later", quota: own, allow: isOpenLater, run: () => note("hidden later") }),
+      tool({ name: "hidden", use: own, allow: isOpen, run: () => note("hidden") }),
+      tool({ name: "hidden_later", use: own, allow: isOpenLater, run: () => note("hidden later") }),
       tool({
         name: "kept",
-        quota: own,
+        use: own,
         allow: () => isClosed ? Promise.resolve(true) : true,
         run: async () => await note("kept"),
       }),
-      resource({ uri: "x://gone", name: "gone", quota: own, read: () => note("gone") }),
+      resource({ uri: "x://gone", name: "gone", use: own, read: () => note("gone") }),
     ];
     const { client, server } = await connect({
       handlers,

@@ -2,7 +2,7 @@
 import { assert, assertEquals, assertRejects } from "@std/assert";
 import { z } from "zod";
 import { createServer, tool } from "../../mod.ts";
-import { quota } from "../../src/quota/quota.ts";
+import { quota } from "../../src/layers/layers.ts";
 import { connectTest, fakeClock } from "../../src/testing/testing.ts";
 import { turn, until } from "../support/behaviour.ts";
 import { sentence } from "../support/messages.ts";
@@ -11,7 +11,7 @@ function hanging(options: Parameters<typeof quota>[0] = {}) {
   const state = { runs: false, aborted: false };
   const hang = tool({
     name: "hang",
-    quota: quota(options),
+    use: [quota(options)],
     run: (_, { signal }) =>
       new Promise<string>((resolve) => {
         state.runs = true;

@@ -15,7 +15,8 @@ import {
 } from "../../mod.ts";
 import type { Next, Redirect, WrappedCall } from "../../src/extension.ts";
 import { clientExtension, connect as connectTo } from "../../src/client/client.ts";
-import { layer } from "../../src/layers/layers.ts";
+import { type Layer, layer, quota } from "../../src/layers/layers.ts";
+import { task, tasks } from "../../src/tasks/tasks.ts";
 import { connectTest, fakeClock } from "../../src/testing/testing.ts";
 import { z } from "zod";
 import { behaviour, gate, textOf, turn, until } from "../support/behaviour.ts";
@@ -376,6 +377,24 @@ behaviour("a required layer of a server refuses calls of clients without the ext
   const without = await join();
   const error = await assertRejects(() => without.callTool("work"), McpError, sentence(ID));
   assertEquals([error.code, runs], [era === "modern" ? -32_021 : -32_600, 1]);
+});
+
+Deno.test("a method of an extension cannot have a layer of an extension", () => {
+  const audit = extension({ id: ID });
+  const plain = layer(() => ({ name: "plain", limit: () => {} }));
+  const make = (use: readonly Layer[]) => () =>
+    extension({ id: "com.example/other", methods: { "other/get": { use, run } } });
+  make([plain])();
+  for (const use of [[audit.layer()], [audit.layer({ required: true }), plain], [plain, audit.layer()]]) {
+    assertThrows(make(use), TypeError, sentence("other/get", ID));
+  }
+});
+
+Deno.test("a layer of an extension of a server does not stand around handlers that other layers add", () => {
+  const large = tool({ name: "large", use: [quota({ resultBytes: 2000, onLarge: "link" })], run: () => "" });
+  for (const use of [[task()], [task(), quota({ timeoutMs: 5000 })]]) {
+    createServer({ name: "s", version: "1.0.0", handlers: [tasks(), large], use });
+  }
 });
 
 behaviour("a layer can redirect a call's messages without detaching the call", async (connect) => {

@@ -11,6 +11,7 @@ import {
   service,
   tool,
 } from "../../mod.ts";
+import { guard } from "../../src/layers/layers.ts";
 import { z } from "zod";
 import { McpError } from "../../src/testing/testing.ts";
 import { oauth } from "../../src/auth/oauth/oauth.ts";
@@ -134,7 +135,7 @@ for (const [options, state] of wrong) {
 for (const decided of [true, false]) {
   behaviour(`an input guard that returns ${decided} refuses the call`, async (join) => {
     const guards: Untyped = { input: [() => decided] };
-    const own = tool({ name: "own", guards, run: () => "the secret" });
+    const own = tool({ name: "own", use: [guard(guards)], run: () => "the secret" });
     const { client, takeFaults } = await join({ handlers: [own] });
     const result = await client.callTool("own");
     assertEquals(result.isError, true);
@@ -149,11 +150,16 @@ for (const decided of [true, false]) {
     const text = tool({
       name: "text",
       input: z.object({ path: z.string() }).transform(({ path }) => path),
-      guards,
+      use: [guard(guards)],
       run: () => "the secret",
     });
-    const list = tool({ name: "list", input: z.object({}).transform(() => ["a"]), guards, run: () => "the secret" });
-    const files = resourceProvider({ scheme: "file", name: "files", guards, read: () => "the secret" });
+    const list = tool({
+      name: "list",
+      input: z.object({}).transform(() => ["a"]),
+      use: [guard(guards)],
+      run: () => "the secret",
+    });
+    const files = resourceProvider({ scheme: "file", name: "files", use: [guard(guards)], read: () => "the secret" });
     const { client, takeFaults } = await join({ handlers: [text, list, files] });
     const results = [
       await client.callTool("text", { path: "/etc/passwd" }),
@@ -171,7 +177,7 @@ behaviour("an input guard can replace an input that is true or false", async (jo
   const own = tool({
     name: "own",
     input: z.object({ yes: z.boolean() }).transform(({ yes }) => yes),
-    guards: { input: [(yes) => !yes] },
+    use: [guard({ input: [(yes) => !yes] })],
     run: (yes) => `${yes}`,
   });
   const { client } = await join({ handlers: [own] });

@@ -1,7 +1,7 @@
 // Clients can send any JSON as the reason for a cancellation.
 import { assertEquals } from "@std/assert";
 import { tool } from "../../mod.ts";
-import { quota } from "../../src/quota/quota.ts";
+import { quota } from "../../src/layers/layers.ts";
 import { connectTest } from "../../src/testing/testing.ts";
 import { until } from "../support/behaviour.ts";
 import { start } from "./attack.ts";
@@ -11,7 +11,7 @@ Deno.test("a cancellation does not free the slot of a handler that keeps running
   const { promise, resolve } = Promise.withResolvers<void>();
   const slow = tool({
     name: "slow",
-    quota: quota({ concurrency: { calls: 1, waiting: 4 }, timeoutMs: 60_000 }),
+    use: [quota({ concurrency: { calls: 1, waiting: 4 }, timeoutMs: 60_000 })],
     async run() {
       running++;
       await promise;

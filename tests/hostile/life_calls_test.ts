@@ -1,9 +1,12 @@
 // Every call ends exactly once: with a response, or with a closed stream if the call was cancelled.
 import { assert, assertEquals, assertStringIncludes } from "@std/assert";
 import { createServer, McpError, type Observer, tool } from "../../mod.ts";
+import { refuseRequest } from "../../src/core/auth.ts";
+import { layer } from "../../src/layers/layers.ts";
 import { type Connection, connectTest } from "../../src/testing/testing.ts";
 import { sentence } from "../support/messages.ts";
 import { behaviour, gate, started, textOf, turn, until } from "../support/behaviour.ts";
+import { testLimits } from "../support/limits.ts";
 import { random } from "../support/random.ts";
 import { ask, toRequest } from "../support/requests.ts";
 import { readData } from "./unread.ts";
@@ -469,3 +472,54 @@ behaviour("if a result cannot be sent, the response is an error, on a stream as 
     }
   }
 });
+
+for (const step of ["admit", "allow", "limit"] as const) {
+  Deno.test(`a slow ${step} that refuses a call without a free slot does not end the process`, () =>
+    withoutUnhandled(async () => {
+      const { pass, open } = gate();
+      let asked = 0;
+      let isFull = false;
+      const refuse = async () => {
+        asked++;
+        await pass;
+        return false;
+      };
+      const limiting = layer(() => ({
+        name: "limiting",
+        limit: async () => {
+          await refuse();
+          throw McpError.busy("Not now");
+        },
+      }));
+      let running = 0;
+      const hold = tool({
+        name: "hold",
+        run: async () => {
+          running++;
+          await pass;
+          return "";
+        },
+      });
+      const work = tool({
+        name: "work",
+        ...step === "allow" && { allow: refuse },
+        use: step === "limit" ? [limiting] : [],
+        run: () => "never",
+      });
+      const server = createServer({
+        name: "full",
+        version: "1.0.0",
+        handlers: [hold, work],
+        ...step === "admit" && { admit: async () => !isFull || await refuse() || refuseRequest(403) },
+        limits: testLimits({ calls: { running: 1, waiting: 0 } }),
+      });
+      const holding = ask(server, "tools/call", { name: "hold" });
+      await until(() => running === 1, "the slot is in use");
+      isFull = true;
+      assertEquals((await ask(server, "tools/call", { name: "work" })).error?.message, sentence("calls.running"));
+      assertEquals(asked, 1);
+      open();
+      assertEquals((await holding).error, undefined);
+      await server.close();
+    }));
+}

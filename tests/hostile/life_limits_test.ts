@@ -254,7 +254,7 @@ function callTenant(held: Held, tenant: string, name: string, principal: string,
 type Path = { [group in keyof Bounds]: `${group}.${Extract<keyof Bounds[group], string>}` }[keyof Bounds];
 
 const cases: { readonly [path in Path]: (() => Promise<void>) | undefined } = {
-  // Tests in tests/quota/ and tests/stores/ check the rates of handlers.
+  // Tests in tests/layers/quota/ and tests/stores/ check the rates of handlers.
   "rates.clients": undefined,
   async "request.bodyBytes"() {
     await using held = start({ request: { bodyBytes: 1000 } });

@@ -1,7 +1,7 @@
 // Rate limits of a resource that a tool reads on behalf of its client.
 import { assertEquals } from "@std/assert";
 import { resource, tool } from "../../mod.ts";
-import { quota } from "../../src/quota/quota.ts";
+import { quota } from "../../src/layers/layers.ts";
 import { behaviour } from "../support/behaviour.ts";
 
 behaviour("the rate limit of a resource also applies when a handler reads the resource", async (join) => {
@@ -9,7 +9,7 @@ behaviour("the rate limit of a resource also applies when a handler reads the re
   const report = resource({
     uri,
     name: "report",
-    quota: quota({ rate: { calls: 2, perMs: 600_000 } }),
+    use: [quota({ rate: { calls: 2, perMs: 600_000 } })],
     read: () => "42",
   });
   const show = tool({ name: "show", run: async (_input, ctx) => Object((await ctx.readResource(uri))[0]).text });

@@ -2,7 +2,7 @@
 // second lookup must not occupy a slot forever.
 import { assertEquals } from "@std/assert";
 import { createServer, tool } from "../../mod.ts";
-import { quota as handlerLimits } from "../../src/quota/quota.ts";
+import { quota as handlerLimits } from "../../src/layers/layers.ts";
 import { gate, turn, until } from "../support/behaviour.ts";
 import { sentence } from "../support/messages.ts";
 import { ask } from "../support/requests.ts";
@@ -17,7 +17,7 @@ for (const place of ["server", "handler"] as const) {
     const held = tool({
       name: "held",
       allow: () => (looked++, hangs ? never : true),
-      quota: place === "handler" ? handlerLimits({ concurrency: { calls: 1 } }) : undefined,
+      use: place === "handler" ? [handlerLimits({ concurrency: { calls: 1 } })] : [],
       run: async () => {
         running++;
         await pass;

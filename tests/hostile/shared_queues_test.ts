@@ -2,7 +2,7 @@
 import { assert, assertEquals } from "@std/assert";
 import { createServer, type Server, tool } from "../../mod.ts";
 import { INTERNALS } from "../../src/core/call/internals.ts";
-import { type Quota, quota } from "../../src/quota/quota.ts";
+import { type Layer, quota } from "../../src/layers/layers.ts";
 import { SearchQueue } from "../../src/ready/folder_search.ts";
 import { folder } from "../../src/ready/ready.ts";
 import { worker } from "../../src/worker/worker.ts";
@@ -12,13 +12,13 @@ import { toRequest } from "../support/requests.ts";
 import type heavy from "../worker/heavy.ts";
 
 /** Creates a server whose handler waits for the test. `ran` lists the clients whose calls have started. */
-function open(own: Quota) {
+function open(own: Layer) {
   const ran: string[] = [];
   const gates: (() => void)[] = [];
   const work = tool({
     name: "work",
     input: { type: "object", properties: { who: { type: "string" } }, required: ["who"] } as const,
-    quota: own,
+    use: [own],
     run: ({ who }) =>
       new Promise<string>((resolve) => {
         ran.push(who);

@@ -1,13 +1,13 @@
 // Limits apply to a client that uses many paths, and rules that change continuously do not fill the memory.
 import { assertEquals } from "@std/assert";
 import { createServer, tool } from "../../mod.ts";
-import { quota } from "../../src/quota/quota.ts";
+import { quota } from "../../src/layers/layers.ts";
 import { INTERNALS } from "../../src/core/call/internals.ts";
 import { until } from "../support/behaviour.ts";
 import { readAnswer, toRequest } from "../support/requests.ts";
 
 function open(options: Parameters<typeof quota>[0], run: () => Promise<string> | string = () => "done") {
-  const work = tool({ name: "work", quota: quota(options), run });
+  const work = tool({ name: "work", use: [quota(options)], run });
   const server = createServer({ name: "tenants", version: "1.0.0", path: "/:tenant/mcp", handlers: [work] });
   const call = async (tenant: string) => {
     const request = new Request(`http://localhost/${tenant}/mcp`, toRequest("tools/call", { name: "work" }));

@@ -2,8 +2,27 @@
 // compiler checks this file; each function that it does not check fails to compile.
 import { assertEquals } from "@std/assert";
 import { z } from "zod";
-import { type Context, type Middleware, service, tool } from "../../mod.ts";
-import { cache, confirm, idempotent, type Layer, layer } from "../../src/layers/layers.ts";
+import {
+  type Context,
+  createServer,
+  group,
+  type Middleware,
+  prompt,
+  resource,
+  resourceProvider,
+  service,
+  tool,
+} from "../../mod.ts";
+import {
+  cache,
+  confirm,
+  guard,
+  idempotent,
+  type InputGuard,
+  type Layer,
+  layer,
+  type OutputGuard,
+} from "../../src/layers/layers.ts";
 import { type Mistake, testTypeErrors } from "../support/type_errors.ts";
 
 const toUrl = (path: string) => new URL(`../../${path}`, import.meta.url).href;
@@ -108,6 +127,99 @@ Deno.test("callbacks of layers are typed in every order of a tool's options", ()
   assertEquals(tools.length, 15);
 });
 
+/** A layer for every kind of handler, whose callback gets the input and the services. */
+function check<Input, Services>(read: (input: Input, ctx: Context<Services>) => string): Layer<Input, Services> {
+  return layer<Input, Services>(() => ({ name: "check", onOutput: (_output, ctx) => read({} as Input, ctx) })); // Never called.
+}
+
+Deno.test("callbacks of layers get the variables of a template, the URI of a resource, and a prompt's arguments", () => {
+  const uri = "notes://{id}";
+  const name = "notes";
+  const params = z.object({ id: z.coerce.number() });
+  const handlers = [
+    resource({ uri, name, use: [check(({ id }) => id.trim())], read: ({ id }) => id }),
+    resource({ use: [audit, check(({ id }) => id.trim())], uri, name, read: ({ id }) => id }),
+    resource({ read: ({ id }) => id, name, use: [check(({ id }) => id.trim())], uri: "notes://{id}" }),
+    resource({ uri, name, params, use: [check(({ id }) => id.toFixed())], read: ({ id }) => id.toFixed() }),
+    resource({ read: ({ id }) => id.toFixed(), use: [check(({ id }) => id.toFixed())], uri, name, params }),
+    resource({
+      uri: "notes://{+path}{?page}",
+      name,
+      use: [check(({ path, page }, { services: { db } }) => db.ask(path.length) + (page ?? "").trim())],
+      services: { db },
+      read: ({ path }) => path,
+    }),
+    resource({ uri: "notes://all", name, use: [check((uri) => uri.trim())], read: (uri) => uri.trim() }),
+    resource({
+      use: [check((uri, { services: { db } }) => db.ask(uri.length))],
+      uri: "notes://a",
+      name,
+      services: { db },
+      read: (uri) => uri,
+    }),
+    resourceProvider({ scheme: "notes", name, use: [check((uri) => uri.trim())], read: (uri) => uri.trim() }),
+    prompt({
+      name,
+      use: [check(({ amount }) => amount.toFixed())],
+      input: { amount: z.coerce.number() },
+      run: () => "",
+    }),
+  ];
+  assertEquals(handlers.length, 10);
+});
+
+Deno.test("guards get the input of the handler, and input guards only the services that outlive the call", () => {
+  const tx = service("tx", () => ({ commit: () => true }), { per: "call" });
+  const hide: OutputGuard = (value, _ctx, part) => part === "log" ? "hidden" : value;
+  const low: InputGuard<{ readonly amount: number }> = ({ amount }) => amount > 5 ? { amount: 5 } : undefined;
+  const services = { db, tx };
+  const run = ({ amount }: { readonly amount: number }) => amount;
+  const handlers = [
+    tool({
+      name: "a",
+      input,
+      use: [guard({ input: [({ amount }) => ({ amount: amount + 1 }), low], output: [hide] })],
+      run,
+    }),
+    tool({
+      name: "b",
+      use: [guard({ output: [hide], input: [async ({ amount }) => void await toWords(amount)] })],
+      input,
+      run,
+    }),
+    tool({
+      name: "c",
+      use: [
+        guard({
+          input: [({ amount }, { services }) => void services.db.ask(amount)],
+          output: [(value, { services }) => services.tx.commit() ? services.db.ask(1) : value],
+        }),
+      ],
+      input,
+      services,
+      run,
+    }),
+    resource({
+      uri: "notes://{id}",
+      name: "d",
+      use: [guard({ input: [({ id }) => ({ id: id.trim() })] })],
+      read: ({ id }) => id,
+    }),
+    resource({ uri: "notes://all", name: "e", use: [guard({ input: [(uri) => uri.trim()] })], read: (uri) => uri }),
+    prompt({
+      name: "f",
+      input: { amount: z.coerce.number() },
+      use: [guard({ input: [low] })],
+      run: ({ amount }) => toWords(amount),
+    }),
+    group("g", [tool({ name: "h", run: () => 1 })], {
+      use: [guard({ input: [(_input, { method }) => void method], output: [hide] })],
+    }),
+  ];
+  assertEquals(handlers.length, 7);
+  createServer({ name: "s", version: "1.0.0", use: [guard({ input: [(given) => void given], output: [hide] })] });
+});
+
 const mistakes: readonly Mistake[] = [
   {
     name: "a layer of another input",
@@ -133,16 +245,55 @@ const mistakes: readonly Mistake[] = [
     line: "Property 'amuont' does not exist on type '{ amount: number; }'.",
     most: 2,
   },
+  {
+    name: "a service that lives for one call in an input guard",
+    code:
+      `tool({ name: "t", services, use: [guard({ input: [(_input, { services }) => services.tx] })], run: () => 1 })`,
+    line: "Property 'tx' does not exist on type",
+    most: 2,
+  },
+  {
+    name: "an input guard that returns another input",
+    code:
+      `tool({ name: "t", input, use: [guard({ input: [({ amount }) => ({ amount: amount > 1 })] })], run: () => 1 })`,
+    line: "Type 'boolean' is not assignable to type 'number'.",
+    most: 6,
+  },
+  {
+    name: "an input guard that returns whether it allows the call",
+    code: `tool({ name: "t", input, use: [guard({ input: [({ amount }) => amount > 1] })], run: () => 1 })`,
+    line: "Type 'boolean' is not assignable to type",
+    most: 6,
+  },
+  {
+    name: "a layer of another input than the variables of a template",
+    code: `resource({ uri: "notes://{id}", name: "t", use: [other], read: () => "" })`,
+    line: "Property 'other' is missing in type",
+    most: 14,
+  },
+  {
+    name: "a layer of variables around a resource without variables",
+    code: `resource({ uri: "notes://all", name: "t", use: [other], read: () => "" })`,
+    line: "Type 'string' is not assignable to type '{ other: string; }'.",
+    most: 14,
+  },
+  {
+    name: "a wrong variable in the callback of a layer",
+    code: `resource({ uri: "notes://{id}", name: "t", use: [checked(({ ib }) => ib)], read: () => "" })`,
+    line: "Property 'ib' does not exist on type",
+    most: 2,
+  },
 ];
 
 testTypeErrors(
   `import { z } from "zod";
-import { service, tool } from "${toUrl("mod.ts")}";
-import { confirm, idempotent, type Layer } from "${toUrl("src/layers/layers.ts")}";
+import { resource, service, tool } from "${toUrl("mod.ts")}";
+import { confirm, guard, idempotent, type Layer } from "${toUrl("src/layers/layers.ts")}";
 const input = z.object({ amount: z.number() });
 const other = confirm(({ other }: { other: string }) => other);
 declare const needing: Layer<unknown, { readonly db: string }>;
+declare function checked<Input>(read: (input: Input) => string): Layer<Input>;
 const services = { tx: service("tx", () => "", { per: "call" }) };
-void [tool, confirm, idempotent, input, other, needing, services];`,
+void [services, guard, tool, resource, confirm, idempotent, input, other, needing, checked];`,
   mistakes,
 );

@@ -16,7 +16,17 @@ import {
   tool,
   ToolError,
 } from "../../mod.ts";
-import { cache, circuit, confirm, idempotent, type Layer, layer, retry, type Steps } from "../../src/layers/layers.ts";
+import {
+  cache,
+  circuit,
+  confirm,
+  guard,
+  idempotent,
+  type Layer,
+  layer,
+  retry,
+  type Steps,
+} from "../../src/layers/layers.ts";
 import { listSteps, listWarnings } from "../../src/host.ts";
 import { memoryStore } from "../../src/stores/stores.ts";
 import { connectTest, fakeClock } from "../../src/testing/testing.ts";
@@ -39,6 +49,13 @@ function noting(
   };
   return layer<unknown, unknown>(() => ({
     name,
+    ...steps.includes("limit") && { limit: () => note("limit") },
+    ...steps.includes("enter") && {
+      enter: async (_call, next) => {
+        note("enter");
+        return await next();
+      },
+    },
     ...steps.includes("around") && { around: wrap("around") },
     ...steps.includes("onInput") && { onInput: () => note("onInput") },
     ...steps.includes("inside") && { inside: wrap("inside") },
@@ -49,11 +66,17 @@ function noting(
       },
     },
     ...steps.includes("onOutput") && { onOutput: (_output, _ctx, part) => note(`onOutput ${part}`) },
+    ...steps.includes("result") && {
+      result: () => {
+        note("result");
+        return undefined;
+      },
+    },
     ...rank && { rank },
   }));
 }
 
-const ALL = ["around", "onInput", "inside", "run", "onOutput"];
+const ALL = ["limit", "enter", "around", "onInput", "inside", "run", "onOutput", "result"];
 
 behaviour(
   "the steps of all layers run in the order of the design, whatever the order of the lists",
@@ -79,7 +102,6 @@ behaviour(
       input: noteSchema("input schema"),
       output: noteSchema("output schema"),
       services: { value },
-      guards: { input: [() => note("input guard")], output: [() => note("output guard")] },
       use: [
         idempotent(() => {
           note("key");
@@ -87,6 +109,7 @@ behaviour(
         }),
         noting(trace, "tool", ALL),
         plain("tool"),
+        guard({ input: [() => note("input guard")], output: [() => note("output guard")] }),
         wrapping.layer({
           around: (_call, next) => {
             note("around extension");
@@ -113,6 +136,12 @@ behaviour(
     trace.length = 0;
     await client.callTool("g_all", { at: 1 });
     assertEquals(trace.filter((step, at) => step !== trace[at - 1]), [
+      "limit server",
+      "limit group",
+      "limit tool",
+      "enter server",
+      "enter group",
+      "enter tool",
       "around extension",
       "around server",
       "middleware server",
@@ -140,11 +169,20 @@ behaviour(
       "onOutput result server",
       "encoders",
       "output schema",
+      "result tool",
+      "result group",
+      "result server",
     ]);
     assertEquals(
       listSteps(server).map(({ place, steps }) => [place, steps.map(({ step, layer }) => `${step} ${layer}`)]),
       [
         ["tool g_all", [
+          "limit server",
+          "limit group",
+          "limit tool",
+          "enter server",
+          "enter group",
+          "enter tool",
           "around com.example/wrap",
           "around server",
           "around middleware server",
@@ -153,6 +191,7 @@ behaviour(
           "onInput server",
           "onInput group",
           "onInput tool",
+          "onInput guard",
           "inside server",
           "inside middleware group",
           "inside group",
@@ -161,9 +200,13 @@ behaviour(
           "key idempotent",
           "run group",
           "run tool",
+          "onOutput guard",
           "onOutput tool",
           "onOutput group",
           "onOutput server",
+          "result tool",
+          "result group",
+          "result server",
         ]],
       ],
     );

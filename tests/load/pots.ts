@@ -143,6 +143,12 @@ export const POTS: { readonly [name in PotName]: PotRow } = {
     share: `512 of 8,192; ${RESERVE}`,
     full: "DELETE gets 503, and the session goes on",
   },
+  "sessions.ended": {
+    counts: "ids of sessions that have ended and not expired",
+    payer: CLIENT,
+    share: "256 of 65,536",
+    full: "the client's oldest ended session is forgotten: whoever has its id can continue the session, as a new one",
+  },
   "store.bytes": {
     counts: "bytes of events, states of sessions and passed-on messages that are in the store and have not expired",
     payer: "the client of the session",
@@ -180,12 +186,6 @@ export const POTS: { readonly [name in PotName]: PotRow } = {
  * oldest ids are covered by a cut-off time instead, so that no id is forgotten and no client is refused.
  */
 export const MARKS: { readonly [name: string]: PotRow } = {
-  "ended sessions (MarkedIds)": {
-    counts: "ids of sessions that have ended",
-    payer: "the client that the session was made for, by the hash in its id",
-    share: "256 ids of one client; 512 clients and ids in each of 512 sets, of which half are for principals",
-    full: "sessions of the client as old as its oldest end are 404, unless they are in memory or were used lately",
-  },
   "used answers and links (MarkedIds)": {
     counts: "ids of answers and links with singleUse that were used",
     payer: "the client that was asked, by the hash in the sealed state",
@@ -197,11 +197,5 @@ export const MARKS: { readonly [name: string]: PotRow } = {
     payer: "the principal of the token",
     share: "256 ids of one principal; 512 principals and ids in each of 256 sets",
     full: "proofs of the principal as old as its oldest used one are refused with 429",
-  },
-  "recent sessions (RecentIds)": {
-    counts: "ids of sessions that were used within a minute, and are not in memory",
-    payer: "the client that the session was made for",
-    share: "1,024 of 16,384",
-    full: "the oldest id of the client counts as not used; of all, that of the client that added least recently",
   },
 };

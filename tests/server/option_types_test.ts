@@ -19,10 +19,11 @@ import { oauth } from "../../src/auth/oauth/oauth.ts";
 import { mount } from "../../src/mount.ts";
 import { cache } from "../../src/layers/cache.ts";
 import { circuit } from "../../src/layers/circuit.ts";
+import { guard } from "../../src/layers/guard.ts";
 import { file } from "../../src/ready/file.ts";
 import { folder } from "../../src/ready/folder.ts";
 import { retry } from "../../src/layers/retry.ts";
-import { quota } from "../../src/quota/quota.ts";
+import { quota } from "../../src/layers/layers.ts";
 import { sentence } from "../support/messages.ts";
 
 /** Makes a value of the wrong type compile. */
@@ -48,7 +49,6 @@ interface Typed {
 const HANDLER = {
   lists: ["requires", "use", "tags", "icons", "scopes"],
   functions: ["allow", "mapError"],
-  objects: ["guards"],
 };
 
 const FACTORIES: Readonly<Record<string, Typed>> = {
@@ -56,13 +56,13 @@ const FACTORIES: Readonly<Record<string, Typed>> = {
     make: (wrong) => createServer({ ...about, ...wrong }),
     lists: ["handlers", "use", "icons", "hosts", "proxies", "origins", "encoders"],
     functions: ["admit", "session", "mapError", "publishSchema"],
-    objects: ["guards", "capabilities"],
+    objects: ["capabilities"],
   },
   'make tool "t"': {
     ...HANDLER,
     make: (wrong) => tool({ name: "t", run, ...wrong }),
     functions: [...HANDLER.functions, "forCaller"],
-    objects: ["guards", "annotations"],
+    objects: ["annotations"],
   },
   'make prompt "p"': { ...HANDLER, make: (wrong) => prompt({ name: "p", run, ...wrong }) },
   'make resource "x://a"': { ...HANDLER, make: (wrong) => resource({ uri: "x://a", name: "a", read: run, ...wrong }) },
@@ -79,6 +79,7 @@ const FACTORIES: Readonly<Record<string, Typed>> = {
   'make group "g"': { make: (wrong) => group("g", [], wrong), lists: ["use", "tags"], functions: ["allow"] },
   'make service "s"': { make: (wrong) => service("s", run, wrong), lists: [], functions: ["dispose"] },
   "make limits": { make: (wrong) => quota(untyped(wrong)), lists: [], functions: [], objects: ["rate"] },
+  "make a guard": { make: (wrong) => guard(wrong), lists: ["input", "output"], functions: [] },
   "use oauth()": {
     make: (wrong) => oauth({ resource: "https://a.example/mcp", issuers: ["https://login.example"], ...wrong }),
     lists: ["algorithms"],
@@ -122,29 +123,29 @@ const EMPTY = [Promise.resolve({ input: [run] }), new (class extends Promise<unk
 const PROMISED: Readonly<Record<string, readonly [make: (wrong: object) => unknown, ...names: string[]]>> = {
   "create a server": [
     (wrong) => createServer({ ...about, ...wrong }),
-    ...["guards", "capabilities", "auth", "store", "limits", "observer", "cors", "text", "handlers", "use", "admit"],
+    ...["capabilities", "auth", "store", "limits", "observer", "cors", "text", "handlers", "use", "admit"],
     ...["session", "sessions", "secret", "clock", "instructions", "path", "params", "icons", "routes", "revisions"],
   ],
   'make tool "t"': [
     (wrong) => tool({ name: "t", run, ...wrong }),
-    ...["guards", "input", "output", "services", "annotations", "scopes", "use", "allow"],
+    ...["input", "output", "services", "annotations", "scopes", "use", "allow"],
     ...["text", "description", "title", "icons", "tags", "requires"],
   ],
   'make prompt "p"': [
     (wrong) => prompt({ name: "p", run, ...wrong }),
-    ...["guards", "input", "services", "scopes", "use", "complete", "icons"],
+    ...["input", "services", "scopes", "use", "complete", "icons"],
   ],
   'make resource "x://a"': [
     (wrong) => resource({ uri: "x://a", name: "a", read: run, ...wrong }),
-    ...["guards", "annotations", "scopes", "services", "size", "cacheScope", "ttlMs"],
+    ...["annotations", "scopes", "services", "size", "cacheScope", "ttlMs"],
   ],
   'make resource "x://{a}"': [
     (wrong) => resource({ uri: "x://{a}", name: "a", read: run, ...wrong }),
-    ...["guards", "params", "complete", "list", "scopes"],
+    ...["params", "complete", "list", "scopes"],
   ],
   'make resource provider "x"': [
     (wrong) => resourceProvider({ scheme: "x", name: "a", read: run, ...wrong }),
-    ...["guards", "scopes", "services", "list", "subscribe"],
+    ...["scopes", "services", "list", "subscribe"],
   ],
   'make group "g"': [(wrong) => group("g", [], wrong), "use", "tags", "allow"],
   'make service "s"': [(wrong) => service("s", run, wrong), "dispose", "per"],
@@ -168,6 +169,7 @@ const PROMISED: Readonly<Record<string, readonly [make: (wrong: object) => unkno
     "hidden",
   ],
   'make file "/a"': [(wrong) => file({ path: "/a", ...wrong }), "annotations", "scopes", "uri"],
+  "make a guard": [(wrong) => guard(wrong), "input", "output"],
   "make a circuit breaker": [(wrong) => circuit(wrong), "failures", "retryMs", "errors"],
   "make a cache": [(wrong) => cache({ ttlMs: 1, ...wrong }), "ttlMs", "entries"],
   "make retries": [(wrong) => retry(wrong), "attempts", "delayMs", "errors"],
@@ -186,11 +188,10 @@ for (const [action, [make, ...names]] of Object.entries(PROMISED)) {
   });
 }
 
-Deno.test("the options of guards are not read from an object whose fields cannot be checked", () => {
+Deno.test("the options of a guard are not read from an object whose fields cannot be checked", () => {
   for (const wrong of [...EMPTY, new Hidden(), new Map([["input", [run]]]), Object.create({ input: [run] })]) {
-    const names = assertThrows(() => tool({ name: "t", guards: untyped(wrong), run }), TypeError).message;
-    assertEquals(names, sentence('tool "t"', "guards"));
-    assertThrows(() => createServer({ ...about, guards: untyped(wrong) }), TypeError, sentence("guards"));
+    assertThrows(() => guard(untyped(wrong)), TypeError, sentence("guard"));
+    assertThrows(() => tool({ name: "t", use: [untyped(wrong)], run }), TypeError, sentence('tool "t"', "use"));
   }
   assertThrows(
     () => createServer({ ...about, handlers: [untyped(Promise.resolve(tool({ name: "t", run })))] }),
@@ -212,8 +213,8 @@ const MISTAKES: readonly (readonly [make: () => unknown, message: string])[] = [
   ],
   [() => tool({ name: "t", use: [untyped(undefined)], run }), sentence('tool "t"', "use", "undefined")],
   [() => createServer({ ...about, hosts: [untyped(5)] }), sentence("hosts", 5)],
-  [() => createServer({ ...about, guards: { input: untyped(run) } }), sentence("guards.input")],
-  [() => tool({ name: "t", guards: { output: [untyped({})] }, run }), sentence("guards.output")],
+  [() => guard({ input: untyped(run) }), sentence("guard", "input")],
+  [() => guard({ output: [untyped({})] }), sentence("guard", "output")],
   [() => tool({ name: "t", scopes: [untyped(5)], run }), sentence('tool "t"', "scopes")],
   [() => tool({ name: "t", scopes: untyped([["a"]]), run }), sentence('tool "t"', "scopes")],
   [
@@ -252,7 +253,7 @@ const MISTAKES: readonly (readonly [make: () => unknown, message: string])[] = [
       [() => resource({ uri: "x://{a}", name: "a", params: untyped(none), read: run }), sentence('resource "x://{a}"')],
       [() => createServer(route), sentence("/t/:tenant/mcp")],
       [() => extension({ id: "com.example/a", methods: method }), sentence("a/b", '"com.example/a"')],
-      [() => tool({ name: "t", quota: untyped(none), run }), sentence('tool "t"', "quota()")],
+      [() => tool(untyped({ name: "t", quota: none, run })), sentence('tool "t"', "quota(…)")],
       [() => tool({ name: "t", use: untyped(none), run }), sentence('tool "t"', "use")],
       [
         () => createServer({ ...about, store: untyped(none) }),

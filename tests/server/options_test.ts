@@ -22,8 +22,7 @@ import { discover } from "../../src/discovery/discovery.ts";
 import { media, resourceLink } from "../../src/library.ts";
 import { audit as auditCalls, health, jsonLog, prometheus, record } from "../../src/observe/observe.ts";
 import { openTelemetry, openTelemetryClient } from "../../src/observe/opentelemetry.ts";
-import { quota } from "../../src/quota/quota.ts";
-import { cache, circuit, idempotent, retry } from "../../src/layers/layers.ts";
+import { cache, circuit, guard, idempotent, quota, retry } from "../../src/layers/layers.ts";
 import { file, folder, httpResource, httpTool } from "../../src/ready/ready.ts";
 import { denoKvStore } from "../../src/stores/deno_kv.ts";
 import { redisStore } from "../../src/stores/redis/redis.ts";
@@ -64,7 +63,6 @@ const pass: Middleware = (_call, next) => next();
 const handler = {
   use: [pass],
   services: {},
-  guards: { input: [], output: [] },
   mapError: text,
   tags: ["a"],
   allow: () => true,
@@ -121,7 +119,6 @@ const serverOptions = {
   observer: {},
   routes: [],
   mapError: text,
-  guards: { input: [], output: [] },
   encoders: [],
   publishSchema: text,
   development: false,
@@ -153,8 +150,7 @@ const FACTORIES: Readonly<Record<string, readonly Sample[]>> = {
     lenientArguments: true,
     annotations: { title: "T", readOnlyHint: true, destructiveHint: false, idempotentHint: true, openWorldHint: true },
     forCaller: () => undefined,
-    quota: quota({ timeoutMs: 5 }),
-    use: [cache({ ttlMs: 5 }), retry(), circuit()],
+    use: [quota({ timeoutMs: 5 }), cache({ ttlMs: 5 }), retry(), circuit()],
     text: "full",
     run: text,
   }]],
@@ -285,7 +281,7 @@ const FACTORIES: Readonly<Record<string, readonly Sample[]>> = {
   "./observe/opentelemetry openTelemetry": [[openTelemetry, { details: true }]],
   "./observe/opentelemetry openTelemetryClient": [[openTelemetryClient, { url: "https://a.example/mcp" }]],
   "./observe record": [[record, { write: text, redact: text }]],
-  "./quota quota": [[quota, {
+  "./layers quota": [[quota, {
     timeoutMs: 5,
     concurrency: { calls: 1, waiting: 2 },
     rate: { calls: 1, perMs: 5, burst: 2 },
@@ -295,6 +291,7 @@ const FACTORIES: Readonly<Record<string, readonly Sample[]>> = {
     keepBytes: 5,
   }]],
   "./layers cache": [[cache, { ttlMs: 5, entries: 5, bytes: 500 }]],
+  "./layers guard": [[guard, { input: [text], output: [text] }]],
   "./layers retry": [[retry, { attempts: 2, delayMs: 5, maxDelayMs: 5, errors: () => true, unsafe: false }]],
   "./layers idempotent": [[
     // A function is accepted too, because it is short for an object with the key.
@@ -585,7 +582,6 @@ function misspell(name: string): string {
 function listPlaces(options: Readonly<Record<string, unknown>>, path = ""): readonly (readonly [string, string])[] {
   return Object.entries(options).flatMap(([name, value]) => {
     const isNested = [
-      "guards",
       "cors",
       "annotations",
       "capabilities",
@@ -664,12 +660,32 @@ const MISTAKES: readonly (readonly [make: () => unknown, message: string])[] = [
     ] as const
   ),
   [() => tool({ name: "t", allowed: text, run: text } as Untyped), sentence("allowed", "allow?")],
-  [() => tool({ name: "t", guard: {}, run: text } as Untyped), sentence("guard", "guards?")],
-  [() => tool({ name: "t", limits: {}, run: text } as Untyped), sentence("limits", "quota?")],
-  [
-    () => tool({ name: "t", guards: { inputs: [] }, run: text } as Untyped),
-    sentence("guards.inputs", "guards.input?"),
-  ],
+  ...["guards", "guard"].flatMap((name) =>
+    [
+      () => tool({ name: "t", [name]: {}, run: text } as Untyped),
+      () => prompt({ name: "t", [name]: {}, run: text } as Untyped),
+      () => resource({ uri: "x://a", name: "t", [name]: {}, read: text } as Untyped),
+      () => resource({ uri: "x://{a}", name: "t", [name]: {}, read: text } as Untyped),
+      () => resourceProvider({ scheme: "x", name: "t", [name]: {}, read: text } as Untyped),
+      () => group("g", [], { [name]: {} } as Untyped),
+      () => createServer({ ...about, [name]: {} } as Untyped),
+    ].map((make) => [make, sentence("guard is a layer", "use: [guard(…)]")] as const)
+  ),
+  [() => tool({ name: "t", limits: {}, run: text } as Untyped), sentence("limits", "quota(…)")],
+  ...[
+    (options: Untyped) => tool({ name: "t", run: text, ...options } as Untyped),
+    (options: Untyped) => httpTool({ name: "h", fetch: { url: "https://a.example/" }, ...options } as Untyped),
+    (options: Untyped) => prompt({ name: "p", run: text, ...options } as Untyped),
+    (options: Untyped) => resource({ uri: "x://a", name: "r", read: text, ...options } as Untyped),
+    (options: Untyped) => resource({ uri: "x://{a}", name: "r", read: text, ...options } as Untyped),
+    (options: Untyped) => resourceProvider({ scheme: "x", name: "r", read: text, ...options } as Untyped),
+    (options: Untyped) => group("g", [], options),
+    (options: Untyped) => createServer({ ...about, ...options } as Untyped),
+    (options: Untyped) =>
+      extension({ id: "com.example/a", methods: { "a/b": { run: () => ({}), ...options } } } as Untyped),
+  ].map((make) => [() => make({ quota: quota({ timeoutMs: 5 }) } as Untyped), sentence("quota(…)")] as const),
+  [() => guard({ inputs: [] } as Untyped), sentence("inputs", "input?")],
+  [() => tool({ name: "t", use: guard({}), run: text } as Untyped), sentence('tool "t"', "use")],
   [() => tool({ name: "t", handler: text, run: text } as Untyped), sentence("handler", "run?")],
   [() => tool({ name: "t", colour: 1, run: text } as Untyped), sentence("colour")],
   [() => tool({ name: "t", toString: 1, run: text } as Untyped), sentence("toString")],
@@ -730,7 +746,6 @@ const MISTAKES: readonly (readonly [make: () => unknown, message: string])[] = [
   [() => createServer({ ...about, host: [] } as Untyped), sentence("host", "hosts?")],
   [() => createServer({ ...about, allowedHosts: [] } as Untyped), sentence("allowedHosts", "hosts?")],
   [() => createServer({ ...about, admits: text } as Untyped), sentence("admits", "admit?")],
-  [() => createServer({ ...about, guard: {} } as Untyped), sentence("guard", "guards?")],
   [() => createServer({ ...about, tools: [] } as Untyped), sentence("tools", "handlers?")],
   [() => createServer({ ...about, timeoutMs: 5 } as Untyped), sentence("timeoutMs", "limits.calls.timeoutMs")],
   [

@@ -6,9 +6,10 @@ import { tmpdir } from "node:os";
 import process from "node:process";
 import { pathToFileURL } from "node:url";
 import { assert, assertEquals, assertRejects, assertThrows } from "@std/assert";
-import { McpError } from "../../mod.ts";
+import { group, McpError } from "../../mod.ts";
 import { clientExtension } from "../../src/client/client.ts";
 import { skillsOf } from "../../src/client/skills/skills.ts";
+import { guard } from "../../src/layers/layers.ts";
 import { parseFrontMatter } from "../../src/skills/front_matter.ts";
 import { skills, type SkillsOptions } from "../../src/skills/skills.ts";
 import type { Connection } from "../../src/testing/testing.ts";
@@ -105,6 +106,16 @@ behaviour("skills are listed with their front matter and the digests of all file
   const one = await client.request("skills/get", { uri: "skill://acme/refunds/SKILL.md" });
   assertEquals(one.skill, refunds);
   assertEquals("nextCursor" in one, false);
+});
+
+behaviour("skills in a group, and within a layer of the server, have their methods", async (connect) => {
+  await using folder = await makeFolder(FILES);
+  const office = group("office", [skills({ dir: folder.path })]);
+  const { client, server } = await connect({ handlers: [office], use: [guard({ input: [() => {}] })] }, declared);
+  assertEquals((await list(client)).length, 3);
+  await client.close();
+  // The server must not read the folder again while it is removed.
+  await server.close();
 });
 
 behaviour("a skill is an ordinary resource, and its folders can be listed", async (connect) => {

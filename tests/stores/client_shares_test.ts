@@ -7,7 +7,7 @@ import { type Authentication, refuseRequest } from "../../src/core/auth.ts";
 import { INTERNALS } from "../../src/core/call/internals.ts";
 import type { BoundOptions } from "../../src/core/capacity/limits.ts";
 import { health } from "../../src/observe/observe.ts";
-import { quota } from "../../src/quota/quota.ts";
+import { quota } from "../../src/layers/layers.ts";
 import { customStore, memoryStore, type Store } from "../../src/stores/stores.ts";
 import { task, tasks } from "../../src/tasks/tasks.ts";
 import { z } from "zod";
@@ -103,10 +103,10 @@ function startInstance(shared: Store, { leaseMs, ...bounds }: Options = {}): Ins
       }),
       tool({
         name: "rated",
-        quota: quota({ rate: { calls: 3, perMs: 3_600_000 }, shared: true }),
+        use: [quota({ rate: { calls: 3, perMs: 3_600_000 }, shared: true })],
         run: () => `rated ${count("rated")}`,
       }),
-      tool({ name: "keep", quota: quota({ resultBytes: 2000, onLarge: "link" }), run: () => "line\n".repeat(1000) }),
+      tool({ name: "keep", use: [quota({ resultBytes: 2000, onLarge: "link" })], run: () => "line\n".repeat(1000) }),
       tool({
         name: "consent",
         async run(_, ctx) {

@@ -4,7 +4,7 @@ import { createServer, type ServerOptions, tool } from "../../mod.ts";
 import { idempotent } from "../../src/layers/layers.ts";
 import type { StoreEvent } from "../../src/core/call/observer.ts";
 import { health } from "../../src/observe/observe.ts";
-import { quota } from "../../src/quota/quota.ts";
+import { quota } from "../../src/layers/layers.ts";
 import { task, tasks } from "../../src/tasks/tasks.ts";
 import { type Connection, connectTest } from "../../src/testing/testing.ts";
 import { taskClient } from "../../src/client/tasks/tasks.ts";
@@ -18,7 +18,7 @@ const handlers = [
   tasks(),
   tool({ name: "work", use: [task()], run: () => "worked" }),
   tool({ name: "pay", use: [idempotent(() => "once")], run: () => "paid" }),
-  tool({ name: "count", quota: quota({ rate: { calls: 5, perMs: 60_000 }, shared: true }), run: () => "counted" }),
+  tool({ name: "count", use: [quota({ rate: { calls: 5, perMs: 60_000 }, shared: true })], run: () => "counted" }),
 ];
 
 /** A server whose store is down, and the events about the store. */

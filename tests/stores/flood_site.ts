@@ -2,7 +2,7 @@
 import { createServer, extension, resource, type Server, tool } from "../../mod.ts";
 import { idempotent } from "../../src/layers/layers.ts";
 import { INTERNALS } from "../../src/core/call/internals.ts";
-import { quota } from "../../src/quota/quota.ts";
+import { quota } from "../../src/layers/layers.ts";
 import { redisStore } from "../../src/stores/redis/redis.ts";
 import { customStore, type Store } from "../../src/stores/stores.ts";
 import { task, tasks } from "../../src/tasks/tasks.ts";
@@ -117,8 +117,8 @@ function listHandlers(charged: Site["charged"], pass: Promise<void>) {
         return "hung";
       },
     }),
-    tool({ name: "rated", quota: quota({ rate: { calls: 1e9, perMs: 60_000 }, shared: true }), run: () => "rated" }),
-    tool({ name: "keep", quota: quota({ resultBytes: 2000, onLarge: "link" }), run: () => "line\n".repeat(1000) }),
+    tool({ name: "rated", use: [quota({ rate: { calls: 1e9, perMs: 60_000 }, shared: true })], run: () => "rated" }),
+    tool({ name: "keep", use: [quota({ resultBytes: 2000, onLarge: "link" })], run: () => "line\n".repeat(1000) }),
     tool({
       name: "consent",
       run: async (_, ctx) =>

@@ -7,7 +7,7 @@ import { createServer, resource, type Server, tool } from "../../mod.ts";
 import { idempotent } from "../../src/layers/layers.ts";
 import { INTERNALS } from "../../src/core/call/internals.ts";
 import { Sealer } from "../../src/core/call/sealer.ts";
-import { quota } from "../../src/quota/quota.ts";
+import { quota } from "../../src/layers/layers.ts";
 import { customStore, memoryStore, type Store } from "../../src/stores/stores.ts";
 import { until } from "../support/behaviour.ts";
 import { makeFolder, removeFolder } from "../support/copies.ts";
@@ -51,7 +51,7 @@ function start({ createServer, quota, resource, tool, customStore }: Library, sh
     auth: (request: Request) => ({ id: request.headers.get("x-user") ?? "nobody" }),
     handlers: [
       tool({ name: "pay", use: [idempotent({ key: () => "key", rerun: true })], run: () => `paid ${++runs}` }),
-      tool({ name: "all", quota: quota({ resultBytes: 2000, onLarge: "link" }), run: () => "line\n".repeat(2000) }),
+      tool({ name: "all", use: [quota({ resultBytes: 2000, onLarge: "link" })], run: () => "line\n".repeat(2000) }),
       resource({ uri: "note://1", name: "note", read: () => "text" }),
     ],
   });
@@ -125,7 +125,7 @@ Deno.test("two versions of the format that share a store do not change each othe
     const load = async (path: string) => await import(new URL(path, folder).href);
     const library = {
       ...await load("mod.ts"),
-      ...await load("src/quota/quota.ts"),
+      ...await load("src/layers/layers.ts"),
       ...await load("src/stores/stores.ts"),
     };
     runs = 0;

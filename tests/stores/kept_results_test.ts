@@ -3,7 +3,7 @@
 import { assert, assertEquals, assertRejects } from "@std/assert";
 import { createServer, type Server, tool } from "../../mod.ts";
 import { INTERNALS } from "../../src/core/call/internals.ts";
-import { quota } from "../../src/quota/quota.ts";
+import { quota } from "../../src/layers/layers.ts";
 import { customStore, memoryStore, type Store } from "../../src/stores/stores.ts";
 import { type Connection, connectTest, fakeClock, McpError } from "../../src/testing/testing.ts";
 import { textOf, until } from "../support/behaviour.ts";
@@ -13,7 +13,7 @@ import { sentence } from "../support/messages.ts";
 const TEXT = Array.from({ length: 2000 }, (_, i) => `line ${i} äöü`).join("\n");
 
 function start(store: Store, options: Parameters<typeof quota>[0] = {}, clock = fakeClock()): Server {
-  const all = tool({ name: "all", quota: quota({ resultBytes: 3000, onLarge: "link", ...options }), run: () => TEXT });
+  const all = tool({ name: "all", use: [quota({ resultBytes: 3000, onLarge: "link", ...options })], run: () => TEXT });
   return createServer({
     name: "logs",
     version: "1.0.0",

@@ -3,7 +3,7 @@ import { assert, assertEquals, assertMatch } from "@std/assert";
 import { createServer, resource, type Server, tool } from "../../mod.ts";
 import { idempotent } from "../../src/layers/layers.ts";
 import { INTERNALS } from "../../src/core/call/internals.ts";
-import { quota } from "../../src/quota/quota.ts";
+import { quota } from "../../src/layers/layers.ts";
 import { customStore, memoryStore, type Store } from "../../src/stores/stores.ts";
 import { until } from "../support/behaviour.ts";
 import { testLimits } from "../support/limits.ts";
@@ -30,7 +30,7 @@ class Fleet {
       name: "ask",
       run: async (_input, ctx) => (await ctx.elicit("sure", { message: "Sure?", schema: yes })).action,
     });
-    const all = tool({ name: "all", quota: quota({ resultBytes: 2000, onLarge: "link" }), run: () => TEXT });
+    const all = tool({ name: "all", use: [quota({ resultBytes: 2000, onLarge: "link" })], run: () => TEXT });
     const note = resource({ uri: "note://1", name: "note", read: () => "text" });
     return createServer({
       name: "shop",

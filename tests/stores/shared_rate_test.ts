@@ -3,7 +3,7 @@ import { assert, assertEquals, assertRejects, assertStringIncludes, assertThrows
 import { createServer, extension, resource, type Server, tool } from "../../mod.ts";
 import type { ServerHandle } from "../../src/extension.ts";
 import { INTERNALS } from "../../src/core/call/internals.ts";
-import { quota } from "../../src/quota/quota.ts";
+import { quota } from "../../src/layers/layers.ts";
 import { customStore, memoryStore, type Store } from "../../src/stores/stores.ts";
 import { type Connection, connectTest, fakeClock, McpError } from "../../src/testing/testing.ts";
 import { textOf } from "../support/behaviour.ts";
@@ -23,9 +23,9 @@ function start(store: Store, clock = fakeClock()): Server {
     store,
     clock,
     handlers: [
-      tool({ name: "t", quota: polite, run: () => "t" }),
-      resource({ uri: "x://r", name: "r", quota: polite, read: () => "r" }),
-      tool({ name: "own", quota: quota({ rate: { calls: 1, perMs: PERIOD }, shared: true }), run: () => "own" }),
+      tool({ name: "t", use: [polite], run: () => "t" }),
+      resource({ uri: "x://r", name: "r", use: [polite], read: () => "r" }),
+      tool({ name: "own", use: [quota({ rate: { calls: 1, perMs: PERIOD }, shared: true })], run: () => "own" }),
     ],
   });
 }
@@ -121,7 +121,7 @@ Deno.test("the number of new logs per period is limited, and then the rate of ea
     store,
     clock,
     limits: testLimits({ rates: { clients: 4 } }),
-    handlers: [tool({ name: "t", quota: polite, run: () => "t" })],
+    handlers: [tool({ name: "t", use: [polite], run: () => "t" })],
   });
   const statusOf = async (client: { readonly address: string } | { readonly principal: string }) => {
     const facts = "address" in client
@@ -152,8 +152,8 @@ Deno.test("all paths of a server share the rate, on whichever instances, and oth
   const begin = (name: string) => {
     const polite = quota({ rate: { calls: 3, perMs: PERIOD }, shared: true });
     const handlers = [
-      tool({ name: "t", quota: polite, run: () => "t" }),
-      resource({ uri: "x://r", name: "r", quota: polite, read: () => "r" }),
+      tool({ name: "t", use: [polite], run: () => "t" }),
+      resource({ uri: "x://r", name: "r", use: [polite], read: () => "r" }),
     ];
     const secret = "a secret of at least thirty-two characters";
     return createServer({ name, version: "1.0.0", path: "/:team/:desk/mcp", secret, store, clock, handlers });
@@ -189,9 +189,9 @@ Deno.test("calls that an extension makes for a client are not counted, but the r
     clock: fakeClock(),
     handlers: [
       extension({ id: "test.example/host", start: (server) => void (host = server) }),
-      tool({ name: "t", quota: polite, run: () => "t" }),
+      tool({ name: "t", use: [polite], run: () => "t" }),
       tool({ name: "reads", run: async (_, ctx) => `${(await ctx.readResource("x://r")).length}` }),
-      resource({ uri: "x://r", name: "r", quota: quota({ rate, shared: true }), read: () => "r" }),
+      resource({ uri: "x://r", name: "r", use: [quota({ rate, shared: true })], read: () => "r" }),
     ],
   });
   await server.ready();
@@ -216,6 +216,6 @@ Deno.test("`shared` is supported only for a rate without a burst", () => {
   createServer({
     name: "polite",
     version: "1.0.0",
-    handlers: [tool({ name: "t", quota: quota({ shared: true, rate: { calls: 1, perMs: 1 } }), run: () => "t" })],
+    handlers: [tool({ name: "t", use: [quota({ shared: true, rate: { calls: 1, perMs: 1 } })], run: () => "t" })],
   });
 });

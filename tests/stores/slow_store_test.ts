@@ -4,7 +4,7 @@ import { assertEquals } from "@std/assert";
 import { createServer, resource, type Server, tool } from "../../mod.ts";
 import { idempotent } from "../../src/layers/layers.ts";
 import { INTERNALS } from "../../src/core/call/internals.ts";
-import { quota } from "../../src/quota/quota.ts";
+import { quota } from "../../src/layers/layers.ts";
 import { customStore, memoryStore, type Store } from "../../src/stores/stores.ts";
 import { connectTest } from "../../src/testing/testing.ts";
 import { textOf } from "../support/behaviour.ts";
@@ -42,7 +42,7 @@ function start(shared: Store): Slow {
     handlers: [
       tool({ name: "quick", run: () => "quick" }),
       tool({ name: "pay", use: [idempotent(() => "key")], run: () => `paid ${++runs}` }),
-      tool({ name: "all", quota: quota({ resultBytes: 2000, onLarge: "link" }), run: () => TEXT }),
+      tool({ name: "all", use: [quota({ resultBytes: 2000, onLarge: "link" })], run: () => TEXT }),
       resource({ uri: "note://1", name: "note", read: () => "text" }),
     ],
     observer: { store: ({ state }) => void states.push(state) },

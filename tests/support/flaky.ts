@@ -13,7 +13,7 @@ const JOBS = 4;
 const MOST_TESTS = 5;
 
 /** Folders whose tests are about races: a failure is a fault of the product, until somebody shows otherwise. */
-const RACES = ["tests/hostile/", "tests/stores/", "tests/tasks/", "tests/quota/", "tests/auth/"];
+const RACES = ["tests/hostile/", "tests/stores/", "tests/tasks/", "tests/layers/quota/", "tests/auth/"];
 
 /** Tests whether a test is about races, also if it only says that something happens exactly once. */
 export function isAboutRaces({ file, name }: Pick<Case, "file" | "name">): boolean {

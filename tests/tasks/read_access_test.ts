@@ -1,7 +1,7 @@
 // A tool can read resources for its caller. Whoever uses the tool's task needs the rights to these resources too.
 import { assertEquals, assertRejects } from "@std/assert";
 import { type Context, createServer, McpError, resource, tool } from "../../mod.ts";
-import { quota } from "../../src/quota/quota.ts";
+import { quota } from "../../src/layers/layers.ts";
 import { cache } from "../../src/layers/cache.ts";
 import { INTERNALS } from "../../src/core/call/internals.ts";
 import { customStore, memoryStore, type Store } from "../../src/stores/stores.ts";
@@ -289,8 +289,7 @@ for (
           resource({ uri: "page://{id}", name: "page", scopes: ["vault"], read: ({ id }) => `page ${id}` }),
           tool({
             name: "large",
-            use: [task({ resume: true })],
-            quota: quota({ resultBytes: 2000, onLarge: "link" }),
+            use: [task({ resume: true }), quota({ resultBytes: 2000, onLarge: "link" })],
             async run(_input: unknown, ctx: Context) {
               const text = await readOnce(ctx);
               await wait(ctx, 0);
@@ -365,7 +364,7 @@ behaviour("no cache, once value or link forgets the resources that a tool has re
       }),
       tool({
         name: "large",
-        quota: quota({ resultBytes: 2000, onLarge: "link" }),
+        use: [quota({ resultBytes: 2000, onLarge: "link" })],
         run: async (_, ctx) => `${await read(ctx)}`.repeat(1000),
       }),
     ],

@@ -2,7 +2,7 @@
 import { assert, assertEquals } from "@std/assert";
 import { type Context, createServer, tool } from "../../mod.ts";
 import { INTERNALS } from "../../src/core/call/internals.ts";
-import { quota } from "../../src/quota/quota.ts";
+import { quota } from "../../src/layers/layers.ts";
 import { customStore, memoryStore, type Store } from "../../src/stores/stores.ts";
 import { task, tasks } from "../../src/tasks/tasks.ts";
 import { connectTest } from "../../src/testing/testing.ts";
@@ -23,7 +23,7 @@ function serve(shared: Store, { detached = 16 } = {}) {
     await Promise.race([pass, promise]);
     return "done";
   };
-  const use = [task({ resume: true })];
+  const resuming = task({ resume: true });
   const store = customStore(async () =>
     wrapEngine(await shared[INTERNALS].connect(), ({ name, args: [key], run }) => {
       operations.push(`${name} ${key}`);
@@ -35,12 +35,11 @@ function serve(shared: Store, { detached = 16 } = {}) {
     secret: "a secret of at least thirty-two characters",
     handlers: [
       tasks(),
-      tool({ name: "work", use, run: run("work") }),
-      tool({ name: "narrow", use, quota: quota({ concurrency: { calls: 1, waiting: 4 } }), run: run("narrow") }),
+      tool({ name: "work", use: [resuming], run: run("work") }),
+      tool({ name: "narrow", use: [resuming, quota({ concurrency: { calls: 1, waiting: 4 } })], run: run("narrow") }),
       tool({
         name: "rated",
-        use,
-        quota: quota({ rate: { calls: 2, perMs: 3_600_000 }, shared: true }),
+        use: [resuming, quota({ rate: { calls: 2, perMs: 3_600_000 }, shared: true })],
         run: run("rated"),
       }),
     ],

@@ -1,6 +1,7 @@
 // The test kit shows why a handler failed, although the server sends no more than in production.
 import { assert, assertEquals, assertRejects, assertStringIncludes } from "@std/assert";
 import { createServer, McpError, mount, prompt, resource, service, tool, ToolError } from "../../mod.ts";
+import { guard } from "../../src/layers/layers.ts";
 import { connect as connectClient } from "../../src/client/client.ts";
 import { taskClient } from "../../src/client/tasks/tasks.ts";
 import { explainFault } from "../../src/files/fault_text.ts";
@@ -19,7 +20,7 @@ const handlers = [
   tool({ name: "broken", run: () => breaks() }),
   tool({ name: "later", run: async () => await Promise.resolve().then(breaks) }),
   tool({ name: "service", services: { db }, run: (_input, ctx) => ctx.services.db.query() }),
-  tool({ name: "guarded", guards: { output: [breaks] }, run: () => "" }),
+  tool({ name: "guarded", use: [guard({ output: [breaks] })], run: () => "" }),
   tool({ name: "reads", run: async (_input, ctx) => (await ctx.readResource("note://1"))[0].text }),
   tool({ name: "result", run: () => new WeakMap() as never }),
   tool({ name: "told", run: () => Promise.reject(new ToolError("No flight")) }),

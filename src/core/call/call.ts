@@ -129,6 +129,11 @@ export abstract class Call implements ServiceCall, Cancellable {
    * never use the method.
    */
   declare waiting?: ((reason: CancelError) => void)[];
+  /**
+   * What middleware waits for, if a layer watches the end of the handler. Middleware stops waiting when the call is
+   * cancelled. Declared without a value, because few calls have such a layer.
+   */
+  declare passed?: Promise<unknown>[];
   declare deferred?: Deferred[];
   /**
    * Reports the call to the observer. The field is initialized even without an observer, so that observed calls have
@@ -472,6 +477,11 @@ export abstract class Call implements ServiceCall, Cancellable {
   /** Passes everything that is sent from now on before the result through `guard`. */
   guardSent(guard: SentGuard): void {
     this.guard = guard;
+  }
+
+  /** Returns a list, to which the call adds what its middleware waits for from now on. */
+  keepPassed(): readonly Promise<unknown>[] {
+    return this.passed ??= [];
   }
 
   /** Calls `run` after the input was validated, when the handler starts. */

@@ -137,9 +137,11 @@ export function compose<A extends readonly unknown[]>(
       use(call, () => {
         try {
           const result = next(call, ...rest);
+          if (!(result instanceof Promise)) return Promise.resolve(result);
+          call.passed?.push(result);
           // Reject when the call is cancelled, so that middleware does not wait for a handler that ignores
           // `ctx.signal`.
-          return result instanceof Promise ? call.untilCancelled(result) : Promise.resolve(result);
+          return call.untilCancelled(result);
         } catch (error) {
           return Promise.reject(error);
         }

@@ -52,6 +52,7 @@ export type PotName =
   | "extensions.bytes"
   | "connections.sessions"
   | "sessions.ending"
+  | "sessions.ended"
   | "store.bytes"
   | "store.operations"
   | "store.waiting"

@@ -122,12 +122,11 @@ export interface Limits {
     readonly streamsPerClient: number;
     /**
      * Number of HTTP sessions whose state is in memory, in revisions with sessions. One client may have 256 such
-     * sessions. In addition, the server remembers the ids of 256 ended sessions per client. If a client ends more
-     * sessions, the server also ends the client's sessions that are as old as its oldest ended sessions, except for
-     * sessions that are in memory or were used in the last minute.
+     * sessions. In addition, the server remembers the ids of 256 ended sessions per client, and of 65,536 for all
+     * clients. If a client ends more sessions, the server forgets the client's oldest ended session.
      *
      * Together: each session counts towards `memory` with 4 KiB, and eight bytes per character of the session id, which
-     * has at most 16,384 characters. Ended sessions do not count, because together they use at most 30 MB.
+     * has at most 16,384 characters. Ended sessions do not count, because together they use at most 20 MB.
      *
      * Exceeded: the server evicts the longest idle session of the client that has the most sessions. The session id
      * stays valid, but the session's subscriptions and stored events are lost. If this client has no idle session: HTTP

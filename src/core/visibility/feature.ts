@@ -136,7 +136,7 @@ export interface LayerStep {
   readonly step: string;
   /** Name of the layer or of the middleware function. */
   readonly layer: string;
-  /** Whether the step belongs to a layer of an extension, outside of the server's middleware. */
+  /** Whether the step runs outside of the server's middleware. */
   readonly isOutermost?: boolean;
 }
 
@@ -149,7 +149,7 @@ export type Invoke = (
   filter: Filter | undefined,
 ) => Result | Promise<Result>;
 
-/** Runs a call through the layers of extensions, or through the handler's quota. */
+/** Runs a call through the steps `enter` of a handler's layers, and through the layers of extensions. */
 export type RunWithin = (call: Call, runner: Runner, executor: Executor) => Result | Promise<Result>;
 
 /** The functions of the scheduler with which extensions run calls. */
@@ -252,13 +252,13 @@ export interface Runner {
   readonly requires?: readonly string[];
   /** The cache lifetime of the result, and the callers that may share the cached result. */
   readonly cache?: Cache;
-  /** Runs the handler's calls through the layers of extensions. */
+  /** Runs the handler's calls through the steps `enter` of its layers, and through the layers of extensions. */
   readonly within?: RunWithin;
   /**
-   * Checks the handler's rate limits before the response starts. Throws the error that the client receives if a limit
-   * is reached.
+   * Runs the steps `limit` of the handler's layers before the response starts. Throws the error that the client receives
+   * if a limit is reached.
    */
-  check?(call: Call): void;
+  check?(call: Call): Promise<void> | undefined;
 }
 
 /**

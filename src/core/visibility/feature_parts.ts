@@ -17,7 +17,7 @@ import type { NoServices } from "../call/service.ts";
 import type { Bounds } from "../capacity/limits.ts";
 import type { Ticker } from "../capacity/timers.ts";
 import type { ServerState } from "../capacity/server_state.ts";
-import type { Filters } from "./guards.ts";
+import type { Encoder } from "./guards.ts";
 
 /**
  * Converts an unexpected error to a string, `ToolError` or `McpError` for the client. In a tool call, the model reads
@@ -60,8 +60,8 @@ export interface FeatureParts extends Reporter, ScopeRules {
   readonly hasMiddleware: boolean;
   /** Converts an unexpected error that a handler threw. */
   readonly mapError?: MapError;
-  /** Guards and encoders for all handlers. */
-  readonly filters?: Filters;
+  /** Encoders for the values of all handlers. */
+  readonly encoders?: readonly Encoder[];
   /** Changes the JSON Schemas that clients receive. */
   readonly publishSchema?: PublishSchema;
   /** Whether an argument may be JSON text if the schema expects a type other than a string. */

@@ -12,14 +12,13 @@ import type { Account, Accounts, Holding, Pot } from "../../core/capacity/accoun
 import { CancelError } from "../../core/call/cancel_error.ts";
 import type { Core } from "../../core/core.ts";
 import type { Link, Reply } from "../../core/call/link.ts";
-import { type Mark, toClientHash } from "../../core/marked_ids.ts";
-import { KnownMarks, toMarkTtl } from "../../core/marking.ts";
+import { keep } from "../../core/capacity/charges.ts";
+import { toMarkTtl } from "../../core/marking.ts";
 import type { SessionEvent } from "../../core/call/observer.ts";
 import type { SessionState, SharedSession } from "../../core/store.ts";
 import type { Sweep } from "../../core/capacity/timers.ts";
 import { freezeJson } from "../../core/call/session_data.ts";
 import { mayCall } from "./call_access.ts";
-import { RecentIds } from "./recent_ids.ts";
 import { type OpenedId, SessionIds } from "./session_ids.ts";
 import { applyState, type CountSubscriber } from "./session_methods.ts";
 import { Streams } from "./replay.ts";
@@ -38,8 +37,6 @@ import { hasPriming } from "./versions.ts";
 
 /** An HTTP session, which has an id and resumable streams. */
 export interface HttpSession extends Session {
-  /** The mark that the server stores when the session ends. */
-  readonly mark: Mark;
   readonly streams: Streams;
   /** The session's charge in the pot that limits the sessions in memory. */
   readonly place: Holding;
@@ -76,18 +73,19 @@ class SessionTable {
   readonly known: Map<string, HttpSession> = new Map();
   /** Counts the sessions in memory, per client. */
   readonly places: Pot;
-  readonly ended: KnownMarks;
+  /** The ended sessions whose ids have not expired, by short id. */
+  readonly ended: Set<string> = new Set();
+  /** Counts the ended sessions, per client. */
+  readonly endedPlaces: Pot;
   /** Ids of sessions that a request is ending. Other requests cannot open these sessions. */
   readonly ending: Set<string> = new Set();
-  /** Ids that stay valid even if they are older than a cut-off in `ended`. */
-  readonly recent: RecentIds = new RecentIds();
   /** The most recently used session. Using this session again does not change the order of use. */
   newest?: HttpSession;
   /** Ends idle and expired sessions. */
   sweep?: Sweep;
 
-  constructor(accounts: Accounts, { ticker, limits: { sessions, connections } }: Core) {
-    this.ended = new KnownMarks(ticker.clock, toMarkTtl(sessions.lifeMs));
+  constructor(accounts: Accounts, { limits: { sessions, connections } }: Core) {
+    this.endedPlaces = accounts.pot({ name: "sessions.ended", total: ENDED, share: ENDED_PER_CLIENT, isCache: true });
     this.places = accounts.pot({
       name: "connections.sessions",
       total: connections.sessions,
@@ -139,12 +137,8 @@ export class Sessions {
   }
 
   /** Creates a session id. Throws if the negotiated facts are too long. */
-  async create(facts: SessionFacts, { principal, account }: Link, data?: unknown): Promise<string> {
-    const client = await toClientHash(account.key);
-    const start = this.#table.ended.toTime(client);
-    const id = await this.#ids.seal(facts, { client, start, principal: principal?.id, data });
-    this.#table.recent.add(client, toShortId(id), this.#core.ticker.clock.now());
-    this.#scheduleSweep();
+  async create(facts: SessionFacts, { principal }: Link, data?: unknown): Promise<string> {
+    const id = await this.#ids.seal(facts, { principal: principal?.id, data });
     if (this.#core.observer.session) this.#unused.set(toShortId(id));
     return id;
   }
@@ -184,12 +178,12 @@ export class Sessions {
   // Adds the session of an opened id, unless the session has ended or another request has added the session in the
   // meantime.
   #add(id: string, opened: OpenedId, { link, shared, isEnding }: Adding): HttpSession | undefined {
-    const { facts, mark, leftMs, data } = opened;
-    if (shared?.isEnded) return void this.#table.ended.tell(mark.client, shared.cutoff);
+    const { facts, leftMs, data } = opened;
+    if (shared?.isEnded) return;
     // Two requests may open the same session concurrently. Both requests get the session that was added first. If that
     // session has ended, neither request gets a session.
     const raced = this.find(id, link);
-    if (raced || this.#hasEnded(mark, shared)) return raced;
+    if (raced || this.#table.ended.has(toShortId(id))) return raced;
     if (!isEnding && this.#table.ending.has(id)) return;
     // Evict the session of an earlier endpoint object, which was dropped from memory while the session was busy.
     const before = this.#table.known.get(id);
@@ -207,7 +201,6 @@ export class Sessions {
         shared,
       }),
       id,
-      mark,
       held: toHeld(id),
       place,
       ends: ticker.clock.now() + leftMs,
@@ -224,16 +217,8 @@ export class Sessions {
     return session;
   }
 
-  async #openShared(id: string, { mark, leftMs }: OpenedId, { account }: Link): Promise<SharedSession | undefined> {
-    return await this.#core.shared?.openSession({ id, ms: leftMs, mark, account, accounts: this.#accounts });
-  }
-
-  // The cut-off in the store takes precedence, because the store knows which sessions other instances have used
-  // recently.
-  #hasEnded(mark: Mark, shared: SharedSession | undefined): boolean {
-    const { found } = this.#table.ended.find(mark);
-    if (found !== "cut-off" || shared?.isEnded === false) return found === "marked";
-    return !this.#table.recent.has(mark.client, mark.id, this.#core.ticker.clock.now());
+  async #openShared(id: string, { leftMs }: OpenedId, { account }: Link): Promise<SharedSession | undefined> {
+    return await this.#core.shared?.openSession({ id, ms: leftMs, account, accounts: this.#accounts });
   }
 
   #scheduleSweep(): void {
@@ -316,7 +301,18 @@ export class Sessions {
   /** Ends a session permanently in this process, and cancels its calls. */
   end(session: HttpSession, why: "client" | "idle" | "expired"): void {
     this.#forget(session, why);
-    this.#table.ended.add(session.mark);
+    this.#remember(session);
+  }
+
+  // Remembers an ended session until its id expires. If the client has ended too many sessions, its oldest ended session
+  // is forgotten. Whoever has this id can then continue the session, but gets no right that a new session would not have.
+  #remember({ id = "", account, ends }: HttpSession): void {
+    const { ended, endedPlaces } = this.#table;
+    const short = toShortId(id);
+    const ttlMs = toMarkTtl(Math.max(0, ends - this.#core.ticker.clock.now()));
+    const charge = !ended.has(short) &&
+      keep(this.#core, account, [[endedPlaces, 1]], { ttlMs, drop: () => ended.delete(short) });
+    if (charge) ended.add(short);
   }
 
   // Charges the client for a session. At the limit, evicts another session.
@@ -345,11 +341,9 @@ export class Sessions {
   #forget(session: HttpSession, why: SessionEvent["why"]): void {
     announce(this.#core, session, "ended", why);
     endSubscriptions(session);
-    const { id = "", mark, seen } = session;
+    const { id = "" } = session;
     if (session === this.#table.newest) this.#table.newest = undefined;
     if (this.#table.known.delete(id)) session.account.free(session.held);
-    if (why === "evicted") this.#table.recent.add(mark.client, mark.id, seen);
-    else this.#table.recent.delete(mark.client, mark.id);
     session.held = 0;
     session.place.end();
     session.shared?.leave();
@@ -371,9 +365,7 @@ export class Sessions {
       } else if (session.shared && now - session.seen < SWEEP_MS) session.shared.touch();
       session.streams.sweep(now);
     }
-    this.#table.ended.sweep();
-    this.#table.recent.sweep(now);
-    return this.#table.known.size || this.#table.recent.size || this.#table.ended.size ? SWEEP_MS : undefined;
+    return this.#table.known.size ? SWEEP_MS : undefined;
   }
 
   // Do not end an idle session on other instances, because another instance may have used the session recently.
@@ -385,6 +377,10 @@ export class Sessions {
 }
 
 const SWEEP_MS = 60_000;
+
+/** Number of ended sessions that are remembered for all clients together, and for one client. */
+const ENDED = 65_536;
+const ENDED_PER_CLIENT = 256;
 
 /** Estimated size of a session's state without its id, in bytes. Measurements gave 3,100 to 4,400 bytes. */
 const SESSION_BYTES = 4096;

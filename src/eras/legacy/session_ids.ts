@@ -9,10 +9,9 @@ import { isObject } from "../../protocol/jsonrpc.ts";
 import type { ClientCapabilities, Implementation } from "../../protocol/types.ts";
 import type { Core } from "../../core/core.ts";
 import type { Link } from "../../core/call/link.ts";
-import type { Mark } from "../../core/marked_ids.ts";
 import { openVersioned, sealVersioned } from "../../core/call/versioned_seal.ts";
 import { warnOfForeign } from "../../core/call/foreign_values.ts";
-import { type SessionFacts, toShortId } from "./session_state.ts";
+import type { SessionFacts } from "./session_state.ts";
 import { isVersion, type Version } from "./versions.ts";
 
 /** The sealed contents of an id. The field names are short, because every request contains the id. */
@@ -23,18 +22,12 @@ interface Sealed {
   readonly i?: Implementation;
   readonly c: ClientCapabilities;
   readonly p?: string;
-  /** Hash of the client for which the session was created. */
-  readonly a: string;
   /** The value that the server's `session` function returned. */
   readonly d?: unknown;
 }
 
 /** The contents of an id, except the result of the negotiation. */
 export interface SealedFor {
-  /** Hash of the client's key. */
-  readonly client: string;
-  /** Start of the session, in milliseconds since 1970. */
-  readonly start: number;
   readonly principal: string | undefined;
   /** The value that the server's `session` function returned. */
   readonly data: unknown;
@@ -44,7 +37,6 @@ export interface OpenedId {
   readonly facts: SessionFacts;
   /** The value that the server's `session` function returned. */
   readonly data: unknown;
-  readonly mark: Mark;
   /** Milliseconds until the session expires. */
   readonly leftMs: number;
 }
@@ -66,10 +58,11 @@ export class SessionIds {
    */
   async seal(
     { version, info, capabilities }: SessionFacts,
-    { client, start, principal, data }: SealedFor,
+    { principal, data }: SealedFor,
   ): Promise<string> {
+    const start = this.#core.ticker.clock.date();
     const seal = async (i: Implementation | undefined) => {
-      const sealed: Sealed = { t: start, v: version, i, c: capabilities, p: principal, a: client, d: data };
+      const sealed: Sealed = { t: start, v: version, i, c: capabilities, p: principal, d: data };
       const id = await sealVersioned(this.#core.sealer, PURPOSE, sealed);
       return id.length <= MAX_ID ? id : undefined;
     };
@@ -97,7 +90,7 @@ export class SessionIds {
     const leftMs = Math.min(sealed.t + limits.sessions.lifeMs - ticker.clock.date(), limits.sessions.lifeMs);
     if (leftMs < 0) return;
     const facts = { version: sealed.v, info: sealed.i, capabilities: sealed.c };
-    return { facts, data: sealed.d, leftMs, mark: { client: sealed.a, at: sealed.t, id: toShortId(id) } };
+    return { facts, data: sealed.d, leftMs };
   }
 }
 
@@ -107,6 +100,5 @@ const PURPOSE = "session";
 const MAX_ID = 16_384;
 
 function isSealed(value: unknown): value is Sealed {
-  return isObject(value) && typeof value.t === "number" && isVersion(value.v) && isObject(value.c) &&
-    typeof value.a === "string";
+  return isObject(value) && typeof value.t === "number" && isVersion(value.v) && isObject(value.c);
 }

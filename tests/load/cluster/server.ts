@@ -1,7 +1,7 @@
 // The server for the runs that kill instances: the fixture server with additional tools for long calls.
 import "./skew.ts";
 import { tool } from "@x/mcp";
-import { quota } from "@x/mcp/quota";
+import { quota } from "@x/mcp/layers";
 import { z } from "zod";
 import server from "../../../examples/everything.ts";
 
@@ -23,7 +23,7 @@ server.handlers.add(
     name: "big",
     description: "Returns a text that is kept behind a link",
     input: z.object({ seed: z.string() }),
-    quota: quota({ resultBytes: 2000, onLarge: "link" }),
+    use: [quota({ resultBytes: 2000, onLarge: "link" })],
     run: ({ seed }) => seed.repeat(1000),
   }),
 );

@@ -4,8 +4,7 @@ import { createServer, extension, resource, type Server, tool } from "../../../m
 import { basicAuth, customAuth } from "../../../src/auth/auth.ts";
 import { INTERNALS } from "../../../src/core/call/internals.ts";
 import type { LimitOptions } from "../../../src/core/capacity/limits.ts";
-import { quota } from "../../../src/quota/quota.ts";
-import { cache, idempotent } from "../../../src/layers/layers.ts";
+import { cache, idempotent, quota } from "../../../src/layers/layers.ts";
 import type { KeptBytes } from "../../../src/extension.ts";
 import { customStore, memoryStore, type Store, type StoreEngine } from "../../../src/stores/stores.ts";
 import { wrapEngine } from "../../support/engines.ts";
@@ -123,7 +122,7 @@ function listHandlers() {
     late,
     follow,
     tool({ name: "quick", input: any, run: () => "quick" }),
-    tool({ name: "narrow", input: any, quota: narrow, run: () => slowly("narrow", 1) }),
+    tool({ name: "narrow", input: any, use: [narrow], run: () => slowly("narrow", 1) }),
     tool({ name: "wait", input: any, run: (_, { signal }) => untilCancelled(signal) }),
     tool({ name: "late", input: any, use: [answersFirst], run: () => slowly("late", 4 * SLOW_MS) }),
     tool({
@@ -136,7 +135,7 @@ function listHandlers() {
     }),
     tool({
       name: "keep",
-      quota: quota({ resultBytes: 2000, onLarge: "link", keepBytes: 2_000_000 }),
+      use: [quota({ resultBytes: 2000, onLarge: "link", keepBytes: 2_000_000 })],
       run: () => "x".repeat(20_000),
     }),
     tool({

@@ -3,18 +3,19 @@
  *
  * @module
  */
-import { McpError, toBusy } from "../protocol/errors.ts";
-import { isObject, type Result } from "../protocol/jsonrpc.ts";
-import type { Content } from "../protocol/types.ts";
-import type { Account, Pot } from "../core/capacity/account.ts";
-import { type Charge, keep } from "../core/capacity/charges.ts";
-import type { Call } from "../core/call/call.ts";
-import type { FeatureParts } from "../core/visibility/feature_parts.ts";
-import type { Handler } from "../core/visibility/feature.ts";
-import type { LimitedHandler } from "../core/visibility/quota.ts";
-import { INTERNALS } from "../core/call/internals.ts";
-import type { SharedValues } from "../core/call/shared_values.ts";
-import { type Definition, resources } from "../handlers/resource_methods.ts";
+import { McpError, toBusy } from "../../protocol/errors.ts";
+import { isObject, type Result } from "../../protocol/jsonrpc.ts";
+import type { Content } from "../../protocol/types.ts";
+import type { Account, Pot } from "../../core/capacity/account.ts";
+import { type Charge, keep } from "../../core/capacity/charges.ts";
+import type { Call } from "../../core/call/call.ts";
+import type { FeatureParts } from "../../core/visibility/feature_parts.ts";
+import type { Handler } from "../../core/visibility/feature.ts";
+import type { HandlerInfo } from "../../core/layers.ts";
+import { INTERNALS } from "../../core/call/internals.ts";
+import type { SharedValues } from "../../core/call/shared_values.ts";
+import { toCore } from "../../handlers/bound_layer.ts";
+import { type Definition, resources } from "../../handlers/resource_methods.ts";
 import { cutText } from "./text.ts";
 
 interface KeeperOptions {
@@ -67,9 +68,9 @@ export class Keeper {
   readonly #keepBytes: number;
 
   /** Creates the resource that serves the results of a tool. The resource has the `allow` and `scopes` of the tool. */
-  constructor({ key, allow, scopes }: LimitedHandler, options: KeeperOptions) {
+  constructor({ name: tool, allow, scopes }: HandlerInfo, options: KeeperOptions) {
     const { resultBytes, keepMs = 600_000, keepBytes = 16 * 1024 * 1024 } = options;
-    this.#start = `result://${key}/`;
+    this.#start = `result://${tool}/`;
     // Subtract the space for the URI, the link to the next page and the JSON around the text.
     this.#pageBytes = resultBytes - 512;
     this.#perValue = Math.max(1, Math.floor(VALUE_BYTES / resultBytes));
@@ -86,7 +87,7 @@ export class Keeper {
       scope: "private",
       wire: () => ({}),
     };
-    const name = `Large results of ${key}`;
+    const name = `Large results of ${tool}`;
     this.handler = { name, allow, [INTERNALS]: { feature: resources, key: this.#start, definition } };
   }
 
@@ -96,11 +97,12 @@ export class Keeper {
    */
   keep(
     blocks: readonly Content[],
-    { size, call, core }: { readonly size: number; readonly call: Call; readonly core: FeatureParts },
+    { size, call }: { readonly size: number; readonly call: Call },
   ): Result | Promise<Result> | undefined {
     const pages = blocks.flatMap((block) => this.#toPages(block));
     // A character takes two bytes in memory.
     const bytes = pages.reduce((sum, { text = "", blob = "" }) => sum + 2 * (text.length + blob.length) + 100, 200);
+    const core = toCore(call);
     const { account, principal } = call.link;
     // The id contains the number of pages per stored value, because another version of the library may use a different
     // number.

@@ -6,9 +6,9 @@
  *
  * @module
  */
-import type { Call } from "../core/call/call.ts";
-import { isPrincipal } from "../core/call/client_key.ts";
-import type { SharedStore } from "../core/call/shared_values.ts";
+import type { Call } from "../../core/call/call.ts";
+import { isPrincipal } from "../../core/call/client_key.ts";
+import type { SharedStore } from "../../core/call/shared_values.ts";
 import type { Rate } from "./rate.ts";
 
 /** A call that is about to be counted. */

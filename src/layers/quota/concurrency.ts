@@ -3,15 +3,13 @@
  *
  * @module
  */
-import { toBusy } from "../protocol/errors.ts";
-import type { Result } from "../protocol/jsonrpc.ts";
-import type { Account, Pot } from "../core/capacity/account.ts";
-import type { Call } from "../core/call/call.ts";
-import type { FeatureParts } from "../core/visibility/feature_parts.ts";
-import { FairQueue } from "../core/capacity/fair_queue.ts";
-import type { Runner } from "../core/visibility/feature.ts";
-import type { Timeout } from "../core/capacity/timers.ts";
-import { deadline } from "../kit/deadline.ts";
+import { toBusy } from "../../protocol/errors.ts";
+import type { Result } from "../../protocol/jsonrpc.ts";
+import type { Account, Pot } from "../../core/capacity/account.ts";
+import type { Call } from "../../core/call/call.ts";
+import { FairQueue } from "../../core/capacity/fair_queue.ts";
+import type { LayerCall, LayerEntry } from "../../core/layers.ts";
+import { deadline } from "../../kit/deadline.ts";
 
 /** Limits on the running and the waiting calls of a handler. */
 export interface Concurrency {
@@ -30,7 +28,6 @@ type Start = () => void;
 
 /** The slots in which calls of a handler run, and the queue of calls that wait for a slot. */
 export class Places {
-  readonly #core: FeatureParts;
   readonly #calls: number;
   readonly #waiting: number;
   readonly #key: string;
@@ -42,17 +39,16 @@ export class Places {
   readonly #placed = new WeakSet<Call>();
   #running = 0;
 
-  constructor({ calls, waiting = 64 }: Concurrency, core: FeatureParts, key: string) {
-    this.#core = core;
+  constructor({ calls, waiting = 64 }: Concurrency, key: string) {
     this.#key = key;
     this.#calls = calls;
     this.#waiting = waiting;
   }
 
   /** Throws the error for the client if the call can neither run immediately nor wait in the queue. */
-  check(call: Call, place: string): void {
+  check(call: Call, { reachLimit }: LayerCall): void {
     if (this.#running < this.#calls && this.#queue.isEmpty || this.#isWithin(call)) return;
-    this.#core.observing?.reach("handler.concurrency", call.link.account.key, place);
+    reachLimit("handler.concurrency");
     this.#requireRoom(call);
   }
 
@@ -74,17 +70,15 @@ export class Places {
 
   #toPot(account: Account): Pot {
     const total = this.#waiting;
-    // Include the limit in the name, because the handler may be removed and added again with a different limit.
-    const of = `${this.#key} ${total}`;
+    // Include the limits in the name, because the handler may have another quota, or may be removed and added again with
+    // different limits.
+    const of = `${this.#key} ${this.#calls} ${total}`;
     return account.pot({ name: "handler.waiting", of, total, share: Math.ceil(total / 4) });
   }
 
-  /**
-   * Waits until a slot is free, and runs a call in the slot. `run` receives a runner that frees the slot when the
-   * handler has ended.
-   */
-  async run(call: Call, runner: Runner, run: (runner: Runner) => Result | Promise<Result>): Promise<Result> {
-    if (this.#isWithin(call)) return await run(runner);
+  /** Waits until a slot is free, and runs a call in the slot. The slot is free again when the handler has ended. */
+  async run(call: Call, { ended }: LayerEntry, next: () => Promise<Result>): Promise<Result> {
+    if (this.#isWithin(call)) return await next();
     let recheck: (() => Promise<void>) | undefined;
     if (this.#running < this.#calls && this.#queue.isEmpty) this.#running++;
     else {
@@ -95,37 +89,13 @@ export class Places {
       call.observed?.start();
     }
     this.#placed.add(call);
-    let isHeld = true;
-    const leave = () => {
-      if (!isHeld) return;
-      isHeld = false;
+    void ended.then(() => {
       this.#running--;
       this.#next();
-    };
-    // A handler that continues after the response or after its cancellation keeps its slot until the handler has ended.
-    let isRunning = false;
-    const tracked: Runner = {
-      ...runner,
-      run: (inner) => {
-        const result = runner.run(inner);
-        if (!(result instanceof Promise)) return result;
-        isRunning = true;
-        const forget = this.#limit(inner, leave);
-        const end = () => {
-          forget();
-          leave();
-        };
-        result.then(end, end);
-        return result;
-      },
-    };
-    try {
-      if (recheck) await deadline(recheck(), { signal: call.signal });
-      if (call.ended) throw call.reason;
-      return await run(tracked);
-    } finally {
-      if (!isRunning) leave();
-    }
+    });
+    if (recheck) await deadline(recheck(), { signal: call.signal });
+    if (call.ended) throw call.reason;
+    return await next();
   }
 
   #wait({ signal, link: { account } }: Call): Promise<void> {
@@ -148,23 +118,6 @@ export class Places {
       pot.add(account);
       this.#queue.add(turnKey, start);
     });
-  }
-
-  // A handler that ignores its cancellation keeps its slot. Otherwise clients could start more handlers by cancelling
-  // calls. The timeout of the call limits the time for which such a handler keeps its slot.
-  #limit(call: Call, leave: () => void): () => void {
-    const { ticker, limits: { calls } } = this.#core;
-    const { signal, timeoutMs = calls.timeoutMs } = call;
-    let timeout: Timeout | undefined;
-    const onAbort = () => {
-      if (Object(signal.reason).name === "TimeoutError") leave();
-      else timeout = ticker.startTimeout(timeoutMs, leave);
-    };
-    signal.addEventListener("abort", onAbort, { once: true });
-    return () => {
-      signal.removeEventListener("abort", onAbort);
-      if (timeout) ticker.cancel(timeout);
-    };
   }
 
   #next(): void {

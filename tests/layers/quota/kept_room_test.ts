@@ -1,15 +1,15 @@
 // Stored large results of several clients.
 import { assert } from "@std/assert";
 import { z } from "zod";
-import { createServer, tool } from "../../mod.ts";
-import { quota } from "../../src/quota/quota.ts";
-import { connectTest } from "../../src/testing/testing.ts";
+import { createServer, tool } from "../../../mod.ts";
+import { quota } from "../../../src/layers/layers.ts";
+import { connectTest } from "../../../src/testing/testing.ts";
 
 Deno.test("a result that exceeds its client's share evicts no other client's result", async () => {
   const long = tool({
     name: "long",
     input: z.object({ n: z.number() }),
-    quota: quota({ resultBytes: 2000, onLarge: "link", keepBytes: 150_000 }),
+    use: [quota({ resultBytes: 2000, onLarge: "link", keepBytes: 150_000 })],
     run: ({ n }) => "x".repeat(n),
   });
   const memory = { bytesPerClient: 100_000 };

@@ -3,15 +3,14 @@
  *
  * @module
  */
-import { INTERNAL_ERROR, McpError, quote } from "../protocol/errors.ts";
-import { isObject, type Result } from "../protocol/jsonrpc.ts";
-import { restoreText } from "../protocol/text_copy.ts";
-import type { Content } from "../protocol/types.ts";
-import type { Call } from "../core/call/call.ts";
-import type { FeatureParts } from "../core/visibility/feature_parts.ts";
-import type { Handler } from "../core/visibility/feature.ts";
-import type { LimitedHandler } from "../core/visibility/quota.ts";
-import { isContent } from "../handlers/content_checks.ts";
+import { INTERNAL_ERROR, McpError, quote } from "../../protocol/errors.ts";
+import { isObject, type Result } from "../../protocol/jsonrpc.ts";
+import { restoreText } from "../../protocol/text_copy.ts";
+import type { Content } from "../../protocol/types.ts";
+import { toCall } from "../../core/call/find_call.ts";
+import type { HandlerInfo, LayerCall } from "../../core/layers.ts";
+import type { Handler } from "../../core/visibility/feature.ts";
+import { isContent } from "../../handlers/content_checks.ts";
 import { Keeper } from "./kept_results.ts";
 import { cutText, toSize } from "./text.ts";
 
@@ -26,9 +25,9 @@ export interface LargeResultsOptions {
 /** Limits the size of one handler's results. */
 export interface LargeResults {
   /** The resource that serves the linked pages, for `onLarge: "link"`. */
-  readonly also?: readonly Handler[];
-  /** Returns the result, or a smaller result that replaces a large result. */
-  fit(result: Result, call: Call, core: FeatureParts): Result | Promise<Result>;
+  readonly handlers?: readonly Handler[];
+  /** Returns a smaller result that replaces a large result, or `undefined` if the result is not too large. */
+  fit(result: Result, call: LayerCall): Result | undefined | Promise<Result>;
 }
 
 /**
@@ -36,12 +35,13 @@ export interface LargeResults {
  *
  * @throws {TypeError} if `onLarge` or `resultBytes` is not valid for the handler.
  */
-export function readLargeResults(options: LargeResultsOptions, handler: LimitedHandler): LargeResults | undefined {
+export function readLargeResults(options: LargeResultsOptions, handler: HandlerInfo): LargeResults | undefined {
   const { resultBytes, onLarge = "refuse" } = options;
   if (resultBytes === undefined || resultBytes === Infinity) return;
-  const { place, kind, hasOutput } = handler;
+  const { key: place, kind, hasOutput } = handler;
   const refuse = (state: string) => new TypeError(`Cannot make ${place}: ${state}`);
-  if (onLarge === "link" && kind !== "tool") throw refuse('onLarge "link" is only for tools; use "refuse"');
+  const isOne = kind !== "server";
+  if (onLarge === "link" && isOne && kind !== "tool") throw refuse('onLarge "link" is only for tools; use "refuse"');
   if (onLarge !== "refuse" && hasOutput) {
     throw refuse(`onLarge ${quote(onLarge)} would produce results that violate the output schema; use "refuse"`);
   }
@@ -51,19 +51,20 @@ export function readLargeResults(options: LargeResultsOptions, handler: LimitedH
   if (onLarge !== "refuse" && resultBytes < MIN_BYTES) {
     throw refuse(`resultBytes is ${resultBytes}; with onLarge ${quote(onLarge)} it must be at least ${MIN_BYTES}`);
   }
-  const keeper = onLarge === "link" ? new Keeper(handler, { ...options, resultBytes }) : undefined;
+  const keeper = onLarge === "link" && isOne ? new Keeper(handler, { ...options, resultBytes }) : undefined;
   return {
-    also: keeper && [keeper.handler],
-    fit(result, call, core) {
+    handlers: keeper && [keeper.handler],
+    fit(result, { ctx, reachLimit }) {
       const size = toSize(JSON.stringify(result));
-      if (size <= resultBytes) return result;
-      core.observing?.reach("handler.resultBytes", call.link.account.key, place);
+      if (size <= resultBytes) return;
+      reachLimit("handler.resultBytes");
+      const call = toCall(ctx, "limit the size of a result");
       const state = `the result has ${size} bytes, but at most ${resultBytes} bytes are allowed (handler.resultBytes)`;
       if (kind === "tool") {
         const { content } = restoreText(result);
         const blocks: readonly Content[] = Array.isArray(content) ? content.filter(isContent) : [];
         // A link would outlive the check of the caller's rights to the resources that the handler has read.
-        const kept = call.reads ? undefined : keeper?.keep(blocks, { size, call, core });
+        const kept = call.reads ? undefined : keeper?.keep(blocks, { size, call });
         const { isError } = result;
         if (kept instanceof Promise) return kept.then((kept) => ({ ...kept, isError }));
         if (kept) return { ...kept, isError };

@@ -3,10 +3,9 @@
  *
  * @module
  */
-import { McpError, withLimits } from "../protocol/errors.ts";
-import type { Call } from "../core/call/call.ts";
-import { type ClientKey, isPrincipal, toClientKey } from "../core/call/client_key.ts";
-import type { FeatureParts } from "../core/visibility/feature_parts.ts";
+import { McpError, withLimits } from "../../protocol/errors.ts";
+import { type ClientKey, isPrincipal } from "../../core/call/client_key.ts";
+import type { LayerCall } from "../../core/layers.ts";
 
 /** Maximum rate of calls per client. */
 export interface Rate {
@@ -116,16 +115,10 @@ class ClientBuckets {
 
 const OTHERS = {};
 
-/** Takes a token for a call. Throws the error for the client if the bucket is empty. */
-export function takeToken(buckets: Buckets, call: Call, core: FeatureParts, place: string): void {
-  const retryAfterMs = buckets.take(toClientKey(call), core.ticker.clock.now());
-  if (retryAfterMs) throw refuseRate(retryAfterMs, call, core, place);
-}
-
 /** Reports a call that exceeds the rate to the observer, and returns the error for the client. */
-export function refuseRate(retryAfterMs: number, call: Call, core: FeatureParts, place: string): McpError {
+export function refuseRate(retryAfterMs: number, { reachLimit }: LayerCall): McpError {
   const limit = "handler.rate";
-  core.observing?.reach(limit, call.link.account.key, place);
+  reachLimit(limit);
   const message = `Cannot run the call: too many calls; try again in ${retryAfterMs} ms (${limit})`;
   return withLimits(McpError.rateLimited(message, { retryAfterMs }), limit);
 }

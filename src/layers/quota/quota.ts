@@ -1,35 +1,20 @@
 /**
- * Quotas of individual handlers: limits on the time, concurrency and rate of calls, and on the size of results.
- *
- * ```ts
- * import { createServer, tool } from "@x/mcp";
- * import { quota } from "@x/mcp/quota";
- *
- * const search = tool({
- *   name: "search",
- *   quota: quota({ timeoutMs: 5000, concurrency: 4, rate: { calls: 30, perMs: 60_000 } }),
- *   run: () => "nothing found",
- * });
- *
- * export default createServer({ name: "search", version: "1.0.0", handlers: [search] });
- * ```
+ * A layer that limits the time, the concurrency and the rate of calls, and the size of results.
  *
  * @module
  */
-import type { FeatureParts } from "../core/visibility/feature_parts.ts";
-import type { Runner, RunWithin } from "../core/visibility/feature.ts";
-import type { LimitedHandler, Quota } from "../core/visibility/quota.ts";
-import { toClientKey } from "../core/call/client_key.ts";
-import { INTERNALS } from "../core/call/internals.ts";
-import { checkOptions, type KnownOptions, show } from "../core/call/known_options.ts";
+import type { Result } from "../../protocol/jsonrpc.ts";
+import type { Call } from "../../core/call/call.ts";
+import { toCall } from "../../core/call/find_call.ts";
+import { checkOptions, type KnownOptions, show } from "../../core/call/known_options.ts";
+import type { Layer, LayerCall, LayerEntry } from "../../core/layers.ts";
+import type { FeatureParts } from "../../core/visibility/feature_parts.ts";
+import { toCore } from "../../handlers/bound_layer.ts";
+import { layer } from "../../handlers/layer.ts";
 import { type Concurrency, Places } from "./concurrency.ts";
-import { type LargeResults, readLargeResults } from "./large_results.ts";
-import { Buckets, type Rate, refuseRate, takeToken } from "./rate.ts";
+import { readLargeResults } from "./large_results.ts";
+import { Buckets, type Rate, refuseRate } from "./rate.ts";
 import { SharedRate } from "./shared_rate.ts";
-
-export type { Quota } from "../core/visibility/quota.ts";
-export type { Concurrency } from "./concurrency.ts";
-export type { Rate } from "./rate.ts";
 
 /** Options of {@linkcode quota}, each of which is optional. */
 export interface QuotaOptions {
@@ -95,107 +80,111 @@ const OPTIONS: KnownOptions<keyof QuotaOptions> = {
 };
 
 /**
- * Creates a quota for the `quota` option of a handler. Handlers with the same quota object share its rate and
- * concurrency.
+ * Creates a layer that limits the calls of a handler: their time, concurrency and rate, and the size of their results.
+ * Handlers with the same quota object share its rate and concurrency. The completions of these handlers have the same
+ * limits, but separate counters.
  *
- * @throws {TypeError} if a limit is unknown or invalid.
+ * ```ts
+ * import { createServer, tool } from "@x/mcp";
+ * import { quota } from "@x/mcp/layers";
+ *
+ * const search = tool({
+ *   name: "search",
+ *   use: [quota({ timeoutMs: 5000, concurrency: 4, rate: { calls: 30, perMs: 60_000 } })],
+ *   run: () => "nothing found",
+ * });
+ *
+ * export default createServer({ name: "search", version: "1.0.0", handlers: [search] });
+ * ```
+ *
+ * @throws {TypeError} if a limit is unknown or invalid. `tool()` and other factories throw if their handler cannot have
+ * `onLarge`.
  */
-export function quota(options: QuotaOptions): Quota {
+export function quota(options: QuotaOptions): Layer {
   check(options);
-  // Completion has a state of its own, because completion runs for each character that a user types. All paths of a
-  // server share a state. With a state per path, a client could exceed the rate by using several paths.
-  const keys = { call: {}, completion: {} };
+  const { timeoutMs, rate, shared } = options;
+  // All paths of a server share a state. With a state per path, a client could exceed the rate by using several paths.
+  // Completion has a state of its own, because completion runs for each character that a user types.
+  const slots = { call: {}, completion: {} };
   // The quota is named after its first handler. All instances use the same name, because they create the same handlers
   // in the same order.
-  let name: string | undefined;
-  const find = (core: FeatureParts, group: string, key: string): State => {
-    const make = () => new State(options, core, { key: `${group}${key}`, name: `${group} ${name}` });
-    return core.state.slot(group ? keys.completion : keys.call, make);
-  };
-  return {
-    [INTERNALS]: {
-      bind(handler) {
-        name ??= `${handler.kind} ${handler.key}`;
-        const large = handler.kind === "completion" ? undefined : readLargeResults(options, handler);
-        return {
-          also: large?.also,
-          apply: (runner, core) => {
-            const state = find(core, handler.kind === "completion" ? "completion" : "", handler.key);
-            return { ...runner, ...limited(runner, { options, handler, state, core, large }) };
-          },
-        };
-      },
-    },
-  };
+  let first: string | undefined;
+  return layer<unknown, unknown>((handler) => {
+    const { kind, name } = handler;
+    const named = first ??= `${kind} ${name}`;
+    const isCompletion = kind === "completion";
+    const slot = isCompletion ? slots.completion : slots.call;
+    const counted = isCompletion ? `completion ${named}` : ` ${named}`;
+    const open: Open = (core) => core.state.slot(slot, () => new Counters(options, core, counted));
+    const large = isCompletion ? undefined : readLargeResults(options, handler);
+    const hasPlaces = toConcurrency(options) !== undefined;
+    return {
+      name: "quota",
+      timeoutMs,
+      limit: rate || hasPlaces ? (call) => limit(call, open) : undefined,
+      enter: rate && shared || hasPlaces ? (entry, next) => enter(entry, next, open) : undefined,
+      result: large?.fit,
+      handlers: large?.handlers,
+    };
+  });
 }
 
-/** The state of a quota on one server. */
-class State {
+/** Returns the counters of a quota on a server. */
+type Open = (core: FeatureParts) => Counters;
+
+function limit(limited: LayerCall, open: Open): void {
+  const call = toCall(limited.ctx, "check a quota");
+  const core = toCore(call);
+  const { places, buckets } = open(core);
+  // Check the queue first, because a call that can neither run nor wait must not use up a token.
+  places?.check(call, limited);
+  const retryAfterMs = buckets?.take(limited.client, core.ticker.clock.now());
+  if (retryAfterMs) throw refuseRate(retryAfterMs, limited);
+}
+
+async function enter(entry: LayerEntry, next: () => Promise<Result>, open: Open): Promise<Result> {
+  const call = toCall(entry.ctx, "enter a quota");
+  const core = toCore(call);
+  const { places, sharedRate } = open(core);
+  if (sharedRate) await takeShared(sharedRate, entry, { call, core });
+  return await (places ? places.run(call, entry, next) : next());
+}
+
+interface Taking {
+  readonly call: Call;
+  readonly core: FeatureParts;
+}
+
+async function takeShared(rate: SharedRate, entry: LayerEntry, { call, core }: Taking): Promise<void> {
+  const { shared, ticker } = core;
+  const { client, isInternal } = entry;
+  // An internal call continues a call that was counted, such as a task that runs again. Do not use the store for a
+  // client that is identified only by its connection, because all calls on a connection go to the same instance.
+  if (!shared || isInternal || typeof client !== "string") return;
+  const retryAfterMs = await rate.take(shared, call, { client, now: ticker.clock.date() });
+  if (retryAfterMs) throw refuseRate(retryAfterMs, entry);
+}
+
+/** The counters of a quota on one server. */
+class Counters {
   readonly buckets?: Buckets;
   readonly sharedRate?: SharedRate;
   readonly places?: Places;
 
-  constructor(
-    { rate, shared, concurrency }: QuotaOptions,
-    core: FeatureParts,
-    { key, name }: { readonly key: string; readonly name: string },
-  ) {
+  /** `name` is the same on all instances. */
+  constructor(options: QuotaOptions, core: FeatureParts, name: string) {
+    const { rate, shared } = options;
     const { clients } = core.limits.rates;
     if (rate) this.buckets = new Buckets(rate, clients);
     if (rate && shared) this.sharedRate = new SharedRate(rate, name, clients);
-    if (concurrency !== undefined && concurrency !== Infinity) {
-      this.places = new Places(typeof concurrency === "number" ? { calls: concurrency } : concurrency, core, key);
-    }
+    const concurrency = toConcurrency(options);
+    if (concurrency) this.places = new Places(concurrency, name);
   }
 }
 
-/** Parameters of {@linkcode limited}. */
-interface Parts {
-  readonly options: QuotaOptions;
-  readonly handler: LimitedHandler;
-  readonly state: State;
-  readonly core: FeatureParts;
-  readonly large?: LargeResults;
-}
-
-/** Returns methods that enforce the limits. They replace the methods of `runner`. */
-function limited(runner: Runner, { options, handler: { place }, state, core, large }: Parts): Partial<Runner> {
-  const { buckets, sharedRate, places } = state;
-  const { shared } = core;
-  const outer = runner.within;
-  const run: Runner["run"] = large
-    ? (call) => {
-      const result = runner.run(call);
-      return result instanceof Promise
-        ? result.then((result) => large.fit(result, call, core))
-        : large.fit(result, call, core);
-    }
-    : (call) => runner.run(call);
-  const within: RunWithin = (call, runner, executor) => {
-    call.limitTime(options.timeoutMs);
-    const begin = (runner: Runner) =>
-      outer ? outer(call, runner, executor) : executor.invoke ? executor.invoke(call, runner) : runner.run(call);
-    const start = () => places ? places.run(call, runner, begin) : begin(runner);
-    // An extension's call continues a call that was counted, such as a task that runs again.
-    const isCounted = call.internal && !call.host.outer;
-    const client = shared && sharedRate && !isCounted && toClientKey(call);
-    // Do not use the store for a client that is identified only by its connection, because all calls on a connection go
-    // to the same instance.
-    if (!shared || !sharedRate || typeof client !== "string") return start();
-    return sharedRate.take(shared, call, { client, now: core.ticker.clock.date() }).then((retryAfterMs) => {
-      if (retryAfterMs) throw refuseRate(retryAfterMs, call, core, place);
-      return start();
-    });
-  };
-  return {
-    run,
-    within,
-    check(call) {
-      // Check the queue first, because a call that can neither run nor wait must not use up a token.
-      places?.check(call, place);
-      if (buckets) takeToken(buckets, call, core, place);
-    },
-  };
+function toConcurrency({ concurrency }: QuotaOptions): Concurrency | undefined {
+  if (concurrency === undefined || concurrency === Infinity) return;
+  return typeof concurrency === "number" ? { calls: concurrency } : concurrency;
 }
 
 function check(options: QuotaOptions): void {

@@ -1,17 +1,17 @@
 // Large results: the pages that the server stores, their time to live, and truncation.
 import { assert, assertEquals, assertRejects, assertThrows } from "@std/assert";
 import { z } from "zod";
-import { createServer, media, prompt, resource, tool } from "../../mod.ts";
-import { quota, type QuotaOptions } from "../../src/quota/quota.ts";
-import { cutText, toSize } from "../../src/quota/text.ts";
-import { connectTest, fakeClock } from "../../src/testing/testing.ts";
-import { sentence } from "../support/messages.ts";
+import { createServer, media, prompt, resource, tool } from "../../../mod.ts";
+import { quota, type QuotaOptions } from "../../../src/layers/layers.ts";
+import { cutText, toSize } from "../../../src/layers/quota/text.ts";
+import { connectTest, fakeClock } from "../../../src/testing/testing.ts";
+import { sentence } from "../../support/messages.ts";
 
 async function open(options: QuotaOptions, server: Parameters<typeof createServer>[0] | object = {}) {
   const long = tool({
     name: "long",
     input: z.object({ n: z.number() }),
-    quota: quota({ resultBytes: 2000, onLarge: "link", ...options }),
+    use: [quota({ resultBytes: 2000, onLarge: "link", ...options })],
     run: ({ n }) => "x".repeat(n),
   });
   const made = createServer({ name: "x", version: "1", handlers: [long], ...server });
@@ -64,7 +64,7 @@ Deno.test("media blocks are stored on separate pages", async () => {
   const image = media(new Uint8Array(3000), "image/png");
   const mixed = tool({
     name: "mixed",
-    quota: quota({ resultBytes: 2000, onLarge: "link" }),
+    use: [quota({ resultBytes: 2000, onLarge: "link" })],
     run: () => ({ content: [{ type: "text" as const, text: "first" }, image] }),
   });
   const server = createServer({ name: "x", version: "1", handlers: [mixed] });
@@ -100,9 +100,9 @@ Deno.test("the whole truncated result is within its limit", async () => {
       name: "x",
       version: "1",
       handlers: [
-        tool({ name: "t", quota: cut, run: () => ({ content: blocks }) }),
-        prompt({ name: "p", quota: cut, run: () => blocks }),
-        resource({ uri: "x://r", name: "r", quota: cut, read: () => text.repeat(2000) }),
+        tool({ name: "t", use: [cut], run: () => ({ content: blocks }) }),
+        prompt({ name: "p", use: [cut], run: () => blocks }),
+        resource({ uri: "x://r", name: "r", use: [cut], read: () => text.repeat(2000) }),
       ],
     });
     await using client = await connectTest(server);
@@ -120,25 +120,25 @@ Deno.test("the whole truncated result is within its limit", async () => {
 
 Deno.test("limits that do not apply to a kind of handler are refused", () => {
   const link = quota({ resultBytes: 2000, onLarge: "link" });
-  assertThrows(() => prompt({ name: "p", quota: link, run: () => "" }), TypeError, sentence("p", "link"));
+  assertThrows(() => prompt({ name: "p", use: [link], run: () => "" }), TypeError, sentence("p", "link"));
   assertThrows(
-    () => resource({ uri: "x://r", name: "r", quota: link, read: () => "" }),
+    () => resource({ uri: "x://r", name: "r", use: [link], read: () => "" }),
     TypeError,
     sentence("r", "link"),
   );
   const output = z.object({ a: z.string() });
   assertThrows(
-    () => tool({ name: "t", quota: link, output, run: () => ({ a: "" }) }),
+    () => tool({ name: "t", use: [link], output, run: () => ({ a: "" }) }),
     TypeError,
     sentence("t", "link"),
   );
   const tiny = quota({ resultBytes: 100, onLarge: "cut" });
-  assertThrows(() => tool({ name: "t", quota: tiny, run: () => "" }), TypeError, sentence("resultBytes", 1024));
+  assertThrows(() => tool({ name: "t", use: [tiny], run: () => "" }), TypeError, sentence("resultBytes", 1024));
 });
 
 Deno.test("tools that share limits can all store results, and removing the tools deletes their results", async () => {
   const shared = quota({ resultBytes: 2000, onLarge: "link" });
-  const [a, b] = ["a", "b"].map((name) => tool({ name, quota: shared, run: () => name.repeat(5000) }));
+  const [a, b] = ["a", "b"].map((name) => tool({ name, use: [shared], run: () => name.repeat(5000) }));
   const server = createServer({ name: "x", version: "1", handlers: [a, b] });
   assertEquals(server.handlers.list().length, 2);
   await using client = await connectTest(server);

@@ -9,7 +9,7 @@ import { toClientKey } from "../core/call/client_key.ts";
 import type { Context } from "../core/call/context.ts";
 import { toCall } from "../core/call/find_call.ts";
 import { INTERNALS } from "../core/call/internals.ts";
-import type { Layer, LayerCall, LayerRun, LayerStarter, Steps } from "../core/layers.ts";
+import type { Layer, LayerCall, LayerRun, LayerStarter } from "../core/layers.ts";
 import type { Handler } from "../core/visibility/feature.ts";
 import type { FeatureParts } from "../core/visibility/feature_parts.ts";
 import type { AnySteps, LayerSteps } from "./handler_layers.ts";

@@ -17,7 +17,15 @@ import { show } from "../core/call/known_options.ts";
 import type { Middleware } from "../core/call/middleware.ts";
 import { readRequirements, type Requirement } from "../core/call/question.ts";
 import type { WrappedHandler } from "../core/extension.ts";
-import type { ExtensionPart, HandlerInfo, Layer, LayeredHandler, LayeredOptions, Steps, Unlayered } from "../core/layers.ts";
+import type {
+  ExtensionPart,
+  HandlerInfo,
+  Layer,
+  LayeredHandler,
+  LayeredOptions,
+  Steps,
+  Unlayered,
+} from "../core/layers.ts";
 import { type Handler, type HandlerLayers, type LayerStep, toDefinitions } from "../core/visibility/feature.ts";
 import type { WrappingLayer } from "./extension_call.ts";
 import { ServedHandlers } from "./layered_server.ts";

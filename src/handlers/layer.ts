@@ -24,15 +24,7 @@ import type {
   Steps,
   Unlayered,
 } from "../core/layers.ts";
-import {
-  type Bound,
-  type CallParts,
-  StepCall,
-  toCore,
-  toStarter,
-  toStarters,
-  withState,
-} from "./bound_layer.ts";
+import { type Bound, type CallParts, StepCall, toCore, toStarter, toStarters, withState } from "./bound_layer.ts";
 import { type AnySteps, type CompiledOptions, type LayerSteps, toCompiled } from "./handler_layers.ts";
 import type { IdempotentTool } from "./idempotent_tool.ts";
 import { addLayers, ServedHandlers } from "./layered_server.ts";

@@ -111,11 +111,7 @@ function toEntering({ enters, timeoutMs, runner: { within } }: Entering): RunWit
   return (call, runner, executor) => {
     if (timeoutMs !== undefined) call.limitTime(timeoutMs);
     const begin = (runner: Runner) =>
-      within
-        ? within(call, runner, executor)
-        : executor.invoke
-        ? executor.invoke(call, runner)
-        : runner.run(call);
+      within ? within(call, runner, executor) : executor.invoke ? executor.invoke(call, runner) : runner.run(call);
     return enters.reduceRight<typeof begin>(
       (begin, bound) => (runner) => enter(bound, { call, runner, begin }),
       begin,

@@ -63,7 +63,8 @@ export class Catalog {
   /** Returns a monotonic time in milliseconds. Replaced by the clock of the server when the extension starts. */
   now: () => number = () => performance.now();
   #snapshot?: Snapshot;
-  #scannedAt = -Infinity;
+  /** Time until which {@linkcode read} returns the snapshot. */
+  #freshUntil = -Infinity;
   #scanning?: Promise<Snapshot>;
 
   /** `warn` is called once for each problem, such as a skill that is omitted. */
@@ -72,9 +73,9 @@ export class Catalog {
     this.#warn = warn;
   }
 
-  /** Returns a snapshot that is at most one second old. */
+  /** Returns a snapshot that is at most one second old, or twice as old as the duration of its scan. */
   async read(): Promise<Snapshot> {
-    if (this.#snapshot && this.now() - this.#scannedAt < FRESH_MS) return this.#snapshot;
+    if (this.#snapshot && this.now() < this.#freshUntil) return this.#snapshot;
     return await this.scan();
   }
 
@@ -119,7 +120,9 @@ export class Catalog {
     }
     const files = new Map([...skills.values()].flatMap(({ files }) => files.map((file) => [file.uri, file] as const)));
     this.#forget(served);
-    this.#scannedAt = at;
+    const now = this.now();
+    // Otherwise each read would repeat a scan that takes longer than a second.
+    this.#freshUntil = Math.max(at + FRESH_MS, now + (now - at));
     return this.#snapshot = { skills, files, folders: toFolders([...files.values()]) };
   }
 

@@ -165,9 +165,10 @@ async function toNewEntry(catalog: Catalog, uri: string) {
  * Scans the folder after each change, and notifies clients if skills have changed. Returns a function that stops
  * watching.
  */
-async function watch(folder: SkillFolder, catalog: Catalog, server: ServerHandle): Promise<() => void> {
+async function watch(folder: SkillFolder, catalog: Catalog, server: ServerHandle): Promise<() => Promise<void>> {
   let known = await catalog.scan();
   let stopTimer: (() => void) | undefined;
+  let comparing: Promise<void> | undefined;
   const compare = async () => {
     stopTimer = undefined;
     const before = known;
@@ -182,11 +183,14 @@ async function watch(folder: SkillFolder, catalog: Catalog, server: ServerHandle
   const stopWatching = await folder.watch(() => {
     // Wait until no more events arrive, because saving a file causes several events.
     stopTimer?.();
-    stopTimer = server.clock.start(() => void compare().catch(() => {}), SETTLE_MS, { background: true });
+    const start = () => void (comparing = compare().catch(() => {}));
+    stopTimer = server.clock.start(start, SETTLE_MS, { background: true });
   });
-  return () => {
+  return async () => {
     stopWatching?.();
     stopTimer?.();
+    // Otherwise the folder would still be read after the server has closed.
+    await comparing;
   };
 }
 

@@ -534,12 +534,17 @@ export class Operations {
       controller.abort(error);
       reject(error);
     };
-    const late = () => {
-      const error = new Error(`Cannot ${operation}: the store did not respond within ${timeoutMs} ms (timeoutMs)`);
+    /** The error of the last attempt. Missing until an attempt has failed. */
+    const failed: { cause?: unknown } = {};
+    const fail = (end: (error: Error) => void) => {
+      const problem = "cause" in failed
+        ? "the store's engine has failed; see the cause"
+        : `the store did not respond within ${timeoutMs} ms (timeoutMs)`;
+      const error = new Error(`Cannot ${operation}: ${problem}`, failed);
       this.#fail(engine, { user, operation }, error);
       end(error);
     };
-    const stop = systemClock.start(late, timeoutMs);
+    const stop = systemClock.start(() => fail(end), timeoutMs);
     if (isCounted) this.#pending++;
     if (account && !hasSlot) slots?.take(account);
     this.#running.add(end);
@@ -549,7 +554,8 @@ export class Operations {
       if (!isPending) throw new Error("the operation has already ended");
       return await run(engine, { signal: controller.signal });
     };
-    repeat(attempt, { first, isWanted: (error) => isPending && !isFinal(error) }).then(
+    const onError = (cause: unknown) => void (failed.cause = cause);
+    repeat(attempt, { first, onError, isWanted: (error) => isPending && !isFinal(error) }).then(
       (value) => {
         if (!isPending) return;
         settle();
@@ -562,9 +568,8 @@ export class Operations {
         // Do not count a final error as a failure of the connection, because the engine has responded: the operation
         // can never succeed.
         if (isFinal(cause)) return reject(cause);
-        const error = new Error(`Cannot ${operation}: the store's engine has failed; see the cause`, { cause });
-        this.#fail(engine, { user, operation }, error);
-        reject(error);
+        failed.cause = cause;
+        fail(reject);
       },
     );
     return promise;
@@ -607,13 +612,18 @@ function toSide({ own }: StoreUser): Side {
 // Retries an operation until its caller has received an error. A later retry could undo the caller's next write.
 async function repeat<T>(
   attempt: () => Promise<T>,
-  { first, isWanted }: { readonly first?: Promise<T>; readonly isWanted: (error?: unknown) => boolean },
+  { first, onError, isWanted }: {
+    readonly first?: Promise<T>;
+    readonly onError: (error: unknown) => void;
+    readonly isWanted: (error?: unknown) => boolean;
+  },
 ): Promise<T> {
   let result = first ?? attempt();
   for (const ms of REPEAT_MS) {
     try {
       return await result;
     } catch (error) {
+      onError(error);
       if (!isWanted(error)) break;
       await delay(ms * (0.5 + Math.random()), { clock: systemClock });
       if (!isWanted()) break;

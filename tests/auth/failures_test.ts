@@ -10,7 +10,7 @@ import { fakeClock } from "../../src/testing/testing.ts";
 import { advanceUntil, turn, until } from "../support/behaviour.ts";
 import { testLimits } from "../support/limits.ts";
 import { sentence } from "../support/messages.ts";
-import { toRequest } from "../support/requests.ts";
+import { readReply, toRequest } from "../support/requests.ts";
 
 const RESOURCE = "https://mcp.example.com/mcp";
 const [HERE, ELSEWHERE] = ["203.0.113.1", "203.0.113.2"];
@@ -39,7 +39,7 @@ function start(auth: Authentication | readonly Authentication[], bounds: BoundOp
   });
   const receive = async (request: Request, hostname: string, sent: Sent) => {
     const response = await server.fetch(request, hostname === "" ? undefined : { remoteAddr: { hostname } });
-    const { result, error } = JSON.parse(await response.text());
+    const { result, error } = await readReply(response);
     sent.retryAfter = response.headers.get("retry-after");
     sent.id = result?.content[0].text;
     sent.message = error?.message;

@@ -4,8 +4,9 @@ import { sendJson } from "../../src/auth/oauth/http.ts";
 import { oauth } from "../../src/auth/oauth/oauth.ts";
 import { createServer, tool } from "../../mod.ts";
 import { toRequest } from "../support/requests.ts";
-import { turn } from "../support/behaviour.ts";
+import { advanceUntil, turn, until } from "../support/behaviour.ts";
 import { testLimits } from "../support/limits.ts";
+import { fakeClock } from "../../src/testing/testing.ts";
 
 const resource = "http://localhost/mcp";
 
@@ -19,7 +20,8 @@ Deno.test("a token is checked again after its first check has timed out", async 
   });
   const limits = testLimits({ auth: { timeoutMs: 50 } });
   const handlers = [tool({ name: "hi", run: () => "Hi" })];
-  const server = createServer({ name: "x", version: "1", auth, limits, handlers, observer: { fault() {} } });
+  const clock = fakeClock();
+  const server = createServer({ name: "x", version: "1", auth, limits, handlers, observer: { fault() {} }, clock });
   const ask = async () => {
     const request = new Request(toRequest("tools/list"));
     request.headers.set("authorization", "Bearer opaque");
@@ -27,7 +29,9 @@ Deno.test("a token is checked again after its first check has timed out", async 
     await response.body?.cancel();
     return response.status;
   };
-  const statuses = [await ask(), await ask()];
+  const first = ask();
+  await until(() => asked === 1, "the first check");
+  const statuses = [await advanceUntil(clock, 50, first), await ask()];
   await server.close();
   assertEquals([statuses, asked], [[503, 200], 2]);
 });

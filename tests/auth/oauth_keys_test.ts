@@ -4,7 +4,7 @@ import { oauth } from "../../src/auth/oauth/oauth.ts";
 import { fakeClock } from "../../src/testing/testing.ts";
 import { makeKey, RESOURCE, TestIssuer } from "../support/issuer.ts";
 import { callWith, protect, toInvalid } from "../support/protected.ts";
-import { until } from "../support/behaviour.ts";
+import { advanceUntil, until } from "../support/behaviour.ts";
 import { testLimits } from "../support/limits.ts";
 import { sentence } from "../support/messages.ts";
 
@@ -300,12 +300,16 @@ Deno.test("hostile: an issuer that does not respond delays only callers with tok
   await using other = await TestIssuer.start();
   const { promise, resolve } = Promise.withResolvers<Response>();
   issuer.overrides.set("/jwks", () => promise);
-  const server = protect([issuer, other], { server: { limits: testLimits({ auth: { timeoutMs: 200 } }) } });
+  const clock = fakeClock(Date.now());
+  const server = protect([issuer, other], { server: { clock, limits: testLimits({ auth: { timeoutMs: 200 } }) } });
   const waiting = issuer.sign().then((token) => callWith(server, token));
   assertEquals((await callWith(server, await other.sign())).status, 200);
-  assertEquals((await waiting).status, 503);
+  assertEquals((await advanceUntil(clock, 200, waiting)).status, 503);
   resolve(Response.json({ keys: issuer.keys }));
-  const isServed = async () => (await callWith(server, await issuer.sign())).status === 200;
+  const isServed = async () => {
+    const calling = issuer.sign().then((token) => callWith(server, token));
+    return (await advanceUntil(clock, 1, calling)).status === 200;
+  };
   await until(isServed, "the keys that arrive late are used");
   await server.close();
 });

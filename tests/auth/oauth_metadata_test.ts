@@ -7,7 +7,7 @@ import { webSocket } from "../../src/transports/websocket.ts";
 import { canUpgrade, openPort } from "../peers/runtime.ts";
 import { RESOURCE, TestIssuer } from "../support/issuer.ts";
 import { callWith, METADATA, protect, toInvalid } from "../support/protected.ts";
-import { toRequest } from "../support/requests.ts";
+import { readReply, toRequest } from "../support/requests.ts";
 import { sentence } from "../support/messages.ts";
 
 const WELL_KNOWN = "/.well-known/oauth-protected-resource";
@@ -121,7 +121,7 @@ Deno.test("MUST respond to a request without a token with 401, the metadata URL 
   for (const request of requests) {
     const response = await server.fetch(request);
     assertEquals([response.status, response.headers.get("www-authenticate")], [401, wanted]);
-    const { error, id } = await response.json();
+    const { error, id } = await readReply(response);
     assertEquals([error.code, id], [-31401, undefined]);
   }
   await server.close();

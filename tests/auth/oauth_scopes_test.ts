@@ -4,7 +4,7 @@ import { prompt, resource, tool } from "../../mod.ts";
 import { fakeClock } from "../../src/testing/testing.ts";
 import { TestIssuer } from "../support/issuer.ts";
 import { METADATA, protect } from "../support/protected.ts";
-import { toRequest } from "../support/requests.ts";
+import { readReply, toRequest } from "../support/requests.ts";
 import { sentence } from "../support/messages.ts";
 
 const scopes = ["notes:read", "notes:write"];
@@ -92,7 +92,7 @@ Deno.test("a caller's list contains handlers whose scopes the caller lacks but n
   const server = protect([issuer], { handlers });
   for (const [scope, names] of [["", ["whoami", "write"]], ["admin", ["whoami", "write", "secret"]]] as const) {
     const authorization = `Bearer ${await issuer.sign({ claims: { scope } })}`;
-    const { result } = await (await server.fetch(toRequest("tools/list", {}, { authorization }))).json();
+    const { result } = await readReply(await server.fetch(toRequest("tools/list", {}, { authorization })));
     assertEquals(result.tools.map(({ name }: { readonly name: string }) => name).sort(), [...names].sort());
     assertEquals(result.cacheScope, "private");
   }
@@ -153,7 +153,7 @@ Deno.test("MUST NOT use sessions for authentication: a token of another user can
   const _meta = { "io.modelcontextprotocol/clientCapabilities": { elicitation: { form: {} } } };
   const ask = async (token: string, params: object = {}) => {
     const request = toRequest("tools/call", { name: "sure", _meta, ...params }, { authorization: `Bearer ${token}` });
-    return await (await server.fetch(request)).json();
+    return await readReply(await server.fetch(request));
   };
   const { result } = await ask(own);
   const answer = { requestState: result.requestState, inputResponses: { sure: { action: "accept", content: {} } } };

@@ -4,7 +4,7 @@ import { assertEquals } from "@std/assert";
 import { createServer, tool } from "../../mod.ts";
 import { oauth, type OAuthOptions } from "../../src/auth/oauth/oauth.ts";
 import { RESOURCE, TestIssuer, type TokenParts } from "../support/issuer.ts";
-import { toRequest } from "../support/requests.ts";
+import { readReply, toRequest } from "../support/requests.ts";
 
 interface Row {
   readonly title: string;
@@ -127,7 +127,7 @@ for (const { title, issuer: start, options, token, seen } of rows) {
     const server = createServer({ name: "notes", version: "1.0.0", auth, handlers: [whoami] });
     const headers = { authorization: `Bearer ${await issuer.sign(token(issuer.name))}` };
     const response = await server.fetch(toRequest("tools/call", { name: "whoami" }, headers));
-    const { result } = await response.json();
+    const { result } = await readReply(response);
     assertEquals([response.status, response.headers.get("www-authenticate")], [200, null]);
     const { scopes, subject, clientId } = result.structuredContent;
     assertEquals({ scopes, subject, clientId }, { subject: undefined, clientId: undefined, ...seen });

@@ -21,7 +21,7 @@ import { openPort } from "../peers/runtime.ts";
 import { until } from "../support/behaviour.ts";
 import { RESOURCE, TestIssuer } from "../support/issuer.ts";
 import { METADATA } from "../support/protected.ts";
-import { toRequest } from "../support/requests.ts";
+import { readReply, toReply, toRequest } from "../support/requests.ts";
 import { sentence } from "../support/messages.ts";
 
 const KEY = "ada-2f6c1e0b9d4a7853";
@@ -53,7 +53,7 @@ async function send(server: Pick<Server, "fetch">, headers: Headers, query = "",
   const request = toRequest("tools/call", { name }, headers);
   const response = await server.fetch(query ? new Request(request.url + query, request) : request);
   const text = await response.text();
-  const { id, seen } = JSON.parse(text).result?.structuredContent ?? {};
+  const { id, seen } = JSON.parse(toReply(text)).result?.structuredContent ?? {};
   return { status: response.status, challenge: response.headers.get("www-authenticate"), text, id, seen };
 }
 
@@ -428,7 +428,7 @@ Deno.test("oauth() in a list has a separate resource for each concrete path", as
   const at = async (tenant: string, headers: Headers) => {
     const request = toRequest("tools/call", { name: "whoami" }, headers);
     const response = await server.fetch(new Request(`http://localhost/${tenant}/mcp`, request));
-    const { result } = await response.json();
+    const { result } = await readReply(response);
     return [response.status, result?.structuredContent.id ?? response.headers.get("www-authenticate")];
   };
   const authorization = `Bearer ${await issuer.sign({ claims: { aud: "https://mcp.example.com/acme/mcp" } })}`;

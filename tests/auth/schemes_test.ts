@@ -11,7 +11,7 @@ import {
 } from "../../src/auth/auth.ts";
 import { clientCredentials, oauth } from "../../src/auth/oauth/oauth.ts";
 import { digest } from "../../src/auth/secrets.ts";
-import { toRequest } from "../support/requests.ts";
+import { toReply, toRequest } from "../support/requests.ts";
 import { sentence } from "../support/messages.ts";
 
 const ADA = "ada-2f6c1e0b9d4a7853";
@@ -43,7 +43,7 @@ async function send(server: Server, headers: Record<string, string>, query = "")
   const request = toRequest("tools/call", { name: "show" }, headers);
   const response = await server.fetch(query ? new Request(request.url + query, request) : request);
   const text = await response.text();
-  const { id, seen } = JSON.parse(text).result?.structuredContent ?? {};
+  const { id, seen } = JSON.parse(toReply(text)).result?.structuredContent ?? {};
   return { status: response.status, challenge: response.headers.get("www-authenticate"), text, id, seen };
 }
 

@@ -312,11 +312,13 @@ Deno.test("after the store has lost its data, ids that were created before are r
   await using server = createServer({ name: "s", version: "1.0.0", secret, auth: once(handles), store, clock });
   await server.ready();
   const { markUsed } = handles[0];
+  const { signal } = new AbortController();
+  const list = async () => await engine.list("", { limit: 1000, signal });
+  await until(async () => (await list()).length, "the store contains the time since which it records used ids");
   const old = { id: "old", principal: "ada", at: clock.date(), ttlMs: 86_400_000 };
   await clock.advance(60_000);
   assertEquals([await markUsed(old), await markUsed(old)], ["new", "used"]);
-  const { signal } = new AbortController();
-  for (const { key } of await engine.list("", { limit: 1000, signal })) await engine.delete(key, { signal });
+  for (const { key } of await list()) await engine.delete(key, { signal });
   assertEquals(await markUsed(old), "too-old");
   await clock.advance(10_000);
   assertEquals(await markUsed({ ...old, id: "new", at: clock.date() }), "new");

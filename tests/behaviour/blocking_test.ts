@@ -56,7 +56,7 @@ behaviour("a handler that blocks the event loop for more than 50 ms is reported 
       await use(connected, name);
       clock.block(10);
       await use(connected, name);
-    }, { blocked: true });
+    }, { timed: true });
     const place = { prompt: 'prompts/get "prompt"', note: 'resources/read "note://1"' }[name] ?? `tools/call "${name}"`;
     const { [name]: ms = 51 } = times;
     assertEquals(warnings, ["quick", "later"].includes(name) ? [] : [sentence(place, ms)], name);

@@ -5,7 +5,7 @@ import { type Context, createServer, extension, McpError, prompt, resource, tool
 import { clientExtension } from "../../src/client/client.ts";
 import { serveStdio } from "../../src/transports/stdio/stdio.ts";
 import { behaviour, textOf, until } from "../support/behaviour.ts";
-import { toRequest } from "../support/requests.ts";
+import { readReply, toRequest } from "../support/requests.ts";
 import { sentence } from "../support/messages.ts";
 
 const handlers = [
@@ -89,7 +89,7 @@ Deno.test("null in the metadata of a request counts as absent", async () => {
     progressToken: null,
   };
   const response = await server.fetch(toRequest("tools/call", { name: "bare", _meta }));
-  assertEquals([response.status, textOf((await response.json()).result)], [200, "done"]);
+  assertEquals([response.status, textOf((await readReply(response)).result)], [200, "done"]);
   await server.close();
 });
 
@@ -162,7 +162,7 @@ Deno.test("initialize with an unknown revision in the header gets the revisions 
           body: JSON.stringify(initialize),
         }),
       );
-      const { error: { code, data } } = await response.json();
+      const { error: { code, data } } = await readReply(response);
       assertEquals([response.status, code, data.requested], [400, -32022, version]);
       const all = ["2026-07-28", "2025-11-25", "2025-06-18", "2025-03-26", "2024-11-05"];
       assertEquals(data.supported, revisions ?? all);

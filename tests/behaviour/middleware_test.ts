@@ -2,7 +2,7 @@
 import { assert, assertEquals, assertRejects } from "@std/assert";
 import { createServer, isQuestion, McpError, type Middleware, prompt, resource, tool } from "../../mod.ts";
 import { behaviour, gate, LEGACY_VERSIONS, turn, until } from "../support/behaviour.ts";
-import { testLimits } from "../support/limits.ts";
+import { LATE_STREAMS, testLimits } from "../support/limits.ts";
 import { sentence } from "../support/messages.ts";
 
 const handlers = [
@@ -69,7 +69,11 @@ behaviour(
       if (call.method === refused) throw new McpError(4050, "Not today", { method: call.method });
       return await next();
     };
-    const { client, join } = await connect({ handlers, use: [use], limits: { connections: { streams: 1 } } });
+    const { client, join } = await connect({
+      handlers,
+      use: [use],
+      limits: testLimits({ ...LATE_STREAMS, connections: { streams: 1 } }),
+    });
     const fail = async (method: string, params?: Record<string, unknown>) => {
       refused = method;
       const error = await assertRejects(() => client.request(method, params), McpError, "Not today");

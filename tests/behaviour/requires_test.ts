@@ -6,6 +6,7 @@ import { type ClientCapabilities, prompt, type Requirement, resource, tool } fro
 import { McpError } from "../../src/testing/testing.ts";
 import { behaviour, LEGACY_VERSIONS, textOf } from "../support/behaviour.ts";
 import { sentence } from "../support/messages.ts";
+import { readReply } from "../support/requests.ts";
 
 const NEEDS: readonly (readonly [requires: readonly Requirement[], wanted: ClientCapabilities])[] = [
   [["elicitation"], { elicitation: { form: {} } }],
@@ -170,7 +171,7 @@ behaviour(
         body: JSON.stringify({ jsonrpc: "2.0", id: 1, method: "tools/call", params: { name: "t" } }),
       }),
     );
-    assertEquals((await response.json()).error.code, -32600);
+    assertEquals((await readReply(response)).error.code, -32600);
   },
   { eras: ["legacy"], transports: ["memory"] },
 );

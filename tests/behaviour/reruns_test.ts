@@ -27,7 +27,7 @@ const noisy = tool({
 });
 
 behaviour("work before a question is reported once for each question, in every revision", async (join) => {
-  const { client: connected } = await join({ handlers: [noisy] }, client);
+  const { client: connected } = await join({ handlers: [noisy], clock: fakeClock() }, client);
   const call = () => connected.callTool("noisy", {}, { meta: { progressToken: 1 } });
   const warnings = await collectWarnings(async () => void [await call(), await call()]);
   assertEquals(warnings, [
@@ -60,8 +60,9 @@ behaviour("a slow await before a question is reported, but work in ctx.once is n
     },
   });
   const { client: connected } = await join({ handlers: [slow, kept], clock }, client);
-  const warnings = await collectWarnings(async () =>
-    void [await connected.callTool("slow"), await connected.callTool("kept")]
+  const warnings = await collectWarnings(
+    async () => void [await connected.callTool("slow"), await connected.callTool("kept")],
+    { timed: true },
   );
   assertEquals(warnings, [sentence('tools/call "slow"', 150, '"sure"')]);
 }, { perInstance: "observer" });

@@ -4,7 +4,7 @@ import { createServer, prompt, resource, resourceProvider, type ServerOptions, t
 import { allScopes } from "../../src/auth/auth.ts";
 import { McpError } from "../../src/testing/testing.ts";
 import { behaviour, textOf, until } from "../support/behaviour.ts";
-import { toRequest } from "../support/requests.ts";
+import { readReply, toRequest } from "../support/requests.ts";
 import { sentence } from "../support/messages.ts";
 
 const TEXT = { type: "object", properties: { text: { type: "string" } } } as const;
@@ -114,7 +114,7 @@ behaviour("in a batch, a missing scope refuses only the message that requires it
     }),
     { principal: reader },
   );
-  const [refused, served] = await response.json();
+  const [refused, served] = await readReply(response);
   assertEquals([response.status, response.headers.get("www-authenticate")], [200, null]);
   assertEquals([refused.error.code, refused.error.data], [-31403, { scopes: needed }]);
   assertEquals(textOf(served.result), "open");

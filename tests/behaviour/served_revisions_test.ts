@@ -5,6 +5,7 @@ import { createServer, type Revision, type ServerOptions, tool } from "../../mod
 import { connect as connectClient } from "../../src/client/client.ts";
 import { connectTest } from "../../src/testing/testing.ts";
 import { sentence } from "../support/messages.ts";
+import { readReply } from "../support/requests.ts";
 
 const ALL = ["2026-07-28", "2025-11-25", "2025-06-18", "2025-03-26", "2024-11-05"] as const;
 const [NEWEST, ...OLDER] = ALL;
@@ -91,7 +92,7 @@ Deno.test("a request that states an unlisted revision is refused, even if only i
     const server = serve(revisions);
     for (const method of ["tools/list", "ping"]) {
       const response = await server.fetch(toRequest(method, { "mcp-protocol-version": stated }));
-      const { id, error } = await response.json();
+      const { id, error } = await readReply(response);
       assertEquals([response.status, id, error.code, error.data.requested], [400, 1, -32022, stated]);
       assertEquals([...error.data.supported].sort(), [...revisions].sort());
     }

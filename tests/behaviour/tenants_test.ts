@@ -23,7 +23,7 @@ import { serveStdio } from "../../src/transports/stdio/stdio.ts";
 import { z } from "zod";
 import { startSession } from "../hostile/unread.ts";
 import { gate, started, textOf, turn, until } from "../support/behaviour.ts";
-import { toRequest } from "../support/requests.ts";
+import { readReply, toRequest } from "../support/requests.ts";
 import { testLimits } from "../support/limits.ts";
 import { sentence } from "../support/messages.ts";
 
@@ -292,7 +292,7 @@ Deno.test("a session id, a request state and a cursor of one tenant are refused 
         ...rest,
         _meta: { "io.modelcontextprotocol/clientCapabilities": capabilities },
       });
-      return (await (await server.fetch(new Request(url, request))).json());
+      return (await readReply(await server.fetch(new Request(url, request))));
     };
     const { result: { nextCursor: cursor } } = await send(here, "tools/list", {});
     assert(typeof cursor === "string");

@@ -5,7 +5,7 @@ import { NAME, VERSION } from "../../src/cli/version.ts";
 import { _meta, testProcesses, toRequestLine, withFiles } from "../support/command_line.ts";
 import { runtimes } from "./runtimes.ts";
 import { type Finished, root, run, start } from "../support/processes.ts";
-import { toRequest } from "../support/requests.ts";
+import { readReply, toRequest } from "../support/requests.ts";
 import { until } from "../support/behaviour.ts";
 import { sentence } from "../support/messages.ts";
 
@@ -426,7 +426,7 @@ for (
       headers: { "content-type": "application/json", accept: "application/json, text/event-stream" },
       body: handshake,
     });
-    assertEquals((await begun.json()).result.protocolVersion, "2025-06-18");
+    assertEquals((await readReply(begun)).result.protocolVersion, "2025-06-18");
     server.kill("SIGTERM");
     assert(!(await server.finished).stderr.includes("demonstration"));
   });

@@ -5,6 +5,7 @@ import { connectTest as connectTest } from "../../src/testing/testing.ts";
 import { createServer } from "../../mod.ts";
 import { agreed, discovered, fakeHttp, type Heard, ok, stream, url } from "./fakes.ts";
 import { sentence } from "../support/messages.ts";
+import { until } from "../support/behaviour.ts";
 
 const tool = (name: string, description = "") => ({ name, description, inputSchema: { type: "object" } });
 
@@ -45,11 +46,13 @@ Deno.test("the total time for loading all pages of a list is limited", async () 
     return { resultType: "complete", tools: [], nextCursor: `${page}` };
   });
   await using client = await connect(url, { fetch: server.fetch });
-  const started = performance.now();
-  const { name } = await assertRejects(() => client.listTools({ timeoutMs: 100 }), DOMException);
-  const ms = performance.now() - started;
-  assertEquals(name, "TimeoutError");
-  assert(ms > 900, `${ms} ms`);
+  // Repeat the list, because on a busy machine a single page may exceed the timeout.
+  await until(async () => {
+    const started = performance.now();
+    const { name } = await assertRejects(() => client.listTools({ timeoutMs: 100 }), DOMException);
+    assertEquals(name, "TimeoutError");
+    return performance.now() - started > 900;
+  }, "a list that takes the maximum time");
 });
 
 Deno.test("a retry of 0 ms does not make the client reconnect without a delay", async () => {
@@ -65,8 +68,15 @@ Deno.test("a retry of 0 ms does not make the client reconnect without a delay", 
         : stream([`id: 1\nretry: ${retry}\ndata:\n\n`]);
     });
     await using client = await connect(url, { fetch: server.fetch, revisions: ["2025-11-25"] });
-    await assertRejects(() => client.callTool("endless", {}, { timeoutMs: 550 }), DOMException);
-    assert(gets >= 2 && gets <= 6, `${gets} times in 550 ms`);
+    // Repeat the call, because on a busy machine the client may not reconnect twice in this time.
+    await until(async () => {
+      gets = 0;
+      const started = performance.now();
+      await assertRejects(() => client.callTool("endless", {}, { timeoutMs: 550 }), DOMException);
+      const ms = performance.now() - started;
+      assert(gets <= 1 + ms / 100, `${gets} times in ${ms} ms`);
+      return gets >= 2;
+    }, "two requests");
   }
 });
 

@@ -2,8 +2,10 @@
 import { assert, assertEquals, assertRejects } from "@std/assert";
 import { type Client, connect, type ConnectOptions, McpError, type Notification } from "../../src/client/client.ts";
 import { startHttpServer, toCommand } from "../../src/testing/http_server.ts";
-import { textOf, until } from "../support/behaviour.ts";
+import { started, textOf, until } from "../support/behaviour.ts";
 import { createLibrary } from "./server.ts";
+import { fakeClock } from "../../src/testing/testing.ts";
+import { withTimersOn } from "../support/timers.ts";
 
 const ways = (["modern", "legacy"] as const).flatMap((era) =>
   (["http", "stdio", "memory"] as const).map((transport) => ({ era, transport }))
@@ -129,8 +131,15 @@ everyWay("a call ends when its signal aborts or its timeout expires", async (joi
     onProgress: () => stop.abort(new Error("enough")),
   });
   await assertRejects(() => waiting, Error, "enough");
-  const late = await assertRejects(() => client.callTool("wait", {}, { timeoutMs: 200 }), DOMException);
-  assertEquals(late.name, "TimeoutError");
+  const clock = fakeClock();
+  const timeoutMs = 12_345;
+  await withTimersOn(clock, timeoutMs, async () => {
+    let isRunning = false;
+    const late = started(client.callTool("wait", {}, { timeoutMs, onProgress: () => isRunning = true }));
+    await until(() => isRunning, "the second call runs");
+    await clock.advance(timeoutMs);
+    assertEquals((await assertRejects(() => late, DOMException)).name, "TimeoutError");
+  });
   // The client has sent a cancellation for both calls.
   await until(async () => textOf(await client.callTool("ended")) === "2", "the server stops both calls");
 });

@@ -2,9 +2,11 @@
 import { assert, assertEquals, assertRejects } from "@std/assert";
 import { z } from "zod";
 import { clientExtension, connect, type ConnectOptions, type Progress } from "../../src/client/client.ts";
-import { textOf, until } from "../support/behaviour.ts";
+import { started, textOf, until } from "../support/behaviour.ts";
 import { sentence } from "../support/messages.ts";
 import { discovered, fakeHttp, ok, url } from "./fakes.ts";
+import { fakeClock } from "../../src/testing/testing.ts";
+import { withTimersOn } from "../support/timers.ts";
 
 const asks = { resultType: "input_required", inputRequests: { name: { method: "roots/list" } }, requestState: "s" };
 const ticket = { resultType: "ticket", ticketId: "1" };
@@ -73,11 +75,12 @@ for (const [what, { results, options }] of Object.entries(waits)) {
 }
 
 Deno.test("an extension that finishes a request receives the request's signal, which also ends the extension's own requests", async () => {
-  const state = { isAborted: false, nested: undefined as unknown };
+  const state = { isRunning: false, isAborted: false, nested: undefined as unknown };
   const extension = ticketsThat({
     ticket: {
       schema,
       async finish(_result, { signal, request }) {
+        state.isRunning = true;
         signal.addEventListener("abort", () => state.isAborted = true);
         state.nested = await request("tickets/redeem").catch((error) => error);
         return {};
@@ -90,8 +93,14 @@ Deno.test("an extension that finishes a request receives the request's signal, w
     return isNested ? never : server.fetch(request);
   };
   await using client = await connect(url, { fetch, extensions: [extension] });
-  await assertRejects(() => client.callTool("slow", {}, { timeoutMs: 50 }), DOMException, "tools/call");
-  await Promise.resolve();
+  const clock = fakeClock();
+  const timeoutMs = 12_345;
+  await withTimersOn(clock, timeoutMs, async () => {
+    const late = started(client.callTool("slow", {}, { timeoutMs }));
+    await until(() => state.isRunning, "the extension finishes the request");
+    await clock.advance(timeoutMs);
+    await assertRejects(() => late, DOMException, "tools/call");
+  });
   assert(state.isAborted);
   await until(() => state.nested !== undefined, "the end of the nested request");
   assertEquals(Object(state.nested).name, "TimeoutError");

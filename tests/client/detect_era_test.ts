@@ -4,7 +4,7 @@ import config from "../../deno.json" with { type: "json" };
 import { connect, McpError } from "../../src/client/client.ts";
 import { startHttpServer, toCommand } from "../../src/testing/http_server.ts";
 import { httpSse } from "../../src/transports/http/sse_2024.ts";
-import { textOf, until } from "../support/behaviour.ts";
+import { advanceUntil, textOf, until } from "../support/behaviour.ts";
 import { withEnvironment } from "../support/environment.ts";
 import { sentence } from "../support/messages.ts";
 import {
@@ -21,6 +21,8 @@ import {
   url,
 } from "./fakes.ts";
 import { createLibrary } from "./server.ts";
+import { fakeClock } from "../../src/testing/testing.ts";
+import { withTimersOn } from "../support/timers.ts";
 
 /** Creates a server that requires a handshake, and responds to `server/discover` with the result of `answer`. */
 function old(answer: (heard: Heard) => Response) {
@@ -423,8 +425,13 @@ Deno.test("the client does not restart a process that never responds", async () 
   let errors = "";
   const onStderr = (text: string) => void (errors += text);
   const options = { probeMs: 10, timeoutMs: 1000, onStderr };
-  const error = await assertRejects(() => connect(toProcess("mute"), options), DOMException);
-  assertEquals([error.name, errors.match(/started/g)?.length], ["TimeoutError", 1]);
+  const clock = fakeClock();
+  await withTimersOn(clock, 1000, async () => {
+    const connecting = assertRejects(() => connect(toProcess("mute"), options), DOMException);
+    await until(() => errors.includes("started"), "the start of the process");
+    assertEquals((await advanceUntil(clock, 1000, connecting)).name, "TimeoutError");
+  });
+  assertEquals(errors.match(/started/g)?.length, 1);
 });
 
 Deno.test("lines from a process that are not messages are ignored and reported as warnings", async () => {
@@ -458,7 +465,7 @@ Deno.test("closing the client kills a process that does not exit by itself", asy
   await Promise.all(["stubborn", "deaf"].map(async (habit) => {
     let alive = 0;
     const options = { probeMs: 30_000, onStderr: () => void alive++ };
-    const client = await connect({ ...toProcess(habit), exitMs: 300 }, options);
+    const client = await connect({ ...toProcess(habit), exitMs: 3000 }, options);
     await client.close();
     const last = alive;
     assert(last > 0, "it exited with its input");

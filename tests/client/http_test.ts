@@ -10,7 +10,7 @@ import {
 import { startHttpServer } from "../../src/testing/http_server.ts";
 import { createServer, tool } from "../../mod.ts";
 import { z } from "zod";
-import { textOf, turn, until } from "../support/behaviour.ts";
+import { advanceUntil, textOf, turn, until } from "../support/behaviour.ts";
 import { sentence } from "../support/messages.ts";
 import {
   agreed,
@@ -26,6 +26,8 @@ import {
   url,
 } from "./fakes.ts";
 import { createLibrary } from "./server.ts";
+import { fakeClock } from "../../src/testing/testing.ts";
+import { withTimersOn } from "../support/timers.ts";
 
 /** Creates a modern server that responds to every method except `server/discover` with the result of `answer`. */
 function modern(answer: (heard: Heard) => Response | Promise<Response> | undefined): FakeHttp {
@@ -595,9 +597,12 @@ Deno.test("subscribing fails if the server refuses or never acknowledges the sub
   await using client = await connect(url, { fetch: refusing.fetch });
   await assertRejects(() => client.subscribe({ toolsListChanged: true }), McpError);
   const silent = modern(() => stream([], "open"));
-  await using waiting = await connect(url, { fetch: silent.fetch, timeoutMs: 50 });
-  const error = await assertRejects(() => waiting.subscribe({ toolsListChanged: true }), DOMException);
-  assertEquals(error.name, "TimeoutError");
+  const clock = fakeClock();
+  await withTimersOn(clock, 50, async () => {
+    await using waiting = await connect(url, { fetch: silent.fetch, timeoutMs: 50 });
+    const subscribing = assertRejects(() => waiting.subscribe({ toolsListChanged: true }), DOMException);
+    assertEquals((await advanceUntil(clock, 50, subscribing)).name, "TimeoutError");
+  });
   const ending = modern((heard) => ok(heard, { resultType: "complete" }));
   await using over = await connect(url, { fetch: ending.fetch });
   await assertRejects(() => over.subscribe({ toolsListChanged: true }), Error, sentence());

@@ -3,8 +3,10 @@
 import { assert, assertEquals, assertRejects } from "@std/assert";
 import { type Client, type ClientAuth, connect, type ConnectOptions } from "../../src/client/client.ts";
 import { bridgeLines } from "../../src/client/bridge_lines.ts";
-import { turn, until } from "../support/behaviour.ts";
+import { fakeClock } from "../../src/testing/testing.ts";
+import { advanceUntil, turn, until } from "../support/behaviour.ts";
 import { sentence } from "../support/messages.ts";
+import { withTimersOn } from "../support/timers.ts";
 import { agreed, type Message, ok, url } from "./fakes.ts";
 
 /** The maximum number of open HTTP requests for messages that expect no reply. */
@@ -104,18 +106,6 @@ const open = (server: Hostile, options: ConnectOptions = {}): Promise<Client> =>
   connect(url.replace("/mcp", "/sse"), { ...quiet, fetch: server.fetch, ...options });
 const answersOf = (server: Hostile) => server.heard.filter(({ method }) => method === undefined);
 
-/** Runs `use` with a clock on which 10 seconds are over almost immediately. */
-async function withShortDeadline(use: () => Promise<void>): Promise<void> {
-  const { setTimeout: real } = globalThis;
-  const fake = (job: () => void, ms?: number) => real(job, ms === 10_000 ? 20 : ms);
-  Object.assign(globalThis, { setTimeout: fake });
-  try {
-    await use();
-  } finally {
-    globalThis.setTimeout = real;
-  }
-}
-
 for (const way of ["http", "sse"] as const) {
   Deno.test(`a server that never accepts answers holds few connections, and none after the client was closed (${way})`, async () => {
     const refused = Array.from({ length: 90 }, (_, i) => ({ id: i, method: "roots/list" }));
@@ -149,9 +139,11 @@ for (const way of ["http", "sse"] as const) {
   Deno.test(`a message fails if the server does not accept it in time, and later messages are sent (${way})`, async () => {
     const server = new Hostile({ way });
     await using client = await open(server);
-    await withShortDeadline(async () => {
+    const clock = fakeClock();
+    await withTimersOn(clock, 10_000, async () => {
       const notifying = Array.from({ length: MAX_OPEN }, () => client.notify("notifications/x"));
-      const errors = await Promise.all(notifying.map((each) => assertRejects(() => each, DOMException)));
+      const failing = Promise.all(notifying.map((each) => assertRejects(() => each, DOMException)));
+      const errors = await advanceUntil(clock, 10_000, failing);
       assertEquals(new Set(errors.map(({ name }) => name)), new Set(["TimeoutError"]));
       assertEquals(errors[0].message, sentence(10_000));
     });

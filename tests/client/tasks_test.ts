@@ -9,6 +9,7 @@ import { type FakeClock, fakeClock } from "../../src/testing/testing.ts";
 import { z } from "zod";
 import { behaviour, started, textOf, turn, until } from "../support/behaviour.ts";
 import { sentence } from "../support/messages.ts";
+import { withTimersOn } from "../support/timers.ts";
 import { asking, completed, type Script, scriptTasks, working } from "./scripted_tasks.ts";
 
 const modern = { eras: ["modern"] } as const;
@@ -177,8 +178,15 @@ behaviour(
     stop.abort(new Error("enough"));
     await assertRejects(() => aborted, Error, "enough");
     await until(() => count("tasks/cancel") === 1, "the cancellation");
-    const late = await assertRejects(() => client.callTool("work", {}, { timeoutMs: 20 }), DOMException);
-    assertEquals(late.name, "TimeoutError");
+    const timeouts = fakeClock();
+    const timeoutMs = 12_345;
+    await withTimersOn(timeouts, timeoutMs, async () => {
+      const late = started(client.callTool("work", {}, { timeoutMs }));
+      // A client that has not received the task cannot cancel it.
+      await until(() => clock.waiting > 0, "the second task");
+      await timeouts.advance(timeoutMs);
+      assertEquals((await assertRejects(() => late, DOMException)).name, "TimeoutError");
+    });
     await until(() => count("tasks/cancel") === 2, "the cancellation after the timeout");
     const other = await join(declared);
     const again = new AbortController();

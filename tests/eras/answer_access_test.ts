@@ -7,6 +7,7 @@ import { FIXED_LIMITS } from "../../src/core/capacity/fixed_limits.ts";
 import { gate, until } from "../support/behaviour.ts";
 import { serveOld } from "../hostile/sse.ts";
 import { FULL, GUEST, type Headers, NARROW, Reading, request, type Site, VERSIONS, withSite } from "./session_site.ts";
+import { toReply } from "../support/requests.ts";
 
 const FORM = { type: "object", properties: {} } as const;
 const INSUFFICIENT_SCOPE = -31_403;
@@ -44,7 +45,7 @@ const accept = (id: unknown) => ({ jsonrpc: "2.0", id, result: { action: "accept
 /** The status, the challenge and the error of a response. */
 async function read(response: Response) {
   const text = await response.text();
-  const error = text ? Object([JSON.parse(text)].flat()[0]).error : undefined;
+  const error = text ? Object([JSON.parse(toReply(text))].flat()[0]).error : undefined;
   return { status: response.status, challenge: response.headers.get("www-authenticate"), error };
 }
 

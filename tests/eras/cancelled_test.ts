@@ -2,6 +2,7 @@
 import { assertEquals, assertStringIncludes } from "@std/assert";
 import { createServer, tool } from "../../mod.ts";
 import { LEGACY_VERSIONS, until } from "../support/behaviour.ts";
+import { readReply } from "../support/requests.ts";
 
 const BOTH = "application/json, text/event-stream";
 
@@ -69,7 +70,7 @@ for (const version of LEGACY_VERSIONS) {
       await cancel(3);
       const response = await pending;
       assertEquals([response.status, response.headers.get("content-type")], [200, "application/json"]);
-      const { id, error } = await response.json();
+      const { id, error } = await readReply(response);
       assertEquals([id, error.code], [3, -32600]);
     });
 
@@ -109,12 +110,12 @@ for (const version of LEGACY_VERSIONS) {
           await started(1);
           await cancel("a");
           if (accept === BOTH) await checkEmpty(pending);
-          else assertEquals((await (await pending).json()).error.code, -32600);
+          else assertEquals((await readReply(await pending)).error.code, -32600);
         }
         const some = post([call("a"), { jsonrpc: "2.0", id: "b", method: "ping" }], "application/json");
         await started(1);
         await cancel("a");
-        assertEquals(await (await some).json(), [{ jsonrpc: "2.0", id: "b", result: {} }]);
+        assertEquals(await readReply(await some), [{ jsonrpc: "2.0", id: "b", result: {} }]);
         assertEquals((await post([note, note])).status, 202);
       });
     }

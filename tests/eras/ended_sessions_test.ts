@@ -10,6 +10,7 @@ import { fakeClock } from "../../src/testing/testing.ts";
 import { until } from "../support/behaviour.ts";
 import { wrapEngine } from "../support/engines.ts";
 import { sentence } from "../support/messages.ts";
+import { readReply } from "../support/requests.ts";
 
 type Json = { readonly [key: string]: unknown };
 
@@ -268,7 +269,7 @@ Deno.test("while the store does not respond, ending a session gets 503, and the 
   fragile.isSilent = true;
   const waiting = await send(here, undefined, id);
   assertEquals([waiting.status, waiting.headers.get("retry-after")], [503, "1"]);
-  assertEquals((await waiting.json()).error.message, sentence());
+  assertEquals((await readReply(waiting)).error.message, sentence());
   assertEquals([await end(here, id), await end(here, untold)], [503, 503]);
   // The session has ended on this instance. The other instances do not know about this end yet.
   assertEquals([await use(here, id), await end({ ...here, principal: "bob" }, id)], [404, 404]);
@@ -293,14 +294,16 @@ Deno.test("the number of unwritten session ends per client is limited; beyond th
   for (const id of ids) assertEquals(await use(ada, id), 200);
   assertEquals(await use(bob, last), 200);
   fragile.isSilent = true;
-  const says = await Promise.all(ids.map(async (id) => (await (await send(ada, undefined, id)).json()).error.message));
+  const says = await Promise.all(
+    ids.map(async (id) => (await readReply(await send(ada, undefined, id))).error.message),
+  );
   const statuses: number[] = [];
   for (const id of ids) statuses.push(await use(ada, id));
   const [pending, refused] = [404, 200].map((status) => says.filter((_, i) => statuses[i] === status));
   assertEquals([pending.length, refused.length], [64, 16]);
   for (const message of pending) assertEquals(message, sentence());
   for (const message of refused) assertEquals(message, sentence());
-  const { error } = await (await send(bob, undefined, last)).json();
+  const { error } = await readReply(await send(bob, undefined, last));
   assertEquals(error.message, sentence());
   fragile.isSilent = false;
   const later = async (client: Client, id: string) => {
@@ -358,7 +361,7 @@ Deno.test("a session id of an unknown version is refused like an unknown id", as
     const text = await sealer.seal("session", other);
     const unknown = await send({ server }, ping, text);
     const foreign = await send({ server }, ping, "x".repeat(200));
-    assertEquals([unknown.status, await unknown.json()], [404, await foreign.json()]);
+    assertEquals([unknown.status, await readReply(unknown)], [404, await readReply(foreign)]);
     assertEquals(await end({ server }, text), 404);
   }
   await server.close();

@@ -3,7 +3,7 @@
 import { assertEquals } from "@std/assert";
 import { z } from "zod";
 import { createServer, type Server, tool } from "../../mod.ts";
-import { toRequest } from "../support/requests.ts";
+import { readReply, toRequest } from "../support/requests.ts";
 import { sentence } from "../support/messages.ts";
 import { collectWarnings } from "../support/warnings.ts";
 
@@ -60,7 +60,7 @@ const capabilities = { "io.modelcontextprotocol/clientCapabilities": { elicitati
 async function call(server: Server, requestState?: string): Promise<{ requestState?: string; code?: number }> {
   const params = { name: "ask", arguments: {}, requestState, _meta: capabilities };
   const response = await server.fetch(toRequest("tools/call", params));
-  const { result, error } = await response.json();
+  const { result, error } = await readReply(response);
   return { requestState: result?.requestState, code: error?.code };
 }
 

@@ -5,6 +5,7 @@ import type { Admit } from "../../src/core/admission.ts";
 import type { Observer } from "../../src/core/call/observer.ts";
 import { memoryStore } from "../../src/stores/stores.ts";
 import { LEGACY_VERSIONS, until } from "../support/behaviour.ts";
+import { LATE_STREAMS, testLimits } from "../support/limits.ts";
 
 /** The revisions with sessions over HTTP. */
 export const VERSIONS = LEGACY_VERSIONS.filter((version) => version > "2025");
@@ -80,6 +81,9 @@ export async function withSite(
       name: "bank",
       version: "1.0.0",
       handlers: makeHandlers(),
+      // A stream that opens before its handler reads a resource can be resumed without the rights to this resource, until
+      // the next event.
+      limits: testLimits(LATE_STREAMS),
       observer,
       ...admit && { admit },
       ...middleware && { use: middleware },

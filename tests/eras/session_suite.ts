@@ -6,6 +6,7 @@ import { type FakeClock, fakeClock } from "../../src/testing/testing.ts";
 import type { Store } from "../../src/stores/stores.ts";
 import { until } from "../support/behaviour.ts";
 import { testLimits } from "../support/limits.ts";
+import { readReply } from "../support/requests.ts";
 
 type Json = { readonly [key: string]: unknown };
 type Headers = Readonly<Record<string, string>>;
@@ -131,7 +132,7 @@ export function testSessions(title: string, makeStore?: () => Store): void {
       const held = start({ clock, limits: testLimits({ streams: { openAfterMs: 1 } }) });
       const id = await shake(held);
       const unknown = await send(held, id.toUpperCase(), ping);
-      assertEquals([unknown.status, (await unknown.json()).error.code], [404, -32600]);
+      assertEquals([unknown.status, (await readReply(unknown)).error.code], [404, -32600]);
       // With a valid session, the response becomes a stream before the check has finished, so that the server can
       // detect a disconnect.
       const pending = send(held, id, call("hold"));
@@ -177,7 +178,7 @@ export function testSessions(title: string, makeStore?: () => Store): void {
     });
     await before.server.close();
     const after = start();
-    const answer = await (await send(after, id, call("who"))).json();
+    const answer = await readReply(await send(after, id, call("who")));
     assertEquals(answer.result.structuredContent, { name: "ada", version: "7", sampling: { tools: {} } });
     const others = [
       start({ secret: "another secret of at least thirty-two characters" }),
@@ -219,7 +220,7 @@ export function testSessions(title: string, makeStore?: () => Store): void {
     for (const clientInfo of [undefined, {}, { name: "x" }, { name: "x", version: 5 }]) {
       const id = await shake(held, { clientInfo });
       assertEquals(await isGood(held, id), true);
-      const { result } = await (await send(held, id, call("who"))).json();
+      const { result } = await readReply(await send(held, id, call("who")));
       assertEquals(result.structuredContent.name, undefined);
     }
     await held.server.close();
@@ -360,7 +361,7 @@ export function testSessions(title: string, makeStore?: () => Store): void {
     await until(() => held.log.includes("hold"), "the tool runs");
     const full = await send(held, c, level);
     assertEquals(full.ok, false);
-    assertEquals(Object(await full.json()).error.code === undefined, false);
+    assertEquals(Object(await readReply(full)).error.code === undefined, false);
     await end(held, b);
     await (await busy).body?.cancel();
     assertEquals(await isGood(held, c), true);

@@ -13,6 +13,7 @@ import {
 import { type Connection, connectTest, McpError } from "../../src/testing/testing.ts";
 import { z } from "zod";
 import { behaviour, gate, textOf, turn, until } from "../support/behaviour.ts";
+import { LATE_STREAMS, testLimits } from "../support/limits.ts";
 import { sentence } from "../support/messages.ts";
 import { createTaskClient, createTasks, ID, type TaskOptions } from "./task_extension.ts";
 
@@ -304,7 +305,9 @@ for (const transport of ["memory", "http", "pipe"] as const) {
   });
 
   Deno.test(`one client can use at most a quarter of the places for handlers that continue after their response (${transport})`, async () => {
-    const { server } = serveEndless({ limits: { calls: { detached: 8, runningPerClient: 1, closeMs: 10 } } });
+    const { server } = serveEndless({
+      limits: testLimits({ ...LATE_STREAMS, calls: { detached: 8, runningPerClient: 1, closeMs: 10 } }),
+    });
     await using client = await connectTest(server, { ...declared, transport, principal: { id: "ada" } });
     await using other = await connectTest(server, { ...declared, transport, principal: { id: "bo" } });
     const start = (from = client) => from.request("tools/call", { name: "work" }, { finish: false });

@@ -9,6 +9,7 @@ import { damageHead, fromLatin1, makeInput, makeLine, toLatin1 } from "./mutatio
 import { judge, type Kind, type Outcome, readKind } from "./oracle.ts";
 import { type Handed, type Input, MODERN, toMirror, toObject } from "./samples.ts";
 import { createTarget, LINE_BYTES, type Target } from "./target.ts";
+import { readReply } from "../support/requests.ts";
 
 /** An input with an unexpected response. */
 export interface Failure {
@@ -250,7 +251,7 @@ export async function createVisitor(server: Server): Promise<Visitor> {
       "mcp-protocol-version": MODERN,
       ...Object.fromEntries(toMirror(message)),
     };
-    const { result } = await (await server.fetch(toRequest(toInput(headers, message)))).json();
+    const { result } = await readReply(await server.fetch(toRequest(toInput(headers, message))));
     return result.requestState;
   }
 
@@ -258,7 +259,7 @@ export async function createVisitor(server: Server): Promise<Visitor> {
     const [, id] = sessions[0];
     const headers = { "mcp-protocol-version": VERSIONS[0], "mcp-session-id": id, accept: "application/json" };
     const message = { jsonrpc: "2.0", id: 0, method: "tools/list" };
-    const { result } = await (await server.fetch(toRequest(toInput(headers, message)))).json();
+    const { result } = await readReply(await server.fetch(toRequest(toInput(headers, message))));
     return result.nextCursor;
   }
 

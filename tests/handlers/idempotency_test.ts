@@ -10,6 +10,7 @@ import { gate, started, textOf, until } from "../support/behaviour.ts";
 import { random } from "../support/random.ts";
 import type token from "./token.ts";
 import { byKey, enter, listWaysIn } from "../support/ways_in.ts";
+import { readReply } from "../support/requests.ts";
 
 const ada = { id: "ada" };
 const input = z.object({ key: z.string() });
@@ -54,10 +55,7 @@ Deno.test("two calls in one batch with the same key run the handler once", async
     new Request("http://localhost/mcp", { method: "POST", headers, body }),
     { principal: ada },
   );
-  const text = await response.text();
-  const replies: { id: number; result: { structuredContent: unknown } }[] = JSON.parse(
-    text.startsWith("[") ? text : /^data: (\[.+)$/m.exec(text)?.[1] ?? "[]",
-  );
+  const replies: { id: number; result: { structuredContent: unknown } }[] = await readReply(response);
   const found = Object.fromEntries(replies.map(({ id, result }) => [id, result.structuredContent]));
   assertEquals(found[1], found[2]);
   assertEquals(found[1], found[4]);

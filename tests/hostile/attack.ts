@@ -73,7 +73,7 @@ export function toSlowCall(name: string) {
 }
 
 /** Resolves to the value of a promise, or to `undefined` if the promise has not settled after `ms`. */
-export function soon<T>(promise: Promise<T>, ms = 20_000): Promise<T | undefined> {
+export function soon<T>(promise: Promise<T>, ms = 60_000): Promise<T | undefined> {
   let timer = 0;
   const late = new Promise<undefined>((resolve) => {
     timer = setTimeout(() => resolve(undefined), ms) as unknown as number; // The cast is needed, because a timer is an object on Bun.

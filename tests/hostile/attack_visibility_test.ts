@@ -1,7 +1,7 @@
 // `allow` functions that do not return a boolean, and lists that differ between callers.
 import { assert, assertEquals } from "@std/assert";
 import { type Middleware, onlyMethods, resource, tool } from "../../mod.ts";
-import { toRequest } from "../support/requests.ts";
+import { readReply, toRequest } from "../support/requests.ts";
 import { as, start, toCall, toListen } from "./attack.ts";
 import { testLimits } from "../support/limits.ts";
 
@@ -50,7 +50,7 @@ Deno.test("a list is private to its caller if middleware could have removed entr
       return method === "tools/list" && principal?.id !== "admin" ? { ...result, tools: [] } : result;
     }],
   });
-  const { result } = await (await server.fetch(toRequest("tools/list"), as("admin"))).json();
+  const { result } = await readReply(await server.fetch(toRequest("tools/list"), as("admin")));
   await server.close();
   assertEquals(result.cacheScope, "private");
 });
@@ -61,7 +61,7 @@ Deno.test("if a list differs between callers, a cursor is valid only for the cal
   for (const [list, isPrivate] of [[handlers, true], [shown, false]] as const) {
     const server = start({ handlers: list, limits: testLimits({ calls: { pageItems: 1 } }) });
     const ask = async (id: string, cursor?: string) =>
-      await (await server.fetch(toRequest("tools/list", cursor === undefined ? {} : { cursor }), as(id))).json();
+      await readReply(await server.fetch(toRequest("tools/list", cursor === undefined ? {} : { cursor }), as(id)));
     const { result: { nextCursor } } = await ask("ada");
     assertEquals((await ask("ada", nextCursor)).result.tools[0].name, "t2");
     const { result, error } = await ask("eve", nextCursor);
@@ -85,12 +85,12 @@ Deno.test("a list request does not call middleware for other methods, and the li
   for (const [use, cacheScope] of cases) {
     const server = start({ handlers: [tool({ name: "hi", run: () => "Hi" })], use });
     seen.length = 0;
-    const listed = await (await server.fetch(toRequest("tools/list"))).json();
+    const listed = await readReply(await server.fetch(toRequest("tools/list")));
     assertEquals(listed.result.cacheScope, cacheScope);
     const sees = use.some((each) => each === note) || use.length === 1 && cacheScope === "private";
     assertEquals(seen, sees ? ["tools/list"] : []);
     // The list for an authenticated caller is private, because it may differ from other lists.
-    const own = await (await server.fetch(toRequest("tools/list"), as("admin"))).json();
+    const own = await readReply(await server.fetch(toRequest("tools/list"), as("admin")));
     assertEquals(own.result.cacheScope, "private");
     await server.close();
   }

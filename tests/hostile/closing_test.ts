@@ -10,6 +10,7 @@ import { serve } from "../peers/runtime.ts";
 import { soon, start, toCall } from "./attack.ts";
 import { connectRaw } from "./raw.ts";
 import { serveOld } from "./sse.ts";
+import { readReply } from "../support/requests.ts";
 
 const never = new Promise<never>(() => {});
 const quick = tool({ name: "quick", input: { type: "object" }, run: () => "" });
@@ -43,7 +44,7 @@ async function closeWhile(server: Server, ...waiting: readonly Promise<Response>
     const response = await soon(answer);
     assert(response, "a request waits forever");
     assertEquals([response.status, response.headers.get("retry-after")], [503, "1"]);
-    assertEquals((await response.json()).error.message, sentence());
+    assertEquals((await readReply(response)).error.message, sentence());
   }
 }
 

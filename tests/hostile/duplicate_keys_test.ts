@@ -2,6 +2,7 @@
 import { assertEquals, assertStringIncludes } from "@std/assert";
 import { createServer, tool } from "../../mod.ts";
 import { openPipe } from "../../src/transports/channel.ts";
+import { readReply } from "../support/requests.ts";
 
 const meta =
   '"_meta":{"io.modelcontextprotocol/protocolVersion":"2026-07-28","io.modelcontextprotocol/clientInfo":{"name":"t","version":"1"},"io.modelcontextprotocol/clientCapabilities":{}}';
@@ -42,7 +43,7 @@ Deno.test("HTTP: the headers must match the last key, which selects the tool", a
     assertEquals((await server.fetch(toRequest(body, name))).status, 200, body);
     assertEquals(ran.splice(0), [name], body);
     const first = await server.fetch(toRequest(body, "free"));
-    assertEquals([first.status, (await first.json()).error.code], [400, -32020], body);
+    assertEquals([first.status, (await readReply(first)).error.code], [400, -32020], body);
     assertEquals(ran, []);
   }
   await server.close();

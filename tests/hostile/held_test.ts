@@ -7,6 +7,7 @@ import { parseMessage } from "../../src/protocol/jsonrpc.ts";
 import { countIndexes, toWeight } from "../../src/protocol/weight.ts";
 import { Accounts } from "../../src/core/capacity/account.ts";
 import { Outbox } from "../../src/transports/outbox.ts";
+import { readReply } from "../support/requests.ts";
 
 const toCall = (args: unknown) =>
   JSON.stringify({ jsonrpc: "2.0", id: 1, method: "tools/call", params: { name: "x", arguments: args } });
@@ -68,7 +69,7 @@ Deno.test("the responses of a batch share the size limit of one result", async (
   ));
   const headers = { "content-type": "application/json", accept: "application/json" };
   const request = new Request("http://localhost/mcp", { method: "POST", headers, body: JSON.stringify(batch) });
-  const answers: { id: number; error?: { message: string } }[] = await (await server.fetch(request)).json();
+  const answers: { id: number; error?: { message: string } }[] = await readReply(await server.fetch(request));
   assertEquals(answers.map(({ id }) => id), [0, 1, 2, 3, 4]);
   assertEquals(answers.map(({ error }) => !!error), [false, false, true, true, true]);
   assertStringIncludes(answers[4].error?.message ?? "", "calls.resultBytes");

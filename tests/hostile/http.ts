@@ -6,6 +6,7 @@ import { startHttpServer } from "../../src/testing/http_server.ts";
 import { hasSentence } from "../support/messages.ts";
 import { connectRaw, type RawAnswer, type RawConnection } from "./raw.ts";
 import { findSecret } from "./secrecy.ts";
+import { toReply } from "../support/requests.ts";
 
 export type Json = { readonly [key: string]: unknown };
 
@@ -201,10 +202,10 @@ export async function startFixture({ version, server: more, create = createServe
 
   async function checkAlive(what: string): Promise<void> {
     await witness.write(toBytes(port, good, {}));
-    const answer = await witness.read({ ms: 3000 });
+    const answer = await witness.read();
     assert(answer, `${what}: the server closed the connection of another client`);
     assertEquals(answer.status, 200, `${what}: the next valid call got ${answer.body}`);
-    assertEquals(JSON.parse(answer.body).result.content[0].text, "good", what);
+    assertEquals(JSON.parse(toReply(answer.body)).result.content[0].text, "good", what);
     const at = ran.lastIndexOf("good");
     assert(at >= 0, `${what}: the next valid call did not run`);
     ran.splice(at, 1);

@@ -13,6 +13,7 @@ import {
   startFixture,
   toMessage,
 } from "./http.ts";
+import { toReply } from "../support/requests.ts";
 
 type Era = "modern" | "legacy";
 const eras = [
@@ -305,7 +306,7 @@ Deno.test("in a session with revision 2025-03-26, a hostile batch is refused, or
 
   await t.step("an invalid entry of a batch gets its own error", async () => {
     const answer = await fixture.send({ body: `[${one(1)},"junk",${one("1")},[],{"jsonrpc":"2.0","method":"x"}]` });
-    const answers = JSON.parse(answer?.body ?? "");
+    const answers = JSON.parse(toReply(answer?.body ?? ""));
     assertEquals(answer?.status, 200);
     assertEquals(answers.map((each: Json) => [each.id, Object(each.error).code]), [
       [1, undefined],
@@ -319,7 +320,7 @@ Deno.test("in a session with revision 2025-03-26, a hostile batch is refused, or
 
   await t.step("each of 100 entries of a batch gets one response", async () => {
     const answer = await fixture.send({ body: `[${Array.from({ length: 100 }, (_, id) => one(id))}]` });
-    const ids = JSON.parse(answer?.body ?? "").map(({ id }: Json) => id);
+    const ids = JSON.parse(toReply(answer?.body ?? "")).map(({ id }: Json) => id);
     assertEquals(ids.toSorted((a: number, b: number) => a - b), Array.from({ length: 100 }, (_, id) => id));
     assertEquals(fixture.ran.splice(0).length, 100);
     await fixture.checkAlive("after this");

@@ -5,7 +5,7 @@ import { startChild, startHttpServer, toCommand } from "../../src/testing/http_s
 import { connectTest, fakeClock } from "../../src/testing/testing.ts";
 import { gate, until } from "../support/behaviour.ts";
 import { sentence } from "../support/messages.ts";
-import { ask, toRequest } from "../support/requests.ts";
+import { ask, readReply, toRequest } from "../support/requests.ts";
 import { readData, startSession, toCall } from "./unread.ts";
 
 /** Registers a test with Deno's sanitizers, so that a leaked timer, listener or stream fails the test. */
@@ -85,7 +85,7 @@ for (const inTime of [true, false]) {
     for (const init of [toCall("hold"), toCall("hold", { session }), toListen(), get]) {
       const refused = await fetch(url, init);
       assertEquals([refused.status, refused.headers.get("retry-after")], [503, "1"]);
-      assertEquals((await refused.json()).error.message, sentence());
+      assertEquals((await readReply(refused)).error.message, sentence());
     }
     if (inTime) open();
     await done;

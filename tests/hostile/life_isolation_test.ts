@@ -8,6 +8,7 @@ import { behaviour, gate, started, textOf, turn, until } from "../support/behavi
 import { random } from "../support/random.ts";
 import { LEGACY, MODERN } from "./http.ts";
 import { readData, startSession, toCall } from "./unread.ts";
+import { readReply } from "../support/requests.ts";
 
 const any = { type: "object" } as const;
 
@@ -203,7 +204,7 @@ Deno.test("sessions see complete lists of allowed handlers while handlers are ad
     const { body, headers } = toCall("", { session: sessions[0] });
     const message = { ...JSON.parse(body), method: "tools/list", params: {} };
     const request = new Request(url, { method: "POST", headers, body: JSON.stringify(message) });
-    const { result } = await (await server.fetch(request)).json();
+    const { result } = await readReply(await server.fetch(request));
     const names = result.tools.map(({ name }: { readonly name: string }) => name);
     assertEquals(names, [...names].sort());
   }

@@ -7,7 +7,7 @@ import { decodeHeaderValue } from "../../src/protocol/header_value.ts";
 import { parseMessage } from "../../src/protocol/jsonrpc.ts";
 import { isJsonType, readAccept } from "../../src/transports/http/accept.ts";
 import { LineSplitter } from "../../src/transports/stdio/line_splitter.ts";
-import { leastCost, startCost } from "../support/cost.ts";
+import { compareCosts, leastCost } from "../support/cost.ts";
 import { startSession, toCall } from "./unread.ts";
 import config from "../../deno.json" with { type: "json" };
 
@@ -148,7 +148,7 @@ for (const pattern of patterns) {
  * Asserts that reading a text that is eight times as long takes about eight times as long. With quadratic time, it
  * would take 64 times as long.
  */
-function linear(what: string, make: (length: number) => string, read: (text: string) => unknown): void {
+async function linear(what: string, make: (length: number) => string, read: (text: string) => unknown): Promise<void> {
   const attempt = (text: string) => () => {
     try {
       read(text);
@@ -156,18 +156,12 @@ function linear(what: string, make: (length: number) => string, read: (text: str
       // A refusal is accepted like a result, if it takes as little time.
     }
   };
-  const [short, long] = [25_000, 200_000].map((length) => attempt(make(length)));
-  let [shortMs, longMs] = [Infinity, Infinity];
-  // Use the minimum of interleaved runs, because other processes on the machine can slow down single runs.
-  for (let runs = 1; runs <= 20; runs++) {
-    shortMs = Math.min(shortMs, leastCost(short, 1));
-    longMs = Math.min(longMs, leastCost(long, 1));
-    if (runs >= 5 && (longMs < 5 || longMs / shortMs < 24)) return;
-  }
-  throw new Error(`${what}: ${shortMs} ms, eight times as long ${longMs} ms`);
+  const runs = { short: attempt(make(25_000)), long: attempt(make(200_000)) };
+  const costs = await compareCosts(runs, ({ short, long }) => long < 5 || long / short < 24);
+  assertEquals(costs, undefined, what);
 }
 
-Deno.test("headers of 100 KB are read in linear time", () => {
+Deno.test("headers of 100 KB are read in linear time", async () => {
   for (
     const unit of [
       ",",
@@ -186,13 +180,13 @@ Deno.test("headers of 100 KB are read in linear time", () => {
     ]
   ) {
     const make = (length: number) => unit.repeat(length / unit.length);
-    linear(`Accept ${unit}`, make, readAccept);
-    linear(`Content-Type ${unit}`, (length) => `application/json${make(length)}`, isJsonType);
-    linear(`a mirrored value ${unit}`, (length) => `=?base64?${make(length)}?=`, decodeHeaderValue);
+    await linear(`Accept ${unit}`, make, readAccept);
+    await linear(`Content-Type ${unit}`, (length) => `application/json${make(length)}`, isJsonType);
+    await linear(`a mirrored value ${unit}`, (length) => `=?base64?${make(length)}?=`, decodeHeaderValue);
   }
 });
 
-Deno.test("messages of 100 KB are read in linear time", () => {
+Deno.test("messages of 100 KB are read in linear time", async () => {
   const units = [
     "[",
     "{",
@@ -211,12 +205,12 @@ Deno.test("messages of 100 KB are read in linear time", () => {
     "/*",
   ];
   for (const unit of units) {
-    linear(
+    await linear(
       `a message of ${unit}`,
       (length) => unit.repeat(length / unit.length),
       (text) => parseMessage(text, BOUNDS.request),
     );
-    linear(
+    await linear(
       `an id of ${unit}`,
       (length) => `{"jsonrpc":"2.0","id":"${unit.repeat(length / unit.length)}"}`,
       (text) => parseMessage(text, BOUNDS.request),
@@ -224,9 +218,9 @@ Deno.test("messages of 100 KB are read in linear time", () => {
   }
 });
 
-Deno.test("lines are split in linear time, whatever the length of the lines and the size of the chunks", () => {
+Deno.test("lines are split in linear time, whatever the length of the lines and the size of the chunks", async () => {
   for (const line of ["", "a", "\r", "é", "x".repeat(1000)]) {
-    linear(`lines of ${line.slice(0, 3)}`, (length) => `${line}\n`.repeat(length / (line.length + 1)), (text) => {
+    await linear(`lines of ${line.slice(0, 3)}`, (length) => `${line}\n`.repeat(length / (line.length + 1)), (text) => {
       const splitter = new LineSplitter(BOUNDS.request.lineBytes);
       const bytes = new TextEncoder().encode(text);
       for (let at = 0; at < bytes.length; at += 7) splitter.push(bytes.subarray(at, at + 7));
@@ -264,22 +258,14 @@ Deno.test("every form of URI template matches a URI of 100 KB in linear time", a
   const { headers } = toCall("", { session });
   const read = async (uri: string) => {
     const body = JSON.stringify({ jsonrpc: "2.0", id: 1, method: "resources/read", params: { uri } });
-    const cost = startCost();
     await (await server.fetch(new Request(url, { method: "POST", headers, body }))).text();
-    return cost();
   };
   for (const place of ["t://a/", "t://b/", "t://c/", "t://d/", "t://a/?a=", "t://a/;x=", "t://a/#", ""]) {
     for (const unit of [",", "/", "-", "a", "%", "%2F", "?a=", "&", "a,", "a-", "a/", "{", "."]) {
-      const time = async (length: number) =>
-        Math.min(
-          await read(place + unit.repeat(length / unit.length)),
-          await read(place + unit.repeat(length / unit.length)),
-        );
-      for (let tries = 0;; tries++) {
-        const [short, long] = [await time(25_000), await time(50_000)];
-        if (long < 10 || long / short < 3) break;
-        assert(tries < 3, `${place}${unit}: ${short} ms, twice as long ${long} ms`);
-      }
+      const readLong = (length: number) => read(place + unit.repeat(length / unit.length));
+      const runs = { short: () => readLong(25_000), long: () => readLong(50_000) };
+      const costs = await compareCosts(runs, ({ short, long }) => long < 10 || long / short < 3);
+      assertEquals(costs, undefined, `${place}${unit}`);
     }
   }
   await server.close();

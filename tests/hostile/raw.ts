@@ -1,5 +1,8 @@
 // Sends raw HTTP/1.1 over a socket, because `fetch` would normalize or refuse invalid requests. Reads the raw response.
 
+/** Time in milliseconds after which reading gives up. It is long, because machines may be slow. */
+const PATIENCE_MS = 60_000;
+
 /** A response with its decoded body. */
 export interface RawAnswer {
   readonly status: number;
@@ -31,7 +34,7 @@ export interface RawConnection {
 
 /** Options for reading a response. */
 export interface ReadOptions {
-  /** Timeout in milliseconds. Defaults to 5,000. */
+  /** Timeout in milliseconds. Defaults to 60,000. */
   readonly ms?: number;
   /** Whether the request was HEAD. The response then has no body, even if it has a `Content-Length`. */
   readonly isHead?: boolean;
@@ -100,7 +103,7 @@ export async function connectRaw(port: number): Promise<RawConnection> {
     return take(size);
   }
 
-  async function readHead({ ms = 5000 }: ReadOptions = {}): Promise<Omit<RawAnswer, "body"> | undefined> {
+  async function readHead({ ms = PATIENCE_MS }: ReadOptions = {}): Promise<Omit<RawAnswer, "body"> | undefined> {
     const deadline = performance.now() + ms;
     while (true) {
       const line = await readLine(deadline);
@@ -137,7 +140,7 @@ export async function connectRaw(port: number): Promise<RawConnection> {
 
   async function readBody(
     { status, headers }: Pick<RawAnswer, "status" | "headers">,
-    { ms = 5000, isHead }: ReadOptions = {},
+    { ms = PATIENCE_MS, isHead }: ReadOptions = {},
   ): Promise<string> {
     const isEmpty = isHead || status === 204 || status === 304;
     const bytes = isEmpty ? new Uint8Array(0) : await readContent(headers, performance.now() + ms);
@@ -153,12 +156,12 @@ export async function connectRaw(port: number): Promise<RawConnection> {
       const head = await readHead(options);
       return head && { ...head, body: await readBody(head, options) };
     },
-    async readUntil(pattern, { ms = 5000 } = {}) {
+    async readUntil(pattern, { ms = PATIENCE_MS } = {}) {
       const deadline = performance.now() + ms;
       while (!pattern.test(latin1(held))) if (!await more(deadline, `${pattern}`)) break;
       return latin1(take(held.length));
     },
-    async readRest({ ms = 5000 } = {}) {
+    async readRest({ ms = PATIENCE_MS } = {}) {
       const deadline = performance.now() + ms;
       while (!latin1(held.slice(-5)).endsWith("0\r\n\r\n")) if (!await more(deadline, "the end of the stream")) break;
       return latin1(take(held.length));

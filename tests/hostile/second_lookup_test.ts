@@ -3,9 +3,10 @@
 import { assertEquals } from "@std/assert";
 import { createServer, tool } from "../../mod.ts";
 import { quota as handlerLimits } from "../../src/layers/layers.ts";
-import { gate, turn, until } from "../support/behaviour.ts";
+import { advanceUntil, gate, turn, until } from "../support/behaviour.ts";
 import { sentence } from "../support/messages.ts";
 import { ask } from "../support/requests.ts";
+import { fakeClock } from "../../src/testing/testing.ts";
 
 for (const place of ["server", "handler"] as const) {
   Deno.test(`the slot of a ${place} is released if the second lookup never settles`, async () => {
@@ -25,7 +26,8 @@ for (const place of ["server", "handler"] as const) {
       },
     });
     const limits = { calls: { timeoutMs: 200, running: place === "server" ? 1 : 100 } };
-    const server = createServer({ name: "slots", version: "1.0.0", handlers: [held], limits });
+    const clock = fakeClock();
+    const server = createServer({ name: "slots", version: "1.0.0", handlers: [held], limits, clock });
     const call = () => ask(server, "tools/call", { name: "held" });
     const first = call();
     await until(() => running === 1, "the first call runs");
@@ -36,7 +38,7 @@ for (const place of ["server", "handler"] as const) {
     hangs = true;
     open();
     assertEquals((await first).error, undefined);
-    assertEquals((await queued).error?.message, sentence(200, "calls.timeoutMs"));
+    assertEquals((await advanceUntil(clock, 200, queued)).error?.message, sentence(200, "calls.timeoutMs"));
     hangs = false;
     assertEquals((await call()).error, undefined);
     await server.close();

@@ -8,7 +8,7 @@ import { folder } from "../../src/ready/ready.ts";
 import { worker } from "../../src/worker/worker.ts";
 import { turn, until } from "../support/behaviour.ts";
 import { withFolder } from "../support/folder.ts";
-import { toRequest } from "../support/requests.ts";
+import { readReply, toRequest } from "../support/requests.ts";
 import type heavy from "../worker/heavy.ts";
 
 /** Creates a server whose handler waits for the test. `ran` lists the clients whose calls have started. */
@@ -76,9 +76,7 @@ async function callFrom(server: Server, address: string, name: string, args: obj
     remoteAddr: { hostname: address },
     requestIP: () => ({ address }),
   });
-  const text = await response.text();
-  // The response to a slow call is an event stream.
-  return JSON.parse(/^data: (\{.*)$/m.exec(text)?.[1] ?? text).result;
+  return (await readReply(response)).result;
 }
 
 interface ToolResult {

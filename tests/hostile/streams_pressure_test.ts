@@ -8,6 +8,7 @@ import { behaviour, textOf, turn, until } from "../support/behaviour.ts";
 import { META } from "./http.ts";
 import { openUnread, readData, startSession, toCall, toWire } from "./unread.ts";
 import { testLimits } from "../support/limits.ts";
+import { readReply } from "../support/requests.ts";
 
 const any = { type: "object" } as const;
 const MB = 1_000_000;
@@ -80,7 +81,7 @@ for (const era of eras) {
       // About 4 MB of the 10 MB are in kernel buffers. The handler has not produced the rest.
       for (const bytes of taken) assert(bytes < 7 * MB, `${taken}`);
       assertEquals([fixture.ended.size, fixture.aborted.size], [0, 0]);
-      const quick = await (await fetch(fixture.url, toCall("quick"))).json();
+      const quick = await readReply(await fetch(fixture.url, toCall("quick")));
       assertEquals(quick.result.content[0].text, "quick");
       const text = await clients[0].read((text) => text.endsWith("0\r\n\r\n"));
       const got = text.split("\n").filter((line) => line.startsWith("data: {")).map((line) =>
@@ -302,7 +303,7 @@ Deno.test("the total size of all replay buffers is limited, and no single sessio
   for (const comeBack of floods) {
     const gone = await comeBack(3);
     assertEquals(gone.status, 400);
-    const { error } = await gone.json();
+    const { error } = await readReply(gone);
     assertEquals(error.code, -32600);
     const text = await (await comeBack(450)).text();
     kept += text.startsWith("{") ? 0 : text.length;

@@ -1,7 +1,7 @@
 // Using many other paths must not end the work at a path.
 import { assertEquals, assertStringIncludes, assertThrows } from "@std/assert";
 import { createServer, extension, type Server, tool } from "../../mod.ts";
-import { toRequest } from "../support/requests.ts";
+import { toReply, toRequest } from "../support/requests.ts";
 import { turn } from "../support/behaviour.ts";
 import { testLimits } from "../support/limits.ts";
 import { sentence } from "../support/messages.ts";
@@ -67,7 +67,7 @@ Deno.test("handlers that were disabled or removed at a path stay disabled or rem
       handlers: () => [secret, ping, change],
     });
     const run = async (tenant: string, name: string) => await (await call(server, tenant, name)).text();
-    const toError = (body: string) => JSON.parse(body).error.message;
+    const toError = (body: string) => JSON.parse(toReply(body)).error.message;
     await run("shut", name);
     for (const tenant of ["a", "b", "c", "d"]) assertStringIncludes(await run(tenant, "ping"), "pong");
     assertEquals(toError(await run("shut", "secret")), sentence("secret"), name);

@@ -3,7 +3,7 @@ import { assert, assertEquals } from "@std/assert";
 import { type Authentication, createServer, mount, tool } from "../../mod.ts";
 import { oauth } from "../../src/auth/oauth/oauth.ts";
 import { serve } from "../peers/runtime.ts";
-import { toRequest } from "../support/requests.ts";
+import { toReply, toRequest } from "../support/requests.ts";
 import type { RawAnswer } from "./raw.ts";
 import { connectRaw } from "./raw.ts";
 
@@ -32,13 +32,13 @@ async function openPort(service: Parameters<typeof serve>[0]) {
       ...method === "POST" ? [`Content-Length: ${body.length}`] : [],
     ];
     await connection.write(`${lines.join("\r\n")}\r\n\r\n${method === "POST" ? body : ""}`);
-    const answer = await connection.read({ ms: 3000 });
+    const answer = await connection.read();
     connection.close();
     return answer;
   };
   const find = async (target: string): Promise<string | number | undefined> => {
     const answer = await send(target);
-    return answer?.status === 200 ? JSON.parse(answer.body).result.content[0].text : answer?.status;
+    return answer?.status === 200 ? JSON.parse(toReply(answer.body)).result.content[0].text : answer?.status;
   };
   return { port, send, find };
 }

@@ -268,29 +268,25 @@ behaviour("a handler within middleware keeps its place until it has ended, altho
 }, { perInstance: "limits" });
 
 behaviour("a handler that ignores its cancellation counts as ended after the timeout of its call", async (connect) => {
-  const clock = fakeClock();
   const { made, ends } = oneAtATime();
   let runs = 0;
   const hang = tool({
     name: "hang",
-    use: [made, quota({ timeoutMs: 1000 })],
+    use: [made, quota({ timeoutMs: 500 })],
     run: () => {
       runs++;
       return new Promise<string>(() => {});
     },
   });
-  const { client } = await connect({ clock, handlers: [hang] });
+  const calls: CallEvent[] = [];
+  const { client } = await connect({ handlers: [hang], observer: { call: (event) => calls.push(event) } });
   const stop = new AbortController();
   const first = started(client.callTool("hang", {}, { signal: stop.signal }));
   await until(() => runs === 1, "the call runs");
   stop.abort();
   await assertRejects(() => first);
-  await clock.advance(900);
-  assertEquals(ends.count, 0);
-  await until(async () => {
-    await clock.advance(500);
-    return ends.count === 1;
-  }, "the place is free");
+  await until(() => calls.some(({ method }) => method === "tools/call"), "the server cancels the call");
+  await until(() => ends.count === 1, "the place is free");
 }, { perInstance: "limits" });
 
 behaviour("the place of a detached handler is free when the handler has ended", async (connect) => {
@@ -348,12 +344,24 @@ behaviour("limit and enter see whether a handler makes the call", async (connect
     },
   }));
   const inner = resource({ uri: "x://inner", name: "inner", use: [noting], read: () => "inner" });
+  const refusing = layer(() => ({
+    name: "refusing",
+    limit: async () => {
+      await turn();
+      throw McpError.busy("Not now");
+    },
+  }));
+  const refused = resource({ uri: "x://refused", name: "refused", use: [refusing], read: () => "never" });
   const outer = tool({
     name: "outer",
     use: [noting],
-    run: async (_input, ctx) => Object((await ctx.readResource("x://inner"))[0]).text,
+    run: async (_input, ctx) => {
+      const error = await assertRejects(() => ctx.readResource("x://refused"), McpError);
+      assertEquals(error.code, -31503);
+      return Object((await ctx.readResource("x://inner"))[0]).text;
+    },
   });
-  const { client } = await connect({ handlers: [inner, outer] });
+  const { client } = await connect({ handlers: [inner, refused, outer] });
   assertEquals(textOf(await client.callTool("outer")), "inner");
   assertEquals(seen, [
     ["limit", "outer", false, false],
@@ -485,6 +493,28 @@ behaviour("a quota of a server or a group limits all of its handlers together", 
     const later = await client.callTool("later").then(textOf, ({ code }) => code);
     assertEquals(later, place === "server" ? -31429 : "later");
   }
+}, { perInstance: "limits" });
+
+behaviour("a call that can neither run nor wait takes nothing of its client's rate", async (connect) => {
+  const { pass, open } = gate();
+  let runs = 0;
+  const one = tool({
+    name: "one",
+    use: [quota({ concurrency: { calls: 1, waiting: 0 }, rate: { calls: 2, perMs: 3_600_000 } })],
+    run: async () => {
+      runs++;
+      await pass;
+      return "done";
+    },
+  });
+  const { client } = await connect({ handlers: [one] });
+  const first = started(client.callTool("one"));
+  await until(() => runs === 1, "the first call runs");
+  for (let i = 0; i < 3; i++) await assertRejects(() => client.callTool("one"), McpError, "handler.concurrency");
+  open();
+  assertEquals(textOf(await first), "done");
+  assertEquals(textOf(await client.callTool("one")), "done");
+  await assertRejects(() => client.callTool("one"), McpError, "handler.rate");
 }, { perInstance: "limits" });
 
 behaviour("of several quotas of a handler, each applies, and the shortest timeout", async (connect) => {

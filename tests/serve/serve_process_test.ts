@@ -5,6 +5,7 @@ import { until } from "../support/behaviour.ts";
 import { sentence } from "../support/messages.ts";
 import { findNode, NODE_VERSIONS } from "../support/node_versions.ts";
 import { root, type Running, start } from "../support/processes.ts";
+import { readReply } from "../support/requests.ts";
 
 const ignore = typeof Deno === "undefined"; // Only Deno starts the processes of all runtimes.
 const file = `${root}tests/serve/program.ts`;
@@ -63,7 +64,7 @@ for (const [name, findWords] of Object.entries(runtimes)) {
         const body = JSON.stringify({ jsonrpc: "2.0", id: 1, method: "tools/list", params: {} });
         const refused = await fetch(url, { method: "POST", headers, body });
         assertEquals(refused.status, 503);
-        assertEquals((await refused.json()).error.message, sentence());
+        assertEquals((await readReply(refused)).error.message, sentence());
         const alive = await fetch(new URL("/health", url));
         assertEquals([alive.status, await alive.text()], [200, "{}"]);
         await (await fetch(new URL("/release", url))).text();

@@ -6,6 +6,7 @@ import { connect } from "../../src/client/client.ts";
 import { serve } from "../../src/serve/serve.ts";
 import { gate, until } from "../support/behaviour.ts";
 import { sentence } from "../support/messages.ts";
+import { readReply } from "../support/requests.ts";
 
 const about = { name: "served", version: "1.0.0" };
 const ping = tool({ name: "ping", run: () => "pong" });
@@ -61,7 +62,7 @@ Deno.test("aborting the signal closes the server, and a running call gets its re
   end.abort();
   const refused = await fetch(served.url, { method: "POST" });
   assertEquals(refused.status, 503);
-  assertEquals((await refused.json()).error.message, sentence());
+  assertEquals((await readReply(refused)).error.message, sentence());
   open();
   assertEquals((await called).content, [{ type: "text", text: "done" }]);
   await served.finished;

@@ -12,8 +12,8 @@ import { skillsOf } from "../../src/client/skills/skills.ts";
 import { guard } from "../../src/layers/layers.ts";
 import { parseFrontMatter } from "../../src/skills/front_matter.ts";
 import { skills, type SkillsOptions } from "../../src/skills/skills.ts";
-import type { Connection } from "../../src/testing/testing.ts";
-import { behaviour, until } from "../support/behaviour.ts";
+import { type Connection, fakeClock } from "../../src/testing/testing.ts";
+import { behaviour, gate, turn, until } from "../support/behaviour.ts";
 import { sentence } from "../support/messages.ts";
 import { random } from "../support/random.ts";
 
@@ -271,6 +271,61 @@ behaviour("clients are notified of changes, and read the current content", async
   await rm(`${folder.path}/more`, { recursive: true });
   await until(async () => (await list(client)).length === 1, "one skill");
 });
+
+behaviour("a slow scan of the folder is not repeated by each read", async (connect) => {
+  await using folder = await makeFolder({ "fine/SKILL.md": head("fine") });
+  const clock = fakeClock();
+  const { readdir } = fs.promises;
+  let scans = 0;
+  Object.assign(fs.promises, {
+    async readdir(...args: Parameters<typeof readdir>) {
+      scans++;
+      await clock.advance(1500);
+      return await readdir(...args);
+    },
+  });
+  try {
+    const { client } = await connect({ handlers: [skills({ dir: folder.path })], clock }, declared);
+    await list(client);
+    const before = scans;
+    for (let i = 0; i < 10; i++) await client.readResource("skill://fine/SKILL.md");
+    assertEquals(scans, before);
+    await clock.advance(10_000);
+    await client.readResource("skill://fine/SKILL.md");
+    assert(scans > before);
+  } finally {
+    fs.promises.readdir = readdir;
+  }
+}, { transports: ["memory"], eras: ["modern"] });
+
+behaviour("a server that closes waits until the folder is no longer read", async (connect) => {
+  await using folder = await makeFolder({ "fine/SKILL.md": head("fine") });
+  const { server } = await connect({ handlers: [skills({ dir: folder.path })] }, declared);
+  await server.ready();
+  const { lstat } = fs.promises;
+  const { pass, open } = gate();
+  let reading = 0;
+  Object.assign(fs.promises, {
+    async lstat(...args: Parameters<typeof lstat>) {
+      reading++;
+      await pass;
+      return await lstat(...args).finally(() => reading--);
+    },
+  });
+  try {
+    await folder.write("fine/SKILL.md", head("fine"));
+    await until(() => reading > 0, "the folder is read after the change");
+    let isClosed = false;
+    const closing = server.close().then(() => isClosed = true);
+    await turn(10);
+    assertEquals([reading > 0, isClosed], [true, false]);
+    open();
+    await closing;
+    assertEquals(reading, 0);
+  } finally {
+    fs.promises.lstat = lstat;
+  }
+}, { transports: ["memory"], eras: ["modern"] });
 
 behaviour("the folder itself can be a skill, and long lists are paginated", async (connect) => {
   await using root = await makeFolder({});

@@ -10,13 +10,14 @@ import { health } from "../../src/observe/observe.ts";
 import { quota } from "../../src/layers/layers.ts";
 import { customStore, memoryStore, type Store } from "../../src/stores/stores.ts";
 import { task, tasks } from "../../src/tasks/tasks.ts";
+import { type FakeClock, fakeClock } from "../../src/testing/testing.ts";
 import { z } from "zod";
 import { toCall, toGet, toInitialize, toLegacy, toListen } from "../hostile/attack.ts";
 import { gate, until } from "../support/behaviour.ts";
-import { wrapEngine } from "../support/engines.ts";
-import { testLimits } from "../support/limits.ts";
+import { openOn, wrapEngine } from "../support/engines.ts";
+import { LATE_STREAMS, testLimits } from "../support/limits.ts";
 import { sentence } from "../support/messages.ts";
-import { toRequest } from "../support/requests.ts";
+import { toReply, toRequest } from "../support/requests.ts";
 import { readTo } from "../support/read_to.ts";
 
 const REVISION = { "mcp-protocol-version": "2025-11-25" };
@@ -47,21 +48,25 @@ interface Instance extends AsyncDisposable {
 
 interface Options extends BoundOptions {
   readonly leaseMs?: number;
+  /** The clock of the store. */
+  readonly clock?: FakeClock;
 }
 
-function startInstance(shared: Store, { leaseMs, ...bounds }: Options = {}): Instance {
+function startInstance(shared: Store, { leaseMs, clock, ...bounds }: Options = {}): Instance {
   const { pass, open: finish } = gate();
   const states: string[] = [];
   const reached = new Set<string>();
   const instance = { waiting: 0, finish, states, reached };
-  const store = customStore(async () =>
+  const connect = async () =>
     wrapEngine(await shared[INTERNALS].connect(), async ({ args: [key], run }) => {
       if (!String(key).includes(HOLD)) return await run();
       instance.waiting++;
       await pass;
       instance.waiting--;
       return await run();
-    }), { timeoutMs: 60_000, leaseMs });
+    });
+  const storeOptions = { timeoutMs: 60_000, leaseMs };
+  const store = clock ? openOn(clock, connect, storeOptions) : customStore(connect, storeOptions);
   const count = (name: string) => runs[name] = (runs[name] ?? 0) + 1;
   const hold = extension({
     id: "test.example/hold",
@@ -88,7 +93,7 @@ function startInstance(shared: Store, { leaseMs, ...bounds }: Options = {}): Ins
     version: "1.0.0",
     secret: "a secret of at least thirty-two characters",
     store,
-    limits: testLimits({ calls: { closeMs: 20 }, ...bounds }),
+    limits: testLimits({ ...LATE_STREAMS, calls: { closeMs: 20 }, ...bounds }),
     auth: auth(),
     sharedDisable: true,
     routes: health(),
@@ -267,7 +272,7 @@ Deno.test("a client has 32 store operations in progress and 64 that wait; furthe
   const refused = await eve.method(a, "hold/one");
   assertRefused(refused);
   assertEquals(a.reached, new Set(["store.operations"]));
-  assertEquals(JSON.parse(refused.text).error.message, sentence("store.operations"));
+  assertEquals(JSON.parse(toReply(refused.text)).error.message, sentence("store.operations"));
   // Another client uses the store meanwhile.
   assertEquals((await ada.call(a, "pay", { key: "1" })).status, 200);
   a.finish();
@@ -281,11 +286,16 @@ Deno.test("if several clients have used up all slots of a store, a client that u
   // Each client has two slots, and room for four operations that wait.
   await using a = startInstance(memoryStore(), { store: { operations: 16 } });
   const eves = Array.from({ length: 7 }, (_, at) => new Caller(`eve${at}`));
-  const filling = eves.flatMap((eve) => Array.from({ length: 8 }, () => eve.method(a, "hold/one")));
-  // Six clients use all slots but the reserve. The seventh client has one operation in the reserve.
-  await until(() => a.waiting === 13, "the operations in progress");
   const { pots } = a.server[INTERNALS].engine.accounts;
-  await until(() => pots.get("store.waiting")?.used === 28, "the waiting operations");
+  const look = () => [a.waiting, pots.get("store.waiting")?.used];
+  const filling: Promise<Answer>[] = [];
+  // Six clients use all slots but the reserve. The seventh client has one operation in the reserve. Wait for each
+  // client, because operations of several clients may reach the store in any order.
+  for (const [at, eve] of eves.entries()) {
+    filling.push(...Array.from({ length: 8 }, () => eve.method(a, "hold/one")));
+    await until(() => a.waiting === Math.min(2 * (at + 1), 13), "the operations in progress", look);
+    await until(() => pots.get("store.waiting")?.used === 4 * (at + 1), "the waiting operations", look);
+  }
   assertEquals((await new Caller("ada").call(a, "pay", { key: "1" })).status, 200);
   a.finish();
   // The other requests had no room to wait.
@@ -379,9 +389,10 @@ Deno.test("each request that needs the store is refused if its client has used u
 Deno.test("while requests of a client wait for a slow store, leases are renewed, and no living task runs a second time", async () => {
   runs = {};
   const leaseMs = 500;
-  const shared = memoryStore();
-  await using a = startInstance(shared, { leaseMs });
-  await using b = startInstance(shared, { leaseMs });
+  const clock = fakeClock();
+  const shared = memoryStore({ clock });
+  await using a = startInstance(shared, { leaseMs, clock });
+  await using b = startInstance(shared, { leaseMs, clock });
   const [eve, ada] = [new Caller("eve"), new Caller("ada")];
   const taskId = /"taskId":"([^"]+)"/.exec((await ada.call(a, "charge")).text)?.[1] ?? "";
   await b.server.ready();
@@ -394,8 +405,9 @@ Deno.test("while requests of a client wait for a slow store, leases are renewed,
   const { lease } = a.store;
   for (let renewals = 0; renewals < 6; renewals++) {
     const known = lease.heldUntil;
-    await until(() => {
+    await until(async () => {
       assertEquals(shared.lease.isHeld(lease.id), true);
+      await clock.advance(10);
       return lease.heldUntil > known;
     }, "a renewal");
     assertEquals((await ada.call(a, "pay", { key: `${renewals}` })).status, 200);

@@ -13,6 +13,7 @@ import { until } from "../support/behaviour.ts";
 import { makeFolder, removeFolder } from "../support/copies.ts";
 import { wrapEngine } from "../support/engines.ts";
 import { sentence } from "../support/messages.ts";
+import { toReply } from "../support/requests.ts";
 
 const secret = "a secret of at least thirty-two characters";
 /** A server that runs one version of the library. */
@@ -106,12 +107,12 @@ async function status(version: Version, sent: Sent): Promise<number> {
 async function text(version: Version, message: object, session: string): Promise<string> {
   const response = await send(version, { message, session });
   assertEquals(response.status, 200);
-  return await response.text();
+  return toReply(await response.text());
 }
 
 /** Returns the message of the error in a response's body. */
 function toError(body: string): unknown {
-  return JSON.parse(body.slice(body.indexOf("{"))).error.message;
+  return JSON.parse(body).error.message;
 }
 
 Deno.test("two versions of the format that share a store do not change each other's values", async () => {

@@ -3,46 +3,58 @@
 import { assert, assertEquals, assertRejects } from "@std/assert";
 import { INTERNALS } from "../../src/core/call/internals.ts";
 import { customStore, memoryStore, type StoreOptions } from "../../src/stores/stores.ts";
-import { fakeClock } from "../../src/testing/testing.ts";
+import { type FakeClock, fakeClock } from "../../src/testing/testing.ts";
 import { gate, until } from "../support/behaviour.ts";
-import { type Command, wrapEngine } from "../support/engines.ts";
+import { type Command, openOn, wrapEngine } from "../support/engines.ts";
 import { sentence } from "../support/messages.ts";
 
-/** Opens a store whose commands run through `around`. `connects` counts the connections. */
+/**
+ * Opens a store whose commands run through `around`, and whose lease runs on a fake clock. `connects` counts the
+ * connections.
+ */
 function open(around: (command: Command) => unknown, options: StoreOptions = {}) {
-  const shared = memoryStore();
-  const opened = { connects: 0, shared };
-  const store = customStore(async () => {
+  const clock = fakeClock();
+  const shared = memoryStore({ clock });
+  const opened = { connects: 0, shared, clock };
+  const store = openOn(clock, async () => {
     opened.connects++;
     return wrapEngine(await shared[INTERNALS].connect(), around);
   }, options);
   return Object.assign(opened, { store });
 }
 
+/** Advances a clock by 10 ms at a time until a condition holds. */
+async function advanceTo(clock: FakeClock, condition: () => unknown, what: string): Promise<void> {
+  await until(async () => {
+    if (condition()) return true;
+    await clock.advance(10);
+    return condition();
+  }, what);
+}
+
 Deno.test("heldUntil and the term of a lease tell until when other processes certainly see it", async () => {
   const leaseMs = 400;
   let isCut = false;
-  const { store, shared } = open(async ({ run }) => {
+  const { store, shared, clock } = open(async ({ run }) => {
     if (isCut) throw new Error("no route to the store");
     return await run();
   }, { leaseMs });
   const { lease } = store;
   assertEquals(lease.heldUntil, 0);
-  const before = performance.now();
+  await clock.advance(1000);
   const release = await lease.hold();
   const known = lease.heldUntil;
-  assert(known >= before + leaseMs && known <= performance.now() + leaseMs, `${known}`);
+  assertEquals(known, clock.now() + leaseMs);
   const term = await lease.confirm();
   // Renewals do not change the term.
-  await until(() => lease.heldUntil > known, "a renewal");
+  await advanceTo(clock, () => lease.heldUntil > known, "a renewal");
   assertEquals(await lease.confirm(), term);
   isCut = true;
   // Before the time that the process knows, other processes see the lease.
-  while (performance.now() < lease.heldUntil - 20) {
+  for (; clock.now() < lease.heldUntil; await clock.advance(10)) {
     assertEquals(shared.lease.isHeld(lease.id), true);
-    await new Promise((resolve) => setTimeout(resolve));
   }
-  await until(() => shared.lease.isHeld(lease.id) === false, "the lease has expired");
+  await advanceTo(clock, () => shared.lease.isHeld(lease.id) === false, "the lease has expired");
   await assertRejects(async () => await lease.confirm(), Error);
   isCut = false;
   assertEquals([await lease.confirm(), shared.lease.isHeld(lease.id)], [term + 1, true]);
@@ -52,13 +64,13 @@ Deno.test("heldUntil and the term of a lease tell until when other processes cer
 
 Deno.test("a lease that has expired is acquired again before hold resolves, even if it is still in use", async () => {
   let isCut = false;
-  const { store, shared } = open(async ({ run }) => {
+  const { store, shared, clock } = open(async ({ run }) => {
     if (isCut) throw new Error("no route to the store");
     return await run();
   }, { leaseMs: 300 });
   await store.lease.hold();
   isCut = true;
-  await until(() => shared.lease.isHeld(store.lease.id) === false, "the lease has expired");
+  await advanceTo(clock, () => shared.lease.isHeld(store.lease.id) === false, "the lease has expired");
   await assertRejects(() => store.lease.hold(), Error);
   isCut = false;
   await store.lease.hold();
@@ -85,19 +97,22 @@ Deno.test("a missed renewal is repeated at once, so that the lease does not expi
   const leaseMs = 3000;
   let failures = 0;
   let isFailing = false;
-  const { store, shared } = open(async ({ name, run }) => {
+  const { store, shared, clock } = open(async ({ name, run }) => {
     if (name === "set" && isFailing && ++failures <= 25) throw new Error("no route to the store");
     return await run();
   }, { leaseMs });
   await store.lease.hold();
   const known = store.lease.heldUntil;
   isFailing = true;
-  await until(() => {
+  await clock.advance(leaseMs / 3);
+  await until(async () => {
     assertEquals(shared.lease.isHeld(store.lease.id), true);
+    // The attempts of an operation take real time, so the clock is slower than the system's clock.
+    await clock.advance(2);
     return store.lease.heldUntil > known;
   }, "a renewal");
   assert(failures > 25, `${failures}`);
-  assert(performance.now() < known, "the lease was renewed too late");
+  assert(clock.now() < known, "the lease was renewed too late");
   await store.close();
 });
 
@@ -106,10 +121,9 @@ Deno.test("failures of operations that clients may cause neither stop the renewa
     if (name === "get" && key === "broken") throw new Error("this operation fails");
     return await run();
   }, { leaseMs: 300 });
-  const { store, shared } = opened;
+  const { store, shared, clock } = opened;
   await store.lease.hold();
-  const since = performance.now();
-  while (performance.now() - since < 900) {
+  for (; clock.now() < 900; await clock.advance(50)) {
     const failed = await Promise.allSettled(Array.from({ length: 20 }, async () => await store.get("broken")));
     assertEquals(failed.every(({ status }) => status === "rejected"), true);
     assertEquals(shared.lease.isHeld(store.lease.id), true);
@@ -147,7 +161,7 @@ Deno.test("if the engine responds to nobody, operations fail at once, and the en
 
 Deno.test("operations of the author's code leave room in `pending` for the process, and its lease is never refused", async () => {
   const { pass, open: finish } = gate();
-  const { store } = open(async ({ name, run }) => {
+  const { store, clock } = open(async ({ name, run }) => {
     if (name === "get") await pass;
     return await run();
   }, { pending: 8, leaseMs: 300 });
@@ -156,7 +170,7 @@ Deno.test("operations of the author's code leave room in `pending` for the proce
   const { lease } = store;
   await lease.hold();
   const known = lease.heldUntil;
-  await until(() => lease.heldUntil > known, "a renewal");
+  await advanceTo(clock, () => lease.heldUntil > known, "a renewal");
   finish();
   await Promise.all(waiting);
   await store.close();

@@ -3,39 +3,45 @@ import { assert, assertEquals, assertMatch } from "@std/assert";
 import { createServer, tool } from "../../mod.ts";
 import { INTERNALS } from "../../src/core/call/internals.ts";
 import { customStore, memoryStore, type Store } from "../../src/stores/stores.ts";
+import { type FakeClock, fakeClock } from "../../src/testing/testing.ts";
 import { gate, turn, until } from "../support/behaviour.ts";
-import { wrapEngine } from "../support/engines.ts";
+import { openOn, wrapEngine } from "../support/engines.ts";
+import { readReply } from "../support/requests.ts";
 
 const LEASE_MS = 300;
 
 /** Creates the store of a process. After the process is killed, other processes receive nothing from it. */
-function makeProcess(shared: Store) {
+function makeProcess(shared: Store, clock?: FakeClock) {
   const process = { isKilled: false, commands: [] as string[] };
-  const store = customStore(async () =>
+  const connect = async () =>
     wrapEngine(await shared[INTERNALS].connect(), async ({ name, run }) => {
       process.commands.push(name);
       return process.isKilled ? await new Promise<never>(() => {}) : await run();
-    }), { leaseMs: LEASE_MS });
+    });
+  const options = { leaseMs: LEASE_MS };
+  const store = clock ? openOn(clock, connect, options) : customStore(connect, options);
   return { process, store };
 }
 
 Deno.test("a lease is held until its process ends or its last user releases it", async () => {
-  const shared = memoryStore();
-  const [a, b] = [makeProcess(shared), makeProcess(shared)];
-  assertEquals(await b.store.lease.isHeld(a.store.lease.id), false);
+  const clock = fakeClock();
+  const shared = memoryStore({ clock });
+  const [a, b] = [makeProcess(shared, clock), makeProcess(shared, clock)];
+  const isHeld = async () => await b.store.lease.isHeld(a.store.lease.id);
+  assertEquals(await isHeld(), false);
   const release = await a.store.lease.hold();
-  const since = performance.now();
-  while (performance.now() - since < 3 * LEASE_MS) {
-    assertEquals(await b.store.lease.isHeld(a.store.lease.id), true);
-    await turn();
-  }
+  for (; clock.now() < 3 * LEASE_MS; await clock.advance(20)) assertEquals(await isHeld(), true);
   release();
-  await until(async () => !await b.store.lease.isHeld(a.store.lease.id), "the lease has been released");
+  await until(async () => {
+    await clock.advance(20);
+    return !await isHeld();
+  }, "the lease has been released");
   await a.store.lease.hold();
   a.process.isKilled = true;
-  const killed = performance.now();
-  await until(async () => !await b.store.lease.isHeld(a.store.lease.id), "the lease has expired");
-  assert(performance.now() - killed < 2 * LEASE_MS);
+  await clock.advance(LEASE_MS - 1);
+  assertEquals(await isHeld(), true);
+  await clock.advance(1);
+  assertEquals(await isHeld(), false);
   await Promise.all([a.store.close(), b.store.close()]);
 });
 
@@ -174,12 +180,12 @@ Deno.test("further calls in a session cause no store operations", async () => {
   const a = startInstance(shared, pass);
   const session = await open(a);
   const ping = { id: 1, method: "ping" };
-  assertEquals(await (await a.send(ping, session)).json(), { jsonrpc: "2.0", id: 1, result: {} });
+  assertEquals(await readReply(await a.send(ping, session)), { jsonrpc: "2.0", id: 1, result: {} });
   await until(() => a.process.commands.includes("set"), "the session is marked as used");
   const count = () => a.process.commands.filter((name) => name !== "heads" && name !== "read").length;
   const before = count();
-  for (let id = 2; id < 20; id++) await (await a.send({ id, method: "ping" }, session)).json();
-  for (let id = 20; id < 40; id++) await (await a.send({ id, method: "tools/list" }, session)).json();
+  for (let id = 2; id < 20; id++) await readReply(await a.send({ id, method: "ping" }, session));
+  for (let id = 20; id < 40; id++) await readReply(await a.send({ id, method: "tools/list" }, session));
   assertEquals(count() - before, 0);
   await a.server.close();
 });

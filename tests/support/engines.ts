@@ -1,6 +1,10 @@
 // Wraps store engines to delay, count or break their commands.
 import { assertEquals } from "@std/assert";
 import { INTERNALS } from "../../src/core/call/internals.ts";
+import type { Clock } from "../../src/core/capacity/timers.ts";
+import { CustomStore } from "../../src/stores/custom_store.ts";
+import type { Connect } from "../../src/stores/engine_connection.ts";
+import { StoreClock } from "../../src/stores/store_clock.ts";
 import { customStore, memoryStore, type Store, type StoreEngine, type StoreOptions } from "../../src/stores/stores.ts";
 import { until } from "./behaviour.ts";
 
@@ -69,4 +73,9 @@ export async function assertKeptByLooks(store: Store): Promise<void> {
     assertEquals((await store.get("key"))?.value, "kept");
     return performance.now() - began > 1200;
   }, "two looks");
+}
+
+/** Opens a store whose lease runs on the clock of a test, so that a busy machine cannot renew the lease too late. */
+export function openOn(clock: Clock, connect: Connect, options: StoreOptions = {}): Store {
+  return new CustomStore(connect, options, { isShared: true, isReplaceable: true, clock: new StoreClock(clock) });
 }

@@ -2,7 +2,7 @@
 import { createServer, type Handler, type Server, type ServerOptions, tool } from "../../mod.ts";
 import { oauth, type OAuthOptions } from "../../src/auth/oauth/oauth.ts";
 import { RESOURCE, type TestIssuer } from "./issuer.ts";
-import { toRequest } from "./requests.ts";
+import { readReply, toRequest } from "./requests.ts";
 
 /** The URL of the resource metadata. */
 export const METADATA = "https://mcp.example.com/.well-known/oauth-protected-resource/mcp";
@@ -47,11 +47,7 @@ export async function callWith(
 ): Promise<Called> {
   const authorization: Record<string, string> = token === undefined ? {} : { authorization: `Bearer ${token}` };
   const response = await server.fetch(toRequest("tools/call", { name }, { ...authorization, ...headers }));
-  const text = await response.text();
-  // If a call takes long, its response is a stream.
-  const isStream = response.headers.get("content-type")?.startsWith("text/event-stream");
-  const json = isStream ? text.split("\n").findLast((line) => line.startsWith("data: {"))?.slice(6) : text;
-  const { result, error } = JSON.parse(json ?? "{}");
+  const { result, error } = await readReply(response);
   return {
     status: response.status,
     challenge: response.headers.get("www-authenticate"),

@@ -47,14 +47,28 @@ export async function ask(server: Target, method: string, params: Json = {}): Pr
   return await readAnswer(await server.fetch(toRequest(method, params)));
 }
 
-/** Reads the JSON of a response. The response is a stream if the call takes long, as on a busy machine. */
+/** Reads the status and the JSON-RPC response of an HTTP response. */
 export async function readAnswer(response: Response): Promise<Answer> {
-  const text = await response.text();
-  const json = response.headers.get("content-type")?.startsWith("text/event-stream")
-    ? text.split("\n").findLast((line) => line.startsWith("data: "))?.slice(6) ?? ""
-    : text;
-  const { result, error } = JSON.parse(json);
+  const { result, error } = await readReply(response);
   return { status: response.status, result, error };
+}
+
+/**
+ * Reads the JSON-RPC response, or the array of responses to a batch, of an HTTP response. Use this function instead of
+ * `response.json()`, see {@linkcode toReply}.
+ */
+// deno-lint-ignore no-explicit-any
+export async function readReply(response: Response): Promise<any> {
+  return JSON.parse(toReply(await response.text()));
+}
+
+/**
+ * Returns the JSON in the body of a response. The body is an event stream if the call takes longer than
+ * `streams.openAfterMs`, as any call can on a busy machine, unless the client accepts only JSON.
+ */
+export function toReply(body: string): string {
+  if (!/^(?::|id: |retry: |event: |data: )/m.test(body)) return body.trimStart();
+  return body.split("\n").findLast((line) => line.startsWith("data: "))?.slice("data: ".length) ?? "";
 }
 
 /** Sends a request that must succeed, and returns its result. */

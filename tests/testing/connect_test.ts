@@ -5,8 +5,9 @@ import { z } from "zod";
 import { createServer, prompt, resource, tool } from "../../mod.ts";
 import { connect as connectClient } from "../../src/client/client.ts";
 import { connectTest, fakeClock, McpError } from "../../src/testing/testing.ts";
-import { behaviour, textOf, turn } from "../support/behaviour.ts";
+import { advanceUntil, behaviour, textOf, turn } from "../support/behaviour.ts";
 import { sentence } from "../support/messages.ts";
+import { withTimersOn } from "../support/timers.ts";
 
 const handlers = [
   tool({
@@ -118,10 +119,14 @@ Deno.test("headers are sent with every HTTP request, and timeoutMs limits each r
       tool({ name: "wait", run: (_input, { signal }) => new Promise((_, reject) => (signal.onabort = reject)) }),
     ],
   });
-  await using client = await connectTest(server, { headers: { "x-tag": "1" }, timeoutMs: 50 });
-  await client.callTool("see");
-  assertEquals(seen, ["1"]);
-  await assertRejects(() => client.callTool("wait"), DOMException, sentence("tools/call", 50));
+  const clock = fakeClock();
+  await withTimersOn(clock, 50, async () => {
+    await using client = await connectTest(server, { headers: { "x-tag": "1" }, timeoutMs: 50 });
+    await client.callTool("see");
+    assertEquals(seen, ["1"]);
+    const waiting = assertRejects(() => client.callTool("wait"), DOMException, sentence("tools/call", 50));
+    await advanceUntil(clock, 50, waiting);
+  });
   await server.close();
 });
 

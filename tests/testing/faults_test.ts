@@ -6,7 +6,7 @@ import { connect as connectClient } from "../../src/client/client.ts";
 import { taskClient } from "../../src/client/tasks/tasks.ts";
 import { explainFault } from "../../src/files/fault_text.ts";
 import { task, tasks } from "../../src/tasks/tasks.ts";
-import { connectTest } from "../../src/testing/testing.ts";
+import { connectTest, fakeClock } from "../../src/testing/testing.ts";
 import { behaviour, textOf } from "../support/behaviour.ts";
 import { sentence } from "../support/messages.ts";
 
@@ -85,9 +85,12 @@ behaviour(
     const { warn } = console;
     console.warn = () => {};
     try {
-      const { client, takeFaults, join: another } = await join({ handlers: [...handlers, forgets] }, {
-        roots: () => [],
-      });
+      const { client, takeFaults, join: another } = await join(
+        { handlers: [...handlers, forgets], clock: fakeClock() },
+        {
+          roots: () => [],
+        },
+      );
       await client.callTool("broken");
       const second = await another({ roots: () => [] });
       await second.callTool("words");

@@ -5,8 +5,9 @@ import { createServer, tool, ToolError } from "../../mod.ts";
 import { connectTest, fakeClock, fakeContext, McpError, type TestServer } from "../../src/testing/testing.ts";
 import { Transcript } from "../../src/kit/transcript.ts";
 import { INTERNALS } from "../../src/core/call/internals.ts";
-import { behaviour, textOf, turn, until } from "../support/behaviour.ts";
+import { behaviour, started, textOf, turn, until } from "../support/behaviour.ts";
 import { sentence } from "../support/messages.ts";
+import { withTimersOn } from "../support/timers.ts";
 
 Deno.test("a fake clock runs timers in order, each at its own time", async () => {
   const clock = fakeClock(1000);
@@ -190,20 +191,27 @@ const wait = tool({
 });
 
 behaviour("a request that exceeds its timeout is cancelled, and the handler's signal aborts", async (connect) => {
-  let aborted = 0;
+  let [running, aborted] = [0, 0];
   const slow = tool({
     name: "slow",
     run: (_input, { signal }) =>
-      new Promise<string>((resolve) =>
+      new Promise<string>((resolve) => {
+        running++;
         signal.addEventListener("abort", () => {
           aborted++;
           resolve("");
-        })
-      ),
+        });
+      }),
   });
   const { client } = await connect({ handlers: [slow] });
-  const error = await assertRejects(() => client.callTool("slow", {}, { timeoutMs: 80 }), DOMException);
-  assertEquals([error.name, error.message], ["TimeoutError", sentence("tools/call", 80)]);
+  const clock = fakeClock();
+  await withTimersOn(clock, 80, async () => {
+    const late = started(client.callTool("slow", {}, { timeoutMs: 80 }));
+    await until(() => running === 1, "the call runs");
+    await clock.advance(80);
+    const error = await assertRejects(() => late, DOMException);
+    assertEquals([error.name, error.message], ["TimeoutError", sentence("tools/call", 80)]);
+  });
   await until(() => aborted > 0, "the signal");
   assertEquals(aborted, 1);
 });

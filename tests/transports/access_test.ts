@@ -6,7 +6,7 @@ import { type ConnectionInfo, isKnownHost, isLoopbackHost } from "../../src/tran
 import { customAuth } from "../../src/auth/auth.ts";
 import { httpSse } from "../../src/transports/http/sse_2024.ts";
 import { webSocket } from "../../src/transports/websocket.ts";
-import { toRequest } from "../support/requests.ts";
+import { readReply, toRequest } from "../support/requests.ts";
 import { sentence } from "../support/messages.ts";
 
 const message = JSON.stringify({
@@ -46,7 +46,7 @@ async function visit({ url, host, origin, info, options }: Caller): Promise<read
   try {
     const request = new Request(url ?? `http://${host ?? "localhost"}/mcp`, { method: "POST", headers, body: message });
     const response = await server.fetch(request, info);
-    const { result, error } = await response.json();
+    const { result, error } = await readReply(response);
     return [response.status, error?.message ?? result.content[0].text];
   } finally {
     await server.close();
@@ -151,7 +151,7 @@ Deno.test("the author's code finds the checked host in the URL of a request", as
           const { method, headers, body } = toRequest("tools/call", { name: "who" }, { host: "mcp.example.com:8443" });
           const init = { method, headers, body: await new Response(body).text() };
           const response = await server.fetch(new Request(url, init));
-          assertEquals([response.status, (await response.json()).result.content[0].text], [200, "ok"]);
+          assertEquals([response.status, (await readReply(response)).result.content[0].text], [200, "ok"]);
         }
         const { protocol, search } = new URL(url);
         const expected = ["admit", "allow", "run", ...scheme ? ["authenticate"] : []];
@@ -177,7 +177,7 @@ Deno.test("the address of the client is known, whatever host the URL of a reques
       // Bun knows only the addresses of requests that it has created itself.
       const info = { requestIP: (asked: Request) => asked === request ? { address: "203.0.113.7" } : null };
       const response = await server.fetch(request, info);
-      assertEquals((await response.json()).result.content[0].text, "from 203.0.113.7");
+      assertEquals((await readReply(response)).result.content[0].text, "from 203.0.113.7");
     }
     await server.close();
   }

@@ -8,7 +8,7 @@ import { httpSse } from "../../src/transports/http/sse_2024.ts";
 import { webSocket } from "../../src/transports/websocket.ts";
 import { serve } from "../peers/runtime.ts";
 import { turn, until } from "../support/behaviour.ts";
-import { toRequest } from "../support/requests.ts";
+import { readReply, toRequest } from "../support/requests.ts";
 import { testLimits } from "../support/limits.ts";
 import { sentence } from "../support/messages.ts";
 
@@ -57,7 +57,7 @@ Deno.test("every HTTP method of the endpoint requires credentials, which are che
   for (const request of requests) {
     const response = await server.fetch(request);
     assertEquals([response.status, response.headers.get("www-authenticate")], [401, "Bearer"], request.method);
-    assertEquals((await response.json()).error.code, -31401);
+    assertEquals((await readReply(response)).error.code, -31401);
     assertEquals(request.bodyUsed, false);
   }
   const options = await server.fetch(new Request("http://localhost/mcp", { method: "OPTIONS" }));
@@ -143,7 +143,7 @@ Deno.test("a refusal has its own status, challenges and reason", async () => {
     const server = start({ auth: () => refusal });
     const response = await server.fetch(toRequest("tools/list"));
     assertEquals([response.status, response.headers.get("www-authenticate")], [status, challenge]);
-    const { error } = await response.json();
+    const { error } = await readReply(response);
     assertEquals(error.message, message);
     assertEquals(error.code, -31000 - status);
     await server.close();
@@ -356,7 +356,7 @@ Deno.test("pages of other origins can read the challenge", async () => {
 Deno.test("on a server with authentication, lists are marked as private for caches", async () => {
   const server = start();
   const response = await server.fetch(toRequest("tools/list", {}, signed));
-  assertEquals((await response.json()).result.cacheScope, "private");
+  assertEquals((await readReply(response)).result.cacheScope, "private");
   await server.close();
 });
 
@@ -414,7 +414,7 @@ Deno.test("a handler can require a principal", async () => {
     version: "1.0.0",
     handlers: [tool({ name: "own", run: (_, ctx) => requirePrincipal(ctx).id })],
   });
-  const anonymous = await (await server.fetch(toRequest("tools/call", { name: "own" }))).json();
+  const anonymous = await readReply(await server.fetch(toRequest("tools/call", { name: "own" })));
   assertEquals([anonymous.error.code, anonymous.error.message], [
     -31401,
     sentence(),

@@ -3,6 +3,7 @@ import { assert, assertEquals, assertMatch, assertStringIncludes } from "@std/as
 import { z } from "zod";
 import { createServer, type Server, tool } from "../../mod.ts";
 import { startHttpServer } from "../../src/testing/http_server.ts";
+import { toReply } from "../support/requests.ts";
 
 const META = "io.modelcontextprotocol/";
 const VERSION = "2026-07-28";
@@ -113,9 +114,7 @@ async function withServers(run: (send: Send, server: Server) => Promise<void>): 
 /** Returns the single JSON-RPC message in a response, or `undefined`. */
 async function readAnswer(response: Response): Promise<Json | undefined> {
   const text = await response.text();
-  if (!text) return;
-  const isStream = response.headers.get("content-type")?.startsWith("text/event-stream");
-  return JSON.parse(isStream ? /^data: (\{.*)$/m.exec(text)?.[1] ?? "" : text);
+  return text ? JSON.parse(toReply(text)) : undefined;
 }
 
 async function check(send: Send, row: Row): Promise<void> {
@@ -819,7 +818,9 @@ Deno.test("a session of revision 2025-03-26 can send batches", () =>
     const note = '{"jsonrpc":"2.0","method":"notifications/initialized"}';
     const response = await send({ headers, body: `[${one(1)},${note},${one("b", "no/such")},5]` });
     assertEquals(response.status, 200);
-    const answers = JSON.parse(await response.text()).map((answer: Json) => [answer.id, Object(answer.error).code]);
+    const answers = JSON.parse(toReply(await response.text())).map((
+      answer: Json,
+    ) => [answer.id, Object(answer.error).code]);
     assertEquals(answers, [[1, undefined], ["b", -32601], [null, -32600]]);
     const quiet = await send({ headers, body: `[${note},${note}]` });
     assertEquals([quiet.status, await quiet.text()], [202, ""]);

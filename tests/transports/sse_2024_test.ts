@@ -7,6 +7,7 @@ import { until } from "../support/behaviour.ts";
 import { httpSse, type HttpSseOptions } from "../../src/transports/http/sse_2024.ts";
 import { testLimits } from "../support/limits.ts";
 import { sentence } from "../support/messages.ts";
+import { readReply } from "../support/requests.ts";
 
 const origin = "http://localhost:8000";
 const initialize = {
@@ -84,7 +85,7 @@ Deno.test("both paths can be configured, and requests to other paths go to the s
   assertEquals((await post("/messages?sessionId=1", initialize)).status, 404);
   const accept = "application/json, text/event-stream";
   const answer = await post("/mcp", initialize, { headers: { accept } });
-  assertEquals([answer.status, (await answer.json()).result.serverInfo.name], [200, "old"]);
+  assertEquals([answer.status, (await readReply(answer)).result.serverInfo.name], [200, "old"]);
   await events.leave();
   await server.close();
 });

@@ -1,10 +1,11 @@
 // Stdio: every request gets one response on one line, whatever the input is, and the process exits.
 import { assert, assertEquals, assertMatch, assertRejects, assertStringIncludes } from "@std/assert";
 import { createServer, service, tool } from "../../mod.ts";
-import { connectTest } from "../../src/testing/testing.ts";
+import { connectTest, fakeClock } from "../../src/testing/testing.ts";
 import { serveStdio } from "../../src/transports/stdio/stdio.ts";
-import { gate, textOf, turn, until } from "../support/behaviour.ts";
+import { advanceUntil, gate, textOf, turn, until } from "../support/behaviour.ts";
 import { startTalk, toServer } from "../support/stdio_talk.ts";
+import { withTimersOn } from "../support/timers.ts";
 
 const file = new URL("../support/stdio_server.ts", import.meta.url);
 const utf8 = new TextEncoder();
@@ -298,17 +299,8 @@ Deno.test("aborting the signal ends serving", async () => {
   await server.close();
 });
 
-/** Runs `use` with timers on which 10 seconds are over almost immediately. */
-async function withShortStall(use: () => Promise<void>): Promise<void> {
-  const { setTimeout: real } = globalThis;
-  const fake = (job: () => void, ms?: number) => real(job, ms === 10_000 ? 20 : ms);
-  Object.assign(globalThis, { setTimeout: fake });
-  try {
-    await use();
-  } finally {
-    globalThis.setTimeout = real;
-  }
-}
+/** Milliseconds without reading after which serving no longer waits for the client. */
+const STALLED_MS = 10_000;
 
 for (const way of ["the end of the input", "a signal"]) {
   Deno.test(`serving ends after ${way} although the client does not read, and services are disposed`, async () => {
@@ -326,12 +318,13 @@ for (const way of ["the end of the input", "a signal"]) {
     }, { highWaterMark: 0 });
     let writes = 0;
     const output = () => new Promise<void>(() => void writes++);
-    await withShortStall(async () => {
+    const clock = fakeClock();
+    await withTimersOn(clock, STALLED_MS, async () => {
       const serving = serveStdio(server, { input, output, signal: stop.signal, drainMs: 20 });
       await until(() => writes === 1, "the first write");
       if (way === "a signal") await turn(50);
       stop.abort();
-      await serving;
+      await advanceUntil(clock, STALLED_MS, serving);
     });
     await server.close();
     assertEquals([writes, disposed], [1, 1]);
@@ -343,15 +336,15 @@ Deno.test("when serving ends, a client that reads slowly gets all responses", as
   const server = createServer({ name: "here", version: "1.0.0", handlers: [big] });
   const input = new Response(`${call(1, "big")}\n`).body!; // The assertion is safe, because the response has a body.
   let written = 0;
-  await withShortStall(() =>
+  const clock = fakeClock();
+  await withTimersOn(clock, STALLED_MS, () =>
     serveStdio(server, {
       input,
       async output(bytes) {
-        await turn(5);
+        await clock.advance(STALLED_MS - 1);
         written += bytes.length;
       },
-    })
-  );
+    }));
   await server.close();
   assert(written > 5_000_000, `${written} bytes`);
 });

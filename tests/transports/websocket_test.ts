@@ -9,6 +9,7 @@ import { turn, until } from "../support/behaviour.ts";
 import { serve } from "../peers/runtime.ts";
 import { testLimits } from "../support/limits.ts";
 import { sentence } from "../support/messages.ts";
+import { readReply } from "../support/requests.ts";
 
 const initialize = {
   jsonrpc: "2.0",
@@ -143,7 +144,7 @@ Deno.test("WebSockets are opened only at their path, and requests to other paths
   const headers = { "content-type": "application/json", accept: "application/json, text/event-stream" };
   const body = JSON.stringify(initialize);
   const response = await fetch(`http://${host}/mcp`, { method: "POST", headers, body });
-  assertEquals([response.status, (await response.json()).result.serverInfo.name], [200, "sockets"]);
+  assertEquals([response.status, (await readReply(response)).result.serverInfo.name], [200, "sockets"]);
 });
 
 Deno.test("a page of another origin cannot open a WebSocket", async () => {

@@ -142,12 +142,12 @@ function limit(limited: LayerCall, open: Open): void {
   if (retryAfterMs) throw refuseRate(retryAfterMs, limited);
 }
 
-async function enter(entry: LayerEntry, next: () => Promise<Result>, open: Open): Promise<Result> {
+function enter(entry: LayerEntry, next: () => Promise<Result>, open: Open): Promise<Result> {
   const call = toCall(entry.ctx, "enter a quota");
   const core = toCore(call);
   const { places, sharedRate } = open(core);
-  if (sharedRate) await takeShared(sharedRate, entry, { call, core });
-  return await (places ? places.run(call, entry, next) : next());
+  const start = () => places ? places.run(call, entry, next) : next();
+  return sharedRate ? takeShared(sharedRate, entry, { call, core }).then(start) : start();
 }
 
 interface Taking {

@@ -6,7 +6,7 @@ import { Buckets } from "../../../src/layers/quota/rate.ts";
 import { connectTest, fakeClock } from "../../../src/testing/testing.ts";
 import { BOUNDS } from "../../support/limits.ts";
 import { sentence } from "../../support/messages.ts";
-import { ask } from "../../support/requests.ts";
+import { ask, readReply } from "../../support/requests.ts";
 
 /** Number of new clients per period that have their own bucket. */
 const MAX = BOUNDS.rates.clients;
@@ -122,7 +122,7 @@ Deno.test("HTTP clients without an address share a rate, and a refused client is
   await first.text();
   const second = await post();
   assertEquals([second.status, second.headers.get("retry-after")], [429, "4"]);
-  assertEquals((await second.json()).error.data, { retryAfterMs: 3500 });
+  assertEquals((await readReply(second)).error.data, { retryAfterMs: 3500 });
   await clock.advance(3500);
   const third = await post();
   assertEquals(third.status, 200);

@@ -7,6 +7,7 @@
 // `--tasks` is the number of tasks to kill in each run, which defaults to 20.
 import { readOptions } from "../../support/options.ts";
 import { type Engine, ENGINES, type Instance, RUNTIMES, startCluster } from "./instances.ts";
+import { toReply } from "../../support/requests.ts";
 
 const LEASE_MS = 500;
 const MODES = ["resumes", "fails"] as const;
@@ -69,8 +70,7 @@ async function send(instance: Instance, method: string, params: Record<string, u
       body: JSON.stringify({ jsonrpc: "2.0", id: crypto.randomUUID(), method, params: { ...params, _meta } }),
     });
     const text = await response.text();
-    const json = text.startsWith("{") ? text : /^data: (.*)$/m.exec(text)?.[1] ?? "{}";
-    const { result, error } = JSON.parse(json);
+    const { result, error } = JSON.parse(toReply(text) || "{}");
     if (error && error.code !== -31503) throw new TypeError(`${method}: ${JSON.stringify(error)}`);
     return result;
   } catch (error) {

@@ -20,6 +20,7 @@ import {
   tool,
   ToolError,
 } from "@x/mcp";
+import { idempotent } from "@x/mcp/layers";
 import { oauth } from "@x/mcp/oauth";
 import { skills } from "@x/mcp/skills";
 import { task, tasks } from "@x/mcp/tasks";
@@ -539,7 +540,7 @@ const jobs: readonly Handler[] = [
     name: "slow_compute",
     description: "Takes some seconds",
     input: z.object({ seconds: z.number().min(0).max(60).default(1), label: z.string().default("") }),
-    extensions: [task({ resume: true })],
+    use: [task({ resume: true })],
     async run({ seconds, label }, { signal }) {
       await pause(seconds * 1000, signal);
       return `Computed ${label}`;
@@ -549,7 +550,7 @@ const jobs: readonly Handler[] = [
     scopes,
     name: "failing_job",
     description: "Fails after a second, as a task only",
-    extensions: [task({ required: true })],
+    use: [task({ required: true })],
     async run(_, { signal }) {
       await pause(1000, signal);
       throw new ToolError("The job failed");
@@ -559,7 +560,7 @@ const jobs: readonly Handler[] = [
     scopes,
     name: "protocol_error_job",
     description: "Fails with an error of the protocol",
-    extensions: [task()],
+    use: [task()],
     async run(_, { signal }) {
       await pause(100, signal);
       throw McpError.internalError("The job failed");
@@ -570,7 +571,7 @@ const jobs: readonly Handler[] = [
     name: "confirm_delete",
     description: "Asks before it deletes",
     input: z.object({ filename: z.string().default("notes.txt") }),
-    extensions: [task({ resume: true })],
+    use: [task({ resume: true })],
     async run({ filename }, ctx) {
       const { action } = await ctx.elicit("confirm", { message: `Delete ${filename}?`, schema: confirmation });
       return action === "accept" ? `Deleted ${filename}` : `Kept ${filename}`;
@@ -580,7 +581,7 @@ const jobs: readonly Handler[] = [
     scopes,
     name: "multi_input",
     description: "Asks two questions at once",
-    extensions: [task({ resume: true })],
+    use: [task({ resume: true })],
     async run(_, ctx) {
       const ask = (key: string) => ctx.elicit(key, { message: `The ${key}?`, schema: confirmation });
       return (await Promise.all([ask("first"), ask("second")])).map(({ action }) => action).join();
@@ -590,7 +591,7 @@ const jobs: readonly Handler[] = [
     scopes,
     name: "test_tool_with_task",
     description: "Asks for a name, and then becomes a task",
-    extensions: [task({ after: 20 })],
+    use: [task({ after: 20 })],
     async run(_, ctx) {
       const schema = z.object({ name: z.string() });
       const { content } = await ctx.elicit("user_name", { message: "What is your name?", schema });
@@ -639,7 +640,7 @@ function createClusterTools(store: Store): readonly Handler[] {
       name: "cluster_count",
       description: "Adds one to a counter, once for each key, and tells the new value",
       input: z.object({ key: z.string() }),
-      idempotency: { key: ({ key }) => key, rerun: true, ttlMs: 3_600_000 },
+      use: [idempotent({ key: ({ key }) => key, rerun: true, ttlMs: 3_600_000 })],
       // With `token`, a repeated run does not append a second entry, and returns the number of the first entry.
       run: async (_, { idempotencyToken: token }) =>
         `${await store.append("cluster_count", "", { token, ttlMs: 3_600_000, max: 10_000 })}`,

@@ -21,7 +21,7 @@ const publish = tool({
   name: "publish",
   description: "Renders a document page by page, and publishes it if the user agrees",
   input: z.object({ title: z.string(), pages: z.number().int().min(1).max(100).default(3) }),
-  extensions: [task({ resume: true, pollIntervalMs: 500, version: "1" })],
+  use: [task({ resume: true, pollIntervalMs: 500, version: "1" })],
   async run({ title, pages }, ctx) {
     const files: string[] = [];
     for (let page = 1; page <= pages; page++) {

@@ -23,17 +23,15 @@ export type {
   Schemas,
 } from "./handlers/extension.ts";
 export type {
-  Attribute,
-  AttributeOptions,
   DetachOptions,
   Next,
   Redirect,
   RedirectedQuestion,
   WatchTopic,
-  Wrap,
   WrappedCall,
   WrappedHandler,
 } from "./core/extension.ts";
+export type { ExtensionSteps } from "./core/layers.ts";
 export type { HandlerCall } from "./core/call/lives.ts";
 export type { InternalRequest, KeptBytes, ServerHandle, ServerStores, StartPart } from "./core/server_handle.ts";
 export type { StoreView } from "./core/store.ts";

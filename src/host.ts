@@ -9,8 +9,11 @@ import { INTERNALS } from "./core/call/internals.ts";
 import { LIMITS } from "./core/capacity/limits.ts";
 import type { DevelopmentListener } from "./core/call/development.ts";
 import type { Observer } from "./core/call/observer.ts";
+import { type Middleware, runsFor } from "./core/call/middleware.ts";
 import type { StoreInternals } from "./core/store.ts";
+import type { Handler, LayerStep } from "./core/visibility/feature.ts";
 import { listSourceWarnings } from "./core/visibility/handler_source.ts";
+import { withAlso } from "./core/visibility/registry.ts";
 import type { Server } from "./server/server.ts";
 import { enterServer, type PipeServer } from "./transports/channel.ts";
 import { PathTemplate } from "./transports/http/path_template.ts";
@@ -77,13 +80,56 @@ export async function loadSchemaCompiler(): Promise<typeof import("./schema/json
 
 /** Returns the warnings about the code of handlers, each with the name of its handler. */
 export function listWarnings(server: Server): readonly { readonly place: string; readonly state: string }[] {
-  return server[INTERNALS].engine.registry.handlers.flatMap((handler) => {
-    const { feature, key, extensions } = handler[INTERNALS];
+  return server[INTERNALS].engine.registry.handlers.flatMap(withAlso).flatMap((handler) => {
+    const { feature, key, layers } = handler[INTERNALS];
     const place = `${feature.name.replace(/s$/, "")} ${key}`;
     const { run, read = run }: { readonly run?: unknown; readonly read?: unknown } = Object(handler);
-    const warnings = [...extensions?.warnings() ?? [], ...listSourceWarnings(String(read), feature.name)];
+    const warnings = [...layers?.warnings() ?? [], ...listSourceWarnings(String(read), feature.name)];
     return warnings.map((state) => ({ place, state }));
   });
+}
+
+/** By feature, the method that runs a handler. */
+const METHODS: Readonly<Record<string, string>> = {
+  tools: "tools/call",
+  resources: "resources/read",
+  prompts: "prompts/get",
+};
+
+/** The steps of the layers and of the middleware around one handler, in the order in which they run. */
+export interface HandlerSteps {
+  /** Kind and name of the handler. */
+  readonly place: string;
+  readonly steps: readonly Pick<LayerStep, "step" | "layer">[];
+}
+
+/** Returns the steps around each handler. */
+export function listSteps(server: Server): readonly HandlerSteps[] {
+  const { use = [], engine: { registry } } = server[INTERNALS];
+  return registry.handlers.flatMap(withAlso).flatMap((handler) => {
+    const { feature, key, layers } = handler[INTERNALS];
+    const method = METHODS[feature.name];
+    if (method === undefined) return [];
+    const own = layers?.steps ?? toSteps("inside", readMiddleware(handler));
+    const ofServer = toSteps("around", use.filter((each) => runsFor(each, method)));
+    const steps = [...own.filter((each) => each.isOutermost), ...ofServer, ...own.filter((each) => !each.isOutermost)];
+    const place = `${feature.name.replace(/s$/, "")} ${key}`;
+    return { place, steps: steps.map(({ step, layer }) => ({ step, layer })) };
+  });
+}
+
+function toSteps(step: string, middleware: readonly Middleware[]): readonly LayerStep[] {
+  return middleware.map(({ name }) => ({ step, layer: name || "middleware" }));
+}
+
+/** Returns the middleware of a handler without layers. */
+function readMiddleware({ [INTERNALS]: { remake } }: Handler): readonly Middleware[] {
+  let found: readonly unknown[] = [];
+  remake?.((options) => {
+    found = options.use ?? [];
+    return options;
+  });
+  return found as readonly Middleware[]; // The cast is safe, because without layers, `use` contains only middleware.
 }
 
 /** Returns the endpoint of a server, or the endpoints of all servers in a mount. */

@@ -41,24 +41,33 @@ export function createUsingServer({ createServer, service, tool }: Library, { ap
  * because the limit on kept keys would refuse a new key for each call of a benchmark.
  */
 export function createLayeredServer(
-  { createServer, tool, apiKey, quota, guard, audit }:
+  { createServer, tool, apiKey, quota, guard, idempotent, audit }:
     & Library
     & Auth
     & Pick<Layers, "quota">
-    & Partial<Pick<Layers, "guard">>
+    & Partial<Pick<Layers, "guard" | "idempotent">>
     & Observe,
 ): Server {
   const limit: unknown = quota({ rate: { calls: 1_000_000, perMs: 100 }, concurrency: 100 });
   const guards = { input: [(input: unknown) => input] };
-  const use = [...typeof limit === "function" ? [limit] : [], ...guard ? [guard(guards)] : []];
-  // In older revisions, quotas and guards are options instead of layers.
-  const layers: object = { use, ...typeof limit !== "function" && { quota: limit }, ...!guard && { guards } };
+  const key = () => `${++heard.calls % 1000}`;
+  const use = [
+    ...typeof limit === "function" ? [limit] : [],
+    ...guard ? [guard(guards)] : [],
+    ...idempotent ? [idempotent(key)] : [],
+  ];
+  // In older revisions, quotas, guards and idempotency keys are options instead of layers.
+  const layers: object = {
+    use,
+    ...typeof limit !== "function" && { quota: limit },
+    ...!guard && { guards },
+    ...!idempotent && { idempotencyKey: key },
+  };
   const add = tool({
     ...layers,
     name: "add",
     input: pair,
     output: sum,
-    idempotencyKey: () => `${++heard.calls % 1000}`,
     run: ({ a, b }) => ({ sum: a + b }),
   });
   return createServer({

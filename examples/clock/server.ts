@@ -10,7 +10,7 @@ const showTime = tool({
   description: "Shows the time in a time zone",
   input: z.object({ zone: z.string().default("UTC").describe("Time zone, such as Europe/Berlin") }),
   annotations: { readOnlyHint: true },
-  extensions: [ui(clock)],
+  use: [ui(clock)],
   run({ zone }, ctx) {
     const now = new Date();
     const text = `It is ${now.toLocaleTimeString("en-GB", { timeZone: zone })} (${zone}).`;
@@ -24,7 +24,7 @@ const readClock = tool({
   name: "read_clock",
   description: "Returns the time of the server",
   annotations: { readOnlyHint: true },
-  extensions: [ui(clock, { visibility: ["app"] })],
+  use: [ui(clock, { visibility: ["app"] })],
   run: () => ({ now: new Date().toISOString() }),
 });
 

@@ -2,6 +2,7 @@
 // Redis. The list is also stored in Redis.
 import process from "node:process";
 import { createServer, resource, tool } from "@x/mcp";
+import { idempotent } from "@x/mcp/layers";
 import { redisStore } from "@x/mcp/stores/redis";
 import { createClient } from "redis";
 import { z } from "zod";
@@ -16,7 +17,7 @@ const add = tool({
   name: "add",
   description: "Adds an item to the shopping list. A repeated call with the same key adds nothing",
   input: z.object({ item: z.string().min(1).max(100), key: z.string().min(1).max(100) }),
-  idempotency: { key: ({ key }) => key, rerun: true },
+  use: [idempotent({ key: ({ key }) => key, rerun: true })],
   async run({ item }, { idempotencyToken: token, server }) {
     const position = await store.append("shopping", item, { ttlMs, max: 100, token });
     server.resourceUpdated(LIST);

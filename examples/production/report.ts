@@ -13,7 +13,7 @@ export const report = tool({
   annotations: { readOnlyHint: true },
   input: z.object({}),
   // After a crash, another process runs the handler again, with the `once` values of the first run.
-  extensions: [task({ resume: true, pollIntervalMs: 500, version: "1" })],
+  use: [task({ resume: true, pollIntervalMs: 500, version: "1" })],
   services: { tickets },
   async run(_, ctx) {
     const counts: Record<string, number> = {};

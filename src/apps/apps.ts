@@ -13,7 +13,7 @@
  *
  * const time = tool({
  *   name: "time",
- *   extensions: [ui(clock)],
+ *   use: [ui(clock)],
  *   run(_input, ctx) {
  *     const now = new Date().toISOString();
  *     return canShow(ctx, clock) ? { now } : `It is ${now}.`;
@@ -27,7 +27,7 @@
  * @module
  */
 import { checkOptions, type KnownOptions, toPlace } from "../core/call/known_options.ts";
-import type { Attribute } from "../extension.ts";
+import type { Layer } from "../layers/layers.ts";
 import { isObject } from "../kit/json.ts";
 import { type Context, extension, type FixedResource, type Handler, resource } from "../library.ts";
 import { findProcess } from "../runtime.ts";
@@ -170,26 +170,26 @@ export function app(options: AppOptions): App {
     uri,
     mimeType: HTML,
     _meta,
-    extensions: [apps.attribute({ registers: true })],
+    use: [apps.layer({ registers: true })],
     read: () => [{ uri, mimeType: HTML, text, ..._meta && { _meta } }],
   });
 }
 
 /**
- * Returns an attribute that connects a tool to an app. Pass the attribute to the tool in `extensions`. Hosts show the
- * app with the tool's results.
+ * Creates a layer that connects a tool to an app. Pass the layer in `use` of the tool. Hosts show the app with the
+ * tool's results.
  *
  * @throws {TypeError} if `app` was not created by {@linkcode app}, or an option is unknown or invalid.
  */
-export function ui(app: App, options: UiOptions = {}): Attribute {
+export function ui(app: App, options: UiOptions = {}): Layer {
   const uri = toUri(app, "connect a tool to an app");
   checkOptions(`connect a tool to app ${JSON.stringify(uri)}`, options, UI);
   const { visibility } = options;
-  return apps.attribute({
+  return apps.layer({
     registers: true,
     // Set both keys, because older hosts support only `ui/resourceUri`.
     list: { ui: { resourceUri: uri, ...visibility && { visibility: [...visibility] } }, "ui/resourceUri": uri },
-    check: ({ has }) =>
+    verify: ({ has }) =>
       has("resource", uri) ? undefined : `no resource ${JSON.stringify(uri)}; add the app to handlers`,
   });
 }

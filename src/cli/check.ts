@@ -5,7 +5,7 @@
  */
 import { toState } from "../kit/error_state.ts";
 import type { ListedTool, PipeServer } from "../client/client.ts";
-import { listWarnings } from "../host.ts";
+import { type HandlerSteps, listSteps, listWarnings } from "../host.ts";
 import { toPrintable, toPrintableJson, toPrintableLine } from "../kit/printable.ts";
 import { type Args, rejectRest } from "./args.ts";
 import type { Command } from "./command.ts";
@@ -33,6 +33,7 @@ export const check: Command = {
       text: "Report an error if the tools take more than this number of tokens (default: 20000)",
     },
     strict: { text: "Exit with code 1 for warnings too" },
+    verbose: { text: "List the layers and middleware around each handler, in the order in which they run" },
     json: { text: "Print one JSON document" },
     ...ENDPOINT_OPTIONS,
     "write-schema": { text: "Write mcp.schema.json next to a config file, for completion in editors" },
@@ -77,7 +78,9 @@ async function checkTarget(args: Args): Promise<number> {
       const warned = listWarnings(each.server).map((warning) => ({ level: "warning" as const, ...warning }));
       const findings = [...failures, ...checkListing(listing, limits), ...warned];
       const title = endpoints.length > 1 ? `${name}, server ${each.name}` : name;
-      console.log("json" in flags ? toJson(listing, findings) : toReport(title, listing, findings));
+      const steps = "verbose" in flags ? listSteps(each.server) : undefined;
+      console.log("json" in flags ? toJson(listing, findings, steps) : toReport(title, listing, findings));
+      if (steps && !("json" in flags)) console.log(`\n${toStepList(steps)}`);
       hasFailed ||= findings.some(({ level }) => level === "error" || "strict" in flags);
     }
   } finally {
@@ -136,6 +139,16 @@ function toReport(target: string, listing: Listing, findings: readonly Finding[]
   ].join("\n");
 }
 
+/** Lists the steps of each handler, in the order in which they run. */
+function toStepList(all: readonly HandlerSteps[]): string {
+  const width = Math.max(0, ...all.flatMap(({ steps }) => steps.map(({ step }) => step.length)));
+  const lines = all.flatMap(({ place, steps }) => [
+    `  ${toPrintableLine(place)}${steps.length ? "" : ": none"}`,
+    ...steps.map(({ step, layer }) => `    ${step.padEnd(width)}  ${toPrintableLine(layer)}`),
+  ]);
+  return ["Layers and middleware, in the order in which they run:", ...lines].join("\n");
+}
+
 /** Lists the arguments of a tool that clients also send as headers, so that proxies can read the arguments. */
 function formatHeaders({ inputSchema }: ListedTool): string {
   const headers = listHeaders(inputSchema);
@@ -144,7 +157,7 @@ function formatHeaders({ inputSchema }: ListedTool): string {
     : "";
 }
 
-function toJson(listing: Listing, findings: readonly Finding[]): string {
+function toJson(listing: Listing, findings: readonly Finding[], steps?: readonly HandlerSteps[]): string {
   const tools = listing.tools.map((tool) => ({
     name: tool.name,
     tokens: toTokens(tool),
@@ -154,5 +167,5 @@ function toJson(listing: Listing, findings: readonly Finding[]): string {
   const { resources, templates, prompts } = listing;
   const counts = { resources: resources.length, templates: templates.length, prompts: prompts.length };
   const found = findings.map((each) => ({ level: each.level, place: each.place, state: toSentence(each) }));
-  return toPrintableJson(JSON.stringify({ tools, tokens, ...counts, findings: found }, null, 2));
+  return toPrintableJson(JSON.stringify({ tools, tokens, ...counts, findings: found, steps }, null, 2));
 }

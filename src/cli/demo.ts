@@ -58,7 +58,7 @@ const countdown = tool({
   description: "Counts down to zero, in four steps per second, and reports progress",
   input: { type: "object", properties: { from: { type: "integer", minimum: 1, maximum: 40 } }, required: ["from"] },
   annotations: { readOnlyHint: true },
-  extensions: [task({ after: 1000 })],
+  use: [task({ after: 1000 })],
   run: async ({ from }, ctx) => {
     const total = Number(from);
     for (let done = 0; done < total; done++) {
@@ -81,7 +81,7 @@ const dice = app({
 const roll = tool({
   name: "roll",
   description: "Rolls two dice",
-  extensions: [ui(dice)],
+  use: [ui(dice)],
   run: (_input, ctx) => {
     const eyes = [1, 2].map(() => 1 + Math.floor(Math.random() * 6));
     return canShow(ctx, dice) ? { eyes } : `You rolled ${eyes.join(" and ")}.`;

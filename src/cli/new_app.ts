@@ -21,7 +21,7 @@ const dice = app({ uri: ${
 export const roll = tool({
   name: "roll",
   description: "Rolls a die",
-  extensions: [ui(dice)],
+  use: [ui(dice)],
   run(_input, ctx) {
     const eyes = 1 + Math.floor(6 * Math.random());
     // Clients that cannot show apps get a sentence instead of data.

@@ -5,7 +5,7 @@
  * @module
  */
 import type { Params, Result } from "../protocol/jsonrpc.ts";
-import type { LogLevel, Meta } from "../protocol/types.ts";
+import type { LogLevel } from "../protocol/types.ts";
 import type { Context, ProgressOptions } from "./call/context.ts";
 import type { Engine } from "./era.ts";
 import type { Lives, Published } from "./call/lives.ts";
@@ -13,101 +13,8 @@ import { withAlso } from "./visibility/registry.ts";
 import type { Awaitable, StoreInternals } from "./store.ts";
 import type { CancelReason } from "./call/observer.ts";
 import type { JsonSchema } from "../schema/schema.ts";
-import type { Handler, HandlerExtensions } from "./visibility/feature.ts";
 import { INTERNALS } from "./call/internals.ts";
-import { readRequirements, type Requirement } from "./call/question.ts";
 import type { KeptBytes, ServerHandle, StartPart } from "./server_handle.ts";
-
-/**
- * Adds an extension's behavior to one handler. Pass the attribute in the `extensions` option of a tool, a resource or a
- * prompt.
- */
-export interface Attribute {
-  /** Identifier of the extension, such as `com.example/audit`. */
-  readonly extension: string;
-  /**
-   * Internal state that the handler uses.
-   *
-   * @ignore
-   */
-  readonly [INTERNALS]: AttributeInternals;
-}
-
-/**
- * Internal state of an attribute.
- *
- * @internal
- */
-export interface AttributeInternals {
-  /** Identifier of the extension, such as `com.example/audit`. */
-  readonly id: string;
-  /**
-   * Whether clients with sessions cannot use the extension, because their protocol revisions lack the extension's
-   * methods.
-   */
-  readonly lacksSessions: boolean;
-  readonly options: AttributeOptions;
-  /** Creates the extension that the handler at `place` registers. `undefined` if the handler registers no extension. */
-  readonly register?: (place: string) => Handler;
-  /**
-   * Combines the attributes of one handler. `options` are the handler's options. Throws if a value is not an attribute,
-   * or if two attributes conflict.
-   */
-  combine(attributes: readonly Attribute[], handler: ExtensibleHandler, options: object): HandlerExtensions;
-}
-
-/**
- * The facts about a handler that are needed to combine the handler's attributes.
- *
- * @internal
- */
-export interface ExtensibleHandler {
-  /** Kind and name of the handler, such as `tool "add"`. */
-  readonly place: string;
-  readonly requires?: readonly string[];
-  readonly _meta?: Meta;
-}
-
-/** Options of an attribute. */
-export interface AttributeOptions {
-  /**
-   * Metadata for the handler's list entry, such as in the list of tools. The handler's `_meta` takes precedence. Two
-   * attributes of a handler must not set the same key.
-   */
-  readonly list?: Meta;
-  /**
-   * Whether the client must have declared the extension. For any other client, the call fails with code -32021 (HTTP
-   * 400), and the handler does not run. Defaults to `false`.
-   */
-  readonly required?: boolean;
-  /**
-   * Whether the handler registers the extension, so that the extension need not be in the server's `handlers`. Allowed
-   * only for extensions without options other than `settings`. Defaults to `false`.
-   */
-  readonly registers?: boolean;
-  /**
-   * Wraps each call of the handler, including middleware, input validation and the encoding of the return value. The
-   * first attribute of a handler is the outermost.
-   */
-  readonly wrap?: Wrap;
-  /** Returns a warning with a remedy that `mcp check` prints, or `undefined` if there is no warning. */
-  readonly warn?: (handler: {
-    /** The handler's `run` or `read` function. */
-    readonly run: unknown;
-  }) => string | undefined;
-  /**
-   * Checks the attribute against the server's handlers. Called whenever the handlers change. Returns a description of a
-   * problem, such as `no resource "ui://chart"`. In that case, the server throws a `TypeError` with the description and
-   * the handler's name.
-   */
-  readonly check?: (server: {
-    /** Tests whether a handler is registered. `key` is the name of a tool or prompt, or the URI of a resource. */
-    has(kind: "tool" | "resource" | "prompt", key: string): boolean;
-  }) => string | undefined;
-}
-
-/** Wraps a call. Calls `next` to run the handler, and returns the handler's result or another result. */
-export type Wrap = (call: WrappedCall, next: Next) => Result | Promise<Result>;
 
 /**
  * Runs the handler. Can be called only once. Resolves to the handler's result, or rejects with the error that the
@@ -116,7 +23,7 @@ export type Wrap = (call: WrappedCall, next: Next) => Result | Promise<Result>;
  */
 export type Next = (to?: Redirect) => Promise<Result>;
 
-/** The handler that has the attribute. */
+/** The handler that has the layer. */
 export interface WrappedHandler {
   /** Name of a tool or a prompt, URI of a resource, or URI template of a resource template. */
   readonly name: string;
@@ -126,7 +33,7 @@ export interface WrappedHandler {
   readonly outputSchema?: JsonSchema;
 }
 
-/** The call that an attribute wraps. The methods can be destructured. */
+/** The call that a layer of an extension wraps. The methods can be destructured. */
 export interface WrappedCall {
   /** The handler. */
   readonly handler: WrappedHandler;
@@ -319,35 +226,3 @@ export interface RedirectedQuestion {
    */
   check(answer: unknown): Promise<string | undefined>;
 }
-
-/** A handler's required client capabilities, list metadata and combined attributes. */
-export interface Extended {
-  readonly requires?: readonly string[];
-  readonly _meta?: Meta;
-  readonly extensions?: HandlerExtensions;
-}
-
-/**
- * Validates and combines a handler's options that attributes can extend. `place` names the handler in errors.
- *
- * @throws {TypeError} if a requirement is unknown, or if an item of `extensions` is not an attribute.
- */
-export function readExtensions(
-  options: {
-    readonly requires?: readonly Requirement[];
-    readonly _meta?: Meta;
-    readonly extensions?: readonly Attribute[];
-  },
-  place: string,
-): Extended {
-  const { requires, _meta, extensions } = options;
-  const own = { requires: readRequirements(requires, place), _meta: _meta ?? undefined };
-  if (extensions === undefined || Array.isArray(extensions) && !extensions.length) return own;
-  const combine = Array.isArray(extensions) ? extensions[0]?.[INTERNALS]?.combine : undefined;
-  if (!combine) throw new TypeError(`Cannot make ${place}: ${NO_ATTRIBUTE}`);
-  const combined = combine(extensions, { ...own, place }, options);
-  return { ...combined, extensions: combined };
-}
-
-/** End of the error message if `extensions` contains a value that is not an attribute. */
-export const NO_ATTRIBUTE = "extensions is not a list of attributes; create each attribute with extension.attribute()";

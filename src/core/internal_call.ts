@@ -119,7 +119,7 @@ function toMessage(reason: unknown): string | undefined {
   return reason instanceof Error ? reason.message : undefined;
 }
 
-/** A call without a request. The handler's messages are dropped, unless an attribute redirects the messages. */
+/** A call without a request. The handler's messages are dropped, unless a layer of an extension redirects them. */
 class InternalCall extends Call {
   readonly #made: OnceValues;
 

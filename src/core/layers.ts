@@ -10,7 +10,8 @@ import { INTERNALS } from "./call/internals.ts";
 import type { Middleware } from "./call/middleware.ts";
 import type { Requirement } from "./call/question.ts";
 import type { NoServices } from "./call/service.ts";
-import type { Handler, Runner } from "./visibility/feature.ts";
+import type { Next, WrappedCall } from "./extension.ts";
+import type { Handler, HandlerLayers, Runner } from "./visibility/feature.ts";
 import type { ServerHandle } from "./server_handle.ts";
 import type { HandlerGuards, OutputPart } from "./visibility/guards.ts";
 
@@ -113,6 +114,24 @@ export interface Steps<Input = unknown, Services = NoServices, State = never, Sh
   /** Runs after `onInput`, around the rest of the call. */
   readonly inside?: (ctx: Context, next: () => Promise<Result>, state: State) => Promise<Result>;
   /**
+   * Runs after `inside`. Returns a key under which the result of the call is kept and found, or `undefined` for a call
+   * without a key. If the same caller repeats a call with the same key and the same input, the repeated call gets the
+   * result of the first call. `ctx.services` has no services that live for one call. Only for tools, and only for one
+   * layer of a tool.
+   */
+  readonly key?: (
+    input: Input,
+    ctx: Context<Shared>,
+    state: State,
+  ) => string | undefined | Promise<string | undefined>;
+  /**
+   * Whether the next call with the `key` runs the handler again if the instance that ran the handler ended before it
+   * kept a result. Defaults to `false`: such a call fails with code -31409.
+   */
+  readonly rerun?: boolean;
+  /** Milliseconds for which the `key` is remembered after its call. At most one year. Defaults to 600,000. */
+  readonly ttlMs?: number;
+  /**
    * Runs around the tool's `run` function, with the services. Calls `next` for the value that the function returns, and
    * returns this value or another value. `next` can be called several times. Only for tools.
    */
@@ -141,6 +160,41 @@ export interface Steps<Input = unknown, Services = NoServices, State = never, Sh
    * of the server also apply to them.
    */
   readonly handlers?: readonly Handler[];
+  /**
+   * Checks the layer against the server's handlers. Called whenever the handlers change. Returns a description of a
+   * problem, such as `no resource "ui://chart"`. In that case, the server throws a `TypeError` with the description and
+   * the handler's name.
+   */
+  readonly verify?: (server: {
+    /** The handler that has the layer. */
+    readonly handler: HandlerInfo;
+    /** Tests whether a handler is registered. `key` is the name of a tool or prompt, or the URI of a resource. */
+    has(kind: "tool" | "resource" | "prompt", key: string): boolean;
+  }) => string | undefined;
+  /** Returns a warning with a remedy that `mcp check` prints, or `undefined` if there is no warning. */
+  readonly warn?: (handler: {
+    /** The handler's `run` or `read` function. */
+    readonly run: unknown;
+  }) => string | undefined;
+}
+
+/** The steps of a layer that an extension creates. All steps are optional. */
+export interface ExtensionSteps extends Pick<Steps, "list" | "verify" | "warn"> {
+  /**
+   * Runs around the whole call, outside of the middleware of the server and of all other layers. Calls `next` to run the
+   * handler, and returns the handler's result or another result.
+   */
+  readonly around?: (call: WrappedCall, next: Next) => Result | Promise<Result>;
+  /**
+   * Whether the client must have declared the extension. For any other client, the call fails with code -32021 (HTTP
+   * 400), and the handler does not run. Defaults to `false`.
+   */
+  readonly required?: boolean;
+  /**
+   * Whether the handler registers the extension, so that the extension need not be in the server's `handlers`. Allowed
+   * only for extensions without options other than `settings`. Defaults to `false`.
+   */
+  readonly registers?: boolean;
 }
 
 /** One call of a handler in the step `limit` or `result` of a layer. The methods can be destructured. */
@@ -243,6 +297,25 @@ export interface LayerInternals {
   readonly isOfServer?: boolean;
   /** Registers the layer on the server of a handler. Set when a handler first has the layer, if the layer has `start`. */
   starter?: LayerStarter;
+  /** Set for a layer of an extension. */
+  readonly extension?: ExtensionPart;
+}
+
+/**
+ * The parts of an extension's layer that other layers do not have.
+ *
+ * @internal
+ */
+export interface ExtensionPart extends Pick<ExtensionSteps, "around" | "required"> {
+  /** Identifier of the extension, such as `com.example/audit`. */
+  readonly id: string;
+  /**
+   * Whether clients with sessions cannot use the extension, because their protocol revisions lack the extension's
+   * methods.
+   */
+  readonly lacksSessions: boolean;
+  /** Creates the extension that the handler at `place` registers. `undefined` if the handler registers no extension. */
+  readonly register?: (place: string) => Handler;
 }
 
 /**
@@ -277,9 +350,19 @@ interface AnyUseItem {
 /** The handler whose options have layers. The key defaults to the kind and the name. */
 export type LayeredHandler = Omit<HandlerInfo, "key"> & { readonly key?: string };
 
+/**
+ * Returns the items that also stand around handlers which other layers add. Layers of extensions are for handlers of the
+ * author, because some of them, such as tasks, cannot stand around a resource.
+ */
+export function withoutExtensions<Item extends AnyUseItem>(use: readonly Item[]): readonly Item[] {
+  return use.filter((item) => !item[INTERNALS]?.extension);
+}
+
 /** Options whose `use` contains only middleware. */
 export type Unlayered<O> = O & {
   readonly use?: readonly Middleware[];
+  /** Set if a handler has layers. */
+  readonly layers?: HandlerLayers;
   /** The steps `onInput` and `onOutput` of all layers around a handler. */
   readonly guards?: HandlerGuards;
   /** Set for a handler with layers. */

@@ -321,10 +321,9 @@ export class Scheduler implements Executor {
     return this.#endAtOnce(call, { result });
   }
 
-  /** Runs a call through the handler's attributes and the middleware. Takes no slot and sets no deadline. */
+  /** Runs a call through the layers of extensions and the middleware. Takes no slot and sets no deadline. */
   runWithin(call: Call, runner: Runner): Result | Promise<Result> {
-    const { extensions } = runner;
-    if (extensions?.run) return extensions.run(call, runner, this);
+    if (runner.within) return runner.within(call, runner, this);
     return this.invoke ? this.invoke(call, runner) : runner.run(call);
   }
 
@@ -389,7 +388,7 @@ export class Scheduler implements Executor {
     if (ownMs || timeoutMs !== DEFAULT_MS) startDeadline(call, this.#core.ticker, timeoutMs, !!ownMs);
     else if (!this.#isAging) this.#startAging();
     const { promise, resolve } = Promise.withResolvers<Outcome>();
-    // The weight is computed exactly later, such as for an attribute of an extension. Subtract what was added.
+    // The weight is computed exactly later, such as for a layer of an extension. Subtract what was added.
     const { weight } = call;
     let isOpen = true;
     const settle = (outcome?: Outcome) => {

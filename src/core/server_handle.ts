@@ -124,7 +124,7 @@ export interface ServerHandle extends ChangeNotifier {
   readonly clock: Clock;
   /**
    * Runs one of the server's handlers for a caller, without a client's request. `allow`, scopes, capabilities,
-   * middleware and attributes apply as for a client's request. `admit`, rate limits and the queue do not apply. The
+   * middleware and layers apply as for a client's request. `admit`, rate limits and the queue do not apply. The
    * call counts towards `limits.calls.detached`. In observer events, the transport is `internal`.
    *
    * @throws {McpError} the error that a client would receive.
@@ -187,7 +187,7 @@ export interface InternalRequest {
    * no resources.
    */
   readonly reads?: readonly string[] | string;
-  /** Any value. The handler's attributes can read the value as `call.internal.data`. Clients cannot set this value. */
+  /** Any value. The layers of extensions can read the value as `call.internal.data`. Clients cannot set this value. */
   readonly data?: unknown;
   /**
    * Milliseconds after which the call is cancelled, including the time in which the handler waits for answers. Defaults

@@ -9,18 +9,14 @@ import { toClientKey } from "../core/call/client_key.ts";
 import type { Context } from "../core/call/context.ts";
 import { toCall } from "../core/call/find_call.ts";
 import { INTERNALS } from "../core/call/internals.ts";
-import type { Layer, LayerCall, LayerRun, LayerStarter, Steps } from "../core/layers.ts";
+import type { Layer, LayerCall, LayerRun, LayerStarter } from "../core/layers.ts";
 import type { Handler } from "../core/visibility/feature.ts";
 import type { FeatureParts } from "../core/visibility/feature_parts.ts";
-import { createLife, toWatcher } from "./extension.ts";
+import type { AnySteps, LayerSteps } from "./handler_layers.ts";
+import { createLife, toWatcher } from "./watcher.ts";
 
-/** The steps of a layer, without type parameters. */
-export type AnySteps = Steps<never, never, never, never>;
-
-/** The steps of one layer around one handler. */
-export interface Bound {
-  readonly layer: Layer<never, never, never>;
-  readonly steps: AnySteps;
+/** The steps of one layer around one handler, and the handler. */
+export interface Bound extends LayerSteps {
   /** Kind and name of the handler, for the observer. For a completion, of its prompt or template. */
   readonly place: string;
 }

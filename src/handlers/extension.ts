@@ -5,7 +5,6 @@
  * @see specification/2026-07-28/basic (Extensions)
  * @module
  */
-import { Room } from "../protocol/room.ts";
 import { INVALID_PARAMS, McpError, quote } from "../protocol/errors.ts";
 import { isObject, type Notification, type Params, type Result } from "../protocol/jsonrpc.ts";
 import type { CompiledSchema, Infer, Schema } from "../schema/schema.ts";
@@ -13,27 +12,15 @@ import { compileSchema } from "../schema/schema_compiler.ts";
 import { countIndexes, toWeight } from "../protocol/weight.ts";
 import type { Call } from "../core/call/call.ts";
 import type { Context } from "../core/call/context.ts";
-import type { Engine } from "../core/era.ts";
 import type { FeatureParts } from "../core/visibility/feature_parts.ts";
-import {
-  type Attribute,
-  type AttributeInternals,
-  type AttributeOptions,
-  type ExtensibleHandler,
-  type Life,
-  NO_ATTRIBUTE,
-  type WatchTopic,
-  type WrappedHandler,
-  type WrittenStores,
-} from "../core/extension.ts";
-import { type Layer, withLayers } from "../core/layers.ts";
+import type { Life, WatchTopic, WrittenStores } from "../core/extension.ts";
+import { type ExtensionSteps, type Layer, withLayers } from "../core/layers.ts";
 import type { ServerHandle, StartPart } from "../core/server_handle.ts";
 import {
   type Compiled,
   type Feature,
   type Granted,
   type Handler,
-  type HandlerExtensions,
   type ListenKey,
   type Method,
   type NotificationSource,
@@ -46,8 +33,9 @@ import type { Reply } from "../core/call/link.ts";
 import type { HandlerCall } from "../core/call/lives.ts";
 import { requireCapabilities } from "../core/call/question.ts";
 import { attempt } from "./attempt.ts";
-import { ServerLives } from "./extension_lives.ts";
+import { extensionLayer } from "./handler_layers.ts";
 import { QUOTA } from "./option_names.ts";
+import { createLife } from "./watcher.ts";
 import { wireRoom } from "../core/call/wire_room.ts";
 
 /** Schemas, keyed by the name of a method, notification or filter key. */
@@ -181,15 +169,16 @@ const OPTIONS: KnownOptions<
   },
 };
 
-const ATTRIBUTE: KnownOptions<keyof AttributeOptions> = {
+const LAYER: KnownOptions<keyof ExtensionSteps> = {
   names: {
     list: true,
     required: "boolean",
     registers: "boolean",
-    wrap: "function",
-    check: "function",
+    around: "function",
+    verify: "function",
     warn: "function",
   },
+  hints: { wrap: "around", check: "verify" },
 };
 
 const EVENT: KnownOptions<keyof ExtensionEvent> = {
@@ -221,12 +210,12 @@ export interface Extension<Keys extends string = string> extends Handler {
   /** Identifier, such as `com.example/audit`. */
   readonly id: string;
   /**
-   * Creates an attribute, with which the extension changes one handler. Add the attribute to the `extensions` option of
-   * the handler.
+   * Creates a layer, with which the extension changes handlers. Pass the layer in the `use` option of a handler, a group
+   * or a server. The layer has the name of the extension.
    *
-   * @throws {TypeError} if an option is unknown or invalid.
+   * @throws {TypeError} if a step is unknown or invalid.
    */
-  attribute(options?: AttributeOptions): Attribute;
+  layer(steps?: ExtensionSteps): Layer;
   /**
    * Notifies the subscribers of a topic, on all servers in this process that have this extension, and on other
    * instances that use the same store. If a client reads too slowly, the server keeps only the newest notification per
@@ -274,17 +263,18 @@ export function extension<
   return {
     id,
     name: id,
-    attribute(options = {}) {
-      checkOptions(`make an attribute of ${place}`, options, ATTRIBUTE);
-      const refuse = (state: string) => new TypeError(`Cannot make an attribute of ${place}: ${state}`);
-      toJson(options.list ?? {}, "list", refuse);
-      if (options.registers && hasMore) {
+    layer(steps = {}) {
+      checkOptions(`make a layer of ${place}`, steps, LAYER);
+      const { around, required, registers, ...general } = steps;
+      const refuse = (state: string) => new TypeError(`Cannot make a layer of ${place}: ${state}`);
+      toJson(steps.list ?? {}, "list", refuse);
+      if (registers && hasMore) {
         throw refuse(
           "registers is only for extensions without methods, notifications, listen and start; omit registers, and add the extension to handlers",
         );
       }
-      const register = options.registers ? (place: string) => toRegistered(definition, place) : undefined;
-      return { extension: id, [INTERNALS]: { id, lacksSessions, options, register, combine } };
+      const register = registers ? (place: string) => toRegistered(definition, place) : undefined;
+      return extensionLayer({ id, lacksSessions, around, required, register }, general);
     },
     publish(key, event) {
       checkOptions(`publish an event for the key ${quote(key)} of ${place}`, event, EVENT);
@@ -319,43 +309,7 @@ export function extension<
 }
 
 /**
- * Creates an internal handler that clients do not see. A visible handler, such as a folder, registers it. A server
- * calls `start` in the same way as it calls the `start` function of an extension.
- *
- * @internal
- */
-export function watcher(id: string, start: StartPart): Handler {
-  return toWatcher(id, createLife({ id, start, keys: new Map() }));
-}
-
-/**
- * Creates an internal handler that clients do not see. The server starts and stops `life` while it has a handler with
- * this object.
- *
- * @internal
- */
-export function toWatcher(key: string, life: Life): Handler {
-  return { name: key, [INTERNALS]: { feature: watchers, key, definition: undefined, life } };
-}
-
-/** The feature of the handlers that {@linkcode watcher} creates. It adds no methods or capabilities to the server. */
-const watchers: Feature = {
-  name: "watchers",
-  compile(handlers) {
-    const known = new Map<string, object>();
-    for (const { [INTERNALS]: { life } } of handlers) {
-      const { id } = life as Life; // The cast is safe, because `toWatcher` created each of these handlers.
-      if ((known.get(id) ?? life) !== life) {
-        throw new TypeError(`Cannot start ${id}: another layer of the server has this name; choose another name`);
-      }
-      if (life) known.set(id, life);
-    }
-    return { capabilities: {}, methods: {} };
-  },
-};
-
-/**
- * Creates the extension that a handler registers through its attribute. Several handlers of a server can register the
+ * Creates the extension that a handler registers through a layer. Several handlers of a server can register the
  * same extension.
  */
 function toRegistered(definition: Definition, place: string): Handler {
@@ -399,31 +353,11 @@ interface Compiling {
 
 type Refuse = (state: string) => TypeError;
 
-const create = (engine: Engine): ServerLives => new ServerLives(engine);
-
 function toLife<M extends Schemas, N extends Schemas, L extends Schemas>(
   { id, start, listen }: ExtensionOptions<M, N, L>,
 ): Life {
   const watched = Object.entries<FormListen>(listen ?? {}).map(([key, { watch }]) => [key, watch] as const);
   return createLife({ id, start, keys: new Map(watched) });
-}
-
-/**
- * Creates the object with which servers start and stop an extension or a layer.
- *
- * @internal
- */
-export function createLife(parts: Pick<Life, "id" | "start" | "keys">): Life {
-  let origin: string | undefined;
-  return {
-    ...parts,
-    servers: new Set(),
-    create,
-    // Create the id when it is first needed, because Workers do not allow random values while a module loads.
-    get origin() {
-      return origin ??= crypto.randomUUID();
-    },
-  };
 }
 
 function define<M extends Schemas, N extends Schemas, L extends Schemas>(
@@ -627,95 +561,6 @@ async function takeNotification(
     executor.toError(error, call);
   }
   return {};
-}
-
-/**
- * Loads the code for attributes that wrap calls, for calls without a request, and for checks of callers. Most extensions
- * use none of these.
- */
-const callRoom = new Room(() => import("./extension_call.ts"));
-
-function combine(
-  all: readonly Attribute[],
-  { place, requires = [], _meta }: ExtensibleHandler,
-  options: HandlerOptions,
-): HandlerExtensions {
-  const refuse = (state: string) => new TypeError(`Cannot make ${place}: ${state}`);
-  const attributes = all.map((attribute) => attribute?.[INTERNALS]);
-  if (attributes.some((internals) => !internals?.combine)) throw refuse(NO_ATTRIBUTE);
-  const owners = new Map<string, string>();
-  const meta: Record<string, unknown> = {};
-  for (const { id, options: { list = {} } } of attributes) {
-    for (const [key, value] of Object.entries(list)) {
-      const other = owners.get(key);
-      if (other !== undefined) {
-        throw refuse(
-          `the extensions ${other} and ${id} both set _meta ${quote(key)}; use only one of their attributes`,
-        );
-      }
-      owners.set(key, id);
-      meta[key] = value;
-    }
-  }
-  const handler = toWrappedHandler(options, place);
-  const wrapping = attributes.flatMap((attribute) => {
-    const { wrap } = attribute.options;
-    return wrap ? [{ ...attribute, options: { ...attribute.options, wrap }, handler }] : [];
-  });
-  const registered = new Map(attributes.flatMap(({ id, register }) => register ? [[id, register(place)]] : []));
-  return {
-    also: [...registered.values()],
-    _meta: owners.size ? { ...meta, ..._meta } : _meta,
-    requires: [...requires, ...attributes.flatMap(({ id, options }) => options.required ? [`extensions.${id}`] : [])],
-    warnings: () => attributes.flatMap(({ options: { warn } }) => warn?.({ run: options.run ?? options.read }) ?? []),
-    verify: (handlers, name) => verify(attributes, handlers, name),
-    run: wrapping.length
-      ? (call, runner, executor) =>
-        wrapping.reduceRight<(call: Call) => Result | Promise<Result>>(
-          (next, attribute) => async (call) =>
-            await (await callRoom.open()).runWrapped(call, attribute, next, executor),
-          (call) => executor.invoke ? executor.invoke(call, runner) : runner.run(call),
-        )(call)
-      : undefined,
-  };
-}
-
-/** The handler options that attributes read. */
-interface HandlerOptions {
-  readonly name?: string;
-  readonly uri?: string;
-  readonly input?: Schema;
-  readonly output?: Schema;
-  readonly run?: unknown;
-  readonly read?: unknown;
-}
-
-function toWrappedHandler({ name, uri, input, output }: HandlerOptions, place: string): WrappedHandler {
-  const toJsonSchema = (schema: Schema | undefined, use: "input" | "output") =>
-    schema === undefined ? undefined : compileSchema(schema, { use, place }).json();
-  return {
-    name: uri ?? name ?? place,
-    get inputSchema() {
-      return toJsonSchema(input, "input");
-    },
-    get outputSchema() {
-      return toJsonSchema(output, "output");
-    },
-  };
-}
-
-function verify(attributes: readonly AttributeInternals[], handlers: readonly Handler[], name: string): void {
-  const refuse = (state: string) => new TypeError(`Cannot use ${name}: ${state}`);
-  const listOf = (feature: string) =>
-    handlers.filter(({ [INTERNALS]: internals }) => internals.feature.name === feature);
-  const ids = new Set(toDefinitions<Definition>(listOf("extensions")).map(({ id }) => id));
-  const has = (feature: string, key: string) =>
-    listOf(feature).some(({ [INTERNALS]: internals }) => internals.key === key);
-  for (const { id, options: { check } } of attributes) {
-    if (!ids.has(id)) throw refuse(`extension ${quote(id)} is not registered; add it to handlers`);
-    const problem = check?.({ has: (kind, key) => has(`${kind}s`, key) });
-    if (problem !== undefined) throw refuse(`${id}: ${problem}`);
-  }
 }
 
 function toHandlerCall({ method, params = {}, reads }: HandlerCall, refuse: Refuse): HandlerCall {

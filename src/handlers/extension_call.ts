@@ -1,6 +1,6 @@
 /**
- * Runs calls within attributes of extensions. An attribute can redirect the messages of a handler, and can let the
- * handler continue after the response.
+ * Runs calls within layers of extensions. Such a layer can redirect the messages of a handler, and can let the handler
+ * continue after the response.
  *
  * @module
  */
@@ -17,14 +17,8 @@ import {
   type OnHandle,
 } from "../core/call/call.ts";
 import type { ProgressOptions } from "../core/call/context.ts";
-import type {
-  AttributeInternals,
-  DetachOptions,
-  Redirect,
-  Wrap,
-  WrappedCall,
-  WrappedHandler,
-} from "../core/extension.ts";
+import type { DetachOptions, Redirect, WrappedCall, WrappedHandler } from "../core/extension.ts";
+import type { ExtensionPart } from "../core/layers.ts";
 import type { ServerHandle } from "../core/server_handle.ts";
 import type { Executor } from "../core/visibility/feature.ts";
 import type { FeatureParts } from "../core/visibility/feature_parts.ts";
@@ -43,23 +37,23 @@ import { checkResult } from "../core/call/wire_check.ts";
 import { sealAttached } from "../core/attached.ts";
 import { keepBytes } from "../core/kept_bytes.ts";
 
-/** Runs the handler, and the inner attributes, with a call. */
+/** Runs the handler, and the inner layers of extensions, with a call. */
 export type RunCall = (call: Call) => Result | Promise<Result>;
 
-/** An attribute that wraps the calls of a handler. */
-export type WrappingAttribute = AttributeInternals & {
-  readonly options: { readonly wrap: Wrap };
+/** A layer of an extension with the step `around`. */
+export interface WrappingLayer extends ExtensionPart {
+  readonly around: NonNullable<ExtensionPart["around"]>;
   readonly handler: WrappedHandler;
-};
+}
 
-/** Runs a call within one attribute. */
+/** Runs a call within one layer. */
 export async function runWrapped(
   outer: Call,
-  attribute: WrappingAttribute,
+  layer: WrappingLayer,
   next: RunCall,
   executor: Executor,
 ): Promise<Result> {
-  return await new AttributeRun(outer, attribute, next, executor).run(attribute.options.wrap);
+  return await new ExtensionRun(outer, layer, next, executor).run(layer.around);
 }
 
 /** The functions to which a {@linkcode InnerCall} passes the messages, questions and state changes of its handler. */
@@ -79,7 +73,7 @@ interface Says {
 }
 
 /**
- * The call that the handler sees within an attribute. The link of this call sends nothing and does not refer to the
+ * The call that the handler sees within a layer. The link of this call sends nothing and does not refer to the
  * connection, so that the call can outlive the connection.
  */
 class InnerCall extends Call {
@@ -114,7 +108,7 @@ class InnerCall extends Call {
     return this.#says.takesAllProgress();
   }
 
-  // Pass the token to the outer calls too, because an outer attribute may also answer with a handle.
+  // Pass the token to the outer calls too, because an outer layer may also answer with a handle.
   override identifyEffects(token: string, onHandle?: OnHandle): void {
     super.identifyEffects(token, onHandle);
     this.#says.identify(token, onHandle);
@@ -142,12 +136,12 @@ class InnerCall extends Call {
   }
 }
 
-/** Runs one attribute around a call. The handler runs with a separate call, which can outlive the request. */
-class AttributeRun {
+/** Runs one layer around a call. The handler runs with a separate call, which can outlive the request. */
+class ExtensionRun {
   /** The original call. `undefined` after the handler was detached from the call. */
   #outer?: Call;
   readonly #inner: InnerCall;
-  readonly #attribute: WrappingAttribute;
+  readonly #layer: WrappingLayer;
   readonly #next: RunCall;
   readonly #executor: Executor;
   readonly #declared?: Params;
@@ -163,10 +157,10 @@ class AttributeRun {
   #isPending = false;
   #isDetached = false;
 
-  constructor(outer: Call, attribute: WrappingAttribute, next: RunCall, executor: Executor) {
+  constructor(outer: Call, layer: WrappingLayer, next: RunCall, executor: Executor) {
     this.#made = new OnceValues(executor);
     this.#outer = outer;
-    this.#attribute = attribute;
+    this.#layer = layer;
     this.#next = next;
     this.#executor = executor;
     const { home, client } = outer;
@@ -188,9 +182,9 @@ class AttributeRun {
       identify: (token, onHandle) => this.#outer?.identifyEffects(token, onHandle),
       report: () => this.#outer?.report,
     });
-    const { id, options: { required } } = attribute;
+    const { id, lacksSessions, required } = layer;
     const settings = client.capabilities.extensions?.[id];
-    if (isObject(settings) && (home.hasResultTypes || !attribute.lacksSessions)) this.#declared = settings;
+    if (isObject(settings) && (home.hasResultTypes || !lacksSessions)) this.#declared = settings;
     else if (required) requireCapabilities({}, [`extensions.${id}`], "run the call");
     // Read `onRun` now. A closure over `outer` would keep `outer` in memory for as long as the handler runs.
     const { onRun } = outer;
@@ -203,25 +197,25 @@ class AttributeRun {
     this.#running.promise.catch(() => {});
   }
 
-  async run(wrap: Wrap): Promise<Result> {
+  async run(around: WrappingLayer["around"]): Promise<Result> {
     const outer = this.#outer;
     const inner = this.#inner;
     const onAbort = () => {
       if (!this.#isDetached && outer?.reason) inner.cancel(outer.reason);
     };
     outer?.signal.addEventListener("abort", onAbort);
-    await outer?.host.lives?.until(this.#attribute.id);
+    await outer?.host.lives?.until(this.#layer.id);
     // The call may have been cancelled while the extension started.
     if (outer?.ended) onAbort();
     try {
-      const result: unknown = await wrap(this.#toFacade(), (to) => this.#run(to));
+      const result: unknown = await around(this.#toFacade(), (to) => this.#run(to));
       if (!isObject(result)) {
         throw new TypeError(
-          `Cannot send the result: wrap of ${this.#attribute.id} did not return an object; return the result of next()`,
+          `Cannot send the result: around of ${this.#layer.id} did not return an object; return the result of next()`,
         );
       }
       const type = readResultType(result);
-      if (type === undefined) return checkResult(inner, result, `wrap of ${this.#attribute.id}`);
+      if (type === undefined) return checkResult(inner, result, `around of ${this.#layer.id}`);
       if (this.#isDetached) await inner.onHandle?.(result, type);
       return result;
     } finally {
@@ -233,7 +227,7 @@ class AttributeRun {
           inner.cancel(
             new CancelError(
               "extension",
-              "Cannot continue the handler: the response was already sent; call detach() before wrap returns",
+              "Cannot continue the handler: the response was already sent; call detach() before around returns",
             ),
           );
         }
@@ -245,7 +239,7 @@ class AttributeRun {
   #toFacade(): WrappedCall {
     const inner = this.#inner;
     const isAsking = () => this.#isAsking;
-    const { handler, id } = this.#attribute;
+    const { handler, id } = this.#layer;
     return {
       handler,
       // The cast is safe, because `extension_lives.ts` created the server object.
@@ -285,7 +279,7 @@ class AttributeRun {
     if (resultType === "complete" || resultType === "input_required") {
       throw refuse("it belongs to the protocol; choose another name");
     }
-    if (!this.#declared) throw refuse(`the client did not declare ${this.#attribute.id}; return the result of next()`);
+    if (!this.#declared) throw refuse(`the client did not declare ${this.#layer.id}; return the result of next()`);
     if (!this.#inner.home.hasResultTypes) {
       throw refuse("clients with sessions do not support result types; return the result of next()");
     }

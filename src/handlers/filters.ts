@@ -43,8 +43,8 @@ export interface Guarded {
   readonly services?: Binding;
   /** Describes unexpected errors of the handler. */
   readonly mapError?: MapError;
-  /** Set if the handler has idempotency keys. `onRun` is then called only after the key has been claimed. */
-  readonly idempotency?: object;
+  /** Whether the handler has idempotency keys. `onRun` is then called only after the key has been claimed. */
+  readonly isKeyed?: boolean;
 }
 
 /** One run of a handler. */
@@ -63,7 +63,7 @@ const NO_GUARDS: HandlerGuards = { own: NO_STEPS, outer: NO_STEPS };
 /** Runs a handler between its guards. The guards of the server are the outermost. */
 export async function runFiltered(guarded: Guarded, run: FilteredRun): Promise<Result> {
   const { call, next } = run;
-  const { guards, services, idempotency } = guarded;
+  const { guards, services, isKeyed } = guarded;
   const outputs = new OutputGuards(guarded, run);
   return await outputs.guardErrors(call, () =>
     outputs.guardSent(async () => {
@@ -73,7 +73,7 @@ export async function runFiltered(guarded: Guarded, run: FilteredRun): Promise<R
       const value = own.input.length ? await (services?.share(passOwn) ?? passOwn)(call) : input;
       // A cancelled call does not start its handler.
       if (call.ended) throw call.reason;
-      if (!idempotency) call.onRun?.();
+      if (!isKeyed) call.onRun?.();
       return await next(value, (returns, ctx, sending) => outputs.run(returns, ctx, sending));
     }));
 }

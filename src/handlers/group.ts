@@ -9,10 +9,10 @@ import type { Feature, GroupedAllow, GroupedOptions, Handler, Remake } from "../
 import type { Allow } from "../core/call/context.ts";
 import { ADDED, INTERNALS, withInternals } from "../core/call/internals.ts";
 import { checkOptions, type KnownOptions } from "../core/call/known_options.ts";
-import type { UseItem } from "../core/layers.ts";
+import { type UseItem, withoutExtensions } from "../core/layers.ts";
 import { withAlso } from "../core/visibility/registry.ts";
 import { readVerdict } from "../core/call/verdict.ts";
-import { GUARD, QUOTA } from "./option_names.ts";
+import { EXTENSIONS, GUARD, QUOTA } from "./option_names.ts";
 
 /** Options of a group. All options are optional. */
 export interface GroupOptions {
@@ -42,7 +42,7 @@ const OPTIONS: KnownOptions<keyof GroupOptions> = {
     quota: QUOTA,
     requires: EACH,
     services: EACH,
-    extensions: EACH,
+    extensions: EXTENSIONS,
   },
 };
 
@@ -84,12 +84,12 @@ export function group<const N extends string, const H extends readonly Handler[]
   }
   const { use = [], tags = [], allow } = options;
   const remade = new WeakMap<Handler, Handler>();
-  const change = <O extends GroupedOptions>(own: O): O => ({
+  const toChange = (use: readonly UseItem[]) => <O extends GroupedOptions>(own: O): O => ({
     ...own,
     [ADDED]: (handler: Handler) => {
       const added = own[ADDED]?.(handler) ?? handler;
       // Several handlers may add the same handler.
-      const changed = remade.get(added) ?? findRemake(added)?.(change);
+      const changed = remade.get(added) ?? findRemake(added)?.(toChange(withoutExtensions(use)));
       if (changed) remade.set(added, changed);
       return changed ?? added;
     },
@@ -99,7 +99,7 @@ export function group<const N extends string, const H extends readonly Handler[]
     allow: allow ? both(allow, own.allow) : own.allow,
   });
   const members = handlers.map((handler) => {
-    const made = findRemake(handler)?.(change);
+    const made = findRemake(handler)?.(toChange(use));
     if (made) return made;
     const state = `${quote(handler?.name)} is not a tool, a resource, a prompt or a group`;
     throw new TypeError(`Cannot make group ${quote(name)}: ${state}`);

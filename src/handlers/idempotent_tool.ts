@@ -6,16 +6,6 @@
 import type { Binding } from "../core/call/container.ts";
 import type { Context } from "../core/call/context.ts";
 
-/** The idempotency options of a tool, without type parameters. */
-export interface IdempotencyOptions {
-  readonly idempotencyKey?: ReadKey;
-  readonly idempotency?: {
-    readonly key: ReadKey;
-    readonly rerun?: boolean;
-    readonly ttlMs?: number;
-  };
-}
-
 /** Returns the key of a call. */
 export type ReadKey = (input: never, ctx: Context<never>) => unknown;
 

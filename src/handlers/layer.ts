@@ -3,17 +3,16 @@
  *
  * @module
  */
-import type { Meta } from "../protocol/types.ts";
+import { Room } from "../protocol/room.ts";
 import { keep } from "../core/capacity/charges.ts";
 import type { Call } from "../core/call/call.ts";
 import type { Context } from "../core/call/context.ts";
 import { toCall } from "../core/call/find_call.ts";
 import { ADDED, CALL, INTERNALS } from "../core/call/internals.ts";
-import { checkOptions, isPlain, type KnownOptions, show } from "../core/call/known_options.ts";
-import { type Middleware, onlyMethods } from "../core/call/middleware.ts";
-import type { Requirement } from "../core/call/question.ts";
+import { checkOptions, isPlain, type KnownOptions, type OptionRule, show } from "../core/call/known_options.ts";
+import { type Middleware, onlyMethods, withName } from "../core/call/middleware.ts";
 import type { NoServices } from "../core/call/service.ts";
-import type { GroupedOptions, Handler } from "../core/visibility/feature.ts";
+import type { GroupedOptions, Handler, HandlerLayers } from "../core/visibility/feature.ts";
 import type { GuardSteps, HandlerGuards } from "../core/visibility/guards.ts";
 import { withAlso } from "../core/visibility/registry.ts";
 import type {
@@ -26,16 +25,9 @@ import type {
   Steps,
   Unlayered,
 } from "../core/layers.ts";
-import {
-  type AnySteps,
-  type Bound,
-  type CallParts,
-  StepCall,
-  toCore,
-  toStarter,
-  toStarters,
-  withState,
-} from "./bound_layer.ts";
+import { type Bound, type CallParts, StepCall, toCore, toStarter, toStarters, withState } from "./bound_layer.ts";
+import { type AnySteps, type CompiledOptions, type LayerSteps, toCompiled } from "./handler_layers.ts";
+import type { IdempotentTool } from "./idempotent_tool.ts";
 import { ServedHandlers } from "./layered_server.ts";
 import { toApply } from "./runner_steps.ts";
 
@@ -68,19 +60,24 @@ export function layer<Input = unknown, Services = NoServices, State = undefined,
   return Object.assign(made, { [INTERNALS]: { apply } }) as unknown as Layer<Input, Services, Shared>;
 }
 
+const POSITIVE: OptionRule = {
+  findProblem: (ms) => typeof ms === "number" && ms > 0 ? undefined : `is ${show(ms)}; it must be a number above 0`,
+};
+
 const STEPS: KnownOptions<keyof AnySteps> = {
   names: {
     name: "text",
     start: "function",
-    timeoutMs: {
-      findProblem: (ms) => typeof ms === "number" && ms > 0 ? undefined : `is ${show(ms)}; it must be a number above 0`,
-    },
+    timeoutMs: POSITIVE,
     limit: "function",
     enter: "function",
     around: "function",
     methods: "texts",
     onInput: "function",
     inside: "function",
+    key: "function",
+    rerun: "boolean",
+    ttlMs: POSITIVE,
     run: "function",
     rank: ["ask", "reuse", "repeat", "break"],
     onOutput: "function",
@@ -88,6 +85,8 @@ const STEPS: KnownOptions<keyof AnySteps> = {
     list: true,
     requires: "list",
     handlers: "list",
+    verify: "function",
+    warn: "function",
   },
   hints: { before: "onInput", after: "onOutput", input: "onInput", output: "onOutput" },
 };
@@ -95,21 +94,27 @@ const STEPS: KnownOptions<keyof AnySteps> = {
 /** The ranks of `run` steps, from the outermost. A step without a rank is inside of all of these. */
 const RANKS: readonly (AnySteps["rank"])[] = ["ask", "reuse", "repeat", "break", undefined];
 
+/** The members that belong to a step. */
+const MEMBERS = [["methods", "around"], ["rerun", "key"], ["ttlMs", "key"], ["rank", "run"]] as const;
+
+/** The steps that only tools have. */
+const OF_TOOLS = ["key", "run"] as const;
+
 /** The steps that a method of an extension has, and the steps that also stand around a completion. */
 const METHOD: readonly string[] = ["name", "start", "timeoutMs", "limit", "enter", "result", "handlers"];
 const COMPLETION = ["timeoutMs", "limit", "enter", "result"] as const;
 
 /** The options of all kinds of handlers, of which each kind has some. */
-interface Options extends Omit<LayeredOptions, "use">, Pick<GroupedOptions, typeof ADDED> {
+interface Options extends Omit<LayeredOptions, "use">, Pick<GroupedOptions, typeof ADDED>, CompiledOptions {
   readonly use?: readonly Middleware[];
   readonly run?: Run;
   readonly guards?: HandlerGuards;
   readonly steps?: RunnerSteps;
-  readonly requires?: readonly Requirement[];
-  readonly _meta?: Meta;
 }
 
-function isLayer(item: unknown): item is Layer<never, never, never> {
+type AnyLayer = LayerSteps["layer"];
+
+function isLayer(item: unknown): item is AnyLayer {
   return INTERNALS in Object(item);
 }
 
@@ -140,24 +145,26 @@ interface Standing {
 }
 
 /** Reads the steps of a layer. Throws if the handler cannot have them. */
-function bind(layer: Layer<never, never, never>, handler: HandlerInfo, { at, place = handler.key }: Standing): Bound {
+function bind(layer: AnyLayer, handler: HandlerInfo, { at, place = handler.key }: Standing): Bound {
   const steps: AnySteps = layer(handler);
   const { key, kind } = handler;
   if (typeof steps !== "object" || !steps || !isPlain(steps)) {
     throw new TypeError(`Cannot make ${key}: a layer returned ${show(steps)}; return an object with its steps`);
   }
   checkOptions(`make ${key}: a layer has wrong steps`, steps, STEPS);
-  const { name, run, methods, around } = steps;
+  const { name } = steps;
   const refuse = (state: string) => new TypeError(`Cannot make ${key}: the layer ${show(name)} ${state}`);
   if (typeof name !== "string" || !name) throw refuse("has no name; return a name with its steps");
-  if (run && kind !== "tool" && kind !== "server") {
-    throw refuse(`has the step run, which only a tool has; use it for tools only`);
-  }
+  const foreign = kind === "tool" || kind === "server" ? undefined : OF_TOOLS.find((step) => steps[step]);
+  if (foreign) throw refuse(`has the step ${foreign}, which only a tool has; use it for tools only`);
   if (kind === "method") {
     const other = Object.keys(steps).find((step) => !METHOD.includes(step) && Object(steps)[step] !== undefined);
     if (other) throw refuse(`has the step ${other}, which a method of an extension does not have; use another layer`);
   }
-  if (methods && !around) throw refuse("has methods, but no step around to which they apply; omit methods");
+  for (const [member, step] of MEMBERS) {
+    if (steps[member] === undefined || steps[step]) continue;
+    throw refuse(`has ${member}, but no step ${step} to which it applies; omit ${member}`);
+  }
   const { start } = steps;
   if (start) layer[INTERNALS].starter ??= toStarter(start, `layer ${JSON.stringify(name)} ${at + 1} of ${key}`);
   return { layer, steps, place };
@@ -171,7 +178,7 @@ interface Applied {
 
 function applyToHandler(options: Options, applied: Applied): Options {
   const { handler, items, layers } = applied;
-  const { run, requires = [] } = options;
+  const { run } = options;
   const runs = layers.flatMap((bound) => bound.steps.run ? [{ ...bound, run: bound.steps.run }] : [])
     .sort((a, b) => RANKS.indexOf(a.steps.rank) - RANKS.indexOf(b.steps.rank));
   return {
@@ -180,8 +187,7 @@ function applyToHandler(options: Options, applied: Applied): Options {
     ...run && runs.length && { run: wrapRun(run, runs) },
     guards: toGuards(layers),
     steps: toSteps(options, applied),
-    requires: [...requires, ...layers.flatMap(({ steps }) => steps.requires ?? [])],
-    _meta: toMeta(options, handler, layers),
+    ...toCompiled(options, { handler, items, runs, keyed: toKeyed(layers, handler) }),
   };
 }
 
@@ -205,7 +211,8 @@ function applyToServer(
  * Returns a layer of a server without the steps that belong to the whole server. `onSteps` is called if other steps
  * stand around a handler.
  */
-function toPart({ layer: whole, steps: { around, handlers } }: Bound, onSteps: () => void): Layer<never, never, never> {
+function toPart({ layer: whole, steps: { around, handlers } }: Bound, onSteps: () => void): AnyLayer {
+  const { apply, starter, extension } = whole[INTERNALS];
   const part = (handler: HandlerInfo): AnySteps => {
     const all = whole(handler);
     // A value of another type is refused with the handler's name.
@@ -216,16 +223,18 @@ function toPart({ layer: whole, steps: { around, handlers } }: Bound, onSteps: (
       ...handlers && { handlers: undefined },
     };
     const { name: _name, start: _start, ...others } = steps;
-    if (Object.values(others).some((step) => step !== undefined)) onSteps();
+    if (extension || Object.values(others).some((step) => step !== undefined)) onSteps();
     return steps;
   };
-  const { apply, starter } = whole[INTERNALS];
   // The server registers the layer, not its handlers.
-  return Object.assign(part, { [INTERNALS]: { apply, isOfServer: true, starter: starter && { id: starter.id } } });
+  return Object.assign(part, {
+    [INTERNALS]: { apply, extension, isOfServer: true, starter: starter && { id: starter.id } },
+  });
 }
 
 function toMiddleware(bound: Bound, wrap: AnySteps["inside"]): Middleware[] {
-  return wrap ? [(ctx, next) => withState(bound, ctx, (state) => wrap(ctx, next, state))] : [];
+  if (!wrap) return [];
+  return [withName((ctx, next) => withState(bound, ctx, (state) => wrap(ctx, next, state)), bound.steps.name)];
 }
 
 function isOfServer({ layer }: Bound): boolean {
@@ -280,22 +289,25 @@ function toSteps(options: Options, { handler, items, layers }: Applied): RunnerS
   };
 }
 
-function toMeta({ _meta }: Options, { key }: HandlerInfo, layers: readonly Bound[]): Meta | undefined {
-  const owners = new Map<string, string>();
-  const all: Record<string, unknown> = {};
-  for (const { steps: { name, list = {} } } of layers) {
-    for (const [member, value] of Object.entries(list)) {
-      const other = owners.get(member);
-      if (other !== undefined) {
-        throw new TypeError(
-          `Cannot make ${key}: the layers ${other} and ${name} both set _meta ${show(member)}; use only one of them`,
-        );
-      }
-      owners.set(member, name);
-      all[member] = value;
-    }
+/** The code that runs calls with a key. It is loaded when a client first calls a tool with keys. */
+const keyRoom = /* @__PURE__ */ new Room(() => import("./idempotent_call.ts"));
+
+/** Milliseconds for which a key is remembered. */
+const KEY_TTL_MS = 600_000;
+
+function toKeyed(layers: readonly Bound[], { key: place, name }: HandlerInfo): HandlerLayers["keyed"] {
+  const [bound, other] = layers.filter(({ steps }) => steps.key);
+  if (other) {
+    const names = `${bound.steps.name} and ${other.steps.name}`;
+    throw new TypeError(`Cannot make ${place}: the layers ${names} both have the step key; use only one of them`);
   }
-  return owners.size ? { ...all, ..._meta } : _meta;
+  const { key: read, rerun, ttlMs = KEY_TTL_MS } = bound?.steps ?? {};
+  if (!read) return;
+  const key: IdempotentTool["key"] = (input, ctx) => withState(bound, ctx, (state) => read(input, ctx, state));
+  return (invoke, services) => {
+    const tool: IdempotentTool = { place, name, services, key, rerun, ttlMs };
+    return async (...given) => (await keyRoom.open()).runIdempotent(tool, invoke, given);
+  };
 }
 
 /** A layer with the step `run`. */

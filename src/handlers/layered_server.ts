@@ -6,7 +6,7 @@
 import type { HandlerSet } from "../core/call/context.ts";
 import { ADDED, INTERNALS } from "../core/call/internals.ts";
 import type { Handler } from "../core/visibility/feature.ts";
-import type { LayeredHandlers, LayeredOptions } from "../core/layers.ts";
+import { type LayeredHandlers, type LayeredOptions, withoutExtensions } from "../core/layers.ts";
 
 type Layers = NonNullable<LayeredOptions["use"]>;
 
@@ -27,7 +27,7 @@ export class ServedHandlers implements LayeredHandlers {
    */
   constructor(toLayers: (onSteps: () => void) => Layers, starters: readonly Handler[], added: readonly Handler[]) {
     this.#layers = toLayers(() => this.#layered++);
-    this.#starters = [...starters, ...this.#serve(added)];
+    this.#starters = [...starters, ...this.#serve(added, withoutExtensions(this.#layers))];
   }
 
   open(handlers: readonly Handler[]): readonly Handler[] {
@@ -49,9 +49,9 @@ export class ServedHandlers implements LayeredHandlers {
     });
   }
 
-  #serve(handlers: readonly Handler[]): readonly Handler[] {
+  #serve(handlers: readonly Handler[], layers: Layers = this.#layers): readonly Handler[] {
     return handlers.map((handler) =>
-      this.#own.has(handler) ? handler : this.#served.get(handler) ?? this.#make(handler)
+      this.#own.has(handler) ? handler : this.#served.get(handler) ?? this.#make(handler, layers)
     );
   }
 
@@ -59,8 +59,7 @@ export class ServedHandlers implements LayeredHandlers {
     return this.#own.get(handler) ?? handler;
   }
 
-  #make(handler: Handler): Handler {
-    const layers = this.#layers;
+  #make(handler: Handler, layers: Layers): Handler {
     const remake = Object.hasOwn(Object(handler), INTERNALS) ? handler[INTERNALS].remake : undefined;
     // An extension has no handler with steps, and an object that is not a handler is rejected when it is added.
     if (!remake) return handler;
@@ -77,7 +76,7 @@ export class ServedHandlers implements LayeredHandlers {
   }
 
   #serveAdded(added: Handler): Handler {
-    const [served] = this.#serve([added]);
+    const [served] = this.#serve([added], withoutExtensions(this.#layers));
     // The handler that adds this handler must be changed too.
     if (served !== added) this.#layered++;
     return served;

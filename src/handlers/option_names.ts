@@ -16,7 +16,6 @@ export const HANDLER = {
   allow: "function",
   scopes: true,
   requires: "list",
-  extensions: true,
 } as const satisfies Readonly<Record<string, OptionRule>>;
 
 const META: OptionRule = {
@@ -52,6 +51,9 @@ export const QUOTA = "quota is a layer: use: [quota(…)]";
 /** The remedy for guards among the options of a handler, a group or a server. */
 export const GUARD = "guard is a layer: use: [guard(…)]";
 
+/** The remedy for `extensions` among the options of a handler or a group. */
+export const EXTENSIONS = "pass layers of extensions in use: [task(…)]";
+
 /** Options that are layers, each with its remedy. The remedies apply to all kinds of handlers. */
 export const HANDLER_ELSEWHERE = {
   guards: GUARD,
@@ -60,4 +62,5 @@ export const HANDLER_ELSEWHERE = {
   timeoutMs: QUOTA,
   limits: QUOTA,
   rateLimit: QUOTA,
+  extensions: EXTENSIONS,
 } as const;

@@ -14,7 +14,6 @@ import { readScopes } from "../core/call/scopes.ts";
 import type { Call } from "../core/call/call.ts";
 import { type Binding, bindServices } from "../core/call/container.ts";
 import type { Allow, Context } from "../core/call/context.ts";
-import { type Attribute, readExtensions } from "../core/extension.ts";
 import { checkOptions, type KnownOptions, toPlace, withoutNulls } from "../core/call/known_options.ts";
 import { compose } from "../core/call/middleware.ts";
 import { type Unlayered, type UseItem, withLayers } from "../core/layers.ts";
@@ -30,7 +29,7 @@ import {
 } from "../core/visibility/feature.ts";
 import type { Filter } from "../core/visibility/guards.ts";
 import { withInternals } from "../core/call/internals.ts";
-import type { Requirement } from "../core/call/question.ts";
+import { readRequirements, type Requirement } from "../core/call/question.ts";
 import { createList } from "../core/visibility/pagination.ts";
 import type { NoServices, Services, ServiceValues, SharedServiceValues } from "../core/call/service.ts";
 import type { Typed } from "../core/visibility/typed.ts";
@@ -138,11 +137,6 @@ export interface PromptOptions<I extends Schema, S extends Services = NoServices
    */
   readonly requires?: readonly Requirement[];
   /**
-   * Attributes, created with the `attribute` method of an extension. The first attribute that wraps calls is the
-   * outermost.
-   */
-  readonly extensions?: readonly Attribute[];
-  /**
    * Returns the messages. If `run` throws a `ToolError`, the client gets the text of that error. For any other error,
    * the client gets only an error id.
    */
@@ -215,12 +209,12 @@ export function prompt<
   const definition = define(options, place, services);
   const { allow } = definition;
   const names = definition.inputs.map((argument) => argument.name);
-  const { scopes, extensions } = definition;
+  const { scopes, layers } = definition;
   const { mapError, steps } = options;
   const completed = { place, names, complete, allow, scopes, services, mapError, steps: steps?.completion };
   const also = [completion({ type: "ref/prompt", name, ...completed }), ...steps?.also ?? []];
   const remake: Remake = (change) => prompt(change(given));
-  const internals = { feature: prompts, key: name, definition, also, services, scopes, extensions, remake };
+  const internals = { feature: prompts, key: name, definition, also, services, scopes, layers, remake };
   return withInternals({ name, run, allow, tags: options.tags }, internals);
 }
 
@@ -243,9 +237,8 @@ function define<I extends Schema, S extends Services>(
   place: string,
   services: Binding | undefined,
 ): Definition {
-  const { name, allow, use = [], run } = options;
-  const { title, description, icons } = withoutNulls(options);
-  const { requires, _meta, extensions } = readExtensions(options, place);
+  const { name, allow, use = [], run, layers } = options;
+  const { title, description, icons, _meta } = withoutNulls(options);
   const input = options.input === undefined ? undefined : compileSchema(options.input, { use: "input", place });
   const inputs = input ? toArguments(toTester(options.input, input), place) : [];
   const invoke = async (
@@ -269,8 +262,8 @@ function define<I extends Schema, S extends Services>(
     input,
     inputs,
     scopes: readScopes(options.scopes, place),
-    requires,
-    extensions,
+    requires: layers?.requires ?? readRequirements(options.requires, place),
+    layers,
     steps: options.steps,
     wire: () => ({ name, title, description, arguments: inputs.length ? inputs : undefined, icons, _meta }),
     invoke: compose(use, services?.inject(invoke) ?? invoke),
@@ -285,9 +278,9 @@ const prompts: Feature = {
     // The keys have the type `unknown`, because a client may send any value as a name.
     const byName = new Map<unknown, Found>(
       definitions.map((definition) => {
-        const { key, allow, scopes, requires, extensions } = definition;
+        const { key, allow, scopes, requires, layers } = definition;
         const run: Runner["run"] = (call) => getPrompt(definition, call, core);
-        const found: Found = { allow, scopes, requires, extensions, run };
+        const found: Found = { allow, scopes, requires, within: layers?.within, run };
         return [key, definition.steps?.apply(found) ?? found];
       }),
     );

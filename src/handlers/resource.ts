@@ -17,7 +17,6 @@ import { readScopes } from "../core/call/scopes.ts";
 import type { Call } from "../core/call/call.ts";
 import { type Binding, bindServices } from "../core/call/container.ts";
 import type { ChangeNotifier, Context } from "../core/call/context.ts";
-import { type Attribute, readExtensions } from "../core/extension.ts";
 import {
   checkOptions,
   type KnownOptions,
@@ -28,7 +27,7 @@ import {
 } from "../core/call/known_options.ts";
 import { compose } from "../core/call/middleware.ts";
 import { type UseItem, withLayers } from "../core/layers.ts";
-import type { Requirement } from "../core/call/question.ts";
+import { readRequirements, type Requirement } from "../core/call/question.ts";
 import { bindAllow, type Handler, type Remake } from "../core/visibility/feature.ts";
 import type { Filter } from "../core/visibility/guards.ts";
 import { withoutUnsafeIcons } from "../core/icons.ts";
@@ -84,11 +83,6 @@ export interface ResourceCommonOptions<S extends Services = NoServices, Input = 
    * lacks.
    */
   readonly requires?: readonly Requirement[];
-  /**
-   * Attributes, created with the `attribute` method of an extension. The first attribute that wraps reads is the
-   * outermost.
-   */
-  readonly extensions?: readonly Attribute[];
   /** Milliseconds for which clients may cache the contents. Defaults to the server's `ttlMs`. */
   readonly ttlMs?: number;
   /** Whether callers may share cached contents. Defaults to `"private"`. A resource with `allow` is always private. */
@@ -396,12 +390,12 @@ function toResource<Input, S>(
   { remake, also = [], uri }: Made,
 ): Resource<Input, S> {
   const { name, read, tags } = options;
-  const { key, kind, match, allow, scopes, extensions, steps } = definition;
+  const { key, kind, match, allow, scopes, layers, steps } = definition;
   // The cast is safe, because a test or the registry calls `read` with the services that its options declare.
   const reads = read as Resource<Input, S>["read"];
   const serves = kind === "fixed" ? undefined : (uri: string) => match(uri) !== undefined;
   const more = [...also, ...steps?.also ?? []];
-  const internals = { feature: resources, key, definition, also: more, serves, services, scopes, extensions, remake };
+  const internals = { feature: resources, key, definition, also: more, serves, services, scopes, layers, remake };
   return withInternals({ name, read: reads, allow, tags, ...uri && { uri } }, internals);
 }
 
@@ -431,12 +425,11 @@ interface Defined {
 function define<Input>(options: Form<Input>): Defined {
   const { scheme, uri: key = `${scheme}:`, name } = options;
   const form = withLayers(options, { kind: "resource", name: key });
-  const { title, description, mimeType, size, icons, annotations: given } = withoutNulls(form);
+  const { title, description, mimeType, size, icons, annotations: given, _meta } = withoutNulls(form);
   const annotations = given && withoutNulls(given);
-  const { allow, use = [], ttlMs, cacheScope = "private", list, read } = form;
+  const { allow, use = [], layers, ttlMs, cacheScope = "private", list, read } = form;
   const isTemplate = scheme === undefined && /[{}]/.test(key);
   checkForm(form, key);
-  const { requires, _meta, extensions } = readExtensions(form, `resource ${quote(key)}`);
   const template = isTemplate || scheme !== undefined ? parseTemplate(isTemplate ? key : `${key}{+rest}`) : undefined;
   const services = bindServices(form.services, `resource ${quote(key)}`);
   const listPage = list &&
@@ -473,8 +466,8 @@ function define<Input>(options: Form<Input>): Defined {
     services,
     mapError: form.mapError,
     scopes: readScopes(form.scopes, `resource ${quote(key)}`),
-    requires,
-    extensions,
+    requires: layers?.requires ?? readRequirements(form.requires, `resource ${quote(key)}`),
+    layers,
     steps: form.steps,
     ttlMs,
     hooks: form.subscribe || form.unsubscribe ? form : undefined,

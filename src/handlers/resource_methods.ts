@@ -15,7 +15,7 @@ import type { Binding } from "../core/call/container.ts";
 import {
   type BoundAllow,
   type Feature,
-  type HandlerExtensions,
+  type HandlerLayers,
   isAllowed,
   type Method,
   revealTo,
@@ -74,7 +74,7 @@ export interface Definition extends Entry {
   readonly requires?: readonly string[];
   /** Functions that are called when a URI gets its first subscriber, and when it loses its last subscriber. */
   readonly hooks?: SubscriptionHooks;
-  readonly extensions?: HandlerExtensions;
+  readonly layers?: HandlerLayers;
   readonly steps?: RunnerSteps;
   /** Cache scope of the contents. */
   readonly scope: "public" | "private";
@@ -108,11 +108,11 @@ export const resources: Feature = {
       const { uri } = call.params;
       if (typeof uri !== "string") throw new McpError(INVALID_PARAMS, "Cannot read the resource: uri is not a string");
       const toRunner = (found: Found): Runner => {
-        const { ttlMs = core.ttlMs, scope, scopes, requires, extensions, steps } = found.definition;
+        const { ttlMs = core.ttlMs, scope, scopes, requires, layers, steps } = found.definition;
         const cache = { ttlMs, scope };
         const isRestricted = found.allow !== undefined;
         const run = (call: Call) => read(found, uri, call);
-        const runner: Runner = { run, scopes, isRestricted, requires, extensions, cache };
+        const runner: Runner = { run, scopes, isRestricted, requires, within: layers?.within, cache };
         return steps?.apply(runner) ?? runner;
       };
       const revealed = revealTo(call, locate(uri), { core, refusal: () => McpError.resourceNotFound(uri) });

@@ -12,7 +12,8 @@ import { wireRoom } from "../core/call/wire_room.ts";
 import type { Timeout } from "../core/capacity/timers.ts";
 import type { LayerEntry, RunnerSteps } from "../core/layers.ts";
 import type { Runner, RunWithin } from "../core/visibility/feature.ts";
-import { type AnySteps, type Bound, type CallParts, StepCall, toCore, withState } from "./bound_layer.ts";
+import { type Bound, type CallParts, StepCall, toCore, withState } from "./bound_layer.ts";
+import type { AnySteps } from "./handler_layers.ts";
 
 /** A layer that has the step `Name`. */
 type With<Name extends keyof AnySteps> = Bound & { readonly steps: Required<Pick<AnySteps, Name>> };
@@ -32,7 +33,7 @@ export function toApply(layers: readonly Bound[], around: readonly Middleware[])
       ...runner,
       run: results.reduce((inner, bound) => withResult(inner, bound), whole),
       ...(enters.length || timeoutMs !== undefined) && {
-        extensions: { ...runner.extensions, run: toEntering({ enters, timeoutMs, runner }) },
+        within: toEntering({ enters, timeoutMs, runner }),
       },
       ...limits.length && { check: (call: Call) => checkLimits(limits, call) },
     };
@@ -106,15 +107,11 @@ interface Entering {
   readonly runner: Runner;
 }
 
-function toEntering({ enters, timeoutMs, runner: { extensions } }: Entering): RunWithin {
+function toEntering({ enters, timeoutMs, runner: { within } }: Entering): RunWithin {
   return (call, runner, executor) => {
     if (timeoutMs !== undefined) call.limitTime(timeoutMs);
     const begin = (runner: Runner) =>
-      extensions?.run
-        ? extensions.run(call, runner, executor)
-        : executor.invoke
-        ? executor.invoke(call, runner)
-        : runner.run(call);
+      within ? within(call, runner, executor) : executor.invoke ? executor.invoke(call, runner) : runner.run(call);
     return enters.reduceRight<typeof begin>(
       (begin, bound) => (runner) => enter(bound, { call, runner, begin }),
       begin,

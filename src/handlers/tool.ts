@@ -25,7 +25,6 @@ import { readScopes } from "../core/call/scopes.ts";
 import type { Call } from "../core/call/call.ts";
 import { type Binding, bindServices } from "../core/call/container.ts";
 import type { Allow, Context } from "../core/call/context.ts";
-import { type Attribute, readExtensions } from "../core/extension.ts";
 import { checkOptions, type KnownOptions, toPlace, withoutNulls } from "../core/call/known_options.ts";
 import { compose } from "../core/call/middleware.ts";
 import { type UseItem, withLayers } from "../core/layers.ts";
@@ -33,7 +32,6 @@ import {
   bindAllow,
   type Feature,
   type Handler,
-  type HandlerExtensions,
   type Remake,
   revealTo,
   type Runner,
@@ -42,7 +40,7 @@ import {
 } from "../core/visibility/feature.ts";
 import type { Filter } from "../core/visibility/guards.ts";
 import { withInternals } from "../core/call/internals.ts";
-import type { Requirement } from "../core/call/question.ts";
+import { readRequirements, type Requirement } from "../core/call/question.ts";
 import { createList } from "../core/visibility/pagination.ts";
 import type { NoServices, Services, ServiceValues, SharedServiceValues } from "../core/call/service.ts";
 import { describe } from "./attempt.ts";
@@ -51,7 +49,6 @@ import { hasResultMembers, isContent, isDoubtful, toJson } from "./content_check
 import type { Sending } from "./encoded_results.ts";
 import type { ListedTool } from "../protocol/listed.ts";
 import type { Typed } from "../core/visibility/typed.ts";
-import { IDEMPOTENCY, readIdempotency, runOnce } from "./idempotency.ts";
 import { toForeign, toListedOptions } from "./tool_from.ts";
 import type { Callable } from "./callable.ts";
 import { loadValues, runGuarded } from "./value_room.ts";
@@ -195,37 +192,6 @@ export interface ToolOptions<
    */
   readonly requires?: readonly Requirement[];
   /**
-   * Attributes, created with the `attribute` method of an extension. The first attribute that wraps calls is the
-   * outermost.
-   */
-  readonly extensions?: readonly Attribute[];
-  /**
-   * Returns the idempotency key of a call, such as `({ orderId }) => orderId`, or `undefined` for a call without a key.
-   * If the same caller repeats a call with the same key and the same input within ten minutes, the repeated call gets
-   * the result of the first call, even while the first call is still running. With a store, the key is known to all
-   * instances. Errors are not kept. This option is short for `idempotency: { key }`.
-   */
-  readonly idempotencyKey?: (
-    input: Infer<I>,
-    ctx: Context<SharedServiceValues<S>>,
-  ) => string | undefined | Promise<string | undefined>;
-  /** Idempotency of calls with a key. */
-  readonly idempotency?: {
-    /** Returns the key of a call, as {@linkcode ToolOptions.idempotencyKey} does. */
-    readonly key: (
-      input: Infer<I>,
-      ctx: Context<SharedServiceValues<S>>,
-    ) => string | undefined | Promise<string | undefined>;
-    /**
-     * Whether the next call with the key runs the handler again if the instance that ran the handler ended before it
-     * kept a result. Use `ctx.idempotencyToken` to make a repeated effect safe, because the first run may have had the
-     * effect already. Defaults to `false`: such a call fails with code -31409, because its outcome is unknown.
-     */
-    readonly rerun?: boolean;
-    /** Milliseconds for which a key is remembered after its call. At most one year. Defaults to 600,000. */
-    readonly ttlMs?: number;
-  };
-  /**
    * Runs the tool. The model reads the message of a `ToolError`. Any other error goes to `observer.fault`, and the
    * client gets only an error id.
    */
@@ -263,8 +229,6 @@ export const TOOL: KnownOptions<keyof ToolOptions<Schema, Schema>> = {
     text: TEXT_COPY,
     annotations: ANNOTATIONS,
     forCaller: "function",
-    idempotencyKey: "function",
-    idempotency: IDEMPOTENCY,
     run: true,
   },
   hints: {
@@ -285,7 +249,8 @@ export const TOOL: KnownOptions<keyof ToolOptions<Schema, Schema>> = {
   elsewhere: {
     ...HANDLER_ELSEWHERE,
     ...Object.fromEntries(
-      ["cache", "retry", "circuit", "confirm"].map((name) => [name, `${name} is a layer: use: [${name}(…)]`]),
+      [["cache"], ["retry"], ["circuit"], ["confirm"], ["idempotency", "idempotent"], ["idempotencyKey", "idempotent"]]
+        .map(([name, layer = name]) => [name, `${name} is a layer: use: [${layer}(…)]`]),
     ),
   },
 };
@@ -380,10 +345,10 @@ function makeTool<
   if (typeof run !== "function") throw refuse("run is not a function; rename the handler to run");
   const services = bindServices(options.services, place);
   const definition = define(options, services);
-  const { allow, extensions, steps, scopes } = definition;
+  const { allow, layers, steps, scopes } = definition;
   const also = steps?.also;
   const remake: Remake = (change) => makeTool(change(options));
-  const internals = { feature: tools, key: name, definition, also, services, scopes, extensions, remake };
+  const internals = { feature: tools, key: name, definition, also, services, scopes, layers, remake };
   return withInternals({ name, run, allow, tags: options.tags }, internals);
 }
 
@@ -409,9 +374,7 @@ function define<I extends Schema, O extends Schema, S extends Services>(
   const hasOutput = given.output !== undefined;
   const about = { kind: "tool", name: given.name, annotations: hints, hasOutput, allow: visible, scopes } as const;
   const options = withLayers(given, about);
-  const { name, run, text, use = [] } = options;
-  const { requires, _meta, extensions } = readExtensions(options, place);
-  const idempotency = readIdempotency(options, { place, name, services });
+  const { name, run, text, use = [], layers, _meta } = options;
   // Only `undefined` means that there is no schema. Compile any other value, so that an invalid schema throws instead
   // of accepting all arguments.
   const input = options.input === undefined ? undefined : compileSchema(options.input, { use: "input", place });
@@ -457,9 +420,9 @@ function define<I extends Schema, O extends Schema, S extends Services>(
     output,
     headers: input && toHeaders(input),
     scopes,
-    requires,
-    idempotency,
-    extensions,
+    requires: layers?.requires ?? readRequirements(options.requires, place),
+    isKeyed: !!layers?.keyed,
+    layers,
     wire: ({ publishSchema }) => ({
       name,
       title,
@@ -468,10 +431,10 @@ function define<I extends Schema, O extends Schema, S extends Services>(
       outputSchema: toPublic(output, publishSchema, { tool: name, use: "output" }),
       annotations: hints,
       icons,
-      _meta,
+      _meta: _meta ?? undefined,
     }),
     // Check the idempotency key inside the middleware, so that the middleware also runs for repeated calls.
-    invoke: compose(use, idempotency ? runOnce(idempotency, injected) : injected),
+    invoke: compose(use, layers?.keyed?.(injected, services) ?? injected),
   };
 }
 
@@ -536,7 +499,7 @@ class ToolRunner implements Found {
   readonly headers?: readonly HeaderParam[];
   readonly scopes?: readonly string[];
   readonly requires?: readonly string[];
-  readonly extensions?: HandlerExtensions;
+  readonly within?: Runner["within"];
   readonly vary?: Definition["vary"];
   readonly #definition: Definition;
   readonly #core: FeatureParts;
@@ -546,7 +509,7 @@ class ToolRunner implements Found {
     this.headers = definition.headers;
     this.scopes = definition.scopes;
     this.requires = definition.requires;
-    this.extensions = definition.extensions;
+    this.within = definition.layers?.within;
     this.vary = definition.vary;
     this.#definition = definition;
     this.#core = core;
@@ -591,7 +554,7 @@ async function readLeniently(input: CompiledSchema, given: Params, { limits }: F
 }
 
 function invoke(definition: Definition, call: Call, checked: Checked, core: FeatureParts): Result | Promise<Result> {
-  const { key, invoke, guards, idempotency } = definition;
+  const { key, invoke, guards, isKeyed } = definition;
   // Return a result instead of a protocol error, so that the model can read it and correct its call.
   if (checked.problem !== undefined) return toErrorText(`Cannot call ${key}: ${checked.problem}`);
   const { value } = checked;
@@ -601,7 +564,7 @@ function invoke(definition: Definition, call: Call, checked: Checked, core: Feat
   }
   // Do not start the handler of a call that was cancelled during the validation.
   if (call.ended) throw call.reason;
-  if (!idempotency) call.onRun?.();
+  if (!isKeyed) call.onRun?.();
   return invoke(call, undefined, value, core, undefined);
 }
 

@@ -1,6 +1,6 @@
 /**
- * Layers, which stand around handlers: guards, quotas, a cache, retries, a circuit breaker, a question to the user, and layers
- * of your own. Pass them in the `use` option of a handler, a group or a server.
+ * Layers, which stand around handlers: guards, quotas, a cache, retries, a circuit breaker, a question to the user,
+ * idempotency keys, and layers of your own. Pass them in the `use` option of a handler, a group or a server.
  *
  * ```ts
  * import { createServer, tool } from "@x/mcp";
@@ -43,4 +43,5 @@ export { quota, type QuotaOptions } from "./quota/quota.ts";
 export type { Rate } from "./quota/rate.ts";
 export type { SelectErrors } from "./failures.ts";
 export { guard, type GuardOptions, type InputGuard, type OutputGuard } from "./guard.ts";
+export { idempotent, type IdempotentOptions } from "./idempotent.ts";
 export { retry, type RetryOptions } from "./retry.ts";

@@ -110,7 +110,7 @@ export function audit(options: AuditOptions): Middleware {
   checkOptions("audit calls", options, OPTIONS);
   if (!options.write) throw new TypeError("Cannot audit calls: write is missing; pass a function that stores a record");
   const log = new AuditLog(options);
-  return onlyMethodsAndExtensions(AUDITED, async (call, next) => {
+  const audit: Middleware = async (call, next) => {
     const since = performance.now();
     const { id, method, principal, subject } = await log.begin(call);
     const end = (outcome: AuditOutcome["outcome"], code?: number) =>
@@ -135,7 +135,8 @@ export function audit(options: AuditOptions): Middleware {
       else await end(call.signal.aborted ? "cancelled" : "error", readCode(error));
       throw error;
     }
-  });
+  };
+  return onlyMethodsAndExtensions(AUDITED, audit);
 }
 
 /** The methods of the protocol that run a handler of the server's author. */

@@ -7,7 +7,7 @@ import type { ChangeNotifier, Handler } from "../library.ts";
 import { isObject } from "../kit/json.ts";
 import { type OptionRule, show, toPlace } from "../core/call/known_options.ts";
 import { DESCRIPTION } from "../handlers/option_names.ts";
-import { watcher } from "../handlers/extension.ts";
+import { watcher } from "../handlers/watcher.ts";
 import { isWindows } from "../files/local_files.ts";
 import { readLocation } from "../files/path.ts";
 

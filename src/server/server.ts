@@ -17,6 +17,7 @@ import type { CreateEra, Engine } from "../core/era.ts";
 import type { Handler } from "../core/visibility/feature.ts";
 import type { Typed } from "../core/visibility/typed.ts";
 import { INTERNALS } from "../core/call/internals.ts";
+import type { Middleware } from "../core/call/middleware.ts";
 import { checkOptions, show } from "../core/call/known_options.ts";
 import type { Observer } from "../core/call/observer.ts";
 import { createServerLog, type ServerLog, toLoggable, toLogger, toSafeFilter } from "../core/call/log.ts";
@@ -109,6 +110,8 @@ export interface ServerInternals {
   /** The host of the service container. The container exists only if a handler uses services. */
   readonly host: ContainerHost;
   readonly name: string;
+  /** The middleware of the server. */
+  readonly use?: readonly Middleware[];
   readonly engine: Engine;
   /** Authenticates callers. */
   readonly auth?: Authentication;
@@ -238,6 +241,7 @@ function growServer<P extends Schema>(
       enter: hasParams ? async (params = refuse()) => await (await routers.open()).enter(params) : undefined,
       find: hasParams ? async (wanted) => await (await routers.open()).find(wanted) : undefined,
       name,
+      use: options.use,
       engine,
       auth: core.auth,
       stop: ending.stop,

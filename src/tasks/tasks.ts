@@ -7,7 +7,7 @@
  *
  * const report = tool({
  *   name: "report",
- *   extensions: [task({ after: 2000 })],
+ *   use: [task({ after: 2000 })],
  *   async run(_input, ctx) {
  *     await ctx.progress(1, { total: 2, message: "half" });
  *     return "The report";
@@ -21,7 +21,8 @@
  */
 import { hashCaller } from "../core/call/reads.ts";
 import { type Context, extension, McpError, type Result } from "../library.ts";
-import type { Attribute, Extension, Next, ServerHandle, StartPart, WrappedCall } from "../extension.ts";
+import type { Layer } from "../layers/layers.ts";
+import type { Extension, Next, ServerHandle, StartPart, WrappedCall } from "../extension.ts";
 import { type Caller, Jobs } from "./jobs.ts";
 import { RunningTask, toFull } from "./running_task.ts";
 import { readTaskOptions, type TaskOptions, type TaskRules } from "./task_options.ts";
@@ -130,8 +131,8 @@ export function tasks(): Tasks {
 }
 
 /**
- * Returns an attribute that turns calls to a tool into tasks. Pass the attribute to the tool in `extensions`, and add
- * {@linkcode tasks} to the server's handlers. In sessions, and for clients that do not declare the extension, the
+ * Creates a layer that turns calls to a tool into tasks. Pass the layer in `use` of the tool, a group or a server, and
+ * add {@linkcode tasks} to the server's handlers. In sessions, and for clients that do not declare the extension, the
  * handler runs as part of the call.
  *
  * ```ts
@@ -140,7 +141,7 @@ export function tasks(): Tasks {
  *
  * const encode = tool({
  *   name: "encode",
- *   extensions: [task({ ttlMs: 86_400_000, resume: true })],
+ *   use: [task({ ttlMs: 86_400_000, resume: true })],
  *   async run(_input, ctx) {
  *     const id = await ctx.once("job", () => crypto.randomUUID()); // the same when the handler runs again
  *     return `encoded as ${id}`;
@@ -150,10 +151,11 @@ export function tasks(): Tasks {
  *
  * @throws {TypeError} if an option is unknown or invalid.
  */
-export function task(options: TaskOptions = {}): Attribute {
+export function task(options: TaskOptions = {}): Layer {
   const rules = readTaskOptions(options);
-  return template.attribute({
-    wrap: (call, next) => runTask(call, next, rules),
+  return template.layer({
+    around: (call, next) => runTask(call, next, rules),
+    verify: ({ handler: { kind } }) => kind === "tool" ? undefined : "only a tool can become a task",
     warn: ({ run }) => rules.resume && !/\bonce\b/.test(String(run)) ? NO_ONCE : undefined,
   });
 }
@@ -169,7 +171,7 @@ const update = {
   required: ["taskId", "inputResponses"],
 } as const;
 
-/** Creates the extension. An extension without `start` serves only to create attributes. */
+/** Creates the extension. An extension without `start` serves only to create layers. */
 function make(start?: StartPart): Extension<"taskIds"> {
   return extension({
     id: ID,

@@ -42,7 +42,7 @@ const OPTIONS: KnownOptions<keyof TestTaskOptions> = {
  * const pay = tool({
  *   name: "pay",
  *   services: { bank },
- *   extensions: [task({ resume: true })],
+ *   use: [task({ resume: true })],
  *   run: async (_input, ctx) => await ctx.once("receipt", () => ctx.services.bank.pay(5)),
  * });
  *

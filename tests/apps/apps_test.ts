@@ -34,10 +34,10 @@ behaviour(
       handlers: [
         chart,
         plain,
-        tool({ name: "draw", extensions: [ui(chart)], run: () => "Drawn." }),
+        tool({ name: "draw", use: [ui(chart)], run: () => "Drawn." }),
         tool({
           name: "again",
-          extensions: [ui(plain, { visibility: ["app"] })],
+          use: [ui(plain, { visibility: ["app"] })],
           _meta: { own: 1 },
           run: () => "Again.",
         }),
@@ -80,7 +80,7 @@ const declared: readonly [name: string, settings: Record<string, unknown> | unde
 
 behaviour("canShow returns true only for clients that declare the media type of apps", async (connect) => {
   const chart = make();
-  const draw = tool({ name: "draw", extensions: [ui(chart)], run: (_, ctx) => `${canShow(ctx, chart)}` });
+  const draw = tool({ name: "draw", use: [ui(chart)], run: (_, ctx) => `${canShow(ctx, chart)}` });
   const { join } = await connect({ handlers: [chart, draw] });
   for (const [name, settings, isShown] of declared) {
     const client = await join(settings && { extensions: [clientExtension({ id: ID, settings })] });
@@ -90,7 +90,7 @@ behaviour("canShow returns true only for clients that declare the media type of 
 
 Deno.test("a tool whose app is not served is refused when the server is created, and removing the app is refused too", () => {
   const chart = make();
-  const draw = tool({ name: "draw", extensions: [ui(chart)], run: () => "" });
+  const draw = tool({ name: "draw", use: [ui(chart)], run: () => "" });
   const message = sentence("draw", ID, "ui://chart");
   assertThrows(() => serve(draw), TypeError, message);
   const server = serve(chart, draw);
@@ -103,9 +103,9 @@ behaviour(
   "several apps share one extension, also in groups, and also while apps are added and removed",
   async (connect, { era }) => {
     const [first, second] = [make(), make({ uri: "ui://other" })];
-    const draw = tool({ name: "draw", extensions: [ui(first)], run: () => "Drawn." });
+    const draw = tool({ name: "draw", use: [ui(first)], run: () => "Drawn." });
     const grouped = group("outer", [
-      group("inner", [second, tool({ name: "show", extensions: [ui(second)], run: () => "" })]),
+      group("inner", [second, tool({ name: "show", use: [ui(second)], run: () => "" })]),
     ]);
     const { client, server } = await connect({ handlers: [first, draw, grouped] });
     const read = async () => {

@@ -24,8 +24,8 @@ const rooms: Readonly<Record<string, readonly string[]>> = {
   "src/server": [...below, "src/handlers", "src/eras", "src/transports"],
   "src/mount.ts": [...core, "src/protocol", "src/transports", "src/server"],
   "src/skills": ["src/core/call", "src/runtime.ts", "src/library.ts", "src/extension.ts"],
-  "src/tasks": ["src/core/call", "src/library.ts", "src/extension.ts", "src/stores"],
-  "src/apps": [...below, "src/runtime.ts", "src/library.ts", "src/extension.ts", "src/types.ts"],
+  "src/tasks": ["src/core/call", "src/library.ts", "src/extension.ts", "src/layers", "src/stores"],
+  "src/apps": [...below, "src/runtime.ts", "src/library.ts", "src/extension.ts", "src/layers", "src/types.ts"],
   "src/auth": below,
   "src/auth/oauth": [...below, "src/auth"],
   "src/layers": [

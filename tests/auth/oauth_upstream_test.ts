@@ -369,7 +369,7 @@ Deno.test("a task that another instance resumes can exchange its caller's token"
         tasks(),
         tool({
           name: "work",
-          extensions: [task({ resume: true })],
+          use: [task({ resume: true })],
           run: async (_, ctx) => JSON.stringify(await run(ctx)),
         }),
       ],

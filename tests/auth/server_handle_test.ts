@@ -108,7 +108,7 @@ Deno.test("a task that another instance resumes has the private value of its cal
     const handles: Handles = [];
     const work = tool({
       name: "work",
-      extensions: [task({ resume: true })],
+      use: [task({ resume: true })],
       run: async (_input, ctx) => JSON.stringify(await run(handles, ctx)),
     });
     const options: ServerOptions = {
@@ -374,9 +374,9 @@ Deno.test("a call for an earlier caller does not give its private value to other
   const look = tool({ name: "look", run: (_input, ctx) => JSON.stringify(handles[0].attached(ctx) ?? null) });
   const save = tool({
     name: "save",
-    extensions: [
-      saver.attribute({
-        async wrap(call, next) {
+    use: [
+      saver.layer({
+        async around(call, next) {
           saved = { principal: call.ctx.principal, attached: await call.sealAttached() };
           return await next();
         },

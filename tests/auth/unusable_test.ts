@@ -83,12 +83,12 @@ Deno.test("the errors for other options name what is wrong with an untyped value
   const server = { name: "x", version: "1.0.0" };
   assertThrows(() => createServer({ ...server, observer: untyped(() => {}) }), TypeError, sentence("observer"));
   const own = extension({ id: "com.example/x" });
-  const extensions = untyped({ own: own.attribute() });
+  const use = untyped({ own: own.layer() });
   assertThrows(
-    () => tool({ name: "t", extensions, run: () => "" }),
+    () => tool({ name: "t", use, run: () => "" }),
     TypeError,
-    sentence("extensions", "extension.attribute()"),
+    sentence("use", "functions"),
   );
-  // `attribute()` needs no arguments, because all its options are optional.
-  createServer({ ...server, handlers: [own, tool({ name: "t", extensions: [own.attribute()], run: () => "" })] });
+  // `layer()` needs no arguments, because all its steps are optional.
+  createServer({ ...server, handlers: [own, tool({ name: "t", use: [own.layer()], run: () => "" })] });
 });

@@ -243,7 +243,7 @@ behaviour("middleware that does not await its question is reported", async (join
 Deno.test("a tool that runs as a task is reported if it does not await its question", async () => {
   const press = tool({
     name: "press",
-    extensions: [task()],
+    use: [task()],
     async run(_input, ctx) {
       await undefined;
       void ask(ctx);

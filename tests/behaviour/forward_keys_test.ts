@@ -303,7 +303,7 @@ behaviour("a task can forward requests", async (join) => {
   const upstreams = await openUpstreams(stack);
   const both = tool({
     name: "both",
-    extensions: [task({ after: 0 })],
+    use: [task({ after: 0 })],
     async run(_input, ctx) {
       const keys = ["a", "b"] as const;
       const sent = keys.map((key) =>
@@ -323,7 +323,7 @@ behaviour("the other server learns which questions the caller can answer, and no
   const seen: unknown[] = [];
   const slow = tool({
     name: "slow",
-    extensions: [task({ after: 0 })],
+    use: [task({ after: 0 })],
     run(_input, ctx) {
       seen.push(ctx.client.capabilities);
       return "done";

@@ -1,8 +1,8 @@
-// One call forwards requests to several upstream servers: from the handler, from middleware and attributes around it,
+// One call forwards requests to several upstream servers: from the handler, from middleware and layers around it,
 // and from resources that it reads. Each server gets only its own state and the answers to its own questions.
 import { assertEquals } from "@std/assert";
 import { type Context, extension, prompt, resource, tool } from "../../mod.ts";
-import type { Attribute } from "../../src/extension.ts";
+import type { Layer } from "../../src/layers/layers.ts";
 import { taskClient } from "../../src/client/tasks/tasks.ts";
 import { task, tasks } from "../../src/tasks/tasks.ts";
 import { behaviour, textOf } from "../support/behaviour.ts";
@@ -96,30 +96,29 @@ behaviour("a further run sends a request that has ended with its own state again
 
 const gate = extension({ id: "com.example/gate" });
 const other = extension({ id: "com.example/other" });
-const plain = () => other.attribute({ wrap: (_call, next) => next() });
+const plain = () => other.layer({ around: (_call, next) => next() });
 
-/** Handlers whose attributes forward a request before the handler does. */
+/** Handlers whose layers forward a request before the handler does. */
 function makeHandlers(
   forwards: { readonly before: (ctx: Context) => unknown; readonly after: (ctx: Context) => object },
 ) {
-  const attribute = () =>
-    gate.attribute({
-      async wrap(call, next) {
+  const forwarding = () =>
+    gate.layer({
+      async around(call, next) {
         await forwards.before(call.ctx);
         return await next();
       },
     });
-  const named = (name: string, extensions: readonly Attribute[]) =>
-    tool({ name, extensions, run: (_input, ctx) => forwards.after(ctx) });
+  const named = (name: string, use: readonly Layer[]) => tool({ name, use, run: (_input, ctx) => forwards.after(ctx) });
   const text = async (ctx: Context) => textOf({ content: Object(await forwards.after(ctx)).content });
   return [
-    named("outside", [attribute(), plain()]),
-    named("inside", [plain(), attribute()]),
-    named("far", [attribute(), plain(), task({ after: 60_000 })]),
-    named("early", [attribute(), task({ after: 0 })]),
+    named("outside", [forwarding(), plain()]),
+    named("inside", [plain(), forwarding()]),
+    named("far", [forwarding(), plain(), task({ after: 60_000 })]),
+    named("early", [forwarding(), task({ after: 0 })]),
     tool({
       name: "late",
-      extensions: [attribute(), plain(), task({ after: 0 }), plain()],
+      use: [forwarding(), plain(), task({ after: 0 }), plain()],
       async run(_input, ctx) {
         // A task asks after the response, so the handler is detached when the answer arrives.
         await ctx.elicit("sure", { message: "sure", schema: form });
@@ -128,17 +127,16 @@ function makeHandlers(
     }),
     tool({
       name: "middleware",
-      extensions: [plain()],
-      use: [async (ctx, next) => {
+      use: [plain(), async (ctx, next) => {
         await forwards.before(ctx);
         return await next();
       }],
       run: (_input, ctx) => forwards.after(ctx),
     }),
-    resource({ uri: "gate://x", name: "gate", extensions: [attribute(), plain()], read: (_uri, ctx) => text(ctx) }),
+    resource({ uri: "gate://x", name: "gate", use: [forwarding(), plain()], read: (_uri, ctx) => text(ctx) }),
     tool({
       name: "reader",
-      extensions: [plain()],
+      use: [plain()],
       run: async (_input, ctx) => (await ctx.readResource("gate://x"))[0].text,
     }),
     ...[gate, other, tasks()],
@@ -147,7 +145,7 @@ function makeHandlers(
 
 const NAMES = ["outside", "inside", "far", "early", "late", "middleware", "reader"];
 
-behaviour("attributes, middleware and handlers forward requests to different servers", async (join) => {
+behaviour("layers, middleware and handlers forward requests to different servers", async (join) => {
   const { received, send } = openUpstreams();
   const handlers = makeHandlers({
     before: (ctx) => ctx.forward(send("auth"), { key: "auth" }),

@@ -2,7 +2,7 @@
 import { assert, assertEquals } from "@std/assert";
 import { z } from "zod";
 import { createServer, group, McpError, type Middleware, resource, service, tool, ToolError } from "../../mod.ts";
-import { confirm, guard, type OutputGuard, quota } from "../../src/layers/layers.ts";
+import { confirm, guard, idempotent, type OutputGuard, quota } from "../../src/layers/layers.ts";
 import { connect as connectTo } from "../../src/client/client.ts";
 import type { AskedEvent } from "../../src/observer.ts";
 import { task, tasks } from "../../src/tasks/tasks.ts";
@@ -153,7 +153,7 @@ behaviour("a call fails if a guard refuses its question, even if the handler cat
     tool({ name: "confirms", use: [confirm(`Delete ${PIN}?`)], run: () => "deleted" }),
     tool({
       name: "keyed",
-      idempotencyKey: () => "k",
+      use: [idempotent(() => "k")],
       run: async (_input, ctx) =>
         await ctx.elicit("a", { message: PIN, schema: empty }).then(() => "ok", () => "caught"),
     }),
@@ -187,7 +187,7 @@ behaviour("an idempotency key keeps no result of a call whose question was refus
   });
   const keyed = tool({
     name: "keyed",
-    idempotencyKey: () => "k",
+    use: [idempotent(() => "k")],
     run: async (_input, ctx) => {
       runs++;
       return await ctx.elicit("a", { message: "a", schema: empty }).then(({ action }) => action, () => "caught");
@@ -318,7 +318,7 @@ behaviour("the time of a guard counts towards the timeout of the call", async (c
 behaviour("a task shows its questions as the guards have changed them", async (connect) => {
   const ask = tool({
     name: "ask",
-    extensions: [task()],
+    use: [task()],
     run: async (_input, ctx) => (await ctx.elicit("a", { message: `Task ${PIN}`, schema: empty })).action,
   });
   const { client } = await connect({ handlers: [tasks(), ask], use: [guard({ output: [hide] })] }, asking);

@@ -8,9 +8,9 @@ import {
   assertThrows,
 } from "@std/assert";
 import { z } from "zod";
-import { createServer, group, McpError, tool, ToolError } from "../../mod.ts";
-import { guard } from "../../src/layers/layers.ts";
+import { createServer, group, McpError, prompt, tool, ToolError } from "../../mod.ts";
 import type { ServerOptions } from "../../mod.ts";
+import { guard, idempotent, type Layer, layer } from "../../src/layers/layers.ts";
 import { memoryStore } from "../../src/stores/stores.ts";
 import { type Connection, connectTest, fakeClock } from "../../src/testing/testing.ts";
 import { advanceUntil, behaviour, gate, started, textOf, until } from "../support/behaviour.ts";
@@ -25,7 +25,7 @@ function counter(run: (count: number, signal: AbortSignal) => unknown = () => {}
   const pay = tool({
     name: "pay",
     input,
-    idempotency: { key: ({ key }) => key, ttlMs },
+    use: [idempotent({ key: ({ key }) => key, ttlMs })],
     async run({ amount }, ctx) {
       runs.push(amount);
       const count = runs.length;
@@ -134,7 +134,7 @@ for (const [title, options] of Object.entries(stores)) {
       const sell = tool({
         name: "sell",
         input,
-        idempotencyKey: ({ key }) => key,
+        use: [idempotent(({ key }) => key)],
         async run(_input, ctx) {
           runs++;
           const id = await ctx.once("id", () => `order ${runs}`);
@@ -242,9 +242,9 @@ for (const [title, options] of Object.entries(stores)) {
       const secret = tool({
         name: "secret",
         input,
-        idempotencyKey: ({ key }) => key,
         use: [
           note("own"),
+          idempotent(({ key }) => key),
           guard({ input: [() => void seen.push("input")], output: [() => `${++runs} redacted`] }),
         ],
         run: () => "secret",
@@ -311,14 +311,14 @@ behaviour("a key that is not a string, is empty or is too long is refused before
     name: "pay",
     input: z.object({ at: z.number(), late: z.boolean() }),
     // TypeScript rejects such a value; plain JavaScript does not.
-    idempotencyKey: ({ at, late }) => (late ? Promise.resolve(values[at]) : values[at]) as string,
+    use: [idempotent(({ at, late }) => (late ? Promise.resolve(values[at]) : values[at]) as string)],
     run: () => void runs++,
   });
   const texts: Record<string, string> = { empty: "", long: "x".repeat(257), most: "x".repeat(256), odd: "\ud800" };
   const text = tool({
     name: "text",
     input: z.object({ name: z.string() }),
-    idempotencyKey: ({ name }) => texts[name],
+    use: [idempotent(({ name }) => texts[name])],
     run: () => void runs++,
   });
   const { client, takeFaults } = await join({ handlers: [pay, text] }, { principal: ada });
@@ -340,14 +340,16 @@ behaviour("a key that is not a string, is empty or is too long is refused before
   assertEquals(runs, 2);
 });
 
-behaviour("if the idempotencyKey function throws or elicits, the call fails", async (join) => {
+behaviour("if the function for the key throws or elicits, the call fails", async (join) => {
   let runs = 0;
   const make = (name: string, key: () => Promise<string>) =>
     tool({
       name,
-      idempotencyKey: (_input, ctx) =>
-        name === "asks" ? ctx.elicit("k", { message: "?", schema: z.object({ k: z.string() }) }).then(String) : key(),
-      run: () => void runs++,
+      use: [idempotent((_input, ctx) =>
+        name === "asks" ? ctx.elicit("k", { message: "?", schema: z.object({ k: z.string() }) }).then(String) : key()
+      )],
+      run: () =>
+        void runs++,
     });
   const handlers = [
     make("throws", () => Promise.reject(new ToolError("no key"))),
@@ -376,13 +378,13 @@ Deno.test("inputs that a schema transforms are equal if their raw values or thei
       unit: z.string().default("EUR"),
       made: z.number().default(() => ++calls),
     }),
-    idempotencyKey: ({ key }) => key,
+    use: [idempotent(({ key }) => key)],
     run: () => ++runs,
   });
   const plain = tool({
     name: "plain",
     input: z.object({ key: z.string(), unit: z.string().default("EUR"), tags: z.array(z.string()).optional() }),
-    idempotencyKey: ({ key }) => key,
+    use: [idempotent(({ key }) => key)],
     run: () => ++runs,
   });
   const server = createServer({ name: "s", version: "1.0.0", handlers: [pay, plain] });
@@ -482,7 +484,7 @@ Deno.test("the idempotency token is the same in each run, and differs between ke
   const pay = tool({
     name: "pay",
     input,
-    idempotencyKey: ({ key }) => key,
+    use: [idempotent(({ key }) => key)],
     run(_input, { idempotencyToken }) {
       tokens.push(idempotencyToken);
       throw new ToolError("again");
@@ -502,20 +504,62 @@ Deno.test("the idempotency token is the same in each run, and differs between ke
   await server.close();
 });
 
-Deno.test("invalid idempotency options are refused", () => {
+Deno.test("invalid options of idempotency keys are refused", () => {
   const run = () => "";
   const key = () => "a";
-  const refuse = (options: object, message: string) =>
-    assertThrows(() => tool({ name: "pay", run, ...options }), TypeError, message);
-  refuse({ idempotencyKey: "a" }, sentence('"pay"', "idempotencyKey", '"a"'));
-  refuse({ idempotency: key }, sentence("idempotency"));
-  const needs = sentence("idempotency", "ttlMs", "idempotencyKey");
-  refuse({ idempotency: {} }, needs);
-  refuse({ idempotency: { key, rerun: 1 } }, sentence("idempotency.rerun"));
-  refuse(
-    { idempotency: { key, rerruns: true } },
-    sentence("idempotency.rerruns", "idempotency.rerun"),
+  const refuse = (make: () => unknown, ...parts: string[]) => assertThrows(make, TypeError, sentence(...parts));
+  const wrong = (options: unknown) => () => idempotent(options as never); // Wrong on purpose.
+  refuse(wrong("a"), "idempotency keys", '"a"');
+  refuse(wrong(undefined), "idempotency keys", "undefined");
+  refuse(wrong({}), "idempotency keys", "key");
+  refuse(wrong({ key: "a" }), "key", '"a"');
+  refuse(wrong({ key, rerun: 1 }), "rerun");
+  refuse(wrong({ key, rerruns: true }), "rerruns", "rerun");
+  for (const ttlMs of [0, -1, NaN, null, "soon", {}]) {
+    refuse(() => tool({ name: "pay", use: [wrong({ key, ttlMs })() as Layer], run }), '"pay"', "ttlMs");
+  }
+  for (const name of ["idempotencyKey", "idempotency"]) {
+    refuse(() => tool({ name: "pay", run, ...{ [name]: key } }), '"pay"', name, "idempotent(");
+  }
+});
+
+Deno.test("a handler has at most one layer with a key, and only a tool can have it", () => {
+  const keyed = idempotent(() => "a");
+  const own = layer(() => ({ name: "own", key: () => "b" }));
+  const pay = tool({ name: "pay", use: [own], run: () => "" });
+  const refuse = (make: () => unknown, ...parts: string[]) => assertThrows(make, TypeError, sentence(...parts));
+  refuse(() => tool({ name: "pay", use: [keyed, own], run: () => "" }), '"pay"', "idempotent", "own", "key");
+  refuse(() => tool({ name: "pay", use: [keyed, keyed], run: () => "" }), '"pay"', "idempotent and idempotent");
+  refuse(() => group("g", [pay], { use: [keyed] }), '"g_pay"', "idempotent", "own");
+  refuse(() => createServer({ name: "s", version: "1.0.0", handlers: [pay], use: [keyed] }), '"pay"', "own");
+  const ask = prompt({ name: "ask", run: () => "" });
+  refuse(() => prompt({ name: "ask", use: [keyed], run: () => "" }), '"ask"', "idempotent", "key");
+  refuse(() => createServer({ name: "s", version: "1.0.0", handlers: [ask], use: [keyed] }), '"ask"', "key");
+  for (const steps of [{ rerun: true }, { ttlMs: 5 }, { rank: "ask" as const }]) {
+    const [name] = Object.keys(steps);
+    refuse(() => tool({ name: "pay", use: [layer(() => ({ name: "own", ...steps }))], run: () => "" }), "own", name);
+  }
+});
+
+behaviour("the step key of a layer of a group or a server works for each of its tools", async (connect) => {
+  const key = layer<{ readonly key?: string }, unknown, { readonly prefix: string }>(() => ({
+    name: "own",
+    start: () => ({ prefix: "k" }),
+    key: ({ key }, _ctx, { prefix }) => key && prefix + key,
+  }));
+  const runs = new Map<string, number>();
+  const make = (name: string) =>
+    tool({
+      name,
+      input: z.object({ key: z.string().optional() }),
+      run: () => runs.set(name, (runs.get(name) ?? 0) + 1).get(name),
+    });
+  const { client } = await connect(
+    { handlers: [make("one"), make("two")], use: [key as Layer] }, // Both tools have the input of the layer.
+    { principal: ada },
   );
-  refuse({ idempotency: { key }, idempotencyKey: key }, needs);
-  for (const ttlMs of [0, -1, NaN, null, "soon", {}]) refuse({ idempotency: { key, ttlMs } }, needs);
+  for (const name of ["one", "two"]) {
+    for (const key of ["a", "a", "b", undefined, undefined]) await client.callTool(name, { key });
+  }
+  assertEquals([...runs], [["one", 4], ["two", 4]]);
 });

@@ -338,9 +338,9 @@ behaviour("a cache does not store a result that depends on an answer, whoever as
   };
   const plain = extension({ id: "com.example/plain" });
   const other = extension({ id: "com.example/other" });
-  const wraps = other.attribute({ wrap: (_call, next) => next() });
-  const asks = plain.attribute({
-    wrap: async ({ ctx }, next) => {
+  const wraps = other.layer({ around: (_call, next) => next() });
+  const asks = plain.layer({
+    around: async ({ ctx }, next) => {
       noted = await ask(ctx);
       return await next();
     },
@@ -367,12 +367,12 @@ behaviour("a cache does not store a result that depends on an answer, whoever as
     }),
     tool({ name: "asking_middleware", annotations, use: [note(ask), ...use], run }),
     tool({ name: "reading_middleware", annotations, use: [note(read), ...use], run }),
-    tool({ name: "asking_extension", annotations, use, extensions: [asks], run }),
-    tool({ name: "asking_outer_extension", annotations, use, extensions: [asks, wraps], run }),
+    tool({ name: "asking_extension", annotations, use: [asks, ...use], run }),
+    tool({ name: "asking_outer_extension", annotations, use: [asks, wraps, ...use], run }),
   ];
   const late = [
     tool({ name: "server_middleware", annotations, use, run }),
-    tool({ name: "in_extension", annotations, use, extensions: [wraps], run }),
+    tool({ name: "in_extension", annotations, use: [wraps, ...use], run }),
   ];
   const first = await connect({ handlers: [inner, outer, plain, other, ...tools] });
   const second = await connect({ handlers: [inner, other, ...late], use: [note(read)] });

@@ -8,11 +8,11 @@ behaviour(
   async (join) => {
     const views = extension({ id: "com.example/views" });
     let isBroken = false;
-    const check = () => {
+    const verify = () => {
       if (isBroken) throw new Error("the check is broken");
       return undefined;
     };
-    const shown = tool({ name: "shown", tags: ["b"], extensions: [views.attribute({ check })], run: () => "shown" });
+    const shown = tool({ name: "shown", tags: ["b"], use: [views.layer({ verify })], run: () => "shown" });
     const secret = tool({ name: "secret", tags: ["a"], run: () => "the secret" });
     const { client, server } = await join({ handlers: [views, shown, secret] });
     const list = async () => (await client.listTools()).map(({ name }) => name);

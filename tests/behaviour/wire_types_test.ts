@@ -291,7 +291,7 @@ behaviour("the results of an extension are checked", async (connect, { era }) =>
     },
   });
   const wrapped = (name: string, result: unknown) =>
-    tool({ name, extensions: [wire.attribute({ wrap: () => row(result) })], run: () => "" });
+    tool({ name, use: [wire.layer({ around: () => row(result) })], run: () => "" });
   const handlers = [
     wire,
     wrapped("wrong", { content: [{ type: "text" }] }),

@@ -5,15 +5,16 @@ import { run } from "../support/processes.ts";
 import { runtimes } from "./runtimes.ts";
 import { sentence } from "../support/messages.ts";
 
-const source = `import { tool } from "@x/mcp";
+const source = `import { group, tool } from "@x/mcp";
 import { task, tasks } from "@x/mcp/tasks";
 const about = { description: "Works", input: { type: "object", properties: {} } };
-const extensions = [task({ resume: true })];
+const use = [task({ resume: true })];
 export default [
   tasks(),
-  tool({ ...about, name: "careless", extensions, run: async () => await fetch("https://example.com") }),
-  tool({ ...about, name: "careful", extensions, run: async (_, { once }) => await once("a", () => 1) }),
-  tool({ ...about, name: "once_only", extensions: [task()], run: () => "done" }),
+  tool({ ...about, name: "careless", use, run: async () => await fetch("https://example.com") }),
+  tool({ ...about, name: "careful", use, run: async (_, { once }) => await once("a", () => 1) }),
+  tool({ ...about, name: "once_only", use: [task()], run: () => "done" }),
+  group("g", [tool({ ...about, name: "grouped", use, run: async () => await fetch("https://example.com") })]),
 ];`;
 
 for (const { name, program } of runtimes) {
@@ -22,7 +23,8 @@ for (const { name, program } of runtimes) {
       const { code, stdout } = await run([...program, "check", "s.ts"], { cwd });
       assertEquals(code, 0);
       assertStringIncludes(stdout, `warning: ${sentence("careless", "ctx.once", "testTask")}\n`);
-      assertEquals(stdout.match(/warning: /g)?.length, 1, stdout);
+      assertStringIncludes(stdout, "warning: tool g_grouped: ");
+      assertEquals(stdout.match(/warning: /g)?.length, 2, stdout);
       assertEquals((await run([...program, "check", "s.ts", "--strict"], { cwd })).code, 1);
     });
   });

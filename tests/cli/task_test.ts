@@ -16,11 +16,11 @@ import { inTerminal, serve } from "./servers.ts";
  */
 function createOffice(onEvent: (event: string) => void = () => {}) {
   const { pass, open } = gate();
-  const extensions = [task({ pollIntervalMs: 100 })];
+  const use = [task({ pollIntervalMs: 100 })];
   const report = tool({
     name: "report",
     input: z.object({ title: z.string() }),
-    extensions,
+    use,
     async run({ title }, ctx) {
       await ctx.progress(1, { message: "Writing\x1b[2J" });
       const cancelled = Promise.withResolvers<void>();
@@ -32,7 +32,7 @@ function createOffice(onEvent: (event: string) => void = () => {}) {
   });
   const ask = tool({
     name: "ask",
-    extensions,
+    use,
     async run(_input, ctx) {
       const { content } = await ctx.elicit("name", { message: "Who?", schema: z.object({ name: z.string() }) });
       return `Hello ${content?.name}`;
@@ -40,14 +40,14 @@ function createOffice(onEvent: (event: string) => void = () => {}) {
   });
   const fail = tool({
     name: "fail",
-    extensions,
+    use,
     run: () => {
       throw new McpError(-31001, "No paper");
     },
   });
   const break_ = tool({
     name: "break",
-    extensions,
+    use,
     run: () => {
       throw new ToolError("It broke");
     },

@@ -67,12 +67,12 @@ export function scriptTasks({ handle, get, update, listens }: Script) {
       },
     },
   });
-  const becomesTask = own.attribute({
-    wrap: (call, next) => call.declared ? call.result("task", { ...working(), ...handle }) : next(),
+  const becomesTask = own.layer({
+    around: (call, next) => call.declared ? call.result("task", { ...working(), ...handle }) : next(),
   });
   const handlers = [
     own,
-    tool({ name: "work", extensions: [becomesTask], run: () => "without a task" }),
+    tool({ name: "work", use: [becomesTask], run: () => "without a task" }),
     tool({ name: "inline", run: () => "inline" }),
   ];
   const notify = (params: Params) => own.publish("taskIds", { topic: "t1", method: "notifications/tasks", params });

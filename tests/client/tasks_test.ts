@@ -50,7 +50,7 @@ behaviour("the client answers each question of a `tasks()` task once, and the ta
   const schema = z.object({ name: z.string() });
   const work = tool({
     name: "work",
-    extensions: [task({ pollIntervalMs: 100 })],
+    use: [task({ pollIntervalMs: 100 })],
     async run(_input, ctx) {
       const ask = async (key: string) => (await ctx.elicit(key, { message: key, schema })).content?.name;
       return `${await ask("first")} ${await ask("second")}`;

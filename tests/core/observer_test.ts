@@ -498,8 +498,8 @@ behaviour(
       resource({ uri: "note:{id}", name: "notes", read: () => "1" }),
       tool({
         name: "task",
-        extensions: [later.attribute({
-          wrap: async (call, next) => era === "modern" ? call.result("task", { taskId: "1" }) : await next(),
+        use: [later.layer({
+          around: async (call, next) => era === "modern" ? call.result("task", { taskId: "1" }) : await next(),
         })],
         run: () => "",
       }),
@@ -631,8 +631,8 @@ behaviour(
     });
     const goesOn = tool({
       name: "goes_on",
-      extensions: [later.attribute({
-        wrap(call, next) {
+      use: [later.layer({
+        around(call, next) {
           next().catch(() => {});
           call.detach();
           return { content: [] };

@@ -2,6 +2,7 @@
 // of the first session reaches the second client.
 import { assertEquals } from "@std/assert";
 import { createServer, resource, type ServerOptions, tool } from "../../mod.ts";
+import { idempotent } from "../../src/layers/layers.ts";
 import { openPipe, type Pipe } from "../../src/transports/channel.ts";
 import { gate, turn, until } from "../support/behaviour.ts";
 
@@ -235,7 +236,7 @@ Deno.test("an idempotency key belongs to one session of a pipe", async () => {
   let count = 0;
   const add = tool({
     name: "add",
-    idempotencyKey: () => "same",
+    use: [idempotent(() => "same")],
     run: () => `${++count}`,
   });
   await using client = talk({ handlers: [add] });

@@ -75,8 +75,8 @@ Deno.test("an extension uses the same data for the process and for the client of
     },
   });
   // The context of a handler with services is a separate object.
-  const wrapping = notes.attribute({
-    wrap: async (call, next) => {
+  const wrapping = notes.layer({
+    around: async (call, next) => {
       views.push(call.server?.store?.by(call.ctx));
       return await next();
     },
@@ -85,7 +85,7 @@ Deno.test("an extension uses the same data for the process and for the client of
   const read = tool({
     name: "read",
     services: { clock: service("clock", () => 1) },
-    extensions: [wrapping],
+    use: [wrapping],
     run: async (_input, ctx) => {
       contexts.push(ctx);
       return (await host?.store?.by(ctx).get("note"))?.value ?? "";

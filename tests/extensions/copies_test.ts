@@ -1,4 +1,4 @@
-// An extension, its attributes and its server can come from different copies of the library.
+// An extension, its layers and its server can come from different copies of the library.
 import * as ours from "../../mod.ts";
 import { connectTest } from "../../src/testing/testing.ts";
 import { clientExtension } from "../../src/client/client.ts";
@@ -28,14 +28,14 @@ for (
   Deno.test(`two copies of the library: extensions work if the ${name} comes from the other copy`, async () => {
     const audit = createAudit(name === "extension" ? theirs : ours);
     const ended: unknown[] = [];
-    const attribute = audit.attribute({
-      wrap(call, next) {
+    const layer = audit.layer({
+      around(call, next) {
         call.detach();
         next().then((result) => ended.push(result));
         return call.result("receipt", { number: 7 });
       },
     });
-    const work = tools.tool({ name: "work", extensions: [attribute], run: (_input, ctx) => `${ctx.method}` });
+    const work = tools.tool({ name: "work", use: [layer], run: (_input, ctx) => `${ctx.method}` });
     const server = of.createServer({ name: "t", version: "1", handlers: [audit, work] });
     await using client = await connectTest(server, { extensions: [clientExtension({ id: ID, results: {} })] });
     assertEquals((await client.request("audit/get")).calls, 3);

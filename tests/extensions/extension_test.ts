@@ -1,9 +1,22 @@
 // The contract of extensions: invalid definitions, what servers and clients see of extensions, and the order of
-// attributes.
+// their layers.
 import { assert, assertEquals, assertRejects, assertThrows } from "@std/assert";
-import { createServer, extension, type Handler, McpError, prompt, resource, type Result, tool } from "../../mod.ts";
-import type { Wrap, WrappedCall } from "../../src/extension.ts";
+import {
+  createServer,
+  extension,
+  group,
+  type Handler,
+  McpError,
+  type Middleware,
+  prompt,
+  resource,
+  type Result,
+  tool,
+} from "../../mod.ts";
+import type { Next, Redirect, WrappedCall } from "../../src/extension.ts";
 import { clientExtension, connect as connectTo } from "../../src/client/client.ts";
+import { type Layer, layer, quota } from "../../src/layers/layers.ts";
+import { task, tasks } from "../../src/tasks/tasks.ts";
 import { connectTest, fakeClock } from "../../src/testing/testing.ts";
 import { z } from "zod";
 import { behaviour, gate, textOf, turn, until } from "../support/behaviour.ts";
@@ -79,15 +92,15 @@ Deno.test("registering an extension twice throws, and so does registering a meth
   assertThrows(() => serve(one, two), TypeError, sentence("com.example/other", "audit/get", ID));
 });
 
-Deno.test("a handler with an attribute of an unregistered extension is refused, and the error names the extension", () => {
+Deno.test("a handler with a layer of an unregistered extension is refused, and the error names the extension", () => {
   const audit = extension({ id: ID });
-  const attribute = audit.attribute({});
-  const work = tool({ name: "work", extensions: [attribute], run: () => {} });
+  const layer = audit.layer({});
+  const work = tool({ name: "work", use: [layer], run: () => {} });
   const message = sentence("work", ID);
   assertThrows(() => serve(work), TypeError, message);
-  const page = resource({ uri: "ui://page", name: "page", extensions: [attribute], read: () => "" });
+  const page = resource({ uri: "ui://page", name: "page", use: [layer], read: () => "" });
   assertThrows(() => serve(page), TypeError, sentence("ui://page", ID));
-  const ask = prompt({ name: "ask", extensions: [attribute], run: () => "" });
+  const ask = prompt({ name: "ask", use: [layer], run: () => "" });
   assertThrows(() => serve(ask), TypeError, sentence("ask", ID));
   const server = serve(audit, work);
   assertThrows(() => server.handlers.remove(audit), TypeError, message);
@@ -96,13 +109,13 @@ Deno.test("a handler with an attribute of an unregistered extension is refused, 
   assertEquals(server.handlers.list(), []);
 });
 
-Deno.test("an attribute can register its extension if the extension has only settings", () => {
+Deno.test("a layer can register its extension if the extension has only settings", () => {
   const ui = extension({ id: ID, settings: { a: 1 } });
-  const register = ui.attribute({ registers: true });
-  const one = tool({ name: "same", extensions: [register, ui.attribute({ registers: true })], run: () => {} });
-  const two = resource({ uri: "same://a", name: "same", extensions: [register], read: () => "" });
-  const three = prompt({ name: "same", extensions: [register], run: () => "" });
-  const other = tool({ name: "other", extensions: [ui.attribute()], run: () => {} });
+  const register = ui.layer({ registers: true });
+  const one = tool({ name: "same", use: [register, ui.layer({ registers: true })], run: () => {} });
+  const two = resource({ uri: "same://a", name: "same", use: [register], read: () => "" });
+  const three = prompt({ name: "same", use: [register], run: () => "" });
+  const other = tool({ name: "other", use: [ui.layer()], run: () => {} });
   const server = serve(one, other, two, three, ui);
   assertEquals(server.handlers.list(), [one, other, two, three, ui]);
   server.handlers.remove(ui, one, three);
@@ -117,32 +130,43 @@ Deno.test("an attribute can register its extension if the extension has only set
     { start: () => {} },
   ];
   for (const more of rest) {
-    assertThrows(() => extension({ ...more, id: ID }).attribute({ registers: true }), TypeError, sentence("registers"));
+    assertThrows(() => extension({ ...more, id: ID }).layer({ registers: true }), TypeError, sentence("registers"));
   }
 });
 
-Deno.test("an attribute can check the other handlers", () => {
+Deno.test("a layer of an extension can check the other handlers", () => {
   const ui = extension({ id: "com.example/ui" });
   const shows = (uri: string) =>
-    ui.attribute({ check: ({ has }) => has("resource", uri) ? undefined : `no resource ${uri}` });
-  const chart = tool({ name: "chart", extensions: [shows("ui://chart")], run: () => {} });
+    ui.layer({ verify: ({ has }) => has("resource", uri) ? undefined : `no resource ${uri}` });
+  const chart = tool({ name: "chart", use: [shows("ui://chart")], run: () => {} });
   assertThrows(() => serve(ui, chart), TypeError, `${sentence("chart")}: com.example/ui: no resource ui://chart`);
   serve(ui, chart, resource({ uri: "ui://chart", name: "chart", read: () => "" }));
 });
 
-Deno.test("a value in `extensions` that is not an attribute, and wrong options for an attribute, are refused", () => {
+Deno.test("an extension in `use`, the former option for extensions, and wrong steps of an extension are refused", () => {
   const audit = extension({ id: ID });
   // The cast passes a value of the wrong type on purpose.
-  const make = (wrong: unknown) => () => tool({ name: "work", extensions: wrong as [], run: () => {} });
-  for (const wrong of [[audit], [{}], [undefined], [audit.attribute({}), {}]]) {
-    assertThrows(make(wrong), TypeError, sentence("work", "extensions", "extension.attribute()"));
+  const make = (wrong: unknown) => () => tool({ name: "work", use: wrong as [], run: () => {} });
+  for (const wrong of [[audit], [{}], [undefined], [audit.layer({}), {}]]) {
+    assertThrows(make(wrong), TypeError, sentence("work", "use"));
   }
-  const wrongs = [{ wrap: 1 }, { check: 1 }, { list: { a: run } }, { required: 1 }, { registers: 1 }];
+  const former = { extensions: [audit.layer()] };
+  assertThrows(() => tool({ name: "work", run: () => {}, ...former }), TypeError, sentence("work", "use: [task("));
+  assertThrows(() => prompt({ name: "ask", run: () => "", ...former }), TypeError, sentence("ask", "use: [task("));
+  assertThrows(
+    () => resource({ uri: "a://b", name: "b", read: () => "", ...former }),
+    TypeError,
+    sentence("a://b", "use: [task("),
+  );
+  assertThrows(() => group("g", [], former as object), TypeError, sentence('"g"', "use: [task("));
+  const wrongs = [{ wrap: run }, { check: run }, { around: 1 }, { verify: 1 }, { warn: 1 }, { list: { a: run } }, {
+    required: 1,
+  }, { registers: 1 }];
   for (const wrong of wrongs) {
     // The cast passes a value of the wrong type on purpose.
-    assertThrows(() => audit.attribute(wrong as never), TypeError, sentence(...Object.keys(wrong)));
+    assertThrows(() => audit.layer(wrong as never), TypeError, sentence(...Object.keys(wrong)));
   }
-  const set = audit.attribute({ list: { "com.example/a": 1 } });
+  const set = audit.layer({ list: { "com.example/a": 1 } });
   assertThrows(make([set, set]), TypeError, sentence("com.example/a", "_meta"));
 });
 
@@ -228,7 +252,7 @@ behaviour("middleware that copies a result preserves its resultType", async (con
   const audit = extension({ id: ID });
   const work = tool({
     name: "work",
-    extensions: [audit.attribute({ wrap: (call) => call.result("receipt", { number: 7 }) })],
+    use: [audit.layer({ around: (call) => call.result("receipt", { number: 7 }) })],
     run: () => {},
   });
   const receipt = {
@@ -247,71 +271,139 @@ behaviour("middleware that copies a result preserves its resultType", async (con
   assertEquals(String(takeFaults()[0].error), sentence(ID, "next()"));
 }, modern);
 
-behaviour("the first attribute is the outermost, outside of middleware and validation", async (connect, { era }) => {
-  const order: string[] = [];
-  const audit = extension({ id: ID });
-  const ui = extension({ id: "com.example/ui" });
-  const note = (name: string, of = audit) =>
-    of.attribute({
-      list: { [`com.example/${name}`]: true },
-      async wrap(call, next) {
-        order.push(`${name} in`);
-        call.untilRun().then(() => order.push(`${name} runs`));
-        const result = await next();
-        order.push(`${name} out`);
-        return { ...result, _meta: { ...Object(result._meta), [name]: call.declared } };
-      },
+behaviour(
+  "the first layer of an extension is the outermost, outside of middleware and validation",
+  async (connect, { era }) => {
+    const order: string[] = [];
+    const audit = extension({ id: ID });
+    const ui = extension({ id: "com.example/ui" });
+    const note = (name: string, of = audit) =>
+      of.layer({
+        list: { [`com.example/${name}`]: true },
+        async around(call, next) {
+          order.push(`${name} in`);
+          call.untilRun().then(() => order.push(`${name} runs`));
+          const result = await next();
+          order.push(`${name} out`);
+          return { ...result, _meta: { ...Object(result._meta), [name]: call.declared } };
+        },
+      });
+    const handlers = [
+      audit,
+      ui,
+      tool({
+        name: "work",
+        _meta: { own: 1 },
+        input: z.object({ a: z.number() }),
+        use: [note("one"), note("two", ui)],
+        run: () => void order.push("handler"),
+      }),
+      resource({ uri: "a://b", name: "b", use: [note("one")], read: () => "text" }),
+      prompt({ name: "ask", use: [note("one")], run: () => "text" }),
+    ];
+    const { client } = await connect({
+      handlers,
+      use: [(call, next) => {
+        if (/call|read|get/.test(call.method)) order.push("middleware");
+        return next();
+      }],
+    }, { capabilities: { extensions: { [ID]: { a: 1 } } } });
+    const { _meta } = await client.callTool("work", { a: 1 });
+    assertEquals([Object(_meta).one, Object(_meta).two], [{ a: 1 }, undefined]);
+    assertEquals(order.filter((entry) => !entry.endsWith("runs")), [
+      "one in",
+      "two in",
+      "middleware",
+      "handler",
+      "two out",
+      "one out",
+    ]);
+    assertEquals(order.filter((entry) => entry.endsWith("runs")).sort(), ["one runs", "two runs"]);
+    order.length = 0;
+    assertEquals((await client.callTool("work", { a: "x" })).isError, true);
+    assertEquals(order, ["one in", "two in", "middleware", "two out", "one out"]);
+    const [listed] = await client.listTools();
+    assertEquals(listed._meta, { "com.example/one": true, "com.example/two": true, own: 1 });
+    assertEquals((await client.listResources())[0]._meta, { "com.example/one": true });
+    assertEquals((await client.listPrompts())[0]._meta, { "com.example/one": true });
+    assertEquals(Object((await client.readResource("a://b"))._meta).one, { a: 1 });
+    assertEquals(Object((await client.getPrompt("ask"))._meta).one, { a: 1 });
+    assert(era);
+  },
+);
+
+behaviour(
+  "a layer of an extension is outermost at every level, also for handlers that are added later",
+  async (connect) => {
+    const order: string[] = [];
+    const audit = extension({ id: ID });
+    const note = (name: string) =>
+      audit.layer({
+        around: async (_call, next) => {
+          order.push(name);
+          return await next();
+        },
+      });
+    const plain = (name: string): Middleware => async (call, next) => {
+      if (/call|read|get/.test(call.method)) order.push(name);
+      return await next();
+    };
+    const around = layer(() => ({ name: "around", around: plain("around") }));
+    const make = (name: string) => tool({ name, use: [plain("own"), note("tool")], run: () => "" });
+    const { client, server } = await connect({
+      handlers: [audit, group("g", [make("work")], { use: [around, note("group")] })],
+      use: [plain("middleware"), around, note("server")],
     });
-  const handlers = [
-    audit,
-    ui,
-    tool({
-      name: "work",
-      _meta: { own: 1 },
-      input: z.object({ a: z.number() }),
-      extensions: [note("one"), note("two", ui)],
-      run: () => void order.push("handler"),
-    }),
-    resource({ uri: "a://b", name: "b", extensions: [note("one")], read: () => "text" }),
-    prompt({ name: "ask", extensions: [note("one")], run: () => "text" }),
-  ];
-  const { client } = await connect({
-    handlers,
-    use: [(call, next) => {
-      if (/call|read|get/.test(call.method)) order.push("middleware");
-      return next();
-    }],
-  }, { capabilities: { extensions: { [ID]: { a: 1 } } } });
-  const { _meta } = await client.callTool("work", { a: 1 });
-  assertEquals([Object(_meta).one, Object(_meta).two], [{ a: 1 }, undefined]);
-  assertEquals(order.filter((entry) => !entry.endsWith("runs")), [
-    "one in",
-    "two in",
-    "middleware",
-    "handler",
-    "two out",
-    "one out",
-  ]);
-  assertEquals(order.filter((entry) => entry.endsWith("runs")).sort(), ["one runs", "two runs"]);
-  order.length = 0;
-  assertEquals((await client.callTool("work", { a: "x" })).isError, true);
-  assertEquals(order, ["one in", "two in", "middleware", "two out", "one out"]);
-  const [listed] = await client.listTools();
-  assertEquals(listed._meta, { "com.example/one": true, "com.example/two": true, own: 1 });
-  assertEquals((await client.listResources())[0]._meta, { "com.example/one": true });
-  assertEquals((await client.listPrompts())[0]._meta, { "com.example/one": true });
-  assertEquals(Object((await client.readResource("a://b"))._meta).one, { a: 1 });
-  assertEquals(Object((await client.getPrompt("ask"))._meta).one, { a: 1 });
-  assert(era);
+    await client.callTool("g_work");
+    const levels = ["server", "group", "tool", "middleware", "around", "around", "own"];
+    assertEquals(order.splice(0), levels);
+    const page = resource({ uri: "a://b", name: "b", read: () => "text" });
+    server.handlers.add(make("late"), page, prompt({ name: "ask", run: () => "text" }));
+    await client.callTool("late");
+    assertEquals(order.splice(0), levels.filter((name, at) => name !== "group" && at !== 5));
+    await client.readResource("a://b");
+    await client.getPrompt("ask");
+    assertEquals(order, Array(2).fill(["server", "middleware", "around"]).flat());
+    assertThrows(() => server.handlers.remove(audit), TypeError, sentence(ID));
+  },
+);
+
+behaviour("a required layer of a server refuses calls of clients without the extension", async (connect, { era }) => {
+  const audit = extension({ id: ID });
+  let runs = 0;
+  const work = tool({ name: "work", run: () => `${++runs}` });
+  const { client, join } = await connect({ handlers: [audit, work], use: [audit.layer({ required: true })] }, declares);
+  await client.callTool("work");
+  const without = await join();
+  const error = await assertRejects(() => without.callTool("work"), McpError, sentence(ID));
+  assertEquals([error.code, runs], [era === "modern" ? -32_021 : -32_600, 1]);
 });
 
-behaviour("an attribute can redirect a call's messages without detaching the call", async (connect) => {
+Deno.test("a method of an extension cannot have a layer of an extension", () => {
+  const audit = extension({ id: ID });
+  const plain = layer(() => ({ name: "plain", limit: () => {} }));
+  const make = (use: readonly Layer[]) => () =>
+    extension({ id: "com.example/other", methods: { "other/get": { use, run } } });
+  make([plain])();
+  for (const use of [[audit.layer()], [audit.layer({ required: true }), plain], [plain, audit.layer()]]) {
+    assertThrows(make(use), TypeError, sentence("other/get", ID));
+  }
+});
+
+Deno.test("a layer of an extension of a server does not stand around handlers that other layers add", () => {
+  const large = tool({ name: "large", use: [quota({ resultBytes: 2000, onLarge: "link" })], run: () => "" });
+  for (const use of [[task()], [task(), quota({ timeoutMs: 5000 })]]) {
+    createServer({ name: "s", version: "1.0.0", handlers: [tasks(), large], use });
+  }
+});
+
+behaviour("a layer can redirect a call's messages without detaching the call", async (connect) => {
   const audit = extension({ id: ID });
   const said: unknown[] = [];
   const work = tool({
     name: "work",
-    extensions: [audit.attribute({
-      wrap: (_call, next) =>
+    use: [audit.layer({
+      around: (_call, next) =>
         next({
           progress: (value, { message }) => {
             said.push(["progress", value, message]);
@@ -348,8 +440,8 @@ behaviour("a wrap function that returns too early or returns nothing does not af
   let reason: unknown;
   const early = tool({
     name: "early",
-    extensions: [audit.attribute({
-      wrap(_call, next) {
+    use: [audit.layer({
+      around(_call, next) {
         next().catch(() => {});
         return { content: [] };
       },
@@ -364,13 +456,13 @@ behaviour("a wrap function that returns too early or returns nothing does not af
   });
   const nothing = tool({
     name: "nothing",
-    extensions: [audit.attribute({ wrap: () => undefined as unknown as Result })], // Wrong on purpose.
+    use: [audit.layer({ around: () => undefined as unknown as Result })], // Wrong on purpose.
     run: () => {},
   });
   const twice = tool({
     name: "twice",
-    extensions: [audit.attribute({
-      async wrap(_call, next) {
+    use: [audit.layer({
+      async around(_call, next) {
         await next();
         return await next();
       },
@@ -386,12 +478,12 @@ behaviour("a wrap function that returns too early or returns nothing does not af
   assertEquals(takeFaults().length, 2);
 });
 
-behaviour("cancelling the request aborts a handler that an attribute wraps", async (connect) => {
+behaviour("cancelling the request aborts a handler that a layer wraps", async (connect) => {
   const audit = extension({ id: ID });
   let reason: unknown;
   const work = tool({
     name: "work",
-    extensions: [audit.attribute({ wrap: (_call, next) => next() })],
+    use: [audit.layer({ around: (_call, next) => next() })],
     run: (_input, { signal }) =>
       new Promise((_, reject) => {
         isRunning = true;
@@ -413,8 +505,8 @@ behaviour("cancelling the request aborts a handler that an attribute wraps", asy
 behaviour("detach refuses a timeout that is not a number, because the handler might never end", async (connect) => {
   const audit = extension({ id: ID });
   for (const timeoutMs of ["60000", NaN, 0, null, {}] as never[]) {
-    const wrap = (call: WrappedCall) => (call.detach({ timeoutMs }), { content: [] });
-    const work = tool({ name: "work", extensions: [audit.attribute({ wrap })], run: () => "" });
+    const around = (call: WrappedCall) => (call.detach({ timeoutMs }), { content: [] });
+    const work = tool({ name: "work", use: [audit.layer({ around })], run: () => "" });
     const { client, takeFaults } = await connect({ handlers: [audit, work] });
     await assertRejects(() => client.callTool("work"), McpError, sentence());
     assertEquals(`${takeFaults()[0].error}`, sentence("timeoutMs"));
@@ -428,7 +520,7 @@ behaviour("the timeout that detach sets counts the time in which the handler wai
     const clock = fakeClock();
     const questions: string[] = [];
     let reason: unknown;
-    const wrap = async (call: WrappedCall, next: Parameters<Wrap>[1]) => {
+    const around = async (call: WrappedCall, next: Next) => {
       const ask = ({ key }: { readonly key: string }) => {
         questions.push(key);
         return key === "first" ? Promise.resolve({ action: "decline" }) : new Promise(() => {});
@@ -440,7 +532,7 @@ behaviour("the timeout that detach sets counts the time in which the handler wai
     };
     const work = tool({
       name: "work",
-      extensions: [audit.attribute({ wrap })],
+      use: [audit.layer({ around })],
       async run(_input, ctx) {
         await ctx.elicit("first", { message: "?", schema: nobody });
         await ctx.elicit("second", { message: "?", schema: nobody });
@@ -462,8 +554,8 @@ behaviour("a detached handler can only send redirected messages, and cannot ask 
   const outcomes: unknown[] = [];
   const work = tool({
     name: "work",
-    extensions: [audit.attribute({
-      wrap(call, next) {
+    use: [audit.layer({
+      around(call, next) {
         call.detach();
         next().then((result) => outcomes.push(result), (error) => outcomes.push(error));
         return { content: [] };
@@ -689,8 +781,8 @@ Deno.test("a detached handler that ignores the server's shutdown ends without an
   const late: unknown[] = [];
   const work = tool({
     name: "work",
-    extensions: [audit.attribute({
-      wrap(call, next) {
+    use: [audit.layer({
+      around(call, next) {
         call.detach();
         next({ progress: (value) => void late.push(value) }).then(
           (result) => outcomes.push(result),
@@ -726,8 +818,8 @@ Deno.test("while the server is closing, no handler continues after its response"
   const { promise: pass, resolve: open } = Promise.withResolvers<void>();
   const work = tool({
     name: "work",
-    extensions: [audit.attribute({
-      async wrap(call, next) {
+    use: [audit.layer({
+      async around(call, next) {
         isWrapped = true;
         await pass;
         call.detach();
@@ -753,8 +845,8 @@ behaviour("an extension and a handler get the reason of a cancellation", async (
   const seen: unknown[] = [];
   const running: string[] = [];
   const audit = extension({ id: ID });
-  const attribute = audit.attribute({
-    async wrap(call, next) {
+  const layer = audit.layer({
+    async around(call, next) {
       try {
         assertEquals(call.why, undefined);
         if (call.ctx.params.name === "stopped") call.untilRun().then(() => call.cancel("enough"));
@@ -776,7 +868,7 @@ behaviour("an extension and a handler get the reason of a cancellation", async (
   const wait = (name: string) =>
     tool({
       name,
-      extensions: [attribute],
+      use: [layer],
       run(_input, { signal }) {
         running.push(name);
         return new Promise((_, reject) => signal.onabort = () => reject(signal.reason));
@@ -811,8 +903,8 @@ behaviour(
     const seen: string[] = [];
     const work = tool({
       name: "work",
-      extensions: [audit.attribute({
-        async wrap(call, next) {
+      use: [audit.layer({
+        async around(call, next) {
           const ending = next({
             progress: (progress) => void seen.push(`progress ${progress}`),
             log: (level) => void seen.push(level),
@@ -821,7 +913,7 @@ behaviour(
               return Promise.resolve({ action: "decline" });
             },
           });
-          // The attribute redirects late, but misses no message.
+          // The layer redirects late, but misses no message.
           await turn(3);
           assertEquals(call.isAsking, false);
           return await ending;
@@ -849,10 +941,10 @@ behaviour(
   async (connect) => {
     const audit = extension({ id: ID });
     const made: string[] = [];
-    const toTool = (name: string, redirect: Parameters<Parameters<Wrap>[1]>[0]) =>
+    const toTool = (name: string, redirect: Redirect) =>
       tool({
         name,
-        extensions: [audit.attribute({ wrap: (_call, next) => next(redirect) })],
+        use: [audit.layer({ around: (_call, next) => next(redirect) })],
         async run(_input, ctx) {
           await ctx.progress(1);
           await ctx.log.error("bad");
@@ -891,8 +983,8 @@ behaviour("a handler that is asking its client cannot be detached", async (conne
   const seen: unknown[] = [];
   const work = tool({
     name: "work",
-    extensions: [audit.attribute({
-      async wrap(call, next) {
+    use: [audit.layer({
+      async around(call, next) {
         const ending = next();
         ending.catch(() => {});
         await call.untilRun();
@@ -935,8 +1027,8 @@ behaviour(
     let fails = true;
     const work = tool({
       name: "work",
-      extensions: [audit.attribute({
-        wrap: (_call, next) =>
+      use: [audit.layer({
+        around: (_call, next) =>
           next({
             async ask({ key }) {
               asked.push(key);
@@ -969,8 +1061,8 @@ behaviour("handlers that continue after their response do not occupy the slots o
   const { pass, open } = gate();
   const work = tool({
     name: "work",
-    extensions: [audit.attribute({
-      wrap(call, next) {
+    use: [audit.layer({
+      around(call, next) {
         call.detach();
         next().catch(() => {});
         return { content: [] };
@@ -989,7 +1081,7 @@ behaviour("handlers that continue after their response do not occupy the slots o
 }, { transports: ["memory", "pipe"] });
 
 behaviour(
-  "an extension that supports sessions also has its methods, notifications and attributes in sessions",
+  "an extension that supports sessions also has its methods, notifications and layers in sessions",
   async (connect, { era }) => {
     const noted: unknown[] = [];
     const seen: unknown[] = [];
@@ -1017,8 +1109,8 @@ behaviour(
     });
     const work = tool({
       name: "work",
-      extensions: [skills.attribute({
-        async wrap(call, next) {
+      use: [skills.layer({
+        async around(call, next) {
           seen.push(call.declared !== undefined);
           if (era === "legacy") assertThrows(() => call.result("ticket", {}), TypeError, sentence());
           return await next();
@@ -1060,8 +1152,8 @@ behaviour("in sessions, an extension can wrap calls, but cannot set a resultType
   const audit = extension({ id: ID, sessions: true, methods: { "audit/get": { run } } });
   const work = tool({
     name: "work",
-    extensions: [audit.attribute({
-      wrap(call, next) {
+    use: [audit.layer({
+      around(call, next) {
         seen.push(call.declared);
         assertThrows(() => call.result("ticket", {}), TypeError, sentence());
         return next();

@@ -217,8 +217,8 @@ function serveCalls(options: Partial<ServerOptions> = {}) {
     start: (given) => void (host = given),
   });
   const internals: unknown[] = [];
-  const attribute = audit.attribute({
-    wrap(call, next) {
+  const layer = audit.layer({
+    around(call, next) {
       internals.push(call.internal);
       return next({ ask: () => Promise.resolve({ action: "accept", content: {} }) });
     },
@@ -226,7 +226,7 @@ function serveCalls(options: Partial<ServerOptions> = {}) {
   const work = tool({
     name: "work",
     input: z.object({ n: z.number().default(1) }),
-    extensions: [attribute],
+    use: [layer],
     async run({ n }, ctx) {
       await ctx.progress(1);
       await ctx.log.error("dropped");
@@ -235,7 +235,7 @@ function serveCalls(options: Partial<ServerOptions> = {}) {
   });
   const asks = tool({
     name: "asks",
-    extensions: [attribute],
+    use: [layer],
     run: async (_input, ctx) =>
       (await ctx.elicit("ok", { message: "?", schema: { type: "object", properties: {} } })).action,
   });

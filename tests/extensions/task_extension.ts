@@ -1,7 +1,8 @@
 // A task extension that uses only the public contract. A tool returns a handle, continues in the background, asks
 // questions, can be cancelled, and has subscribers. A test checks that this file imports only published entries.
 import { type Context, extension, McpError, type Params, type Result } from "@x/mcp";
-import type { Attribute, Extension, RedirectedQuestion, WrappedCall } from "@x/mcp/extension";
+import type { Extension, RedirectedQuestion, WrappedCall } from "@x/mcp/extension";
+import type { Layer } from "@x/mcp/layers";
 import { type ClientExtension, clientExtension } from "@x/mcp/client";
 import { z } from "zod";
 
@@ -32,12 +33,12 @@ export interface TaskOptions {
 
 export interface Tasks {
   readonly extension: Extension<"taskIds">;
-  readonly attribute: (options?: TaskOptions) => Attribute;
+  readonly layer: (options?: TaskOptions) => Layer;
   /** Returns the number of tasks. */
   readonly count: () => number;
 }
 
-/** Creates the extension, and the attribute that turns calls into tasks. */
+/** Creates the extension, and the layer that turns calls into tasks. */
 export function createTasks(): Tasks {
   const tasks = new Map<string, Task>();
 
@@ -107,11 +108,11 @@ export function createTasks(): Tasks {
     return promise;
   }
 
-  const attribute = ({ required, after = 0, timeoutMs }: TaskOptions = {}) =>
-    own.attribute({
+  const layer = ({ required, after = 0, timeoutMs }: TaskOptions = {}) =>
+    own.layer({
       required,
       list: { [ID]: { after } },
-      async wrap(call, next) {
+      async around(call, next) {
         if (!call.declared) return await next();
         const state: { task?: Task } = {};
         const ending = next({
@@ -143,7 +144,7 @@ export function createTasks(): Tasks {
       },
     });
 
-  return { extension: own, attribute, count: () => tasks.size };
+  return { extension: own, layer, count: () => tasks.size };
 }
 
 /** Returns whether the handler is still running after `ms` milliseconds. */

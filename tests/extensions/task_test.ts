@@ -25,7 +25,7 @@ function setUp(run: Parameters<typeof tool>[0]["run"], options?: TaskOptions) {
   const work = tool({
     name: "work",
     input: z.object({ n: z.number().default(1) }),
-    extensions: [tasks.attribute(options)],
+    use: [tasks.layer(options)],
     run,
   });
   return { tasks, handlers: [tasks.extension, work] };
@@ -242,7 +242,7 @@ behaviour("errors and timeouts appear in the state of their task", async (connec
   const tasks = createTasks();
   const fail = tool({
     name: "fail",
-    extensions: [tasks.attribute()],
+    use: [tasks.layer()],
     async run() {
       await until(() => tasks.count() === 1, "the task");
       throw new Error("secret");
@@ -250,7 +250,7 @@ behaviour("errors and timeouts appear in the state of their task", async (connec
   });
   const slow = tool({
     name: "slow",
-    extensions: [tasks.attribute({ timeoutMs: 30 })],
+    use: [tasks.layer({ timeoutMs: 30 })],
     run: () => new Promise(() => {}),
   });
   const { client, takeFaults } = await connect({ handlers: [tasks.extension, fail, slow] }, declared);

@@ -20,11 +20,11 @@ const mistakes: readonly (readonly [code: string, line: string])[] = [
     `Argument of type '"id"' is not assignable to parameter of type '"ids"'.`,
   ],
   [
-    `tool({ name: "a", extensions: [extension({ id: "a/b" })], run: () => "" })`,
-    "Property 'extension' is missing in type 'Extension<never>' but required in type 'Attribute'.",
+    `tool({ name: "a", use: [extension({ id: "a/b" })], run: () => "" })`,
+    "Type 'Extension<never>' is not assignable to type 'UseItem",
   ],
   [
-    `extension({ id: "a/b" }).attribute({ wrap: (_call, next) => { next(); } })`,
+    `extension({ id: "a/b" }).layer({ around: (_call, next) => { next(); } })`,
     "Type 'void' is not assignable to type 'Result | Promise<Result>'.",
   ],
   [`clientExtension({ id: "a/b", results: { task: { finish: () => ({}) } } })`, "Property 'schema' is missing in type"],

@@ -2,11 +2,11 @@ import { assertEquals } from "@std/assert";
 import { createServer, extension, tool } from "../../mod.ts";
 import { connect } from "../../src/client/client.ts";
 
-Deno.test("calls of a tool with an attribute of an extension leave no bytes counted", async () => {
+Deno.test("calls of a tool with a layer of an extension leave no bytes counted", async () => {
   const wire = extension({ id: "com.example/wire" });
   const slow = tool({
     name: "slow",
-    extensions: [wire.attribute({ wrap: async (_call, next) => await next() })],
+    use: [wire.layer({ around: async (_call, next) => await next() })],
     run: () => "done",
   });
   const server = createServer({ name: "weights", version: "1.0.0", handlers: [slow, wire] });

@@ -2,6 +2,7 @@
 import { assert, assertEquals, assertNotEquals, assertRejects } from "@std/assert";
 import { z } from "zod";
 import { createServer, service, tool, ToolError } from "../../mod.ts";
+import { idempotent } from "../../src/layers/layers.ts";
 import { connectTest } from "../../src/testing/testing.ts";
 import { memoryStore } from "../../src/stores/stores.ts";
 import { worker } from "../../src/worker/worker.ts";
@@ -13,13 +14,13 @@ import { readReply } from "../support/requests.ts";
 
 const ada = { id: "ada" };
 const input = z.object({ key: z.string() });
-const idempotencyKey = ({ key }: { readonly key: string }) => key;
+const keyOf = ({ key }: { readonly key: string }) => key;
 
 for (const era of ["modern", "legacy"] as const) {
   for (const way of listWaysIn(era)) {
     Deno.test(`a caller's keys are valid on all of the caller's connections (${era} over ${way})`, async () => {
       let runs = 0;
-      const pay = tool({ name: "pay", input, idempotencyKey, run: () => `${++runs}` });
+      const pay = tool({ name: "pay", input, use: [idempotent(keyOf)], run: () => `${++runs}` });
       const server = createServer({ name: "s", version: "1.0.0", handlers: [pay], auth: byKey });
       const found = [];
       for (const name of ["ada", "ada", "bob", "ada"] as const) {
@@ -34,7 +35,7 @@ for (const era of ["modern", "legacy"] as const) {
 
 Deno.test("two calls in one batch with the same key run the handler once", async () => {
   let runs = 0;
-  const pay = tool({ name: "pay", input, idempotencyKey, run: () => ({ run: ++runs }) });
+  const pay = tool({ name: "pay", input, use: [idempotent(keyOf)], run: () => ({ run: ++runs }) });
   const server = createServer({ name: "s", version: "1.0.0", handlers: [pay] });
   await using client = await connectTest(server, { era: "legacy", revisions: ["2025-03-26"], principal: ada });
   const { sessionId } = client;
@@ -73,7 +74,7 @@ Deno.test("the result of a cancelled call is not stored if a service may have ro
     const pay = tool({
       name: "pay",
       input,
-      idempotencyKey,
+      use: [idempotent(keyOf)],
       services,
       run: async (_input, { signal }) => {
         const own = ++runs;
@@ -99,7 +100,7 @@ Deno.test("the result of a cancelled call is not stored if a service may have ro
   assertEquals(ends, ["cancelled", "result"]);
 });
 
-Deno.test("the idempotencyKey function gets the services whose lifetime is longer than a call", async () => {
+Deno.test("the function for the key gets the services whose lifetime is longer than a call", async () => {
   let made = 0;
   const shop = service("shop", () => ({ prefix: "shop" }));
   const tx = service("tx", () => ++made, { per: "call" });
@@ -108,10 +109,10 @@ Deno.test("the idempotencyKey function gets the services whose lifetime is longe
     name: "pay",
     input,
     services: { shop, tx },
-    idempotencyKey: ({ key }, { services }) => {
+    use: [idempotent(({ key }, { services }) => {
       keys.push(Object.keys(services));
       return `${services.shop.prefix} ${key}`;
-    },
+    })],
     run: (_input, { services }) => ({ tx: services.tx }),
   });
   const server = createServer({ name: "s", version: "1.0.0", handlers: [pay] });
@@ -125,7 +126,7 @@ Deno.test("the idempotencyKey function gets the services whose lifetime is longe
 
 Deno.test("a handler in a worker thread runs once per key, and gets the idempotency token", async () => {
   const run = worker<typeof token>(new URL("token.ts", import.meta.url), { size: 1, idleMs: 0 });
-  const pay = tool({ name: "pay", input, idempotencyKey, run });
+  const pay = tool({ name: "pay", input, use: [idempotent(keyOf)], run });
   const server = createServer({ name: "s", version: "1.0.0", handlers: [pay] });
   await using client = await connectTest(server, { principal: ada });
   const first = await client.callTool("pay", { key: "a" });
@@ -146,7 +147,7 @@ Deno.test("any text of up to 256 characters is a valid key, and keys are equal o
     const pay = tool({
       name: "pay",
       input: z.object({ at: z.number() }),
-      idempotencyKey: ({ at }) => all[at],
+      use: [idempotent(({ at }) => all[at])],
       run({ at }) {
         runs.set(at, (runs.get(at) ?? 0) + 1);
         return { at };
@@ -171,7 +172,7 @@ Deno.test("each key has one effect in a random mix of calls that fail, are cance
     const pay = tool({
       name: "pay",
       input,
-      idempotencyKey,
+      use: [idempotent(keyOf)],
       async run({ key }, { signal }) {
         running++;
         for (let turns = below(4); turns; turns--) await new Promise((resolve) => setTimeout(resolve, 0));

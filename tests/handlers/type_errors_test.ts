@@ -2,6 +2,7 @@
 import { type Mistake, testTypeErrors } from "../support/type_errors.ts";
 
 const library = new URL("../../mod.ts", import.meta.url).href;
+const layers = new URL("../../src/layers/layers.ts", import.meta.url).href;
 
 /** Programs with a mistake, each with a line of the compiler's error. */
 const mistakes: readonly Mistake[] = [
@@ -35,15 +36,15 @@ const mistakes: readonly Mistake[] = [
   })),
   {
     name: "an idempotency key that is a number",
-    code: `tool({ name: "t", idempotencyKey: () => 7, run: () => "" });`,
+    code: `tool({ name: "t", use: [idempotent(() => 7)], run: () => "" });`,
     line: "Type 'number' is not assignable to type 'string | Promise<string | undefined> | undefined'.",
-    most: 2,
+    most: 3,
   },
   {
     name: "an idempotency key without its function",
-    code: `tool({ name: "t", idempotency: { rerun: true }, run: () => "" });`,
+    code: `tool({ name: "t", use: [idempotent({ rerun: true })], run: () => "" });`,
     line: "Property 'key' is missing in type",
-    most: 1,
+    most: 2,
   },
   {
     name: "a value that is not a service",
@@ -91,6 +92,8 @@ const mistakes: readonly Mistake[] = [
 ];
 
 testTypeErrors(
-  `import { prompt, resource, resourceProvider, service, tool } from "${library}";\nvoid [prompt, resource, resourceProvider, service, tool];`,
+  `import { prompt, resource, resourceProvider, service, tool } from "${library}";
+import { idempotent } from "${layers}";
+void [prompt, resource, resourceProvider, service, tool, idempotent];`,
   mistakes,
 );

@@ -10,9 +10,10 @@ import {
   type ServerOptions,
   tool,
 } from "../../mod.ts";
+import { idempotent } from "../../src/layers/layers.ts";
 import { basicAuth } from "../../src/auth/auth.ts";
 import { oauth } from "../../src/auth/oauth/oauth.ts";
-import type { Wrap } from "../../src/extension.ts";
+import type { ExtensionSteps } from "../../src/extension.ts";
 import type { BoundOptions, Bounds, LimitOptions } from "../../src/core/capacity/limits.ts";
 import { connectTest, fakeClock } from "../../src/testing/testing.ts";
 import { serveStdio } from "../../src/transports/stdio/stdio.ts";
@@ -159,7 +160,7 @@ function startKeyed(limits: LimitOptions) {
   held.server.handlers.add(tool({
     name: "once",
     input: { type: "object", properties: { key: { type: "string" } } } as const,
-    idempotencyKey: ({ key }) => key,
+    use: [idempotent(({ key }) => key)],
     run() {
       held.counts.started++;
       return "x".repeat(1500);
@@ -389,12 +390,12 @@ const cases: { readonly [path in Path]: (() => Promise<void>) | undefined } = {
   async "calls.detached"() {
     const own = extension({ id: "com.example/later" });
     const { promise, resolve } = Promise.withResolvers<void>();
-    const wrap: Wrap = (call, next) => {
+    const around: ExtensionSteps["around"] = (call, next) => {
       call.detach();
       next().catch(() => {});
       return { content: [] };
     };
-    const later = tool({ name: "later", extensions: [own.attribute({ wrap })], run: () => promise });
+    const later = tool({ name: "later", use: [own.layer({ around })], run: () => promise });
     await using held = start({ calls: { detached: 4 } });
     for (const handler of [own, later]) held.server.handlers.add(handler);
     // Clients without an identity can use three quarters of the limit.

@@ -13,8 +13,8 @@ function call(server: Server, tenant: string, name: string): Promise<Response> {
 Deno.test("a path is not evicted while a handler continues after its response", async () => {
   const { promise, resolve } = Promise.withResolvers<void>();
   const own = extension({ id: "com.example/later" });
-  const later = own.attribute({
-    wrap(call, next) {
+  const later = own.layer({
+    around(call, next) {
       call.detach();
       next();
       return { content: [] };
@@ -23,7 +23,7 @@ Deno.test("a path is not evicted while a handler continues after its response", 
   const made: string[] = [];
   const work = tool({
     name: "work",
-    extensions: [later],
+    use: [later],
     async run() {
       await promise;
       return "done";

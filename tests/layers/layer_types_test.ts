@@ -17,6 +17,7 @@ import {
   cache,
   confirm,
   guard,
+  idempotent,
   type InputGuard,
   type Layer,
   layer,
@@ -27,6 +28,7 @@ import { type Mistake, testTypeErrors } from "../support/type_errors.ts";
 const toUrl = (path: string) => new URL(`../../${path}`, import.meta.url).href;
 
 const input = z.object({ amount: z.number() });
+const tx = service("tx", () => 1, { per: "call" });
 const db = service("db", () => ({ ask: (amount: number) => `Pay ${amount}?` }));
 const audit: Middleware = (_ctx, next) => next();
 
@@ -97,8 +99,32 @@ Deno.test("callbacks of layers are typed in every order of a tool's options", ()
       input,
       run: ({ amount }) => amount,
     }),
+    tool({
+      name: "l",
+      services: { db, tx },
+      use: [
+        confirm(({ amount }, { services: { tx } }) => toWords(amount + tx)),
+        idempotent(({ amount }, { services: { db } }) => db.ask(amount)),
+      ],
+      input,
+      run: ({ amount }) => amount,
+    }),
+    tool({ name: "m", use: [idempotent({ key: ({ amount }) => toWords(amount), ttlMs: 5 })], input, run: () => 1 }),
+    tool({
+      name: "n",
+      run: ({ amount }) => amount,
+      use: [idempotent({ rerun: true, key: async ({ amount }) => await Promise.resolve(toWords(amount)) })],
+      input,
+    }),
+    tool({
+      name: "o",
+      run: ({ amount }) => amount,
+      use: [idempotent(({ amount }, { services: { db } }) => db.ask(amount))],
+      input,
+      services: { db },
+    }),
   ];
-  assertEquals(tools.length, 11);
+  assertEquals(tools.length, 15);
 });
 
 /** A layer for every kind of handler, whose callback gets the input and the services. */
@@ -208,6 +234,12 @@ const mistakes: readonly Mistake[] = [
     most: 14,
   },
   {
+    name: "a service that lives for one call in the function for an idempotency key",
+    code: `tool({ name: "t", input, services, use: [idempotent((_, { services }) => services.tx)], run: () => 1 })`,
+    line: "Property 'tx' does not exist on type",
+    most: 2,
+  },
+  {
     name: "a wrong property of the input in the callback of a layer",
     code: `tool({ name: "t", use: [confirm(({ amuont }) => amuont)], input, run: () => 1 })`,
     line: "Property 'amuont' does not exist on type '{ amount: number; }'.",
@@ -256,12 +288,12 @@ const mistakes: readonly Mistake[] = [
 testTypeErrors(
   `import { z } from "zod";
 import { resource, service, tool } from "${toUrl("mod.ts")}";
-import { confirm, guard, type Layer } from "${toUrl("src/layers/layers.ts")}";
+import { confirm, guard, idempotent, type Layer } from "${toUrl("src/layers/layers.ts")}";
 const input = z.object({ amount: z.number() });
 const other = confirm(({ other }: { other: string }) => other);
 declare const needing: Layer<unknown, { readonly db: string }>;
 declare function checked<Input>(read: (input: Input) => string): Layer<Input>;
-const services = { tx: service("tx", () => 1, { per: "call" }) };
-void [services, guard, tool, resource, confirm, input, other, needing, checked];`,
+const services = { tx: service("tx", () => "", { per: "call" }) };
+void [services, guard, tool, resource, confirm, idempotent, input, other, needing, checked];`,
   mistakes,
 );

@@ -2,6 +2,7 @@
 import { assert, assertEquals, assertRejects, assertThrows } from "@std/assert";
 import { z } from "zod";
 import {
+  type Context,
   createServer,
   extension,
   group,
@@ -10,6 +11,7 @@ import {
   prompt,
   resource,
   resourceProvider,
+  type Result,
   service,
   tool,
   ToolError,
@@ -20,11 +22,13 @@ import {
   confirm,
   guard,
   type HandlerInfo,
+  idempotent,
   type Layer,
   layer,
   retry,
   type Steps,
 } from "../../src/layers/layers.ts";
+import { listSteps, listWarnings } from "../../src/host.ts";
 import { memoryStore } from "../../src/stores/stores.ts";
 import { connectTest, fakeClock } from "../../src/testing/testing.ts";
 import { behaviour, textOf } from "../support/behaviour.ts";
@@ -81,9 +85,12 @@ behaviour(
     const trace: string[] = [];
     const note = (step: string) => void trace.push(step);
     const value = service("value", () => note("services"), { per: "call" });
-    const plain = (name: string): Middleware => async (_ctx, next) => {
-      note(`middleware ${name}`);
-      return await next();
+    const plain = (name: string): Middleware => {
+      const middleware: Middleware = async (_ctx, next) => {
+        note(`middleware ${name}`);
+        return await next();
+      };
+      return Object.defineProperty(middleware, "name", { value: `middleware ${name}` });
     };
     const noteSchema = (step: string) =>
       z.object({ at: z.number() }).refine(() => {
@@ -96,27 +103,27 @@ behaviour(
       input: noteSchema("input schema"),
       output: noteSchema("output schema"),
       services: { value },
-      idempotencyKey: () => {
-        note("key");
-        return undefined;
-      },
-      extensions: [wrapping.attribute({
-        wrap: (_call, next) => {
-          note("around extension");
-          return next();
-        },
-      })],
       use: [
+        idempotent(() => {
+          note("key");
+          return undefined;
+        }),
         noting(trace, "tool", ALL),
         plain("tool"),
         guard({ input: [() => note("input guard")], output: [() => note("output guard")] }),
+        wrapping.layer({
+          around: (_call, next) => {
+            note("around extension");
+            return next();
+          },
+        }),
       ],
       run: ({ at }) => {
         note("function");
         return { at };
       },
     });
-    const { client } = await connect({
+    const { client, server } = await connect({
       handlers: [wrapping, group("g", [all], { use: [plain("group"), noting(trace, "group", ALL)] })],
       use: [noting(trace, "server", ALL.filter((step) => step !== "run")), plain("server")],
       encoders: [{
@@ -167,8 +174,72 @@ behaviour(
       "result group",
       "result server",
     ]);
+    assertEquals(
+      listSteps(server).map(({ place, steps }) => [place, steps.map(({ step, layer }) => `${step} ${layer}`)]),
+      [
+        ["tool g_all", [
+          "limit server",
+          "limit group",
+          "limit tool",
+          "enter server",
+          "enter group",
+          "enter tool",
+          "around com.example/wrap",
+          "around server",
+          "around middleware server",
+          "around group",
+          "around tool",
+          "onInput server",
+          "onInput group",
+          "onInput tool",
+          "onInput guard",
+          "inside server",
+          "inside middleware group",
+          "inside group",
+          "inside tool",
+          "inside middleware tool",
+          "key idempotent",
+          "run group",
+          "run tool",
+          "onOutput guard",
+          "onOutput tool",
+          "onOutput group",
+          "onOutput server",
+          "result tool",
+          "result group",
+          "result server",
+        ]],
+      ],
+    );
   },
 );
+
+Deno.test("the list of steps names middleware that runs for the handler, and the runs of layers by their rank", () => {
+  function own(_ctx: Context, next: () => Promise<Result>) {
+    return next();
+  }
+  const only = onlyMethods(["tools/call"], own);
+  const run = () => "";
+  const server = createServer({
+    name: "s",
+    version: "1.0.0",
+    handlers: [
+      tool({ name: "plain", run }),
+      tool({ name: "reads", annotations, use: [retry(), own, circuit(), cache({ ttlMs: 5 }), confirm("?")], run }),
+      prompt({ name: "ask", use: [own, (_ctx, next) => next()], run }),
+      resource({ uri: "a://b", name: "b", read: run }),
+    ],
+    use: [only],
+  });
+  const list = () =>
+    listSteps(server).map(({ place, steps }) => [place, ...steps.map((each) => Object.values(each).join(" "))]);
+  assertEquals(list(), [
+    ["tool plain", "around own"],
+    ["tool reads", "around own", "inside own", "run confirm", "run cache", "run retry", "run circuit"],
+    ["prompt ask", "inside own", "inside middleware"],
+    ["resource a://b"],
+  ]);
+});
 
 /** Returns all orders of a list. */
 function permute<T>(items: readonly T[]): T[][] {
@@ -471,6 +542,34 @@ behaviour("a layer adds metadata, requirements and handlers to its handler", asy
   const other = await join();
   const error = await other.callTool("one").then(() => undefined, (error) => error);
   assertEquals(error?.code, way.era === "modern" ? -32021 : -32600);
+});
+
+Deno.test("layers of a handler, a group and a server check the other handlers, and warn of the handler", () => {
+  const needing = (name: string) =>
+    layer(({ key }) => ({
+      name,
+      verify: ({ has, handler }) => {
+        assertEquals(handler.key, key);
+        return has("tool", "undo") ? undefined : "no tool undo";
+      },
+      warn: ({ run }) => String(run).includes("fetch") ? `${name} does not see fetch` : undefined,
+    }));
+  const run = () => fetch("https://example.com").then(String);
+  const work = tool({ name: "work", use: [needing("own")], run });
+  const page = resource({ uri: "a://b", name: "b", read: () => "" });
+  const undo = tool({ name: "undo", run: () => "" });
+  const about = { name: "s", version: "1.0.0" };
+  const refuse = (make: () => unknown, ...parts: string[]) => assertThrows(make, TypeError, sentence(...parts));
+  refuse(() => createServer({ ...about, handlers: [work] }), 'tool "work"', "own: no tool undo");
+  refuse(() => createServer({ ...about, handlers: [page], use: [needing("outer")] }), "a://b", "outer: no tool undo");
+  const grouped = group("g", [page], { use: [needing("group")] });
+  refuse(() => createServer({ ...about, handlers: [grouped] }), "a://b", "group: no tool undo");
+  const server = createServer({ ...about, handlers: [work, grouped, undo], use: [needing("outer")] });
+  assertEquals(listWarnings(server), [
+    { place: "tool work", state: "outer does not see fetch" },
+    { place: "tool work", state: "own does not see fetch" },
+  ]);
+  refuse(() => server.handlers.remove(undo), "no tool undo");
 });
 
 Deno.test("a handler that cannot have a step of a layer throws when it is made, and the error names it", () => {

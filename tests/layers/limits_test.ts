@@ -295,14 +295,16 @@ behaviour("the place of a detached handler is free when the handler has ended", 
   const audit = extension({ id: ID });
   const work = tool({
     name: "work",
-    use: [made],
-    extensions: [audit.attribute({
-      wrap: (call, next) => {
-        call.detach();
-        void next();
-        return { content: [{ type: "text", text: "later" }] };
-      },
-    })],
+    use: [
+      made,
+      audit.layer({
+        around: (call, next) => {
+          call.detach();
+          void next();
+          return { content: [{ type: "text", text: "later" }] };
+        },
+      }),
+    ],
     run: async () => {
       await pass;
       return "done";

@@ -35,10 +35,10 @@ async function measure(): Promise<boolean> {
     }),
     handlers: [
       tasks(),
-      tool({ name: "ends", extensions: [task({ ttlMs: 600_000 })], run: () => "done" }),
+      tool({ name: "ends", use: [task({ ttlMs: 600_000 })], run: () => "done" }),
       tool({
         name: "runs",
-        extensions: [task({ ttlMs: 600_000 })],
+        use: [task({ ttlMs: 600_000 })],
         run: () => new Promise<void>((end) => ends.push(end)),
       }),
     ],

@@ -79,7 +79,7 @@ behaviour("answers to tasks, cancellations of tasks and methods of other extensi
   const { use, records } = auditor();
   const pay = tool({
     name: "pay",
-    extensions: [task()],
+    use: [task()],
     run: async (_, ctx) => (await ctx.elicit("sure", { message: "Sure?", schema: form })).action,
   });
   const notes = extension({

@@ -96,8 +96,8 @@ behaviour("a nested read and a handler's detached work have child spans of the h
   const { promise: mayEnd, resolve: end } = Promise.withResolvers<void>();
   const detached = tool({
     name: "detached",
-    extensions: [later.attribute({
-      wrap(call, next) {
+    use: [later.layer({
+      around(call, next) {
         next().catch(() => {});
         call.detach();
         return { content: [] };

@@ -24,7 +24,7 @@ const LATER: Readonly<Record<string, number>> = {
   "./client/skills": 7,
   "./client/tasks": 10,
   "./handlers": 11,
-  "./layers": 28,
+  "./layers": 30,
   "./observe": 18,
   "./serve": 3,
   "./observe/opentelemetry": 4,

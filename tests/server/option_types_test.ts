@@ -128,7 +128,7 @@ const PROMISED: Readonly<Record<string, readonly [make: (wrong: object) => unkno
   ],
   'make tool "t"': [
     (wrong) => tool({ name: "t", run, ...wrong }),
-    ...["input", "output", "services", "annotations", "scopes", "use", "allow", "idempotency"],
+    ...["input", "output", "services", "annotations", "scopes", "use", "allow"],
     ...["text", "description", "title", "icons", "tags", "requires"],
   ],
   'make prompt "p"': [
@@ -254,10 +254,7 @@ const MISTAKES: readonly (readonly [make: () => unknown, message: string])[] = [
       [() => createServer(route), sentence("/t/:tenant/mcp")],
       [() => extension({ id: "com.example/a", methods: method }), sentence("a/b", '"com.example/a"')],
       [() => tool(untyped({ name: "t", quota: none, run })), sentence('tool "t"', "quota(…)")],
-      [
-        () => tool({ name: "t", extensions: untyped(none), run }),
-        sentence('tool "t"', "extensions", "extension.attribute()"),
-      ],
+      [() => tool({ name: "t", use: untyped(none), run }), sentence('tool "t"', "use")],
       [
         () => createServer({ ...about, store: untyped(none) }),
         sentence("store"),

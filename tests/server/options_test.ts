@@ -22,7 +22,7 @@ import { discover } from "../../src/discovery/discovery.ts";
 import { media, resourceLink } from "../../src/library.ts";
 import { audit as auditCalls, health, jsonLog, prometheus, record } from "../../src/observe/observe.ts";
 import { openTelemetry, openTelemetryClient } from "../../src/observe/opentelemetry.ts";
-import { cache, circuit, guard, quota, retry } from "../../src/layers/layers.ts";
+import { cache, circuit, guard, idempotent, quota, retry } from "../../src/layers/layers.ts";
 import { file, folder, httpResource, httpTool } from "../../src/ready/ready.ts";
 import { denoKvStore } from "../../src/stores/deno_kv.ts";
 import { redisStore } from "../../src/stores/redis/redis.ts";
@@ -68,7 +68,6 @@ const handler = {
   allow: () => true,
   scopes: ["a"],
   requires: ["elicitation"],
-  extensions: [],
 };
 const local = {
   name: "r",
@@ -184,7 +183,14 @@ const FACTORIES: Readonly<Record<string, readonly Sample[]>> = {
       notifications: { "notifications/a": { params: { type: "object" }, run: text } },
       listen: { ids: { filter: { type: "object" }, grant: text } },
     }],
-    [(options) => plain.attribute(options), { list: {}, required: true, registers: true, wrap: text, check: text }],
+    [(options) => plain.layer(options), {
+      list: {},
+      required: true,
+      registers: true,
+      around: text,
+      verify: text,
+      warn: text,
+    }],
     [(options) => audit.publish("ids", options), { topic: "a", method: "notifications/a", params: {} }],
   ],
   ". service": [
@@ -287,6 +293,11 @@ const FACTORIES: Readonly<Record<string, readonly Sample[]>> = {
   "./layers cache": [[cache, { ttlMs: 5, entries: 5, bytes: 500 }]],
   "./layers guard": [[guard, { input: [text], output: [text] }]],
   "./layers retry": [[retry, { attempts: 2, delayMs: 5, maxDelayMs: 5, errors: () => true, unsafe: false }]],
+  "./layers idempotent": [[
+    // A function is accepted too, because it is short for an object with the key.
+    (options) => idempotent(typeof options === "function" ? null as never : options),
+    { key: text, rerun: false, ttlMs: 5 },
+  ]],
   "./layers circuit": [[circuit, { failures: 2, retryMs: 5, errors: () => true }]],
   "./handlers httpTool": [[httpTool, {
     name: "t",

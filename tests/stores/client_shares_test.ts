@@ -2,6 +2,7 @@
 // failure of the store, so the client gains nothing by it, and other clients and the process itself notice nothing.
 import { assert, assertEquals, assertMatch } from "@std/assert";
 import { createServer, extension, resource, type Server, tool } from "../../mod.ts";
+import { idempotent } from "../../src/layers/layers.ts";
 import { type Authentication, refuseRequest } from "../../src/core/auth.ts";
 import { INTERNALS } from "../../src/core/call/internals.ts";
 import type { BoundOptions } from "../../src/core/capacity/limits.ts";
@@ -102,7 +103,7 @@ function startInstance(shared: Store, { leaseMs, clock, ...bounds }: Options = {
       tool({
         name: "pay",
         input: z.object({ key: z.string() }),
-        idempotencyKey: ({ key }) => key,
+        use: [idempotent(({ key }) => key)],
         run: () => `paid ${count("pay")}`,
       }),
       tool({
@@ -129,10 +130,10 @@ function startInstance(shared: Store, { leaseMs, clock, ...bounds }: Options = {
       }),
       resource({ uri: "test://a", name: "a", read: () => "" }),
       tool({ name: "off", run: () => "off" }),
-      tool({ name: "work", extensions: [task()], run: () => `worked ${count("work")}` }),
+      tool({ name: "work", use: [task()], run: () => `worked ${count("work")}` }),
       tool({
         name: "charge",
-        extensions: [task({ resume: true })],
+        use: [task({ resume: true })],
         async run(_, ctx) {
           count("charge");
           await ctx.once("charge", () => count("once"));

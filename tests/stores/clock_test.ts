@@ -4,6 +4,7 @@ import { mkdtempSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { DatabaseSync } from "node:sqlite";
 import { createServer, tool } from "../../mod.ts";
+import { idempotent } from "../../src/layers/layers.ts";
 import { sqliteStore } from "../../src/stores/sqlite.ts";
 import { memoryStore, type Store } from "../../src/stores/stores.ts";
 import { connectTest, fakeClock } from "../../src/testing/testing.ts";
@@ -24,7 +25,7 @@ for (const [name, open] of Object.entries(stores)) {
   Deno.test(`${name}: the record of an idempotency key expires by the server's clock`, async () => {
     const clock = fakeClock();
     let runs = 0;
-    const pay = tool({ name: "pay", idempotency: { key: () => "1", ttlMs: 60_000 }, run: () => `${++runs}` });
+    const pay = tool({ name: "pay", use: [idempotent({ key: () => "1", ttlMs: 60_000 })], run: () => `${++runs}` });
     const server = createServer({
       name: "bank",
       version: "1.0.0",

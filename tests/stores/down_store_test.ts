@@ -1,6 +1,7 @@
 // A store that does not respond from the start is reported with its cause, whatever uses it first.
 import { assert, assertEquals, assertStringIncludes } from "@std/assert";
 import { createServer, type ServerOptions, tool } from "../../mod.ts";
+import { idempotent } from "../../src/layers/layers.ts";
 import type { StoreEvent } from "../../src/core/call/observer.ts";
 import { health } from "../../src/observe/observe.ts";
 import { quota } from "../../src/layers/layers.ts";
@@ -15,8 +16,8 @@ import { sentence } from "../support/messages.ts";
 
 const handlers = [
   tasks(),
-  tool({ name: "work", extensions: [task()], run: () => "worked" }),
-  tool({ name: "pay", idempotencyKey: () => "once", run: () => "paid" }),
+  tool({ name: "work", use: [task()], run: () => "worked" }),
+  tool({ name: "pay", use: [idempotent(() => "once")], run: () => "paid" }),
   tool({ name: "count", use: [quota({ rate: { calls: 5, perMs: 60_000 }, shared: true })], run: () => "counted" }),
 ];
 

@@ -1,5 +1,6 @@
 // Two instances of a server that share a Redis store, and clients that use every kind of store operation.
 import { createServer, extension, resource, type Server, tool } from "../../mod.ts";
+import { idempotent } from "../../src/layers/layers.ts";
 import { INTERNALS } from "../../src/core/call/internals.ts";
 import { quota } from "../../src/layers/layers.ts";
 import { redisStore } from "../../src/stores/redis/redis.ts";
@@ -106,11 +107,11 @@ function listHandlers(charged: Site["charged"], pass: Promise<void>) {
   return [
     tasks(),
     touch,
-    tool({ name: "pay", input: key, idempotencyKey: ({ key }) => key, run: () => `paid ${crypto.randomUUID()}` }),
+    tool({ name: "pay", input: key, use: [idempotent(({ key }) => key)], run: () => `paid ${crypto.randomUUID()}` }),
     tool({
       name: "hang",
       input: key,
-      idempotencyKey: ({ key }) => key,
+      use: [idempotent(({ key }) => key)],
       run: async () => {
         await pass;
         return "hung";
@@ -139,10 +140,10 @@ function listHandlers(charged: Site["charged"], pass: Promise<void>) {
         return "tailed";
       },
     }),
-    tool({ name: "brief", extensions: [task()], run: () => "brief" }),
+    tool({ name: "brief", use: [task()], run: () => "brief" }),
     tool({
       name: "work",
-      extensions: [task({ resume: true })],
+      use: [task({ resume: true })],
       run: async (_, ctx) => {
         charged.runs++;
         await ctx.once("charge", () => ++charged.charges);

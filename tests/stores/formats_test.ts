@@ -4,6 +4,7 @@
 import { readFile, writeFile } from "node:fs/promises";
 import { assert, assertEquals, assertMatch } from "@std/assert";
 import { createServer, resource, type Server, tool } from "../../mod.ts";
+import { idempotent } from "../../src/layers/layers.ts";
 import { INTERNALS } from "../../src/core/call/internals.ts";
 import { Sealer } from "../../src/core/call/sealer.ts";
 import { quota } from "../../src/layers/layers.ts";
@@ -50,7 +51,7 @@ function start({ createServer, quota, resource, tool, customStore }: Library, sh
     store,
     auth: (request: Request) => ({ id: request.headers.get("x-user") ?? "nobody" }),
     handlers: [
-      tool({ name: "pay", idempotency: { key: () => "key", rerun: true }, run: () => `paid ${++runs}` }),
+      tool({ name: "pay", use: [idempotent({ key: () => "key", rerun: true })], run: () => `paid ${++runs}` }),
       tool({ name: "all", use: [quota({ resultBytes: 2000, onLarge: "link" })], run: () => "line\n".repeat(2000) }),
       resource({ uri: "note://1", name: "note", read: () => "text" }),
     ],

@@ -23,11 +23,11 @@ function serve(shared: Store) {
       if (instance.isCut) throw new Error("no route to the store");
       return instance.around?.(command) ?? command.run();
     }), { leaseMs: 60_000, pollMs: 20, logEntries: ENTRIES });
-  const extensions = [task()];
+  const use = [task()];
   const add = (name: string, run: (ctx: Context) => Promise<unknown>) =>
     tool({
       name,
-      extensions,
+      use,
       async run(_input, ctx) {
         const end = (how: string) => ended.push(`${ctx.principal?.id} ${name} ${how}`);
         await run(ctx).then(() => end("done"), (error) => {

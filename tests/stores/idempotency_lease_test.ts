@@ -1,6 +1,7 @@
 // A call with an idempotency key starts its handler only while no other instance can assume that its instance has ended.
 import { assertEquals, assertRejects } from "@std/assert";
 import { createServer, type Server, tool } from "../../mod.ts";
+import { idempotent } from "../../src/layers/layers.ts";
 import { INTERNALS } from "../../src/core/call/internals.ts";
 import { customStore, memoryStore, type Store } from "../../src/stores/stores.ts";
 import { connectTest, McpError } from "../../src/testing/testing.ts";
@@ -30,7 +31,7 @@ function startInstance(shared: Store, run: () => string): Instance {
     version: "1.0.0",
     secret: "a secret of at least thirty-two characters",
     store,
-    handlers: [tool({ name: "pay", idempotency: { key: () => "key", rerun: true }, run })],
+    handlers: [tool({ name: "pay", use: [idempotent({ key: () => "key", rerun: true })], run })],
     observer: { store() {} },
   });
   return Object.assign(instance, { server, store, [Symbol.asyncDispose]: () => server.close() });

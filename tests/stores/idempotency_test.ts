@@ -2,6 +2,7 @@
 import { assert, assertEquals, assertRejects } from "@std/assert";
 import { z } from "zod";
 import { createServer, McpError, type ServerOptions, tool, ToolError } from "../../mod.ts";
+import { idempotent } from "../../src/layers/layers.ts";
 import { INTERNALS } from "../../src/core/call/internals.ts";
 import { customStore, memoryStore, type Store } from "../../src/stores/stores.ts";
 import { connectTest, fakeClock } from "../../src/testing/testing.ts";
@@ -49,7 +50,7 @@ function startInstance(
   const pay = tool({
     name: "pay",
     input,
-    idempotency: { key: ({ key }) => key, rerun, ttlMs },
+    use: [idempotent({ key: ({ key }) => key, rerun, ttlMs })],
     run: async (input, ctx) => await run(input, ctx) as object,
   });
   const server = createServer({
@@ -323,7 +324,7 @@ Deno.test("a result that is too large for the store is returned once, and the ca
     const pay = tool({
       name: "pay",
       input,
-      idempotencyKey: ({ key }) => key,
+      use: [idempotent(({ key }) => key)],
       run: () => `${++runs} ${"x".repeat(5000)}`,
     });
     return createServer({
@@ -402,7 +403,7 @@ Deno.test("an instance that is closing releases the claims of unfinished calls",
     const pay = tool({
       name: "pay",
       input,
-      idempotencyKey: ({ key }) => key,
+      use: [idempotent(({ key }) => key)],
       run: (_input, { signal }) =>
         ++runs > 1 ? { run: runs } : new Promise<never>((_, reject) => {
           signal.addEventListener("abort", () => reject(signal.reason));
@@ -424,7 +425,7 @@ Deno.test("an instance that is closing releases the claims of unfinished calls",
 
 Deno.test("a call without a key causes no store operations, and a call with a key causes few", async () => {
   const shared = memoryStore();
-  const free = tool({ name: "free", input, idempotencyKey: () => undefined, run: () => "free" });
+  const free = tool({ name: "free", input, use: [idempotent(() => undefined)], run: () => "free" });
   const a = startInstance(shared, () => ({ run: 1 }), { handlers: [free] });
   const client = await a.connect();
   await client.callTool("free", { key: "a" });
@@ -452,8 +453,7 @@ Deno.test("while the handler of the first call continues, a repeated call gets t
     const work = tool({
       name: "work",
       input,
-      idempotency: { key: ({ key }) => key, ttlMs: 900 },
-      extensions: [tasks.attribute()],
+      use: [idempotent({ key: ({ key }) => key, ttlMs: 900 }), tasks.layer()],
       run: async () => (runs++, await pass, "done"),
     });
     return {
@@ -526,8 +526,7 @@ Deno.test("after its task has failed, a repeated call gets a new handle", async 
   const work = tool({
     name: "work",
     input,
-    idempotencyKey: ({ key }) => key,
-    extensions: [tasks.attribute()],
+    use: [tasks.layer(), idempotent(({ key }) => key)],
     async run() {
       if (++runs > 1) return await new Promise<never>(() => {});
       await pass;
@@ -552,7 +551,7 @@ Deno.test("tenants of one server have separate idempotency keys", async () => {
   const shared = memoryStore();
   for (const store of [undefined, shared]) {
     let runs = 0;
-    const pay = tool({ name: "pay", input, idempotencyKey: ({ key }) => key, run: () => ({ run: ++runs }) });
+    const pay = tool({ name: "pay", input, use: [idempotent(({ key }) => key)], run: () => ({ run: ++runs }) });
     const server = createServer({
       name: "shop",
       version: "1.0.0",

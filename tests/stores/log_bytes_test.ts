@@ -155,7 +155,7 @@ Deno.test("messages to the process that runs a task are removed after the proces
     tasks(),
     tool({
       name: "work",
-      extensions: [task()],
+      use: [task()],
       async run(_input, ctx) {
         const { content } = await ctx.elicit("who", { message: "Who?", schema: form });
         await pass;

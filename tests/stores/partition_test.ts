@@ -2,6 +2,7 @@
 // After the recovery, both instances share state again.
 import { assert, assertEquals, assertRejects } from "@std/assert";
 import { createServer, resource, type Server, tool } from "../../mod.ts";
+import { idempotent } from "../../src/layers/layers.ts";
 import { memoryStore, type Store } from "../../src/stores/stores.ts";
 import { connectTest, McpError } from "../../src/testing/testing.ts";
 import { textOf, until } from "../support/behaviour.ts";
@@ -28,7 +29,7 @@ function start(shared: Store): Side {
     store: link.open(),
     handlers: [
       tool({ name: "quick", run: () => "quick" }),
-      tool({ name: "pay", idempotencyKey: () => "key", run: () => `paid ${++runs}` }),
+      tool({ name: "pay", use: [idempotent(() => "key")], run: () => `paid ${++runs}` }),
       resource({ uri: "note://1", name: "note", read: () => "text" }),
     ],
     observer: { store: ({ state }) => void states.push(state) },

@@ -1,6 +1,7 @@
 // Three instances are restarted one after another with another secret, without a failed request.
 import { assert, assertEquals, assertMatch } from "@std/assert";
 import { createServer, resource, type Server, tool } from "../../mod.ts";
+import { idempotent } from "../../src/layers/layers.ts";
 import { INTERNALS } from "../../src/core/call/internals.ts";
 import { quota } from "../../src/layers/layers.ts";
 import { customStore, memoryStore, type Store } from "../../src/stores/stores.ts";
@@ -24,7 +25,7 @@ class Fleet {
   }
 
   #start(secret: readonly string[]): Server {
-    const pay = tool({ name: "pay", idempotencyKey: () => "key", run: () => ({ run: ++this.runs }) });
+    const pay = tool({ name: "pay", use: [idempotent(() => "key")], run: () => ({ run: ++this.runs }) });
     const ask = tool({
       name: "ask",
       run: async (_input, ctx) => (await ctx.elicit("sure", { message: "Sure?", schema: yes })).action,

@@ -368,11 +368,11 @@ for (const era of ["modern", "legacy"] as const) {
 Deno.test("an instance hides all handlers while it cannot compile a rule from another instance", async () => {
   let isBroken = false;
   const views = extension({ id: "com.example/views" });
-  const check = () => {
+  const verify = () => {
     if (isBroken) throw new Error("the check is broken");
     return undefined;
   };
-  const viewed = tool({ name: "viewed", extensions: [views.attribute({ check })], run: () => "" });
+  const viewed = tool({ name: "viewed", use: [views.layer({ verify })], run: () => "" });
   await using fleet = new Fleet(shareMemory());
   const [a, b] = [fleet.start(), fleet.start({ handlers: [views, viewed, ...HANDLERS] })];
   const [here, there] = [await fleet.join(a), await fleet.join(b)];

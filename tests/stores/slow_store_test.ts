@@ -2,6 +2,7 @@
 // calls are slow, but are neither lost nor refused, and no instance treats the store as unavailable.
 import { assertEquals } from "@std/assert";
 import { createServer, resource, type Server, tool } from "../../mod.ts";
+import { idempotent } from "../../src/layers/layers.ts";
 import { INTERNALS } from "../../src/core/call/internals.ts";
 import { quota } from "../../src/layers/layers.ts";
 import { customStore, memoryStore, type Store } from "../../src/stores/stores.ts";
@@ -40,7 +41,7 @@ function start(shared: Store): Slow {
     store,
     handlers: [
       tool({ name: "quick", run: () => "quick" }),
-      tool({ name: "pay", idempotencyKey: () => "key", run: () => `paid ${++runs}` }),
+      tool({ name: "pay", use: [idempotent(() => "key")], run: () => `paid ${++runs}` }),
       tool({ name: "all", use: [quota({ resultBytes: 2000, onLarge: "link" })], run: () => TEXT }),
       resource({ uri: "note://1", name: "note", read: () => "text" }),
     ],

@@ -1,5 +1,6 @@
 // A server whose tools increment counters in a store, once per idempotency key.
 import { createServer, type Server, tool } from "../../mod.ts";
+import { idempotent } from "../../src/layers/layers.ts";
 import type { Store } from "../../src/stores/stores.ts";
 
 const input = {
@@ -17,7 +18,7 @@ export function startCounter(store: Store, then: () => unknown): Server {
     tool({
       name,
       input,
-      idempotency: { key: ({ key }) => key, rerun },
+      use: [idempotent({ key: ({ key }) => key, rerun })],
       async run(_input, { idempotencyToken: token }) {
         const count = await store.append(`counter-${name}`, "", { ttlMs: 60_000, max: 1000, token });
         await then();

@@ -21,7 +21,7 @@ const INVALID_PARAMS = -32_602;
 function pay(options: object = {}, wait?: (ctx: Context) => Promise<unknown>) {
   return tool({
     name: "pay",
-    extensions: [task()],
+    use: [task()],
     ...options,
     async run(_input: unknown, ctx: Context): Promise<ToolReturn> {
       const { content } = await ctx.elicit("who", { message: "Who?", schema: form });
@@ -218,7 +218,7 @@ Deno.test("a call whose tool is removed before it becomes a task is refused", as
   const { pass, open } = gate();
   const slow = tool({
     name: "pay",
-    extensions: [task({ after: 20 })],
+    use: [task({ after: 20 })],
     run: async () => {
       await pass;
       return "paid";

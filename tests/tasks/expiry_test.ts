@@ -28,7 +28,7 @@ function serve(run: Run, { options, ...rest }: Partial<ServerOptions> & { readon
   const work = tool({
     name: "work",
     input: z.object({ text: z.string().default("") }),
-    extensions: [task({ ttlMs: TTL_MS, ...options })],
+    use: [task({ ttlMs: TTL_MS, ...options })],
     async run(_input, ctx) {
       runs++;
       ctx.signal.addEventListener("abort", () => aborted.push(ctx.signal.reason.why));

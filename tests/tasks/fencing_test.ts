@@ -42,7 +42,7 @@ async function startInstance(shared: Store, run: Run, leaseMs = LEASE_MS): Promi
       tasks(),
       tool({
         name: "work",
-        extensions: [task({ resume: true })],
+        use: [task({ resume: true })],
         run: async (_input, ctx) => await run(ctx) as ToolReturn,
       }),
     ],

@@ -29,7 +29,7 @@ function serve(
   const work = tool({
     name: "work",
     input: z.object({ text: z.string().default("") }),
-    extensions: [task(options)],
+    use: [task(options)],
     run: async (input, ctx) => await run(input, ctx) as ToolReturn,
   });
   return createServer({
@@ -266,7 +266,7 @@ Deno.test("tasks of one concrete path do not exist at another path", async () =>
     path: "/:tenant/mcp",
     secret: "a secret of at least thirty-two characters",
     store: memoryStore(),
-    handlers: [tasks(), tool({ name: "work", extensions: [task()], run: () => "done" })],
+    handlers: [tasks(), tool({ name: "work", use: [task()], run: () => "done" })],
   });
   const at = (path: string) => connectTest(server, { ...asking, path, principal: { id: "ada" }, transport: "http" });
   await using acme = await at("/acme/mcp");

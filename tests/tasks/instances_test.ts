@@ -62,7 +62,7 @@ async function startInstance(
   const work = tool({
     name: "work",
     input: input ?? z.object({}),
-    extensions: [task(options ?? { resume: true })],
+    use: [task(options ?? { resume: true })],
     run: async (_input, ctx) => await run(ctx) as ToolReturn,
   });
   const jobs = tasks();

@@ -54,7 +54,7 @@ async function startInstance(
       tasks(),
       tool({
         name: "work",
-        extensions: [task({ resume })],
+        use: [task({ resume })],
         run: async (_input, ctx) => await run(ctx) as ToolReturn,
       }),
     ],

@@ -37,7 +37,7 @@ function makeHandlers({ uris, resume, wait }: {
     tasks(),
     tool({
       name: "read",
-      extensions: [task({ resume })],
+      use: [task({ resume })],
       async run(_input: unknown, ctx: Context) {
         const texts: unknown[] = [];
         for (const uri of uris) texts.push(...(await ctx.readResource(uri)).map((each) => "text" in each && each.text));
@@ -113,7 +113,7 @@ for (const uris of [["vault://one"], Array.from({ length: 40 }, (_, id) => `page
           resource({ uri: "page://{id}", name: "page", scopes: ["vault"], read: ({ id }) => `page ${id}` }),
           tool({
             name: "read",
-            extensions: [task()],
+            use: [task()],
             async run(_input: unknown, ctx: Context) {
               await pass;
               for (const uri of uris) await ctx.readResource(uri);
@@ -218,7 +218,7 @@ Deno.test("a value of ctx.once that a crashed process has stored keeps the resou
         resource({ uri: "vault://three", name: "vault", scopes: ["vault"], read: () => "the secret" }),
         tool({
           name: "read",
-          extensions: [task({ resume: true })],
+          use: [task({ resume: true })],
           async run(_input: unknown, ctx: Context) {
             // The record is in the store before the handler reads.
             await pass;
@@ -289,8 +289,7 @@ for (
           resource({ uri: "page://{id}", name: "page", scopes: ["vault"], read: ({ id }) => `page ${id}` }),
           tool({
             name: "large",
-            extensions: [task({ resume: true })],
-            use: [quota({ resultBytes: 2000, onLarge: "link" })],
+            use: [task({ resume: true }), quota({ resultBytes: 2000, onLarge: "link" })],
             async run(_input: unknown, ctx: Context) {
               const text = await readOnce(ctx);
               await wait(ctx, 0);
@@ -299,10 +298,9 @@ for (
           }),
           tool({
             name: "cached",
-            extensions: [task({ resume: true })],
             annotations: { readOnlyHint: true },
             // The cache does not know that the middleware keeps a value.
-            use: [cache({ ttlMs: 60_000 }), async (ctx, next) => {
+            use: [task({ resume: true }), cache({ ttlMs: 60_000 }), async (ctx, next) => {
               text = await readOnce(ctx as Context);
               await wait(ctx as Context, 1);
               return await next();
@@ -350,14 +348,13 @@ behaviour("no cache, once value or link forgets the resources that a tool has re
       resource({ uri: "vault://two", name: "vault", scopes: ["vault"], read: () => "the secret" }),
       tool({
         name: "cached",
-        extensions: [task()],
         annotations: { readOnlyHint: true },
-        use: [cache({ ttlMs: 60_000, shared: true })],
+        use: [task(), cache({ ttlMs: 60_000, shared: true })],
         run: async (_, ctx) => `${await read(ctx)}`,
       }),
       tool({
         name: "late",
-        extensions: [task({ after: 50 })],
+        use: [task({ after: 50 })],
         async run(_, ctx) {
           const text = await ctx.once("text", () => read(ctx));
           await ctx.elicit("who", { message: "Who?", schema: form });

@@ -18,7 +18,7 @@ function serve(store: Store, run: Run, options: Partial<ServerOptions> = {}, res
   const faults: FaultEvent[] = [];
   const work = tool({
     name: "work",
-    extensions: [task({ resume })],
+    use: [task({ resume })],
     run: async (_input: unknown, ctx: Context) => JSON.stringify(await run(ctx)) ?? "nothing",
   });
   const server = createServer({
@@ -184,7 +184,7 @@ Deno.test("a task whose tool needs scopes continues for a caller that started th
         tool({
           name: "work",
           scopes: ["pay"],
-          extensions: [task({ resume: true })],
+          use: [task({ resume: true })],
           run: async (_input: unknown, ctx: Context) => `${await run(ctx)}`,
         }),
       ],

@@ -27,7 +27,7 @@ async function startInstance(
 ) {
   const pay = tool({
     name: "pay",
-    extensions: [task({ resume: true, ...options })],
+    use: [task({ resume: true, ...options })],
     async run(_input, ctx) {
       const { action } = await ctx.elicit("sure", { message: `Pay ${price}?`, schema: form });
       return ends ? `${action} ${price}` : await untilAborted(ctx);

@@ -43,7 +43,7 @@ function serve(run: Run, { valueBytes, ttlMs = 600_000, pollMs = 20, ...rest }: 
       tool({
         name: "work",
         input: z.object({ text: z.string().default(""), count: z.number().default(0) }),
-        extensions: [task({ resume: true, ttlMs })],
+        use: [task({ resume: true, ttlMs })],
         run: async (input, ctx) => await run(input, ctx) as ToolReturn,
       }),
     ],

@@ -23,7 +23,7 @@ function serve(shared: Store, { detached = 16 } = {}) {
     await Promise.race([pass, promise]);
     return "done";
   };
-  const extensions = [task({ resume: true })];
+  const resuming = task({ resume: true });
   const store = customStore(async () =>
     wrapEngine(await shared[INTERNALS].connect(), ({ name, args: [key], run }) => {
       operations.push(`${name} ${key}`);
@@ -35,12 +35,11 @@ function serve(shared: Store, { detached = 16 } = {}) {
     secret: "a secret of at least thirty-two characters",
     handlers: [
       tasks(),
-      tool({ name: "work", extensions, run: run("work") }),
-      tool({ name: "narrow", extensions, use: [quota({ concurrency: { calls: 1, waiting: 4 } })], run: run("narrow") }),
+      tool({ name: "work", use: [resuming], run: run("work") }),
+      tool({ name: "narrow", use: [resuming, quota({ concurrency: { calls: 1, waiting: 4 } })], run: run("narrow") }),
       tool({
         name: "rated",
-        extensions,
-        use: [quota({ rate: { calls: 2, perMs: 3_600_000 }, shared: true })],
+        use: [resuming, quota({ rate: { calls: 2, perMs: 3_600_000 }, shared: true })],
         run: run("rated"),
       }),
     ],

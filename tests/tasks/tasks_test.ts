@@ -1,6 +1,6 @@
 // Tasks as clients see them, over every transport.
 import { assert, assertEquals, assertRejects, assertThrows } from "@std/assert";
-import { type Context, McpError, tool, type ToolReturn } from "../../mod.ts";
+import { type Context, createServer, group, McpError, prompt, tool, type ToolReturn } from "../../mod.ts";
 import { task, type TaskOptions, tasks } from "../../src/tasks/tasks.ts";
 import type { Connection } from "../../src/testing/testing.ts";
 import { z } from "zod";
@@ -18,7 +18,7 @@ function work(run: (input: { n: number }, ctx: Context) => unknown, options?: Ta
     tool({
       name: "work",
       input,
-      extensions: [task(options)],
+      use: [task(options)],
       run: async (given, ctx) => await run(given, ctx) as ToolReturn,
     }),
   ];
@@ -294,7 +294,7 @@ behaviour("operators can list, read and cancel the tasks of all callers", async 
   const jobs = tasks();
   const handlers = [
     jobs,
-    tool({ name: "work", extensions: [task()], run: (_input, ctx) => endless({}, ctx) as Promise<never> }),
+    tool({ name: "work", use: [task()], run: (_input, ctx) => endless({}, ctx) as Promise<never> }),
   ];
   const { client, join } = await connect({ handlers }, { ...declared, principal: { id: "ada" } });
   const bob = await join({ ...declared, principal: { id: "bob" } });
@@ -315,7 +315,20 @@ behaviour("operators can list, read and cancel the tasks of all callers", async 
   assertEquals((await get(bob, ids[1])).status, "working");
 }, modern);
 
-behaviour("creating a server throws if an attribute's extension is missing", async (connect) => {
+Deno.test("only tools can become tasks, and the error names any other handler of a server or a group", () => {
+  const work = tool({ name: "work", run: () => "" });
+  const ask = prompt({ name: "ask", run: () => "" });
+  const about = { name: "s", version: "1.0.0" };
+  const refused = sentence('"ask"', "only a tool");
+  createServer({ ...about, handlers: [tasks(), work], use: [task()] });
+  assertThrows(() => createServer({ ...about, handlers: [tasks(), work, ask], use: [task()] }), TypeError, refused);
+  const asks = prompt({ name: "ask", use: [task()], run: () => "" });
+  assertThrows(() => createServer({ ...about, handlers: [tasks(), asks] }), TypeError, refused);
+  const both = group("g", [work, ask], { use: [task()] });
+  assertThrows(() => createServer({ ...about, handlers: [tasks(), both] }), TypeError, sentence('"g_ask"'));
+});
+
+behaviour("creating a server throws if a layer's extension is missing", async (connect) => {
   const [, only] = work(() => "x");
   const error = await assertRejects(async () => await connect({ handlers: [only] }, declared), TypeError);
   assertEquals(error.message, sentence("work", ID));

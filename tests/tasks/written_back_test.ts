@@ -24,7 +24,7 @@ async function startInstance(
   const jobs = tasks();
   const work = tool({
     name: "work",
-    extensions: [task({ resume: true, ...options })],
+    use: [task({ resume: true, ...options })],
     run: async (_input: unknown, ctx: Context) => await run(ctx) as ToolReturn,
   });
   const server = createServer({

@@ -121,7 +121,7 @@ Deno.test("a failed handshake has the original error as its cause", async () => 
 Deno.test("the results of a task, of a mounted server and of a concrete path are explained too", async () => {
   const observer = { fault() {} };
   const base = { version: "1.0.0", observer };
-  const slow = tool({ name: "broken", extensions: [task()], run: async () => await Promise.reject(new Error(secret)) });
+  const slow = tool({ name: "broken", use: [task()], run: async () => await Promise.reject(new Error(secret)) });
   const working = createServer({ name: "tasks", ...base, handlers: [tasks(), slow] });
   const paths = createServer({ name: "paths", ...base, path: "/tenants/:tenant/mcp", handlers });
   const mounted = mount([createServer({ name: "mounted", ...base, handlers })]);

@@ -9,7 +9,7 @@ import { sentence } from "../support/messages.ts";
 const bank = service("bank", () => ({ pay: (_euros: number) => "", balance: () => 0 }));
 const form = z.object({ ok: z.boolean() });
 const answers = { sure: { action: "accept", content: { ok: true } } };
-const extensions = [task({ resume: true })];
+const use = [task({ resume: true })];
 
 function fakes() {
   const paid: number[] = [];
@@ -27,7 +27,7 @@ Deno.test("a handler that wraps its effects in ctx.once passes, and is crashed a
     name: "pay",
     input: z.object({ euros: z.number() }),
     services: { bank },
-    extensions,
+    use,
     async run({ euros }, ctx) {
       const first = await ctx.once("first", () => ctx.services.bank.pay(euros));
       const { action } = await ctx.elicit("sure", { message: "More?", schema: form });
@@ -48,7 +48,7 @@ Deno.test("a call outside of ctx.once fails the test with the line of the call, 
     const pay = tool({
       name: "pay",
       services: { bank },
-      extensions,
+      use,
       async run(_input, ctx) {
         const call = (at: string) => {
           if (at === place) ctx.services.bank.pay(1);
@@ -69,7 +69,7 @@ Deno.test("a function that only reads can be called again", async () => {
   const show = tool({
     name: "show",
     services: { bank },
-    extensions,
+    use,
     run: async (_input, ctx) => `${ctx.services.bank.balance()} ${await ctx.once("first", () => 1)}`,
   });
   const { services } = fakes();
@@ -83,7 +83,7 @@ Deno.test("a result that differs between runs fails the test", async () => {
   let runs = 0;
   const count = tool({
     name: "count",
-    extensions,
+    use,
     run: async (_input, ctx) => `${++runs} ${await ctx.once("a", () => 1)}`,
   });
   await assertRejects(
@@ -94,11 +94,11 @@ Deno.test("a result that differs between runs fails the test", async () => {
 });
 
 Deno.test("an error of the handler, a missing answer and an unknown option throw", async () => {
-  const fail = tool({ name: "fail", extensions, run: () => Promise.reject(new RangeError("too far")) });
+  const fail = tool({ name: "fail", use, run: () => Promise.reject(new RangeError("too far")) });
   await assertRejects(() => testTask(fail, {}), RangeError, "too far");
   const ask = tool({
     name: "ask",
-    extensions,
+    use,
     run: async (_input, ctx) => (await ctx.elicit("sure", { message: "?", schema: form })).action,
   });
   await assertRejects(() => testTask(ask, {}), TypeError, sentence('"sure"'));

@@ -260,7 +260,7 @@ export interface ForwardedRequest {
 export interface ForwardOptions {
   /**
    * Name of the other server and the request, such as `airline seats`: the same in each run, and different for every
-   * other request of the call, also of its middleware and attributes. The other server's state and the answers are kept
+   * other request of the call, also of its middleware and layers. The other server's state and the answers are kept
    * under this key, so that they reach the server that has asked, even if the next run of the handler sends the requests
    * in another order, or asks another server.
    */

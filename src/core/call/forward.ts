@@ -118,7 +118,7 @@ interface Place {
 }
 
 /**
- * Returns the place of a request. If the handler of a resource, or an attribute, forwards the request, the place belongs
+ * Returns the place of a request. If the handler of a resource, or a layer of an extension, forwards the request, the place belongs
  * to the call of the client's request, because the client retries that call. A place is used once per run, because the
  * next run may send the requests in another order, and an answer must reach the server that has asked.
  */

@@ -9,7 +9,7 @@ export interface Forwarder {
   /** The outer call, which keeps the forwarded requests, because the client retries that call. */
   readonly forwarder?: Forwarder;
   /**
-   * The keys of the requests that were forwarded in this run: by the handler, by its attributes and middleware, and by
+   * The keys of the requests that were forwarded in this run: by the handler, by its layers and middleware, and by
    * the resources that it reads.
    */
   forwardedKeys?: Set<string>;

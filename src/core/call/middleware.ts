@@ -73,7 +73,12 @@ export function onlyMethods(methods: readonly string[], middleware: Middleware):
   }
   const limited: Middleware = async (call, next) =>
     methods.includes(call.method) ? await middleware(call, next) : await next();
-  return Object.assign(limited, { [METHODS]: methods });
+  return Object.assign(withName(limited, middleware.name), { [METHODS]: methods });
+}
+
+/** Gives a middleware function the name that lists of steps show. */
+export function withName(middleware: Middleware, name: string): Middleware {
+  return Object.defineProperty(middleware, "name", { value: name });
 }
 
 /**
@@ -85,7 +90,7 @@ export function onlyMethodsAndExtensions(methods: readonly string[], middleware:
   const others = listMethods().filter((method) => !methods.includes(method));
   const limited: Middleware = async (call, next) =>
     others.includes(call.method) ? await next() : await middleware(call, next);
-  return Object.assign(limited, { [METHODS]: methods });
+  return Object.assign(withName(limited, middleware.name), { [METHODS]: methods });
 }
 
 /**
@@ -103,6 +108,14 @@ function listMethods(): readonly string[] {
 /** Reduces a name to a form that common misspellings have too: lower-case letters without `s`. */
 function toLetters(name: string): string {
   return name.toLowerCase().replace(/[^a-z]|s/g, "");
+}
+
+/** Tests whether middleware runs for a method. */
+export function runsFor(
+  middleware: Middleware & { readonly [METHODS]?: readonly string[] },
+  method: string,
+): boolean {
+  return middleware[METHODS]?.includes(method) ?? true;
 }
 
 /** Tests whether middleware runs for list requests, and therefore may change a list's contents. */

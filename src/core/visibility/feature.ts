@@ -10,10 +10,10 @@ import type { Binding } from "../call/container.ts";
 import type { Allow, ClientFacts, Context } from "../call/context.ts";
 import type { FeatureParts } from "./feature_parts.ts";
 import type { McpError } from "../../protocol/errors.ts";
-import type { Meta } from "../../protocol/types.ts";
 import type { Bounds } from "../capacity/limits.ts";
 import type { Reply } from "../call/link.ts";
 import { type ADDED, INTERNALS } from "../call/internals.ts";
+import type { Filter } from "./guards.ts";
 import type { SubscriptionHooks } from "./subscribers.ts";
 import { readVerdict } from "../call/verdict.ts";
 
@@ -61,8 +61,8 @@ export interface HandlerInternals<Definition = unknown> {
   readonly services?: Binding;
   /** Scopes that every caller must have to use the handler. */
   readonly scopes?: readonly string[];
-  /** The handler's combined attributes. */
-  readonly extensions?: HandlerExtensions;
+  /** What the handler's layers add to the handler. */
+  readonly layers?: HandlerLayers;
   /** The extension's `Life`. Set if the handler is an extension that starts and stops with the server. */
   readonly life?: object;
   /** Creates the handler again with changed options. Groups use this function. */
@@ -112,26 +112,46 @@ export function bindAllow(
   return bound as BoundAllow | undefined; // See above.
 }
 
-/** The requirements, metadata and behavior that a handler's attributes add to the handler. */
-export interface HandlerExtensions {
+/** What the layers of a handler add to the handler, in addition to its options. */
+export interface HandlerLayers {
+  /** The steps, in the order in which they run. */
+  readonly steps: readonly LayerStep[];
   /** Dotted names of capabilities that the client must have declared, including the handler's own `requires`. */
   readonly requires: readonly string[];
-  /** Metadata for the handler's list entry, including the handler's own `_meta`. */
-  readonly _meta?: Meta;
   /** Extensions that the handler registers on the server. */
-  readonly also?: readonly Handler[];
+  readonly also: readonly Handler[];
   /** Returns warnings for `mcp check`. */
   warnings(): readonly string[];
   /**
-   * Checks the attributes against all handlers of the server. Throws a `TypeError` with the handler's name if a check
-   * fails.
+   * Checks the layers against all handlers of the server. Throws a `TypeError` with the handler's name if a check fails.
    */
   verify(handlers: readonly Handler[], name: string): void;
-  /** Runs a call through the attributes. Set only if an attribute wraps calls. */
-  readonly run?: RunWithin;
+  /** Runs a call through the layers of extensions. Set only if such a layer has the step `around`. */
+  readonly within?: RunWithin;
+  /** Returns a function that runs a tool at most once per key. Set if a layer has the step `key`. */
+  readonly keyed?: (invoke: Invoke, services: Binding | undefined) => Invoke;
 }
 
-/** Runs a call through the handler's attributes, or through the steps `enter` of its layers. */
+/** One step of a layer, or a middleware function. */
+export interface LayerStep {
+  /** Name of the step, such as `around`. */
+  readonly step: string;
+  /** Name of the layer or of the middleware function. */
+  readonly layer: string;
+  /** Whether the step runs outside of the server's middleware. */
+  readonly isOutermost?: boolean;
+}
+
+/** Runs a tool or prompt with a validated input, and encodes the value that the handler returns. */
+export type Invoke = (
+  call: Call,
+  ctx: undefined,
+  input: unknown,
+  core: FeatureParts,
+  filter: Filter | undefined,
+) => Result | Promise<Result>;
+
+/** Runs a call through the steps `enter` of a handler's layers, and through the layers of extensions. */
 export type RunWithin = (call: Call, runner: Runner, executor: Executor) => Result | Promise<Result>;
 
 /** The functions of the scheduler with which extensions run calls. */
@@ -141,7 +161,7 @@ export interface Executor {
   readonly limits: Bounds["calls"];
   /** Runs a call through the middleware. `undefined` if there is no middleware. */
   readonly invoke?: (call: Call, runner: Runner) => Result | Promise<Result>;
-  /** Runs a call through the handler's attributes and the middleware. */
+  /** Runs a call through the layers of extensions and the middleware. */
   runWithin(call: Call, runner: Runner): Result | Promise<Result>;
   /** Runs a call within all limits, and returns the outcome. */
   run(call: Call, runner: Runner): Outcome | Promise<Outcome>;
@@ -234,8 +254,8 @@ export interface Runner {
   readonly requires?: readonly string[];
   /** The cache lifetime of the result, and the callers that may share the cached result. */
   readonly cache?: Cache;
-  /** Wraps the handler's calls in the attributes and in the steps `enter` of its layers. */
-  readonly extensions?: { readonly run?: RunWithin };
+  /** Runs the handler's calls through the steps `enter` of its layers, and through the layers of extensions. */
+  readonly within?: RunWithin;
   /**
    * Runs the steps `limit` of the handler's layers before the response starts. Throws the error that the client receives
    * if a limit is reached.

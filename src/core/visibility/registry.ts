@@ -135,7 +135,7 @@ export class Registry {
   // library. A feature that has lost all handlers still serves its methods and an empty list, because clients already
   // know the capability.
   #compile(handlers: readonly Handler[], changed: readonly Handler[]): void {
-    for (const handler of handlers) handler[INTERNALS].extensions?.verify(handlers, toName(handler));
+    for (const handler of handlers) handler[INTERNALS].layers?.verify(handlers, toName(handler));
     const ruled = this.rule?.(handlers);
     const features = new Map<string, Feature>(changed.map(({ [INTERNALS]: { feature } }) => [feature.name, feature]));
     const compiled = new Map(this.#compiled);
@@ -177,8 +177,8 @@ export function toUnknownMethod(name: string): McpError {
 export function withAlso(handler: Handler): readonly Handler[] {
   // Require an own property. Otherwise an object that inherits from a handler would be served as this handler.
   if (handler && Object.hasOwn(handler, INTERNALS)) {
-    const { also = [], extensions } = handler[INTERNALS];
-    return [handler, ...also, ...extensions?.also ?? []];
+    const { also = [], layers } = handler[INTERNALS];
+    return [handler, ...also, ...layers?.also ?? []];
   }
   throw new TypeError(
     "Cannot add a handler: it was not created by a function such as tool(), or it is a copy; " +

@@ -2,13 +2,13 @@
 import { createServer, McpError, tool } from "@x/mcp";
 import { task, tasks } from "@x/mcp/tasks";
 
-const extensions = [task({ pollIntervalMs: 100 })];
+const use = [task({ pollIntervalMs: 100 })];
 const markup = `<b onclick="document.title='broken'">Writing</b>`;
 let cancelled = 0;
 
 const write = tool({
   name: "write",
-  extensions,
+  use,
   async run(_input, ctx) {
     await ctx.progress(1, { message: markup });
     const schema = { type: "object", properties: { name: { type: "string" } }, required: ["name"] };
@@ -19,7 +19,7 @@ const write = tool({
 
 const fail = tool({
   name: "fail",
-  extensions,
+  use,
   run: () => {
     throw new McpError(-31001, "No paper");
   },
@@ -27,7 +27,7 @@ const fail = tool({
 
 const endless = tool({
   name: "endless",
-  extensions,
+  use,
   async run(_input, ctx) {
     await new Promise((resolve) => ctx.signal.addEventListener("abort", resolve));
     cancelled++;

@@ -55,7 +55,7 @@ export default createServer({
   auth: () => ({ id: "ada" }),
   handlers: [
     tasks(),
-    tool({ name: "resumes", input, extensions: [task({ resume: true })], run: work }),
-    tool({ name: "fails", input, extensions: [task()], run: work }),
+    tool({ name: "resumes", input, use: [task({ resume: true })], run: work }),
+    tool({ name: "fails", input, use: [task()], run: work }),
   ],
 });

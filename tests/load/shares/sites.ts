@@ -4,7 +4,7 @@ import { createServer, extension, resource, type Server, tool } from "../../../m
 import { basicAuth, customAuth } from "../../../src/auth/auth.ts";
 import { INTERNALS } from "../../../src/core/call/internals.ts";
 import type { LimitOptions } from "../../../src/core/capacity/limits.ts";
-import { cache, quota } from "../../../src/layers/layers.ts";
+import { cache, idempotent, quota } from "../../../src/layers/layers.ts";
 import type { KeptBytes } from "../../../src/extension.ts";
 import { customStore, memoryStore, type Store, type StoreEngine } from "../../../src/stores/stores.ts";
 import { wrapEngine } from "../../support/engines.ts";
@@ -92,8 +92,8 @@ function toOptions() {
 
 function listHandlers() {
   const late = extension({ id: "test.example/late" });
-  const answersFirst = late.attribute({
-    wrap(call, next) {
+  const answersFirst = late.layer({
+    around(call, next) {
       call.detach();
       // Hold as many bytes as the client is allowed to hold, for as long as a finished task is kept.
       const all: KeptBytes[] = [];
@@ -124,7 +124,7 @@ function listHandlers() {
     tool({ name: "quick", input: any, run: () => "quick" }),
     tool({ name: "narrow", input: any, use: [narrow], run: () => slowly("narrow", 1) }),
     tool({ name: "wait", input: any, run: (_, { signal }) => untilCancelled(signal) }),
-    tool({ name: "late", input: any, extensions: [answersFirst], run: () => slowly("late", 4 * SLOW_MS) }),
+    tool({ name: "late", input: any, use: [answersFirst], run: () => slowly("late", 4 * SLOW_MS) }),
     tool({
       name: "say",
       input: z.object({ times: z.number() }),
@@ -148,7 +148,7 @@ function listHandlers() {
     tool({
       name: "once",
       input: z.object({ key: z.string() }),
-      idempotencyKey: ({ key }) => key,
+      use: [idempotent(({ key }) => key)],
       run: () => "x".repeat(20_000),
     }),
     tool({

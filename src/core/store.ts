@@ -258,8 +258,8 @@ export interface Lease {
   readonly ms: number;
   /**
    * Time until which other processes certainly see the lease, in milliseconds on the monotonic clock of this process
-   * (`performance.now()`, or the `clock` of `memoryStore`). In the past if the lease is not held. The time is measured
-   * from the beginning of the last renewal, so that no clocks of two machines are compared.
+   * (`performance.now()`, or the `clock` of `memoryStore`). In the past if the lease is not held, or if the wall clock
+   * says that it has expired. The time is measured from the beginning of the last renewal.
    */
   readonly heldUntil: number;
   /**
@@ -273,7 +273,11 @@ export interface Lease {
    * another process may have taken over the work of this process. Throws or rejects if the store does not respond.
    */
   confirm(): Awaitable<number>;
-  /** Returns whether the process with this id still holds a lease. */
+  /**
+   * Returns whether the process with this id may still be running. Call it repeatedly: it returns `false` only if checks
+   * over two fifths of `ms` have found no lease, because the lease of a running process may be missing until its next
+   * renewal. It also returns `false` if the process has not renewed its lease for twice `ms`.
+   */
   isHeld(id: string): Awaitable<boolean>;
 }
 

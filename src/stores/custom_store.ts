@@ -22,7 +22,7 @@ import { StoreClock } from "./store_clock.ts";
 import { SessionRecord } from "./session_record.ts";
 import type { Connect } from "./engine_connection.ts";
 import { Operations } from "./operations.ts";
-import { ProcessLease } from "./process_lease.ts";
+import { ProcessLease, RELEASED } from "./process_lease.ts";
 import { type StoreParts, UserView } from "./user_view.ts";
 
 /** Options of a store, each of which is optional. */
@@ -174,8 +174,9 @@ export class CustomStore extends UserView implements Store {
   #close(): Promise<void> {
     const { operations, lease } = this.#parts;
     const wasHeld = lease.close();
-    // Delete the lease. Otherwise other processes would notice the end of this process only when the lease expires.
-    return operations.close((engine, options) => wasHeld && engine.delete(lease.id, options));
+    // Release the lease. Otherwise other processes would notice the end of this process only when the lease expires.
+    const released = { ttlMs: Math.ceil(lease.ms), token: crypto.randomUUID() };
+    return operations.close((engine, options) => wasHeld && engine.set(lease.id, RELEASED, { ...released, ...options }));
   }
 
   #share(host: SharingHost): SharedState {

@@ -5,8 +5,9 @@
  * @module
  */
 import type { Clock } from "../core/capacity/timers.ts";
-import type { Awaitable } from "../core/store.ts";
+import type { Awaitable, StoredValue } from "../core/store.ts";
 import { toBase64Url } from "../kit/base64.ts";
+import { BoundedMap } from "../kit/bounded_map.ts";
 import { type Operations, User } from "./operations.ts";
 
 /** Number of renewals per time to live of a lease. */
@@ -24,6 +25,25 @@ const REPEAT_MS = 50;
 /** Number of attempts to write a lease that is certain to be held afterwards. */
 const ATTEMPTS = 3;
 
+/**
+ * The time without a lease after which its process has ended, as a part of the lease's time to live. It is longer than
+ * the time between two renewals, because the lease of a living process may be missing until its next renewal: after an
+ * outage of the store, or after a clock by which the store expires values was set forward.
+ */
+const ABSENT = 0.4;
+
+/**
+ * The time without a renewal after which a process has ended, as a multiple of the lease's time to live. The store may
+ * still contain the lease, if a clock by which the store expires values was set back.
+ */
+const STALE = 2;
+
+/** The value of the lease of a process that has closed its store. */
+export const RELEASED = "";
+
+/** Maximum number of other processes whose leases are remembered. */
+const MAX_SEEN = 1000;
+
 const LEASE = new User("lease");
 
 /** Options of {@linkcode ProcessLease}. */
@@ -34,14 +54,32 @@ export interface LeaseOptions {
   readonly clock: Clock;
 }
 
-/** The lease of this process in a store. The lease is renewed only while a caller of `hold` needs it. */
+/** The lease of another process, as the last checks have found it. */
+interface SeenLease {
+  /** `undefined` if the store did not contain the lease. */
+  readonly version: string | undefined;
+  /** Monotonic time of the first of the last checks with this version. */
+  readonly since: number;
+  readonly ms: number;
+}
+
+/**
+ * The lease of this process in a store. The lease is renewed only while a caller of `hold` needs it.
+ *
+ * The process relies on the lease only if both its clocks allow it. The monotonic clock may stand still while the machine
+ * is suspended. The wall clock may be set forward, and some stores expire values by the wall clock.
+ */
 export class ProcessLease {
   readonly ms: number;
   readonly #operations: Pick<Operations, "set">;
   readonly #clock: Clock;
   readonly #holders = new Set<object>();
+  readonly #seen = new BoundedMap<string, SeenLease>({ max: MAX_SEEN, full: "evict" });
   #id?: string;
-  #heldUntil = 0;
+  /** The times at which the last successful write began. */
+  #renewed?: { readonly now: number; readonly date: number };
+  /** The version of the last successful write. */
+  #version?: string;
   #term = 0;
   /** The write in progress. */
   #writing?: Promise<void>;
@@ -61,7 +99,9 @@ export class ProcessLease {
   }
 
   get heldUntil(): number {
-    return this.#heldUntil;
+    if (!this.#renewed) return 0;
+    const until = this.#renewed.now + this.ms;
+    return this.#toAge() < this.ms ? until : Math.min(until, this.#clock.now());
   }
 
   /** Whether the process renews the lease. */
@@ -101,6 +141,21 @@ export class ProcessLease {
     );
   }
 
+  /**
+   * Returns whether the process with this id may still hold its lease, if `found` is what the store contains under this
+   * id now.
+   */
+  isHeld(id: string, found: StoredValue | undefined): boolean {
+    const now = this.#clock.now();
+    const known = this.#seen.get(id);
+    const version = found?.version;
+    const since = known && known.version === version ? known.since : now;
+    // The value is the time to live that the other process has chosen.
+    const ms = found ? Number(found.value) || this.ms : known?.ms ?? this.ms;
+    this.#seen.set(id, { version, since, ms });
+    return found?.value !== RELEASED && now - since < (found ? STALE : ABSENT) * ms;
+  }
+
   /** Stops renewing the lease. Returns whether the lease was in use. */
   close(): boolean {
     const wasHeld = !!this.#stop;
@@ -111,13 +166,22 @@ export class ProcessLease {
   }
 
   #isCertain(): boolean {
-    return this.#clock.now() < this.#heldUntil - MARGIN * this.ms;
+    return this.#toAge() < this.ms * (1 - MARGIN);
+  }
+
+  /**
+   * Returns the milliseconds since the last renewal, by the clock that shows more of them. A wall clock that was set back
+   * does not show the age of the lease, so the distance counts.
+   */
+  #toAge(): number {
+    if (!this.#renewed) return Infinity;
+    const { now, date } = this.#renewed;
+    return Math.max(this.#clock.now() - now, Math.abs(this.#clock.date() - date));
   }
 
   /** Returns the milliseconds until the lease is due for renewal. */
   #toNextMs(): number {
-    const age = this.#clock.now() - (this.#heldUntil - this.ms);
-    return Math.max(0, this.ms / RENEWALS - age);
+    return Math.max(0, this.ms / RENEWALS - this.#toAge());
   }
 
   #renewLater(ms: number): void {
@@ -133,7 +197,7 @@ export class ProcessLease {
       nextMs = this.#toNextMs();
     } catch {
       // Until the lease expires, repeat the renewal at once, because other processes have not noticed anything yet.
-      if (this.#clock.now() < this.#heldUntil) nextMs = Math.min(nextMs, REPEAT_MS);
+      if (this.#toAge() < this.ms) nextMs = Math.min(nextMs, REPEAT_MS);
     }
     // Do not renew the lease if the store was closed during the write.
     if (this.#stop) this.#renewLater(nextMs);
@@ -144,11 +208,18 @@ export class ProcessLease {
   }
 
   async #writeOnce(): Promise<void> {
-    const began = this.#clock.now();
-    await this.#operations.set(LEASE, this.id, "1", { ttlMs: this.ms });
-    // The old value may have expired before this write, so that another process may have found no lease.
-    if (this.#clock.now() >= this.#heldUntil) this.#term++;
-    this.#heldUntil = began + this.ms;
+    const began = { now: this.#clock.now(), date: this.#clock.date() };
+    const write = (version?: string) =>
+      this.#operations.set(LEASE, this.id, String(this.ms), { ttlMs: this.ms, version });
+    let version = this.#version !== undefined && await write(this.#version);
+    // The store's own clock may have been set forward, so that the store has no lease any more. After a write that may
+    // have succeeded although it failed here, the version is another one too.
+    const isLost = !version;
+    version ||= await write();
+    // Another process may have found no lease before this write.
+    if (isLost || this.#toAge() >= this.ms) this.#term++;
+    this.#version = version;
+    this.#renewed = began;
   }
 
   #end(): void {

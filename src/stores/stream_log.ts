@@ -325,16 +325,12 @@ export class StreamLog {
   #watch(writer: string | undefined, onDead: () => void): () => void {
     if (writer === undefined) return () => {};
     const { lease } = this.#store;
-    let absences = 0;
     let stop = () => {};
     const check = async () => {
       const isHeld = await this.#instances.attempt("get", async () => await lease.isHeld(writer));
-      // Require two consecutive checks without a lease, because the process may have been unable to renew its lease
-      // while the store did not respond.
-      absences = isHeld === false ? absences + 1 : 0;
       if (isOver) return;
-      if (absences < 2) start();
-      else onDead();
+      if (isHeld === false) onDead();
+      else start();
     };
     let isOver = false;
     const start = () => {
@@ -369,10 +365,11 @@ const PAGE_ENTRIES = 10;
 const MAX_ENTRIES = 10_000;
 
 /**
- * Interval between two checks of a lease, as a fraction of its time to live. By default, other instances notice the end
- * of a process within 10 seconds: the time to live of 5 seconds, and two intervals of 2 seconds.
+ * Interval between two checks of a lease, as a fraction of its time to live. The second check without a lease must be
+ * late enough to count. By default, other instances notice the end of a process within 10 seconds: the time to live of 5
+ * seconds, and two intervals of 2.1 seconds.
  */
-const CHECKS_PER_LEASE = 0.4;
+const CHECKS_PER_LEASE = 0.42;
 
 /** The position from which a stream is followed. */
 interface Place {

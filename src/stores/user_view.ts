@@ -123,6 +123,7 @@ export class UserLease implements Lease {
 
   isHeld(id: string): Awaitable<boolean> {
     const found = this.#parts.operations.get(this.#user, id);
-    return isPromiseLike(found) ? Promise.resolve(found).then((found) => !!found) : !!found;
+    const judge = (found: StoredValue | undefined) => this.#parts.lease.isHeld(id, found);
+    return isPromiseLike(found) ? Promise.resolve(found).then(judge) : judge(found);
   }
 }

@@ -276,7 +276,10 @@ function toUse({ owner, tool }: TaskRecord): string {
  */
 const MAX_REFUSALS = 8;
 
-/** Milliseconds between two searches. Tasks are taken over within two seconds after the lease has expired. */
+/**
+ * Milliseconds between two searches. Tasks are taken over within five seconds after the lease has expired, because
+ * several searches must find no lease.
+ */
 const SEARCH_MS = 1500;
 
 const LOST =

@@ -196,7 +196,10 @@ Deno.test("an ended task whose record is put back does not run again on an insta
   const slow = fakeClock(begun + 50_000);
   const second = await startInstance(shared, run, { ...options, clock: slow });
   let found = await second.jobs.get(id);
-  await until(async () => (found = await second.jobs.get(id))?.status !== "working", "the task has ended");
+  await until(async () => {
+    await slow.advance(50);
+    return (found = await second.jobs.get(id))?.status !== "working";
+  }, "the task has ended");
   assertEquals([found?.status, count()], ["failed", 1]);
   await advanceUntil(slow, 50, second.close());
 });

@@ -27,7 +27,7 @@ export interface SharedValues {
      * changes if other processes may have found the lease expired. Rejects if the store fails.
      */
     confirm(): number | Promise<number>;
-    /** Returns whether the process with this id still holds a lease. */
+    /** Returns whether the process with this id may still be running. Call it repeatedly, as `Lease.isHeld`. */
     isHeld(id: string): boolean | Promise<boolean>;
   };
   /** Returns a key for a name. The key is a hash, so the store does not contain the name. */

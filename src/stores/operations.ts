@@ -55,7 +55,7 @@ export interface OperationOptions {
  * - `lease`: the lease of the process. One operation at a time. It is never refused, because other processes would
  *   assume that this process has ended.
  * - `server`: state that servers share without a client's request, such as change notifications.
- * - `topics`: reads of topics, whose number `Topics` limits.
+ * - `topics`: reads of topics, whose number `Topics` limits. Their failures count like those of clients.
  * - `author`: the public methods of the store, which the server's author calls. Clients' calls may run this code, so
  *   these operations are limited like those of clients.
  */
@@ -183,7 +183,6 @@ export class Operations {
       test: () => isNeeded() ? this.#test() : undefined,
     });
     this.#topics = new Topics({
-      read: (topic, after) => this.#read(TOPICS, topic, { after, limit: PAGE_ENTRIES }),
       heads: (topics) => this.#heads(topics),
       listen: (onRing, onLost) => this.#listen(onRing, onLost),
       isLost: () => this.#connection.isLost,
@@ -304,7 +303,7 @@ export class Operations {
     if (after !== undefined) checkId("subscribe", after);
     const leave = this.#enterSubscriptions(user);
     const subscription = new Subscription(
-      (after) => this.#read(TOPICS, topic, { after, limit: PAGE_ENTRIES }),
+      (options) => this.#read(TOPICS, topic, options),
       listener,
       options,
     );
@@ -605,8 +604,9 @@ function toReserved(max: number): number {
 }
 
 // Failures of operations that clients may have caused are counted separately, because a client may cause many of them.
+// Reads of topics are among them, because clients cause large entries.
 function toSide({ own }: StoreUser): Side {
-  return own === undefined || own === "author" ? "clients" : "own";
+  return own === "lease" || own === "server" ? "own" : "clients";
 }
 
 // Retries an operation until its caller has received an error. A later retry could undo the caller's next write.

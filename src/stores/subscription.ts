@@ -3,11 +3,16 @@
  *
  * @module
  */
-import type { Awaitable, LogHead, LogPage, SubscribeOptions, TopicListener } from "../core/store.ts";
+import type { Awaitable, LogHead, LogPage, ReadOptions, SubscribeOptions, TopicListener } from "../core/store.ts";
+import { PageSize } from "./page_size.ts";
+
+/** Reads entries of a topic. */
+export type ReadTopic = (options: ReadOptions) => Awaitable<LogPage>;
 
 /** A subscription to a topic. Keeps the id of the last entry that its listener has received. */
 export class Subscription {
-  readonly #read: (after: number) => Awaitable<LogPage>;
+  readonly #read: ReadTopic;
+  readonly #page = new PageSize();
   readonly #listener: TopicListener;
   readonly #onGap?: (last: number) => void;
   #last = 0;
@@ -20,9 +25,11 @@ export class Subscription {
   #isRung = false;
   /** Whether the last read found that the topic was lost. */
   #wasLost = false;
+  /** The number of reads of the next entry that have failed although the engine responds. */
+  #failures = 0;
 
   /** Creates a subscription. The subscription reads nothing until `start` is called. */
-  constructor(read: (after: number) => Awaitable<LogPage>, listener: TopicListener, { onGap }: SubscribeOptions) {
+  constructor(read: ReadTopic, listener: TopicListener, { onGap }: SubscribeOptions) {
     this.#read = read;
     this.#listener = listener;
     this.#onGap = onGap;
@@ -53,15 +60,15 @@ export class Subscription {
     return this.#readAll();
   }
 
-  // If a read fails, the next poll reads the topic again.
+  // If a read fails, the next poll reads the topic again, with a smaller page.
   #readAll(): Awaitable<void> {
     try {
       while (this.#isRung && !this.#isOver) {
         this.#isRung = false;
-        const page = this.#read(this.#last);
+        const page = this.#read({ after: this.#last, limit: this.#page.size });
         // catch() also handles the error that an invalid page from the engine causes.
-        if (page instanceof Promise) return page.then((page) => this.#continue(page)).catch(() => this.#finish());
-        this.#take(page);
+        if (page instanceof Promise) return page.then((page) => this.#continue(page)).catch(() => this.#fail());
+        this.#receive(page);
       }
     } catch {
       // The store is closed or lost; the topic is read again at the next interval.
@@ -70,8 +77,32 @@ export class Subscription {
   }
 
   #continue(page: LogPage): Awaitable<void> {
-    this.#take(page);
+    this.#receive(page);
     return this.#readAll();
+  }
+
+  #receive(page: LogPage): void {
+    if (page.entries.length) this.#page.succeed(page.entries.reduce((sum, { value }) => sum + value.length, 0));
+    this.#failures = 0;
+    this.#take(page);
+  }
+
+  async #fail(): Promise<void> {
+    try {
+      if (!this.#page.fail() && !this.#isOver) await this.#skipUnreadable();
+    } catch {
+      // The engine does not respond, so the size of the entry is not the reason.
+    }
+    this.#finish();
+  }
+
+  // Skip an entry that cannot be read although the engine responds. Otherwise no later entry would ever be read.
+  async #skipUnreadable(): Promise<void> {
+    const { last } = await this.#read({ after: this.#last, limit: 0 });
+    if (this.#isOver || last <= this.#last || ++this.#failures < SKIPPED_AFTER) return;
+    this.#failures = 0;
+    this.#last++;
+    this.#call(() => this.#onGap?.(last));
   }
 
   #finish(): void {
@@ -119,3 +150,6 @@ export class Subscription {
     }
   }
 }
+
+/** Number of failed reads after which an entry is skipped. */
+const SKIPPED_AFTER = 3;

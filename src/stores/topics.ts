@@ -5,13 +5,11 @@
  * @module
  */
 import { systemClock } from "../core/capacity/timers.ts";
-import type { Awaitable, LogHead, LogPage } from "../core/store.ts";
+import type { Awaitable, LogHead } from "../core/store.ts";
 import type { Subscription } from "./subscription.ts";
 
 /** The store operations that topics need. These operations do not count towards the limit `pending`. */
 export interface TopicSource {
-  /** Reads the entries of a topic after the id `after`. */
-  read(topic: string, after: number): Awaitable<LogPage>;
   /** Returns the state of each topic, or `undefined` if the engine has no `heads`. */
   heads(topics: readonly string[]): Awaitable<readonly LogHead[] | undefined>;
   /**

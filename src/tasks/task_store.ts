@@ -8,6 +8,7 @@
  */
 import type { ServerHandle, StoreView } from "../extension.ts";
 import type { Context } from "../library.ts";
+import { PageSize, readPage } from "../stores/page_size.ts";
 import { memoryStore } from "../stores/stores.ts";
 import { isEnded, isExpired, type TaskRecord } from "./task_record.ts";
 
@@ -136,8 +137,10 @@ export class TaskStore {
   async readValues(id: string): Promise<Map<string, string>> {
     const values = new Map<string, { readonly run: number; readonly json: string }>();
     let after = 0;
+    const page = new PageSize();
+    const read = async (limit: number) => await this.#store.read(`j-${id}`, { after, limit });
     while (true) {
-      const { entries, first, last } = await this.#store.read(`j-${id}`, { after, limit: 100 });
+      const { entries, first, last } = await readPage(page, read, ({ entries }) => entries);
       if (after === 0 && first > 1) {
         throw new RangeError(
           "Cannot resume the task: the store has dropped the task's first ctx.once values; store fewer values",
@@ -228,11 +231,17 @@ export class TaskStore {
 
   async *#listAll(prefix: string) {
     let after: string | undefined;
+    const page = new PageSize();
+    let wanted = 0;
+    const read = async (limit: number) => {
+      wanted = limit;
+      return await this.#store.list(prefix, { after, limit });
+    };
     while (true) {
-      const page = await this.#store.list(prefix, { after, limit: PAGE });
-      yield* page;
-      if (page.length < PAGE) return;
-      after = page[page.length - 1].key;
+      const found = await readPage(page, read, (found) => found);
+      yield* found;
+      if (found.length < wanted) return;
+      after = found[found.length - 1].key;
     }
   }
 
@@ -258,9 +267,6 @@ const FORMAT = 1;
 
 /** Estimated bytes that a `once` value takes in the store in addition to its key and its JSON. */
 export const VALUE_BYTES = 256;
-
-/** Number of values per page when listing values of the store. */
-const PAGE = 100;
 
 /** Maximum number of `once` values per task. */
 export const MAX_VALUES = 1000;

@@ -1,0 +1,147 @@
+// Entries and values that are too large to be read together within the timeout are read in smaller pages.
+import { assertEquals } from "@std/assert";
+import { createServer, tool } from "../../mod.ts";
+import { INTERNALS } from "../../src/core/call/internals.ts";
+import { customStore, memoryStore, type Store } from "../../src/stores/stores.ts";
+import { task, tasks } from "../../src/tasks/tasks.ts";
+import { connectTest } from "../../src/testing/testing.ts";
+import { until } from "../support/behaviour.ts";
+import { type Command, wrapEngine } from "../support/engines.ts";
+import { asking } from "../tasks/declared.ts";
+
+const secret = "a secret of at least thirty-two characters";
+
+/** Opens a store whose reads fail as if they took too long, if `isSlow` returns `true` for what they have read. */
+function openSlow(shared: Store, isSlow: (found: readonly string[], command: Command) => boolean) {
+  const opened = { connects: 0, reads: [] as number[] };
+  const store = customStore(async () => {
+    opened.connects++;
+    return wrapEngine(await shared[INTERNALS].connect(), async (command) => {
+      const found = await command.run();
+      const rows: unknown = command.name === "list" ? found : Object(found).entries;
+      if (!Array.isArray(rows)) return found;
+      opened.reads.push(rows.length);
+      if (isSlow(rows.map(({ value }) => value), command)) throw new Error("the read has taken too long");
+      return found;
+    }, { heads: undefined });
+  }, { pollMs: 20, leaseMs: 1000 });
+  return Object.assign(opened, { store });
+}
+
+const isOver = (max: number) => (found: readonly string[]) => found.join("").length > max;
+
+Deno.test("a subscriber that is behind gets all entries, although they are too large for one read", async () => {
+  const shared = memoryStore();
+  const text = "x".repeat(1000);
+  for (let i = 0; i < 50; i++) await shared.publish("news", `${i} ${text}`);
+  const { store } = openSlow(shared, isOver(2500));
+  const got: number[] = [];
+  const gaps: number[] = [];
+  const onGap = (last: number) => void gaps.push(last);
+  const stop = await store.subscribe("news", (text) => void got.push(parseInt(text)), { after: 0, onGap });
+  await until(() => got.length === 50, "all entries");
+  await shared.publish("news", "50");
+  await until(() => got.length === 51, "a later entry");
+  assertEquals([got, gaps], [Array.from({ length: 51 }, (_, id) => id), []]);
+  stop();
+  await store.close();
+});
+
+Deno.test("a subscriber skips an entry that cannot be read, and learns of the gap", async () => {
+  const shared = memoryStore();
+  for (const text of ["a", "b", "x".repeat(3000), "c", "d"]) await shared.publish("news", text);
+  const { store } = openSlow(shared, isOver(2500));
+  const got: string[] = [];
+  const stop = await store.subscribe("news", (text) => void got.push(text), {
+    after: 0,
+    onGap: (last) => void got.push(`gap before ${last}`),
+  });
+  await until(() => got.includes("d"), "the last entry");
+  assertEquals(got, ["a", "b", "gap before 5", "c", "d"]);
+  stop();
+  await store.close();
+});
+
+Deno.test("a subscriber skips nothing while the store does not respond", async () => {
+  const shared = memoryStore();
+  let isLost = true;
+  const { store, reads } = openSlow(shared, () => isLost);
+  const got: string[] = [];
+  const gaps: number[] = [];
+  isLost = false;
+  const stop = await store.subscribe("news", (text) => void got.push(text), { onGap: (last) => void gaps.push(last) });
+  isLost = true;
+  for (const text of ["a", "b", "c"]) await shared.publish("news", text);
+  const before = reads.length;
+  await until(() => reads.length > before + 20, "failed reads");
+  isLost = false;
+  await until(() => got.length === 3, "all entries");
+  assertEquals([got, gaps], [["a", "b", "c"], []]);
+  stop();
+  await store.close();
+});
+
+Deno.test("failed reads of a topic do not stop the server's own operations", async () => {
+  const shared = memoryStore();
+  const opened = openSlow(shared, (_found, { name, args: [log] }) => name === "read" && log === "large");
+  const { store } = opened;
+  const observer = { store() {} };
+  const server = createServer({ name: "large", version: "1.0.0", secret, store, handlers: [], observer });
+  await server.ready();
+  await shared.publish("large", "x");
+  await store.subscribe("large", () => {}, { after: 0 });
+  await until(() => opened.reads.length > 20, "failed reads");
+  assertEquals([await store.get("key"), opened.connects], [undefined, 1]);
+  await server.close();
+});
+
+Deno.test("tasks and values of once that are too large for one read are taken over", async () => {
+  const shared = memoryStore();
+  const runs: string[] = [];
+  let made = 0;
+  const text = "x".repeat(20_000);
+  const start = async (name: string, store: Store) => {
+    const work = tool({
+      name: "work",
+      use: [task({ resume: true })],
+      async run(_input, ctx) {
+        const values = [];
+        for (let i = 0; i < 10; i++) values.push(await ctx.once(`${i}`, () => (made++, `${i} ${text}`)));
+        const { signal } = ctx;
+        if (name === "a") {
+          await new Promise((_, reject) => signal.addEventListener("abort", () => reject(signal.reason)));
+        }
+        runs.push(name);
+        return values.map((value) => value.split(" ")[0]).join();
+      },
+    });
+    const server = createServer({
+      name: "large",
+      version: "1.0.0",
+      secret,
+      store,
+      handlers: [tasks(), work],
+      limits: { calls: { closeMs: 1 } },
+      observer: { store() {}, fault() {} },
+    });
+    await server.ready();
+    return { server, client: await connectTest(server, { ...asking, principal: { id: "ada" } }) };
+  };
+  const a = await start("a", customStore(shared[INTERNALS].connect, { leaseMs: 1000 }));
+  const ids: string[] = [];
+  for (let i = 0; i < 5; i++) {
+    const { taskId } = await a.client.request("tools/call", { name: "work", arguments: {} }, { finish: false });
+    ids.push(String(taskId));
+  }
+  await until(() => made === 50, "the values of all tasks");
+  await a.client.close();
+  await a.server.close();
+  const slow = openSlow(shared, (found, { name }) => found.join("").length > (name === "list" ? 5000 : 60_000));
+  const b = await start("b", slow.store);
+  for (const taskId of ids) {
+    await until(async () => (await b.client.request("tasks/get", { taskId })).status === "completed", "the task");
+  }
+  assertEquals([runs, made], [ids.map(() => "b"), 50]);
+  await b.client.close();
+  await b.server.close();
+});

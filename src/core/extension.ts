@@ -128,6 +128,17 @@ export type WatchTopic = (
 ) => Awaitable<(() => unknown) | void>;
 
 /**
+ * What an extension does for the topics of one of its keys in `subscriptions/listen`.
+ *
+ * @internal
+ */
+export interface TopicParts {
+  readonly watch?: WatchTopic;
+  /** Returns the current notification of a topic, or `undefined` if there is none. */
+  readonly load?: (topic: string, ctx: Context, server: ServerHandle | undefined) => Promise<Published | undefined>;
+}
+
+/**
  * The stores to which a notification was written, each with the realms of the servers. Servers with the same store and
  * the same realm are instances of one server, so only the first of these servers writes the notification.
  *
@@ -145,7 +156,7 @@ export interface Life {
   readonly id: string;
   readonly start?: StartPart;
   /** The extension's keys in `subscriptions/listen`. */
-  readonly keys: ReadonlyMap<string, WatchTopic | undefined>;
+  readonly keys: ReadonlyMap<string, TopicParts>;
   /** A random id of this object. Another process has another object for the same extension. */
   readonly origin: string;
   /** Functions that `publish` calls, one per server that may have subscribers. */

@@ -13,7 +13,7 @@ import { countIndexes, toWeight } from "../protocol/weight.ts";
 import type { Call } from "../core/call/call.ts";
 import type { Context } from "../core/call/context.ts";
 import type { FeatureParts } from "../core/visibility/feature_parts.ts";
-import type { Life, WatchTopic, WrittenStores } from "../core/extension.ts";
+import type { Life, TopicParts, WatchTopic, WrittenStores } from "../core/extension.ts";
 import { type ExtensionSteps, type Layer, withLayers } from "../core/layers.ts";
 import type { ServerHandle, StartPart } from "../core/server_handle.ts";
 import {
@@ -30,7 +30,8 @@ import {
 import { INTERNALS } from "../core/call/internals.ts";
 import { checkOptions, isPlain, type KnownOptions, toPlace } from "../core/call/known_options.ts";
 import type { Reply } from "../core/call/link.ts";
-import type { HandlerCall } from "../core/call/lives.ts";
+import type { HandlerCall, Published } from "../core/call/lives.ts";
+import type { Awaitable } from "../core/store.ts";
 import { requireCapabilities } from "../core/call/question.ts";
 import { attempt } from "./attempt.ts";
 import { extensionLayer } from "./handler_layers.ts";
@@ -98,6 +99,17 @@ export interface ExtensionListen<F extends Schema = Schema> {
    * lost its last subscriber. Use `watch` to do work only while the topic has subscribers.
    */
   readonly watch?: WatchTopic;
+  /**
+   * Returns the current notification of a topic, for the subscribers on this server. `publish` then sends no parameters
+   * to other instances. Their servers call `load` instead, with the context of the topic's first subscriber. They also
+   * call it when a topic gets its first subscriber, after `watch`. Use `load` if notifications can be large. By default,
+   * `publish` sends the whole notification to other instances.
+   */
+  readonly load?: (
+    topic: string,
+    ctx: Context,
+    server: ServerHandle | undefined,
+  ) => Awaitable<ExtensionEvent | undefined>;
 }
 
 /** Options of an extension. Only `id` is required. */
@@ -151,7 +163,7 @@ const NOTIFICATION: KnownOptions<keyof ExtensionNotification> = {
 };
 
 const LISTEN: KnownOptions<keyof ExtensionListen> = {
-  names: { filter: true, grant: "function", watch: "function" },
+  names: { filter: true, grant: "function", watch: "function", load: "function" },
 };
 
 const OPTIONS: KnownOptions<
@@ -259,7 +271,7 @@ export function extension<
   const added = definition.methods.size + definition.listen.size;
   const lacksSessions = !options.sessions && added > 0;
   const hasMore = added + definition.notifications.size > 0 || options.start !== undefined;
-  const life = toLife(options);
+  const life = toLife(options, place);
   return {
     id,
     name: id,
@@ -277,24 +289,12 @@ export function extension<
       return extensionLayer({ id, lacksSessions, around, required, register }, general);
     },
     publish(key, event) {
-      checkOptions(`publish an event for the key ${quote(key)} of ${place}`, event, EVENT);
-      const { topic = "", method, params = {}, handler } = event;
-      const refuse = (state: string) =>
-        new TypeError(`Cannot publish an event for the key ${quote(key)} of ${place}: ${state}`);
+      const purpose = `publish an event for the key ${quote(key)} of ${place}`;
       if (!life.keys.has(key)) {
-        throw refuse(life.keys.size ? `use the key ${[...life.keys.keys()].join(" or ")}` : "add the key to listen");
+        const remedy = life.keys.size ? `use the key ${[...life.keys.keys()].join(" or ")}` : "add the key to listen";
+        throw new TypeError(`Cannot ${purpose}: ${remedy}`);
       }
-      if (typeof method !== "string" || !method.startsWith("notifications/")) {
-        throw refuse(`method is ${quote(method)}; it must start with notifications/`);
-      }
-      let copy;
-      try {
-        copy = JSON.parse(JSON.stringify(params));
-      } catch (error) {
-        throw refuse(`params is not JSON (${error})`);
-      }
-      if (!isObject(copy)) throw refuse("params is not an object");
-      const published = { topic, method, params: copy, handler: handler && toHandlerCall(handler, refuse) };
+      const published = toPublished(event, purpose);
       const written: WrittenStores = new Map();
       for (const publish of [...life.servers]) publish(key, published, written);
     },
@@ -306,6 +306,23 @@ export function extension<
       life: life.start || life.keys.size ? life : undefined,
     },
   };
+}
+
+function toPublished(event: ExtensionEvent, purpose: string): Published {
+  checkOptions(purpose, event, EVENT);
+  const { topic = "", method, params = {}, handler } = event;
+  const refuse = (state: string) => new TypeError(`Cannot ${purpose}: ${state}`);
+  if (typeof method !== "string" || !method.startsWith("notifications/")) {
+    throw refuse(`method is ${quote(method)}; it must start with notifications/`);
+  }
+  let copy;
+  try {
+    copy = JSON.parse(JSON.stringify(params));
+  } catch (error) {
+    throw refuse(`params is not JSON (${error})`);
+  }
+  if (!isObject(copy)) throw refuse("params is not an object");
+  return { topic, method, params: copy, handler: handler && toHandlerCall(handler, refuse) };
 }
 
 /**
@@ -355,9 +372,17 @@ type Refuse = (state: string) => TypeError;
 
 function toLife<M extends Schemas, N extends Schemas, L extends Schemas>(
   { id, start, listen }: ExtensionOptions<M, N, L>,
+  place: string,
 ): Life {
-  const watched = Object.entries<FormListen>(listen ?? {}).map(([key, { watch }]) => [key, watch] as const);
-  return createLife({ id, start, keys: new Map(watched) });
+  const keys = Object.entries<FormListen>(listen ?? {}).map(([key, { watch, load }]) => {
+    const purpose = `load an event for the key ${quote(key)} of ${place}`;
+    const loadChecked: TopicParts["load"] = load && (async (topic, ctx, server) => {
+      const event = await load(topic, ctx, server);
+      return event === undefined ? undefined : toPublished({ ...event, topic }, purpose);
+    });
+    return [key, { watch, load: loadChecked }] as const;
+  });
+  return createLife({ id, start, keys: new Map(keys) });
 }
 
 function define<M extends Schemas, N extends Schemas, L extends Schemas>(
@@ -411,6 +436,7 @@ interface FormListen {
   readonly filter: Schema;
   readonly grant?: (value: never, ctx: Context, server: ServerHandle | undefined) => unknown;
   readonly watch?: WatchTopic;
+  readonly load?: ExtensionListen["load"];
 }
 
 /** The extension to which a method belongs. */

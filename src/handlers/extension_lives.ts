@@ -131,16 +131,22 @@ class LivingExtension {
     const realms = written.get(store) ?? new Set();
     if (realms.has(realm)) return;
     written.set(store, realms.add(realm));
-    changes.publish({ kind: "extension", extension, key, published, origin });
+    const { topic, method } = published;
+    const isLoaded = this.life.keys.get(key)?.load !== undefined;
+    const sent = isLoaded ? { topic, method, params: {} } : published;
+    changes.publish({ kind: "extension", extension, key, published: sent, origin });
   };
 
   constructor(engine: Engine, life: Life) {
     this.life = life;
     this.#engine = engine;
-    const watched = [...life.keys].map(([key, watch]) =>
-      [key, watch && ((topic: string, ctx: Context) => watch(topic, ctx, this.part?.handle))] as const
+    const parts = [...life.keys].map(([key, { watch, load }]) =>
+      [key, {
+        watch: watch && ((topic: string, ctx: Context) => watch(topic, ctx, this.part?.handle)),
+        load: load && ((topic: string, ctx: Context) => load(topic, ctx, this.part?.handle)),
+      }] as const
     );
-    this.#topics = new Topics({ core: engine.core, server: engine.host.server }, new Map(watched));
+    this.#topics = new Topics({ core: engine.core, server: engine.host.server }, new Map(parts));
     this.#listen();
   }
 
@@ -149,7 +155,9 @@ class LivingExtension {
    * another server of this process has written, because `publish` has already notified the subscribers.
    */
   receive({ key, published, origin }: ExtensionNews): void {
-    if (origin !== this.life.origin) this.#topics.publish(key, published);
+    if (origin === this.life.origin) return;
+    if (this.life.keys.get(key)?.load) this.#topics.load(key, published.topic);
+    else this.#topics.publish(key, published);
   }
 
   subscribe(wanted: WantedTopics, deliver: Deliver): () => void {

@@ -21,6 +21,15 @@ export interface TopicHost {
  */
 type Watch = (topic: string, ctx: Context) => Awaitable<(() => unknown) | void>;
 
+/** Returns the current notification of a topic, or `undefined` if there is none. */
+type Load = (topic: string, ctx: Context) => Promise<Published | undefined>;
+
+/** The functions of an extension for the topics of one key. */
+interface KeyParts {
+  readonly watch?: Watch;
+  readonly load?: Load;
+}
+
 /** Called with each notification of a topic. */
 export type Deliver = (published: Published) => void;
 
@@ -31,11 +40,15 @@ export class Topics {
   readonly #hooks: ReadonlyMap<string, SubscriptionHooks | undefined>;
   /** The contexts of the first subscribers of topics whose `watch` has not been called yet. */
   readonly #first = new Map<string, Context>();
+  readonly #core: Reporter;
+  /** For each watched topic with `load`, a function that loads its notification. */
+  readonly #loaders = new Map<string, () => void>();
 
-  /** `watched` contains, for each key, the function to call when a topic gets its first subscriber. */
-  constructor({ core, server }: TopicHost, watched: ReadonlyMap<string, Watch | undefined>) {
+  /** `keys` contains the functions of the extension for each key. */
+  constructor({ core, server }: TopicHost, keys: ReadonlyMap<string, KeyParts>) {
+    this.#core = core;
     this.#subscribers = new Subscribers(core, server);
-    this.#hooks = new Map([...watched].map(([key, watch]) => [key, watch && this.#toHooks(key, watch)]));
+    this.#hooks = new Map([...keys].map(([key, parts]) => [key, this.#toHooks(key, parts)]));
   }
 
   /** Whether any topic has a subscriber. */
@@ -56,6 +69,11 @@ export class Topics {
     for (const deliver of [...this.#listeners.get(toName(key, published.topic)) ?? []]) deliver(published);
   }
 
+  /** Loads the current notification of a topic, and passes it to the subscribers. */
+  load(key: string, topic: string): void {
+    this.#loaders.get(toName(key, topic))?.();
+  }
+
   #add(topic: string, { key, ctx }: WantedTopics, deliver: Deliver): () => void {
     const name = toName(key, topic);
     const known = this.#listeners.get(name) ?? new Set();
@@ -74,7 +92,8 @@ export class Topics {
   }
 
   // Returns separate hooks for each key, because two keys may have the same topic.
-  #toHooks(key: string, watch: Watch): SubscriptionHooks {
+  #toHooks(key: string, { watch, load }: KeyParts): SubscriptionHooks | undefined {
+    if (!watch && !load) return;
     const stops = new Map<string, (() => unknown) | undefined>();
     return {
       subscribe: async (topic) => {
@@ -83,19 +102,46 @@ export class Topics {
         this.#first.delete(name);
         // If all subscribers have left since, there is nothing to watch.
         if (!ctx) return;
-        const stop: unknown = await watch(topic, ctx);
+        if (load) this.#loaders.set(name, this.#toLoader(key, () => load(topic, ctx), topic));
+        const stop: unknown = await watch?.(topic, ctx);
         if (stop !== undefined && typeof stop !== "function") {
           throw new TypeError(
             `Cannot watch ${key}: watch did not return a function; return a function that stops watching, or nothing`,
           );
         }
         stops.set(topic, stop as (() => unknown) | undefined); // The cast is safe, because the check above throws for any other value.
+        this.load(key, topic);
       },
       unsubscribe: async (topic) => {
+        this.#loaders.delete(toName(key, topic));
         const stop = stops.get(topic);
         stops.delete(topic);
         await stop?.();
       },
+    };
+  }
+
+  // Loads one notification after another. A change during a load causes one further load, however many changes follow.
+  #toLoader(key: string, load: () => Promise<Published | undefined>, topic: string): () => void {
+    let isLoading = false;
+    let isStale = false;
+    const loadAll = async () => {
+      while (isStale) {
+        isStale = false;
+        try {
+          const published = await load();
+          if (published) this.publish(key, published);
+        } catch (error) {
+          this.#core.report(error, { subject: topic });
+        }
+      }
+      isLoading = false;
+    };
+    return () => {
+      isStale = true;
+      if (isLoading) return;
+      isLoading = true;
+      void loadAll();
     };
   }
 }

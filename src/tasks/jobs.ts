@@ -196,9 +196,15 @@ export class Jobs implements TakeoverHost {
    */
   async watch(id: string, { store }: Caller): Promise<void> {
     const running = this.#running.get(id);
-    if (running) return running.watch();
+    if (running) return void running.watch();
     const record = this.#ended.get(id) ?? await this.#read(id, store);
-    if (record && !isEnded(record)) await store.tell(record.crew, { id, isWatched: true });
+    if (record && !isEnded(record) && !record.isWatched) await store.tell(record.crew, { id, isWatched: true });
+  }
+
+  /** Returns the current state of a task for a subscriber. Returns `undefined` if the caller has no such task. */
+  async load(id: string, { owner, store }: Caller): Promise<TaskRecord | undefined> {
+    const record = this.#running.get(id)?.record ?? this.#ended.get(id) ?? (await store.get(id))?.record;
+    return record?.owner === owner ? record : undefined;
   }
 
   /**
@@ -346,7 +352,8 @@ export class Jobs implements TakeoverHost {
     const { id, isWatched, ...rest } = Object(news);
     const running = this.#running.get(id);
     if (!isWatched) return await running?.adopt(rest);
-    if (running) return running.watch();
+    // The other process may have missed changes of a task that was not watched.
+    if (running) return void (running.watch() && this.#announce(running.record));
     // The task has ended since the other process read its record, so the other process waits for its end in vain.
     const record = this.#ended.get(id) ?? (await this.store.get(id))?.record;
     if (record && isEnded(record)) this.#announce(record);

@@ -311,10 +311,14 @@ export class RunningTask {
     this.#host.onChange(this);
   }
 
-  /** Marks the task as watched, so that each change is announced to clients on all instances. */
-  watch(): void {
-    this.record = { ...this.record, isWatched: true };
-    this.#host.onChange(this);
+  /**
+   * Marks the task as watched, so that each change is announced to clients on all instances. Returns `false` if the task
+   * was already watched.
+   */
+  watch(): boolean {
+    const { isWatched = false } = this.record;
+    if (!isWatched) this.record = { ...this.record, isWatched: true };
+    return !isWatched;
   }
 
   async #ask(question: RedirectedQuestion): Promise<unknown> {

@@ -92,13 +92,7 @@ const allJobs = new WeakMap<ServerHandle, Jobs>();
  */
 export function tasks(): Tasks {
   const started = new Set<Jobs>();
-  const announce = (record: TaskRecord) =>
-    own.publish("taskIds", {
-      topic: record.id,
-      method: "notifications/tasks",
-      params: toDetailed(record),
-      handler: toToolCall(record),
-    });
+  const announce = (record: TaskRecord) => own.publish("taskIds", toEvent(record));
   const own = make((server) => {
     const jobs = new Jobs(server, announce);
     allJobs.set(server, jobs);
@@ -228,6 +222,12 @@ function make(start?: StartPart): Extension<"taskIds"> {
           const jobs = toJobs(server);
           await jobs.watch(id, toCaller(ctx, jobs));
         },
+        async load(id, ctx, server) {
+          const jobs = toJobs(server);
+          // If the store does not respond, the notification is lost.
+          const record = await jobs.load(id, toCaller(ctx, jobs)).catch(() => undefined);
+          return record && toEvent(record);
+        },
       },
     },
     start,
@@ -269,6 +269,11 @@ function toChecked(ctx: Context, jobs: Jobs): Caller {
       await checking;
     },
   };
+}
+
+function toEvent(record: TaskRecord) {
+  const params = toDetailed(record);
+  return { topic: record.id, method: "notifications/tasks", params, handler: toToolCall(record) };
 }
 
 function toToolCall({ tool, reads }: TaskRecord) {

@@ -19,6 +19,7 @@ import { serveStdio } from "../../src/transports/stdio/stdio.ts";
 import { type Connection, connectTest } from "../../src/testing/testing.ts";
 import { z } from "zod";
 import { behaviour, FENCE, fence, fenced, gate, textOf, turn, until, withoutFences } from "../support/behaviour.ts";
+import { wrapEngine } from "../support/engines.ts";
 import { sentence } from "../support/messages.ts";
 
 const ID = "com.example/audit";
@@ -458,3 +459,97 @@ behaviour(
   },
   { ...modern, perInstance: "hooks" },
 );
+
+behaviour(
+  "the first subscriber of a topic gets the notification that load returns",
+  async (connect) => {
+    const results: unknown[] = [];
+    const loaded: string[] = [];
+    const audit = extension({
+      id: ID,
+      listen: {
+        days: {
+          filter: z.array(z.string()),
+          async load(topic, ctx) {
+            await turn();
+            loaded.push(`${topic} ${ctx.signal.aborted}`);
+            // The cast is for the test of invalid results.
+            return (topic in results
+              ? results[Number(topic)]
+              : { method: "notifications/audit", params: { at: topic } }) as
+                & object
+                & { method: string };
+          },
+        },
+      },
+    });
+    results.push(undefined, { method: "audit" }, null, "text");
+    const { client, join, takeFaults } = await connect({ handlers: [audit] }, declares);
+    const first = await client.subscribe({ extensions: { days: ["7"] } });
+    await until(() => first.received.length === 1, "the notification");
+    assertEquals([first.received[0].method, Object(first.received[0].params).at], ["notifications/audit", "7"]);
+    const other = await join(declares);
+    const second = await other.subscribe({ extensions: { days: ["0", "1", "2", "3"] } });
+    const faults: unknown[] = [];
+    await until(() => faults.push(...takeFaults()) && faults.length === 3, "the faults");
+    assertEquals(loaded.toSorted(), ["0 false", "1 false", "2 false", "3 false", "7 false"]);
+    assertEquals(second.received, []);
+  },
+  { ...modern, perInstance: "hooks" },
+);
+
+Deno.test("with load, other instances get no parameters, and load the notification for their subscribers", async () => {
+  const shared = memoryStore();
+  const sizes: number[] = [];
+  const open = () =>
+    customStore(async () =>
+      wrapEngine(await shared[INTERNALS].connect(), ({ name, args: [, value], run }) => {
+        if (name === "append") sizes.push(String(value).length);
+        return run();
+      })
+    );
+  const text = "x".repeat(100_000);
+  const loads: string[] = [];
+  const make = (name: string) =>
+    extension({
+      id: ID,
+      listen: {
+        days: {
+          filter: z.array(z.string()),
+          load(topic, ctx) {
+            loads.push(`${name} ${topic} ${ctx.principal?.id}`);
+            return { method: "notifications/audit", params: { text: `loaded ${text}` } };
+          },
+        },
+      },
+    });
+  const servers = [];
+  for (const name of ["a", "b"]) {
+    const audit = make(name);
+    const server = createServer({
+      name: "one",
+      version: "1",
+      store: open(),
+      secret: "s".repeat(32),
+      handlers: [audit],
+    });
+    const client = await connectTest(server, { ...declares, principal: { id: `ada ${name}` } });
+    const { received } = await client.subscribe({ extensions: { days: ["7"] } });
+    await until(() => received.length === 1, "the current notification");
+    servers.push({ audit, server, client, received });
+  }
+  const [a, b] = servers;
+  assertEquals(loads, ["a 7 ada a", "b 7 ada b"]);
+  const event = { method: "notifications/audit", params: { text } };
+  a.audit.publish("days", { topic: "7", ...event });
+  a.audit.publish("days", { topic: "8", ...event });
+  await until(() => b.received.length === 2, "the notification on the other instance");
+  assertEquals(a.received.map(({ params }) => Object(params).text.length), [text.length + 7, text.length]);
+  assertEquals(b.received.map(({ params }) => Object(params).text.length), [text.length + 7, text.length + 7]);
+  assertEquals(loads.slice(2), ["b 7 ada b"]);
+  assertEquals(sizes.length > 0 && sizes.every((size) => size < 2000), true);
+  for (const { client, server } of servers) {
+    await client.close();
+    await server.close();
+  }
+});

@@ -28,7 +28,7 @@ interface Instance {
   /** Whether the instance is cut off from the store. */
   isCut: boolean;
   /** If set, runs each store operation. */
-  around?: (operation: string, run: () => unknown) => unknown;
+  around?: (operation: string, run: () => unknown, value: unknown) => unknown;
   close(): Promise<void>;
 }
 
@@ -52,11 +52,11 @@ async function startInstance(
   const instance: Pick<Instance, "isCut" | "operations" | "around"> = { isCut: false, operations: [] };
   const store = customStore(async () => {
     const engine = await shared[INTERNALS].connect();
-    return wrapEngine(engine, ({ name, args: [key], run }) => {
+    return wrapEngine(engine, ({ name, args: [key, value], run }) => {
       if (instance.isCut) throw new Error("no route to the store");
       const isRoutine = ["read", "heads", "list"].includes(name) || /-i-[\w-]{8}$|^[\w-]{43}$/.test(String(key));
       if (!isRoutine) instance.operations.push(`${name} ${key}`);
-      return instance.around ? instance.around(`${name} ${key}`, run) : run();
+      return instance.around ? instance.around(`${name} ${key}`, run, value) : run();
     });
   }, { leaseMs, pollMs: 20, timeoutMs, ...valueBytes && { valueBytes } });
   const work = tool({
@@ -390,6 +390,39 @@ Deno.test("subscribers on one instance are notified of each change on another in
   open();
   await until(() => received.some(({ params }) => params.status === "completed"), "the end");
   assertEquals(textOf(Object(received.at(-1)?.params.result)), "Ada 123 ada pay");
+  await a.close();
+  await b.close();
+});
+
+Deno.test("subscriptions to a large task write little to the store, and get the whole task on each instance", async () => {
+  const message = "?".repeat(100_000);
+  const run: Run = (ctx) => ctx.elicit("name", { message, schema: form });
+  const shared = memoryStore();
+  const [a, b] = [await startInstance(shared, run), await startInstance(shared, run)];
+  const id = await start(a);
+  await reach(a, id, "input_required");
+  const sizes: number[] = [];
+  let announced = 0;
+  for (const each of [a, b]) {
+    each.around = (operation, run, value) => {
+      if (operation.startsWith("append")) sizes.push(String(value).length);
+      if (/^append [\w-]{43}$/.test(operation)) announced++;
+      return run();
+    };
+  }
+  for (const { client } of [a, b, a, b, a, b]) {
+    const subscription = await client.subscribe({ extensions: { taskIds: [id] } });
+    const asked = () => subscription.received.at(-1)?.params.inputRequests;
+    await until(() => asked() !== undefined, "the question");
+    assertEquals(Object(asked()).name.params.message, message);
+    await subscription.close();
+  }
+  const { received } = await b.client.subscribe({ extensions: { taskIds: [id] } });
+  // The task has not changed, so nothing was announced.
+  assertEquals(announced, 0);
+  await update(a, id, { name: answer("Ada") });
+  await until(() => received.some(({ params }) => params.status === "completed"), "the end");
+  assert(sizes.length > 0 && sizes.every((size) => size < 2000), `${sizes}`);
   await a.close();
   await b.close();
 });

@@ -539,7 +539,7 @@ export class InstanceState implements SharedState, Sealing {
     const batch: SharedChange[] = [];
     let characters = 0;
     for (const [key, change] of this.#changes) {
-      if (change.kind === "extension") characters += JSON.stringify(change.published).length;
+      characters += JSON.stringify(change).length;
       if (batch.length && characters > BATCH_CHARACTERS || batch.length === BATCH_CHANGES) break;
       this.#changes.delete(key);
       batch.push(change);
@@ -551,10 +551,27 @@ export class InstanceState implements SharedState, Sealing {
     // Wait for a microtask, to send changes in quick succession in one notification, without duplicates.
     await undefined;
     while (this.#changes.size) {
-      const changes = this.#takeBatch();
-      if (!await this.publish(this.own, { changes })) this.#own.remove(changes);
+      await this.#tellChanges(this.#takeBatch());
     }
     this.#isTelling = false;
+  }
+
+  // If the store refuses a notification for its size, sends each of its changes alone. Otherwise one change, such as of a
+  // resource with a long URI, would suppress other changes.
+  async #tellChanges(changes: readonly SharedChange[]): Promise<void> {
+    let isRefused = false;
+    const tell = async () => {
+      try {
+        await this.tell(this.own, { changes });
+        return true;
+      } catch (error) {
+        isRefused = error instanceof RangeError;
+        throw error;
+      }
+    };
+    if (await this.attempt("publish", tell)) return;
+    if (!isRefused || changes.length === 1) return this.#own.remove(changes);
+    for (const change of changes) await this.#tellChanges([change]);
   }
 }
 
@@ -563,8 +580,7 @@ const UNUSED_KEY = "health";
 
 const RETRY_MS = 1000;
 /**
- * Maximum total length in characters of the extension notifications in one entry. A longer notification gets its own
- * entry.
+ * Maximum total length in characters of the changes in one entry. A longer change gets its own entry.
  */
 const BATCH_CHARACTERS = 65_536;
 /** Maximum number of changes that wait for the store. */

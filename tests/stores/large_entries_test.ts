@@ -1,6 +1,6 @@
 // Entries and values that are too large to be read together within the timeout are read in smaller pages.
 import { assertEquals } from "@std/assert";
-import { createServer, tool } from "../../mod.ts";
+import { createServer, resource, tool } from "../../mod.ts";
 import { INTERNALS } from "../../src/core/call/internals.ts";
 import { customStore, memoryStore, type Store } from "../../src/stores/stores.ts";
 import { task, tasks } from "../../src/tasks/tasks.ts";
@@ -145,3 +145,38 @@ Deno.test("tasks and values of once that are too large for one read are taken ov
   await b.client.close();
   await b.server.close();
 });
+
+for (
+  const [what, valueBytes, uris] of [
+    ["of a URI that is too long for an entry", 1_048_576, ["x".repeat(900_000)]],
+    [
+      "that are too large for one entry together",
+      20_000,
+      Array.from({ length: 50 }, (_, id) => `${id}${"x".repeat(900)}`),
+    ],
+  ] as const
+) {
+  Deno.test(`changes ${what} suppress no other changes`, async () => {
+    const shared = memoryStore();
+    const note = resource({ uri: "note://{title}", name: "note", read: () => "" });
+    const [here, there] = [0, 1].map(() =>
+      createServer({
+        name: "notes",
+        version: "1.0.0",
+        secret,
+        store: customStore(shared[INTERNALS].connect, { valueBytes, pollMs: 20 }),
+        handlers: [note],
+        observer: { store() {} },
+      })
+    );
+    await using client = await connectTest(there);
+    const { received } = await client.subscribe({ resourceSubscriptions: ["note://todo", "note://done"] });
+    here.resourceUpdated("note://todo");
+    for (const title of uris) here.resourceUpdated(`note://${title}`);
+    here.resourceUpdated("note://done");
+    await until(() => received.length === 2, "both changes");
+    assertEquals(received.map(({ params }) => params.uri), ["note://todo", "note://done"]);
+    await here.close();
+    await there.close();
+  });
+}

@@ -176,7 +176,9 @@ export class CustomStore extends UserView implements Store {
     const wasHeld = lease.close();
     // Release the lease. Otherwise other processes would notice the end of this process only when the lease expires.
     const released = { ttlMs: Math.ceil(lease.ms), token: crypto.randomUUID() };
-    return operations.close((engine, options) => wasHeld && engine.set(lease.id, RELEASED, { ...released, ...options }));
+    return operations.close((engine, options) =>
+      wasHeld && engine.set(lease.id, RELEASED, { ...released, ...options })
+    );
   }
 
   #share(host: SharingHost): SharedState {

@@ -12,7 +12,7 @@ import { MemoryEngine } from "./memory_engine.ts";
 
 /** Options of {@linkcode memoryStore}. */
 export interface MemoryStoreOptions {
-  /** Maximum total size of all values and entries, in bytes. Each character counts as two bytes. Defaults to 64 MiB. */
+  /** Maximum total size of all values and entries, in bytes. Each character counts as two bytes. Defaults to 512 MiB. */
   readonly bytes?: number;
   /**
    * Milliseconds after which other servers assume that a server has ended if it stops renewing its lease. Defaults to
@@ -23,6 +23,13 @@ export interface MemoryStoreOptions {
    * server that uses the store. */
   readonly clock?: Clock;
 }
+
+/**
+ * The default of `bytes`, which is more than one server stores for its clients, so that clients reach their own shares
+ * first: 128 MiB for extensions and 64 MiB for idempotency keys, which sealing makes a third larger, and 32 MiB for
+ * sessions. The rest is for topics.
+ */
+const DEFAULT_BYTES = 512 * 1024 * 1024;
 
 const OPTIONS: KnownOptions<keyof MemoryStoreOptions> = { names: { bytes: true, leaseMs: true, clock: true } };
 
@@ -43,7 +50,7 @@ const OPTIONS: KnownOptions<keyof MemoryStoreOptions> = { names: { bytes: true, 
  */
 export function memoryStore(options: MemoryStoreOptions = {}): Store {
   checkOptions("create a store", options, OPTIONS);
-  const { bytes = 64 * 1024 * 1024, leaseMs, clock: given } = options;
+  const { bytes = DEFAULT_BYTES, leaseMs, clock: given } = options;
   if (!(bytes > 0)) throw new TypeError(`Cannot create a store: bytes is ${show(bytes)}; use a number above 0`);
   const clock = new StoreClock(given);
   const engine = new MemoryEngine({ clock, bytes });

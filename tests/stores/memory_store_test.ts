@@ -69,3 +69,13 @@ Deno.test("a store refuses invalid options", () => {
   assertThrows(() => customStore(engine, { timeoutMs: 0 }), TypeError, "timeoutMs");
   assertThrows(() => customStore(engine, Object({ timeout: 5 })), TypeError, sentence("timeout", "timeoutMs"));
 });
+
+Deno.test("by default, the store in memory holds more than the shares of the clients of a server", () => {
+  const store = memoryStore();
+  const MIB = 1_048_576;
+  // The shares of extensions and idempotency keys, sealed, and the share of sessions. A character counts as two bytes.
+  const bytes = (128 + 64) * 4 / 3 + 32;
+  const value = "x".repeat(MIB);
+  for (let id = 0; id < bytes / 2; id++) store.set(`value-${id}`, value, { ttlMs: 1000 });
+  store.close();
+});

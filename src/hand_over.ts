@@ -1,7 +1,5 @@
 /**
  * Starts the CLI when the entry file is run instead of imported.
- *
- * @module
  */
 import { deno } from "./runtime.ts";
 

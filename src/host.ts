@@ -2,8 +2,6 @@
  * Functions for tools that run servers, such as the CLI. The functions give access to internal members of a server.
  *
  * The functions are not exported by an entry of the package, and may change in any release.
- *
- * @module
  */
 import { INTERNALS } from "./core/call/internals.ts";
 import { LIMITS } from "./core/capacity/limits.ts";

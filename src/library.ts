@@ -1,7 +1,5 @@
 /**
  * Exports everything in the main entry, including `createServer`.
- *
- * @module
  */
 import { createEras, type LoadOlder } from "./eras/eras.ts";
 import { readRevisions } from "./eras/revisions.ts";

@@ -1,7 +1,5 @@
 /**
  * Serves several servers on one port.
- *
- * @module
  */
 import { createServerLog } from "./core/call/log.ts";
 import { type ContainerHost, type ContainerParts, findRoot } from "./core/call/container.ts";

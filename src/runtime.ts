@@ -4,8 +4,6 @@
  * The types cover only what the library uses. This file imports nothing from a runtime, because it must also load on
  * other platforms, such as workerd. Node's modules come from `process.getBuiltinModule`, so that bundles for other
  * platforms do not import these modules.
- *
- * @module
  */
 import type { HttpModule } from "./kit/node_server.ts";
 

@@ -1,7 +1,5 @@
 /**
  * Scans the HTML document of an app for relative URLs, which a host cannot load, and inserts a script.
- *
- * @module
  */
 
 /** A start tag, such as `<img src="a.png">`. */

@@ -1,8 +1,6 @@
 /**
  * The metadata that tells a host how to show an app: the origins that the app uses, the permissions that the app
  * requests, and its appearance.
- *
- * @module
  */
 import { isOriginSource } from "../kit/origin_source.ts";
 

@@ -1,7 +1,5 @@
 /**
  * Authenticates callers by API keys.
- *
- * @module
  */
 import { quote } from "../protocol/errors.ts";
 import type { Authenticate, Authentication, AuthFacts, Challenge } from "../core/auth.ts";

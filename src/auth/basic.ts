@@ -1,7 +1,5 @@
 /**
  * Authenticates callers by name and password, with HTTP Basic authentication.
- *
- * @module
  */
 import { quote } from "../protocol/errors.ts";
 import { isObject } from "../protocol/jsonrpc.ts";

@@ -1,7 +1,5 @@
 /**
  * Reads credentials from requests.
- *
- * @module
  */
 import { isPromiseLike } from "../protocol/promises.ts";
 import { type AuthRefusal, type Challenge, isRefusal, refuseRequest } from "../core/auth.ts";

@@ -1,7 +1,5 @@
 /**
  * Authenticates callers with a custom function.
- *
- * @module
  */
 import { isPromiseLike } from "../protocol/promises.ts";
 import {

@@ -2,7 +2,6 @@
  * Creates links to web pages for URL elicitations. Only the caller to whom the server sent a link can use the link.
  *
  * @see specification/2026-07-28/client/elicitation (URL Mode)
- * @module
  */
 import type { Context } from "../core/call/context.ts";
 import { checkOptions, type KnownOptions, show } from "../core/call/known_options.ts";

@@ -1,8 +1,6 @@
 /**
  * Makes callers wait after too many failed checks of credentials. Each check of an unknown token causes a request to an
  * issuer, and each check of a password is a guess.
- *
- * @module
  */
 import { withLimits } from "../protocol/errors.ts";
 import { isPromiseLike } from "../protocol/promises.ts";

@@ -1,7 +1,5 @@
 /**
  * Creates principals with given scopes, and finds the caller of a request in handlers.
- *
- * @module
  */
 import { McpError, quote } from "../protocol/errors.ts";
 import { isObject } from "../protocol/jsonrpc.ts";

@@ -1,8 +1,6 @@
 /**
  * Combines several authentication schemes into one. The form of a credential decides which scheme checks the
  * credential. If this scheme refuses the credential, no other scheme checks it.
- *
- * @module
  */
 import { quote } from "../protocol/errors.ts";
 import { isObject } from "../protocol/jsonrpc.ts";

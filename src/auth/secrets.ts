@@ -1,8 +1,6 @@
 /**
  * Finds callers by their secrets. Compares digests instead of secrets, so that the response time reveals nothing about
  * a secret.
- *
- * @module
  */
 
 /** A secret, and the value that a lookup of the secret returns. */

@@ -1,7 +1,5 @@
 /**
  * Caches the results of token checks in memory.
- *
- * @module
  */
 
 /** Maximum size of a cache. */

@@ -1,7 +1,5 @@
 /**
  * Splits the arguments of the command line into options and operands.
- *
- * @module
  */
 import { UsageError } from "./cli_error.ts";
 import { importModule } from "./lazy_modules.ts";

@@ -1,7 +1,5 @@
 /**
  * `mcp bridge`: connects a client that supports only stdio to a server over HTTP.
- *
- * @module
  */
 import { bridgeLines } from "../client/bridge_lines.ts";
 import { guardConsole } from "../host.ts";

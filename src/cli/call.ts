@@ -1,7 +1,5 @@
 /**
  * `mcp call`: lists the tools of a server, or calls a tool.
- *
- * @module
  */
 import { startTool } from "../client/tasks/tasks.ts";
 import type { Args } from "./args.ts";

@@ -1,7 +1,5 @@
 /**
  * `mcp check`: reports names, descriptions and schemas of a server that cause problems for clients or models.
- *
- * @module
  */
 import { toState } from "../kit/error_state.ts";
 import type { ListedTool, PipeServer } from "../client/client.ts";

@@ -1,7 +1,5 @@
 /**
  * Errors with messages for the user and with exit codes.
- *
- * @module
  */
 
 /**

@@ -1,7 +1,5 @@
 /**
  * Describes the commands of the command line, and formats shell commands for messages.
- *
- * @module
  */
 import type { Args, Flags } from "./args.ts";
 import { platform } from "./platform.ts";

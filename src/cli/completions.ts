@@ -1,7 +1,5 @@
 /**
  * `mcp completions`: prints a script that completes the arguments of this program in a shell.
- *
- * @module
  */
 import { NAME } from "./version.ts";
 import { type Args, rejectRest } from "./args.ts";

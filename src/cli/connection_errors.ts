@@ -1,7 +1,5 @@
 /**
  * Explains why a server cannot be reached. The explanations are the same on all runtimes.
- *
- * @module
  */
 
 /** The reason why a connection failed, and the remedy. */

@@ -1,7 +1,5 @@
 /**
  * A demonstration server with at least one handler of each kind. It needs no permissions and no packages.
- *
- * @module
  */
 import { app, canShow, ui } from "../apps/apps.ts";
 import { createServer, prompt, resource, type Server, tool } from "../library.ts";

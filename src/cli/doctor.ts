@@ -1,8 +1,6 @@
 /**
  * `mcp doctor`: tests a server over HTTP with the requests that clients send, or tests the store of a server file. The
  * command reports problems and how to fix each problem.
- *
- * @module
  */
 import { toPrintableJson } from "../kit/printable.ts";
 import { listStores } from "../host.ts";

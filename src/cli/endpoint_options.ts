@@ -1,7 +1,5 @@
 /**
  * Selects a server from a file that serves several servers, and sets the parameters of the server's path.
- *
- * @module
  */
 import { type Endpoint, listEndpoints } from "../host.ts";
 import type { Server } from "../library.ts";

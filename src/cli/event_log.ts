@@ -1,7 +1,5 @@
 /**
  * The log of `serve --log`: writes the events of a server to standard error, as JSON or in a readable format.
- *
- * @module
  */
 import { jsonLog, type LogRecord } from "../observe/observe.ts";
 import { toPrintableLine } from "../kit/printable.ts";

@@ -1,7 +1,5 @@
 /**
  * Serves the handlers of all files that match a pattern, such as `handlers/*.ts`.
- *
- * @module
  */
 import { isHandler } from "../host.ts";
 import { createServer, type Handler } from "../library.ts";

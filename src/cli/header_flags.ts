@@ -1,7 +1,5 @@
 /**
  * Reads the HTTP headers from `--header` options.
- *
- * @module
  */
 import { UsageError } from "./cli_error.ts";
 

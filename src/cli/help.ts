@@ -1,7 +1,5 @@
 /**
  * Formats the output of `--help`, and the hints after usage errors.
- *
- * @module
  */
 import { toLines, toTable } from "./client/terminal_text.ts";
 import { type Command, type Options, toProgram, toShell } from "./command.ts";

@@ -1,7 +1,5 @@
 /**
  * Imports a user's file, and explains why a file cannot be loaded.
- *
- * @module
  */
 import { toPrintable } from "../kit/printable.ts";
 import { CliError } from "./cli_error.ts";

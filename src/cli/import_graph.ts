@@ -1,7 +1,5 @@
 /**
  * Records the files that a server file imports. `mcp --watch` watches these files, and reloads changed files.
- *
- * @module
  */
 import { isAbsolute, toFileHref } from "../files/path.ts";
 import { bun, type BunGlobal } from "./runtime_globals.ts";

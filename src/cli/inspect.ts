@@ -1,7 +1,5 @@
 /**
  * `mcp inspect`: shows the name, the protocol revision, the capabilities and the lists of a server.
- *
- * @module
  */
 import type { ServerFacts } from "../client/client.ts";
 import { isObject } from "../kit/json.ts";

@@ -1,7 +1,5 @@
 /**
  * `mcp install`: adds a server to the configuration of a client.
- *
- * @module
  */
 import { toPrintableLine } from "../kit/printable.ts";
 import { type Args, rejectRest } from "./args.ts";

@@ -2,8 +2,6 @@
  * Reports code that blocks the event loop, and therefore all calls. Active with `--watch` and `--inspect`. The server
  * itself reports handlers whose synchronous part blocks. For code after an `await`, the handler is unknown, so the
  * report contains no name.
- *
- * @module
  */
 import type { Endpoint } from "../host.ts";
 import { platform } from "./platform.ts";

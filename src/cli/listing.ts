@@ -1,7 +1,5 @@
 /**
  * Lists the tools, resources, templates and prompts of a server.
- *
- * @module
  */
 import type { Client, RequestOptions } from "../client/client.ts";
 import type { Finding, Listing } from "./listing_check.ts";

@@ -1,7 +1,5 @@
 /**
  * Checks a server's tools, resources and prompts for properties that cause problems for clients or models.
- *
- * @module
  */
 import type { ListedPrompt, ListedResource, ListedTemplate, ListedTool } from "../client/client.ts";
 import { isObject } from "../kit/json.ts";

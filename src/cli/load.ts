@@ -1,7 +1,5 @@
 /**
  * Loads a server from a target, such as a file that exports a server, a config file, or a folder.
- *
- * @module
  */
 import { createServer, type Handler, type Server } from "../library.ts";
 import { isServer, listEndpoints } from "../host.ts";

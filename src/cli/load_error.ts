@@ -1,8 +1,6 @@
 /**
  * Explains why a file could not be loaded. The explanation starts with the error's message, followed by the stack
  * frames in the user's own files and then all other frames. Suggests another file if the file does not exist.
- *
- * @module
  */
 import { decodePath, isOfUser, readStack } from "../kit/stack.ts";
 import { findSuggestion } from "../kit/suggestions.ts";

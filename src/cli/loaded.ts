@@ -1,7 +1,5 @@
 /**
  * A loaded target, and the function that replaces its handlers on a reload.
- *
- * @module
  */
 import type { Handler, Server } from "../library.ts";
 import { CliError } from "./cli_error.ts";

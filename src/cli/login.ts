@@ -1,7 +1,5 @@
 /**
  * `mcp login`: signs the user in to a server, and stores the tokens for later commands.
- *
- * @module
  */
 import type { Args } from "./args.ts";
 import { rejectRest } from "./args.ts";

@@ -1,7 +1,5 @@
 /**
  * `mcp logout`: deletes the tokens for a server, or for all servers.
- *
- * @module
  */
 import { type Args, rejectRest } from "./args.ts";
 import { readTokenKey } from "../kit/token_key.ts";

@@ -1,7 +1,5 @@
 /**
  * The entry point of the command line: finds the command, parses its arguments, and sets the exit code.
- *
- * @module
  */
 import { toState } from "../kit/error_state.ts";
 import { hasErrorCode } from "../kit/error_code.ts";

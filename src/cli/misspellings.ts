@@ -1,7 +1,5 @@
 /**
  * Rejects unknown commands and options, and suggests similar names.
- *
- * @module
  */
 import { findSuggestion } from "../kit/suggestions.ts";
 import { UsageError } from "./cli_error.ts";

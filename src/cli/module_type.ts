@@ -1,7 +1,5 @@
 /**
  * Finds out whether Node reads files as CommonJS, because of their `package.json`. `npm init -y` writes such a file.
- *
- * @module
  */
 import { toFolder } from "../files/path.ts";
 import { isObject } from "../kit/json.ts";

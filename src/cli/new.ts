@@ -1,7 +1,5 @@
 /**
  * `mcp new`: creates the files of a server, including a test.
- *
- * @module
  */
 import { toState } from "../kit/error_state.ts";
 import { NAME } from "./version.ts";

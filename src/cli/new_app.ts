@@ -1,7 +1,5 @@
 /**
  * The files that `mcp new --app` creates: a server with an app, the app's page, and a test.
- *
- * @module
  */
 
 export interface AppModules {

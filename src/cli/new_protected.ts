@@ -1,7 +1,5 @@
 /**
  * The files that `mcp new --auth` creates: a server that authenticates its callers, a test, and a README about tokens.
- *
- * @module
  */
 
 export interface Modules {

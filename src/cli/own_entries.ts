@@ -1,7 +1,5 @@
 /**
  * The entry points of the npm package, and whether a user's project has installed the package.
- *
- * @module
  */
 import { NAME } from "./version.ts";
 

@@ -1,7 +1,5 @@
 /**
  * `mcp pack`: packs a server into a bundle that desktop clients install, and writes an entry for the MCP registry.
- *
- * @module
  */
 import { toState } from "../kit/error_state.ts";
 import { listEndpoints } from "../host.ts";

@@ -1,7 +1,5 @@
 /**
  * The Deno permissions of an installed server.
- *
- * @module
  */
 import { CliError } from "./cli_error.ts";
 

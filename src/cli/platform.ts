@@ -2,8 +2,6 @@
  * The functions of the runtime that the command line uses: arguments, exit, signals, the terminal, files and HTTP. To
  * start quickly, `serve` does not use `node:` modules. On Deno, `serve` also does not use `process`, because loading
  * `process` takes 12 ms.
- *
- * @module
  */
 import { listen, type Listener, type ListenOptions } from "../host.ts";
 import { lookUp } from "../ready/look_up.ts";

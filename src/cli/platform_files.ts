@@ -4,8 +4,6 @@
  *
  * The first operation loads `node:fs`, because loading it at startup would delay a served file by 21 ms on Deno and 3
  * ms on Bun.
- *
- * @module
  */
 import { ignoreNotFound, localFiles, PERMISSION_BITS } from "../files/local_files.ts";
 import { toBaseName, toFolder } from "../files/path.ts";

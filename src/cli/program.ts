@@ -2,8 +2,6 @@
  * The program of the npm package. `npx` and `bunx` store the package outside of the user's folder. A user's file could
  * therefore not import the package by name, unless the user has installed the package. The program resolves such
  * imports to its own copy of the package.
- *
- * @module
  */
 import { main } from "./main.ts";
 import { isInstalled, listEntries } from "./own_entries.ts";

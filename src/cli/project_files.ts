@@ -1,7 +1,5 @@
 /**
  * Finds the files that configure a project, and whether they map the name `@x/mcp` to this library.
- *
- * @module
  */
 import { NAME } from "./version.ts";
 import { joinPath, toFolder } from "../files/path.ts";

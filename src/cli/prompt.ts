@@ -1,7 +1,5 @@
 /**
  * `mcp prompt`: lists the prompts of a server, or prints the messages of a prompt.
- *
- * @module
  */
 import { type ListedPrompt, McpError, type Params } from "../client/client.ts";
 import { INVALID_PARAMS } from "./protocol.ts";

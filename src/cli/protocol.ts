@@ -2,7 +2,6 @@
  * The protocol revisions and error codes that commands use.
  *
  * @see specification/2026-07-28/basic (Error Codes)
- * @module
  */
 import type { Revision } from "../library.ts";
 

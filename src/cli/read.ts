@@ -1,7 +1,5 @@
 /**
  * `mcp read`: lists the resources of a server, or reads a resource.
- *
- * @module
  */
 import { McpError } from "../client/client.ts";
 import type { Args } from "./args.ts";

@@ -1,8 +1,6 @@
 /**
  * The globals of Deno and Bun. The command line uses these globals where `node:` modules would need additional
  * permissions or would delay a served file. All other files of the command line use the globals through this file.
- *
- * @module
  */
 import type { Stats } from "node:fs";
 

@@ -1,7 +1,5 @@
 /**
  * `mcp serve`, the default command: serves a file, a config file, a folder, or the demonstration.
- *
- * @module
  */
 import { guardConsole, listEndpoints } from "../host.ts";
 import { deadline } from "../kit/deadline.ts";

@@ -1,7 +1,5 @@
 /**
  * `mcp serve --http`: listens on a port, and prints the URL and the next steps.
- *
- * @module
  */
 import {
   copyRequest,

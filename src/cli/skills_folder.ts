@@ -1,7 +1,5 @@
 /**
  * Loads a server for the skills in a folder.
- *
- * @module
  */
 import { createServer } from "../library.ts";
 import { skills } from "../skills/skills.ts";

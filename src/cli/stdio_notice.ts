@@ -1,7 +1,5 @@
 /**
  * The notice for a user who starts a stdio server in a terminal.
- *
- * @module
  */
 import { toInstall, toProgram, toShell } from "./command.ts";
 import { toConfigFlags } from "./install/deno_config.ts";

@@ -1,7 +1,5 @@
 /**
  * Converts a target to a URL, a path, or a name for the server.
- *
- * @module
  */
 import { platform } from "./platform.ts";
 

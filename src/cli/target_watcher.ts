@@ -1,7 +1,5 @@
 /**
  * `mcp serve --watch`: reloads the target when one of its files changes.
- *
- * @module
  */
 import { formatError, toPrintable } from "../kit/printable.ts";
 import type { Loaded } from "./loaded.ts";

@@ -1,7 +1,5 @@
 /**
  * `mcp task`: shows a task of a server, waits for its result, or cancels it.
- *
- * @module
  */
 import { resumeTask, type TaskState } from "../client/tasks/tasks.ts";
 import type { Args } from "./args.ts";

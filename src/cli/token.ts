@@ -1,7 +1,5 @@
 /**
  * `mcp token`: shows the facts about a sign-in.
- *
- * @module
  */
 import { type Args, rejectRest } from "./args.ts";
 import { CliError } from "./cli_error.ts";

@@ -1,7 +1,5 @@
 /**
  * The name and the version of the library.
- *
- * @module
  */
 
 /**

@@ -1,8 +1,6 @@
 /**
  * Limits how many elicitation, sampling and roots requests of the server one request of the client can cause, because
  * each of them costs a user's attention, or money for a model.
- *
- * @module
  */
 
 /** Default maximum number of answers for one request of the client. */

@@ -1,7 +1,5 @@
 /**
  * The callbacks of a client that answer a server's elicitation, sampling and roots requests.
- *
- * @module
  */
 import type { Params } from "../protocol/jsonrpc.ts";
 import type { KnownOptions } from "../core/call/known_options.ts";

@@ -1,7 +1,5 @@
 /**
  * Limits the number of jobs that run at the same time. Further jobs wait, and start in the order in which they arrived.
- *
- * @module
  */
 
 /** Runs at most `size` jobs at the same time. Each running job occupies a slot. */

@@ -1,7 +1,5 @@
 /**
  * Forwards the messages of one client to a server over HTTP, for clients that do not support HTTP or cannot sign in.
- *
- * @module
  */
 import { deadline, delay } from "../kit/deadline.ts";
 import { hasErrorCode } from "../kit/error_code.ts";

@@ -1,7 +1,5 @@
 /**
  * Runs a bridge for a client that sends newline-delimited JSON, such as over stdio.
- *
- * @module
  */
 import { LineSplitter } from "../transports/stdio/line_splitter.ts";
 import { Bridge, type BridgeOptions } from "./bridge.ts";

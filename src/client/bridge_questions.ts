@@ -4,7 +4,6 @@
  *
  * @see specification/2026-07-28/basic/patterns/mrtr
  * @see ext-tasks/specification/draft/tasks (Task Update Requests)
- * @module
  */
 import { sha256 } from "../kit/sha256.ts";
 import { isObject } from "../protocol/jsonrpc.ts";

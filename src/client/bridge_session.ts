@@ -1,8 +1,6 @@
 /**
  * A bridge's session with a server of a revision before 2026-07-28, and the state to restore if the session must be
  * replaced.
- *
- * @module
  */
 import { BoundedMap } from "../kit/bounded_map.ts";
 import { METHOD_NOT_FOUND } from "../protocol/errors.ts";

@@ -2,7 +2,6 @@
  * The methods of a client, such as `callTool` and `listTools`.
  *
  * @see specification/2026-07-28/schema
- * @module
  */
 import { INVALID_PARAMS, isRemoteError, METHOD_NOT_FOUND } from "../protocol/errors.ts";
 import { isObject, type Params, type Result } from "../protocol/jsonrpc.ts";

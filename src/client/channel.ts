@@ -1,8 +1,6 @@
 /**
  * The interface of channels. A channel carries the messages of one connection, over HTTP requests or over one stream in
  * each direction.
- *
- * @module
  */
 import type { Message } from "./message.ts";
 

@@ -1,7 +1,5 @@
 /**
  * Starts child processes with piped standard streams, on Deno, Bun and Node.
- *
- * @module
  */
 import { withFailure } from "../kit/failure.ts";
 import type { KnownOptions } from "../core/call/known_options.ts";

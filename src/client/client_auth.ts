@@ -2,7 +2,6 @@
  * Adds tokens to a client's HTTP requests, and renews tokens that the server rejects.
  *
  * @see specification/2026-07-28/basic/authorization (Access Token Usage)
- * @module
  */
 import type { KnownOptions } from "../core/call/known_options.ts";
 import { readChallenges } from "../kit/bearer_challenge.ts";

@@ -1,7 +1,5 @@
 /**
  * Connects to a server with any protocol revision, over any transport.
- *
- * @module
  */
 import { INTERNALS } from "../core/call/internals.ts";
 import { checkOptions, type KnownOptions } from "../core/call/known_options.ts";

@@ -1,8 +1,6 @@
 /**
  * Ends a request when its signal aborts or its timeout expires, no matter what the request is waiting for: a response,
  * a user's answer, an extension that finishes the result, or middleware.
- *
- * @module
  */
 import { startTimer } from "../kit/timer.ts";
 

@@ -3,7 +3,6 @@
  *
  * @see specification/2026-07-28/basic/versioning (Backward Compatibility)
  * @see specification/2026-07-28/basic/transports/stdio (Backward Compatibility)
- * @module
  */
 import {
   HEADER_MISMATCH,

@@ -2,7 +2,6 @@
  * Client extensions: their settings, and the result types and notifications that they define.
  *
  * @see specification/2026-07-28/basic (Extensions)
- * @module
  */
 import { McpError } from "../protocol/errors.ts";
 import { isObject, type Params, type Result } from "../protocol/jsonrpc.ts";

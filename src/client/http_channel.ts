@@ -3,7 +3,6 @@
  *
  * @see specification/2026-07-28/basic/transports/streamable-http
  * @see specification/2025-11-25/basic/transports (Resumability and Redelivery)
- * @module
  */
 import { McpError } from "../protocol/errors.ts";
 import { startBackgroundTimer } from "../runtime.ts";

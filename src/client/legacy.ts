@@ -3,7 +3,6 @@
  *
  * @see specification/2025-11-25/basic/lifecycle
  * @see specification/2025-11-25/basic/transports
- * @module
  */
 import { isRemoteError, METHOD_NOT_FOUND } from "../protocol/errors.ts";
 import { isObject, type Params, type Result } from "../protocol/jsonrpc.ts";

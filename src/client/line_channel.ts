@@ -2,7 +2,6 @@
  * Sends and receives messages as text, one message per line or event: over stdio, over SSE, or within this process.
  *
  * @see specification/2026-07-28/basic/transports/stdio
- * @module
  */
 import { deadline } from "../kit/deadline.ts";
 import { type Failure, withFailure } from "../kit/failure.ts";

@@ -2,7 +2,6 @@
  * Transports to a child process and to a server in this process.
  *
  * @see specification/2026-07-28/basic/transports/stdio (Shutdown)
- * @module
  */
 import type { Principal } from "../core/call/context.ts";
 import { LineSplitter } from "../transports/stdio/line_splitter.ts";

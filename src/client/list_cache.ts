@@ -2,7 +2,6 @@
  * Keeps lists for as long as the server allows.
  *
  * @see specification/2026-07-28/server/utilities/caching
- * @module
  */
 import type { Params } from "../protocol/jsonrpc.ts";
 import type { SentToken, Tokens } from "./channel.ts";

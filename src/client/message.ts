@@ -1,7 +1,5 @@
 /**
  * JSON-RPC messages, and their parser for the client.
- *
- * @module
  */
 import { type Id, isObject, type Params } from "../protocol/jsonrpc.ts";
 

@@ -2,7 +2,6 @@
  * The protocol of revisions without a handshake, in which each request contains the client's name and capabilities.
  *
  * @see specification/2026-07-28/basic
- * @module
  */
 import { HEADER_MISMATCH, isMcpError, isRemoteError, type McpError, UNSUPPORTED_VERSION } from "../protocol/errors.ts";
 import { encodeHeaderValue } from "../protocol/header_value.ts";

@@ -2,8 +2,6 @@
  * Posts messages that expect no reply over HTTP: notifications, and responses to requests of the server. A server can
  * cause such messages without end, for example with pings. So they must not hold connections, fill the memory, or
  * involve the user.
- *
- * @module
  */
 import { startTimer } from "../kit/timer.ts";
 import { AnswerSlots } from "./answer_slots.ts";

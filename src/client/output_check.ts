@@ -2,7 +2,6 @@
  * Validates the structured content of results with the output schemas of the listed tools.
  *
  * @see specification/2026-07-28/server/tools (Output Schema)
- * @module
  */
 import { toPrintableLine } from "../kit/printable.ts";
 import { McpError } from "../protocol/errors.ts";

@@ -1,8 +1,6 @@
 /**
  * Reads all pages of a list. The limits apply to the whole list, because a server could send an endless number of small
  * pages.
- *
- * @module
  */
 import type { Result } from "../protocol/jsonrpc.ts";
 import { checkTimeout } from "./deadline.ts";

@@ -1,7 +1,5 @@
 /**
  * The interface that the protocols of both eras implement.
- *
- * @module
  */
 import { isObject, type Params, type Result } from "../protocol/jsonrpc.ts";
 import type { ClientCapabilities, Implementation, LogLevel } from "../protocol/types.ts";

@@ -2,8 +2,6 @@
  * Sends HTTP requests, and follows redirects only within the same origin. Redirects of messages are followed only within
  * the server's URL, because another origin, or another party at the same origin, must not receive the user's
  * credentials, the session id or the body.
- *
- * @module
  */
 import { withFailure } from "../kit/failure.ts";
 import { hideCredentials } from "../kit/url_text.ts";

@@ -1,7 +1,5 @@
 /**
  * Middleware that wraps a client's requests.
- *
- * @module
  */
 import { isObject, type Params, type Result } from "../protocol/jsonrpc.ts";
 

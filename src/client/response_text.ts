@@ -1,7 +1,5 @@
 /**
  * Reads the bodies of HTTP responses as text, and describes responses in error messages.
- *
- * @module
  */
 
 import { deadline } from "../kit/deadline.ts";

@@ -1,7 +1,5 @@
 /**
  * JSON-RPC over a channel: request ids, requests in flight, timeouts, cancellation and notifications.
- *
- * @module
  */
 import { INTERNAL_ERROR, isMcpError, McpError } from "../protocol/errors.ts";
 import { type Id, isId, isObject, type Params, type Result } from "../protocol/jsonrpc.ts";

@@ -4,7 +4,6 @@
  * @see specification/2026-07-28/client/elicitation
  * @see specification/2026-07-28/client/sampling
  * @see specification/2026-07-28/client/roots
- * @module
  */
 import { McpError } from "../protocol/errors.ts";
 import { isObject, type Params } from "../protocol/jsonrpc.ts";

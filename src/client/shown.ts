@@ -1,7 +1,5 @@
 /**
  * Prepares text for the messages of errors and warnings.
- *
- * @module
  */
 import { readFailure } from "../kit/failure.ts";
 import { RedirectError } from "./redirects.ts";

@@ -3,7 +3,6 @@
  * messages.
  *
  * @see specification/2024-11-05/basic/transports (HTTP with SSE)
- * @module
  */
 import { deadline } from "../kit/deadline.ts";
 import { readEvents, readMessageEvent, type StreamEvent } from "../kit/event_stream.ts";

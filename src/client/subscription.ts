@@ -2,7 +2,6 @@
  * Subscriptions to changes on a server.
  *
  * @see specification/2026-07-28/basic/patterns/subscriptions
- * @module
  */
 import type { Params, Result } from "../protocol/jsonrpc.ts";
 import type { Notification } from "./message.ts";

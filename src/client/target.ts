@@ -1,7 +1,5 @@
 /**
  * Opens a channel to a server at a URL, in a child process, or in this process.
- *
- * @module
  */
 import { isRemoteError, quote } from "../protocol/errors.ts";
 import { hideCredentials } from "../kit/url_text.ts";

@@ -1,7 +1,5 @@
 /**
  * The type of a client whose methods have the types of the server's handlers.
- *
- * @module
  */
 import type { Typed } from "../core/visibility/typed.ts";
 import type { Result } from "../protocol/jsonrpc.ts";

@@ -1,7 +1,5 @@
 /**
  * Compares the paths and queries of URLs. Paths and queries on one host may belong to different parties.
- *
- * @module
  */
 
 import { isDotSegment } from "../kit/dot_segment.ts";

@@ -3,7 +3,6 @@
  * have the types that its methods promise.
  *
  * @see specification/2026-07-28/schema
- * @module
  */
 import { toPrintableLine } from "../kit/printable.ts";
 import { McpError } from "../protocol/errors.ts";

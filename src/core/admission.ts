@@ -1,7 +1,5 @@
 /**
  * Runs the server's `admit` option, which decides whether to accept a request before its handler is looked up.
- *
- * @module
  */
 import { McpError } from "../protocol/errors.ts";
 import type { Implementation } from "../protocol/types.ts";

@@ -1,7 +1,5 @@
 /**
  * Private values that parts of a server attach to principals.
- *
- * @module
  */
 import { isObject } from "../protocol/jsonrpc.ts";
 import type { Principal } from "./call/context.ts";

@@ -2,7 +2,6 @@
  * The types of the server's `auth` option, and functions for refusals and challenges.
  *
  * @see specification/2026-07-28/basic/authorization
- * @module
  */
 import type { McpError, REACHED } from "../protocol/errors.ts";
 import { isStrayPromise } from "../protocol/promises.ts";

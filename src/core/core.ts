@@ -1,7 +1,5 @@
 /**
  * The options and objects that all parts of one server share.
- *
- * @module
  */
 import type { Implementation } from "../protocol/types.ts";
 import type { Authentication } from "./auth.ts";

@@ -1,7 +1,5 @@
 /**
  * The interface of an era. An era is the code that serves several similar protocol revisions.
- *
- * @module
  */
 import type { Incoming } from "../protocol/jsonrpc.ts";
 import type { Accounts } from "./capacity/account.ts";

@@ -2,7 +2,6 @@
  * The interface of extensions, which add behavior to a server or to single handlers.
  *
  * @see specification/2026-07-28/basic (Extensions)
- * @module
  */
 import type { Params, Result } from "../protocol/jsonrpc.ts";
 import type { LogLevel } from "../protocol/types.ts";

@@ -1,8 +1,6 @@
 /**
  * Checks whether a caller may call a handler, without a call: when a client refers to the work of an earlier call, such
  * as a task.
- *
- * @module
  */
 import { INVALID_PARAMS, McpError } from "../protocol/errors.ts";
 import { Call, type CallHome, type CallHost } from "./call/call.ts";

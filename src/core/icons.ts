@@ -2,7 +2,6 @@
  * Validates the icons and web page URLs that clients show.
  *
  * @see specification/2026-07-28/basic (Icons)
- * @module
  */
 import { quote } from "../protocol/errors.ts";
 import { isObject } from "../protocol/jsonrpc.ts";

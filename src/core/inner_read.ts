@@ -1,7 +1,5 @@
 /**
  * Implements `ctx.readResource`. Loaded when a handler first reads a resource.
- *
- * @module
  */
 import { INTERNAL_ERROR, isMcpError, McpError, quote } from "../protocol/errors.ts";
 import type { Params } from "../protocol/jsonrpc.ts";

@@ -1,7 +1,5 @@
 /**
  * Runs handlers for server extensions, without a client's request.
- *
- * @module
  */
 import { INVALID_REQUEST, McpError, quote } from "../protocol/errors.ts";
 import type { Result } from "../protocol/jsonrpc.ts";

@@ -1,7 +1,5 @@
 /**
  * Charges clients for the bytes that extensions store for them.
- *
- * @module
  */
 import type { Account } from "./capacity/account.ts";
 import { type Charge, type Charging, keep } from "./capacity/charges.ts";

@@ -1,7 +1,5 @@
 /**
  * The interface of layers, which stand around handlers. `layer()` from `@x/mcp/layers` creates layers.
- *
- * @module
  */
 import type { Result } from "../protocol/jsonrpc.ts";
 import type { Meta, ToolAnnotations } from "../protocol/types.ts";

@@ -1,7 +1,5 @@
 /**
  * Records used ids in a limited amount of memory. A marked id never becomes unmarked.
- *
- * @module
  */
 import { isObject } from "../protocol/jsonrpc.ts";
 

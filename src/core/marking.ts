@@ -1,7 +1,5 @@
 /**
  * Marks ids in memory, or in a store that several instances share.
- *
- * @module
  */
 import { BoundedMap } from "../kit/bounded_map.ts";
 import { type Mark, MarkedIds, type Marking, toSetName } from "./marked_ids.ts";

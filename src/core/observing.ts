@@ -1,7 +1,5 @@
 /**
  * Builds the events for a server's observers. Only servers with an observer load this file, on the first request.
- *
- * @module
  */
 import {
   BUSY,

@@ -1,7 +1,5 @@
 /**
  * Opens the handle of a server for one of its parts.
- *
- * @module
  */
 import type { Call } from "./call/call.ts";
 import { sha256 } from "../kit/sha256.ts";

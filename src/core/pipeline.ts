@@ -2,8 +2,6 @@
  * Serves a request. Every era performs the steps in this order: observe the request, read the facts about the client,
  * run `admit`, look up the handler (and run `allow`), check header parameters, scopes, required capabilities and rate
  * limits, restore the client's answers, schedule the call, and reply.
- *
- * @module
  */
 import { toScopeReply } from "./auth.ts";
 import { isMcpError, type McpError } from "../protocol/errors.ts";

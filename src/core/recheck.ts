@@ -1,7 +1,5 @@
 /**
  * Checks a call again after the call has waited in a queue.
- *
- * @module
  */
 import type { Call } from "./call/call.ts";
 import type { Core } from "./core.ts";

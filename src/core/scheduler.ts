@@ -1,7 +1,5 @@
 /**
  * Runs calls, and enforces the limits on slots, memory and time. Each call has exactly one outcome.
- *
- * @module
  */
 import type { ServiceEnd } from "./call/service.ts";
 import { hasValidCode, isMcpError, type McpError, toBusy } from "../protocol/errors.ts";

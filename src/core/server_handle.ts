@@ -1,7 +1,5 @@
 /**
  * The handle of a server, which the server gives to its parts when they start.
- *
- * @module
  */
 import type { Params, Result } from "../protocol/jsonrpc.ts";
 import type { ChangeNotifier, ClientFacts, Context, Principal } from "./call/context.ts";

@@ -1,7 +1,5 @@
 /**
  * A part of a server that starts with the server, such as an extension or an authentication.
- *
- * @module
  */
 import { deadline } from "../kit/deadline.ts";
 import { CancelError } from "./call/cancel_error.ts";

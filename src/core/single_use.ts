@@ -1,7 +1,5 @@
 /**
  * Implements ids that can be used only once, such as the id of an answer to a question.
- *
- * @module
  */
 import { type Found, type Mark, type Marking, toClientHash } from "./marked_ids.ts";
 import { KnownMarks } from "./marking.ts";

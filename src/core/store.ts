@@ -1,7 +1,5 @@
 /**
  * The interface of a store, which contains the state that several instances of a server share.
- *
- * @module
  */
 import type { Account, Accounts } from "./capacity/account.ts";
 import type { Change, Changes, ExtensionNews } from "./visibility/changes.ts";

@@ -1,7 +1,5 @@
 /**
  * The loop that changes a value in a store, although other processes may change the same value at the same time.
- *
- * @module
  */
 
 /** The result of an attempt whose write failed, because another process has changed the value first. */

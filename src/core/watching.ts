@@ -1,7 +1,5 @@
 /**
  * Functions that all eras use for subscriptions: limits, permissions and backpressure.
- *
- * @module
  */
 import type { Call } from "./call/call.ts";
 import type { Change, Toggled } from "./visibility/changes.ts";

@@ -1,7 +1,5 @@
 /**
  * Finds the handlers that a file exports.
- *
- * @module
  */
 import { type Handler, isHandler } from "../core/visibility/feature.ts";
 

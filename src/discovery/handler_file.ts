@@ -1,7 +1,5 @@
 /**
  * Decides by name which files in a folder can export handlers.
- *
- * @module
  */
 
 /** Returns `true` for names of files and folders to skip: names that begin with `.` or `_`, and `node_modules`. */

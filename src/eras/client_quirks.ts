@@ -3,8 +3,6 @@
  *
  * A quirk changes only how a message is written. It never changes what a caller may see or do, because the name of a
  * client is a claim of the client that nobody has verified.
- *
- * @module
  */
 import { isObject, type Params, type Result } from "../protocol/jsonrpc.ts";
 import type { ClientFacts } from "../core/call/context.ts";

@@ -3,7 +3,6 @@
  * not delay startup.
  *
  * @see specification/2026-07-28/basic/versioning (Backward Compatibility)
- * @module
  */
 import type { Incoming } from "../protocol/jsonrpc.ts";
 import { Room } from "../protocol/room.ts";

@@ -2,7 +2,6 @@
  * Limits a server to some protocol revisions. Loaded on demand, because most servers serve all revisions.
  *
  * @see specification/2026-07-28/basic/versioning
- * @module
  */
 import { McpError, quote, UNSUPPORTED_VERSION } from "../protocol/errors.ts";
 import { type Incoming, isObject, toFailure } from "../protocol/jsonrpc.ts";

@@ -2,7 +2,6 @@
  * The protocol revisions, and the selection of the revisions that a server serves.
  *
  * @see specification/2026-07-28/basic/versioning
- * @module
  */
 import { quote } from "../protocol/errors.ts";
 import { VERSION } from "./modern/meta_keys.ts";

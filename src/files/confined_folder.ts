@@ -1,7 +1,5 @@
 /**
  * Reads the files of a folder. Files outside of the folder cannot be read.
- *
- * @module
  */
 import { delay } from "../kit/deadline.ts";
 import { hasErrorCode } from "../kit/error_code.ts";

@@ -1,8 +1,6 @@
 /**
  * Explains an unexpected error to the author of a server, in development. The text contains the message, and the stack
  * frames in the author's files with their lines of source code.
- *
- * @module
  */
 import { toPrintable } from "../kit/printable.ts";
 import { isOfUser, readPlace, readStack } from "../kit/stack.ts";

@@ -1,7 +1,5 @@
 /**
  * Watches files for changes.
- *
- * @module
  */
 import { startBackgroundTimer } from "../runtime.ts";
 import { localFiles } from "./local_files.ts";

@@ -1,7 +1,5 @@
 /**
  * Watches a folder. Distinguishes written files from added and removed files.
- *
- * @module
  */
 import { formatError, toPrintableLine } from "../kit/printable.ts";
 import { type Folder, MAX_LISTED_FILES } from "./confined_folder.ts";

@@ -1,7 +1,5 @@
 /**
  * Glob patterns: `*` and `?` match within a name, `**` matches any folders, and `{a,b}` matches `a` or `b`.
- *
- * @module
  */
 
 /** Tests whether a path matches. The path is relative to the base folder of the pattern. */

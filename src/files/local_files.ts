@@ -4,8 +4,6 @@
  *
  * The file system module is loaded when it is first used, because loading it takes 21 ms on Deno and 3 ms on Bun.
  * Servers that do not read files start faster.
- *
- * @module
  */
 import { hasErrorCode } from "../kit/error_code.ts";
 import { deno, findProcess, type FsEntry, type FsFacts, type FsFile } from "../runtime.ts";

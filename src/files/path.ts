@@ -1,7 +1,5 @@
 /**
  * Splits, joins and resolves paths. Absolute paths have forward slashes.
- *
- * @module
  */
 
 /** Returns the path of the parent folder. */

@@ -1,7 +1,5 @@
 /**
  * Handles errors that the functions of prompts, resources and completers throw.
- *
- * @module
  */
 import type { FeatureParts, MapError } from "../core/visibility/feature_parts.ts";
 import { INTERNAL_ERROR, isMcpError, isToolError, McpError, type ToolError } from "../protocol/errors.ts";

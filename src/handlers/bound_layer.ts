@@ -1,7 +1,5 @@
 /**
  * The steps of a layer around one handler, the state of the layer, and the calls that its steps get.
- *
- * @module
  */
 import { isPromiseLike } from "../protocol/promises.ts";
 import type { Call } from "../core/call/call.ts";

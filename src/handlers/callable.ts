@@ -1,7 +1,5 @@
 /**
  * The interface of the registry's entries for tools and prompts.
- *
- * @module
  */
 import type { RunnerSteps } from "../core/layers.ts";
 import type { MapError } from "../core/visibility/feature_parts.ts";

@@ -1,7 +1,5 @@
 /**
  * Delivers the notifications of an extension that belong to a handler only to subscribers that may call the handler.
- *
- * @module
  */
 import type { HandlerCall, Published } from "../core/call/lives.ts";
 import type { Deliver } from "./topics.ts";

@@ -1,8 +1,6 @@
 /**
  * The record that reserves an idempotency key for one run of a handler, so that no other call runs the handler at the
  * same time.
- *
- * @module
  */
 import type { SharedValues } from "../core/call/shared_values.ts";
 import type { Charge } from "../core/capacity/charges.ts";

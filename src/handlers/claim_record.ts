@@ -1,7 +1,5 @@
 /**
  * The records of idempotency keys, and the errors for calls that cannot get the result stored for their key.
- *
- * @module
  */
 import { INVALID_PARAMS, McpError, quote, toBusy } from "../protocol/errors.ts";
 import { isObject, type Result } from "../protocol/jsonrpc.ts";

@@ -1,8 +1,6 @@
 /**
  * Runs a handler once per idempotency key. On one instance, calls with the same key run one after the other. Across
  * instances, the first call claims the key in the store.
- *
- * @module
  */
 import { delay } from "../kit/deadline.ts";
 import { isObject, type Result, toTypedResult } from "../protocol/jsonrpc.ts";

@@ -2,7 +2,6 @@
  * Completion of prompt arguments and of variables in resource templates.
  *
  * @see specification/2026-07-28/server/utilities/completion
- * @module
  */
 import type { FeatureParts, MapError } from "../core/visibility/feature_parts.ts";
 import { INVALID_PARAMS, McpError, quote } from "../protocol/errors.ts";

@@ -2,7 +2,6 @@
  * Helpers that create content blocks.
  *
  * @see specification/2026-07-28/server/tools (Tool Result)
- * @module
  */
 import { toBase64 } from "../kit/base64.ts";
 import type { Annotations, AudioContent, EmbeddedResource, ImageContent, ResourceLink } from "../protocol/types.ts";

@@ -1,7 +1,5 @@
 /**
  * Checks whether a value is a content block, and whether JSON can represent a value.
- *
- * @module
  */
 import { isObject } from "../protocol/jsonrpc.ts";
 import type { Content } from "../protocol/types.ts";

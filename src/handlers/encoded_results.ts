@@ -1,8 +1,6 @@
 /**
  * Builds results from values that JSON cannot represent, and rejects invalid results. Loaded when a handler first
  * returns such a value.
- *
- * @module
  */
 import type { Call } from "../core/call/call.ts";
 import type { FeatureParts } from "../core/visibility/feature_parts.ts";

@@ -1,7 +1,5 @@
 /**
  * Encodes values that JSON cannot represent. Loaded when a handler first returns such a value.
- *
- * @module
  */
 import { toBase64 } from "../kit/base64.ts";
 import { type Limited, REACHED, withLimits } from "../protocol/errors.ts";

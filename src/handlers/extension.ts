@@ -3,7 +3,6 @@
  * extension.
  *
  * @see specification/2026-07-28/basic (Extensions)
- * @module
  */
 import { INVALID_PARAMS, McpError, quote } from "../protocol/errors.ts";
 import { isObject, type Notification, type Params, type Result } from "../protocol/jsonrpc.ts";

@@ -1,8 +1,6 @@
 /**
  * Runs calls within layers of extensions. Such a layer can redirect the messages of a handler, and can let the handler
  * continue after the response.
- *
- * @module
  */
 import { INVALID_PARAMS, INVALID_REQUEST, McpError, quote } from "../protocol/errors.ts";
 import { isObject, type Params, readResultType, type Result, toTypedResult } from "../protocol/jsonrpc.ts";

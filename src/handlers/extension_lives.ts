@@ -1,8 +1,6 @@
 /**
  * Starts the extensions of a server when it receives its first request, and stops the extensions when the server
  * closes.
- *
- * @module
  */
 import { quote } from "../protocol/errors.ts";
 import { CancelError } from "../core/call/cancel_error.ts";

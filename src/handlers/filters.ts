@@ -1,7 +1,5 @@
 /**
  * Runs the guards and encoders around a handler. Loaded by `value_room.ts` when a call first needs guards or encoders.
- *
- * @module
  */
 import { ignoreRejections } from "../protocol/promises.ts";
 import {

@@ -1,7 +1,5 @@
 /**
  * Groups: handlers that are added, hidden and removed together.
- *
- * @module
  */
 import { quote } from "../protocol/errors.ts";
 import type { Typed } from "../core/visibility/typed.ts";

@@ -1,7 +1,5 @@
 /**
  * Passes the log and progress messages of a handler's run through the output guards.
- *
- * @module
  */
 import { isToolError } from "../protocol/errors.ts";
 import type { Params } from "../protocol/jsonrpc.ts";

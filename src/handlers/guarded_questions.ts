@@ -1,7 +1,5 @@
 /**
  * Passes a handler's questions to the client through the output guards.
- *
- * @module
  */
 import { isObject, type Params } from "../protocol/jsonrpc.ts";
 import type { Call } from "../core/call/call.ts";

@@ -2,8 +2,6 @@
  * Layers of extensions, and what all layers add to a handler without running around it: requirements, metadata, checks
  * against other handlers, and the list of steps. Extensions do not load `layer.ts`, so that a server with an extension,
  * but without other layers, does not contain the code for their steps.
- *
- * @module
  */
 import { Room } from "../protocol/room.ts";
 import { quote } from "../protocol/errors.ts";

@@ -1,7 +1,5 @@
 /**
  * Runs one call of a tool with an idempotency key. Loaded by `idempotency.ts` when a client first calls such a tool.
- *
- * @module
  */
 import { sha256 } from "../kit/sha256.ts";
 import { toCanonical } from "../protocol/canonical.ts";

@@ -1,7 +1,5 @@
 /**
  * The types of a tool whose calls can have an idempotency key.
- *
- * @module
  */
 import type { Binding } from "../core/call/container.ts";
 import type { Context } from "../core/call/context.ts";

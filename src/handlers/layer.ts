@@ -1,7 +1,5 @@
 /**
  * Creates layers, and sorts the steps of a handler's layers.
- *
- * @module
  */
 import { Room } from "../protocol/room.ts";
 import { keep } from "../core/capacity/charges.ts";

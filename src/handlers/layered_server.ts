@@ -1,7 +1,5 @@
 /**
  * Puts the layers of a server around each of its handlers.
- *
- * @module
  */
 import type { HandlerSet } from "../core/call/context.ts";
 import { ADDED, INTERNALS } from "../core/call/internals.ts";

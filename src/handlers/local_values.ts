@@ -1,7 +1,5 @@
 /**
  * Values in the memory of this process, for a server without a store.
- *
- * @module
  */
 import type { SharedValue, SharedValues } from "../core/call/shared_values.ts";
 import type { Clock } from "../core/capacity/timers.ts";

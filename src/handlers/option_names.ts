@@ -1,7 +1,5 @@
 /**
  * The names of options that several kinds of handlers have. Each factory adds its own names.
- *
- * @module
  */
 import { isPlain, type OptionRule, show } from "../core/call/known_options.ts";
 import { ICONS } from "../core/icons.ts";

@@ -2,7 +2,6 @@
  * Prompts: messages that a user can insert by name.
  *
  * @see specification/2026-07-28/server/prompts
- * @module
  */
 import type { FeatureParts, MapError } from "../core/visibility/feature_parts.ts";
 import { INVALID_PARAMS, McpError, quote } from "../protocol/errors.ts";

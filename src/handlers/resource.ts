@@ -2,7 +2,6 @@
  * Resources: data that clients can read.
  *
  * @see specification/2026-07-28/server/resources
- * @module
  */
 import type { FeatureParts, MapError } from "../core/visibility/feature_parts.ts";
 import { McpError, quote } from "../protocol/errors.ts";

@@ -2,7 +2,6 @@
  * Converts the return value of a resource's `read` to contents.
  *
  * @see specification/2026-07-28/server/resources (Resource Contents)
- * @module
  */
 import { isObject } from "../protocol/jsonrpc.ts";
 import type { ResourceContents } from "../protocol/types.ts";

@@ -2,7 +2,6 @@
  * The methods that list and read resources.
  *
  * @see specification/2026-07-28/server/resources
- * @module
  */
 import type { FeatureParts, MapError } from "../core/visibility/feature_parts.ts";
 import { INVALID_PARAMS, McpError } from "../protocol/errors.ts";

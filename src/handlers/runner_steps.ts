@@ -1,7 +1,5 @@
 /**
  * Puts the steps of layers around the whole call of a handler: `limit`, `enter`, `around` and `result`.
- *
- * @module
  */
 import type { Result } from "../protocol/jsonrpc.ts";
 import { isPromiseLike } from "../protocol/promises.ts";

@@ -2,7 +2,6 @@
  * Tools: functions that a model can call.
  *
  * @see specification/2026-07-28/server/tools
- * @module
  */
 import type { FeatureParts, MapError, PublishedTool, PublishSchema } from "../core/visibility/feature_parts.ts";
 import {

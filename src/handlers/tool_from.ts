@@ -1,7 +1,5 @@
 /**
  * Converts a tool that another server lists to the options of a tool.
- *
- * @module
  */
 import type { Params } from "../protocol/jsonrpc.ts";
 import type { ListedTool } from "../protocol/listed.ts";

@@ -1,7 +1,5 @@
 /**
  * The subscribers of an extension on one server, for each key and topic.
- *
- * @module
  */
 import type { Published, WantedTopics } from "../core/call/lives.ts";
 import type { ChangeNotifier, Context } from "../core/call/context.ts";

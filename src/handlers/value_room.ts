@@ -1,8 +1,6 @@
 /**
  * Loads code that most servers never need: guards, encoders for values that JSON cannot represent, and tools that
  * differ between callers.
- *
- * @module
  */
 import type { Result } from "../protocol/jsonrpc.ts";
 import type { FilteredRun, Guarded } from "./filters.ts";

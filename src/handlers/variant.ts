@@ -1,7 +1,5 @@
 /**
  * Tools that differ between callers. Loaded when such a tool is first called or listed.
- *
- * @module
  */
 import type { Call } from "../core/call/call.ts";
 import type { Binding } from "../core/call/container.ts";

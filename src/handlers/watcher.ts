@@ -1,7 +1,5 @@
 /**
  * Objects that start and stop with a server: extensions, layers, and internal handlers.
- *
- * @module
  */
 import type { Engine } from "../core/era.ts";
 import type { Life } from "../core/extension.ts";

@@ -3,8 +3,6 @@
  *
  * The reading functions reject text that the writing functions would not produce, such as text with spaces, wrong
  * padding, or extra bits in the last character. Otherwise a client could change a sealed token without invalidating it.
- *
- * @module
  */
 
 /** Whether the runtime has `Uint8Array.fromBase64()` and `toBase64()`, which Node has since version 25. */

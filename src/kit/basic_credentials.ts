@@ -1,7 +1,5 @@
 /**
  * The client credentials in an `Authorization: Basic` header.
- *
- * @module
  */
 import { toBase64 } from "./base64.ts";
 

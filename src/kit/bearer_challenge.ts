@@ -1,7 +1,5 @@
 /**
  * Reads the challenges of `WWW-Authenticate` headers.
- *
- * @module
  */
 
 /** A challenge. The scheme and the names of the parameters are in lowercase. */

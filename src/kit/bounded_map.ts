@@ -1,7 +1,5 @@
 /**
  * A map with a maximum size, because the memory that clients can use must be limited.
- *
- * @module
  */
 
 /** Options of {@linkcode BoundedMap}. */

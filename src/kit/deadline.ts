@@ -1,7 +1,5 @@
 /**
  * Waits that end at a limit: after a time, or when a signal aborts.
- *
- * @module
  */
 import { MAX_MS, startTimer } from "./timer.ts";
 

@@ -1,7 +1,5 @@
 /**
  * Finds dot segments in the paths of URLs.
- *
- * @module
  */
 
 /**

@@ -1,7 +1,5 @@
 /**
  * Shows durations in messages.
- *
- * @module
  */
 
 /** Returns a duration in milliseconds as text, such as `20 ms` or `1.5 s`. */

@@ -1,7 +1,5 @@
 /**
  * Recognizes errors that the runtimes throw, by their codes.
- *
- * @module
  */
 
 /** Tests whether a value is an error with a code, such as `ENOENT`. */

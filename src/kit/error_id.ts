@@ -1,8 +1,6 @@
 /**
  * The ids of unexpected errors in the results of tools. The text of such a result ends with the id, such as `Internal
  * error (1f3a09c2)`. Errors contain the id in their data instead.
- *
- * @module
  */
 
 const LAST_ID = /(?<=\()[0-9a-f]{8}(?=\)$)/;

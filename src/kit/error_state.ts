@@ -1,7 +1,5 @@
 /**
  * Reads the messages of other programs' errors, to use them within the messages of this library.
- *
- * @module
  */
 
 /**

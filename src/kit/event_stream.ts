@@ -2,7 +2,6 @@
  * Reads server-sent events.
  *
  * @see specification/2026-07-28/basic/transports/streamable-http (Receiving Messages)
- * @module
  */
 /** Maximum length of an event in characters. Without this limit, an endless event would fill the memory. */
 export const MAX_CHARACTERS: number = 64 * 1024 * 1024;

@@ -1,7 +1,5 @@
 /**
  * Facts about the errors of a client. Programs decide by these facts, because the messages of errors may change.
- *
- * @module
  */
 
 /** The reason why a request failed, if programs handle this reason differently from other reasons. */

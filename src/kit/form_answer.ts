@@ -5,7 +5,6 @@
  * with catastrophic backtracking could block the client.
  *
  * @see specification/2026-07-28/client/elicitation
- * @module
  */
 import { isObject } from "./json.ts";
 

@@ -1,7 +1,5 @@
 /**
  * Tests of values that were parsed from JSON.
- *
- * @module
  */
 
 /** Tests whether a value is a JSON object, which is neither `null` nor an array. */

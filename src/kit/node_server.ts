@@ -1,7 +1,5 @@
 /**
  * Passes requests from Node's HTTP server to a web-standard `fetch`.
- *
- * @module
  */
 
 /** The part of `node:http` that this file uses. */

@@ -1,7 +1,5 @@
 /**
  * Checks origins for the content security policy of an app.
- *
- * @module
  */
 
 const HOST = String.raw`(?:\*\.)?[a-z\d](?:[a-z\d.-]*[a-z\d])?|\[[\da-f:.]+\]`;

@@ -1,7 +1,5 @@
 /**
  * Escapes untrusted text, so that it cannot control a terminal or forge log lines.
- *
- * @module
  */
 
 // Control characters can start escape sequences and forge log lines. Invisible format characters can reorder the

@@ -1,7 +1,5 @@
 /**
  * Hashes text.
- *
- * @module
  */
 import { toBase64Url } from "./base64.ts";
 

@@ -1,7 +1,5 @@
 /**
  * Shortens text for messages.
- *
- * @module
  */
 
 /**

@@ -1,7 +1,5 @@
 /**
  * Prepares untrusted text for messages.
- *
- * @module
  */
 import { toPrintableLine } from "./printable.ts";
 import { shorten } from "./shorten.ts";

@@ -1,7 +1,5 @@
 /**
  * Parses the stacks of errors, and finds the frames that are in the server author's own files.
- *
- * @module
  */
 
 /** A parsed stack. */

@@ -1,7 +1,5 @@
 /**
  * Suggests a known name for a misspelled name.
- *
- * @module
  */
 
 /** Returns the name that is most similar to `name`, or `undefined` if no name is similar. */

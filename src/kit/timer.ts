@@ -1,7 +1,5 @@
 /**
  * Timers for promises that the program awaits. Unlike background timers, these timers keep the process alive.
- *
- * @module
  */
 
 /** Maximum delay of a timer in milliseconds. With a longer delay, the runtimes fire the timer immediately. */

@@ -1,7 +1,5 @@
 /**
  * The keys under which the tokens for servers are stored.
- *
- * @module
  */
 
 const PREFIX = "server ";

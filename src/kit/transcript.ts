@@ -1,7 +1,5 @@
 /**
  * Records messages as lines of text that do not differ between runs.
- *
- * @module
  */
 import { replaceErrorId } from "./error_id.ts";
 import { isObject } from "./json.ts";

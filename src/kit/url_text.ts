@@ -1,7 +1,5 @@
 /**
  * Shows URLs in messages.
- *
- * @module
  */
 
 /** Removes the user name and the password from all URLs in a text. */

@@ -1,7 +1,5 @@
 /**
  * Caches the values that a tool returns.
- *
- * @module
  */
 import { checkOptions, type KnownOptions, show } from "../core/call/known_options.ts";
 import type { HandlerInfo, KeptValue, Layer, LayerRun } from "../core/layers.ts";

@@ -1,7 +1,5 @@
 /**
  * A circuit breaker: stops running a tool that fails repeatedly.
- *
- * @module
  */
 import { checkOptions, type KnownOptions } from "../core/call/known_options.ts";
 import type { Layer, LayerRun } from "../core/layers.ts";

@@ -1,7 +1,5 @@
 /**
  * Asks the user for consent before a tool runs.
- *
- * @module
  */
 import { show } from "../core/call/known_options.ts";
 import type { Layer } from "../core/layers.ts";

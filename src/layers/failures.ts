@@ -1,7 +1,5 @@
 /**
  * Decides which errors count as failures of the systems that a handler uses.
- *
- * @module
  */
 import { isMcpError, isToolError } from "../protocol/errors.ts";
 import { isStrayPromise } from "../protocol/promises.ts";

@@ -1,7 +1,5 @@
 /**
  * Checks the input and the output of handlers.
- *
- * @module
  */
 import { checkOptions, type KnownOptions } from "../core/call/known_options.ts";
 import type { Layer, OutputPart, Steps } from "../core/layers.ts";

@@ -1,7 +1,5 @@
 /**
  * Runs a tool once per key, so that clients can repeat a call.
- *
- * @module
  */
 import { checkOptions, type KnownOptions } from "../core/call/known_options.ts";
 import type { Layer } from "../core/layers.ts";

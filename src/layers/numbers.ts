@@ -1,7 +1,5 @@
 /**
  * Checks options that are numbers.
- *
- * @module
  */
 import { show } from "../core/call/known_options.ts";
 

@@ -1,7 +1,5 @@
 /**
  * Measures and compares plain values, which can be copied exactly: JSON values, dates, maps, sets, bigints and bytes.
- *
- * @module
  */
 
 /** Maximum number of nested levels of a value. */

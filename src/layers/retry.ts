@@ -1,7 +1,5 @@
 /**
  * Runs a tool again after a failure.
- *
- * @module
  */
 import { delay } from "../kit/deadline.ts";
 import { checkOptions, type KnownOptions } from "../core/call/known_options.ts";

@@ -1,7 +1,5 @@
 /**
  * Writes an audit log: a record of each call before its handler runs, and a record of the call's outcome.
- *
- * @module
  */
 import type { Context } from "../core/call/context.ts";
 import { checkOptions, type KnownOptions } from "../core/call/known_options.ts";

@@ -1,7 +1,5 @@
 /**
  * Spans and metrics of a client.
- *
- * @module
  */
 import { context, type Span, SpanKind, SpanStatusCode, trace } from "@opentelemetry/api";
 import type { ClientMiddleware, ClientRequest } from "../client/request_middleware.ts";

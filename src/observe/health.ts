@@ -1,7 +1,5 @@
 /**
  * Health checks of a server: whether it is alive, and whether it is ready for requests.
- *
- * @module
  */
 import { INTERNALS } from "../core/call/internals.ts";
 import { checkOptions, type KnownOptions, show } from "../core/call/known_options.ts";

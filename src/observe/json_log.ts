@@ -1,7 +1,5 @@
 /**
  * An observer that logs events as newline-delimited JSON.
- *
- * @module
  */
 import { checkOptions, type KnownOptions } from "../core/call/known_options.ts";
 import type {

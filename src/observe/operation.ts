@@ -2,7 +2,6 @@
  * Names from OpenTelemetry's conventions for MCP, and the attributes of a call.
  *
  * @see https://github.com/open-telemetry/semantic-conventions-genai/blob/main/docs/gen-ai/mcp.md
- * @module
  */
 import type { CallEvent, EventSource, SessionEvent, StartEvent, TransportName } from "../core/call/observer.ts";
 

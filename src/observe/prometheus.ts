@@ -2,7 +2,6 @@
  * Metrics of a server, in the text format of Prometheus.
  *
  * @see https://prometheus.io/docs/instrumenting/exposition_formats/
- * @module
  */
 import { BoundedMap } from "../kit/bounded_map.ts";
 import { checkOptions, type KnownOptions, show } from "../core/call/known_options.ts";

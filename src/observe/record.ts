@@ -1,7 +1,5 @@
 /**
  * An observer that records the messages of a server as a transcript.
- *
- * @module
  */
 import { checkOptions, type KnownOptions } from "../core/call/known_options.ts";
 import type { MessageEvent, Observer } from "../core/call/observer.ts";

@@ -1,7 +1,5 @@
 /**
  * Spans and metrics of a server.
- *
- * @module
  */
 import {
   type Context,

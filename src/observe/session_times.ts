@@ -1,7 +1,5 @@
 /**
  * Measures how long sessions last.
- *
- * @module
  */
 import type { SessionEvent } from "../core/call/observer.ts";
 

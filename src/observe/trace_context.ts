@@ -2,7 +2,6 @@
  * Reads and writes the trace context in `_meta`.
  *
  * @see specification/2026-07-28/basic#_meta
- * @module
  */
 import { type Context, createTraceState, propagation, type SpanContext, trace } from "@opentelemetry/api";
 

@@ -2,7 +2,6 @@
  * Checks the annotations of content and of resources.
  *
  * @see specification/2026-07-28/server/resources (Annotations)
- * @module
  */
 import type { Annotations } from "./types.ts";
 

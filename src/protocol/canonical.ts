@@ -1,7 +1,5 @@
 /**
  * Converts JSON values to a canonical form: equal values have the same JSON text.
- *
- * @module
  */
 import { isObject } from "./jsonrpc.ts";
 

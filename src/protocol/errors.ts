@@ -2,7 +2,6 @@
  * Errors that reach the client, and their codes.
  *
  * @see specification/2026-07-28/basic (Error Codes)
- * @module
  */
 import { withErrorId } from "../kit/error_id.ts";
 import type { Content } from "./types.ts";

@@ -3,7 +3,6 @@
  * the Base64 of its UTF-8 bytes.
  *
  * @see specification/2026-07-28/basic/transports/streamable-http (Value Encoding)
- * @module
  */
 import { fromBase64, toBase64 } from "../kit/base64.ts";
 

@@ -1,7 +1,5 @@
 /**
  * Measures JSON text before it is parsed.
- *
- * @module
  */
 
 /** Limits of a JSON text. */

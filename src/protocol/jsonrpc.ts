@@ -2,7 +2,6 @@
  * Parses and checks incoming JSON-RPC 2.0 messages, and serializes responses and notifications.
  *
  * @see specification/2026-07-28/basic (Messages)
- * @module
  */
 import { isObject } from "../kit/json.ts";
 import { type JsonSize, measureJson } from "./json_size.ts";

@@ -2,7 +2,6 @@
  * The entries of lists, as a server sends them.
  *
  * @see specification/2026-07-28/schema
- * @module
  */
 import type { Params } from "./jsonrpc.ts";
 import type { Annotations, Icon, ToolAnnotations } from "./types.ts";

@@ -1,7 +1,5 @@
 /**
  * Recognizes promises, and ignores their rejections.
- *
- * @module
  */
 
 /** Whether a value can be awaited: a promise, or another thenable, such as a query builder. */

@@ -1,7 +1,5 @@
 /**
  * Loads a part of the library when it is first needed.
- *
- * @module
  */
 
 /** A part of the library that is loaded when it is first needed. */

@@ -2,7 +2,6 @@
  * Creates the text copy of structured content: the full JSON, a summary, or no text.
  *
  * @see specification/2026-07-28/server/tools (Structured Content)
- * @module
  */
 import { isObject, type Result } from "./jsonrpc.ts";
 import { MAX_LINE, type TextCopy } from "./text_option.ts";

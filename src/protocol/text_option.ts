@@ -1,7 +1,5 @@
 /**
  * The option for the text copy of structured content.
- *
- * @module
  */
 
 /**

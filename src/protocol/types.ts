@@ -2,7 +2,6 @@
  * Protocol types that users of this library see.
  *
  * @see specification/2026-07-28/schema
- * @module
  */
 
 /** Hints for a client on how to use or show content. */

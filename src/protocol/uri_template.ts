@@ -4,7 +4,6 @@
  * RFC 6570 defines only expansion. A template is rejected if a URI could match the template in more than one way.
  *
  * @see specification/2026-07-28/server/resources (Resource Templates)
- * @module
  */
 
 /** A parsed template, created by {@linkcode parseTemplate}. */

@@ -1,7 +1,5 @@
 /**
  * Compares URIs.
- *
- * @module
  */
 
 /**

@@ -1,7 +1,5 @@
 /**
  * Estimates the memory that texts and messages take.
- *
- * @module
  */
 
 const encoder = new TextEncoder();

@@ -7,7 +7,6 @@
  * and reading by name takes an eighth of this time.
  *
  * @see specification/2026-07-28/schema
- * @module
  */
 import { shorten } from "../kit/shorten.ts";
 import { isObject } from "../kit/json.ts";

@@ -1,7 +1,5 @@
 /**
  * Resources with the contents of a file.
- *
- * @module
  */
 import type { FixedResource } from "../library.ts";
 import { INTERNALS, withInternals } from "../core/call/internals.ts";

@@ -1,7 +1,5 @@
 /**
  * Creates the resources for `file()`, `folder()` and the files and folders in config files.
- *
- * @module
  */
 import { toShown } from "../kit/shown.ts";
 import {

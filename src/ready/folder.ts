@@ -1,7 +1,5 @@
 /**
  * Resources and tools for the files of a folder.
- *
- * @module
  */
 import type { ResourceTemplate } from "../library.ts";
 import { INTERNALS, withInternals } from "../core/call/internals.ts";

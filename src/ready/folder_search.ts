@@ -1,8 +1,6 @@
 /**
  * Searches the text files of a folder, with limits on time, bytes and matches. Searches of the same client run one
  * after the other.
- *
- * @module
  */
 import { FairQueue } from "../core/capacity/fair_queue.ts";
 import { type Context, ToolError } from "../library.ts";

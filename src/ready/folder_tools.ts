@@ -1,7 +1,5 @@
 /**
  * Tools that list, search and read the files of a folder.
- *
- * @module
  */
 import { findClientKey } from "../core/call/client_key.ts";
 import { toShown } from "../kit/shown.ts";

@@ -1,8 +1,6 @@
 /**
  * Request bodies that contain arguments. Each argument is encoded for the language of the body, so that an argument
  * cannot add fields or change the structure of the body.
- *
- * @module
  */
 import { show } from "../core/call/known_options.ts";
 import { isObject } from "../kit/json.ts";

@@ -1,8 +1,6 @@
 /**
  * Sends HTTP requests, with limits on time and size. Unless a host is allowed, the requests cannot reach this machine
  * or its network.
- *
- * @module
  */
 import { ToolError } from "../library.ts";
 import { hasErrorCode } from "../kit/error_code.ts";

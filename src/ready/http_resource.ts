@@ -1,7 +1,5 @@
 /**
  * Resources whose contents are the body of an HTTP response.
- *
- * @module
  */
 import { type Context, type FixedResource, resource, type ResourceEntry, ToolError } from "../library.ts";
 import { checkOptions, type KnownOptions, toPlace } from "../core/call/known_options.ts";

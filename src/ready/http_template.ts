@@ -1,8 +1,6 @@
 /**
  * Builds URLs and headers that contain arguments. Arguments cannot change the host, or the structure of the path or of a
  * header.
- *
- * @module
  */
 import { hasDotSegment } from "../kit/dot_segment.ts";
 import { ToolError } from "../library.ts";

@@ -1,7 +1,5 @@
 /**
  * Tools that send an HTTP request.
- *
- * @module
  */
 import {
   type Context,

@@ -1,7 +1,5 @@
 /**
  * Checks the options of `folder()` and `file()`, and watches the folders and files while their servers run.
- *
- * @module
  */
 import type { ChangeNotifier, Handler } from "../library.ts";
 import { isObject } from "../kit/json.ts";

@@ -1,7 +1,5 @@
 /**
  * Options of files and folders.
- *
- * @module
  */
 import type { UseItem } from "../core/layers.ts";
 import type { Allow, ResourceEntry } from "../library.ts";

@@ -1,7 +1,5 @@
 /**
  * Looks up the addresses of host names.
- *
- * @module
  */
 import { deno, findProcess } from "../runtime.ts";
 import { hasErrorCode } from "../kit/error_code.ts";

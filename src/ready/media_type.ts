@@ -1,7 +1,5 @@
 /**
  * Maps file name extensions to media types, and detects text files.
- *
- * @module
  */
 
 const TYPES: Readonly<Record<string, string>> = Object.fromEntries(

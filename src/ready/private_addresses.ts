@@ -1,7 +1,5 @@
 /**
  * Distinguishes public IP addresses from loopback, private and reserved addresses.
- *
- * @module
  */
 import { type AddressList, findProcess, type NetModule } from "../runtime.ts";
 

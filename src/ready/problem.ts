@@ -1,7 +1,5 @@
 /**
  * Errors about a value in the definition of a handler. The definition may be in a config file or in a program.
- *
- * @module
  */
 
 /** Path of a value in the definition, as keys and indexes. */

@@ -1,7 +1,5 @@
 /**
  * Text templates: `{{name}}` stands for an argument of a call, and `${NAME}` for an environment variable.
- *
- * @module
  */
 
 /** A template in which environment variables have already been replaced. */

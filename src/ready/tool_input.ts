@@ -1,7 +1,5 @@
 /**
  * Reads the input schema of a tool, and adds defaults to the arguments.
- *
- * @module
  */
 import { type JsonSchema, ToolError } from "../library.ts";
 import { isObject } from "../kit/json.ts";

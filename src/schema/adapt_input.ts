@@ -1,8 +1,6 @@
 /**
  * Adapts arguments to their schema before validation: inserts defaults of raw JSON Schema, and parses JSON text. Loaded
  * when the first schema or option requires an adaptation.
- *
- * @module
  */
 import { measureJson } from "../protocol/json_size.ts";
 import { isObject } from "../protocol/jsonrpc.ts";

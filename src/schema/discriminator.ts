@@ -1,8 +1,6 @@
 /**
  * Finds the property that distinguishes the alternatives of a union, such as `kind`. With this property, a value is
  * checked against a single alternative.
- *
- * @module
  */
 import { isObject } from "../protocol/jsonrpc.ts";
 import type { JsonSchema } from "./json_schema.ts";

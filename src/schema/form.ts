@@ -1,7 +1,5 @@
 /**
  * Converts a schema to an elicitation form: a flat object of strings, numbers, booleans and choices.
- *
- * @module
  */
 import { isObject } from "../protocol/jsonrpc.ts";
 import type { Checked, JsonSchema, Schema } from "./schema.ts";

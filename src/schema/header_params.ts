@@ -1,7 +1,5 @@
 /**
  * Finds the tool parameters that clients repeat in HTTP headers.
- *
- * @module
  */
 import { isObject } from "../protocol/jsonrpc.ts";
 import { eachSubschema, type JsonSchema } from "./json_schema.ts";

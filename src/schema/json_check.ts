@@ -3,8 +3,6 @@
  *
  * `format` and `content…` are only annotations, and are not validated. A `pattern` is run as the author wrote it, but
  * only on strings that are not longer than `maxLength`. The author must avoid patterns with catastrophic backtracking.
- *
- * @module
  */
 import { shorten } from "../kit/shorten.ts";
 import { isObject } from "../protocol/jsonrpc.ts";

@@ -1,7 +1,5 @@
 /**
  * Tests whether values are equal as JSON, regardless of the order of properties.
- *
- * @module
  */
 import { isObject } from "../protocol/jsonrpc.ts";
 import { spend } from "./steps.ts";

@@ -1,7 +1,5 @@
 /**
  * Schemas in the form that the validator reads.
- *
- * @module
  */
 import { isObject } from "../protocol/jsonrpc.ts";
 import type { JsonSchema } from "./json_schema.ts";

@@ -1,8 +1,6 @@
 /**
  * Rewrites references within a JSON Schema, so that each of them leads to a part of `$defs`. Some clients reject a whole
  * list of tools because of a reference to another place, such as `#` or `#/properties/child`.
- *
- * @module
  */
 import { isObject } from "../protocol/jsonrpc.ts";
 import { followRef, type JsonSchema, mapSubschemas } from "./json_schema.ts";

@@ -5,7 +5,6 @@
  * The validator interprets schemas, never compiles them to code, and never fetches references.
  *
  * @see specification/2026-07-28/basic (JSON Schema Usage)
- * @module
  */
 import { shorten } from "../kit/shorten.ts";
 import { isObject } from "../protocol/jsonrpc.ts";

@@ -1,7 +1,5 @@
 /**
  * The types of schemas: the forms that authors write, the types inferred from these forms, and compiled schemas.
- *
- * @module
  */
 import type { JsonSchema } from "./json_schema.ts";
 import type { StandardIssue, StandardResult } from "./standard_result.ts";

@@ -1,7 +1,5 @@
 /**
  * Compiles schemas of any form to a JSON Schema and a validator.
- *
- * @module
  */
 import { Room } from "../protocol/room.ts";
 import { isPromiseLike } from "../protocol/promises.ts";

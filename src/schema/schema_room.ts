@@ -1,8 +1,6 @@
 /**
  * Code for schemas that few servers need: checking values against a JSON Schema or a shape, and converting text to the
  * types of a schema.
- *
- * @module
  */
 export { adaptInput } from "./adapt_input.ts";
 export { createReader } from "./json_check.ts";

@@ -1,7 +1,5 @@
 /**
  * Checks values against a shape, which is an object of schemas. Loaded when the first value is validated.
- *
- * @module
  */
 import { isPromiseLike } from "../protocol/promises.ts";
 import type { Shape } from "./schema.ts";

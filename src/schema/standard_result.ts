@@ -2,7 +2,6 @@
  * The result of a validation by a Standard Schema.
  *
  * @see https://standardschema.dev
- * @module
  */
 
 /** The validated, possibly transformed value, or the issues. */

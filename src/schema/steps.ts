@@ -3,8 +3,6 @@
  *
  * The limit grows with the schema and the value, so that a short message cannot cause a long validation. Most
  * validations take few steps, so the schema and the value are weighed only after {@linkcode BASE} steps.
- *
- * @module
  */
 
 /** Steps that every validation may take, regardless of schema and value. A step takes about 10 nanoseconds. */

@@ -1,7 +1,5 @@
 /**
  * Converts values that arrive as text, such as path parameters, and validates the values against a schema.
- *
- * @module
  */
 import { adaptInput } from "./adapt_input.ts";
 import type { Checked, CompiledSchema } from "./schema.ts";

@@ -1,7 +1,5 @@
 /**
  * Pairs a schema with the JSON Schema that clients receive.
- *
- * @module
  */
 import { isStrayPromise } from "../protocol/promises.ts";
 import { isObject } from "../protocol/jsonrpc.ts";

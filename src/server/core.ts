@@ -1,7 +1,5 @@
 /**
  * Creates the core of a server from its options.
- *
- * @module
  */
 import { INTERNAL_ERROR, McpError } from "../protocol/errors.ts";
 import { Room } from "../protocol/room.ts";

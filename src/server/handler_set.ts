@@ -1,7 +1,5 @@
 /**
  * Creates the public handler set of a server.
- *
- * @module
  */
 import type { Allow, HandlerSelector, HandlerSet } from "../core/call/context.ts";
 import type { Engine } from "../core/era.ts";

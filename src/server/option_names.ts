@@ -1,7 +1,5 @@
 /**
  * The names of the options of `createServer`, and the rules for their values.
- *
- * @module
  */
 import { AUTHENTICATION } from "../core/auth.ts";
 import { GUARD, QUOTA } from "../handlers/option_names.ts";

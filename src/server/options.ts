@@ -1,7 +1,5 @@
 /**
  * The options of a server.
- *
- * @module
  */
 import type { Icon } from "../protocol/types.ts";
 import type { Infer, Schema, StandardSchema } from "../schema/schema.ts";

@@ -1,7 +1,5 @@
 /**
  * Endpoints next to the MCP endpoint, such as `/health`.
- *
- * @module
  */
 import { type AccessOptions, checkCaller, type ConnectionInfo, toCheckedUrl } from "../transports/http/access.ts";
 import { hasSmallPieces, INCOMPLETE, isWithin, TOO_LARGE, TOO_SMALL_PIECES } from "../transports/http/body_refusals.ts";

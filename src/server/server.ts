@@ -1,7 +1,5 @@
 /**
  * Creates servers. Checks the options, and connects the parts of a server.
- *
- * @module
  */
 import { Room } from "../protocol/room.ts";
 import type { Schema } from "../schema/schema.ts";

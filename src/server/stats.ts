@@ -1,7 +1,5 @@
 /**
  * Counts a server's calls, streams, sessions and bytes.
- *
- * @module
  */
 import type { PotName } from "../core/capacity/account.ts";
 import type { Engine } from "../core/era.ts";

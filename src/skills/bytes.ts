@@ -1,7 +1,5 @@
 /**
  * Computes digests of bytes, and decodes bytes as text.
- *
- * @module
  */
 
 /** Returns the SHA-256 digest of bytes, as `sha256:` and lower-case hexadecimal digits. */

@@ -2,7 +2,6 @@
  * Finds the skills in a folder, and creates their entries.
  *
  * @see SEP-2640 (Skill Entries)
- * @module
  */
 import { toDigest, toText } from "./bytes.ts";
 import { type FrontMatter, readFrontMatter } from "./front_matter.ts";

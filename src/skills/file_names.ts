@@ -1,8 +1,6 @@
 /**
  * The names of a skill's files. Programs write these files to disk, so a name must not lead to another file on any
  * operating system.
- *
- * @module
  */
 
 /**

@@ -1,7 +1,5 @@
 /**
  * Reads the YAML front matter of a skill as JSON.
- *
- * @module
  */
 import { parse } from "yaml";
 

@@ -1,7 +1,5 @@
 /**
  * The media types of files, by file name extension.
- *
- * @module
  */
 
 const TYPES: Readonly<Record<string, string>> = {

@@ -1,7 +1,5 @@
 /**
  * Reads the files in a folder. Symbolic links are skipped, so that no file outside of the folder is read.
- *
- * @module
  */
 import { findProcess } from "../runtime.ts";
 import { isPortableName } from "./file_names.ts";

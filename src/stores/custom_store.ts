@@ -1,7 +1,5 @@
 /**
  * Creates a store from an engine.
- *
- * @module
  */
 import { INTERNALS } from "../core/call/internals.ts";
 import { checkOptions, type KnownOptions, show } from "../core/call/known_options.ts";

@@ -6,8 +6,6 @@
  * with values that the engine handles slowly. While the process needs the store for itself, failures of clients only
  * cause a test by the process. Only if the test fails too, clients' operations fail at once, and the engine is replaced.
  * Operations of the process fail at once only after failures of its own operations.
- *
- * @module
  */
 import { show } from "../core/call/known_options.ts";
 import { type Clock, systemClock } from "../core/capacity/timers.ts";

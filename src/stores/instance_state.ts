@@ -1,8 +1,6 @@
 /**
  * Connects an instance of a server to a store. Hashes keys, seals values, and exchanges notifications with other
  * instances over a topic.
- *
- * @module
  */
 import { BoundedMap } from "../kit/bounded_map.ts";
 import { sha256 } from "../kit/sha256.ts";

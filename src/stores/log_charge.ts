@@ -1,7 +1,5 @@
 /**
  * Charges a client for the entries of a log in the store.
- *
- * @module
  */
 import type { Charge } from "../core/capacity/charges.ts";
 import type { Clock } from "../core/capacity/timers.ts";

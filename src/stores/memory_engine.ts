@@ -1,7 +1,5 @@
 /**
  * A store engine that keeps values and logs in the memory of the process.
- *
- * @module
  */
 import type {
   AppendOptions,

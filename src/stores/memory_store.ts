@@ -1,7 +1,5 @@
 /**
  * A store in the memory of the process.
- *
- * @module
  */
 import { checkOptions, type KnownOptions, show } from "../core/call/known_options.ts";
 import type { Store } from "../core/store.ts";

@@ -5,8 +5,6 @@
  * Each operation has a user: a client, or the process itself. Clients share slots, and wait for each other. Operations
  * of the process never wait for clients: some of the operations in progress are reserved for the process, and failures
  * of clients' operations do not stop its operations.
- *
- * @module
  */
 import type { Account, Pot } from "../core/capacity/account.ts";
 import type { Bounds } from "../core/capacity/limits.ts";

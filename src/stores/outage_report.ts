@@ -1,7 +1,5 @@
 /**
  * Reports to an observer that a store fails, and that it works again.
- *
- * @module
  */
 import type { Observer } from "../core/call/observer.ts";
 

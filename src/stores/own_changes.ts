@@ -6,8 +6,6 @@
  * subscription yet. The second instance announces the change only to the subscribers that it knows. The store then
  * returns the notification of the subscription before the notification of the change. While this list contains the
  * change, the second instance can announce the change again to the new subscriber.
- *
- * @module
  */
 import { BoundedMap } from "../kit/bounded_map.ts";
 import type { SharedChange } from "../core/store.ts";

@@ -1,8 +1,6 @@
 /**
  * The number of entries or values to read at once. Clients choose the size of many entries, so a page of a fixed number
  * of entries could take longer than the timeout of an operation, and every repetition would fail too.
- *
- * @module
  */
 
 /** The number of entries per read, which adapts to the size of the entries. */

@@ -1,7 +1,5 @@
 /**
  * Keeps the ends of sessions that the store has not confirmed, and retries until the store confirms them.
- *
- * @module
  */
 import type { Account, Pot } from "../core/capacity/account.ts";
 import type { Clock } from "../core/capacity/timers.ts";

@@ -1,8 +1,6 @@
 /**
  * The lease of a process: a value in the store that expires soon after the process ends. The expired lease shows other
  * processes that this process has ended.
- *
- * @module
  */
 import type { Clock } from "../core/capacity/timers.ts";
 import type { Awaitable, StoredValue } from "../core/store.ts";

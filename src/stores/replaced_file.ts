@@ -1,8 +1,6 @@
 /**
  * Detects that a database file was replaced or removed. Without this check, a process with the old file open would
  * share nothing with processes that open the new file.
- *
- * @module
  */
 import { systemClock } from "../core/capacity/timers.ts";
 

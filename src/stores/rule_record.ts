@@ -1,7 +1,5 @@
 /**
  * The rules of `enable` and `disable` that all instances share.
- *
- * @module
  */
 import { shorten } from "../kit/shorten.ts";
 import { toBusy } from "../protocol/errors.ts";

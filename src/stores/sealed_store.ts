@@ -1,7 +1,5 @@
 /**
  * The sealed values and logs of a store for one user: a client, or the process itself.
- *
- * @module
  */
 import type { Account } from "../core/capacity/account.ts";
 import type { SharedLogs } from "../core/call/shared_values.ts";

@@ -1,8 +1,6 @@
 /**
  * The part of a session that all instances share: whether the session has ended, its state, and the logs of its
  * streams.
- *
- * @module
  */
 import { BoundedMap } from "../kit/bounded_map.ts";
 import { toBusy } from "../protocol/errors.ts";

@@ -1,7 +1,5 @@
 /**
  * The clock of a store. A store exists before the servers that use it, so the store takes over the clock of a server.
- *
- * @module
  */
 import { type Clock, systemClock } from "../core/capacity/timers.ts";
 

@@ -1,7 +1,5 @@
 /**
  * Writes the events of a session's streams to logs in the store, so that other instances can send the events.
- *
- * @module
  */
 import type { Account } from "../core/capacity/account.ts";
 import { systemClock } from "../core/capacity/timers.ts";

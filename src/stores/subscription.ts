@@ -1,7 +1,5 @@
 /**
  * Reads new entries of a topic, and passes them to a listener.
- *
- * @module
  */
 import type { Awaitable, LogHead, LogPage, ReadOptions, SubscribeOptions, TopicListener } from "../core/store.ts";
 import { PageSize } from "./page_size.ts";

@@ -1,8 +1,6 @@
 /**
  * Reads the topics of a store when the engine reports new entries. Also polls the topics, because the engine may not
  * report an entry.
- *
- * @module
  */
 import { systemClock } from "../core/capacity/timers.ts";
 import type { Awaitable, LogHead } from "../core/store.ts";

@@ -1,7 +1,5 @@
 /**
  * The operations of a store for one user: a client, or the process itself.
- *
- * @module
  */
 import type { Account } from "../core/capacity/account.ts";
 import type { Bounds } from "../core/capacity/limits.ts";

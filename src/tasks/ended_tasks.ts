@@ -1,7 +1,5 @@
 /**
  * Caches tasks that have ended.
- *
- * @module
  */
 import type { Clock } from "../library.ts";
 import { isExpired, type TaskRecord } from "./task_record.ts";

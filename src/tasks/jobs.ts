@@ -1,7 +1,5 @@
 /**
  * Finds and changes the tasks of one server, whether they run in this process, run in another process, or have ended.
- *
- * @module
  */
 import { McpError, type Params } from "../library.ts";
 import type { KeptBytes, ServerHandle } from "../extension.ts";

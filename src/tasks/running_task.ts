@@ -1,7 +1,5 @@
 /**
  * A task whose handler runs in this process.
- *
- * @module
  */
 import { McpError, type Params, type Result } from "../library.ts";
 import type { KeptBytes, Redirect, RedirectedQuestion, ServerHandle } from "../extension.ts";

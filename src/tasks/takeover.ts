@@ -1,7 +1,5 @@
 /**
  * Finds tasks whose process has ended. Tasks that can resume are run again; other tasks fail.
- *
- * @module
  */
 import { McpError, type Principal } from "../library.ts";
 import { RunningTask, type TaskHost, TOO_LONG } from "./running_task.ts";

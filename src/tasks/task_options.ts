@@ -1,7 +1,5 @@
 /**
  * The options of `task()`, their validation and their defaults.
- *
- * @module
  */
 import { checkOptions, type KnownOptions } from "../core/call/known_options.ts";
 

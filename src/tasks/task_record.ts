@@ -2,7 +2,6 @@
  * The stored record of a task, and its conversion to the results that clients receive.
  *
  * @see ext-tasks specification/draft/tasks (Tasks)
- * @module
  */
 import { isSameJson, toJsonText } from "../core/call/json_copy.ts";
 import type { Reads } from "../core/call/lives.ts";

@@ -3,8 +3,6 @@
  *
  * A record is written with its version, so that concurrent changes are detected. The values of `once` are in a separate
  * log, the journal, because a record would have to be rewritten with all values whenever a value is added.
- *
- * @module
  */
 import type { ServerHandle, StoreView } from "../extension.ts";
 import type { Context } from "../library.ts";

@@ -1,7 +1,5 @@
 /**
  * Connects a test client to a server, in any era and over any transport.
- *
- * @module
  */
 import { toState } from "../kit/error_state.ts";
 import { isMcpError, McpError, METHOD_NOT_FOUND } from "../protocol/errors.ts";

@@ -1,7 +1,5 @@
 /**
  * A clock that tests advance.
- *
- * @module
  */
 import type { Clock } from "../core/capacity/timers.ts";
 

@@ -1,7 +1,5 @@
 /**
  * A context for unit tests that call handlers without a server and a client.
- *
- * @module
  */
 import { McpError, quote } from "../protocol/errors.ts";
 import { isObject, type Params, type Request as Message } from "../protocol/jsonrpc.ts";

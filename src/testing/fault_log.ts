@@ -1,8 +1,6 @@
 /**
  * Shows tests why a handler failed. The server's responses do not contain the reason, so the kit finds the error in
  * this process by the error id in the response.
- *
- * @module
  */
 import type { DevelopmentListener } from "../core/call/development.ts";
 import type { FaultEvent } from "../core/call/observer.ts";

@@ -1,7 +1,5 @@
 /**
  * HTTP servers and child processes for tests.
- *
- * @module
  */
 import type { ConnectionInfo } from "../transports/http/access.ts";
 import type { Fetch } from "../transports/http/fetch.ts";

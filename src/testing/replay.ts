@@ -3,7 +3,6 @@
  * without a session.
  *
  * @see specification/2026-07-28/basic/patterns/mrtr
- * @module
  */
 import { INTERNAL_ERROR, McpError } from "../protocol/errors.ts";
 import type { Context } from "../core/call/context.ts";

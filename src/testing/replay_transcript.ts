@@ -1,7 +1,5 @@
 /**
  * Replays a transcript: sends the client's messages to a server, and returns the server's current responses.
- *
- * @module
  */
 import { isObject } from "../protocol/jsonrpc.ts";
 import { Transcript } from "../kit/transcript.ts";

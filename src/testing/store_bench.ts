@@ -1,7 +1,5 @@
 /**
  * Shared code for store tests: stores whose engines fail on demand, and assertions.
- *
- * @module
  */
 import { INTERNALS } from "../core/call/internals.ts";
 import type { Awaitable, ConnectOptions, Store, StoreEngine } from "../core/store.ts";

@@ -1,7 +1,5 @@
 /**
  * Rules for stores whose engine fails, and for the limits of stores.
- *
- * @module
  */
 import {
   equal,

@@ -1,7 +1,5 @@
 /**
  * Rules for the logs in a store.
- *
- * @module
  */
 import type { LogPage, ReadOptions, Store } from "../core/store.ts";
 import { equal, LOG, MINUTE, type Rule, until, wait } from "./store_bench.ts";

@@ -1,7 +1,5 @@
 /**
  * Rules for the topics in a store.
- *
- * @module
  */
 import { equal, LOG, type Rule, until, wait } from "./store_bench.ts";
 

@@ -1,7 +1,5 @@
 /**
  * Rules for the values in a store.
- *
- * @module
  */
 import type { ListOptions, Store } from "../core/store.ts";
 import { equal, MINUTE, type Rule, until, wait } from "./store_bench.ts";

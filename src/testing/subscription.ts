@@ -1,7 +1,5 @@
 /**
  * Client subscriptions that record the notifications that they receive.
- *
- * @module
  */
 import type { Notification } from "../client/message.ts";
 import { type Subscription as ClientSubscription, toSubscription, type Watch } from "../client/subscription.ts";

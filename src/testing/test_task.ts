@@ -2,7 +2,6 @@
  * Tests that a task can resume, by simulating a crash after each step of the handler.
  *
  * @see ext-tasks specification/draft/tasks
- * @module
  */
 import type { Context } from "../core/call/context.ts";
 import { checkOptions, type KnownOptions } from "../core/call/known_options.ts";

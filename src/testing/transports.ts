@@ -1,7 +1,5 @@
 /**
  * Opens the transport between a test client and a server.
- *
- * @module
  */
 import type { Principal } from "../core/call/context.ts";
 import type { DevelopmentListener } from "../core/call/development.ts";

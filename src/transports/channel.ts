@@ -2,7 +2,6 @@
  * A two-way channel for whole messages: stdio, a socket, or a connection within one process.
  *
  * @see specification/2026-07-28/basic/transports/stdio
- * @module
  */
 import { INVALID_REQUEST, REACHED, UNAUTHENTICATED } from "../protocol/errors.ts";
 import { type Broken, type Incoming, NOT_UTF8, parseMessage, toFailure } from "../protocol/jsonrpc.ts";

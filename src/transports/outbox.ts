@@ -1,7 +1,5 @@
 /**
  * The queue of messages that a client has not read yet. All messages to the client pass through this queue.
- *
- * @module
  */
 import type { Account } from "../core/capacity/account.ts";
 

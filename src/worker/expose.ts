@@ -1,7 +1,5 @@
 /**
  * Runs in a worker thread, and calls the thread's handler for each call that the server sends.
- *
- * @module
  */
 import { toState } from "../kit/error_state.ts";
 import { quote } from "../protocol/errors.ts";

@@ -1,7 +1,5 @@
 /**
  * The messages between a server and its worker threads, and errors as structured clones.
- *
- * @module
  */
 import { isMcpError, isToolError, McpError, ToolError } from "../protocol/errors.ts";
 import type { Content, Meta } from "../protocol/types.ts";

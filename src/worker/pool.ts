@@ -1,7 +1,5 @@
 /**
  * A pool of worker threads that run the same handler.
- *
- * @module
  */
 import { isCancelError, toReasonNumber } from "../core/call/cancel_error.ts";
 import type { Context, Principal } from "../core/call/context.ts";

@@ -1,7 +1,5 @@
 /**
  * Starts worker threads with the web API `Worker` on Deno and Bun, and with `worker_threads` on Node.
- *
- * @module
  */
 import { node, type NodeGlobal } from "../runtime.ts";
 

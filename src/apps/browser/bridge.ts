@@ -1,8 +1,6 @@
 /**
  * The script that `app()` adds to each document. The script connects the page to the host, and sets the global
  * `mcpApp`.
- *
- * @module
  */
 import type { AppDisplayMode, AppEvents, AppHost, AppHostContext, AppPage, AppToolResult } from "../page.ts";
 

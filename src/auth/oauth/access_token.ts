@@ -1,8 +1,6 @@
 /**
  * Requests access tokens from authorization servers, for this server itself or for a caller, and reuses the tokens
  * until shortly before they expire.
- *
- * @module
  */
 import type { Send } from "./http.ts";
 import type { Issuer } from "./issuer.ts";

@@ -1,7 +1,5 @@
 /**
  * Converts the claims of a token to the principal of the caller.
- *
- * @module
  */
 import type { Principal } from "../../core/call/context.ts";
 import { readPrincipal } from "../../core/call/principal.ts";

@@ -2,7 +2,6 @@
  * Checks whether a token was issued for this server, and has not expired.
  *
  * @see specification/2026-07-28/basic/authorization (Token Handling)
- * @module
  */
 import { isObject } from "../../protocol/jsonrpc.ts";
 import { isScope } from "../../core/call/scopes.ts";

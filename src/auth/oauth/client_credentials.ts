@@ -1,7 +1,5 @@
 /**
  * Requests access tokens that are issued to this server itself, for calls to other servers.
- *
- * @module
  */
 import { checkOptions, type KnownOptions } from "../../core/call/known_options.ts";
 import type { Send } from "./http.ts";

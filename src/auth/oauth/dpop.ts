@@ -2,7 +2,6 @@
  * Checks DPoP proofs (RFC 9449). With a proof, a client shows that it has the private key to which its token is bound.
  *
  * @see specification/2026-07-28/basic/authorization
- * @module
  */
 import { calculateJwkThumbprint, decodeProtectedHeader, EmbeddedJWK, errors, type JWTPayload, jwtVerify } from "jose";
 import { type AuthFacts, type AuthRefusal, refuseRequest } from "../../core/auth.ts";

@@ -1,7 +1,5 @@
 /**
  * Sends requests to authorization servers, with a timeout and a maximum size for responses.
- *
- * @module
  */
 import { isObject } from "../../protocol/jsonrpc.ts";
 import { deadline } from "../../kit/deadline.ts";

@@ -1,7 +1,5 @@
 /**
  * Checks opaque tokens with a request to the introspection endpoint of their issuer (RFC 7662).
- *
- * @module
  */
 import type { Claims } from "./caller.ts";
 import { InvalidToken, isIdToken } from "./claims.ts";

@@ -2,7 +2,6 @@
  * Loads the metadata and the keys of authorization servers.
  *
  * @see specification/2026-07-28/basic/authorization/authorization-server-discovery
- * @module
  */
 import { createLocalJWKSet, type JSONWebKeySet } from "jose";
 import { isLoopback, readSecureUrl, type Send, sendJson, TIMEOUT_MS } from "./http.ts";

@@ -1,7 +1,5 @@
 /**
  * Verifies JWT access tokens.
- *
- * @module
  */
 import { decodeJwt, decodeProtectedHeader, errors, type JWTHeaderParameters, jwtVerify } from "jose";
 import { checkClaims, type ClaimRules, InvalidToken, isIdToken } from "./claims.ts";

@@ -1,7 +1,5 @@
 /**
  * Loads values from the network, and shares each value among many requests.
- *
- * @module
  */
 import { deadline } from "../../kit/deadline.ts";
 

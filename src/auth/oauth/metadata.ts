@@ -2,7 +2,6 @@
  * Serves the protected resource metadata (RFC 9728), from which clients learn the authorization servers.
  *
  * @see specification/2026-07-28/basic/authorization/authorization-server-discovery
- * @module
  */
 import type { AuthRoute, PathFacts } from "../../core/auth.ts";
 

@@ -1,7 +1,5 @@
 /**
  * Options with which this server authenticates as a client of an authorization server.
- *
- * @module
  */
 import type { JWK } from "jose";
 import type { KnownOptions } from "../../core/call/known_options.ts";

@@ -2,7 +2,6 @@
  * The protected resources of a server: a single resource, or one resource for each concrete path.
  *
  * @see specification/2026-07-28/basic/authorization
- * @module
  */
 import { hideCredentials } from "../../kit/url_text.ts";
 import { quote } from "../../protocol/errors.ts";

@@ -2,7 +2,6 @@
  * Authenticates callers by access tokens of OAuth authorization servers.
  *
  * @see specification/2026-07-28/basic/authorization
- * @module
  */
 import type { JWTHeaderParameters } from "jose";
 import {

@@ -1,7 +1,5 @@
 /**
  * Exchanges a caller's token for a token that another server accepts (RFC 8693). Handlers never see the caller's token.
- *
- * @module
  */
 import { BoundedMap } from "../../kit/bounded_map.ts";
 import type { Context, Principal } from "../../core/call/context.ts";

@@ -1,7 +1,5 @@
 /**
  * Reads access tokens from the `Authorization` header.
- *
- * @module
  */
 
 /** Schemes of the `Authorization` header that contain a token. */

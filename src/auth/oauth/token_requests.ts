@@ -1,8 +1,6 @@
 /**
  * Sends token requests and introspection requests to authorization servers. This module is loaded when the first such
  * request is sent.
- *
- * @module
  */
 import { importJWK } from "jose";
 import {

@@ -1,7 +1,5 @@
 /**
  * Checks the claims of tokens against the schema in `oauth({ claims })`, so that handlers receive typed claims.
- *
- * @module
  */
 import { quote } from "../../protocol/errors.ts";
 import { isObject } from "../../protocol/jsonrpc.ts";

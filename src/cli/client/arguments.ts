@@ -1,7 +1,5 @@
 /**
  * Parses the `name=value` arguments of a tool or prompt according to their JSON Schema.
- *
- * @module
  */
 import { toState } from "../../kit/error_state.ts";
 import type { Params } from "../../client/client.ts";

@@ -1,7 +1,5 @@
 /**
  * Converts content blocks and resource contents to text for the terminal, and saves their binary data.
- *
- * @module
  */
 import { hasErrorCode } from "../../kit/error_code.ts";
 import { toState } from "../../kit/error_state.ts";

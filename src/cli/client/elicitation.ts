@@ -3,7 +3,6 @@
  * terminal.
  *
  * @see specification/2026-07-28/client/elicitation
- * @module
  */
 import type { AnswerContext, AnswerOptions, ElicitRequest, ElicitResult } from "../../client/client.ts";
 import { UsageError } from "../cli_error.ts";

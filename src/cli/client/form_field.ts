@@ -2,7 +2,6 @@
  * The fields of an elicitation form, with their prompts and input parsers.
  *
  * @see specification/2026-07-28/client/elicitation
- * @module
  */
 import { findFieldMisfit } from "../../kit/form_answer.ts";
 import type { Params } from "../../client/client.ts";

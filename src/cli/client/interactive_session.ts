@@ -1,8 +1,6 @@
 /**
  * A session in which the server can send progress, log messages and elicitation requests while the server handles a
  * request.
- *
- * @module
  */
 import type { ClientMiddleware, LogLevel, Progress, RequestOptions } from "../../client/client.ts";
 import { taskClient } from "../../client/tasks/tasks.ts";

@@ -1,7 +1,5 @@
 /**
  * Formats the tools, resources and prompts of a server for the terminal.
- *
- * @module
  */
 import type { Listed, ListedPrompt, ListedTool } from "../../client/client.ts";
 import { isObject } from "../../kit/json.ts";

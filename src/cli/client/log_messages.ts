@@ -1,7 +1,5 @@
 /**
  * Prints the log messages from a server.
- *
- * @module
  */
 import type { LogLevel, Notification } from "../../client/client.ts";
 import { UsageError } from "../cli_error.ts";

@@ -1,7 +1,5 @@
 /**
  * Looks up a name in a list from a server, and suggests a similar name if the name is not in the list.
- *
- * @module
  */
 import { CliError } from "../cli_error.ts";
 import { findSuggestion } from "../../kit/suggestions.ts";

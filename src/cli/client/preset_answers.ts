@@ -1,7 +1,5 @@
 /**
  * Reads `--answer` and `--root`, and fills in forms with the answers.
- *
- * @module
  */
 import type { ElicitResult } from "../../client/client.ts";
 import type { Args } from "../args.ts";

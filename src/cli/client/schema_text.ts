@@ -1,7 +1,5 @@
 /**
  * Describes JSON Schemas in a few words.
- *
- * @module
  */
 import type { Params } from "../../client/client.ts";
 import { isObject } from "../../kit/json.ts";

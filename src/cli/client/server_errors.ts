@@ -1,7 +1,5 @@
 /**
  * Converts client errors to messages that name the server and a remedy.
- *
- * @module
  */
 import { toState } from "../../kit/error_state.ts";
 import { McpError } from "../../client/client.ts";

@@ -1,8 +1,6 @@
 /**
  * The options and help texts that the commands for connecting to a server share: `inspect`, `call`, `task`, `read` and
  * `prompt`.
- *
- * @module
  */
 import { REVISIONS } from "../protocol.ts";
 import { LOG_LEVELS } from "./log_messages.ts";

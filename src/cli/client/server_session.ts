@@ -1,7 +1,5 @@
 /**
  * Connects a command to the server that its arguments name, and closes the connection when the command is done.
- *
- * @module
  */
 import { type Client, connect, type ConnectOptions, type Target } from "../../client/client.ts";
 import { deadline } from "../../kit/deadline.ts";

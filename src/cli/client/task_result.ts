@@ -1,7 +1,5 @@
 /**
  * Waits for tasks, and prints their results in the terminal.
- *
- * @module
  */
 import type { ToolTask } from "../../client/tasks/tasks.ts";
 import type { Args } from "../args.ts";

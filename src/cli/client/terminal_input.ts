@@ -1,7 +1,5 @@
 /**
  * Reads lines that the user types in the terminal.
- *
- * @module
  */
 import { deadline } from "../../kit/deadline.ts";
 import { platform } from "../platform.ts";

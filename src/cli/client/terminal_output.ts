@@ -1,8 +1,6 @@
 /**
  * Writes to standard output and standard error. Shows a status line on standard error, until other output replaces the
  * line.
- *
- * @module
  */
 import { toState } from "../../kit/error_state.ts";
 import { hasErrorCode } from "../../kit/error_code.ts";

@@ -1,7 +1,5 @@
 /**
  * Makes text from a server safe for the terminal, and breaks it into lines and tables.
- *
- * @module
  */
 import { toPrintable } from "../../kit/printable.ts";
 

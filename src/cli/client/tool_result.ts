@@ -1,7 +1,5 @@
 /**
  * Prints the result of a tool.
- *
- * @module
  */
 import type { ToolResult } from "../../client/client.ts";
 import type { Args } from "../args.ts";

@@ -6,8 +6,6 @@
  * file, a host or code, and no table can list what all programs do. Therefore an argument must be a whole word, and a
  * listed value, a number that is not negative, or a path in the working directory. The config file must name every other
  * argument. A program that is known to read code must not get an argument before its script.
- *
- * @module
  */
 import { toBaseName } from "../../files/path.ts";
 

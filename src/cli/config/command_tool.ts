@@ -1,7 +1,5 @@
 /**
  * Tools that run a program.
- *
- * @module
  */
 import { type Context, type Handler, tool, type ToolResult } from "../../library.ts";
 import {

@@ -1,8 +1,6 @@
 /**
  * The words of a command tool. The words are checked when the config file is loaded, and filled with arguments for each
  * call.
- *
- * @module
  */
 import { ToolError } from "../../library.ts";
 import { platform } from "../platform.ts";

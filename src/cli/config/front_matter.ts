@@ -1,7 +1,5 @@
 /**
  * YAML front matter: the block between two `---` lines at the top of a Markdown file.
- *
- * @module
  */
 import { isAlias, isMap, isScalar, isSeq, LineCounter, type Node, parseDocument, type YAMLError } from "yaml";
 import { platform } from "../platform.ts";

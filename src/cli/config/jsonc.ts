@@ -1,7 +1,5 @@
 /**
  * Parses JSON with comments, and finds the positions of its values in the text.
- *
- * @module
  */
 import { getNodeValue, type Node, type ParseError, parseTree } from "jsonc-parser";
 import type { KeyPath } from "../../ready/problem.ts";

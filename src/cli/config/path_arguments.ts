@@ -1,7 +1,5 @@
 /**
  * Arguments of command tools that are paths. A call can choose only paths in the working directory of the program.
- *
- * @module
  */
 import { type JsonSchema, ToolError } from "../../library.ts";
 import { isAbsolute, joinPath, toFolder, toRelativePath } from "../../files/path.ts";

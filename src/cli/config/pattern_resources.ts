@@ -1,7 +1,5 @@
 /**
  * Resources for the files that match a pattern.
- *
- * @module
  */
 import type { Handler, Server } from "../../library.ts";
 import { MAX_LISTED_FILES } from "../../files/confined_folder.ts";

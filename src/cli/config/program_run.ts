@@ -1,7 +1,5 @@
 /**
  * Runs a program for a call, with limits on its time and output.
- *
- * @module
  */
 import { ToolError } from "../../library.ts";
 import { deno } from "../runtime_globals.ts";

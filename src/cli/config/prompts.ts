@@ -1,7 +1,5 @@
 /**
  * Prompts from Markdown files.
- *
- * @module
  */
 import { type Prompt, prompt } from "../../library.ts";
 import { CliError } from "../cli_error.ts";

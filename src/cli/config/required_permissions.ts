@@ -1,7 +1,5 @@
 /**
  * Finds the permissions that a config file requires.
- *
- * @module
  */
 import { isObject } from "../../kit/json.ts";
 import { platform } from "../platform.ts";

@@ -1,7 +1,5 @@
 /**
  * Builds resources from the `resources` of a config file.
- *
- * @module
  */
 import { toBaseName, toFolder, toRelativePath } from "../../files/path.ts";
 import { readEnv } from "./command_words.ts";

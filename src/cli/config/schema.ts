@@ -1,7 +1,5 @@
 /**
  * The schema of config files, from which the JSON Schema for editors is generated.
- *
- * @module
  */
 import { z } from "zod";
 import { limitNames } from "../../host.ts";

@@ -1,7 +1,5 @@
 /**
  * Creates servers from config files and folders.
- *
- * @module
  */
 import { createServer, type Handler, type Server } from "../../library.ts";
 import type { ImportGraph } from "../import_graph.ts";

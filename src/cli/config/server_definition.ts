@@ -1,7 +1,5 @@
 /**
  * Builds the options and handlers of a server from config files.
- *
- * @module
  */
 import type { Handler, ServerOptions } from "../../library.ts";
 import { isHandler } from "../../host.ts";

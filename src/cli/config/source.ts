@@ -1,7 +1,5 @@
 /**
  * Reads and validates a config file, including the config files that it includes.
- *
- * @module
  */
 import { type KeyPath, toMessage } from "../../ready/problem.ts";
 import { platform } from "../platform.ts";

@@ -1,7 +1,5 @@
 /**
  * Explains the issues that Zod finds in a config file.
- *
- * @module
  */
 import { isObject } from "../../kit/json.ts";
 import { findSuggestion } from "../../kit/suggestions.ts";

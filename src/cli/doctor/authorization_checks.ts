@@ -2,7 +2,6 @@
  * Checks how a server that requires a token rejects requests, and which metadata the rejection names.
  *
  * @see specification/2026-07-28/basic/authorization
- * @module
  */
 import { checkResourceMetadata, type MetadataOptions } from "./authorization_metadata.ts";
 import { readChallenge } from "../../kit/bearer_challenge.ts";

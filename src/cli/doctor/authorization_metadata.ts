@@ -2,7 +2,6 @@
  * Checks the metadata that clients need to get a token: the metadata of the resource, and of its authorization servers.
  *
  * @see specification/2026-07-28/basic/authorization/authorization-server-discovery
- * @module
  */
 import type { Params } from "../../client/client.ts";
 import { isObject } from "../../kit/json.ts";

@@ -1,7 +1,5 @@
 /**
  * Checks whether a server responds at a URL, and suggests other URLs if no server responds.
- *
- * @module
  */
 import { isLoopbackHost } from "../../host.ts";
 import { type Endpoint, exchange, modernWriter, NoResponse, type ServerResponse } from "./exchange.ts";

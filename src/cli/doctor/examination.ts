@@ -1,8 +1,6 @@
 /**
  * Examines a server by sending the requests that clients send. The examination calls no tools. On the server, it only
  * creates and deletes sessions of its own.
- *
- * @module
  */
 import {
   type AuthorizationOptions,

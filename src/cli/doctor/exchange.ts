@@ -1,8 +1,6 @@
 /**
  * Writes requests in each protocol revision, and sends the requests with limits on the time and the size of the
  * response.
- *
- * @module
  */
 import { readEvents, readMessageEvent } from "../../kit/event_stream.ts";
 import type { Message, Params } from "../../client/client.ts";

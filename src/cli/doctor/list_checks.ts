@@ -1,7 +1,5 @@
 /**
  * Checks a server's lists and latency.
- *
- * @module
  */
 import { type Client, connect } from "../../client/client.ts";
 import { startTimer } from "../../kit/timer.ts";

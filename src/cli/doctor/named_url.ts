@@ -1,8 +1,6 @@
 /**
  * Decides which URLs from a server the examination may request. A server on another machine must not cause requests to
  * this machine or its private network, whatever the URL's scheme is.
- *
- * @module
  */
 import { isIpAddress, isPrivateAddress } from "../../ready/private_addresses.ts";
 

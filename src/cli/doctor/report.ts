@@ -1,7 +1,5 @@
 /**
  * Collects the findings of an examination.
- *
- * @module
  */
 import { toPrintableLine } from "../../kit/printable.ts";
 import { NoResponse } from "./exchange.ts";

@@ -2,7 +2,6 @@
  * Checks how a server handles invalid requests.
  *
  * @see specification/2026-07-28/basic/transports/streamable-http
- * @module
  */
 import { HEADER_MISMATCH, METHOD_NOT_FOUND, PARSE_ERROR, UNSUPPORTED_VERSION } from "../protocol.ts";
 import { isLoopbackHost } from "../../host.ts";

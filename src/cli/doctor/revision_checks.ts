@@ -3,7 +3,6 @@
  *
  * @see specification/2026-07-28/basic/versioning
  * @see specification/2025-11-25/basic/lifecycle
- * @module
  */
 import { LEGACY, MODERN, UNSUPPORTED_VERSION } from "../protocol.ts";
 import { connect, McpError, type Params } from "../../client/client.ts";

@@ -2,7 +2,6 @@
  * Checks how sessions begin and end.
  *
  * @see specification/2025-11-25/basic/transports (Session Management)
- * @module
  */
 import { type Endpoint, exchange, legacyWriter, type RequestWriter, type ServerResponse } from "./exchange.ts";
 import { describeResponse, endSession, readResult } from "./revision_checks.ts";

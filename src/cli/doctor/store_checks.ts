@@ -1,8 +1,6 @@
 /**
  * Checks a server's store with operations on keys of its own: whether the store responds, writes atomically, notifies
  * subscribers, expires values on time, and returns values unchanged.
- *
- * @module
  */
 import type { UsedStore } from "../../host.ts";
 import type { Store } from "../../stores/stores.ts";

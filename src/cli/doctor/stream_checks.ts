@@ -3,7 +3,6 @@
  *
  * @see specification/2025-11-25/basic/transports (Listening for Messages from the Server)
  * @see specification/2026-07-28/basic/patterns/subscriptions
- * @module
  */
 import { METHOD_NOT_FOUND } from "../protocol.ts";
 import { deadline } from "../../kit/deadline.ts";

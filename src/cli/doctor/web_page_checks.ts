@@ -2,7 +2,6 @@
  * Checks from which web pages a server accepts requests.
  *
  * @see specification/2026-07-28/basic/transports/streamable-http (Security & Endpoint)
- * @module
  */
 import { isLoopbackHost } from "../../host.ts";
 import { type Endpoint, exchange, type RequestParts, type RequestWriter, type ServerResponse } from "./exchange.ts";

@@ -1,7 +1,5 @@
 /**
  * Connects the page to another server. A client in this process sends the page's requests to the server.
- *
- * @module
  */
 import {
   type AnswerContext,

@@ -1,7 +1,5 @@
 /**
  * A streamed response that sends events to the page.
- *
- * @module
  */
 import type { Params } from "../../client/client.ts";
 

@@ -1,7 +1,5 @@
 /**
  * Stores the causes of unexpected errors for the page, because the server's responses do not contain these causes.
- *
- * @module
  */
 import { BoundedMap } from "../../kit/bounded_map.ts";
 import type { Endpoint } from "../../host.ts";

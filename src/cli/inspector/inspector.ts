@@ -1,7 +1,5 @@
 /**
  * Serves the inspector: a web page for viewing and testing a server.
- *
- * @module
  */
 import type { ConnectionInfo } from "../../library.ts";
 import { checkCaller, isLoopbackHost } from "../../host.ts";

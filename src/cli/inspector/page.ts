@@ -1,7 +1,5 @@
 /**
  * Builds the page as a single HTML document with inline style and script.
- *
- * @module
  */
 import { toBase64 } from "../../kit/base64.ts";
 import { script, style } from "./page_bundle.ts";

@@ -1,8 +1,6 @@
 /**
  * Connects the page to other servers. Only the page may use the relay, because the relay sends requests from this
  * machine to any server, and to the processes of commands.
- *
- * @module
  */
 import type { Params, Target } from "../../client/client.ts";
 import { isObject } from "../../kit/json.ts";

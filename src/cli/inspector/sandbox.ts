@@ -4,7 +4,6 @@
  * relay.
  *
  * @see modelcontextprotocol/ext-apps, specification/2026-01-26/apps (Sandbox proxy)
- * @module
  */
 import { checkCaller, isLoopbackHost } from "../../host.ts";
 import { isObject } from "../../kit/json.ts";

@@ -1,7 +1,5 @@
 /**
  * Serves the inspector for another server, or for a command that starts a server.
- *
- * @module
  */
 import { deadline } from "../../kit/deadline.ts";
 import { toState } from "../../kit/error_state.ts";

@@ -1,7 +1,5 @@
 /**
  * The clients that `mcp install` supports, and the format of each client's configuration.
- *
- * @module
  */
 import { platform } from "../platform.ts";
 import { CliError } from "../cli_error.ts";

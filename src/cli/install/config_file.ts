@@ -1,7 +1,5 @@
 /**
  * Adds an entry to the configuration file of a client, and keeps a backup.
- *
- * @module
  */
 import { toState } from "../../kit/error_state.ts";
 import { hasErrorCode } from "../../kit/error_code.ts";

@@ -1,8 +1,6 @@
 /**
  * Finds the files that Deno needs to run a user's file that is not the main module: the `deno.json` with its import
  * map, and the files that the user's file imports.
- *
- * @module
  */
 import { toFolder } from "../../files/path.ts";
 import { platform } from "../platform.ts";

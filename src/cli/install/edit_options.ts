@@ -1,7 +1,5 @@
 /**
  * What the editors for JSON, TOML and YAML files have in common.
- *
- * @module
  */
 import { isDeepStrictEqual } from "node:util";
 

@@ -1,7 +1,5 @@
 /**
  * Checks an entry before `mcp install` writes the entry. Starts or connects to the server, and lists the tools.
- *
- * @module
  */
 import { connect, McpError } from "../../client/client.ts";
 import { toPrintableLine } from "../../kit/printable.ts";

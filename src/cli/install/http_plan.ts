@@ -1,7 +1,5 @@
 /**
  * Plans the installation of a URL.
- *
- * @module
  */
 import type { Args } from "../args.ts";
 import { readHeaders } from "../header_flags.ts";

@@ -1,7 +1,5 @@
 /**
  * Adds an entry to a file in JSON with comments. The rest of the text stays unchanged.
- *
- * @module
  */
 import type { Node } from "jsonc-parser";
 import { findProperty, formatPosition, type Jsonc, readJsonc } from "../config/jsonc.ts";

@@ -1,7 +1,5 @@
 /**
  * The types of an installation's plan, which `install` makes from its options before it changes the configuration file.
- *
- * @module
  */
 import type { InstallClient } from "./clients.ts";
 import type { EntryTarget } from "./entry_check.ts";

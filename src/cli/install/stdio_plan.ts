@@ -1,8 +1,6 @@
 /**
  * Plans the installation of a server that the client starts. The plan contains the server's command, permissions and
  * environment.
- *
- * @module
  */
 import type { Args } from "../args.ts";
 import { toEntry, toOwnReads, toShell } from "../command.ts";

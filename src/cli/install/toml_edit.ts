@@ -1,7 +1,5 @@
 /**
  * Adds an entry to a TOML file. The rest of the text stays unchanged.
- *
- * @module
  */
 import { parse, stringify } from "smol-toml";
 import type { Params } from "../../client/client.ts";

@@ -1,7 +1,5 @@
 /**
  * Adds an entry to a YAML file, and keeps the file's comments.
- *
- * @module
  */
 import { type Document, isMap, parseDocument } from "yaml";
 import type { EditOptions } from "./edit_options.ts";

@@ -1,7 +1,5 @@
 /**
  * Bundles a server file into one file for Node, with the bundler of the runtime, or with esbuild on Node.
- *
- * @module
  */
 import { toState } from "../../kit/error_state.ts";
 import { isObject } from "../../kit/json.ts";

@@ -1,8 +1,6 @@
 /**
  * Finds code in a bundle that Node cannot run: uses of the globals `Deno` and `Bun`, and imports that only these
  * runtimes support.
- *
- * @module
  */
 import { type Node, parse } from "acorn";
 import type { Params } from "../../client/client.ts";

@@ -1,7 +1,5 @@
 /**
  * The two descriptions of a packed server: `manifest.json` of an MCPB bundle, and `server.json` of the MCP registry.
- *
- * @module
  */
 import { CliError, UsageError } from "../cli_error.ts";
 import { type Setting, toReference } from "./settings.ts";

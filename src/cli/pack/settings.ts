@@ -1,7 +1,5 @@
 /**
  * The settings that the user of a packed server enters, and that the server reads as environment variables.
- *
- * @module
  */
 import { UsageError } from "../cli_error.ts";
 

@@ -1,8 +1,6 @@
 /**
  * Writes zip archives. The same files always result in the same bytes, because the entries are sorted, and all entries
  * have the same date and mode.
- *
- * @module
  */
 
 /** The earliest date in the zip format, which is 1 January 1980. */

@@ -1,7 +1,5 @@
 /**
  * Opens pages in the user's browser.
- *
- * @module
  */
 import { platform } from "../platform.ts";
 

@@ -1,8 +1,6 @@
 /**
  * The token source of a command. The user signs in from the terminal, and the tokens are stored in the user's
  * configuration folder.
- *
- * @module
  */
 import { type SignIn, signIn } from "../../client/oauth/oauth.ts";
 import { type AskPage, pageUserAgent } from "./page_user_agent.ts";

@@ -1,8 +1,6 @@
 /**
  * Signs in the user of the inspector's page. The page shows the link to the authorization server, but never receives
  * the tokens.
- *
- * @module
  */
 import { loopback, type SignInPage, type UserAgent } from "../../client/oauth/oauth.ts";
 

@@ -1,7 +1,5 @@
 /**
  * Formats the facts about a sign-in for several commands, and reads the server URL from their operands.
- *
- * @module
  */
 import type { SignInFacts } from "../../client/oauth/oauth.ts";
 import { UsageError } from "../cli_error.ts";

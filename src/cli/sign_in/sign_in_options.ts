@@ -1,7 +1,5 @@
 /**
  * The options of commands that sign in, and the token source that these commands use.
- *
- * @module
  */
 import type { ClientAuth } from "../../client/client.ts";
 import type { SignIn, SignInFacts } from "../../client/oauth/oauth.ts";

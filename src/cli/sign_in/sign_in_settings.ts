@@ -1,7 +1,5 @@
 /**
  * Reads the options of a command that signs in.
- *
- * @module
  */
 import type { Args } from "../args.ts";
 import { UsageError } from "../cli_error.ts";

@@ -1,7 +1,5 @@
 /**
  * Signs in the user of a terminal. Opens the browser, or prints a link and reads the redirect URL that the user pastes.
- *
- * @module
  */
 import { loopback, type SignInPage, type UserAgent } from "../../client/oauth/oauth.ts";
 import { toLine, toPlain } from "../client/terminal_text.ts";

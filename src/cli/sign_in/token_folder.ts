@@ -1,7 +1,5 @@
 /**
  * Stores tokens in files in the user's configuration folder. Several processes may use the folder at the same time.
- *
- * @module
  */
 import { delay } from "../../kit/deadline.ts";
 import { hasErrorCode } from "../../kit/error_code.ts";

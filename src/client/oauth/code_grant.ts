@@ -2,7 +2,6 @@
  * Signs users in with the authorization code grant and PKCE.
  *
  * @see specification/2026-07-28/basic/authorization (Authorization Flow Steps)
- * @module
  */
 import {
   authorizationCodeGrantRequest,

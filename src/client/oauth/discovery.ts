@@ -2,7 +2,6 @@
  * Discovers a server's authorization server, by reading the metadata of the server and of the authorization server.
  *
  * @see specification/2026-07-28/basic/authorization/authorization-server-discovery
- * @module
  */
 import type { AuthorizationServer } from "oauth4webapi";
 import { SignInError, toShown } from "./errors.ts";

@@ -1,7 +1,5 @@
 /**
  * Sign-in errors. Their messages contain no secrets.
- *
- * @module
  */
 import { AuthorizationResponseError, ResponseBodyError } from "oauth4webapi";
 import { toPrintableLine } from "../../kit/printable.ts";

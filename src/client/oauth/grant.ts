@@ -1,8 +1,6 @@
 /**
  * The interface of grants, which obtain tokens from an authorization server, and the function that sends a token
  * request.
- *
- * @module
  */
 import { type AuthorizationServer, type DPoPHandle, isDPoPNonceError, type TokenEndpointResponse } from "oauth4webapi";
 import { SignInError, toErrorCode, toReason } from "./errors.ts";

@@ -1,7 +1,5 @@
 /**
  * The formats of stored values: tokens and client registrations.
- *
- * @module
  */
 import type { JWK } from "jose";
 import { isObject } from "../../kit/json.ts";

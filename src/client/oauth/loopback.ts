@@ -2,7 +2,6 @@
  * Receives redirects from an authorization server on a port of this machine.
  *
  * @see RFC 8252, section 7.3 (Loopback Interface Redirection)
- * @module
  */
 import { deadline } from "../../kit/deadline.ts";
 import { toState } from "../../kit/error_state.ts";

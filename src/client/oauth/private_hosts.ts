@@ -1,7 +1,5 @@
 /**
  * Recognizes loopback and private-network hosts by name or address, without DNS.
- *
- * @module
  */
 
 /**

@@ -1,8 +1,6 @@
 /**
  * Obtains tokens without opening a browser: for programs, for users of a company's identity provider, and for workloads
  * on a platform.
- *
- * @module
  */
 import { importJWK } from "jose";
 import {

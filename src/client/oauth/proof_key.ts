@@ -2,7 +2,6 @@
  * A key to which tokens are bound, and proofs that the client possesses the key (DPoP).
  *
  * @see RFC 9449, sections 4, 8 and 9
- * @module
  */
 import { type CryptoKeyPair, DPoP, type DPoPHandle } from "oauth4webapi";
 import { exportJWK, type JWK, SignJWT } from "jose";

@@ -3,7 +3,6 @@
  * document, or registered dynamically.
  *
  * @see specification/2026-07-28/basic/authorization/client-registration
- * @module
  */
 import {
   allowInsecureRequests,

@@ -1,8 +1,6 @@
 /**
  * Sends requests to authorization servers. The URLs come from the server that requires the sign-in, so this module
  * limits the destinations, and the duration and size of responses.
- *
- * @module
  */
 import { deadline } from "../../kit/deadline.ts";
 import { isObject } from "../../kit/json.ts";

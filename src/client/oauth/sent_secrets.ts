@@ -1,7 +1,5 @@
 /**
  * Removes the secrets in a request to an authorization server from text that may become part of an error message.
- *
- * @module
  */
 import { fromBase64 } from "../../kit/base64.ts";
 

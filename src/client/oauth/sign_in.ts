@@ -2,7 +2,6 @@
  * Signs users in at the authorization servers of protected MCP servers.
  *
  * @see specification/2026-07-28/basic/authorization
- * @module
  */
 import { checkOptions, type KnownOptions } from "../../core/call/known_options.ts";
 import { codeGrant } from "./code_grant.ts";

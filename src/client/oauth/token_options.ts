@@ -1,7 +1,5 @@
 /**
  * The options of all token sources, and the interface of token sources.
- *
- * @module
  */
 import type { KnownOptions } from "../../core/call/known_options.ts";
 import { isObject } from "../../kit/json.ts";

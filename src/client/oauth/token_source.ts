@@ -1,7 +1,5 @@
 /**
  * Supplies the tokens for one server. Reads stored tokens, renews tokens, and obtains new tokens.
- *
- * @module
  */
 import type { JWK } from "jose";
 import { processRefreshTokenResponse, refreshTokenGrantRequest, type TokenEndpointResponse } from "oauth4webapi";

@@ -1,7 +1,5 @@
 /**
  * A token source for any number of servers.
- *
- * @module
  */
 import { processRevocationResponse, revocationRequest } from "oauth4webapi";
 import type { AuthChallenge, ClientAuth } from "../client_auth.ts";

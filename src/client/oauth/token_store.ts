@@ -1,7 +1,5 @@
 /**
  * The interface of stores for tokens and client registrations, and a store in memory.
- *
- * @module
  */
 
 /**

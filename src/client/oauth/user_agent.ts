@@ -1,7 +1,5 @@
 /**
  * The interface of user agents, which show an authorization server's page to the user and receive the redirect.
- *
- * @module
  */
 
 /** Facts about a sign-in that begins. */

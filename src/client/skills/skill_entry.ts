@@ -2,7 +2,6 @@
  * Reads and validates the entries with which a server describes its skills.
  *
  * @see SEP-2640 (Skill Entries)
- * @module
  */
 import { toPrintableLine } from "../../kit/printable.ts";
 import { isObject } from "../../protocol/jsonrpc.ts";

@@ -3,7 +3,6 @@
  * out of the skill's folder, however it is encoded.
  *
  * @see SEP-2640 (Skill Entries)
- * @module
  */
 
 import { isPortableName } from "../../skills/file_names.ts";

@@ -2,7 +2,6 @@
  * Lists a server's skills, and reads and verifies their files.
  *
  * @see SEP-2640 (Integrity and Verification)
- * @module
  */
 import { parseFrontMatter } from "../../skills/front_matter.ts";
 import { toDigest, toText } from "../../skills/bytes.ts";

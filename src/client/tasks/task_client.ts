@@ -1,7 +1,5 @@
 /**
  * The tasks extension for clients.
- *
- * @module
  */
 import { checkOptions, type KnownOptions } from "../../core/call/known_options.ts";
 import { type Clock, systemClock } from "../../core/capacity/timers.ts";

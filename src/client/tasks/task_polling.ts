@@ -1,7 +1,5 @@
 /**
  * Computes the delays between polls of a task and between retries, and decides which failures to retry.
- *
- * @module
  */
 import { BUSY, INTERNAL_ERROR, isMcpError, isRemoteError, RATE_LIMITED } from "../../protocol/errors.ts";
 import { isObject } from "../../protocol/jsonrpc.ts";

@@ -2,7 +2,6 @@
  * Reads and validates the state of a task in a server's messages.
  *
  * @see ext-tasks/specification/draft/tasks (Tasks)
- * @module
  */
 import { INTERNAL_ERROR, McpError } from "../../protocol/errors.ts";
 import { isObject, type Params, type Result } from "../../protocol/jsonrpc.ts";

@@ -2,7 +2,6 @@
  * Waits until a task has ended: polls the task, subscribes to changes of the task, and answers its input requests.
  *
  * @see ext-tasks/specification/draft/tasks (Task Polling, Task Update Requests, Task Cancellation)
- * @module
  */
 import { BoundedMap } from "../../kit/bounded_map.ts";
 import type { Clock } from "../../core/capacity/timers.ts";

@@ -1,7 +1,5 @@
 /**
  * Starts calls without waiting for the result, and waits for tasks that another process has started.
- *
- * @module
  */
 import type { Params, Result } from "../../protocol/jsonrpc.ts";
 import type { ToolResult } from "../../protocol/types.ts";

@@ -1,7 +1,5 @@
 /**
  * Stores the client's answers to the questions that one call asks.
- *
- * @module
  */
 
 /**

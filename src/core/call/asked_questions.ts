@@ -1,8 +1,6 @@
 /**
  * Finds questions whose answer the handler does not await. Such a handler works without the user's consent, and no
  * error shows it.
- *
- * @module
  */
 
 /**

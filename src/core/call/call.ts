@@ -1,7 +1,5 @@
 /**
  * The base class of requests in progress, which does not depend on the protocol revision or the transport.
- *
- * @module
  */
 import { INVALID_PARAMS, McpError, quote, withLimits } from "../../protocol/errors.ts";
 import { type Id, isObject, type Params, type Request as Message, type Result } from "../../protocol/jsonrpc.ts";

@@ -1,7 +1,5 @@
 /**
  * Compares the callers of a session, whose requests can have tokens with different rights.
- *
- * @module
  */
 import type { Principal } from "./context.ts";
 import { isObject } from "../../protocol/jsonrpc.ts";

@@ -1,7 +1,5 @@
 /**
  * Ends the open streams of callers that are no longer authenticated, or that `server.end` selects.
- *
- * @module
  */
 import { isStrayPromise } from "../../protocol/promises.ts";
 import type { Principal } from "./context.ts";

@@ -1,7 +1,5 @@
 /**
  * The error that states why a call was cancelled.
- *
- * @module
  */
 import { INTERNAL_ERROR, isMcpError, McpError } from "../../protocol/errors.ts";
 import type { CancelReason } from "./observer.ts";

@@ -1,7 +1,5 @@
 /**
  * The options that enable and disable a server's capabilities.
- *
- * @module
  */
 import type { ListName } from "./context.ts";
 import { type KnownOptions, show } from "./known_options.ts";

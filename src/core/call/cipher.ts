@@ -1,7 +1,5 @@
 /**
  * Seals and opens values with AES-GCM.
- *
- * @module
  */
 import { fromBase64Url, toBase64Url } from "../../kit/base64.ts";
 

@@ -1,7 +1,5 @@
 /**
  * Identifies the client of a call, for limits that count each client separately.
- *
- * @module
  */
 import { toNetwork } from "../capacity/account.ts";
 import type { Call } from "./call.ts";

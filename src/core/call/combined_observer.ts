@@ -1,7 +1,5 @@
 /**
  * Combines a server's observers into one observer that never throws. Prints the errors that the observers throw.
- *
- * @module
  */
 import { quote } from "../../protocol/errors.ts";
 import { printFault } from "../../kit/printable.ts";

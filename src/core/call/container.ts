@@ -1,7 +1,5 @@
 /**
  * The interface of a container, which creates, stores and disposes a server's services.
- *
- * @module
  */
 import type { McpError } from "../../protocol/errors.ts";
 import type { Context } from "./context.ts";

@@ -1,7 +1,5 @@
 /**
  * The context of a call. Handlers receive the context in addition to their input.
- *
- * @module
  */
 import type {
   ClientCapabilities,

@@ -1,7 +1,5 @@
 /**
  * Exact timeouts of calls.
- *
- * @module
  */
 import type { Call, Deadline } from "./call.ts";
 import type { Ticker, Timeout } from "../capacity/timers.ts";

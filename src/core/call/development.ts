@@ -1,7 +1,5 @@
 /**
  * Prints warnings for the server's author during development. Loaded when development mode is enabled.
- *
- * @module
  */
 import { toPrintableLine } from "../../kit/printable.ts";
 import type { Clock } from "../capacity/timers.ts";

@@ -1,7 +1,5 @@
 /**
  * Finds the call to which a context belongs.
- *
- * @module
  */
 import type { Call } from "./call.ts";
 import type { Context } from "./context.ts";

@@ -1,7 +1,5 @@
 /**
  * Warns of values that another process has sealed with another secret.
- *
- * @module
  */
 import type { Implementation } from "../../protocol/types.ts";
 import type { Sealer } from "./sealer.ts";

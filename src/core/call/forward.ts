@@ -3,7 +3,6 @@
  * server.
  *
  * @see specification/2026-07-28/basic/patterns/mrtr
- * @module
  */
 import { isRemoteError, quote } from "../../protocol/errors.ts";
 import { isObject, type Params } from "../../protocol/jsonrpc.ts";

@@ -1,7 +1,5 @@
 /**
  * Records which requests `ctx.forward` has forwarded in one run of a handler.
- *
- * @module
  */
 
 /** A call that can forward requests. */

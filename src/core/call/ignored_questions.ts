@@ -1,7 +1,5 @@
 /**
  * Reports questions whose answer a handler does not await. Loaded when a handler has not awaited a question.
- *
- * @module
  */
 import { BoundedMap } from "../../kit/bounded_map.ts";
 import { quote } from "../../protocol/errors.ts";

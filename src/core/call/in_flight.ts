@@ -1,7 +1,5 @@
 /**
  * The running calls of one connection.
- *
- * @module
  */
 import { CancelError } from "./cancel_error.ts";
 import type { Id, Notification } from "../../protocol/jsonrpc.ts";

@@ -1,7 +1,5 @@
 /**
  * Symbols for members that are not part of the public API, such as the internal state of servers and handlers.
- *
- * @module
  */
 
 /**

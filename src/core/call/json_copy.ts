@@ -1,7 +1,5 @@
 /**
  * Copies values by way of JSON, if JSON represents them exactly.
- *
- * @module
  */
 
 /**

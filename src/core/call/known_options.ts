@@ -1,8 +1,6 @@
 /**
  * Checks the names and types of options at run time, because programs may run without type checks. If an option with a
  * wrong name or type were ignored, a server could run without protection such as authentication.
- *
- * @module
  */
 import { isObject } from "../../protocol/jsonrpc.ts";
 import { findSuggestion } from "../../kit/suggestions.ts";

@@ -1,7 +1,5 @@
 /**
  * The interface between a transport and an era: the link from which a message arrives, and the reply to the message.
- *
- * @module
  */
 import type { McpError } from "../../protocol/errors.ts";
 import type { Account } from "../capacity/account.ts";

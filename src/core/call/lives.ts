@@ -1,7 +1,5 @@
 /**
  * The interface of the extensions that start and stop with the server.
- *
- * @module
  */
 import type { Context } from "./context.ts";
 

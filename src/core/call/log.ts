@@ -2,7 +2,6 @@
  * The log methods of a context, one for each level.
  *
  * @see specification/2026-07-28/server/utilities/logging
- * @module
  */
 import type { ClientFacts, Log, LogMethod, LogOptions, Principal } from "./context.ts";
 import { LOG_LEVELS, type LogLevel } from "../../protocol/types.ts";

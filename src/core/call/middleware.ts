@@ -1,7 +1,5 @@
 /**
  * Middleware: functions that wrap calls.
- *
- * @module
  */
 import type { Result } from "../../protocol/jsonrpc.ts";
 import type { Call } from "./call.ts";

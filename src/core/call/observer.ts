@@ -1,7 +1,5 @@
 /**
  * The interface of observers. An observer is an object with a method for each event that it handles.
- *
- * @module
  */
 import type { Limited, McpError } from "../../protocol/errors.ts";
 import type { Request as Message, Result } from "../../protocol/jsonrpc.ts";

@@ -1,7 +1,5 @@
 /**
  * Computes the values of `ctx.once`.
- *
- * @module
  */
 
 import { quote } from "../../protocol/errors.ts";

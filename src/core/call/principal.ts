@@ -1,7 +1,5 @@
 /**
  * Validates and copies principals. A principal contains the facts about a caller that the author's code returns.
- *
- * @module
  */
 import { quote } from "../../protocol/errors.ts";
 import { isObject } from "../../protocol/jsonrpc.ts";

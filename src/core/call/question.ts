@@ -1,8 +1,6 @@
 /**
  * The interface of questions, which are requests to the client, and the client capabilities that questions and handlers
  * require.
- *
- * @module
  */
 import { INTERNAL_ERROR, McpError, MISSING_CAPABILITY, quote } from "../../protocol/errors.ts";
 import { isObject, type Params } from "../../protocol/jsonrpc.ts";

@@ -1,7 +1,5 @@
 /**
  * Creates elicitation, sampling and roots requests to the client, and validates the client's answers.
- *
- * @module
  */
 import { quote } from "../../protocol/errors.ts";
 import { isObject } from "../../protocol/jsonrpc.ts";

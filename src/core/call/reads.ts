@@ -1,8 +1,6 @@
 /**
  * Records the resources that a handler reads with `ctx.readResource`. The caller's rights to these resources decide who
  * may use the result, the stream, the questions and the task of the call.
- *
- * @module
  */
 import { sha256 } from "../../kit/sha256.ts";
 import type { Call } from "./call.ts";

@@ -3,7 +3,6 @@
  * runs again from its beginning when the answer arrives, and repeats the work.
  *
  * @see specification/2026-07-28/basic/patterns/mrtr
- * @module
  */
 import { BoundedMap } from "../../kit/bounded_map.ts";
 import type { RunningServer } from "./context.ts";

@@ -1,7 +1,5 @@
 /**
  * Warns, in development, about handlers that block the event loop.
- *
- * @module
  */
 import { BoundedMap } from "../../kit/bounded_map.ts";
 import type { Params, Result } from "../../protocol/jsonrpc.ts";

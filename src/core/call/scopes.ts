@@ -1,7 +1,5 @@
 /**
  * Scopes: the permissions of a caller.
- *
- * @module
  */
 import { INSUFFICIENT_SCOPE, McpError, quote } from "../../protocol/errors.ts";
 import type { Call } from "./call.ts";

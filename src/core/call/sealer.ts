@@ -1,7 +1,5 @@
 /**
  * Seals values that clients store for the server, so that clients cannot read or change the values.
- *
- * @module
  */
 import { Room } from "../../protocol/room.ts";
 import type { Cipher } from "./cipher.ts";

@@ -1,8 +1,6 @@
 /**
  * The interface through which everything that a handler's run sends to the client before its result passes the output
  * guards.
- *
- * @module
  */
 import type { Params } from "../../protocol/jsonrpc.ts";
 import type { Question } from "./question.ts";

@@ -1,7 +1,5 @@
 /**
  * Services: values that handlers share, or that live for one call, such as a database and a transaction.
- *
- * @module
  */
 import type { INTERNALS } from "./internals.ts";
 

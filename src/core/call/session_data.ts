@@ -1,7 +1,5 @@
 /**
  * Computes the value that the server's `session` function returns.
- *
- * @module
  */
 import { isStrayPromise } from "../../protocol/promises.ts";
 import type { Call } from "./call.ts";

@@ -1,7 +1,5 @@
 /**
  * The interface of values that all instances of a server share. `InstanceState` implements the interface with a store.
- *
- * @module
  */
 import type { Account } from "../capacity/account.ts";
 

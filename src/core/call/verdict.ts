@@ -1,8 +1,6 @@
 /**
  * Validates the decision that an author's function, such as `allow`, returns. Only `true` grants access, because any
  * other truthy value, such as a promise or a string, is a mistake in the author's code.
- *
- * @module
  */
 import { quote } from "../../protocol/errors.ts";
 import { isPromiseLike, isStrayPromise } from "../../protocol/promises.ts";

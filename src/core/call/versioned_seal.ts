@@ -1,7 +1,5 @@
 /**
  * Seals values for clients or a store, together with the version of the values' format.
- *
- * @module
  */
 import type { Sealer } from "./sealer.ts";
 

@@ -1,8 +1,6 @@
 /**
  * Checks values of the server's author before they are sent, because strict clients refuse a whole list or result that
  * contains a member of a wrong type. Loaded when the author's code first returns such a value.
- *
- * @module
  */
 import { quote, ResultError } from "../../protocol/errors.ts";
 import { isObject, readResultType, type Result } from "../../protocol/jsonrpc.ts";

@@ -1,7 +1,5 @@
 /**
  * Loads the checks of values from the server's author. Most results need no checks, because the library created them.
- *
- * @module
  */
 import { Room } from "../../protocol/room.ts";
 

@@ -24,8 +24,6 @@
  * - A full cache evicts the least recently used holding of the client that uses the most. A client never loses a
  *   holding to a client that uses more.
  * - All clients without a principal or a known address together count as one client in the reserve.
- *
- * @module
  */
 import type { Bounds } from "./limits.ts";
 

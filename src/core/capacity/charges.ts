@@ -1,7 +1,5 @@
 /**
  * The ledger of a server: amounts that are charged to clients until they are released or expire.
- *
- * @module
  */
 import type { Account, Drop, Holding, Pot } from "./account.ts";
 import type { ServerState } from "./server_state.ts";

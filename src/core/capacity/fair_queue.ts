@@ -1,7 +1,5 @@
 /**
  * A round-robin queue, in which each client gets its turn.
- *
- * @module
  */
 
 /** `take` returns the oldest item of the client whose last turn was longest ago, among the clients that are ready. */

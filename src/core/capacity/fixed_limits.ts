@@ -2,8 +2,6 @@
  * The bounds that no option changes. The comment on each bound states what the bound counts, the reason for its value,
  * and what happens when it is exceeded. A table in `docs/reference/limits.md` is generated from these comments (`deno
  * task docs:limits`).
- *
- * @module
  */
 
 /** Bounds that no option changes, in groups. Times are in milliseconds. */

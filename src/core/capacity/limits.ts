@@ -2,8 +2,6 @@
  * The limits that the server's author can change. The comment on each limit states what the limit counts, and what
  * happens when it is exceeded. A table in `docs/reference/limits.md` is generated from these comments (`deno task
  * docs:limits`).
- *
- * @module
  */
 import { isObject } from "../../protocol/jsonrpc.ts";
 import { FIXED_LIMITS, type FixedLimits } from "./fixed_limits.ts";

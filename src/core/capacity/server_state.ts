@@ -1,7 +1,5 @@
 /**
  * The values that belong to one server, such as the state of a quota on this server.
- *
- * @module
  */
 
 /** The values of one server. All paths of a server share them. */

@@ -1,7 +1,5 @@
 /**
  * Slots for operations that clients share, and the queue of the operations that wait for a slot.
- *
- * @module
  */
 import type { Account, Pot } from "./account.ts";
 import { FairQueue } from "./fair_queue.ts";

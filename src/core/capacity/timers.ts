@@ -1,7 +1,5 @@
 /**
  * The clock, and the single timer that a server uses for all timeouts.
- *
- * @module
  */
 import { startBackgroundTimer } from "../../runtime.ts";
 

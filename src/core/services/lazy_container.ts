@@ -1,8 +1,6 @@
 /**
  * A container that loads the code for creating services on first use, so that the startup of a server without services
  * is not delayed.
- *
- * @module
  */
 import { Room } from "../../protocol/room.ts";
 import type { Container, ContainerParts, ServiceCall } from "../call/container.ts";

@@ -1,7 +1,5 @@
 /**
  * Binds services to handlers. Each run of a handler gets a context with the values of the handler's services.
- *
- * @module
  */
 import {
   type Binding,

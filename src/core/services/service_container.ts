@@ -1,7 +1,5 @@
 /**
  * Creates services on first use, shares the services among handlers, and disposes the services in reverse order.
- *
- * @module
  */
 import { deadline } from "../../kit/deadline.ts";
 import { McpError, quote, toBusy } from "../../protocol/errors.ts";

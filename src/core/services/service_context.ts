@@ -1,7 +1,5 @@
 /**
  * The context of a handler with services.
- *
- * @module
  */
 import type { Context } from "../call/context.ts";
 import { CALL, HAS_SCOPES } from "../call/internals.ts";

@@ -1,7 +1,5 @@
 /**
  * One value of a service, and its state in the container.
- *
- * @module
  */
 import { quote } from "../../protocol/errors.ts";
 import { show } from "../call/known_options.ts";

@@ -1,7 +1,5 @@
 /**
  * Implements `service()`, which creates services.
- *
- * @module
  */
 import { quote } from "../../protocol/errors.ts";
 import { type Definition, findInternals } from "../call/container.ts";

@@ -1,7 +1,5 @@
 /**
  * The service values that one run of a handler uses.
- *
- * @module
  */
 import type { Definition, ServiceCall } from "../call/container.ts";
 import type { ServiceEnd } from "../call/service.ts";

@@ -1,7 +1,5 @@
 /**
  * Collects changes to lists and resources, and passes the changes to subscriptions.
- *
- * @module
  */
 import { type Params, toNotification } from "../../protocol/jsonrpc.ts";
 import type { LogLevel } from "../../protocol/types.ts";

@@ -1,7 +1,5 @@
 /**
  * Serves the empty lists of a server that declares a list before the server has handlers for the list.
- *
- * @module
  */
 import { INVALID_PARAMS, McpError, quote } from "../../protocol/errors.ts";
 import type { Call } from "../call/call.ts";

@@ -1,7 +1,5 @@
 /**
  * The interface of handlers, and of the features that serve handlers.
- *
- * @module
  */
 import type { Notification, Request, Result } from "../../protocol/jsonrpc.ts";
 import type { HeaderParam } from "../../schema/header_params.ts";

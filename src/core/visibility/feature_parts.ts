@@ -1,7 +1,5 @@
 /**
  * The parts of the server that features use.
- *
- * @module
  */
 import type { McpError, ToolError } from "../../protocol/errors.ts";
 import type { Implementation } from "../../protocol/types.ts";

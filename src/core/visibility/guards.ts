@@ -1,8 +1,6 @@
 /**
  * The interface of the code that runs guards, which check the input and output of handlers, and of encoders, which
  * convert values of custom types.
- *
- * @module
  */
 import type { Context } from "../call/context.ts";
 import type { OptionRule } from "../call/known_options.ts";

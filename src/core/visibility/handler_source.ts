@@ -1,7 +1,5 @@
 /**
  * Finds likely mistakes in the source of a handler's function.
- *
- * @module
  */
 import { LOG_LEVELS } from "../../protocol/types.ts";
 

@@ -2,7 +2,6 @@
  * Serves lists page by page.
  *
  * @see specification/2026-07-28/server/utilities/pagination
- * @module
  */
 import { INVALID_PARAMS, McpError } from "../../protocol/errors.ts";
 import type { Result } from "../../protocol/jsonrpc.ts";

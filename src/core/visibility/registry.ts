@@ -1,7 +1,5 @@
 /**
  * Stores a server's handlers, and compiles them to methods.
- *
- * @module
  */
 import { McpError, METHOD_NOT_FOUND, quote } from "../../protocol/errors.ts";
 import { isObject, type Params } from "../../protocol/jsonrpc.ts";

@@ -1,8 +1,6 @@
 /**
  * Counts the subscribers to each URI. Calls the provider's hooks when the first subscription begins and when the last
  * subscription ends.
- *
- * @module
  */
 import type { ChangeNotifier } from "../call/context.ts";
 import type { Reporter } from "../call/observer.ts";

@@ -1,7 +1,5 @@
 /**
  * A type-only field of handlers and servers, from which TypeScript derives the types of a client.
- *
- * @module
  */
 
 /** The key of the field in {@linkcode Typed}. Does not exist at run time. */

@@ -1,7 +1,5 @@
 /**
  * Rules that enable and disable handlers while the server is running.
- *
- * @module
  */
 import type { Changes, Toggled } from "./changes.ts";
 import type { Allow, Context } from "../call/context.ts";

@@ -2,7 +2,6 @@
  * Serves batches: arrays of messages, which only revision 2025-03-26 allows.
  *
  * @see specification/2025-03-26/basic
- * @module
  */
 import { INVALID_REQUEST, McpError, toBusy } from "../../protocol/errors.ts";
 import { type Batch, type Broken, type Incoming, toFailure, toMessage } from "../../protocol/jsonrpc.ts";

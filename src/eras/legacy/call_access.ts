@@ -1,7 +1,5 @@
 /**
  * The rights to earlier calls: checks whether a caller may resume the stream of a call, or answer its questions.
- *
- * @module
  */
 import { INVALID_PARAMS, isMcpError, type McpError, METHOD_NOT_FOUND } from "../../protocol/errors.ts";
 import type { Link } from "../../core/call/link.ts";

@@ -2,7 +2,6 @@
  * Converts results and errors to the formats of older revisions.
  *
  * @see specification/2025-06-18/changelog
- * @module
  */
 import { restoreText, toJsonText } from "../../protocol/text_copy.ts";
 import { INVALID_PARAMS, INVALID_REQUEST, McpError, MISSING_CAPABILITY } from "../../protocol/errors.ts";

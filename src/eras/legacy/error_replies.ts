@@ -2,7 +2,6 @@
  * Creates the replies to rejected messages and failed calls, including the HTTP status.
  *
  * @see specification/2025-11-25/basic/transports
- * @module
  */
 import {
   BUSY,

@@ -1,8 +1,6 @@
 /**
  * Finds the calls of requests, without their arguments. Streams, and requests to the client, keep these calls, so that
  * the server can check later whether another caller may make them.
- *
- * @module
  */
 import { isId, isObject, type Params } from "../../protocol/jsonrpc.ts";
 import type { HandlerCall, Reads } from "../../core/call/lives.ts";

@@ -2,7 +2,6 @@
  * The `initialize` handshake.
  *
  * @see specification/2025-11-25/basic/lifecycle
- * @module
  */
 import { INVALID_PARAMS, McpError } from "../../protocol/errors.ts";
 import { isObject, type Params, type Result } from "../../protocol/jsonrpc.ts";

@@ -2,7 +2,6 @@
  * Serves sessions over HTTP.
  *
  * @see specification/2025-11-25/basic/transports (Session Management)
- * @module
  */
 import { toBusy } from "../../protocol/errors.ts";
 import { type Batch, type Id, isId, isObject, type Request } from "../../protocol/jsonrpc.ts";

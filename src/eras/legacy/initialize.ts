@@ -2,7 +2,6 @@
  * Serves `initialize`, which opens a session.
  *
  * @see specification/2025-11-25/basic/lifecycle
- * @module
  */
 import { INVALID_REQUEST, isMcpError, McpError } from "../../protocol/errors.ts";
 import { type Request, toFailure, toSuccess } from "../../protocol/jsonrpc.ts";

@@ -2,7 +2,6 @@
  * The legacy era, which serves the revisions with a handshake and sessions.
  *
  * @see specification/2025-11-25/basic/lifecycle
- * @module
  */
 import { type Incoming, toFailure, toNotification } from "../../protocol/jsonrpc.ts";
 import type { Change } from "../../core/visibility/changes.ts";

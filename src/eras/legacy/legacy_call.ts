@@ -1,7 +1,5 @@
 /**
  * One call in a session, with the state that its requests to the client need.
- *
- * @module
  */
 import { type Params, toNotification } from "../../protocol/jsonrpc.ts";
 import { Call, type CallHome, type CallHost } from "../../core/call/call.ts";

@@ -2,7 +2,6 @@
  * Serves the messages of a session, in all revisions with sessions.
  *
  * @see specification/2025-11-25/basic/lifecycle
- * @module
  */
 import { INVALID_PARAMS, McpError, MISSING_CAPABILITY, toBusy, withLimits } from "../../protocol/errors.ts";
 import {

@@ -2,7 +2,6 @@
  * Sessions on stdio and sockets. A session ends with its connection, or when the client initializes again.
  *
  * @see specification/2025-11-25/basic/lifecycle
- * @module
  */
 import { toBusy } from "../../protocol/errors.ts";
 import type { Incoming, Notification, Request } from "../../protocol/jsonrpc.ts";

@@ -3,7 +3,6 @@
  * after a lost connection.
  *
  * @see specification/2025-11-25/basic/transports (Resumability and Redelivery)
- * @module
  */
 import { INVALID_REQUEST, McpError } from "../../protocol/errors.ts";
 import { toBytes } from "../../protocol/weight.ts";

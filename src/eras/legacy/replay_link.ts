@@ -2,7 +2,6 @@
  * The link of a resumable response. Writes messages as events of a stream.
  *
  * @see specification/2025-11-25/basic/transports (Resumability and Redelivery)
- * @module
  */
 import { INVALID_REQUEST, McpError } from "../../protocol/errors.ts";
 import { type Batch, type Id, type Params, type Request, toFailure } from "../../protocol/jsonrpc.ts";

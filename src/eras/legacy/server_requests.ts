@@ -2,7 +2,6 @@
  * Requests from the server to the client, and their responses.
  *
  * @see specification/2025-11-25/client/elicitation
- * @module
  */
 import { INVALID_PARAMS, McpError, quote } from "../../protocol/errors.ts";
 import { type Response, toNotification } from "../../protocol/jsonrpc.ts";

@@ -2,7 +2,6 @@
  * HTTP sessions in the memory of a process. The server restores a session from its sealed id.
  *
  * @see specification/2025-11-25/basic/transports (Session Management)
- * @module
  */
 import { BoundedMap } from "../../kit/bounded_map.ts";
 import { INVALID_REQUEST, toBusy } from "../../protocol/errors.ts";

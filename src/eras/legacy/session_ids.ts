@@ -2,7 +2,6 @@
  * Seals everything that was negotiated for a session into its id, and opens these ids.
  *
  * @see specification/2025-11-25/basic/transports (Session Management)
- * @module
  */
 import { INVALID_PARAMS, McpError } from "../../protocol/errors.ts";
 import { isObject } from "../../protocol/jsonrpc.ts";

@@ -1,8 +1,6 @@
 /**
  * The state that a call in a session needs to ask the client questions. The handler keeps running while it waits for
  * answers.
- *
- * @module
  */
 import type { Core } from "../../core/core.ts";
 import { Answers } from "../../core/call/answers.ts";

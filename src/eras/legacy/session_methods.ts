@@ -4,7 +4,6 @@
  * @see specification/2025-11-25/basic/utilities/ping
  * @see specification/2025-11-25/server/utilities/logging
  * @see specification/2025-11-25/server/resources (Subscriptions)
- * @module
  */
 import { INVALID_PARAMS, INVALID_REQUEST, McpError, quote, toBusy, withLimits } from "../../protocol/errors.ts";
 import type { Result } from "../../protocol/jsonrpc.ts";

@@ -1,7 +1,5 @@
 /**
  * The state of a session, which is the same on every transport.
- *
- * @module
  */
 import type { LogLevel } from "../../protocol/types.ts";
 import type { Account } from "../../core/capacity/account.ts";

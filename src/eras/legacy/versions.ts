@@ -2,7 +2,6 @@
  * The revisions with a handshake, and the differences between them.
  *
  * @see specification/2025-11-25/changelog
- * @module
  */
 
 /** The revisions that start with `initialize`, newest first. */

@@ -2,7 +2,6 @@
  * The method `server/discover`, which describes the server.
  *
  * @see specification/2026-07-28/server/discover
- * @module
  */
 import type { Engine } from "../../core/era.ts";
 import { type Method, toMethod } from "../../core/visibility/feature.ts";

@@ -3,7 +3,6 @@
  *
  * @see specification/2026-07-28/basic (`_meta`)
  * @see specification/2026-07-28/basic/transports/streamable-http (Server Validation)
- * @module
  */
 import {
   HEADER_MISMATCH,

@@ -2,7 +2,6 @@
  * The questions and answers of a call, across all rounds.
  *
  * @see specification/2026-07-28/basic/patterns/mrtr
- * @module
  */
 import { INVALID_PARAMS, McpError, quote, toBusy } from "../../protocol/errors.ts";
 import { type Params, type Result, toTypedResult } from "../../protocol/jsonrpc.ts";

@@ -2,7 +2,6 @@
  * The method `subscriptions/listen`, which sends notifications of changes until the subscription ends.
  *
  * @see specification/2026-07-28/basic/patterns/subscriptions
- * @module
  */
 import { INVALID_PARAMS, McpError, nameLimits, toBusy, withLimits } from "../../protocol/errors.ts";
 import { isObject, type Params, type Result, toIdText, toNotification, toSuccess } from "../../protocol/jsonrpc.ts";

@@ -2,7 +2,6 @@
  * The modern revision, and the keys of its metadata.
  *
  * @see specification/2026-07-28/basic (`_meta`)
- * @module
  */
 
 /** The protocol revision of this era. */

@@ -2,7 +2,6 @@
  * The modern era, in which requests do not depend on earlier requests.
  *
  * @see specification/2026-07-28/basic/versioning
- * @module
  */
 import {
   INTERNAL_ERROR,

@@ -1,7 +1,5 @@
 /**
  * A call in the modern era, with its questions and answers.
- *
- * @module
  */
 import { type Params, type Result, toNotification } from "../../protocol/jsonrpc.ts";
 import { Call, type CallHome } from "../../core/call/call.ts";

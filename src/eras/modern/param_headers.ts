@@ -2,7 +2,6 @@
  * Checks the headers that repeat tool arguments. Proxies that do not read request bodies rely on these headers.
  *
  * @see specification/2026-07-28/basic/transports/streamable-http (Custom Headers from Tool Parameters)
- * @module
  */
 import { isObject } from "../../protocol/jsonrpc.ts";
 import { decodeHeaderValue } from "../../protocol/header_value.ts";

@@ -2,7 +2,6 @@
  * The sealed state that the client receives with questions and returns with its answers.
  *
  * @see specification/2026-07-28/basic/patterns/mrtr
- * @module
  */
 import { toCanonical } from "../../protocol/canonical.ts";
 import { INVALID_PARAMS, McpError, withLimits } from "../../protocol/errors.ts";

@@ -1,7 +1,5 @@
 /**
  * Limits the number of calls that run at the same time in a handler.
- *
- * @module
  */
 import { toBusy } from "../../protocol/errors.ts";
 import type { Result } from "../../protocol/jsonrpc.ts";

@@ -1,7 +1,5 @@
 /**
  * Keeps large results, and replaces them with links to resources that clients read in pages.
- *
- * @module
  */
 import { McpError, toBusy } from "../../protocol/errors.ts";
 import { isObject, type Result } from "../../protocol/jsonrpc.ts";

@@ -1,7 +1,5 @@
 /**
  * Limits the size of results: refuses or truncates large results, or replaces large results with links to resources.
- *
- * @module
  */
 import { INTERNAL_ERROR, McpError, quote } from "../../protocol/errors.ts";
 import { isObject, type Result } from "../../protocol/jsonrpc.ts";

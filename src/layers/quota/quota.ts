@@ -1,7 +1,5 @@
 /**
  * A layer that limits the time, the concurrency and the rate of calls, and the size of results.
- *
- * @module
  */
 import type { Result } from "../../protocol/jsonrpc.ts";
 import type { Call } from "../../core/call/call.ts";

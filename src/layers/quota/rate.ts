@@ -1,7 +1,5 @@
 /**
  * Limits the rate of calls per client with token buckets.
- *
- * @module
  */
 import { McpError, withLimits } from "../../protocol/errors.ts";
 import { type ClientKey, isPrincipal } from "../../core/call/client_key.ts";

@@ -3,8 +3,6 @@
  *
  * The store has one log per client and period. For each call, the server appends an entry to the log. The store returns
  * the number of the entry as its id, so each call requires only one store operation.
- *
- * @module
  */
 import type { Call } from "../../core/call/call.ts";
 import { isPrincipal } from "../../core/call/client_key.ts";

@@ -1,7 +1,5 @@
 /**
  * Measures and truncates texts by their size in bytes.
- *
- * @module
  */
 
 const encoder = new TextEncoder();

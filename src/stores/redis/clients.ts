@@ -1,8 +1,6 @@
 /**
  * Adapts the Redis clients node-redis, ioredis, iovalkey and Bun's client. The store recognizes a client by its
  * methods, so that this file need not import any package.
- *
- * @module
  */
 
 /**

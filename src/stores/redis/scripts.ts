@@ -4,8 +4,6 @@
  * A value is stored as a hash with its text and its version. A log is stored as a hash with its last id and its epoch,
  * a list of tokens, and a list of values. All keys of a log have the same hash tag, so that a cluster keeps them on the
  * same node. The index consists of two sorted sets: the keys of all values, and the times at which the values expire.
- *
- * @module
  */
 
 /** Defines a Lua function that adds a key to the index, and removes up to two expired keys from the index. */

@@ -2,7 +2,6 @@
  * Reads the Content-Type and Accept headers.
  *
  * @see specification/2026-07-28/basic/transports/streamable-http
- * @module
  */
 
 export interface Accepts {

@@ -2,7 +2,6 @@
  * Checks whether a caller may use the server over HTTP. These checks run before the request is parsed.
  *
  * @see specification/2026-07-28/basic/transports/streamable-http (Security & Endpoint)
- * @module
  */
 import { quote } from "../../protocol/errors.ts";
 import { isObject } from "../../protocol/jsonrpc.ts";

@@ -1,8 +1,6 @@
 /**
  * Reads the options that decide who may use the server over HTTP. `access.ts`, which loads with the first request,
  * applies the options.
- *
- * @module
  */
 import { quote } from "../../protocol/errors.ts";
 import { parseAuthority, toAddress, toOrigin } from "./address.ts";

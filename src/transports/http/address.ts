@@ -1,7 +1,5 @@
 /**
  * Parses and normalizes hosts, origins, paths and IP addresses.
- *
- * @module
  */
 
 export interface Authority {

@@ -1,7 +1,5 @@
 /**
  * Limits the number of concurrent authentications and of delayed requests, and the duration of each of them.
- *
- * @module
  */
 import type { Account, Accounts, Pot, PotName, PotOptions } from "../../core/capacity/account.ts";
 import type { Core } from "../../core/core.ts";

@@ -1,8 +1,6 @@
 /**
  * The interface between the HTTP endpoint and the authenticator. The code of the authenticator loads only for servers
  * with `auth`.
- *
- * @module
  */
 import type { ReadRoute } from "../../core/call/context.ts";
 import type { Engine } from "../../core/era.ts";

@@ -1,7 +1,5 @@
 /**
  * The responses to HTTP requests whose body is rejected.
- *
- * @module
  */
 import { RETRY_AFTER } from "../../core/call/link.ts";
 import { nameLimits } from "../../protocol/errors.ts";

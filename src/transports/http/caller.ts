@@ -1,7 +1,5 @@
 /**
  * The identified caller of an HTTP request.
- *
- * @module
  */
 import type { Principal, ReadRoute } from "../../core/call/context.ts";
 import type { SeenRequest } from "../../core/call/link.ts";

@@ -1,7 +1,5 @@
 /**
  * Identifies the callers of HTTP requests: checks Host, Origin and path, and authenticates callers.
- *
- * @module
  */
 import type { Core } from "../../core/core.ts";
 import type { TransportName } from "../../core/call/observer.ts";

@@ -1,8 +1,6 @@
 /**
  * Checks that path parameters are spelled like their converted values. Without this check, `/1`, `/01`, `/0x1` and
  * `/%201` would be four tenants, and a client could create any number of tenants.
- *
- * @module
  */
 import type { Checked } from "../../schema/schema.ts";
 import type { PathValues } from "./path_template.ts";

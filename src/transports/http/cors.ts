@@ -2,7 +2,6 @@
  * CORS rules for web pages from other origins that call the server from a browser.
  *
  * @see specification/2026-07-28/basic/transports/streamable-http (Security & Endpoint)
- * @module
  */
 import { isToken } from "../../core/auth.ts";
 import { quote } from "../../protocol/errors.ts";

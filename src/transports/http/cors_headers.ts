@@ -1,7 +1,5 @@
 /**
  * Adds CORS headers to responses, and responds to preflight requests.
- *
- * @module
  */
 import type { ConnectionInfo } from "./access.ts";
 import type { Grant } from "./cors.ts";

@@ -1,7 +1,5 @@
 /**
  * Runs the server's `admit` option for a request that opens a WebSocket or an HTTP+SSE stream.
- *
- * @module
  */
 import { isMcpError } from "../../protocol/errors.ts";
 import type { ClientFacts } from "../../core/call/context.ts";

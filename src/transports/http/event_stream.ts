@@ -2,7 +2,6 @@
  * Response bodies that are written in chunks: event streams and large results.
  *
  * @see specification/2026-07-28/basic/transports/streamable-http (Receiving Messages)
- * @module
  */
 import type { Account } from "../../core/capacity/account.ts";
 import type { Core } from "../../core/core.ts";

@@ -1,7 +1,5 @@
 /**
  * The link of a message in an HTTP request.
- *
- * @module
  */
 import type { Account } from "../../core/capacity/account.ts";
 import type { Core } from "../../core/core.ts";

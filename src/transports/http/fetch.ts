@@ -2,7 +2,6 @@
  * The Streamable HTTP transport, as a web-standard `fetch` function.
  *
  * @see specification/2026-07-28/basic/transports/streamable-http
- * @module
  */
 import { type Incoming, NOT_UTF8, parseMessage } from "../../protocol/jsonrpc.ts";
 import type { Account } from "../../core/capacity/account.ts";

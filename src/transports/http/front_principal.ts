@@ -1,7 +1,5 @@
 /**
  * Reads the principal that your own code passes to `fetch`, for servers without `auth`.
- *
- * @module
  */
 import type { Core } from "../../core/core.ts";
 import { EXPIRED, toChallengeHeaders } from "../../core/auth.ts";

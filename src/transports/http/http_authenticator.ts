@@ -2,7 +2,6 @@
  * Authenticates the callers of HTTP requests, and hides their credentials from handlers, middleware and observers.
  *
  * @see specification/2026-07-28/basic/authorization
- * @module
  */
 import { deadline, delay } from "../../kit/deadline.ts";
 import { quote, REACHED, withLimits } from "../../protocol/errors.ts";

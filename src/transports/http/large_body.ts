@@ -1,7 +1,5 @@
 /**
  * Reads request bodies that are large or have no Content-Length. Checks limits while the bytes arrive.
- *
- * @module
  */
 import type { Account, Drop, Holding, Pot } from "../../core/capacity/account.ts";
 import type { Core } from "../../core/core.ts";

@@ -1,8 +1,6 @@
 /**
  * The HTTP endpoint of a server. The first request loads the code of the transport, so that a stdio server never loads
  * this code.
- *
- * @module
  */
 import { Room } from "../../protocol/room.ts";
 import type { Core } from "../../core/core.ts";

@@ -1,7 +1,5 @@
 /**
  * Listens for HTTP requests on Deno, Bun and Node.
- *
- * @module
  */
 import { quote } from "../../protocol/errors.ts";
 import { serveOnNode } from "../../kit/node_server.ts";

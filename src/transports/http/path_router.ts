@@ -1,8 +1,6 @@
 /**
  * Finds the endpoint of a concrete path, such as `/tenants/acme/mcp` for a server at `/tenants/:tenant/mcp`. Loaded
  * with the first request to such a server.
- *
- * @module
  */
 import { toBusy, withLimits } from "../../protocol/errors.ts";
 import type { Checked, CompiledSchema, Schema } from "../../schema/schema.ts";

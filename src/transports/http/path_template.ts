@@ -1,7 +1,5 @@
 /**
  * Paths with parameters, such as `/tenants/:tenant/mcp`. Each parameter is a whole segment.
- *
- * @module
  */
 
 import { readTemplate } from "./access_options.ts";

@@ -1,7 +1,5 @@
 /**
  * The responses to HTTP requests that are rejected before their message is served.
- *
- * @module
  */
 import { BUSY, INVALID_REQUEST, isMcpError, type Limited, type McpError, REACHED } from "../../protocol/errors.ts";
 import { toFailure } from "../../protocol/jsonrpc.ts";

@@ -1,7 +1,5 @@
 /**
  * Reads request bodies. Limits the size of each body, and the time within which a body must arrive.
- *
- * @module
  */
 import type { Holding } from "../../core/capacity/account.ts";
 import type { Core } from "../../core/core.ts";

@@ -1,7 +1,5 @@
 /**
  * Copies requests, to change their URL or body.
- *
- * @module
  */
 import { isObject } from "../../kit/json.ts";
 

@@ -1,7 +1,5 @@
 /**
  * Creates the response to a request whose message was served.
- *
- * @module
  */
 import { INTERNAL_ERROR } from "../../protocol/errors.ts";
 import { type Reply, RETRY_AFTER } from "../../core/call/link.ts";

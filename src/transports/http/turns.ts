@@ -1,7 +1,5 @@
 /**
  * Runs large requests one at a time, so that small requests are served between them.
- *
- * @module
  */
 
 import { FairQueue } from "../../core/capacity/fair_queue.ts";

@@ -1,7 +1,5 @@
 /**
  * The interface of the HTTP endpoint for other HTTP transports, such as WebSocket.
- *
- * @module
  */
 import type { Account } from "../../core/capacity/account.ts";
 import type { ConnectionInfo } from "./access.ts";

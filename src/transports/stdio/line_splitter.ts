@@ -2,7 +2,6 @@
  * Splits bytes into lines, for newline-delimited JSON.
  *
  * @see specification/2026-07-28/basic/transports/stdio
- * @module
  */
 
 /** A line of input, or the reason why the line is invalid. */

@@ -1,7 +1,5 @@
 /**
  * Adapts Node's standard streams and pipes to web streams.
- *
- * @module
  */
 import type { NodeGlobal, NodeOutput, NodeReadable } from "../../runtime.ts";
 

@@ -1,7 +1,5 @@
 /**
  * Redirects printed output from standard output to standard error.
- *
- * @module
  */
 import {
   bun,

@@ -1,7 +1,5 @@
 /**
  * Listens to Ctrl-C (SIGINT) and SIGTERM, so that a server can close before the process ends.
- *
- * @module
  */
 import { deno, findProcess, startBackgroundTimer } from "../../runtime.ts";
 

@@ -2,7 +2,6 @@
  * Communicates with an app in a frame. Responds to the app's requests, and passes the app's tool calls to the server.
  *
  * @see modelcontextprotocol/ext-apps, specification/2026-01-26/apps
- * @module
  */
 import { isObject } from "../../../kit/json.ts";
 import { isOriginSource } from "../../../kit/origin_source.ts";

@@ -1,7 +1,5 @@
 /**
  * Shows the app of a tool, with the messages between app and page.
- *
- * @module
  */
 import { AppHost, findAppUri, readCsp, type ShownCall } from "./app_host.ts";
 import { sandbox } from "./config.ts";

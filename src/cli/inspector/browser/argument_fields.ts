@@ -2,7 +2,6 @@
  * Fields for the arguments of a prompt and the variables of a URI template, with suggestions from the server.
  *
  * @see specification/2026-07-28/server/utilities/completion
- * @module
  */
 import { escapeInvisible, h, newId, serverText, setAttributes } from "./dom.ts";
 import { type Json, toObject } from "./json.ts";

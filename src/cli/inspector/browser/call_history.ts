@@ -1,7 +1,5 @@
 /**
  * The history of calls, from which the user can repeat each call.
- *
- * @module
  */
 import { h, makeButton, serverText } from "./dom.ts";
 import { formatMs, type Json, toCompact } from "./json.ts";

@@ -2,7 +2,6 @@
  * Runs calls. Shows the input requests, progress, log messages and result of each call.
  *
  * @see specification/2026-07-28/basic/patterns/mrtr
- * @module
  */
 import { type Call, type CallEnd, recordCall } from "./call_history.ts";
 import { makeFold, showError, showJson, showText } from "./content_view.ts";

@@ -1,7 +1,5 @@
 /**
  * Controls for objects, lists and unions.
- *
- * @module
  */
 import { isObject } from "../../../kit/json.ts";
 import { escapeInvisible, h, makeButton, newId, setAttributes } from "./dom.ts";

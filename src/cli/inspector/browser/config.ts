@@ -1,7 +1,5 @@
 /**
  * The page's configuration, which the server embeds in the page.
- *
- * @module
  */
 import { isObject } from "../../../kit/json.ts";
 import { parseJson, toText } from "./json.ts";

@@ -1,7 +1,5 @@
 /**
  * The dialog for choosing a server and a protocol revision, and for entering a token and headers.
- *
- * @module
  */
 import { endpoint, type NamedServer, ownUrl } from "./config.ts";
 import {

@@ -1,7 +1,5 @@
 /**
  * Shows content from a server, always as text.
- *
- * @module
  */
 import { isObject } from "../../../kit/json.ts";
 import { type Child, escapeInvisible, h, makeButton, serverText } from "./dom.ts";

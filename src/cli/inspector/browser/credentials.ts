@@ -1,8 +1,6 @@
 /**
  * The chosen server, with its token and headers. The page stores the token and headers only for its browser tab, and
  * never shows them in a URL or in the log.
- *
- * @module
  */
 import { endpoint } from "./config.ts";
 import { type Json, parseObject, toObject, toText } from "./json.ts";

@@ -1,7 +1,5 @@
 /**
  * Functions that create DOM elements.
- *
- * @module
  */
 import { escapeUnprintable } from "../../../kit/printable.ts";
 

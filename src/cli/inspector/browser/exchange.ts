@@ -1,7 +1,5 @@
 /**
  * The types of logged messages and of request outcomes.
- *
- * @module
  */
 import type { Json } from "./json.ts";
 

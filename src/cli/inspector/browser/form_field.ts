@@ -1,7 +1,5 @@
 /**
  * The types of form controls.
- *
- * @module
  */
 import type { Json } from "./json.ts";
 import type { Shape } from "./schema_reader.ts";

@@ -1,7 +1,5 @@
 /**
  * Creates forms from JSON Schemas.
- *
- * @module
  */
 import { isObject } from "../../../kit/json.ts";
 import { makeCompoundControl } from "./compound_controls.ts";

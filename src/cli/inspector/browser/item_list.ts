@@ -1,7 +1,5 @@
 /**
  * A list with a panel that shows the chosen item. On a narrow screen, the panel replaces the list.
- *
- * @module
  */
 import { escapeInvisible, h, makeButton, serverText, setAttributes } from "./dom.ts";
 

@@ -1,7 +1,5 @@
 /**
  * The lists of tools, resources and prompts.
- *
- * @module
  */
 import { isObject } from "../../../kit/json.ts";
 import { h } from "./dom.ts";

@@ -1,7 +1,5 @@
 /**
  * The panels of tools, prompts, resources and templates.
- *
- * @module
  */
 import { isObject } from "../../../kit/json.ts";
 import { parseTemplate, type UriTemplate } from "../../../protocol/uri_template.ts";

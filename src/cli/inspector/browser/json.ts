@@ -1,7 +1,5 @@
 /**
  * Functions for reading JSON values and formatting numbers.
- *
- * @module
  */
 
 import { isObject } from "../../../kit/json.ts";

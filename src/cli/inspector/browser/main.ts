@@ -1,7 +1,5 @@
 /**
  * Builds the page and connects to the server. The task `inspector:page` bundles this file with its imports.
- *
- * @module
  */
 import { type Call, historyPanel, onRepeat } from "./call_history.ts";
 import { announcer } from "./call_runner.ts";

@@ -1,7 +1,5 @@
 /**
  * Renders Markdown as elements. Never interprets HTML in the text, and never loads a URL.
- *
- * @module
  */
 import type { MarkedToken, Token, Tokens } from "marked";
 import { type Child, escapeInvisible, h, isWebUrl, makeLink } from "./dom.ts";

@@ -1,7 +1,5 @@
 /**
  * Splits Markdown into tokens.
- *
- * @module
  */
 import { Lexer, type Token } from "marked";
 

@@ -1,7 +1,5 @@
 /**
  * The log of all messages between the page and the server.
- *
- * @module
  */
 import { listMaskedHeaders, mask } from "./credentials.ts";
 import { h, makeButton, makeCopyButton, serverText } from "./dom.ts";

@@ -2,8 +2,6 @@
  * Matches regular expressions from untrusted authors. The browser's `RegExp` could take hours for some patterns, so
  * this file uses `RegExp` only for single characters. A parser converts the pattern to a graph of states (an NFA). The
  * matcher follows all possible states at a position at the same time.
- *
- * @module
  */
 
 /** Maximum length of a pattern, in characters. */

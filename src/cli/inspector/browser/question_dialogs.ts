@@ -2,7 +2,6 @@
  * Dialogs for elicitation, sampling and roots requests.
  *
  * @see specification/2026-07-28/client/elicitation
- * @module
  */
 import { makeFold, showContents, showJson, showText } from "./content_view.ts";
 import {

@@ -2,7 +2,6 @@
  * Sends requests in revision 2026-07-28, and logs all messages.
  *
  * @see specification/2026-07-28/basic/transports/streamable-http
- * @module
  */
 import { readErrorId } from "../../../kit/error_id.ts";
 import { isObject } from "../../../kit/json.ts";

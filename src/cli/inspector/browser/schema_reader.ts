@@ -1,7 +1,5 @@
 /**
  * Reads JSON Schemas for forms. Limits on depth and size keep the page fast, whatever schema a server sends.
- *
- * @module
  */
 import { isObject } from "../../../kit/json.ts";
 import { findDiscriminator } from "../../../schema/discriminator.ts";

@@ -1,7 +1,5 @@
 /**
  * The name and capabilities of the server, and the capabilities that the page declares.
- *
- * @module
  */
 import { type Json, toText } from "./json.ts";
 

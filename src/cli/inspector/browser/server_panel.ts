@@ -1,7 +1,5 @@
 /**
  * The panel with facts about the server and the client.
- *
- * @module
  */
 import { sandbox } from "./config.ts";
 import { showPlainJson } from "./content_view.ts";

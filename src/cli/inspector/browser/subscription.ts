@@ -2,7 +2,6 @@
  * Keeps a subscription open, so that the page is notified of changes to lists and watched resources.
  *
  * @see specification/2026-07-28/basic/patterns/subscriptions
- * @module
  */
 import { type Json, toObject } from "./json.ts";
 import { send } from "./rpc_client.ts";

@@ -1,7 +1,5 @@
 /**
  * The panel that shows the subscription, its filter and the received changes.
- *
- * @module
  */
 import { showPlainJson } from "./content_view.ts";
 import { h, makeButton, serverText } from "./dom.ts";

@@ -1,7 +1,5 @@
 /**
  * Tabs that switch between views.
- *
- * @module
  */
 import { h, makeButton, newId, setAttributes } from "./dom.ts";
 

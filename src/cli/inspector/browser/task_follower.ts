@@ -2,7 +2,6 @@
  * Follows the task of a call. Polls the task's status, shows its questions to the user, and returns its result.
  *
  * @see ext-tasks/specification/draft/tasks
- * @module
  */
 import { isObject } from "../../../kit/json.ts";
 import { h, serverText } from "./dom.ts";

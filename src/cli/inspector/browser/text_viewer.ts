@@ -1,8 +1,6 @@
 /**
  * Shows text with tools for copying, searching and collapsing the text, and for switching between raw and rendered
  * text.
- *
- * @module
  */
 import { escapeInvisible, h, makeButton, makeCopyButton, setAttributes } from "./dom.ts";
 import { formatSize } from "./json.ts";

@@ -1,8 +1,6 @@
 /**
  * Sends messages to the server. The page sends requests directly to its own server, and uses the relay for other
  * servers and other protocol revisions.
- *
- * @module
  */
 import { readEvents } from "../../../kit/event_stream.ts";
 import { endpoint, type NamedServer, ownUrl, protocol } from "./config.ts";

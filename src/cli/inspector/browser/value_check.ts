@@ -1,7 +1,5 @@
 /**
  * Checks single values against the keywords of their schema.
- *
- * @module
  */
 import { type Json, toCompact } from "./json.ts";
 import { matchesPattern } from "./pattern.ts";

@@ -1,7 +1,5 @@
 /**
  * Controls for single values.
- *
- * @module
  */
 import { escapeInvisible, h, serverText } from "./dom.ts";
 import { type Field, type Place, readEmpty, type Reading } from "./form_field.ts";

@@ -80,11 +80,12 @@ async function passInput(given: unknown, guards: GuardSteps, ctx: Context<never>
   let value = given;
   for (const guard of guards.input) {
     const passed = await guard(value, ctx);
-    // Reject booleans. Otherwise a guard that returns `true` or `false` to allow or refuse a call would let every call
-    // pass, and replace the input with the boolean.
-    if (typeof passed === "boolean" && typeof value !== "boolean") {
+    // Reject booleans and errors. Otherwise a guard that returns them to allow or refuse a call would let every call
+    // pass, and replace the input with the value.
+    if (typeof passed === "boolean" && typeof value !== "boolean" || passed instanceof Error) {
       const remedy = "throw a ToolError to refuse the call, or return nothing to allow the call";
-      throw new TypeError(`Cannot guard the input: a guard returned ${passed}; ${remedy}`);
+      const state = `a guard returned ${passed instanceof Error ? "an error" : passed}`;
+      throw new TypeError(`Cannot guard the input: ${state}; ${remedy}`);
     }
     // Only `undefined` keeps the value. `null` replaces it.
     if (passed !== undefined) value = passed;

@@ -1,6 +1,7 @@
 /**
  * Creates layers, and sorts the steps of a handler's layers.
  */
+import { toHandled } from "../protocol/promises.ts";
 import { Room } from "../protocol/room.ts";
 import { keep } from "../core/capacity/charges.ts";
 import type { Call } from "../core/call/call.ts";
@@ -322,10 +323,12 @@ function wrapRun(run: Run, all: readonly Running[]): Run {
     // The answer to a step that asks for consent is not part of the run that other steps wrap.
     const watched = outer ?? watchRounds(ctx, call, consents);
     const before = countAsked(call);
-    const next = () =>
-      bound.steps.rank === "ask"
+    const next = () => {
+      const value = bound.steps.rank === "ask"
         ? runFrom(at + 1, input, watched.ctx, consents + countAsked(call) - before)
         : runFrom(at + 1, input, watched.ctx, consents, watched);
+      return value instanceof Promise ? toHandled(value) : value;
+    };
     return withState(bound, ctx, (state) => bound.run(new StepRun({ bound, input, ctx, state, call, watched }), next));
   };
   return (input, ctx) => runFrom(0, input, ctx);

@@ -2,7 +2,7 @@
  * Puts the steps of layers around the whole call of a handler: `limit`, `enter`, `around` and `result`.
  */
 import type { Result } from "../protocol/jsonrpc.ts";
-import { isPromiseLike } from "../protocol/promises.ts";
+import { isPromiseLike, toHandled } from "../protocol/promises.ts";
 import type { Call } from "../core/call/call.ts";
 import { show } from "../core/call/known_options.ts";
 import { compose, type Middleware } from "../core/call/middleware.ts";
@@ -139,7 +139,7 @@ async function enter(bound: With<"enter">, { call, runner, begin }: Entered): Pr
     const returned = await withState(
       bound,
       call,
-      (state) => bound.steps.enter(new StepEntry({ call, bound, state, ended: end.promise }), next),
+      (state) => bound.steps.enter(new StepEntry({ call, bound, state, ended: end.promise }), () => toHandled(next())),
     );
     return await toChecked(returned, { result: passed, call, bound });
   } finally {

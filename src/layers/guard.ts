@@ -96,8 +96,8 @@ async function passInput<Input, Shared>(
   let value = given;
   for (const guard of guards) {
     const passed: unknown = await guard(value, ctx);
-    // The server refuses a call if a boolean replaces an input of another type.
-    if (typeof passed === "boolean" && typeof value !== "boolean") return passed;
+    // The server refuses a call if an error, or a boolean, replaces an input of another type.
+    if (typeof passed === "boolean" && typeof value !== "boolean" || passed instanceof Error) return passed;
     if (passed !== undefined) value = passed as Input; // The cast is safe, because of the type of the guard.
   }
   return value;

@@ -8,6 +8,15 @@ export function isPromiseLike<T>(value: T | PromiseLike<T>): value is PromiseLik
 }
 
 /**
+ * Returns a promise that the author's code may await later, or never. An unhandled rejection would end the process.
+ * Whoever awaits the promise still gets the error.
+ */
+export function toHandled<T>(promise: Promise<T>): Promise<T> {
+  promise.catch(() => {});
+  return promise;
+}
+
+/**
  * Whether a value is a promise, for places that allow only synchronous values. Ignores a rejection of the promise,
  * because an unhandled rejection would end the process.
  */

@@ -1,8 +1,8 @@
 // Every call ends exactly once: with a response, or with a closed stream if the call was cancelled.
 import { assert, assertEquals, assertStringIncludes } from "@std/assert";
-import { createServer, McpError, type Observer, tool } from "../../mod.ts";
+import { createServer, McpError, type Observer, tool, ToolError } from "../../mod.ts";
 import { refuseRequest } from "../../src/core/auth.ts";
-import { layer } from "../../src/layers/layers.ts";
+import { layer, type UseItem } from "../../src/layers/layers.ts";
 import { type Connection, connectTest } from "../../src/testing/testing.ts";
 import { sentence } from "../support/messages.ts";
 import { behaviour, gate, started, textOf, turn, until } from "../support/behaviour.ts";
@@ -472,6 +472,68 @@ behaviour("if a result cannot be sent, the response is an error, on a stream as 
     }
   }
 });
+
+/** Work of the author that a call does not wait for, such as a slow write to an audit log. */
+const write = () => turn(3);
+
+const OVERLAPS: Readonly<Record<string, UseItem>> = {
+  middleware: async (_ctx, next) => {
+    const result = next();
+    await write();
+    return await result;
+  },
+  "a layer with inside that drops the result": layer(() => ({
+    name: "drop",
+    inside: async (_ctx, next) => {
+      next();
+      await write();
+      return { content: [] };
+    },
+  })),
+  "a layer with around that fails itself": layer(() => ({
+    name: "fail",
+    around: async (_ctx, next) => {
+      next();
+      await write();
+      throw new Error("own");
+    },
+  })),
+  "a layer with enter": layer(() => ({
+    name: "enter",
+    enter: async (_entry, next) => {
+      const result = next();
+      await write();
+      return await result;
+    },
+  })),
+  "a layer with run": layer(() => ({
+    name: "run",
+    run: async (_run, next) => {
+      const value = next();
+      await write();
+      return await value;
+    },
+  })),
+};
+
+for (const [title, item] of Object.entries(OVERLAPS)) {
+  Deno.test(`an error of a handler does not end the process if ${title} awaits the call later or never`, () =>
+    withoutUnhandled(async () => {
+      const fails = tool({ name: "fails", use: [item], run: () => Promise.reject(new ToolError("handler failed")) });
+      const busy = tool({ name: "busy", use: [item], run: () => Promise.reject(McpError.busy("busy")) });
+      const throws = tool({
+        name: "throws",
+        use: [item],
+        run: () => {
+          throw new ToolError("handler failed");
+        },
+      });
+      const server = createServer({ name: "s", version: "1.0.0", handlers: [fails, throws, busy] });
+      for (const name of ["fails", "throws", "busy"]) await ask(server, "tools/call", { name });
+      await turn(10);
+      await server.close();
+    }));
+}
 
 for (const step of ["admit", "allow", "limit"] as const) {
   Deno.test(`a slow ${step} that refuses a call without a free slot does not end the process`, () =>

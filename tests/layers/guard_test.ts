@@ -1,11 +1,12 @@
 // The layer `guard`: the order of guards of all levels, and the handlers that the guards of a server stand around.
 import { mkdir, mkdtemp, rm, writeFile } from "node:fs/promises";
 import { tmpdir } from "node:os";
-import { assert, assertEquals } from "@std/assert";
+import { assert, assertEquals, assertRejects } from "@std/assert";
 import { z } from "zod";
 import {
   createServer,
   group,
+  McpError,
   type Middleware,
   prompt,
   resource,
@@ -14,7 +15,7 @@ import {
   tool,
   ToolError,
 } from "../../mod.ts";
-import { guard, layer, type OutputGuard } from "../../src/layers/layers.ts";
+import { guard, type GuardOptions, layer, type OutputGuard } from "../../src/layers/layers.ts";
 import { folder } from "../../src/ready/folder.ts";
 import { skills } from "../../src/skills/skills.ts";
 import { connectTest } from "../../src/testing/testing.ts";
@@ -106,6 +107,30 @@ behaviour("guards of one layer pass a value on, and a boolean of any of them ref
   assertEquals(await call("none", "x"), "x");
   for (const name of ["first", "last"]) assert((await client.callTool(name, { text: "secret" })).isError);
   for (const { error } of takeFaults()) assertEquals(`${error}`, sentence("a guard returned true"));
+});
+
+behaviour("an input guard that returns an error in place of throwing it refuses the call", async (connect) => {
+  let runs = 0;
+  const run = () => `ran ${++runs}`;
+  const toTool = (name: string, input: GuardOptions<{ readonly text: string }>["input"]) =>
+    tool({ name, input: text, use: [guard({ input })], run });
+  const returned = (error: Error) => () => error as never; // A program without a type check can return it.
+  const tools = [
+    toTool("tool_error", [returned(new ToolError("private"))]),
+    toTool("mcp_error", [returned(McpError.busy("busy")), () => undefined]),
+    toTool("plain", [() => undefined, returned(new Error("secret"))]),
+  ];
+  const page = resource({
+    uri: "page://a",
+    name: "a",
+    use: [guard({ input: [returned(new Error("no"))] })],
+    read: run,
+  });
+  const { client, takeFaults } = await connect({ handlers: [...tools, page] });
+  for (const { name } of tools) assert((await client.callTool(name, { text: "x" })).isError, name);
+  await assertRejects(() => client.readResource("page://a"), McpError);
+  assertEquals(runs, 0);
+  for (const { error } of takeFaults()) assertEquals(`${error}`, sentence("a guard returned an error"));
 });
 
 behaviour("a guard of the server can refuse a call before the services of the handler are created", async (connect) => {

@@ -1,6 +1,7 @@
 /**
  * Middleware: functions that wrap calls.
  */
+import { toHandled } from "../../protocol/promises.ts";
 import type { Result } from "../../protocol/jsonrpc.ts";
 import type { Call } from "./call.ts";
 import type { Context } from "./context.ts";
@@ -139,9 +140,9 @@ export function compose<A extends readonly unknown[]>(
           call.passed?.push(result);
           // Reject when the call is cancelled, so that middleware does not wait for a handler that ignores
           // `ctx.signal`.
-          return call.untilCancelled(result);
+          return toHandled(call.untilCancelled(result));
         } catch (error) {
-          return Promise.reject(error);
+          return toHandled(Promise.reject(error));
         }
       }),
     last,

@@ -176,10 +176,12 @@ behaviour("a terminated thread counts until it has ended, and calls are refused 
   const { client } = await join({ handlers: [makeHeavy({ stopMs: 20, size: 2 })] });
   const toRefusal = ({ code, message }: McpError) => `${code} ${message}`;
   const echo = () => client.callTool("heavy", { job: "echo", value: "here" }).then(textOf, toRefusal);
+  const burnMs = 2500;
+  const since = performance.now();
   const cancelled = [1, 2].map(async () => {
     const abort = new AbortController();
     const onProgress = () => abort.abort();
-    const call = client.callTool("heavy", { job: "announce and burn", value: 2500 }, {
+    const call = client.callTool("heavy", { job: "announce and burn", value: burnMs }, {
       signal: abort.signal,
       onProgress,
     });
@@ -188,10 +190,12 @@ behaviour("a terminated thread counts until it has ended, and calls are refused 
   const waiting = echo();
   await Promise.all(cancelled);
   const answers = [await waiting];
+  // On a busy machine, the threads may have ended before the call reaches them.
+  const isSoon = performance.now() - since < burnMs;
   await until(async () => answers.at(-1) === "here" || answers.push(await echo()) < 0, "a thread");
   const refused = [...new Set(answers)].filter((answer) => answer !== "here");
   // Bun can end any thread, so it may refuse no call.
-  if ("Bun" in globalThis) assert(refused.every((answer) => answer.startsWith(`${BUSY} `)), refused.join());
+  if ("Bun" in globalThis || !isSoon) assert(refused.every((answer) => answer.startsWith(`${BUSY} `)), refused.join());
   else assertEquals(refused, [`${BUSY} ${sentence()}`]);
 }, { eras: ["modern"], transports: ["memory", "http"] });
 

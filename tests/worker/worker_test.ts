@@ -197,6 +197,18 @@ behaviour("a terminated thread counts until it has ended, and calls are refused 
   // Bun can end any thread, so it may refuse no call.
   if ("Bun" in globalThis || !isSoon) assert(refused.every((answer) => answer.startsWith(`${BUSY} `)), refused.join());
   else assertEquals(refused, [`${BUSY} ${sentence()}`]);
+  // Wait until two threads run calls at the same time, so that both terminated threads have ended.
+  await until(async () => {
+    let most = 0;
+    let running = 0;
+    await Promise.all([1, 2].map(async () => {
+      let isRunning = 0;
+      const onProgress = () => void (most = Math.max(most, running += isRunning = 1));
+      await client.callTool("heavy", { job: "announce and burn", value: 100 }, { onProgress }).catch(() => {});
+      running -= isRunning;
+    }));
+    return most === 2;
+  }, "two threads");
 }, { eras: ["modern"], transports: ["memory", "http"] });
 
 behaviour("a handler that blocks its thread detects the cancellation through its signal", async (join) => {

@@ -481,6 +481,38 @@ behaviour("the handlers of a layer of a server are added once", async (connect) 
   }
 }, { perInstance: "handlers" });
 
+behaviour(
+  "a handler that several handlers bring is added with the first and removed with the last of them",
+  async (connect) => {
+    const events: string[] = [];
+    const timing = extension({
+      id: "com.example/timing",
+      start: () => {
+        events.push("start");
+        return () => void events.push("stop");
+      },
+    });
+    const extra = tool({ name: "extra", run: () => "extra" });
+    const adds = layer(() => ({ name: "adds", handlers: [timing, extra] }));
+    const one = tool({ name: "one", use: [adds], run: () => "1" });
+    const two = tool({ name: "two", use: [adds], run: () => "2" });
+    const three = tool({ name: "three", run: () => "3" });
+    const { client, server } = await connect({ handlers: [one, group("g", [three], { use: [] })] });
+    const names = async () => (await client.listTools()).map(({ name }) => name).toSorted();
+    server.handlers.add(two);
+    assertEquals(await names(), ["extra", "g_three", "one", "two"]);
+    server.handlers.remove(one);
+    assertEquals(await names(), ["extra", "g_three", "two"]);
+    assertEquals(textOf(await client.callTool("extra")), "extra");
+    assertThrows(() => server.handlers.add(extra), TypeError, sentence());
+    server.handlers.remove(two);
+    assertEquals(await names(), ["g_three"]);
+    await server.close();
+    assertEquals(events, ["start", "stop"]);
+  },
+  { perInstance: "handlers" },
+);
+
 behaviour("groups and layers of the server also apply to the handlers that a layer adds", async (connect) => {
   const trace: string[] = [];
   const helper = tool({ name: "helper", run: () => "helped" });

@@ -74,7 +74,10 @@ export class Registry {
    * server.
    */
   add(handlers: readonly Handler[], isReported = false): void {
-    const added = handlers.flatMap(withAlso);
+    // Several handlers may bring the same handler, which is then added with the first and removed with the last of them.
+    const brought = new Set(this.#handlers);
+    const isNew = (also: Handler) => !brought.has(also) && !!brought.add(also);
+    const added = handlers.flatMap((handler) => withAlso(handler).filter((each) => each === handler || isNew(each)));
     const known = new Set(this.#handlers.map(toName));
     for (const handler of added) {
       const name = toName(handler);
@@ -91,9 +94,10 @@ export class Registry {
   /** Removes all handlers that have the kind and name of a given handler. Ignores unknown handlers. */
   remove(handlers: readonly (Handler | undefined)[]): void {
     const names = new Set(handlers.flatMap((handler) => handler ? withAlso(handler).map(toName) : []));
-    const gone = this.#handlers.filter((handler) => names.has(toName(handler)));
+    const kept = new Set(this.#handlers.filter((handler) => !names.has(toName(handler))).flatMap(withAlso));
+    const gone = this.#handlers.filter((handler) => !kept.has(handler));
     if (!gone.length) return;
-    this.#swap(this.#handlers.filter((handler) => !gone.includes(handler)), gone);
+    this.#swap(this.#handlers.filter((handler) => kept.has(handler)), gone);
     this.#core.observer.handlers?.({ added: [], removed: gone.map(toName) });
   }
 

@@ -3,6 +3,7 @@
  */
 import { INVALID_PARAMS, McpError, quote, toBusy } from "../protocol/errors.ts";
 import { isObject, type Result } from "../protocol/jsonrpc.ts";
+import type { EncodedValue } from "../core/visibility/guards.ts";
 
 /**
  * Identifies the input of a call. Two inputs count as the same if either their raw texts or their validated texts are
@@ -33,7 +34,13 @@ export type RunningRecord = Claimed & { readonly by: string };
  * The handler has returned a result, or an extension has answered the call with a handle, such as a task. `type` is the
  * result type of the handle.
  */
-export type KeptRecord = Claimed & { readonly result: Result; readonly type?: string };
+type ResultRecord = Claimed & { readonly result: Result; readonly type?: string };
+
+/** The handler has returned a value that the output guards process in each call. */
+type ValueRecord = Claimed & { readonly encoded: EncodedValue };
+
+/** The handler has returned, or an extension has answered the call. */
+export type KeptRecord = ResultRecord | ValueRecord;
 
 /** The handler has run, but its result exceeded a limit and was not kept. */
 export type LostRecord = Claimed & { readonly lost: true };
@@ -51,6 +58,11 @@ export function readRecord(value: unknown): ClaimRecord | undefined {
   if (!isObject(value) || value.v !== FORMAT) return;
   // The cast is safe, because only this file creates records, and only servers with the secret can seal them.
   return value as unknown as ClaimRecord;
+}
+
+/** Whether a call with the key gets what the record contains. */
+export function isKept(record: ClaimRecord): record is KeptRecord {
+  return "result" in record || "encoded" in record;
 }
 
 export function isSame(one: Fingerprint, other: Fingerprint): boolean {
@@ -84,14 +96,14 @@ export function toUnknown({ key, tool: { place } }: Keyed): McpError {
   return new McpError(UNKNOWN, `Cannot run ${place}: ${words}`, { idempotencyKey: key, outcome: "unknown" });
 }
 
-/** Creates the error for a record that cannot be read. */
+/** Creates the error for a record that cannot be read, or that a server with other output guards has written. */
 export function toUnreadable({ key, tool: { place } }: Keyed): McpError {
   const words =
     `the outcome of the call with the idempotency key ${
       quote(key)
     } is unknown, because the record of the key was written by ` +
-    "another version of the library or with another secret; find out what the call has done, and use another key to " +
-    "run the call again";
+    "another version of the library or of the server, or with another secret; find out what the call has done, and " +
+    "use another key to run the call again";
   return new McpError(UNKNOWN, `Cannot run ${place}: ${words}`, { idempotencyKey: key, outcome: "unknown" });
 }
 

@@ -9,9 +9,11 @@ import type { SharedValues } from "../core/call/shared_values.ts";
 import { type Charge, keep } from "../core/capacity/charges.ts";
 import type { Sweep, Ticker } from "../core/capacity/timers.ts";
 import type { FeatureParts } from "../core/visibility/feature_parts.ts";
+import type { EncodedValue } from "../core/visibility/guards.ts";
 import { Claim } from "./claim.ts";
 import {
   type Fingerprint,
+  isKept,
   isSame,
   type KeptRecord,
   readRecord,
@@ -40,7 +42,16 @@ export interface KeyedCall {
   readonly token: string;
   readonly input: Fingerprint;
   /** Runs the handler. */
-  readonly start: () => Promise<Result>;
+  readonly start: () => Promise<Returned>;
+  /** Passes the value of an earlier run through the output guards. `undefined` if the tool has no output guards. */
+  readonly repeat?: (encoded: EncodedValue) => Promise<Result>;
+}
+
+/** The outcome of a run. */
+export interface Returned {
+  readonly result: Result;
+  /** The value before the output guards. `undefined` if the tool has no output guards. */
+  readonly encoded?: EncodedValue;
 }
 
 /** The turn of one call. On this instance, calls with the same key run one after the other. */
@@ -138,7 +149,7 @@ export class Claims {
       if (!found && !claim) throw toFull(keyed);
       if (!found) continue;
       const record = readKnown(keyed, found.value);
-      if ("result" in record) return record;
+      if (isKept(record)) return record;
       begin(turn, record.input);
       if (await ask(() => values.lease.isHeld(record.by))) {
         await call.untilCancelled(delay(POLL_MS, { clock: this.#ticker }));
@@ -170,12 +181,12 @@ export class Claims {
       // Start the handler only while no other instance can assume that this instance has ended.
       const isCertain = await claim.confirm();
       if (!isCertain) throw isCertain === undefined ? toStoreLost(keyed) : toTakenOver(keyed);
-      const result = await start();
+      const { result, encoded } = await start();
       isOver = true;
       // Do not keep the result of a cancelled handler if a service may have undone the handler's effects, such as by
       // rolling back a transaction.
       const isDone = !call.isAsking && result.isError !== true && !(call.ended && services?.undoes);
-      if (isDone) return await this.#keep(keyed, claim, { turn, result, handle });
+      if (isDone) return await this.#keep(keyed, claim, { turn, result, encoded, handle });
       await claim.end(undefined);
       return result;
     } catch (error) {
@@ -185,14 +196,16 @@ export class Claims {
     }
   }
 
-  async #keep(keyed: KeyedCall, claim: Claim, { turn, result, handle }: Done): Promise<Result> {
-    const kept = handle ?? { ...claim.claimed, result: toCopy(result) };
-    const hasRoom = claim.grow(JSON.stringify(kept.result));
+  async #keep(keyed: KeyedCall, claim: Claim, { turn, result, encoded, handle }: Done): Promise<Result> {
+    // Keep the value before the output guards, because they may leave more of it to this caller than to later callers.
+    const output = encoded ? { encoded } : { result: toCopy(result) };
+    const kept = handle ?? { ...claim.claimed, ...output };
+    const hasRoom = claim.grow(JSON.stringify("result" in kept ? kept.result : kept.encoded));
     const written = await claim.end(hasRoom ? kept : { ...claim.claimed, lost: true });
     const other = written?.other;
     // Another instance assumed that this instance had ended, and ran the handler too. The result that was written first
     // is used.
-    if (other && "result" in other) return await repeat(keyed, other);
+    if (other && isKept(other)) return await repeat(keyed, other);
     if (hasRoom && written && !other) turn.over.resolve(kept);
     return result;
   }
@@ -208,9 +221,8 @@ interface Place {
 }
 
 /** A run that has ended with a result. */
-interface Done {
+interface Done extends Returned {
   readonly turn: Turn;
-  readonly result: Result;
   /** The handle that the client got instead of the result. */
   readonly handle?: KeptRecord;
 }
@@ -243,16 +255,26 @@ function readKnown(keyed: KeyedCall, value: unknown): RunningRecord | KeptRecord
 }
 
 /** Returns the kept result for a repeated call. */
-async function repeat(keyed: KeyedCall, { input, result, type }: KeptRecord): Promise<Result> {
+async function repeat(keyed: KeyedCall, kept: KeptRecord): Promise<Result> {
   const { call, token, start } = keyed;
   const { client, home, internal } = call;
-  if (!isSame(input, keyed.input)) throw toConflict(keyed);
-  if (type === undefined) return toCopy(result);
+  if (!isSame(kept.input, keyed.input)) throw toConflict(keyed);
+  if ("encoded" in kept) {
+    if (!keyed.repeat) throw toUnreadable(keyed);
+    call.identifyEffects(token);
+    return await keyed.repeat(toCopy(kept.encoded));
+  }
+  const { result, type } = kept;
+  if (type === undefined) {
+    // Another version of the server has kept a result that has not passed the output guards.
+    if (keyed.repeat) throw toUnreadable(keyed);
+    return toCopy(result);
+  }
   // An internal call comes from the extension that created the handle. The extension calls the handler again, for
   // example if the instance that first ran the handler has ended.
   if (internal) {
     call.identifyEffects(token);
-    return await start();
+    return (await start()).result;
   }
   const { extensions } = client.capabilities;
   if (home.hasResultTypes && isObject(extensions) && Object.keys(extensions).length) {
@@ -261,9 +283,9 @@ async function repeat(keyed: KeyedCall, { input, result, type }: KeptRecord): Pr
   throw toForeignHandle(keyed, type);
 }
 
-// Copies a result. Otherwise middleware that changes the result of one call would change the kept result too.
-function toCopy(result: Result): Result {
-  return JSON.parse(JSON.stringify(result));
+// Copies a result or a value. Otherwise middleware or a guard that changes it would change what is kept, too.
+function toCopy<T extends Result | EncodedValue>(kept: T): T {
+  return JSON.parse(JSON.stringify(kept));
 }
 
 /**

@@ -4,6 +4,7 @@
  */
 import type { Call } from "../core/call/call.ts";
 import type { FeatureParts } from "../core/visibility/feature_parts.ts";
+import type { EncodedValue } from "../core/visibility/guards.ts";
 import { REACHED, ResultError, withLimits } from "../protocol/errors.ts";
 import type { Result } from "../protocol/jsonrpc.ts";
 import { copyText, toJsonText } from "../protocol/text_copy.ts";
@@ -99,18 +100,15 @@ export class EncodedResults {
    * Returns the result for a value that JSON represents as a string, such as a date. A prompt cannot return such a
    * value, so for a prompt the value is returned unchanged.
    */
-  ofScalar(value: unknown): unknown {
+  #ofScalar(value: unknown): unknown {
     const { call: { method, params }, mimeType = "application/json" } = this.#tools;
     if (Object(value) === value) return value;
     if (method === "tools/call") return this.#withCopy(value, []);
     return method === "resources/read" ? [{ uri: params.uri, mimeType, text: JSON.stringify(value) }] : value;
   }
 
-  /**
-   * Encodes a value for the output guards: as JSON, content blocks, or a full result. If the value has structured
-   * content and media, `finish` adds the text copy after the guards.
-   */
-  async forGuards(given: unknown): Promise<{ value: unknown; finish?: (left: unknown) => unknown }> {
+  /** Encodes a value for the output guards: as JSON, content blocks, or a full result. */
+  async forGuards(given: unknown): Promise<EncodedValue> {
     const { call, mimeType } = this.#tools;
     const { method } = call;
     if (this.#isFull(given)) {
@@ -129,13 +127,16 @@ export class EncodedResults {
     if (isError) return { value: { content: blocks ?? [toText(text ?? ""), ...found], isError } };
     if (blocks) return { value: blocks.length ? blocks : undefined };
     if (!media.length) return { value };
-    const finish = (left: unknown) => {
-      if (!this.#isFull(left) || left.structuredContent === undefined || left.isError) return left;
-      const { structuredContent, ...rest } = left;
-      if (this.#tools.output) return { ...left, ...this.#withCopy(structuredContent, left.content) };
-      return { ...rest, content: [toText(toJsonText(structuredContent)), ...left.content] };
-    };
-    return { value: { content: found, structuredContent: value }, finish };
+    return { value: { content: found, structuredContent: value }, finish: "copy" };
+  }
+
+  /** Builds the result from the value that the output guards returned. */
+  finish(left: unknown, how: EncodedValue["finish"]): unknown {
+    if (how === "scalar") return this.#ofScalar(left);
+    if (!how || !this.#isFull(left) || left.structuredContent === undefined || left.isError) return left;
+    const { structuredContent, ...rest } = left;
+    if (this.#tools.output) return { ...left, ...this.#withCopy(structuredContent, left.content) };
+    return { ...rest, content: [toText(toJsonText(structuredContent)), ...left.content] };
   }
 
   #isFull(value: unknown): value is ToolResult {

@@ -20,6 +20,7 @@ import type { SentGuard } from "../core/call/sent_guard.ts";
 import { isQuestion } from "../core/call/question.ts";
 import type { FeatureParts, MapError } from "../core/visibility/feature_parts.ts";
 import type {
+  EncodedValue,
   Encoder,
   Filter,
   FilteredResult,
@@ -137,17 +138,20 @@ class OutputGuards {
     this.#ctx = ctx;
     try {
       return await this.guardErrors(ctx, async () => {
+        const { keep, kept } = sending;
+        const results = new EncodedResults({ ...sending, call, core, isContent });
         let encoded;
         try {
           // A generator of the handler runs while its values are encoded.
-          encoded = await this.#encode(toOwn(await returns(ctx)), sending);
+          encoded = kept ?? await this.#encode(toOwn(await returns(ctx)), results);
+          // Copy the value, because a guard may change it.
+          keep?.(JSON.parse(JSON.stringify(encoded)));
         } finally {
           await this.#messages?.said();
           // Throw the error of a refused question here too, so that an idempotency key keeps no result of such a run.
           await this.#questions?.settled();
         }
-        const left = toOwn(await this.#pass(encoded.value, ctx, "result"));
-        return encoded.finish ? encoded.finish(left) : left;
+        return results.finish(toOwn(await this.#pass(encoded.value, ctx, "result")), encoded.finish);
       });
     } finally {
       // The services that live for the call end with the handler.
@@ -177,13 +181,8 @@ class OutputGuards {
   }
 
   // Copy plain data, so that a guard cannot change an object that the handler still uses.
-  async #encode(
-    value: unknown,
-    sending: FilteredResult,
-  ): Promise<{ value: unknown; finish?: (left: unknown) => unknown }> {
+  async #encode(value: unknown, results: EncodedResults): Promise<EncodedValue> {
     if (["string", "boolean", "undefined"].includes(typeof value) || value === null) return { value };
-    const { call, core } = this.#run;
-    const results = new EncodedResults({ ...sending, call, core, isContent });
     const text = typeof value === "object" ? toJson(value) : undefined;
     if (text === undefined) {
       ignoreRejections(value);
@@ -191,7 +190,7 @@ class OutputGuards {
     }
     const plain: unknown = JSON.parse(text);
     // A date or a URL is a string in JSON, but it becomes structured content and not text.
-    return Object(plain) === plain ? { value: plain } : { value: plain, finish: (left) => results.ofScalar(left) };
+    return Object(plain) === plain ? { value: plain } : { value: plain, finish: "scalar" };
   }
 
   async #pass(given: unknown, ctx: Context<never>, part: OutputPart): Promise<unknown> {

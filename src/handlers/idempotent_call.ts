@@ -9,8 +9,9 @@ import type { Call } from "../core/call/call.ts";
 import type { Context } from "../core/call/context.ts";
 import { show } from "../core/call/known_options.ts";
 import type { FeatureParts } from "../core/visibility/feature_parts.ts";
+import type { EncodedValue, Filter } from "../core/visibility/guards.ts";
 import type { Callable } from "./callable.ts";
-import { Claims, type Fingerprint } from "./claims.ts";
+import { Claims, type Fingerprint, type Returned } from "./claims.ts";
 import type { IdempotentTool } from "./idempotent_tool.ts";
 
 /** Runs a call, or returns the result of the first call with the same key. */
@@ -19,19 +20,30 @@ export async function runIdempotent(
   invoke: Callable["invoke"],
   given: Parameters<Callable["invoke"]>,
 ): Promise<Result> {
-  const [call, , value, core] = given;
+  const [call, ctx, value, core, filter] = given;
   const key = checkKey(await readKey(tool, call, value), tool, core);
-  const start = async () => {
+  const begin = async (filter: Filter | undefined) => {
     // A cancelled call does not start its handler.
     if (call.ended) throw call.reason;
     call.onRun?.();
-    return await invoke(...given);
+    return await invoke(call, ctx, value, core, filter);
   };
-  if (key === undefined) return await start();
+  if (key === undefined) return await begin(filter);
   const token = await digest([core.sealer.realm, "idempotency", toOwner(call, tool), tool.name, key]);
   const claims = core.state.slot(Claims, () => new Claims(core.ticker));
   const input = await toFingerprint(call.params.arguments, value);
-  return await claims.run({ tool, call, core, key, token, input, start });
+  const start = async (): Promise<Returned> => {
+    let encoded: EncodedValue | undefined;
+    const keep = (value: EncodedValue) => void (encoded = value);
+    const result = await begin(filter && ((run, ctx, sending) => filter(run, ctx, { ...sending, keep })));
+    return { result, encoded };
+  };
+  // Passing the value on requires `invoke`, because the output guards can use the per-call services of the tool.
+  const repeat = filter && tool.isGuarded
+    ? async (kept: EncodedValue) =>
+      await invoke(call, ctx, value, core, (run, ctx, sending) => filter(run, ctx, { ...sending, kept }))
+    : undefined;
+  return await claims.run({ tool, call, core, key, token, input, start, repeat });
 }
 
 async function readKey({ key, services }: IdempotentTool, call: Call, value: unknown): Promise<unknown> {

@@ -15,6 +15,8 @@ export interface IdempotentTool {
   readonly services?: Binding;
   /** Returns the key of a call. */
   readonly key: ReadKey;
+  /** Whether the tool has output guards. */
+  readonly isGuarded: boolean;
   /**
    * Whether a repeated call runs the handler again if the instance that ran the handler ended before it kept a result.
    */

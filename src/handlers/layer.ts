@@ -302,9 +302,10 @@ function toKeyed(layers: readonly Bound[], { key: place, name }: HandlerInfo): H
   }
   const { key: read, rerun, ttlMs = KEY_TTL_MS } = bound?.steps ?? {};
   if (!read) return;
+  const isGuarded = layers.some(({ steps }) => steps.onOutput);
   const key: IdempotentTool["key"] = (input, ctx) => withState(bound, ctx, (state) => read(input, ctx, state));
   return (invoke, services) => {
-    const tool: IdempotentTool = { place, name, services, key, rerun, ttlMs };
+    const tool: IdempotentTool = { place, name, services, key, isGuarded, rerun, ttlMs };
     return async (...given) => (await keyRoom.open()).runIdempotent(tool, invoke, given);
   };
 }

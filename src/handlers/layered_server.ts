@@ -68,9 +68,16 @@ export class ServedHandlers implements LayeredHandlers {
       use: [...layers, ...options.use ?? []],
     }));
     if (this.#layered === before) return handler;
-    this.#served.set(handler, made);
-    this.#own.set(made, handler);
+    this.#pair(handler, made);
     return made;
+  }
+
+  /** Remembers which handler is served instead of the author's handler, and the same of the members of a group. */
+  #pair(own: Handler, served: Handler): void {
+    this.#served.set(own, served);
+    this.#own.set(served, own);
+    const [members, inner]: readonly (readonly Handler[])[] = [own, served].map((each) => Object(each).handlers ?? []);
+    for (const [at, member] of members.entries()) this.#pair(member, inner[at]);
   }
 
   #serveAdded(added: Handler): Handler {

@@ -8,8 +8,8 @@ import {
   assertThrows,
 } from "@std/assert";
 import { z } from "zod";
-import { createServer, group, McpError, prompt, tool, ToolError } from "../../mod.ts";
-import type { ServerOptions } from "../../mod.ts";
+import { createServer, group, McpError, prompt, service, tool, ToolError } from "../../mod.ts";
+import type { Context, ServerOptions } from "../../mod.ts";
 import { guard, idempotent, type Layer, layer } from "../../src/layers/layers.ts";
 import { memoryStore } from "../../src/stores/stores.ts";
 import { type Connection, connectTest, fakeClock } from "../../src/testing/testing.ts";
@@ -231,7 +231,7 @@ for (const [title, options] of Object.entries(stores)) {
   });
 
   behaviour(
-    `middleware and guards run for a repeated call too, and the stored result has already passed the output guards: ${title}`,
+    `middleware and guards run for a repeated call too: ${title}`,
     async (join) => {
       const seen: string[] = [];
       const note = (name: string) => async <T>(_call: unknown, next: () => Promise<T>) => {
@@ -250,14 +250,132 @@ for (const [title, options] of Object.entries(stores)) {
         run: () => "secret",
       });
       const { client } = await join({ handlers: [secret], use: [note("server")], ...options() }, { principal: ada });
-      for (let i = 0; i < 2; i++) {
+      for (const count of [1, 2, 3]) {
         seen.length = 0;
-        assertEquals(textOf(await client.callTool("secret", { key: "a" })), "1 redacted");
+        assertEquals(textOf(await client.callTool("secret", { key: "a" })), `${count} redacted`);
         assertEquals(seen.filter((name) => name !== "server"), ["input", "own"]);
         assert(seen.includes("server"));
       }
     },
   );
+
+  behaviour(`the output guards process the first value for the caller of each call: ${title}`, async (join) => {
+    const counts: Record<string, number> = {};
+    const ended: string[] = [];
+    const tokens = new Set<unknown>();
+    const make = ({ ctx }: { readonly ctx: Context }) => {
+      tokens.add(ctx.idempotencyToken);
+      return "salary";
+    };
+    const hidden = service("hidden", make, { per: "call", dispose: () => void ended.push("hidden") });
+    const pay = { name: "Ada", salary: 9 };
+    const values: Record<string, () => unknown> = {
+      plain: () => pay,
+      map: () => new Map(Object.entries(pay)),
+      media: () => ({ ...pay, photo: new Blob([new Uint8Array([1, 2])], { type: "image/png" }) }),
+      full: () => ({ content: [{ type: "text", text: "Ada" }], structuredContent: pay }),
+      date: () => new Date(0),
+      text: () => "Ada",
+      nothing: () => undefined,
+    };
+    // The guard changes its copy of the value.
+    const hide = (value: unknown, name: string) => {
+      const { structuredContent } = Object(value);
+      delete Object(structuredContent ?? value)[name];
+    };
+    const use = [idempotent<{ key: string }>(({ key }) => key)];
+    const run = (name: string, value: () => unknown) => () => {
+      counts[name] = (counts[name] ?? 0) + 1;
+      return value() as object;
+    };
+    const ofLow = (ctx: Context<unknown>, value: () => unknown) => ctx.principal?.plan === "low" ? value() : undefined;
+    const key = z.object({ key: z.string() });
+    const handlers = Object.entries(values).flatMap(([name, value]) => [
+      tool({
+        name,
+        input: key,
+        services: { hidden },
+        use: [...use, guard({ output: [(value, ctx) => ofLow(ctx, () => hide(value, ctx.services.hidden))] })],
+        run: run(name, value),
+      }),
+      // Shows what a client gets without a key.
+      tool({
+        name: `${name}2`,
+        input: key,
+        use: [guard({ output: [(value, ctx) => ofLow(ctx, () => hide(value, "salary"))] })],
+        run: value as () => object,
+      }),
+    ]);
+    const checked = tool({
+      name: "checked",
+      input: key,
+      output: z.object({ name: z.string(), salary: z.number().default(0) }),
+      use,
+      run: run("checked", () => pay) as () => typeof pay,
+    });
+    const seen: unknown[] = [];
+    const { client: high, join: more } = await join({
+      handlers: [...handlers, group("staff", [checked])],
+      use: [guard({
+        output: [(value, ctx) => {
+          seen.push(ctx.principal?.plan);
+          return ofLow(ctx, () => ctx.params.name === "staff_checked" ? { name: "Ada" } : undefined);
+        }],
+      })],
+      ...options(),
+    }, { principal: { id: "ada", plan: "high" } });
+    const low = await more({ principal: { id: "ada", plan: "low" } });
+    for (const name of Object.keys(values)) {
+      for (const client of [high, low, high, low]) {
+        const result = await client.callTool(name, { key: "a" });
+        assertEquals(result, await client.callTool(`${name}2`, { key: "a" }), name);
+        assertEquals(JSON.stringify(result).includes("salary"), client === high && /plain|map|media|full/.test(name));
+      }
+      assertEquals(counts[name], 1, name);
+    }
+    assertEquals(ended.length, 4 * Object.keys(values).length);
+    assertEquals([tokens.size, tokens.has(undefined)], [Object.keys(values).length, false]);
+    seen.length = 0;
+    for (const [client, salary] of [[high, 9], [low, 0], [high, 9]] as const) {
+      const { structuredContent } = await client.callTool("staff_checked", { key: "a" });
+      assertEquals(structuredContent, { name: "Ada", salary });
+    }
+    assertEquals([counts.checked, seen], [1, ["high", "low", "high"]]);
+  });
+
+  behaviour(`an output guard can refuse the first value to the caller of a repeated call: ${title}`, async (join) => {
+    const { pass, open } = gate();
+    let runs = 0;
+    const pay = tool({
+      name: "pay",
+      input,
+      use: [
+        idempotent(({ key }) => key),
+        guard({
+          output: [(_value, { principal }) => {
+            if (principal?.plan === "low") throw new ToolError("not for you");
+          }],
+        }),
+      ],
+      run: async () => {
+        runs++;
+        await pass;
+        return "paid";
+      },
+    });
+    const { client: high, join: more } = await join({ handlers: [pay], ...options() }, {
+      principal: { id: "ada", plan: "high" },
+    });
+    const low = await more({ principal: { id: "ada", plan: "low" } });
+    const first = started(high.callTool("pay", { key: "a" }));
+    await until(() => runs === 1, "the first call runs");
+    const waiting = started(low.callTool("pay", { key: "a" }));
+    open();
+    assertEquals([textOf(await first), textOf(await waiting)], ["paid", "not for you"]);
+    assertEquals(textOf(await low.callTool("pay", { key: "a" })), "not for you");
+    assertEquals(textOf(await high.callTool("pay", { key: "a" })), "paid");
+    assertEquals(runs, 1);
+  });
 }
 
 behaviour("without a principal, a key is valid within its session or connection", async (join) => {
@@ -401,6 +519,29 @@ Deno.test("inputs that a schema transforms are equal if their raw values or thei
   assertEquals(textOf(await client.callTool("plain", { unit: "EUR", key: "a", unknown: 1 })), "2");
   assertEquals((await fails(client.callTool("plain", { key: "a", unit: "USD" }))).code, -32602);
   await server.close();
+});
+
+Deno.test("a server with other output guards refuses to repeat a call", async () => {
+  let runs = 0;
+  const store = memoryStore();
+  const start = async (use: readonly Layer[]) => {
+    const keyed = [...use, idempotent<{ key?: string }>(({ key }) => key)];
+    const pay = tool({ name: "pay", input, use: keyed, run: () => `paid ${++runs}` });
+    const secret = "a secret of at least thirty-two characters";
+    const server = createServer({ name: "s", version: "1.0.0", handlers: [pay], store, secret });
+    return await connectTest(server, { principal: ada });
+  };
+  await using open = await start([]);
+  await using guarded = await start([
+    guard({ output: [(_value, _ctx, part) => part === "result" ? "hidden" : undefined] }),
+  ]);
+  const call = async (client: Connection, key: string) => textOf(await client.callTool("pay", { key }));
+  assertEquals([await call(open, "a"), await call(guarded, "b")], ["paid 1", "hidden"]);
+  for (const [client, key] of [[guarded, "a"], [open, "b"]] as const) {
+    const { code, message, data } = await fails(client.callTool("pay", { key }));
+    assertEquals([code, message, data], [-31409, sentence(), { idempotencyKey: key, outcome: "unknown" }]);
+  }
+  assertEquals([await call(open, "a"), await call(guarded, "b"), runs], ["paid 1", "hidden", 2]);
 });
 
 Deno.test("a key expires after its time to live", async () => {

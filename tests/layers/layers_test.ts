@@ -331,6 +331,32 @@ behaviour("a layer of a server stands around the handlers that are added later, 
   assertEquals(server.handlers.list(), [early, note, greet]);
 }, { perInstance: "handlers" });
 
+behaviour("a member of a group keeps its identity on a server with layers", async (connect) => {
+  const trace: string[] = [];
+  const add = tool({ name: "add", run: () => "added" });
+  const notes = group("notes", [add, group("inner", [tool({ name: "clear", run: () => "cleared" })])]);
+  const { client, server } = await connect({ handlers: [notes], use: [noting(trace, "all", ["onInput"])] });
+  const [added, inner] = notes.handlers;
+  const [cleared] = Object(inner).handlers;
+  const { handlers } = server;
+  const find = () => [
+    handlers.get("group", "notes"),
+    handlers.get("tool", "notes_add"),
+    handlers.get("group", "notes_inner"),
+    handlers.get("tool", "notes_inner_clear"),
+  ];
+  const same = (found: readonly unknown[], expected: readonly unknown[]) =>
+    assertEquals(found.map((each, at) => each === expected[at]), expected.map(() => true));
+  same(find(), [notes, added, inner, cleared]);
+  handlers.remove(handlers.get("tool", "notes_add"));
+  same(find(), [notes, undefined, inner, cleared]);
+  handlers.add(added);
+  same(find(), [notes, added, inner, cleared]);
+  assertEquals(textOf(await client.callTool("notes_add")), "added");
+  assertEquals(textOf(await client.callTool("notes_inner_clear")), "cleared");
+  assertEquals(trace, ["onInput all", "onInput all"]);
+}, { perInstance: "handlers" });
+
 behaviour("around of a server runs for its methods only, and of a handler for its calls", async (connect) => {
   const trace: string[] = [];
   const only = layer(() => ({

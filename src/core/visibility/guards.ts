@@ -63,6 +63,21 @@ export interface FilteredResult {
   readonly text?: TextCopy;
   /** Media type of a resource. `undefined` for tools and prompts. */
   readonly mimeType?: string;
+  /** Gets the handler's value before the output guards, if there are output guards. */
+  readonly keep?: (encoded: EncodedValue) => void;
+  /** The value of an earlier run, to pass through the output guards instead of running the handler. */
+  readonly kept?: EncodedValue;
+}
+
+/** The value of a handler before the output guards. Contains only JSON. */
+export interface EncodedValue {
+  /** `undefined` if the handler returned nothing. */
+  readonly value?: unknown;
+  /**
+   * How to build the result from the value that the guards return: `copy` adds the text copy of structured content with
+   * media, and `scalar` makes a string structured content.
+   */
+  readonly finish?: "copy" | "scalar";
 }
 
 /** Functions that check the input and the output of a handler, in the order in which they run. */

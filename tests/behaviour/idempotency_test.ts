@@ -317,7 +317,7 @@ for (const [title, options] of Object.entries(stores)) {
     const { client: high, join: more } = await join({
       handlers: [...handlers, group("staff", [checked])],
       use: [guard({
-        output: [(value, ctx) => {
+        output: [(_value, ctx) => {
           seen.push(ctx.principal?.plan);
           return ofLow(ctx, () => ctx.params.name === "staff_checked" ? { name: "Ada" } : undefined);
         }],

@@ -317,7 +317,7 @@ for (const [title, options] of Object.entries(stores)) {
     const { client: high, join: more } = await join({
       handlers: [...handlers, group("staff", [checked])],
       use: [guard({
-        output: [(value, ctx) => {
+        output: [(_value, ctx) => {
           seen.push(ctx.principal?.plan);
           return ofLow(ctx, () => ctx.params.name === "staff_checked" ? { name: "Ada" } : undefined);
         }],
@@ -326,14 +326,18 @@ for (const [title, options] of Object.entries(stores)) {
     }, { principal: { id: "ada", plan: "high" } });
     const low = await more({ principal: { id: "ada", plan: "low" } });
     for (const name of Object.keys(values)) {
-      for (const client of [high, low, high, low]) {
-        const result = await client.callTool(name, { key: "a" });
+      const clients = [low, high, low, high];
+      const calls = clients.map((client) => started(client.callTool(name, { key: "a" })));
+      await Promise.all(calls);
+      calls.push(...clients.map((client) => started(client.callTool(name, { key: "a" }))));
+      for (const [at, client] of [...clients, ...clients].entries()) {
+        const result = await calls[at];
         assertEquals(result, await client.callTool(`${name}2`, { key: "a" }), name);
         assertEquals(JSON.stringify(result).includes("salary"), client === high && /plain|map|media|full/.test(name));
       }
       assertEquals(counts[name], 1, name);
     }
-    assertEquals(ended.length, 4 * Object.keys(values).length);
+    assertEquals(ended.length, 8 * Object.keys(values).length);
     assertEquals([tokens.size, tokens.has(undefined)], [Object.keys(values).length, false]);
     seen.length = 0;
     for (const [client, salary] of [[high, 9], [low, 0], [high, 9]] as const) {

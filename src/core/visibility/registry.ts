@@ -93,11 +93,17 @@ export class Registry {
 
   /** Removes all handlers that have the kind and name of a given handler. Ignores unknown handlers. */
   remove(handlers: readonly (Handler | undefined)[]): void {
-    const names = new Set(handlers.flatMap((handler) => handler ? withAlso(handler).map(toName) : []));
-    const kept = new Set(this.#handlers.filter((handler) => !names.has(toName(handler))).flatMap(withAlso));
-    const gone = this.#handlers.filter((handler) => !kept.has(handler));
+    const given = handlers.filter((handler) => handler !== undefined);
+    const named = new Set(given.map(toName));
+    const names = new Set(given.flatMap(withAlso).map(toName));
+    // The handlers that other handlers also bring stay, unless they are named themselves.
+    const brought = new Set(this.#handlers.filter((handler) => !names.has(toName(handler))).flatMap(withAlso));
+    const gone = this.#handlers.filter((handler) => {
+      const name = toName(handler);
+      return named.has(name) || names.has(name) && !brought.has(handler);
+    });
     if (!gone.length) return;
-    this.#swap(this.#handlers.filter((handler) => kept.has(handler)), gone);
+    this.#swap(this.#handlers.filter((handler) => !gone.includes(handler)), gone);
     this.#core.observer.handlers?.({ added: [], removed: gone.map(toName) });
   }
 

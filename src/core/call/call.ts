@@ -84,6 +84,14 @@ export interface Deadline {
   start(): void;
 }
 
+/** Watches the end of a handler, which may be after the response or after the cancellation of its call. */
+export interface PassedWork {
+  /** Adds work that has to end too, because it runs the handler or may still start it. */
+  push(work: Promise<unknown>): void;
+  /** Watches the cancellation of an inner call from now on, which can outlive the call. */
+  moveTo(inner: Call): void;
+}
+
 /**
  * One request. Handlers receive the call as their {@linkcode Context}. Each era has a subclass, which sends the
  * messages that precede the result, and contains the era-specific state.
@@ -128,10 +136,15 @@ export abstract class Call implements ServiceCall, Cancellable {
    */
   declare waiting?: ((reason: CancelError) => void)[];
   /**
-   * What middleware waits for, if a layer watches the end of the handler. Middleware stops waiting when the call is
-   * cancelled. Declared without a value, because few calls have such a layer.
+   * Gets what middleware and layers of extensions wait for, if a layer watches the end of the handler. Declared without
+   * a value, because few calls have such a layer.
    */
-  declare passed?: Promise<unknown>[];
+  declare passed?: PassedWork;
+  /**
+   * The places in quotas that this call and its outer calls hold. The list is never changed but replaced, because a
+   * place of an inner call is not a place of its outer call. Declared without a value, because few calls have a quota.
+   */
+  declare places?: readonly object[];
   declare deferred?: Deferred[];
   /**
    * Reports the call to the observer. The field is initialized even without an observer, so that observed calls have
@@ -439,9 +452,10 @@ export abstract class Call implements ServiceCall, Cancellable {
     this.asks = true;
   }
 
-  /** Copies the permission to ask questions, the session value and the extension's data from an outer call. */
-  inherit({ asks, data, internal }: Call): void {
+  /** Copies the permission to ask questions, the session value, the extension's data and the places of an outer call. */
+  inherit({ asks, data, internal, places }: Call): void {
     this.asks = asks;
+    if (places) this.places = places;
     if (data) this.data = data;
     if (internal) this.internal = internal;
   }
@@ -475,11 +489,6 @@ export abstract class Call implements ServiceCall, Cancellable {
   /** Passes everything that is sent from now on before the result through `guard`. */
   guardSent(guard: SentGuard): void {
     this.guard = guard;
-  }
-
-  /** Returns a list, to which the call adds what its middleware waits for from now on. */
-  keepPassed(): readonly Promise<unknown>[] {
-    return this.passed ??= [];
   }
 
   /** Calls `run` after the input was validated, when the handler starts. */

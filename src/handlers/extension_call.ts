@@ -87,7 +87,8 @@ class InnerCall extends Call {
     this.#says = says;
     this.onRead = (read) => says.read(read);
     this.inherit(outer);
-    (this.passed = outer.passed)?.moveTo(this);
+    this.watchPassed(outer.passed);
+    outer.passed?.moveTo(this);
     // An earlier run of the handler may have read resources whose values this run gets from `ctx.once`.
     if (outer.reads) this.reads = outer.reads;
     // The result of the handler also depends on the answers to questions of outer attributes.

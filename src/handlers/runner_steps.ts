@@ -191,7 +191,7 @@ class HandlerEnd implements PassedWork {
   constructor(call: Call, outer?: HandlerEnd) {
     this.#call = call;
     this.#outer = outer;
-    call.passed = this;
+    call.watchPassed(this);
   }
 
   /** Returns a runner whose handler is watched. */
@@ -240,14 +240,12 @@ class HandlerEnd implements PassedWork {
   /** Limits the time for which the handler can continue after the cancellation of its call. */
   limit(): void {
     const call = this.#call;
-    const onCancel = () => {
+    call.onceCancelled((reason) => {
       // A detached call goes on without the call that was cancelled.
       if (call !== this.#call && !this.#call.ended) return;
-      if (call.reason?.name === "TimeoutError") this.#end();
+      if (reason.name === "TimeoutError") this.#end();
       else this.#startTimeout();
-    };
-    if (call.reason) onCancel();
-    else (call.waiting ??= []).push(onCancel);
+    });
   }
 
   #check(): void {

@@ -131,8 +131,7 @@ export abstract class Call implements ServiceCall, Cancellable {
   /** Called once when the call is cancelled. */
   onCancel?: () => void;
   /**
-   * Functions that reject the promises of {@linkcode Call.untilCancelled}. Declared without a value, because most calls
-   * never use the method.
+   * The functions of {@linkcode Call.onceCancelled}. Declared without a value, because most calls never use the method.
    */
   declare waiting?: ((reason: CancelError) => void)[];
   /**
@@ -491,6 +490,16 @@ export abstract class Call implements ServiceCall, Cancellable {
     this.guard = guard;
   }
 
+  /** Passes everything that middleware and layers of extensions wait for from now on to `passed`. */
+  watchPassed(passed: PassedWork | undefined): void {
+    this.passed = passed;
+  }
+
+  /** Adds a place that this call and its inner calls share. */
+  addPlace(place: object): void {
+    this.places = [...this.places ?? [], place];
+  }
+
   /** Calls `run` after the input was validated, when the handler starts. */
   whenRun(run: () => void): void {
     this.onRun = run;
@@ -584,7 +593,7 @@ export abstract class Call implements ServiceCall, Cancellable {
     this.reason = reason;
     this.#controller?.abort(this.reason);
     this.onCancel?.();
-    for (const reject of this.waiting ?? []) reject(reason);
+    for (const run of this.waiting ?? []) run(reason);
   }
 
   /** Settles like `work`, or rejects with the reason as soon as the call is cancelled. */
@@ -597,9 +606,14 @@ export abstract class Call implements ServiceCall, Cancellable {
       promise.catch(() => {});
       reject(reason);
     };
-    if (this.reason) stop(this.reason);
-    else (this.waiting ??= []).push(stop);
+    this.onceCancelled(stop);
     return promise;
+  }
+
+  /** Calls `run` with the reason when the call is cancelled, or immediately if the call was cancelled. */
+  onceCancelled(run: (reason: CancelError) => void): void {
+    if (this.reason) run(this.reason);
+    else (this.waiting ??= []).push(run);
   }
 
   #ask<T>(prepare: () => PreparedQuestion, method: string, key?: string): Promise<T> {

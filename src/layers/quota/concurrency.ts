@@ -89,7 +89,7 @@ export class Places {
       await call.untilAnswered(this.#wait(call, ended));
       call.observed?.start();
     }
-    call.places = [...call.places ?? [], ended];
+    call.addPlace(ended);
     void ended.then(() => {
       this.#taken.delete(ended);
       this.#next();

@@ -225,8 +225,9 @@ export interface LayerCall<State = unknown> {
 /** One call of a handler in the step `enter` of a layer. The methods can be destructured. */
 export interface LayerEntry<State = unknown> extends LayerCall<State> {
   /**
-   * Resolves when the handler has ended, which may be after the response, or if it does not run. A handler that ignores
-   * its cancellation counts as ended after the timeout of the call. Never rejects.
+   * Resolves when the handler has ended and `next` has settled, or if the handler does not run. This may be after the
+   * response. After a timeout, resolves immediately. After any other cancellation, and if middleware has responded
+   * early, a handler that continues counts as ended after the timeout of the call. Never rejects.
    */
   readonly ended: Promise<void>;
 }

@@ -87,6 +87,8 @@ class InnerCall extends Call {
     this.#says = says;
     this.onRead = (read) => says.read(read);
     this.inherit(outer);
+    this.watchPassed(outer.passed);
+    outer.passed?.moveTo(this);
     // An earlier run of the handler may have read resources whose values this run gets from `ctx.once`.
     if (outer.reads) this.reads = outer.reads;
     // The result of the handler also depends on the answers to questions of outer attributes.
@@ -289,6 +291,7 @@ class ExtensionRun {
     checkOptions("run the handler", to, REDIRECT);
     this.#redirect = to;
     this.#hasRun = this.#isPending = true;
+    this.#inner.passed?.push(this.#running.promise);
     void this.#settle();
     return this.#ended.promise;
   }
@@ -324,6 +327,7 @@ class ExtensionRun {
     const inner = this.#inner;
     keepKeys(inner);
     const ending = this.#executor.detach(inner, this.#running.promise, timeoutMs);
+    inner.passed?.push(ending);
     if (this.#outer) inner.observePart(this.#outer);
     inner.observed?.start();
     this.#isDetached = true;

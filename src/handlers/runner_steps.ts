@@ -3,7 +3,7 @@
  */
 import type { Result } from "../protocol/jsonrpc.ts";
 import { isPromiseLike, toHandled } from "../protocol/promises.ts";
-import type { Call } from "../core/call/call.ts";
+import type { Call, PassedWork } from "../core/call/call.ts";
 import { show } from "../core/call/known_options.ts";
 import { compose, type Middleware } from "../core/call/middleware.ts";
 import { wireRoom } from "../core/call/wire_room.ts";
@@ -105,34 +105,43 @@ interface Entering {
   readonly runner: Runner;
 }
 
+/** Passes a call on to inner layers and to the handler. `end` belongs to the innermost layer that the call has entered. */
+type Begin = (end: HandlerEnd) => Result | Promise<Result>;
+
 function toEntering({ enters, timeoutMs, runner: { within } }: Entering): RunWithin {
+  const [first, ...inner] = enters;
   return (call, runner, executor) => {
     if (timeoutMs !== undefined) call.limitTime(timeoutMs);
     const begin = (runner: Runner) =>
       within ? within(call, runner, executor) : executor.invoke ? executor.invoke(call, runner) : runner.run(call);
-    return enters.reduceRight<typeof begin>(
-      (begin, bound) => (runner) => enter(bound, { call, runner, begin }),
-      begin,
-    )(runner);
+    if (!first) return begin(runner);
+    const enterInner = inner.reduceRight<Begin>(
+      (begin, bound) => (outer) => enter(bound, { call, outer, begin }),
+      (end) => begin(end.watch(runner)),
+    );
+    return enter(first, { call, begin: enterInner });
   };
 }
 
 /** A call that enters a layer. */
 interface Entered {
   readonly call: Call;
-  readonly runner: Runner;
-  /** Passes the call on to the layers within the layer, and to the handler. */
-  readonly begin: (runner: Runner) => Result | Promise<Result>;
+  /** Watches the handler for the next outer layer with `enter`. */
+  readonly outer?: HandlerEnd;
+  readonly begin: Begin;
 }
 
-async function enter(bound: With<"enter">, { call, runner, begin }: Entered): Promise<Result> {
-  const end = new HandlerEnd();
+async function enter(bound: With<"enter">, { call, outer, begin }: Entered): Promise<Result> {
+  const end = new HandlerEnd(call, outer);
   let passed: Result | undefined;
   const next = async () => {
+    end.open();
     try {
-      return passed = await begin(end.watch(runner));
+      const result = begin(end);
+      if (result instanceof Promise) end.limit();
+      return passed = await result;
     } finally {
-      end.settle();
+      end.close();
     }
   };
   try {
@@ -143,7 +152,7 @@ async function enter(bound: With<"enter">, { call, runner, begin }: Entered): Pr
     );
     return await toChecked(returned, { result: passed, call, bound });
   } finally {
-    end.settle();
+    end.leave();
   }
 }
 
@@ -161,54 +170,104 @@ class StepEntry extends StepCall implements LayerEntry<never> {
   }
 }
 
-/** Finds out when a handler has ended, which may be after the response or after the cancellation of its call. */
-class HandlerEnd {
+/**
+ * Finds out for one layer when a handler has ended, which may be after the response or after the cancellation of its
+ * call. The handler has ended when nothing is open that runs the handler or can still start it: `next` of the layer, runs
+ * of the handler, and what middleware and layers of extensions wait for, because they may respond earlier.
+ */
+class HandlerEnd implements PassedWork {
   readonly #ended = Promise.withResolvers<void>();
   readonly promise: Promise<void> = this.#ended.promise;
-  #isRunning = false;
+  readonly #outer?: HandlerEnd;
+  /** The innermost call, which may outlive the call that has entered the layer. */
+  #call: Call;
+  #isInner = false;
+  #open = 0;
+  /** Whether `enter` of the layer has returned. */
+  #hasLeft = false;
+  #isOver = false;
+  #timeout?: Timeout;
+
+  constructor(call: Call, outer?: HandlerEnd) {
+    this.#call = call;
+    this.#outer = outer;
+    call.watchPassed(this);
+  }
 
   /** Returns a runner whose handler is watched. */
   watch(runner: Runner): Runner {
     return {
       ...runner,
       run: (call) => {
-        const passed = call.keepPassed();
+        // Do not start a handler for which a layer holds nothing any more.
+        if (this.#isOver && call.ended) throw call.reason ?? new Error(LATE);
         const result = runner.run(call);
-        if (!(result instanceof Promise)) return result;
-        this.#isRunning = true;
-        const forget = this.#limit(call);
-        const end = () => {
-          forget();
-          this.#ended.resolve();
-        };
-        // After a cancellation, the handler may still run, although its middleware does not wait for it.
-        const settle = () => call.reason ? void Promise.allSettled(passed).then(end) : end();
-        result.then(settle, settle);
+        if (result instanceof Promise) this.push(result);
         return result;
       },
     };
   }
 
-  /** Ends the handler, unless it is running. */
-  settle(): void {
-    if (!this.#isRunning) this.#ended.resolve();
+  push(work: Promise<unknown>): void {
+    this.open();
+    const close = () => this.close();
+    work.then(close, close);
+  }
+
+  open(): void {
+    this.#open++;
+    this.#outer?.open();
+  }
+
+  close(): void {
+    this.#open--;
+    this.#check();
+    this.#outer?.close();
+  }
+
+  leave(): void {
+    this.#hasLeft = true;
+    this.#check();
+  }
+
+  moveTo(inner: Call): void {
+    this.#call = inner;
+    this.#isInner = true;
+    this.limit();
+    this.#outer?.moveTo(inner);
+  }
+
+  /** Limits the time for which the handler can continue after the cancellation of its call. */
+  limit(): void {
+    const call = this.#call;
+    call.onceCancelled((reason) => {
+      // A detached call goes on without the call that was cancelled.
+      if (call !== this.#call && !this.#call.ended) return;
+      if (reason.name === "TimeoutError") this.#end();
+      else this.#startTimeout();
+    });
+  }
+
+  #check(): void {
+    if (!this.#open) this.#end();
+    // No cancellation can follow the response.
+    else if (this.#hasLeft && (this.#call.ended || !this.#isInner)) this.#startTimeout();
   }
 
   // Otherwise a handler that ignores its cancellation could use a place forever. Until its timeout it does, because
   // clients could start more handlers by cancelling calls.
-  #limit(call: Call): () => void {
-    const { ticker, limits: { calls } } = toCore(call);
-    const { signal, timeoutMs = calls.timeoutMs } = call;
-    const end = () => this.#ended.resolve();
-    let timeout: Timeout | undefined;
-    const onAbort = () => {
-      if (Object(signal.reason).name === "TimeoutError") end();
-      else timeout = ticker.startTimeout(timeoutMs, end);
-    };
-    signal.addEventListener("abort", onAbort, { once: true });
-    return () => {
-      signal.removeEventListener("abort", onAbort);
-      if (timeout) ticker.cancel(timeout);
-    };
+  #startTimeout(): void {
+    if (this.#isOver) return;
+    const { ticker, limits: { calls } } = toCore(this.#call);
+    this.#timeout ??= ticker.startTimeout(this.#call.timeoutMs ?? calls.timeoutMs, () => this.#end());
+  }
+
+  #end(): void {
+    if (this.#isOver) return;
+    this.#isOver = true;
+    if (this.#timeout) toCore(this.#call).ticker.cancel(this.#timeout);
+    this.#ended.resolve();
   }
 }
+
+const LATE = "Cannot run the handler: the response was already sent; call next() before the middleware returns";

@@ -84,6 +84,14 @@ export interface Deadline {
   start(): void;
 }
 
+/** Watches the end of a handler, which may be after the response or after the cancellation of its call. */
+export interface PassedWork {
+  /** Adds work that has to end too, because it runs the handler or may still start it. */
+  push(work: Promise<unknown>): void;
+  /** Watches the cancellation of an inner call from now on, which can outlive the call. */
+  moveTo(inner: Call): void;
+}
+
 /**
  * One request. Handlers receive the call as their {@linkcode Context}. Each era has a subclass, which sends the
  * messages that precede the result, and contains the era-specific state.
@@ -123,15 +131,19 @@ export abstract class Call implements ServiceCall, Cancellable {
   /** Called once when the call is cancelled. */
   onCancel?: () => void;
   /**
-   * Functions that reject the promises of {@linkcode Call.untilCancelled}. Declared without a value, because most calls
-   * never use the method.
+   * The functions of {@linkcode Call.onceCancelled}. Declared without a value, because most calls never use the method.
    */
   declare waiting?: ((reason: CancelError) => void)[];
   /**
-   * What middleware waits for, if a layer watches the end of the handler. Middleware stops waiting when the call is
-   * cancelled. Declared without a value, because few calls have such a layer.
+   * Gets what middleware and layers of extensions wait for, if a layer watches the end of the handler. Declared without
+   * a value, because few calls have such a layer.
    */
-  declare passed?: Promise<unknown>[];
+  declare passed?: PassedWork;
+  /**
+   * The places in quotas that this call and its outer calls hold. The list is never changed but replaced, because a
+   * place of an inner call is not a place of its outer call. Declared without a value, because few calls have a quota.
+   */
+  declare places?: readonly object[];
   declare deferred?: Deferred[];
   /**
    * Reports the call to the observer. The field is initialized even without an observer, so that observed calls have
@@ -439,9 +451,10 @@ export abstract class Call implements ServiceCall, Cancellable {
     this.asks = true;
   }
 
-  /** Copies the permission to ask questions, the session value and the extension's data from an outer call. */
-  inherit({ asks, data, internal }: Call): void {
+  /** Copies the permission to ask questions, the session value, the extension's data and the places of an outer call. */
+  inherit({ asks, data, internal, places }: Call): void {
     this.asks = asks;
+    if (places) this.places = places;
     if (data) this.data = data;
     if (internal) this.internal = internal;
   }
@@ -477,9 +490,14 @@ export abstract class Call implements ServiceCall, Cancellable {
     this.guard = guard;
   }
 
-  /** Returns a list, to which the call adds what its middleware waits for from now on. */
-  keepPassed(): readonly Promise<unknown>[] {
-    return this.passed ??= [];
+  /** Passes everything that middleware and layers of extensions wait for from now on to `passed`. */
+  watchPassed(passed: PassedWork | undefined): void {
+    this.passed = passed;
+  }
+
+  /** Adds a place that this call and its inner calls share. */
+  addPlace(place: object): void {
+    this.places = [...this.places ?? [], place];
   }
 
   /** Calls `run` after the input was validated, when the handler starts. */
@@ -575,7 +593,7 @@ export abstract class Call implements ServiceCall, Cancellable {
     this.reason = reason;
     this.#controller?.abort(this.reason);
     this.onCancel?.();
-    for (const reject of this.waiting ?? []) reject(reason);
+    for (const run of this.waiting ?? []) run(reason);
   }
 
   /** Settles like `work`, or rejects with the reason as soon as the call is cancelled. */
@@ -588,9 +606,14 @@ export abstract class Call implements ServiceCall, Cancellable {
       promise.catch(() => {});
       reject(reason);
     };
-    if (this.reason) stop(this.reason);
-    else (this.waiting ??= []).push(stop);
+    this.onceCancelled(stop);
     return promise;
+  }
+
+  /** Calls `run` with the reason when the call is cancelled, or immediately if the call was cancelled. */
+  onceCancelled(run: (reason: CancelError) => void): void {
+    if (this.reason) run(this.reason);
+    else (this.waiting ??= []).push(run);
   }
 
   #ask<T>(prepare: () => PreparedQuestion, method: string, key?: string): Promise<T> {

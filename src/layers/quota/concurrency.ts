@@ -33,9 +33,8 @@ export class Places {
    * Waiting calls. The queue takes one call from each client in turn. All addresses of a network count as one client.
    */
   readonly #queue = new FairQueue<Start>();
-  /** Calls that hold a slot. */
-  readonly #placed = new WeakSet<Call>();
-  #running = 0;
+  /** The slots that are in use. Each is the promise that resolves when the slot is free again. */
+  readonly #taken = new Set<object>();
 
   constructor({ calls, waiting = 64 }: Concurrency, key: string) {
     this.#key = key;
@@ -45,15 +44,19 @@ export class Places {
 
   /** Throws the error for the client if the call can neither run immediately nor wait in the queue. */
   check(call: Call, { reachLimit }: LayerCall): void {
-    if (this.#running < this.#calls && this.#queue.isEmpty || this.#isWithin(call)) return;
+    if (this.#isFree || this.#isWithin(call)) return;
     reachLimit("handler.concurrency");
     this.#requireRoom(call);
   }
 
+  get #isFree(): boolean {
+    return this.#taken.size < this.#calls && this.#queue.isEmpty;
+  }
+
   // A nested read shares the slot of its outer call. If the read needed another slot, it could wait forever, because
   // the outer call keeps its slot until the read has ended.
-  #isWithin({ host: { outer } }: Call): boolean {
-    return !!outer && (this.#placed.has(outer) || this.#isWithin(outer));
+  #isWithin({ places }: Call): boolean {
+    return !!places?.some((place) => this.#taken.has(place));
   }
 
   #requireRoom({ link: { account, http } }: Call): void {
@@ -78,17 +81,17 @@ export class Places {
   async run(call: Call, { ended }: LayerEntry, next: () => Promise<Result>): Promise<Result> {
     if (this.#isWithin(call)) return await next();
     let recheck: (() => Promise<void>) | undefined;
-    if (this.#running < this.#calls && this.#queue.isEmpty) this.#running++;
+    if (this.#isFree) this.#taken.add(ended);
     else {
       this.#requireRoom(call);
       recheck = call.host.recheck(call);
       call.observed?.wait();
-      await call.untilAnswered(this.#wait(call));
+      await call.untilAnswered(this.#wait(call, ended));
       call.observed?.start();
     }
-    this.#placed.add(call);
+    call.addPlace(ended);
     void ended.then(() => {
-      this.#running--;
+      this.#taken.delete(ended);
       this.#next();
     });
     if (recheck) await deadline(recheck(), { signal: call.signal });
@@ -96,7 +99,7 @@ export class Places {
     return await next();
   }
 
-  #wait({ signal, link: { account } }: Call): Promise<void> {
+  #wait({ signal, link: { account } }: Call, place: object): Promise<void> {
     const pot = this.#toPot(account);
     const { turnKey } = account;
     return new Promise((resolve, reject) => {
@@ -104,7 +107,7 @@ export class Places {
       const start = () => {
         signal.removeEventListener("abort", onAbort);
         pot.give(account);
-        this.#running++;
+        this.#taken.add(place);
         resolve();
       };
       const onAbort = () => {
@@ -119,7 +122,7 @@ export class Places {
   }
 
   #next(): void {
-    while (this.#running < this.#calls) {
+    while (this.#taken.size < this.#calls) {
       const start = this.#queue.take();
       if (!start) return;
       start();

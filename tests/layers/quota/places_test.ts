@@ -1,0 +1,271 @@
+// The places of a quota's `concurrency`: which calls share a place, and when a place is free again.
+import { assertEquals, assertRejects } from "@std/assert";
+import {
+  extension,
+  type Handler,
+  type Middleware,
+  onlyMethods,
+  resource,
+  type ServerOptions,
+  tool,
+} from "../../../mod.ts";
+import { type Layer, layer, quota } from "../../../src/layers/layers.ts";
+import { task, tasks } from "../../../src/tasks/tasks.ts";
+import { taskClient } from "../../../src/client/tasks/tasks.ts";
+import type { CallEvent, LimitEvent } from "../../../src/observer.ts";
+import { fakeClock } from "../../../src/testing/testing.ts";
+import { behaviour, gate, started, textOf, turn, until } from "../../support/behaviour.ts";
+import { sentence } from "../../support/messages.ts";
+
+const one = extension({ id: "com.example/one" });
+const two = extension({ id: "com.example/two" });
+
+/** A layer of an extension, which passes the call on. */
+function around(use: typeof one): Layer {
+  return use.layer({ around: async (_call, next) => await next() });
+}
+
+/** A handler that works until the gate opens. `most` is the largest number of handlers that ran at the same time. */
+function worker() {
+  const { pass, open } = gate();
+  const seen = { running: 0, most: 0, runs: 0 };
+  const run = async () => {
+    seen.runs++;
+    seen.most = Math.max(seen.most, ++seen.running);
+    await pass;
+    seen.running--;
+    return "done";
+  };
+  return { seen, open, run };
+}
+
+/** Waits for the text of a result. Fails if the result does not arrive. */
+async function textWithin(call: Promise<{ readonly content: readonly unknown[] }>, what: string): Promise<string> {
+  let text: string | undefined;
+  started(call).then((result) => text = textOf(result), (error) => text = String(error));
+  await until(() => text !== undefined, what);
+  return text ?? "";
+}
+
+const SHARING: Readonly<Record<string, readonly Layer[]>> = {
+  "a layer of an extension": [around(one)],
+  "two layers of extensions": [around(one), around(two)],
+  "task()": [task()],
+  "task() and other layers": [around(one), task(), around(two)],
+};
+
+for (const [name, use] of Object.entries(SHARING)) {
+  behaviour(`a handler within ${name} reads resources in its own place`, async (connect) => {
+    const handlers = [
+      ...[one, two, tasks()],
+      resource({ uri: "x://inner", name: "inner", read: () => "inner" }),
+      resource({
+        uri: "x://outer",
+        name: "outer",
+        use: [around(one)],
+        read: async (_uri, ctx) => Object((await ctx.readResource("x://inner"))[0]).text,
+      }),
+      tool({ name: "t", use, run: async (_input, ctx) => Object((await ctx.readResource("x://outer"))[0]).text }),
+      tool({ name: "other", run: () => "other" }),
+    ];
+    const { client, join } = await connect({ handlers, use: [quota({ concurrency: 1 })] });
+    assertEquals(await textWithin(client.callTool("t"), "the handler reads"), "inner");
+    const declared = await join({ extensions: [taskClient()] });
+    assertEquals(await textWithin(declared.callTool("t"), "the handler of the task reads"), "inner");
+    assertEquals(await textWithin(client.callTool("other"), "the place is free"), "other");
+  }, { perInstance: "limits" });
+}
+
+behaviour("reads of a handler without a place wait for their own places", async (connect) => {
+  const { seen, open, run } = worker();
+  const limited = resource({ uri: "x://r", name: "r", use: [around(one), quota({ concurrency: 1 })], read: run });
+  const reached: LimitEvent[] = [];
+  const twice = tool({
+    name: "twice",
+    use: [around(one)],
+    run: async (_input, ctx) => {
+      await Promise.all([ctx.readResource("x://r"), ctx.readResource("x://r")]);
+      await ctx.readResource("x://r");
+    },
+  });
+  const { client } = await connect({
+    handlers: [one, limited, twice],
+    observer: { limit: (event) => reached.push(event) },
+  });
+  const call = started(client.callTool("twice"));
+  await until(() => reached.length || seen.most > 1, "a read waits");
+  open();
+  await call;
+  assertEquals(seen, { running: 0, most: 1, runs: 3 });
+}, { perInstance: "limits" });
+
+/** Where a call can hang between its place and its handler. */
+const HANGING: Readonly<
+  Record<string, (hang: Middleware) => { readonly server?: ServerOptions["use"]; readonly tool?: readonly Layer[] }>
+> = {
+  "middleware of the server": (hang) => ({ server: [onlyMethods(["tools/call"], hang)] }),
+  "around of a server's layer": (hang) => ({
+    server: [layer(() => ({ name: "hang", methods: ["tools/call"], around: hang }))],
+  }),
+  "a layer of an extension": (hang) => ({
+    tool: [one.layer({ around: async ({ ctx }, next) => await hang(ctx, next) })],
+  }),
+  "a layer within the layer of an extension": (hang) => ({
+    tool: [around(two), one.layer({ around: async ({ ctx }, next) => await hang(ctx, next) })],
+  }),
+  "enter of an inner layer": (hang) => ({
+    tool: [layer(() => ({ name: "hang", enter: ({ ctx }, next) => hang(ctx, next) }))],
+  }),
+};
+
+for (const [name, where] of Object.entries(HANGING)) {
+  behaviour(`a call that hangs in ${name} gives its place back`, async (connect) => {
+    const clock = fakeClock();
+    const { pass, open } = gate();
+    let hanging = 0;
+    let isHanging = true;
+    let runs = 0;
+    const hang: Middleware = async (_ctx, next) => {
+      if (isHanging) {
+        hanging++;
+        await pass;
+      }
+      return await next();
+    };
+    const { server = [], tool: within = [] } = where(hang);
+    const calls: CallEvent[] = [];
+    const { client } = await connect({
+      clock,
+      handlers: [
+        ...[one, two],
+        tool({ name: "t", use: [quota({ concurrency: 1, timeoutMs: 1000 }), ...within], run: () => `${++runs}` }),
+      ],
+      use: server,
+      observer: { call: (event) => calls.push(event) },
+    });
+    const timedOut = started(client.callTool("t"));
+    await until(() => hanging === 1, "the call hangs");
+    await clock.advance(1000);
+    await assertRejects(() => timedOut);
+    const stop = new AbortController();
+    const cancelled = started(client.callTool("t", {}, { signal: stop.signal }));
+    await until(() => hanging === 2, "the place is free after a timeout");
+    stop.abort();
+    await assertRejects(() => cancelled);
+    await until(() => calls.some(({ outcome }) => outcome === "cancelled"), "the server cancels the call");
+    isHanging = false;
+    let text: string | undefined;
+    const waiting = started(client.callTool("t").then((result) => text = textOf(result)));
+    await turn(5);
+    await clock.advance(500);
+    await turn(5);
+    assertEquals(text, undefined);
+    await until(() => clock.advance(100).then(() => text), "the place is free after a cancellation");
+    await waiting;
+    // The handlers of the calls that have lost their places do not run.
+    open();
+    await turn(5);
+    assertEquals([text, runs], ["1", 1]);
+  }, { perInstance: "limits" });
+}
+
+/** Middleware that responds without waiting for the handler. */
+const early: Middleware = async (_ctx, next) => {
+  started(next());
+  await turn();
+  return { content: [{ type: "text", text: "early" }] };
+};
+const slow: Middleware = async (_ctx, next) => {
+  await turn(3);
+  return await next();
+};
+const detaching = one.layer({
+  around: (call, next) => {
+    call.detach();
+    void next();
+    return { content: [{ type: "text", text: "early" }] };
+  },
+});
+
+const EARLY: Readonly<
+  Record<string, { readonly server?: readonly Middleware[]; readonly tool?: readonly (Middleware | Layer)[] }>
+> = {
+  "middleware of the handler": { tool: [early] },
+  "middleware of the handler, before the handler starts,": { tool: [early, slow] },
+  "around of a layer": { tool: [layer(() => ({ name: "early", around: early })), slow] },
+  "middleware of the server": { server: [early] },
+  "enter of a layer": { tool: [layer(() => ({ name: "early", enter: ({ ctx }, next) => early(ctx, next) })), slow] },
+  "a layer of an extension": { tool: [detaching, slow] },
+  "a layer of an extension, before the handler starts,": {
+    server: [slow],
+    tool: [detaching, two.layer({ around: async ({ ctx }, next) => await slow(ctx, next) })],
+  },
+  "middleware within a layer of an extension": { server: [early], tool: [detaching] },
+};
+
+for (const [name, { server = [], tool: within = [] }] of Object.entries(EARLY)) {
+  behaviour(`a handler keeps its place if ${name} responds early`, async (connect) => {
+    const clock = fakeClock();
+    const { seen, open, run } = worker();
+    const use = [quota({ concurrency: 1, timeoutMs: 60_000 }), ...within];
+    let hangs = 0;
+    const hang = () => new Promise<string>(() => void hangs++);
+    const handlers: Handler[] = [one, two, tool({ name: "t", use, run }), tool({ name: "hang", use, run: hang })];
+    const { client } = await connect({
+      clock,
+      handlers,
+      use: server.map((each) => onlyMethods(["tools/call"], each)),
+    });
+    assertEquals(textOf(await client.callTool("t")), "early");
+    await until(() => seen.runs === 1, "the first handler runs");
+    const second = started(client.callTool("t"));
+    await turn(10);
+    assertEquals(seen, { running: 1, most: 1, runs: 1 });
+    open();
+    assertEquals(await textWithin(second, "the second call runs"), "early");
+    await until(() => seen.runs === 2 && !seen.running, "the second handler has ended");
+    assertEquals(seen.most, 1);
+    // No cancellation follows the response, so the handler counts as ended after the timeout of its call.
+    assertEquals(await textWithin(client.callTool("hang"), "the place is free"), "early");
+    await until(() => hangs === 1, "the handler hangs");
+    const last = started(client.callTool("t"));
+    await turn(5);
+    await clock.advance(30_000);
+    await turn(5);
+    assertEquals(seen.runs, 2);
+    await until(() => clock.advance(1000).then(() => seen.runs === 3), "the place is free after the timeout");
+    await last;
+  }, { perInstance: "limits" });
+}
+
+behaviour("a call that runs its handler again keeps its place", async (connect) => {
+  const { seen, open, run } = worker();
+  open();
+  const again: Middleware = async (_ctx, next) => {
+    await next();
+    await turn(3);
+    return await next();
+  };
+  const { client } = await connect({
+    handlers: [tool({ name: "t", use: [quota({ concurrency: 1 })], run })],
+    use: [onlyMethods(["tools/call"], again)],
+  });
+  await Promise.all([client.callTool("t"), client.callTool("t")]);
+  assertEquals(seen, { running: 0, most: 1, runs: 4 });
+}, { perInstance: "limits" });
+
+behaviour("a handler does not start after the response if its place is free", async (connect) => {
+  let runs = 0;
+  let late: (() => Promise<unknown>) | undefined;
+  const careless: Middleware = async (_ctx, next) => {
+    late = next;
+    return await Promise.resolve({ content: [{ type: "text", text: "early" }] });
+  };
+  const { client } = await connect({
+    handlers: [tool({ name: "t", use: [quota({ concurrency: 1 })], run: () => `${++runs}` })],
+    use: [onlyMethods(["tools/call"], careless)],
+  });
+  assertEquals(textOf(await client.callTool("t")), "early");
+  const error = await assertRejects(async () => await late?.(), Error);
+  assertEquals([error.message, runs], [sentence("next()"), 0]);
+}, { perInstance: "limits" });

@@ -1,5 +1,6 @@
 // Handlers in worker threads: every method of the context, cancelling a blocked thread, and crashes.
 import process from "node:process";
+import { Worker as Thread } from "node:worker_threads";
 import { assert, assertEquals, assertRejects, assertStringIncludes, assertThrows } from "@std/assert";
 import { type Context, createServer, McpError, tool } from "../../mod.ts";
 import { allScopes } from "../../src/auth/auth.ts";
@@ -102,20 +103,33 @@ behaviour("errors in a thread are treated like errors in a handler", async (join
 
 /** Runs `use` with threads whose errors are counted. */
 async function countErrors(use: (count: () => number) => Promise<void>): Promise<void> {
-  const { Worker: real } = globalThis;
   let errors = 0;
-  class Counted extends real {
-    constructor(...args: ConstructorParameters<typeof real>) {
-      super(...args);
-      this.addEventListener("error", () => void errors++);
-    }
-  }
-  globalThis.Worker = Counted;
+  const restore = watchErrors(() => void errors++);
   try {
     await use(() => errors);
   } finally {
-    globalThis.Worker = real;
+    restore();
   }
+}
+
+/** Calls `onError` for each error of a thread. Returns a function that ends this. */
+function watchErrors(onError: () => void): () => void {
+  const { Worker: real } = globalThis;
+  if (!real) {
+    const { emit } = Thread.prototype;
+    Thread.prototype.emit = function (this: Thread, event: string, ...args: unknown[]): boolean {
+      if (event === "error") onError();
+      return Reflect.apply(emit, this, [event, ...args]);
+    };
+    return () => void (Thread.prototype.emit = emit);
+  }
+  globalThis.Worker = class extends real {
+    constructor(...args: ConstructorParameters<typeof real>) {
+      super(...args);
+      this.addEventListener("error", onError);
+    }
+  };
+  return () => void (globalThis.Worker = real);
 }
 
 Deno.test("a thread that ends while it is idle is replaced", async () => {

@@ -96,7 +96,7 @@ for (const era of eras) {
 
 for (const era of eras) {
   Deno.test(`a stream ends if its client does not read until the timeout, and ${era === "modern" ? "the call is aborted" : "the call of the session continues"}`, async () => {
-    await using fixture = start(testLimits({ streams: { writeMs: 500 } }));
+    await using fixture = start(testLimits({ streams: { writeMs: 3000 } }));
     const messages = 3000;
     const still = await fixture.open(era, 1, { messages });
     const reading = await fixture.open(era, 2, { messages });

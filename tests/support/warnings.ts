@@ -14,10 +14,15 @@ export async function collectWarnings(
   { timed = false }: { readonly timed?: boolean } = {},
 ): Promise<string[]> {
   const warnings: string[] = [];
+  /** Warnings of which a part depends on time. A slow handler may cause such a warning in addition to the same without it. */
+  const parts = new Set<string>();
   const { warn } = console;
   console.warn = (text: string) => {
-    if (timed) warnings.push(text);
-    else if (!TIMED.test(text)) warnings.push(text.replace(TIMED_PART, ""));
+    if (timed) return void warnings.push(text);
+    if (TIMED.test(text)) return;
+    const plain = text.replace(TIMED_PART, "");
+    if (plain !== text) parts.add(plain);
+    if (!parts.has(plain) || !warnings.includes(plain)) warnings.push(plain);
   };
   try {
     await run();

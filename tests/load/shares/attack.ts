@@ -87,7 +87,8 @@ async function runPhase(phase: number, { attack, stop, look, check }: Parts): Pr
 
 function lookAt({ server }: Site, fullest: Map<PotName, number>): void {
   for (const { name, used, total } of server[INTERNALS].engine.accounts.pots.values()) {
-    const now = total === Infinity ? used : Math.round(100 * used / total);
+    // A client's share of a large total is less than half a percent.
+    const now = total === Infinity || !used ? used : Math.max(1, Math.round(100 * used / total));
     fullest.set(name, Math.max(fullest.get(name) ?? 0, now));
   }
 }

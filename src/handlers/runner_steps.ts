@@ -4,6 +4,7 @@
 import type { Result } from "../protocol/jsonrpc.ts";
 import { isPromiseLike, toHandled } from "../protocol/promises.ts";
 import type { Call, PassedWork } from "../core/call/call.ts";
+import type { CancelError } from "../core/call/cancel_error.ts";
 import { show } from "../core/call/known_options.ts";
 import { compose, type Middleware } from "../core/call/middleware.ts";
 import { wireRoom } from "../core/call/wire_room.ts";
@@ -110,16 +111,30 @@ type Begin = (end: HandlerEnd) => Result | Promise<Result>;
 
 function toEntering({ enters, timeoutMs, runner: { within } }: Entering): RunWithin {
   const [first, ...inner] = enters;
-  return (call, runner, executor) => {
+  const watch = first ? toWatched() : (runner: Runner) => runner;
+  return (call, given, executor) => {
     if (timeoutMs !== undefined) call.limitTime(timeoutMs);
-    const begin = (runner: Runner) =>
+    const runner = watch(given);
+    const begin = () =>
       within ? within(call, runner, executor) : executor.invoke ? executor.invoke(call, runner) : runner.run(call);
-    if (!first) return begin(runner);
+    if (!first) return begin();
     const enterInner = inner.reduceRight<Begin>(
       (begin, bound) => (outer) => enter(bound, { call, outer, begin }),
-      (end) => begin(end.watch(runner)),
+      begin,
     );
     return enter(first, { call, begin: enterInner });
+  };
+}
+
+/** Returns a function that returns a runner whose handler is watched. Calls of a handler have the same runner. */
+function toWatched(): (runner: Runner) => Runner {
+  let last: { readonly runner: Runner; readonly watched: Runner } | undefined;
+  return (runner) => {
+    if (last?.runner !== runner) {
+      const run: Runner["run"] = (call) => call.passed?.run(call, runner) ?? runner.run(call);
+      last = { runner, watched: { ...runner, run } };
+    }
+    return last.watched;
   };
 }
 
@@ -150,7 +165,8 @@ async function enter(bound: With<"enter">, { call, outer, begin }: Entered): Pro
       call,
       (state) => bound.steps.enter(new StepEntry({ call, bound, state, ended: end.promise }), () => toHandled(next())),
     );
-    return await toChecked(returned, { result: passed, call, bound });
+    const checked = toChecked(returned, { result: passed, call, bound });
+    return checked instanceof Promise ? await checked : checked;
   } finally {
     end.leave();
   }
@@ -183,6 +199,8 @@ class HandlerEnd implements PassedWork {
   #call: Call;
   #isInner = false;
   #open = 0;
+  /** Whether the layer has passed the call on, so that a cancellation limits the time of the handler. */
+  #isLimited = false;
   /** Whether `enter` of the layer has returned. */
   #hasLeft = false;
   #isOver = false;
@@ -194,18 +212,12 @@ class HandlerEnd implements PassedWork {
     call.watchPassed(this);
   }
 
-  /** Returns a runner whose handler is watched. */
-  watch(runner: Runner): Runner {
-    return {
-      ...runner,
-      run: (call) => {
-        // Do not start a handler for which a layer holds nothing any more.
-        if (this.#isOver && call.ended) throw call.reason ?? new Error(LATE);
-        const result = runner.run(call);
-        if (result instanceof Promise) this.push(result);
-        return result;
-      },
-    };
+  run(call: Call, handler: Pick<Runner, "run">): Result | Promise<Result> {
+    // Do not start a handler for which a layer holds nothing any more.
+    if (this.#isOver && call.ended) throw call.reason ?? new Error(LATE);
+    const result = handler.run(call);
+    if (result instanceof Promise) this.push(result);
+    return result;
   }
 
   push(work: Promise<unknown>): void {
@@ -239,13 +251,17 @@ class HandlerEnd implements PassedWork {
 
   /** Limits the time for which the handler can continue after the cancellation of its call. */
   limit(): void {
-    const call = this.#call;
-    call.onceCancelled((reason) => {
-      // A detached call goes on without the call that was cancelled.
-      if (call !== this.#call && !this.#call.ended) return;
-      if (reason.name === "TimeoutError") this.#end();
-      else this.#startTimeout();
-    });
+    this.#isLimited = true;
+    const { reason } = this.#call;
+    if (reason) this.cancel(this.#call, reason);
+  }
+
+  cancel(call: Call, reason: CancelError): void {
+    this.#outer?.cancel(call, reason);
+    // A detached call goes on without the call that was cancelled.
+    if (!this.#isLimited || call !== this.#call && !this.#call.ended) return;
+    if (reason.name === "TimeoutError") this.#end();
+    else this.#startTimeout();
   }
 
   #check(): void {

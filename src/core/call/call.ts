@@ -88,8 +88,12 @@ export interface Deadline {
 export interface PassedWork {
   /** Adds work that has to end too, because it runs the handler or may still start it. */
   push(work: Promise<unknown>): void;
-  /** Watches the cancellation of an inner call from now on, which can outlive the call. */
+  /** Watches an inner call from now on, which can outlive the call. */
   moveTo(inner: Call): void;
+  /** Called when a call with this watch is cancelled. */
+  cancel(call: Call, reason: CancelError): void;
+  /** Runs the handler, unless it must not start any more. */
+  run(call: Call, handler: { readonly run: (call: Call) => Result | Promise<Result> }): Result | Promise<Result>;
 }
 
 /**
@@ -131,7 +135,8 @@ export abstract class Call implements ServiceCall, Cancellable {
   /** Called once when the call is cancelled. */
   onCancel?: () => void;
   /**
-   * The functions of {@linkcode Call.onceCancelled}. Declared without a value, because most calls never use the method.
+   * Functions that reject the promises of {@linkcode Call.untilCancelled}. Declared without a value, because most calls
+   * never use the method.
    */
   declare waiting?: ((reason: CancelError) => void)[];
   /**
@@ -593,7 +598,8 @@ export abstract class Call implements ServiceCall, Cancellable {
     this.reason = reason;
     this.#controller?.abort(this.reason);
     this.onCancel?.();
-    for (const run of this.waiting ?? []) run(reason);
+    for (const reject of this.waiting ?? []) reject(reason);
+    this.passed?.cancel(this, reason);
   }
 
   /** Settles like `work`, or rejects with the reason as soon as the call is cancelled. */
@@ -606,14 +612,9 @@ export abstract class Call implements ServiceCall, Cancellable {
       promise.catch(() => {});
       reject(reason);
     };
-    this.onceCancelled(stop);
+    if (this.reason) stop(this.reason);
+    else (this.waiting ??= []).push(stop);
     return promise;
-  }
-
-  /** Calls `run` with the reason when the call is cancelled, or immediately if the call was cancelled. */
-  onceCancelled(run: (reason: CancelError) => void): void {
-    if (this.reason) run(this.reason);
-    else (this.waiting ??= []).push(run);
   }
 
   #ask<T>(prepare: () => PreparedQuestion, method: string, key?: string): Promise<T> {

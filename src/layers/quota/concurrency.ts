@@ -78,25 +78,34 @@ export class Places {
   }
 
   /** Waits until a slot is free, and runs a call in the slot. The slot is free again when the handler has ended. */
-  async run(call: Call, { ended }: LayerEntry, next: () => Promise<Result>): Promise<Result> {
-    if (this.#isWithin(call)) return await next();
-    let recheck: (() => Promise<void>) | undefined;
-    if (this.#isFree) this.#taken.add(ended);
-    else {
-      this.#requireRoom(call);
-      recheck = call.host.recheck(call);
-      call.observed?.wait();
-      await call.untilAnswered(this.#wait(call, ended));
-      call.observed?.start();
-    }
+  run(call: Call, { ended }: LayerEntry, next: () => Promise<Result>): Promise<Result> {
+    if (this.#isWithin(call)) return next();
+    if (!this.#isFree) return this.#runLater(call, ended, next);
+    this.#taken.add(ended);
+    this.#hold(call, ended);
+    if (call.ended) throw call.reason;
+    return next();
+  }
+
+  async #runLater(call: Call, ended: Promise<void>, next: () => Promise<Result>): Promise<Result> {
+    this.#requireRoom(call);
+    const recheck = call.host.recheck(call);
+    call.observed?.wait();
+    await call.untilAnswered(this.#wait(call, ended));
+    call.observed?.start();
+    this.#hold(call, ended);
+    if (recheck) await deadline(recheck(), { signal: call.signal });
+    if (call.ended) throw call.reason;
+    return await next();
+  }
+
+  /** Shares a slot that is in use with the inner calls, and frees it when the handler has ended. */
+  #hold(call: Call, ended: Promise<void>): void {
     call.addPlace(ended);
     void ended.then(() => {
       this.#taken.delete(ended);
       this.#next();
     });
-    if (recheck) await deadline(recheck(), { signal: call.signal });
-    if (call.ended) throw call.reason;
-    return await next();
   }
 
   #wait({ signal, link: { account } }: Call, place: object): Promise<void> {

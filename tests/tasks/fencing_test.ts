@@ -1,79 +1,17 @@
 // A process that may have lost its lease starts nothing that another process may start too: no `once` function, no
 // question and no second run of a task.
 import { assert, assertEquals, assertMatch } from "@std/assert";
-import { type Context, createServer, type Server, tool, type ToolReturn } from "../../mod.ts";
+import { createServer } from "../../mod.ts";
 import { INTERNALS } from "../../src/core/call/internals.ts";
-import { customStore, memoryStore, type Store } from "../../src/stores/stores.ts";
-import { task, tasks } from "../../src/tasks/tasks.ts";
-import { type Connection, connectTest, fakeClock } from "../../src/testing/testing.ts";
+import { customStore, memoryStore } from "../../src/stores/stores.ts";
+import { tasks } from "../../src/tasks/tasks.ts";
+import { fakeClock } from "../../src/testing/testing.ts";
 import { z } from "zod";
 import { gate, until } from "../support/behaviour.ts";
 import { type Command, wrapEngine } from "../support/engines.ts";
-import { asking } from "./declared.ts";
-
-const LEASE_MS = 600;
-
-/** An instance with its connection to the store. */
-interface Instance {
-  readonly server: Server;
-  readonly client: Connection;
-  readonly store: Store;
-  /** Whether the instance is cut off from the store. */
-  isCut: boolean;
-  /** If set, runs each command of the engine. */
-  around?: (command: Command) => unknown;
-  close(): Promise<void>;
-}
-
-type Run = (ctx: Context) => unknown;
-
-async function startInstance(shared: Store, run: Run, leaseMs = LEASE_MS): Promise<Instance> {
-  const instance: Pick<Instance, "isCut" | "around"> = { isCut: false };
-  const store = customStore(async () =>
-    wrapEngine(await shared[INTERNALS].connect(), async (command) => {
-      if (instance.isCut) throw new Error("no route to the store");
-      return await (instance.around ? instance.around(command) : command.run());
-    }), { leaseMs, pollMs: 20, timeoutMs: 20_000 });
-  const server = createServer({
-    name: "pair",
-    version: "1.0.0",
-    secret: "a secret of at least thirty-two characters",
-    handlers: [
-      tasks(),
-      tool({
-        name: "work",
-        use: [task({ resume: true })],
-        run: async (_input, ctx) => await run(ctx) as ToolReturn,
-      }),
-    ],
-    store,
-    limits: { calls: { closeMs: 20 } },
-    observer: { store() {}, fault() {} },
-  });
-  await server.ready();
-  const client = await connectTest(server, { ...asking, principal: { id: "ada" } });
-  return Object.assign(instance, {
-    server,
-    client,
-    store,
-    async close() {
-      await client.close();
-      await server.close();
-    },
-  });
-}
-
-const start = async ({ client }: Instance) =>
-  String((await client.request("tools/call", { name: "work", arguments: {} }, { finish: false })).taskId);
-
-async function reach({ client }: Instance, taskId: string, status: string) {
-  let found: { readonly [key: string]: unknown } = {};
-  await until(async () => (found = await client.request("tasks/get", { taskId })).status === status, status);
-  return found;
-}
+import { type Instance, isTask, reach, type Run, start, startInstance } from "./instance.ts";
 
 const isLeaseOf = ({ store }: Instance, { args: [key] }: Command) => key === store.lease.id;
-const isTask = ({ name, args: [key] }: Command, id: string) => name === "set" && String(key).endsWith(`-t-${id}`);
 
 Deno.test("after another process has taken over a task, its first process starts neither once nor a question", async () => {
   const shared = memoryStore();

@@ -1,90 +1,11 @@
 // Writes of tasks that fail, or whose responses are lost. A task whose handler has ended is never forgotten: this process
 // or another process runs it again.
 import { assert, assertEquals } from "@std/assert";
-import { type Context, createServer, McpError, type Server, tool, type ToolReturn } from "../../mod.ts";
-import { INTERNALS } from "../../src/core/call/internals.ts";
-import { customStore, memoryStore, type Store } from "../../src/stores/stores.ts";
-import { task, type TaskOptions, tasks } from "../../src/tasks/tasks.ts";
-import { type Connection, connectTest } from "../../src/testing/testing.ts";
+import { McpError } from "../../mod.ts";
+import { memoryStore } from "../../src/stores/stores.ts";
 import { gate, turn, until } from "../support/behaviour.ts";
-import { type Command, wrapEngine } from "../support/engines.ts";
 import { sentence } from "../support/messages.ts";
-import { asking } from "./declared.ts";
-
-type Run = (ctx: Context) => unknown;
-
-/** An instance with its connection to the store. */
-interface Instance {
-  readonly server: Server;
-  readonly client: Connection;
-  readonly store: Store;
-  /** Whether the instance is cut off from the store. */
-  isCut: boolean;
-  /** If set, runs each command of the engine. */
-  around?: (command: Command) => unknown;
-  close(): Promise<void>;
-}
-
-interface Options extends Pick<TaskOptions, "resume"> {
-  /** The connection to the store. By default, the instance opens a connection of its own. */
-  readonly store?: Store;
-  readonly valueBytes?: number;
-  /** Milliseconds after which an operation of the store times out. */
-  readonly timeoutMs?: number;
-  /** The maximum number of tasks that run concurrently. */
-  readonly detached?: number;
-}
-
-async function startInstance(
-  shared: Store,
-  run: Run,
-  { resume = true, store: given, valueBytes = 1_048_576, timeoutMs = 20_000, detached = 16 }: Options = {},
-): Promise<Instance> {
-  const instance: Pick<Instance, "isCut" | "around"> = { isCut: false };
-  const store = given ?? customStore(async () =>
-    wrapEngine(await shared[INTERNALS].connect(), async (command) => {
-      if (instance.isCut) throw new Error("no route to the store");
-      return await (instance.around ? instance.around(command) : command.run());
-    }, { close() {} }), { leaseMs: 600, pollMs: 20, timeoutMs, valueBytes });
-  const server = createServer({
-    name: "pair",
-    version: "1.0.0",
-    secret: "a secret of at least thirty-two characters",
-    handlers: [
-      tasks(),
-      tool({
-        name: "work",
-        use: [task({ resume })],
-        run: async (_input, ctx) => await run(ctx) as ToolReturn,
-      }),
-    ],
-    store,
-    limits: { calls: { closeMs: 20, detached } },
-    observer: { store() {}, fault() {} },
-  });
-  await server.ready();
-  const client = await connectTest(server, { ...asking, principal: { id: "ada" } });
-  return Object.assign(instance, {
-    server,
-    client,
-    store,
-    async close() {
-      await client.close();
-      await server.close();
-    },
-  });
-}
-
-const start = async ({ client }: Instance) =>
-  String((await client.request("tools/call", { name: "work", arguments: {} }, { finish: false })).taskId);
-
-async function reach({ client }: Instance, taskId: string, status: string) {
-  let found: { readonly [key: string]: unknown } = {};
-  await until(async () => (found = await client.request("tasks/get", { taskId })).status === status, status);
-  return found;
-}
-
-const isTask = ({ name, args: [key] }: Command, id: string) => name === "set" && String(key).endsWith(`-t-${id}`);
+import { type Instance, isTask, reach, type Run, start, startInstance } from "./instance.ts";
 
 /** Fails all attempts of the next write of a task. With `lands`, only the response is lost. */
 function loseWrite(id: string, { lands }: { readonly lands: boolean }): NonNullable<Instance["around"]> {

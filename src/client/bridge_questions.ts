@@ -33,9 +33,9 @@ export class ForwardedQuestions {
   readonly #budget: AnswerBudget;
   readonly #known = new Map<string, Known>();
   /**
-   * All calls that continue with an unknown state, such as a state from before the bridge was restarted. They share the
-   * budget of one call, which is renewed when the client starts a new call. A new call has its own budget too, so a
-   * server can at most double the number of requests for each call that the client starts.
+   * All calls that continue with an unknown state, such as a state from before the bridge was restarted. They share one
+   * budget, which starts again with each new call of the client. The new call also has a budget of its own, so a server
+   * can send at most twice the number of requests per call.
    */
   #unknown = toNew();
 

@@ -127,7 +127,7 @@ export type WatchTopic = (
 ) => Awaitable<(() => unknown) | void>;
 
 /**
- * What an extension does for the topics of one of its keys in `subscriptions/listen`.
+ * How an extension serves the topics of one of its keys in `subscriptions/listen`.
  *
  * @internal
  */

@@ -189,8 +189,8 @@ export interface ExtensionSteps extends Pick<Steps, "list" | "verify" | "warn"> 
    */
   readonly required?: boolean;
   /**
-   * Whether the handler registers the extension, so that the extension need not be in the server's `handlers`. Allowed
-   * only for extensions without options other than `settings`. Defaults to `false`.
+   * Whether the handler adds the extension to the server. If `false`, the author must add the extension to the server's
+   * `handlers`. `true` requires an extension without options other than `settings`. Defaults to `false`.
    */
   readonly registers?: boolean;
 }

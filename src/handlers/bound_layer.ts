@@ -13,7 +13,7 @@ import type { FeatureParts } from "../core/visibility/feature_parts.ts";
 import type { AnySteps, LayerSteps } from "./handler_layers.ts";
 import { createLife, toWatcher } from "./watcher.ts";
 
-/** The steps of one layer around one handler, and the handler. */
+/** The steps of a layer, bound to a handler. */
 export interface Bound extends LayerSteps {
   /** Kind and name of the handler, for the observer. For a completion, of its prompt or template. */
   readonly place: string;

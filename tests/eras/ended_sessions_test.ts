@@ -211,11 +211,14 @@ for (const [title, makeStore] of [["memory", undefined], ["a store", memoryStore
 }
 
 Deno.test("a client that has ended more than 256 sessions can continue its oldest ended session, and no session of another client", async () => {
-  const server = open();
+  const reached: string[] = [];
+  const server = open({ observer: { limit: ({ limit }) => void reached.push(limit) } });
   const [ada, eve] = [{ server, principal: "ada" }, { server, principal: "eve" }];
   const [first] = await flood(ada, 1);
   const [other] = await flood(eve, 1);
+  assertEquals(reached, []);
   await flood(eve, 300);
+  assertEquals(new Set(reached), new Set(["sessions.ended"]));
   // The forgotten session still belongs to its principal.
   assertEquals([await use(eve, other), await use(ada, other), await use(ada, first)], [200, 404, 404]);
   assertEquals([await end(eve, other), await use(eve, other)], [204, 404]);

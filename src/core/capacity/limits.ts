@@ -121,7 +121,8 @@ export interface Limits {
     /**
      * Number of HTTP sessions whose state is in memory, in revisions with sessions. One client may have 256 such
      * sessions. In addition, the server remembers the ids of 256 ended sessions per client, and of 65,536 for all
-     * clients. If a client ends more sessions, the server forgets the client's oldest ended session.
+     * clients. If a client ends more sessions, the server forgets the client's oldest ended session, and
+     * the observer gets a `limit` event with the name `sessions.ended`.
      *
      * Together: each session counts towards `memory` with 4 KiB, and eight bytes per character of the session id, which
      * has at most 16,384 characters. Ended sessions do not count, because together they use at most 20 MB.

@@ -59,7 +59,7 @@ export interface HandlerInternals<Definition = unknown> {
   readonly services?: Binding;
   /** Scopes that every caller must have to use the handler. */
   readonly scopes?: readonly string[];
-  /** What the handler's layers add to the handler. */
+  /** Requirements, checks and wrappers from the handler's layers. */
   readonly layers?: HandlerLayers;
   /** The extension's `Life`. Set if the handler is an extension that starts and stops with the server. */
   readonly life?: object;
@@ -110,7 +110,7 @@ export function bindAllow(
   return bound as BoundAllow | undefined; // See above.
 }
 
-/** What the layers of a handler add to the handler, in addition to its options. */
+/** The requirements, checks and wrappers of a handler that come from its layers. */
 export interface HandlerLayers {
   /** The steps, in the order in which they run. */
   readonly steps: readonly LayerStep[];

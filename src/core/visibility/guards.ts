@@ -7,7 +7,7 @@ import type { OptionRule } from "../call/known_options.ts";
 import type { TextCopy } from "../../protocol/text_option.ts";
 
 /**
- * What a guard of the output checks:
+ * The kind of output that an output guard receives:
  *
  * - `"result"`: the handler's return value as JSON, or its content blocks.
  * - `"error"`: `{ content, isError: true }` for an error that the model reads, or `{ code, message, data }`.

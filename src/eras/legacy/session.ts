@@ -303,8 +303,8 @@ export class Sessions {
     this.#remember(session);
   }
 
-  // Remembers an ended session until its id expires. If the client has ended too many sessions, its oldest ended session
-  // is forgotten. Whoever has this id can then continue the session, but gets no right that a new session would not have.
+  // Remembers an ended session until its id expires. If the client has ended too many sessions, forgets its oldest one.
+  // Anyone with the id can then continue that session, which grants no more rights than a new session.
   #remember({ id = "", account, ends }: HttpSession): void {
     const { ended, endedPlaces } = this.#table;
     const short = toShortId(id);

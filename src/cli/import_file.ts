@@ -18,6 +18,12 @@ export async function importDefault(target: string, url: string): Promise<unknow
   return await importFile(target, url, async (exports) => await exports.default);
 }
 
+/**
+ * Number of stack frames of an error that occurs while a file is loaded. By default, V8 keeps only 10 frames, and the
+ * frames of the library within groups and layers would displace the frames of the file.
+ */
+const FRAMES = 100;
+
 const PACKAGES = "Check the packages that the file imports.";
 
 function toRemedy(url: string): string {
@@ -46,6 +52,8 @@ export async function importFile<T>(
       ),
     );
   }, NOTICE_MS);
+  const kept: unknown = Reflect.get(Error, "stackTraceLimit");
+  Reflect.set(Error, "stackTraceLimit", FRAMES);
   try {
     return await read(await import(url));
   } catch (error) {
@@ -54,6 +62,7 @@ export async function importFile<T>(
     const file = await findModuleRemedy(error, url).catch(() => undefined) ?? toRemedy(url);
     throw new CliError(`Cannot load ${target}: ${explainLoadError(error, { file, packages: PACKAGES })}`);
   } finally {
+    Reflect.set(Error, "stackTraceLimit", kept);
     stopNotice();
   }
 }

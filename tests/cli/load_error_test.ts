@@ -16,6 +16,11 @@ export function add() {
   // Bun's stacks have no line for a function that returns the value of a call.
   return [tool({ name: "a b", run: () => "" })];
 }`,
+  "layer.ts": `import { createServer, group, tool } from "@x/mcp";
+import { retry } from "@x/mcp/layers";
+const tools = [tool({ name: "pay", run: () => "" })];
+const handlers = [group("a", [group("b", [group("c", tools)])])];
+export default createServer({ name: "s", version: "1.0.0", handlers, use: [retry()] });`,
   "read.ts": `import { readFileSync } from "node:fs";
 export default readFileSync("/there/is/none");`,
   "json.ts": `export default JSON.parse("{");`,
@@ -32,6 +37,7 @@ const cases: readonly (readonly [file: string, message: string, places: readonly
   ["read.ts", "Error: ENOENT", ["read.ts:2:"]],
   ["json.ts", "SyntaxError: ", ["json.ts:1:"]],
   ["package.ts", "Error: too loud", ["package.ts:2:"]],
+  ["layer.ts", "TypeError: ", ["layer.ts:5:"]],
 ];
 
 for (const { name, program } of runtimes) {

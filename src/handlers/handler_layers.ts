@@ -64,12 +64,17 @@ export function extensionLayer(extension: ExtensionPart, steps: Omit<Steps, "nam
   return Object.assign(() => ({ name: id, ...steps }), { [INTERNALS]: { apply, extension } });
 }
 
+/** Adds the key of a handler, which defaults to its kind and name. */
+export function toHandlerInfo(about: LayeredHandler): HandlerInfo {
+  return { key: `${about.kind} ${JSON.stringify(about.name)}`, ...about };
+}
+
 /** See {@linkcode LayerInternals.apply}. */
 function apply<O extends LayeredOptions>(options: O, about: LayeredHandler): Unlayered<O> {
   const { use = [] } = options;
   const other = use.find((item) => item[INTERNALS] && !item[INTERNALS].extension);
   if (other?.[INTERNALS]) return other[INTERNALS].apply(options, about);
-  const handler: HandlerInfo = { key: `${about.kind} ${JSON.stringify(about.name)}`, ...about };
+  const handler = toHandlerInfo(about);
   const items = use.map((item) => {
     if (!item[INTERNALS]) return item as Middleware; // The cast is safe, because only layers have internal state.
     const layer = item as LayerSteps["layer"]; // See above.

@@ -25,7 +25,7 @@ import type {
   Unlayered,
 } from "../core/layers.ts";
 import { type Bound, type CallParts, StepCall, toCore, toStarter, toStarters, withState } from "./bound_layer.ts";
-import { type AnySteps, type CompiledOptions, type LayerSteps, toCompiled } from "./handler_layers.ts";
+import { type AnySteps, type CompiledOptions, type LayerSteps, toCompiled, toHandlerInfo } from "./handler_layers.ts";
 import type { IdempotentTool } from "./idempotent_tool.ts";
 import { ServedHandlers } from "./layered_server.ts";
 import { toApply } from "./runner_steps.ts";
@@ -120,7 +120,7 @@ function isLayer(item: unknown): item is AnyLayer {
 type Run = (input: never, ctx: Context<never>) => unknown;
 
 function apply<O extends LayeredOptions>(options: O, about: LayeredHandler): Unlayered<O> {
-  const handler: HandlerInfo = { key: `${about.kind} ${JSON.stringify(about.name)}`, ...about };
+  const handler = toHandlerInfo(about);
   const items = (options.use ?? []).map((item, at) =>
     // The cast is safe, because the items of `use` that are not layers are middleware.
     isLayer(item) ? bind(item, handler, { at }) : item as Middleware

@@ -124,6 +124,8 @@ export function createWire(): Wire {
       vanish: () => {},
     };
     strands.add(strand);
+    // Deno can garbage-collect the signal that `fetch` derives from this one, which then never aborts.
+    init.signal?.addEventListener("abort", () => strand.cut(), { once: true });
     const reader = body.getReader();
     const watched = new ReadableStream<Uint8Array>({
       start(controller) {
@@ -131,7 +133,6 @@ export function createWire(): Wire {
           strands.delete(strand);
           controller.error(new Error("the connection is lost"));
         };
-        // Do not use an abort signal, because Deno can garbage-collect a request's signal, which then never aborts.
         strand.cut = () => {
           strand.vanish();
           reader.cancel().catch(() => {});

@@ -49,9 +49,10 @@ for (const runtime of ["deno", "bun"]) {
       for (let i = 0; i < 6; i++) seen.add(await call("where"));
       assertEquals(seen.size, era === "modern" ? 3 : 2);
       if (era === "legacy") continue;
-      const listed = await new Deno.Command("pgrep", { args: ["-f", "examples/cluster/server.ts"] }).output();
+      const args = ["-P", `${running.pid}`, "-f", "examples/cluster/server.ts"];
+      const listed = await new Deno.Command("pgrep", { args }).output();
       pids.push(...new TextDecoder().decode(listed.stdout).split("\n").filter(Boolean).map(Number).filter(isAlive));
-      assert(pids.length >= 3, `${pids}`);
+      assertEquals(pids.length, 3, `${pids}`);
       process.kill(pids[1], "SIGKILL");
       await until(() => !isAlive(pids[1]), "the killed instance");
       const { contents: [list] } = await client.readResource("list://shopping");

@@ -22,6 +22,7 @@ export interface Finished {
 
 /** A running program. Disposing kills it. */
 export interface Running extends AsyncDisposable {
+  readonly pid: number;
   /** Waits until standard error contains a match, which is returned. */
   waitFor(pattern: RegExp): Promise<RegExpExecArray>;
   kill(signal: "SIGINT" | "SIGTERM"): void;
@@ -82,6 +83,7 @@ export async function start(words: readonly string[], options: RunOptions = {}):
 
   return {
     finished,
+    pid: child.pid,
     kill(signal) {
       if (!isOver) child.kill(signal);
     },
@@ -106,8 +108,18 @@ export async function run(words: readonly string[], options: RunOptions = {}): P
   return await running.finished;
 }
 
-/** Returns a port that is currently free. */
+/**
+ * Returns a port on which nothing listens. The port lies below the ports that operating systems give to outgoing
+ * connections and to listeners without a port, so that no other process gets it before the caller uses it.
+ */
 export function findFreePort(): number {
-  using listener = Deno.listen({ hostname: "127.0.0.1", port: 0 });
-  return listener.addr.port;
+  for (;;) {
+    const port = 10_240 + Math.floor(Math.random() * 22_000);
+    try {
+      using listener = Deno.listen({ hostname: "127.0.0.1", port });
+      return listener.addr.port;
+    } catch (error) {
+      if (!(error instanceof Deno.errors.AddrInUse)) throw error;
+    }
+  }
 }

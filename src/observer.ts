@@ -32,5 +32,5 @@ export type {
   StreamEvent,
   SubscriptionEvent,
   TransportName,
-} from "./core/call/observer.ts";
-export { consoleObserver } from "./core/call/combined_observer.ts";
+} from "./server/call/observer.ts";
+export { consoleObserver } from "./server/call/combined_observer.ts";

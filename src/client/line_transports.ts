@@ -3,11 +3,11 @@
  *
  * @see specification/2026-07-28/basic/transports/stdio (Shutdown)
  */
-import { LineSplitter } from "../transports/stdio/line_splitter.ts";
-import { openPipe, type PipeOptions, type PipeServer } from "../transports/channel.ts";
+import { LineSplitter } from "../core/line_splitter.ts";
+import { openPipe, type PipeOptions, type PipeServer } from "../server/transports/channel.ts";
 import type { Child } from "./child_process.ts";
 import type { OpenLineTransport } from "./line_channel.ts";
-import { deadline } from "../kit/deadline.ts";
+import { deadline } from "../core/kit/deadline.ts";
 
 /** Connects to a server in this process. */
 export function memoryTransport(server: PipeServer, principal?: PipeOptions["principal"]): OpenLineTransport {

@@ -1,20 +1,20 @@
 /**
  * Creates the core of a server from its options.
  */
-import { INTERNAL_ERROR, McpError } from "../protocol/errors.ts";
-import { Room } from "../protocol/room.ts";
-import type { Authentication } from "../core/auth.ts";
-import { CallerWatch } from "../core/call/caller_watch.ts";
-import { withoutNulls } from "../core/call/known_options.ts";
-import { readCapabilities } from "../core/call/capabilities.ts";
-import { createObserving } from "../core/observing.ts";
-import type { Core } from "../core/core.ts";
-import { readLimits } from "../core/capacity/limits.ts";
-import { seesLists } from "../core/call/middleware.ts";
-import type { Unlayered } from "../core/layers.ts";
-import { combineObservers } from "../core/call/combined_observer.ts";
-import type { SharedState } from "../core/store.ts";
-import type { Observer } from "../core/call/observer.ts";
+import { INTERNAL_ERROR, McpError } from "../core/protocol/errors.ts";
+import { Room } from "../core/protocol/room.ts";
+import type { Authentication } from "./engine/auth.ts";
+import { CallerWatch } from "./call/caller_watch.ts";
+import { withoutNulls } from "../core/known_options.ts";
+import { readCapabilities } from "./call/capabilities.ts";
+import { createObserving } from "./engine/observing.ts";
+import type { Core } from "./engine/core.ts";
+import { readLimits } from "./capacity/limits.ts";
+import { seesLists } from "./call/middleware.ts";
+import type { Unlayered } from "./engine/layers.ts";
+import { combineObservers } from "./call/combined_observer.ts";
+import type { SharedState } from "./engine/store.ts";
+import type { Observer } from "./call/observer.ts";
 import type { ServerOptions } from "./options.ts";
 
 /** The options of a server without its handlers. The servers of all concrete paths share these options. */
@@ -24,7 +24,7 @@ export type CommonOptions = Unlayered<Omit<ServerOptions, "handlers">>;
 export type Share = (core: Pick<Core, "limits" | "observer">) => SharedState | undefined;
 
 /** Loaded on demand, because few servers have the option `admit`. */
-const admissionRoom = new Room(() => import("../core/admission.ts"));
+const admissionRoom = new Room(() => import("./engine/admission.ts"));
 
 /** Creates the core of a server. Throws if an option is invalid. */
 export function createCore(

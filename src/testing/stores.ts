@@ -11,8 +11,8 @@
  *
  * @module
  */
-import { checkOptions, type KnownOptions } from "../core/call/known_options.ts";
-import type { Awaitable, Store } from "../core/store.ts";
+import { checkOptions, type KnownOptions } from "../core/known_options.ts";
+import type { Awaitable, Store } from "../server/engine/store.ts";
 import { Bench } from "./store_bench.ts";
 import { FAULT_RULES } from "./store_fault_rules.ts";
 import { LOG_RULES } from "./store_log_rules.ts";
@@ -20,7 +20,7 @@ import { TOPIC_RULES } from "./store_topic_rules.ts";
 import { VALUE_RULES } from "./store_value_rules.ts";
 
 // Types in the signatures below. `@x/mcp/stores` also exports these types.
-export type { Awaitable, Store } from "../core/store.ts";
+export type { Awaitable, Store } from "../server/engine/store.ts";
 
 /** Options of {@linkcode testStore}. */
 export interface TestStoreOptions {

@@ -5,7 +5,7 @@ import { createServer, group, McpError, type Middleware, resource, service, tool
 import { confirm, guard, idempotent, type OutputGuard, quota } from "../../src/layers/layers.ts";
 import { connect as connectTo } from "../../src/client/client.ts";
 import type { AskedEvent } from "../../src/observer.ts";
-import { task, tasks } from "../../src/tasks/tasks.ts";
+import { task, tasks } from "../../src/extensions/tasks/tasks.ts";
 import { fakeClock } from "../../src/testing/testing.ts";
 import { behaviour, textOf, until } from "../support/behaviour.ts";
 import { sentence } from "../support/messages.ts";

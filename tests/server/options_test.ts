@@ -14,11 +14,11 @@ import {
   service,
   tool,
 } from "../../mod.ts";
-import { app, ui } from "../../src/apps/apps.ts";
+import { app, ui } from "../../src/extensions/apps/apps.ts";
 import { apiKey, authScheme, basicAuth, customAuth, elicitationLinks, refuseRequest } from "../../src/auth/auth.ts";
 import { clientCredentials, exchangeToken, oauth } from "../../src/auth/oauth/oauth.ts";
 import { clientExtension, connect as connectClient } from "../../src/client/client.ts";
-import { discover } from "../../src/discovery/discovery.ts";
+import { discover } from "../../src/ready/discovery/discovery.ts";
 import { media, resourceLink } from "../../src/library.ts";
 import { audit as auditCalls, health, jsonLog, prometheus, record } from "../../src/observe/observe.ts";
 import { openTelemetry, openTelemetryClient } from "../../src/observe/opentelemetry.ts";
@@ -30,10 +30,10 @@ import { sqliteStore } from "../../src/stores/sqlite.ts";
 import { customStore, memoryStore } from "../../src/stores/stores.ts";
 import { connectTest, fakeContext, replay, testTask } from "../../src/testing/testing.ts";
 import { testStore } from "../../src/testing/stores.ts";
-import { serve } from "../../src/serve/serve.ts";
-import { httpSse } from "../../src/transports/http/sse_2024.ts";
-import { serveStdio } from "../../src/transports/stdio/stdio.ts";
-import { webSocket } from "../../src/transports/websocket.ts";
+import { serve } from "../../src/server/serve.ts";
+import { httpSse } from "../../src/server/transports/http/sse_2024.ts";
+import { serveStdio } from "../../src/server/transports/stdio/stdio.ts";
+import { webSocket } from "../../src/server/transports/websocket.ts";
 import {
   clientCredentials as programTokens,
   enterpriseSignIn,
@@ -42,12 +42,12 @@ import {
   signIn,
   workloadIdentity,
 } from "../../src/client/oauth/oauth.ts";
-import { skillsOf } from "../../src/client/skills/skills.ts";
-import { taskClient } from "../../src/client/tasks/tasks.ts";
-import { systemClock } from "../../src/core/capacity/timers.ts";
-import { skills } from "../../src/skills/skills.ts";
-import { task } from "../../src/tasks/tasks.ts";
-import { worker } from "../../src/worker/worker.ts";
+import { skillsOf } from "../../src/extensions/skills/client/skills.ts";
+import { taskClient } from "../../src/extensions/tasks/client/tasks.ts";
+import { systemClock } from "../../src/core/timers.ts";
+import { skills } from "../../src/extensions/skills/skills.ts";
+import { task } from "../../src/extensions/tasks/tasks.ts";
+import { worker } from "../../src/ready/worker/worker.ts";
 import { behaviour } from "../support/behaviour.ts";
 import { random } from "../support/random.ts";
 import { collectWarnings } from "../support/warnings.ts";

@@ -10,8 +10,8 @@ import {
   tool,
 } from "../../../mod.ts";
 import { type Layer, layer, quota } from "../../../src/layers/layers.ts";
-import { task, tasks } from "../../../src/tasks/tasks.ts";
-import { taskClient } from "../../../src/client/tasks/tasks.ts";
+import { task, tasks } from "../../../src/extensions/tasks/tasks.ts";
+import { taskClient } from "../../../src/extensions/tasks/client/tasks.ts";
 import type { CallEvent, LimitEvent } from "../../../src/observer.ts";
 import { fakeClock } from "../../../src/testing/testing.ts";
 import { behaviour, gate, started, textOf, turn, until } from "../../support/behaviour.ts";

@@ -38,7 +38,7 @@ import { type HttpEntry, LazyEndpoint, serveBy } from "./transports/http/lazy_en
 import type { Branch, PathRouter, RouteParams } from "./transports/http/path_router.ts";
 import type { FindSpot } from "./transports/http/upgrades.ts";
 import { createHandlerSet } from "./handler_set.ts";
-import { addObserver, type CommonOptions, createCore, type Share } from "./core.ts";
+import { addObserver, type CommonOptions, createCore, type Share } from "./create_core.ts";
 import type { RouteServerOptions } from "./options.ts";
 import { LIST_CHANGED, LOG, SERVER } from "./option_names.ts";
 import type { RouteList } from "./routes.ts";

@@ -1,6 +1,8 @@
 // Enforces the structure of src/: which imports are allowed, and which names files must not use.
 import { assert, assertEquals } from "@std/assert";
 import { listSources } from "../support/sources.ts";
+import { pageFile, rows, toTable } from "../release/folders_page.ts";
+import { withTables } from "../release/limits_page.ts";
 import { findViolations } from "./rules.ts";
 
 const root = new URL("../../", import.meta.url);
@@ -225,3 +227,18 @@ for (const { path, source, rule, line = 1 } of samples) {
     },
   });
 }
+
+Deno.test({
+  name: "architecture.md lists each folder of src/ with its task, and with the folders that it can import",
+  ignore,
+  async fn() {
+    const folders = [...Deno.readDirSync(new URL("../../src/", import.meta.url))].filter((entry) => entry.isDirectory);
+    assertEquals(folders.map(({ name }) => name).sort(), [...rows].sort());
+    const page = await Deno.readTextFile(pageFile);
+    assertEquals(
+      page,
+      withTables(page, [await toTable()]),
+      'architecture.md is out of date; run "deno task docs:folders"',
+    );
+  },
+});

@@ -28,7 +28,7 @@ const rooms: Readonly<Record<string, readonly string[]>> = {
   "src/library.ts": ["src/server/eras/legacy/legacy.ts"],
   "src/server/mount.ts": ["src/server/routes.ts"],
   "src/core/schema/schema_compiler.ts": ["src/core/schema/schema_room.ts"],
-  "src/server/core.ts": ["src/server/engine/admission.ts"],
+  "src/server/create_core.ts": ["src/server/engine/admission.ts"],
   "src/server/server.ts": [
     "src/server/routes.ts",
     "src/server/engine/inner_read.ts",

@@ -10,10 +10,10 @@ const core = [...protocol, "src/core/schema", "src/core"];
 const inner = ["capacity", "call", "services", "visibility", "engine"].map((room) => `src/server/${room}`);
 const below = [...core, ...inner];
 const CHANNEL = "src/server/transports/channel.ts";
-const server = [...below, CHANNEL, "src/server/transports", "src/server", "src/library.ts"];
+const server = [...below, CHANNEL, "src/server/transports", "src/server"];
 
 /** Folders of src/, each with the other folders that it can import. A key can also be the path of a single file. */
-const rooms: Readonly<Record<string, readonly string[]>> = {
+export const rooms: Readonly<Record<string, readonly string[]>> = {
   "src/core/kit": [],
   "src/core/protocol": kit,
   "src/core/schema": protocol,
@@ -29,7 +29,7 @@ const rooms: Readonly<Record<string, readonly string[]>> = {
   "src/server/eras/modern": [...below, "src/server/eras/client_quirks.ts"],
   [CHANNEL]: below,
   "src/server/transports": [...below, CHANNEL],
-  "src/server": [...server, "src/server/handlers", "src/server/eras"].filter((room) => room !== "src/library.ts"),
+  "src/server": [...server, "src/server/handlers", "src/server/eras"],
   "src/library.ts": [...server, "src/server/handlers", "src/server/eras", "src/server/eras/legacy"],
   "src/types.ts": [...below, "src/server/handlers", "src/server", "src/client"],
   "src/host.ts": server,
@@ -60,7 +60,6 @@ const rooms: Readonly<Record<string, readonly string[]>> = {
   "src/extensions/skills": ["src/core", "src/library.ts", "src/extensions"],
   "src/extensions/skills/client": [...core, "src/client", "src/extensions/skills"],
   "src/observe": [...server, "src/client"],
-  "src/observer.ts": below,
   "src/ready/files": [...kit, "src/core"],
   "src/ready": [...below, "src/server/handlers", "src/library.ts", "src/ready/files"],
   "src/ready/discovery": below,

@@ -1,7 +1,7 @@
 // All transports validate a principal by the same rules, and an invalid principal grants nothing.
 import { assert, assertEquals, assertRejects, assertStringIncludes, assertThrows } from "@std/assert";
 import { createServer, type Principal, type ServerOptions, tool } from "../../mod.ts";
-import type { FaultEvent } from "../../src/observer.ts";
+import type { FaultEvent } from "../../src/observe/observe.ts";
 import { allScopes, apiKey, basicAuth, customAuth, hasScopes } from "../../src/auth/auth.ts";
 import { serveStdio } from "../../src/server/transports/stdio/stdio.ts";
 import { httpSse } from "../../src/server/transports/http/sse_2024.ts";

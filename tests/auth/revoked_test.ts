@@ -2,7 +2,7 @@
 import { assert, assertEquals, assertThrows } from "@std/assert";
 import type { Authentication, Principal } from "../../mod.ts";
 import { createServer, resource, tool } from "../../mod.ts";
-import type { FaultEvent } from "../../src/observer.ts";
+import type { FaultEvent } from "../../src/observe/observe.ts";
 import { refuseRequest } from "../../src/auth/auth.ts";
 import { oauth } from "../../src/auth/oauth/oauth.ts";
 import { fakeClock } from "../../src/testing/testing.ts";

@@ -8,7 +8,7 @@ import { connect } from "../../src/client/client.ts";
 import { taskClient } from "../../src/extensions/tasks/client/tasks.ts";
 import { type Connection, connectTest, fakeClock } from "../../src/testing/testing.ts";
 import { task, tasks } from "../../src/extensions/tasks/tasks.ts";
-import type { FaultEvent } from "../../src/observer.ts";
+import type { FaultEvent } from "../../src/observe/observe.ts";
 import { behaviour, gate, until } from "../support/behaviour.ts";
 import { collectWarnings } from "../support/warnings.ts";
 import { sentence } from "../support/messages.ts";

@@ -4,7 +4,7 @@ import { z } from "zod";
 import { createServer, group, McpError, type Middleware, resource, service, tool, ToolError } from "../../mod.ts";
 import { confirm, guard, idempotent, type OutputGuard, quota } from "../../src/layers/layers.ts";
 import { connect as connectTo } from "../../src/client/client.ts";
-import type { AskedEvent } from "../../src/observer.ts";
+import type { AskedEvent } from "../../src/observe/observe.ts";
 import { task, tasks } from "../../src/extensions/tasks/tasks.ts";
 import { fakeClock } from "../../src/testing/testing.ts";
 import { behaviour, textOf, until } from "../support/behaviour.ts";

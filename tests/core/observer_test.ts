@@ -11,7 +11,7 @@ import {
   tool,
   ToolError,
 } from "../../mod.ts";
-import type { AskedEvent, CallEvent, StartEvent } from "../../src/observer.ts";
+import type { AskedEvent, CallEvent, StartEvent } from "../../src/observe/observe.ts";
 import { EVENTS } from "../../src/server/call/combined_observer.ts";
 import { clientExtension } from "../../src/client/client.ts";
 import { connectTest, fakeClock } from "../../src/testing/testing.ts";

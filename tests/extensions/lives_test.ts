@@ -10,7 +10,7 @@ import {
   type ServerOptions,
   tool,
 } from "../../mod.ts";
-import type { CallEvent } from "../../src/observer.ts";
+import type { CallEvent } from "../../src/observe/observe.ts";
 import type { ServerHandle, StoreView } from "../../src/extensions/extension.ts";
 import { clientExtension } from "../../src/client/client.ts";
 import { INTERNALS } from "../../src/core/internals.ts";

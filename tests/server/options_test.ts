@@ -29,7 +29,7 @@ import { redisStore } from "../../src/stores/redis/redis.ts";
 import { sqliteStore } from "../../src/stores/sqlite.ts";
 import { customStore, memoryStore } from "../../src/stores/stores.ts";
 import { connectTest, fakeContext, replay, testTask } from "../../src/testing/testing.ts";
-import { testStore } from "../../src/testing/stores.ts";
+import { testStore } from "../../src/testing/test_store.ts";
 import { serve } from "../../src/server/serve.ts";
 import { httpSse } from "../../src/server/transports/http/sse_2024.ts";
 import { serveStdio } from "../../src/server/transports/stdio/stdio.ts";
@@ -450,14 +450,14 @@ const FACTORIES: Readonly<Record<string, readonly Sample[]>> = {
     params: {},
   }]],
   "./testing replay": [[(options) => replay({ run: text }, {}, options), { answers: {}, services: {} }]],
-  "./testing/stores testStore": [[(options) => testStore(() => memoryStore(), options), { test: text }]],
+  "./testing testStore": [[(options) => testStore(() => memoryStore(), options), { test: text }]],
 };
 
 /** By entry and name, the exported functions without an options object, and their parameters. */
 const WITHOUT_OPTIONS: Readonly<Record<string, string>> = {
   "./layers confirm": "a question",
   "./layers layer": "a function that returns the steps, which each handler checks",
-  "./observer consoleObserver": "nothing",
+  "./observe consoleObserver": "nothing",
   ". isQuestion": "any value",
   ". onlyMethods": "methods and a middleware",
   "./auth hasScopes": "a context and scopes",
@@ -475,7 +475,7 @@ const WITHOUT_OPTIONS: Readonly<Record<string, string>> = {
   "./worker exposeWorker": "a handler",
   "./testing fakeClock": "a date",
   "./testing replayTranscript": "a server and a transcript",
-  "./testing/stores listStoreCases": "a function that makes stores",
+  "./testing listStoreCases": "a function that makes stores",
 };
 
 Deno.test("every exported function is in the table of factories, or takes no options", async () => {

@@ -2,7 +2,7 @@
 import { assertEquals, assertRejects } from "@std/assert";
 import { type Context, createServer, McpError, type ServerOptions, tool, type ToolReturn } from "../../mod.ts";
 import { INTERNALS } from "../../src/core/internals.ts";
-import type { FaultEvent } from "../../src/observer.ts";
+import type { FaultEvent } from "../../src/observe/observe.ts";
 import { customStore, memoryStore } from "../../src/stores/stores.ts";
 import { task, type TaskOptions, tasks } from "../../src/extensions/tasks/tasks.ts";
 import { type Connection, connectTest, fakeClock } from "../../src/testing/testing.ts";

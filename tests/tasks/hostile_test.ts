@@ -10,7 +10,7 @@ import {
   type ToolReturn,
 } from "../../mod.ts";
 import { INTERNALS } from "../../src/core/internals.ts";
-import type { FaultEvent } from "../../src/observer.ts";
+import type { FaultEvent } from "../../src/observe/observe.ts";
 import { customStore, memoryStore } from "../../src/stores/stores.ts";
 import { task, type TaskOptions, tasks } from "../../src/extensions/tasks/tasks.ts";
 import { type Connection, connectTest, type ConnectTestOptions, fakeClock } from "../../src/testing/testing.ts";

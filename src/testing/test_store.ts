@@ -3,13 +3,11 @@
  *
  * ```ts ignore
  * import { memoryStore } from "@x/mcp/stores";
- * import { testStore } from "@x/mcp/testing/stores";
+ * import { testStore } from "@x/mcp/testing";
  *
  * const store = memoryStore();
  * testStore(() => store, { test: Deno.test });
  * ```
- *
- * @module
  */
 import { checkOptions, type KnownOptions } from "../core/known_options.ts";
 import type { Awaitable, Store } from "../server/engine/store.ts";
@@ -18,9 +16,6 @@ import { FAULT_RULES } from "./store_fault_rules.ts";
 import { LOG_RULES } from "./store_log_rules.ts";
 import { TOPIC_RULES } from "./store_topic_rules.ts";
 import { VALUE_RULES } from "./store_value_rules.ts";
-
-// Types in the signatures below. `@x/mcp/stores` also exports these types.
-export type { Awaitable, Store } from "../server/engine/store.ts";
 
 /** Options of {@linkcode testStore}. */
 export interface TestStoreOptions {
@@ -38,7 +33,7 @@ const OPTIONS: KnownOptions<keyof TestStoreOptions> = { names: { test: "function
  *
  * ```ts ignore
  * import { memoryStore } from "@x/mcp/stores";
- * import { testStore } from "@x/mcp/testing/stores";
+ * import { testStore } from "@x/mcp/testing";
  *
  * const store = memoryStore();
  * testStore(() => store, { test: Deno.test });

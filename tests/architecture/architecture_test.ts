@@ -107,7 +107,7 @@ const samples: readonly Sample[] = [
   { path: "src/stores/a.ts", source: `import "../server/server.ts";`, rule: "import-direction" },
   {
     path: "src/testing/a.ts",
-    source: `import "../server/server.ts";\nimport "../server/transports/http.ts";\nimport "../library.ts";`,
+    source: `import "../server/server.ts";\nimport "../server/transports/http.ts";`,
   },
   { path: "src/client/a.ts", source: `import "../server/transports/channel.ts";` },
   { path: "src/client/a.ts", source: `import "../server/server.ts";`, rule: "import-direction" },

@@ -10,7 +10,7 @@ import { type StartTime, timeStarts, writeAnswer } from "./start.ts";
 import { type Row, toTable } from "./table.ts";
 
 const root = new URL("../", import.meta.url).pathname;
-const ENTRIES = { library: `${root}mod.ts`, stdio: `${root}src/transports/stdio/stdio.ts` };
+const ENTRIES = { library: `${root}mod.ts`, stdio: `${root}src/server/transports/stdio/stdio.ts` };
 const FLOOR = "floor that loads zod";
 const BUNDLED_FLOOR = "floor, bundled";
 const EXECUTABLE_FLOOR = "floor, as an executable";

@@ -1,7 +1,7 @@
 /**
  * Starts the CLI when the entry file is run instead of imported.
  */
-import { deno } from "./runtime.ts";
+import { deno } from "./core/runtime.ts";
 
 /**
  * Loads and runs the CLI. `entry` is the URL of the file that was run.

@@ -3,31 +3,31 @@
  *
  * The functions are not exported by an entry of the package, and may change in any release.
  */
-import { INTERNALS } from "./core/call/internals.ts";
-import { LIMITS } from "./core/capacity/limits.ts";
-import type { DevelopmentListener } from "./core/call/development.ts";
-import type { Observer } from "./core/call/observer.ts";
-import { type Middleware, runsFor } from "./core/call/middleware.ts";
-import type { StoreInternals } from "./core/store.ts";
-import type { Handler, LayerStep } from "./core/visibility/feature.ts";
-import { listSourceWarnings } from "./core/visibility/handler_source.ts";
-import { withAlso } from "./core/visibility/registry.ts";
+import { INTERNALS } from "./core/internals.ts";
+import { LIMITS } from "./server/capacity/limits.ts";
+import type { DevelopmentListener } from "./server/call/development.ts";
+import type { Observer } from "./server/call/observer.ts";
+import { type Middleware, runsFor } from "./server/call/middleware.ts";
+import type { StoreInternals } from "./server/engine/store.ts";
+import type { Handler, LayerStep } from "./server/visibility/feature.ts";
+import { listSourceWarnings } from "./server/visibility/handler_source.ts";
+import { withAlso } from "./server/visibility/registry.ts";
 import type { Server } from "./server/server.ts";
-import { enterServer, type PipeServer } from "./transports/channel.ts";
-import { PathTemplate } from "./transports/http/path_template.ts";
+import { enterServer, type PipeServer } from "./server/transports/channel.ts";
+import { PathTemplate } from "./server/transports/http/path_template.ts";
 
-export { isHandler } from "./core/visibility/feature.ts";
-export { findHeaderParams, type HeaderParam } from "./schema/header_params.ts";
-export { checkCaller, isLoopbackHost } from "./transports/http/access.ts";
+export { isHandler } from "./server/visibility/feature.ts";
+export { findHeaderParams, type HeaderParam } from "./core/schema/header_params.ts";
+export { checkCaller, isLoopbackHost } from "./server/transports/http/access.ts";
 export {
   explainListenError,
   listen,
   type Listener,
   type ListenOptions,
   toReachable,
-} from "./transports/http/listen.ts";
-export { copyRequest, type Visit } from "./transports/http/request_copy.ts";
-export { guardConsole } from "./transports/stdio/stdout_guard.ts";
+} from "./server/transports/http/listen.ts";
+export { copyRequest, type Visit } from "./server/transports/http/request_copy.ts";
+export { guardConsole } from "./server/transports/stdio/stdout_guard.ts";
 
 /** A server and its path. A mount has one endpoint for each of its servers. */
 export interface Endpoint {
@@ -72,8 +72,8 @@ export const limitNames: ReadonlyMap<string, readonly string[]> = new Map(
 );
 
 /** Loads the JSON Schema compiler, which servers load only when they compile their first schema. */
-export async function loadSchemaCompiler(): Promise<typeof import("./schema/json_check.ts").compileJsonSchema> {
-  return (await import("./schema/json_check.ts")).compileJsonSchema;
+export async function loadSchemaCompiler(): Promise<typeof import("./core/schema/json_check.ts").compileJsonSchema> {
+  return (await import("./core/schema/json_check.ts")).compileJsonSchema;
 }
 
 /** Returns the warnings about the code of handlers, each with the name of its handler. */

@@ -1,14 +1,14 @@
 /**
  * Exports everything in the main entry, including `createServer`.
  */
-import { createEras, type LoadOlder } from "./eras/eras.ts";
-import { readRevisions } from "./eras/revisions.ts";
-import type { Handler } from "./core/visibility/feature.ts";
-import type { Schema } from "./schema/schema.ts";
+import { createEras, type LoadOlder } from "./server/eras/eras.ts";
+import { readRevisions } from "./server/eras/revisions.ts";
+import type { Handler } from "./server/visibility/feature.ts";
+import type { Schema } from "./core/schema/schema.ts";
 import { buildServer, type Server } from "./server/server.ts";
 import type { RouteServerOptions, TextParams } from "./server/options.ts";
 
-const loadOlder: LoadOlder = async (...args) => (await import("./eras/legacy/legacy.ts")).legacyEra(...args);
+const loadOlder: LoadOlder = async (...args) => (await import("./server/eras/legacy/legacy.ts")).legacyEra(...args);
 
 /**
  * Creates an MCP server, which serves clients of every protocol revision.
@@ -27,9 +27,9 @@ export function createServer<
   return buildServer(options, (engine) => createEras(engine, revisions, loadOlder)) as Server<H>;
 }
 
-export { type Tool, tool, type ToolOptions, type ToolReturn } from "./handlers/tool.ts";
-export type { ToolVariant } from "./handlers/variant.ts";
-export { media, type MediaOptions, resourceLink } from "./handlers/content.ts";
+export { type Tool, tool, type ToolOptions, type ToolReturn } from "./server/handlers/tool.ts";
+export type { ToolVariant } from "./server/handlers/variant.ts";
+export { media, type MediaOptions, resourceLink } from "./server/handlers/content.ts";
 export {
   type FixedResource,
   type Resource,
@@ -38,27 +38,27 @@ export {
   resourceProvider,
   type ResourceProviderOptions,
   type ResourceTemplate,
-} from "./handlers/resource.ts";
-export type { ResourceEntry, ResourcePage } from "./handlers/resource_methods.ts";
-export type { ResourceReturn } from "./handlers/resource_contents.ts";
-export { type Prompt, prompt, type PromptOptions, type PromptReturn } from "./handlers/prompt.ts";
-export { type Group, group, type GroupOptions } from "./handlers/group.ts";
-export type { Completer, Completers, Completion } from "./handlers/completion.ts";
+} from "./server/handlers/resource.ts";
+export type { ResourceEntry, ResourcePage } from "./server/handlers/resource_methods.ts";
+export type { ResourceReturn } from "./server/handlers/resource_contents.ts";
+export { type Prompt, prompt, type PromptOptions, type PromptReturn } from "./server/handlers/prompt.ts";
+export { type Group, group, type GroupOptions } from "./server/handlers/group.ts";
+export type { Completer, Completers, Completion } from "./server/handlers/completion.ts";
 export {
   type CallServiceOptions,
   type KeyedServiceOptions,
   service,
   type ServiceOptions,
-} from "./core/services/service_factory.ts";
-export type { Service, ServiceEnd, Services } from "./core/call/service.ts";
-export { extension } from "./handlers/extension.ts";
-export { McpError, ToolError } from "./protocol/errors.ts";
-export { type Mount, mount, type MountOptions } from "./mount.ts";
+} from "./server/services/service_factory.ts";
+export type { Service, ServiceEnd, Services } from "./server/call/service.ts";
+export { extension } from "./server/handlers/extension.ts";
+export { McpError, ToolError } from "./core/protocol/errors.ts";
+export { type Mount, mount, type MountOptions } from "./server/mount.ts";
 export type { Server } from "./server/server.ts";
 export type { ServerStats } from "./server/stats.ts";
 export type { Route, RouteFacts, RouteList } from "./server/routes.ts";
 export type { RouteHandlers, RouteServerOptions, ServerOptions } from "./server/options.ts";
-export type { Clock } from "./core/capacity/timers.ts";
+export type { Clock } from "./core/timers.ts";
 export type {
   Allow,
   ChangeNotifier,
@@ -72,19 +72,19 @@ export type {
   Principal,
   ProgressOptions,
   RunningServer,
-} from "./core/call/context.ts";
-export type { Authenticate, Authentication } from "./core/auth.ts";
-export type { MapError, PublishSchema } from "./core/visibility/feature_parts.ts";
-export type { Encoder } from "./core/visibility/guards.ts";
-export type { ServerLog } from "./core/call/log.ts";
-export type { Admit } from "./core/admission.ts";
-export type { CapabilityOptions } from "./core/call/capabilities.ts";
-export type { Observer } from "./core/call/observer.ts";
-export { isQuestion, type Requirement } from "./core/call/question.ts";
-export { type Middleware, onlyMethods } from "./core/call/middleware.ts";
-export type { Handler } from "./core/visibility/feature.ts";
-export type { LimitOptions, Limits } from "./core/capacity/limits.ts";
-export type { Params, Result } from "./protocol/jsonrpc.ts";
+} from "./server/call/context.ts";
+export type { Authenticate, Authentication } from "./server/engine/auth.ts";
+export type { MapError, PublishSchema } from "./server/visibility/feature_parts.ts";
+export type { Encoder } from "./server/visibility/guards.ts";
+export type { ServerLog } from "./server/call/log.ts";
+export type { Admit } from "./server/engine/admission.ts";
+export type { CapabilityOptions } from "./server/call/capabilities.ts";
+export type { Observer } from "./server/call/observer.ts";
+export { isQuestion, type Requirement } from "./server/call/question.ts";
+export { type Middleware, onlyMethods } from "./server/call/middleware.ts";
+export type { Handler } from "./server/visibility/feature.ts";
+export type { LimitOptions, Limits } from "./server/capacity/limits.ts";
+export type { Params, Result } from "./core/protocol/jsonrpc.ts";
 export type {
   Annotations,
   AudioContent,
@@ -105,10 +105,10 @@ export type {
   TextContent,
   ToolAnnotations,
   ToolResult,
-} from "./protocol/types.ts";
-export type { Infer, InferInput, JsonSchema, Schema, StandardSchema } from "./schema/schema.ts";
-export { withJsonSchema } from "./schema/with_json_schema.ts";
-export type { Cors, CorsOptions } from "./transports/http/cors.ts";
-export type { ConnectionInfo } from "./transports/http/access.ts";
-export type { Fetch } from "./transports/http/fetch.ts";
-export type { Revision } from "./eras/revisions.ts";
+} from "./core/protocol/types.ts";
+export type { Infer, InferInput, JsonSchema, Schema, StandardSchema } from "./core/schema/schema.ts";
+export { withJsonSchema } from "./core/schema/with_json_schema.ts";
+export type { Cors, CorsOptions } from "./server/transports/http/cors.ts";
+export type { ConnectionInfo } from "./server/transports/http/access.ts";
+export type { Fetch } from "./server/transports/http/fetch.ts";
+export type { Revision } from "./server/eras/revisions.ts";

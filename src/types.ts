@@ -9,9 +9,9 @@
  *
  * @module
  */
-export type { OutputOf, RunListed, SentOf, ToolFactory, ToolResultOf } from "./handlers/tool.ts";
-export type { Typed } from "./core/visibility/typed.ts";
-export type { Listed, ListedTool } from "./protocol/listed.ts";
+export type { OutputOf, RunListed, SentOf, ToolFactory, ToolResultOf } from "./server/handlers/tool.ts";
+export type { Typed } from "./core/typed.ts";
+export type { Listed, ListedTool } from "./core/protocol/listed.ts";
 export type {
   ReadVariables,
   ResourceAllow,
@@ -20,10 +20,10 @@ export type {
   ResourceOf,
   ResourceTemplateOptions,
   TemplateText,
-} from "./handlers/resource.ts";
-export type { ArgumentNames, PromptMessageReturn } from "./handlers/prompt.ts";
-export type { CallServiceScope, KeyedServiceScope, ServiceScope } from "./core/services/service_factory.ts";
-export type { Lifetime, NoServices, ServiceValues, SharedServiceValues } from "./core/call/service.ts";
+} from "./server/handlers/resource.ts";
+export type { ArgumentNames, PromptMessageReturn } from "./server/handlers/prompt.ts";
+export type { CallServiceScope, KeyedServiceScope, ServiceScope } from "./server/services/service_factory.ts";
+export type { Lifetime, NoServices, ServiceValues, SharedServiceValues } from "./server/call/service.ts";
 export type { TextParams } from "./server/options.ts";
 export type {
   AnyHandler,
@@ -37,13 +37,13 @@ export type {
   LogOptions,
   ReadRoute,
   ReadSession,
-} from "./core/call/context.ts";
-export type { PublishedTool } from "./core/visibility/feature_parts.ts";
-export type { LogFilter, ServerLogOptions } from "./core/call/log.ts";
-export type { AdmitFacts } from "./core/admission.ts";
-export type { Capabilities } from "./core/call/capabilities.ts";
-export type { ResourceContents, SamplingContent } from "./protocol/types.ts";
-export type { NameList, TemplateVariables } from "./protocol/uri_template.ts";
+} from "./server/call/context.ts";
+export type { PublishedTool } from "./server/visibility/feature_parts.ts";
+export type { LogFilter, ServerLogOptions } from "./server/call/log.ts";
+export type { AdmitFacts } from "./server/engine/admission.ts";
+export type { Capabilities } from "./server/call/capabilities.ts";
+export type { ResourceContents, SamplingContent } from "./core/protocol/types.ts";
+export type { NameList, TemplateVariables } from "./core/protocol/uri_template.ts";
 export type {
   CallArguments,
   HandlersOf,
@@ -53,6 +53,6 @@ export type {
   TypedToolResult,
   TypesOf,
 } from "./client/typed_client.ts";
-export type { InferShape, Shape, StandardProps, StandardTypes } from "./schema/schema.ts";
-export type { StandardIssue, StandardResult } from "./schema/schema.ts";
-export type { InferJson, InferProperties, InferType } from "./schema/schema.ts";
+export type { InferShape, Shape, StandardProps, StandardTypes } from "./core/schema/schema.ts";
+export type { StandardIssue, StandardResult } from "./core/schema/schema.ts";
+export type { InferJson, InferProperties, InferType } from "./core/schema/schema.ts";

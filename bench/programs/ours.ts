@@ -2,7 +2,7 @@
 // or the optional features to use, such as `uses:service,key,observer`.
 import * as library from "../../mod.ts";
 import * as auth from "../../src/auth/auth.ts";
-import { serveStdio } from "../../src/transports/stdio/stdio.ts";
+import { serveStdio } from "../../src/server/transports/stdio/stdio.ts";
 import { args, serve } from "./serve.ts";
 import { names, pair, query, STEPS, sum, toDescription } from "./shapes.ts";
 import { createUsingServer } from "./using.ts";

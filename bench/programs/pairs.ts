@@ -19,7 +19,7 @@ import { args, bun } from "./serve.ts";
 import { names, pair, query, STEPS, sum, toDescription } from "./shapes.ts";
 import { createLayeredServer, createUsingServer, heard, KEYED, type Library } from "./using.ts";
 
-type Stdio = typeof import("../../src/transports/stdio/stdio.ts");
+type Stdio = typeof import("../../src/server/transports/stdio/stdio.ts");
 type Server = ReturnType<Library["createServer"]>;
 
 /** Runs the calls of one turn. Resolves to the CPU time of the turn in microseconds. */

@@ -1,6 +1,6 @@
 // A stdio server that uses this library without a schema library.
 import { createServer, tool } from "../../mod.ts";
-import { serveStdio } from "../../src/transports/stdio/stdio.ts";
+import { serveStdio } from "../../src/server/transports/stdio/stdio.ts";
 
 const number = { type: "number" };
 const add = tool({

@@ -1,10 +1,10 @@
 /**
  * Authenticates callers by API keys.
  */
-import { quote } from "../protocol/errors.ts";
-import type { Authenticate, Authentication, AuthFacts, Challenge } from "../core/auth.ts";
-import type { Principal } from "../core/call/context.ts";
-import { checkOptions, type KnownOptions } from "../core/call/known_options.ts";
+import { quote } from "../core/protocol/errors.ts";
+import type { Authenticate, Authentication, AuthFacts, Challenge } from "../server/engine/auth.ts";
+import type { Principal } from "../server/call/context.ts";
+import { checkOptions, type KnownOptions } from "../core/known_options.ts";
 import { type Places, readCredential, toCaller, toUnknown } from "./credentials.ts";
 import { type CallerFacts, checkFor, checkPrefix, checkSecrets, readOwn, toPrincipal } from "./principal.ts";
 import { authScheme } from "./scheme_list.ts";

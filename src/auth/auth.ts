@@ -24,7 +24,15 @@ export {
   elicitationLinks,
   type ElicitationLinksOptions,
 } from "./elicitation_links.ts";
-export { refuseRequest, type RefuseRequestOptions } from "../core/auth.ts";
-export type { AuthFacts, AuthRefusal, AuthRoute, AuthScheme, Challenge, Credentials, PathFacts } from "../core/auth.ts";
+export { refuseRequest, type RefuseRequestOptions } from "../server/engine/auth.ts";
+export type {
+  AuthFacts,
+  AuthRefusal,
+  AuthRoute,
+  AuthScheme,
+  Challenge,
+  Credentials,
+  PathFacts,
+} from "../server/engine/auth.ts";
 export { authScheme } from "./scheme_list.ts";
-export { allScopes, hasScopes } from "../core/call/scopes.ts";
+export { allScopes, hasScopes } from "../server/call/scopes.ts";

@@ -1,13 +1,13 @@
 /**
  * Authenticates callers by name and password, with HTTP Basic authentication.
  */
-import { quote } from "../protocol/errors.ts";
-import { isObject } from "../protocol/jsonrpc.ts";
-import { type Authentication, type AuthFacts, type Challenge, isRefusal } from "../core/auth.ts";
-import type { Principal } from "../core/call/context.ts";
-import { checkOptions, isPlain, type KnownOptions } from "../core/call/known_options.ts";
+import { quote } from "../core/protocol/errors.ts";
+import { isObject } from "../core/protocol/jsonrpc.ts";
+import { type Authentication, type AuthFacts, type Challenge, isRefusal } from "../server/engine/auth.ts";
+import type { Principal } from "../server/call/context.ts";
+import { checkOptions, isPlain, type KnownOptions } from "../core/known_options.ts";
 import { readCredential, toCaller, toUnknown } from "./credentials.ts";
-import { isPromiseLike } from "../protocol/promises.ts";
+import { isPromiseLike } from "../core/protocol/promises.ts";
 import { FailureBudget, toGuesser } from "./failure_budget.ts";
 import { type CallerFacts, checkFor, checkSecrets, readOwn, toPrincipal } from "./principal.ts";
 import { authScheme } from "./scheme_list.ts";

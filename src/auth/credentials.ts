@@ -1,9 +1,9 @@
 /**
  * Reads credentials from requests.
  */
-import { isPromiseLike } from "../protocol/promises.ts";
-import { type AuthRefusal, type Challenge, isRefusal, refuseRequest } from "../core/auth.ts";
-import type { Principal } from "../core/call/context.ts";
+import { isPromiseLike } from "../core/protocol/promises.ts";
+import { type AuthRefusal, type Challenge, isRefusal, refuseRequest } from "../server/engine/auth.ts";
+import type { Principal } from "../server/call/context.ts";
 
 /** The places where a request may contain a credential. */
 export interface Places {

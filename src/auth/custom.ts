@@ -1,7 +1,7 @@
 /**
  * Authenticates callers with a custom function.
  */
-import { isPromiseLike } from "../protocol/promises.ts";
+import { isPromiseLike } from "../core/protocol/promises.ts";
 import {
   type Authenticate,
   type Authentication,
@@ -10,11 +10,11 @@ import {
   type Credentials,
   isRefusal,
   isToken,
-} from "../core/auth.ts";
-import { shareAttached } from "../core/attached.ts";
-import type { Principal } from "../core/call/context.ts";
-import { checkOptions, type KnownOptions } from "../core/call/known_options.ts";
-import { readPrincipal } from "../core/call/principal.ts";
+} from "../server/engine/auth.ts";
+import { shareAttached } from "../server/engine/attached.ts";
+import type { Principal } from "../server/call/context.ts";
+import { checkOptions, type KnownOptions } from "../core/known_options.ts";
+import { readPrincipal } from "../server/call/principal.ts";
 import { checkPrefix, readOwn } from "./principal.ts";
 import { authScheme } from "./scheme_list.ts";
 

@@ -3,16 +3,16 @@
  *
  * @see specification/2026-07-28/client/elicitation (URL Mode)
  */
-import type { Context } from "../core/call/context.ts";
-import { checkOptions, type KnownOptions, show } from "../core/call/known_options.ts";
-import { type Mark, type Marking, toSetName } from "../core/marked_ids.ts";
-import { type MarkStore, markStored, readSince, toMarkTtl } from "../core/marking.ts";
-import { Sealer } from "../core/call/sealer.ts";
-import { type SharedUses, type SingleUse, SpentIds } from "../core/single_use.ts";
-import type { Store } from "../core/store.ts";
-import { systemClock } from "../core/capacity/timers.ts";
-import { openVersioned, sealVersioned } from "../core/call/versioned_seal.ts";
-import { sha256 } from "../kit/sha256.ts";
+import type { Context } from "../server/call/context.ts";
+import { checkOptions, type KnownOptions, show } from "../core/known_options.ts";
+import { type Mark, type Marking, toSetName } from "../server/engine/marked_ids.ts";
+import { type MarkStore, markStored, readSince, toMarkTtl } from "../server/engine/marking.ts";
+import { Sealer } from "../server/call/sealer.ts";
+import { type SharedUses, type SingleUse, SpentIds } from "../server/engine/single_use.ts";
+import type { Store } from "../server/engine/store.ts";
+import { systemClock } from "../core/timers.ts";
+import { openVersioned, sealVersioned } from "../server/call/versioned_seal.ts";
+import { sha256 } from "../core/kit/sha256.ts";
 import { requirePrincipal } from "./principal.ts";
 
 /** Options of {@linkcode elicitationLinks}. */

@@ -2,12 +2,12 @@
  * Makes callers wait after too many failed checks of credentials. Each check of an unknown token causes a request to an
  * issuer, and each check of a password is a guess.
  */
-import { withLimits } from "../protocol/errors.ts";
-import { isPromiseLike } from "../protocol/promises.ts";
-import { type AuthFacts, type AuthRefusal, type Delay, isRefusal, refuseRequest } from "../core/auth.ts";
-import { deadline } from "../kit/deadline.ts";
-import { toNetwork } from "../core/capacity/account.ts";
-import { FIXED_LIMITS, type FixedLimits } from "../core/capacity/fixed_limits.ts";
+import { withLimits } from "../core/protocol/errors.ts";
+import { isPromiseLike } from "../core/protocol/promises.ts";
+import { type AuthFacts, type AuthRefusal, type Delay, isRefusal, refuseRequest } from "../server/engine/auth.ts";
+import { deadline } from "../core/kit/deadline.ts";
+import { toNetwork } from "../server/capacity/account.ts";
+import { FIXED_LIMITS, type FixedLimits } from "../server/capacity/fixed_limits.ts";
 import { TokenCache } from "./token_cache.ts";
 
 const WINDOW_MS = 60_000;

@@ -1,12 +1,12 @@
 /**
  * Creates principals with given scopes, and finds the caller of a request in handlers.
  */
-import { McpError, quote } from "../protocol/errors.ts";
-import { isObject } from "../protocol/jsonrpc.ts";
-import type { Authentication } from "../core/auth.ts";
-import type { Context, Principal } from "../core/call/context.ts";
-import { readPrincipal } from "../core/call/principal.ts";
-import { covers } from "../core/call/scopes.ts";
+import { McpError, quote } from "../core/protocol/errors.ts";
+import { isObject } from "../core/protocol/jsonrpc.ts";
+import type { Authentication } from "../server/engine/auth.ts";
+import type { Context, Principal } from "../server/call/context.ts";
+import { readPrincipal } from "../server/call/principal.ts";
+import { covers } from "../server/call/scopes.ts";
 
 /** Scopes of a caller, and other facts about the caller. */
 export interface CallerFacts {

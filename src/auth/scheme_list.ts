@@ -2,9 +2,9 @@
  * Combines several authentication schemes into one. The form of a credential decides which scheme checks the
  * credential. If this scheme refuses the credential, no other scheme checks it.
  */
-import { quote } from "../protocol/errors.ts";
-import { isObject } from "../protocol/jsonrpc.ts";
-import { isPromiseLike } from "../protocol/promises.ts";
+import { quote } from "../core/protocol/errors.ts";
+import { isObject } from "../core/protocol/jsonrpc.ts";
+import { isPromiseLike } from "../core/protocol/promises.ts";
 import {
   AUTHENTICATION,
   type Authentication,
@@ -18,12 +18,12 @@ import {
   type PathFacts,
   readChallenges,
   refuseRequest,
-} from "../core/auth.ts";
-import type { Principal } from "../core/call/context.ts";
-import { checkOptions, type KnownOptions } from "../core/call/known_options.ts";
-import { readPrincipal } from "../core/call/principal.ts";
-import { covers } from "../core/call/scopes.ts";
-import type { ServerHandle } from "../core/server_handle.ts";
+} from "../server/engine/auth.ts";
+import type { Principal } from "../server/call/context.ts";
+import { checkOptions, type KnownOptions } from "../core/known_options.ts";
+import { readPrincipal } from "../server/call/principal.ts";
+import { covers } from "../server/call/scopes.ts";
+import type { ServerHandle } from "../server/engine/server_handle.ts";
 import { readCookies } from "./credentials.ts";
 import { checkPrefix } from "./principal.ts";
 

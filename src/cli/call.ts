@@ -1,7 +1,7 @@
 /**
  * `mcp call`: lists the tools of a server, or calls a tool.
  */
-import { startTool } from "../client/tasks/tasks.ts";
+import { startTool } from "../extensions/tasks/client/tasks.ts";
 import type { Args } from "./args.ts";
 import { readArguments } from "./client/arguments.ts";
 import { type InteractiveSession, withInteractiveSession } from "./client/interactive_session.ts";

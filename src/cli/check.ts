@@ -1,10 +1,10 @@
 /**
  * `mcp check`: reports names, descriptions and schemas of a server that cause problems for clients or models.
  */
-import { toState } from "../kit/error_state.ts";
+import { toState } from "../core/kit/error_state.ts";
 import type { ListedTool, PipeServer } from "../client/client.ts";
 import { type HandlerSteps, listSteps, listWarnings } from "../host.ts";
-import { toPrintable, toPrintableJson, toPrintableLine } from "../kit/printable.ts";
+import { toPrintable, toPrintableJson, toPrintableLine } from "../core/kit/printable.ts";
 import { type Args, rejectRest } from "./args.ts";
 import type { Command } from "./command.ts";
 import { demo } from "./demo.ts";
@@ -13,7 +13,7 @@ import { formatCounts, listAll, type ListResult, toCount } from "./listing.ts";
 import { checkListing, type Finding, listHeaders, type Listing, toSentence, toTokens } from "./listing_check.ts";
 import { importModule } from "./lazy_modules.ts";
 import { findTarget, load, toKind } from "./load.ts";
-import { toFolder } from "../files/path.ts";
+import { toFolder } from "../ready/files/path.ts";
 import { platform } from "./platform.ts";
 import { CliError, UsageError } from "./cli_error.ts";
 

@@ -1,9 +1,9 @@
 /**
  * A demonstration server with at least one handler of each kind. It needs no permissions and no packages.
  */
-import { app, canShow, ui } from "../apps/apps.ts";
+import { app, canShow, ui } from "../extensions/apps/apps.ts";
 import { createServer, prompt, resource, type Server, tool } from "../library.ts";
-import { task, tasks } from "../tasks/tasks.ts";
+import { task, tasks } from "../extensions/tasks/tasks.ts";
 import { VERSION } from "./version.ts";
 
 const greetings: Readonly<Record<string, string>> = {

@@ -2,7 +2,7 @@
  * `mcp doctor`: tests a server over HTTP with the requests that clients send, or tests the store of a server file. The
  * command reports problems and how to fix each problem.
  */
-import { toPrintableJson } from "../kit/printable.ts";
+import { toPrintableJson } from "../core/kit/printable.ts";
 import { listStores } from "../host.ts";
 import { type Args, rejectRest } from "./args.ts";
 import type { Command } from "./command.ts";

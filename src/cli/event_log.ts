@@ -2,7 +2,7 @@
  * The log of `serve --log`: writes the events of a server to standard error, as JSON or in a readable format.
  */
 import { jsonLog, type LogRecord } from "../observe/observe.ts";
-import { toPrintableLine } from "../kit/printable.ts";
+import { toPrintableLine } from "../core/kit/printable.ts";
 import { UsageError } from "./cli_error.ts";
 
 /**

@@ -4,12 +4,12 @@
 import { isHandler } from "../host.ts";
 import { createServer, type Handler } from "../library.ts";
 import { CliError, withAction } from "./cli_error.ts";
-import { toBaseFolder, toMatcher, toRelativePattern } from "../files/glob.ts";
-import { openFolder } from "../files/confined_folder.ts";
+import { toBaseFolder, toMatcher, toRelativePattern } from "../ready/files/glob.ts";
+import { openFolder } from "../ready/files/confined_folder.ts";
 import type { ImportGraph } from "./import_graph.ts";
 import { importFile } from "./import_file.ts";
 import { type Loaded, swapHandlers } from "./loaded.ts";
-import { toBaseName } from "../files/path.ts";
+import { toBaseName } from "../ready/files/path.ts";
 import { platform } from "./platform.ts";
 import { toFilePath } from "./target_url.ts";
 

@@ -1,7 +1,7 @@
 /**
  * Imports a user's file, and explains why a file cannot be loaded.
  */
-import { toPrintable } from "../kit/printable.ts";
+import { toPrintable } from "../core/kit/printable.ts";
 import { CliError } from "./cli_error.ts";
 import { importModule } from "./lazy_modules.ts";
 import { platform } from "./platform.ts";

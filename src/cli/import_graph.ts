@@ -1,7 +1,7 @@
 /**
  * Records the files that a server file imports. `mcp --watch` watches these files, and reloads changed files.
  */
-import { isAbsolute, toFileHref } from "../files/path.ts";
+import { isAbsolute, toFileHref } from "../ready/files/path.ts";
 import { bun, type BunGlobal } from "./runtime_globals.ts";
 
 /** Files of this library, which do not change while the library is running. */

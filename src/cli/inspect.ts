@@ -2,7 +2,7 @@
  * `mcp inspect`: shows the name, the protocol revision, the capabilities and the lists of a server.
  */
 import type { ServerFacts } from "../client/client.ts";
-import { isObject } from "../kit/json.ts";
+import { isObject } from "../core/kit/json.ts";
 import type { Args } from "./args.ts";
 import { formatListing, type FormatOptions } from "./client/listing_text.ts";
 import { SERVER_DESCRIPTION, SERVER_OPTIONS } from "./client/server_options.ts";

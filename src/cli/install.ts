@@ -1,7 +1,7 @@
 /**
  * `mcp install`: adds a server to the configuration of a client.
  */
-import { toPrintableLine } from "../kit/printable.ts";
+import { toPrintableLine } from "../core/kit/printable.ts";
 import { type Args, rejectRest } from "./args.ts";
 import type { Command, Options } from "./command.ts";
 import { ENDPOINT_OPTIONS } from "./endpoint_options.ts";
@@ -11,10 +11,10 @@ import { planHttp } from "./install/http_plan.ts";
 import type { Destination, InstallPlan } from "./install/plan.ts";
 import { planStdio } from "./install/stdio_plan.ts";
 import { importModule } from "./lazy_modules.ts";
-import { toRelativePath } from "../files/path.ts";
+import { toRelativePath } from "../ready/files/path.ts";
 import { platform } from "./platform.ts";
 import { UsageError } from "./cli_error.ts";
-import { findSuggestion } from "../kit/suggestions.ts";
+import { findSuggestion } from "../core/kit/suggestions.ts";
 
 /** Maximum length of an entry's name, in characters. */
 const MAX_NAME = 64;

@@ -4,7 +4,7 @@
  * At startup, Deno loads all modules in the module graph and their packages, and adds these packages to the lock file
  * of the user's project. The specifiers here are computed, so that the graph does not contain the modules.
  */
-import { toState } from "../kit/error_state.ts";
+import { toState } from "../core/kit/error_state.ts";
 import { platform } from "./platform.ts";
 import { CliError } from "./cli_error.ts";
 

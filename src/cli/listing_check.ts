@@ -2,7 +2,7 @@
  * Checks a server's tools, resources and prompts for properties that cause problems for clients or models.
  */
 import type { ListedPrompt, ListedResource, ListedTemplate, ListedTool } from "../client/client.ts";
-import { isObject } from "../kit/json.ts";
+import { isObject } from "../core/kit/json.ts";
 import { findHeaderParams, type HeaderParam, loadSchemaCompiler } from "../host.ts";
 import type { JsonSchema } from "../library.ts";
 

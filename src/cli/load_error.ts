@@ -2,8 +2,8 @@
  * Explains why a file could not be loaded. The explanation starts with the error's message, followed by the stack
  * frames in the user's own files and then all other frames. Suggests another file if the file does not exist.
  */
-import { decodePath, isOfUser, readStack } from "../kit/stack.ts";
-import { findSuggestion } from "../kit/suggestions.ts";
+import { decodePath, isOfUser, readStack } from "../core/kit/stack.ts";
+import { findSuggestion } from "../core/kit/suggestions.ts";
 import { toPlain } from "./client/terminal_text.ts";
 import { explainPermission } from "./permissions.ts";
 import { platform } from "./platform.ts";

@@ -2,7 +2,7 @@
  * `mcp logout`: deletes the tokens for a server, or for all servers.
  */
 import { type Args, rejectRest } from "./args.ts";
-import { readTokenKey } from "../kit/token_key.ts";
+import { readTokenKey } from "../core/kit/token_key.ts";
 import { UsageError } from "./cli_error.ts";
 import { reportLine } from "./client/terminal_output.ts";
 import { toLine } from "./client/terminal_text.ts";

@@ -1,9 +1,9 @@
 /**
  * The entry point of the command line: finds the command, parses its arguments, and sets the exit code.
  */
-import { toState } from "../kit/error_state.ts";
-import { hasErrorCode } from "../kit/error_code.ts";
-import { toPrintable } from "../kit/printable.ts";
+import { toState } from "../core/kit/error_state.ts";
+import { hasErrorCode } from "../core/kit/error_code.ts";
+import { toPrintable } from "../core/kit/printable.ts";
 import { readArgs } from "./args.ts";
 import { type Command, toFlags } from "./command.ts";
 import { importModule } from "./lazy_modules.ts";

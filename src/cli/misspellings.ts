@@ -1,7 +1,7 @@
 /**
  * Rejects unknown commands and options, and suggests similar names.
  */
-import { findSuggestion } from "../kit/suggestions.ts";
+import { findSuggestion } from "../core/kit/suggestions.ts";
 import { UsageError } from "./cli_error.ts";
 import { platform } from "./platform.ts";
 

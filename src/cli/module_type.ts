@@ -1,9 +1,9 @@
 /**
  * Finds out whether Node reads files as CommonJS, because of their `package.json`. `npm init -y` writes such a file.
  */
-import { toFolder } from "../files/path.ts";
-import { isObject } from "../kit/json.ts";
-import { decodePath } from "../kit/stack.ts";
+import { toFolder } from "../ready/files/path.ts";
+import { isObject } from "../core/kit/json.ts";
+import { decodePath } from "../core/kit/stack.ts";
 import { platform } from "./platform.ts";
 import { findProjectFile } from "./project_files.ts";
 

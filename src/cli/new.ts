@@ -1,7 +1,7 @@
 /**
  * `mcp new`: creates the files of a server, including a test.
  */
-import { toState } from "../kit/error_state.ts";
+import { toState } from "../core/kit/error_state.ts";
 import { NAME } from "./version.ts";
 import { type Args, rejectRest } from "./args.ts";
 import { type Command, toEntry, toProgram, toShell } from "./command.ts";
@@ -164,7 +164,7 @@ function toOwnSpecifier(path?: SubPath): string {
   if (path === undefined) return library;
   if (!library.endsWith("/mod.ts")) return `${library}/${path}`;
   const files = {
-    apps: "apps/apps.ts",
+    apps: "extensions/apps/apps.ts",
     auth: "auth/auth.ts",
     oauth: "auth/oauth/oauth.ts",
     testing: "testing/testing.ts",

@@ -1,10 +1,10 @@
 /**
  * `mcp pack`: packs a server into a bundle that desktop clients install, and writes an entry for the MCP registry.
  */
-import { toState } from "../kit/error_state.ts";
+import { toState } from "../core/kit/error_state.ts";
 import { listEndpoints } from "../host.ts";
-import { isObject } from "../kit/json.ts";
-import { toPrintable } from "../kit/printable.ts";
+import { isObject } from "../core/kit/json.ts";
+import { toPrintable } from "../core/kit/printable.ts";
 import type { Implementation, Server } from "../library.ts";
 import type { Params } from "../client/client.ts";
 import { type Args, rejectRest } from "./args.ts";
@@ -17,7 +17,7 @@ import { bundleFile, toOwnModule } from "./pack/bundle.ts";
 import { type BundleParts, ENTRY, type ServerFacts, toManifest, toRegistryEntry } from "./pack/manifest.ts";
 import { readSettings, type Setting, toLauncher, toNodeFlags } from "./pack/settings.ts";
 import { writeZip } from "./pack/zip.ts";
-import { joinPath, toBaseName, toFolder, toRelativePath } from "../files/path.ts";
+import { joinPath, toBaseName, toFolder, toRelativePath } from "../ready/files/path.ts";
 import { platform } from "./platform.ts";
 import { readProject } from "./project_files.ts";
 import { toFilePath, toTargetUrl } from "./target_url.ts";

@@ -5,8 +5,8 @@
  */
 import { listen, type Listener, type ListenOptions } from "../host.ts";
 import { lookUp } from "../ready/look_up.ts";
-import { toAbsolutePath, toFileHref } from "../files/path.ts";
-import { type FileKind, ignoreNotFound, toKind } from "../files/local_files.ts";
+import { toAbsolutePath, toFileHref } from "../ready/files/path.ts";
+import { type FileKind, ignoreNotFound, toKind } from "../ready/files/local_files.ts";
 import { files } from "./platform_files.ts";
 import { bun, deno } from "./runtime_globals.ts";
 

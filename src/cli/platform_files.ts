@@ -5,8 +5,8 @@
  * The first operation loads `node:fs`, because loading it at startup would delay a served file by 21 ms on Deno and 3
  * ms on Bun.
  */
-import { ignoreNotFound, localFiles, PERMISSION_BITS } from "../files/local_files.ts";
-import { toBaseName, toFolder } from "../files/path.ts";
+import { ignoreNotFound, localFiles, PERMISSION_BITS } from "../ready/files/local_files.ts";
+import { toBaseName, toFolder } from "../ready/files/path.ts";
 
 /** The permission bits of a file that only its owner can read and write. */
 const PRIVATE_MODE = 0o600;

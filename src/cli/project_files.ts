@@ -2,10 +2,10 @@
  * Finds the files that configure a project, and whether they map the name `@x/mcp` to this library.
  */
 import { NAME } from "./version.ts";
-import { joinPath, toFolder } from "../files/path.ts";
+import { joinPath, toFolder } from "../ready/files/path.ts";
 import { platform } from "./platform.ts";
 import type { Params } from "../client/client.ts";
-import { isObject } from "../kit/json.ts";
+import { isObject } from "../core/kit/json.ts";
 import { importModule } from "./lazy_modules.ts";
 
 /** Maximum number of bytes to read from a file. */

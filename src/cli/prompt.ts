@@ -3,7 +3,7 @@
  */
 import { type ListedPrompt, McpError, type Params } from "../client/client.ts";
 import { INVALID_PARAMS } from "./protocol.ts";
-import { isObject } from "../kit/json.ts";
+import { isObject } from "../core/kit/json.ts";
 import type { Args } from "./args.ts";
 import { readArguments } from "./client/arguments.ts";
 import { type PrintableContent, saveContents, toPrintableBlock } from "./client/content_blocks.ts";

@@ -2,9 +2,9 @@
  * `mcp serve`, the default command: serves a file, a config file, a folder, or the demonstration.
  */
 import { guardConsole, listEndpoints } from "../host.ts";
-import { deadline } from "../kit/deadline.ts";
-import { formatError } from "../kit/printable.ts";
-import { serveStdio } from "../transports/stdio/stdio.ts";
+import { deadline } from "../core/kit/deadline.ts";
+import { formatError } from "../core/kit/printable.ts";
+import { serveStdio } from "../server/transports/stdio/stdio.ts";
 import type { Args } from "./args.ts";
 import type { Command } from "./command.ts";
 import {

@@ -2,10 +2,10 @@
  * Loads a server for the skills in a folder.
  */
 import { createServer } from "../library.ts";
-import { skills } from "../skills/skills.ts";
+import { skills } from "../extensions/skills/skills.ts";
 import { CliError } from "./cli_error.ts";
 import type { Loaded } from "./loaded.ts";
-import { toBaseName } from "../files/path.ts";
+import { toBaseName } from "../ready/files/path.ts";
 import { platform } from "./platform.ts";
 
 /**

@@ -1,10 +1,10 @@
 /**
  * `mcp serve --watch`: reloads the target when one of its files changes.
  */
-import { formatError, toPrintable } from "../kit/printable.ts";
+import { formatError, toPrintable } from "../core/kit/printable.ts";
 import type { Loaded } from "./loaded.ts";
 import { CliError } from "./cli_error.ts";
-import { watchFile } from "../files/file_watch.ts";
+import { watchFile } from "../ready/files/file_watch.ts";
 
 /**
  * Reloads a target whenever one of its files changes. If reloading fails, prints the error and keeps the previous

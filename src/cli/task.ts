@@ -1,7 +1,7 @@
 /**
  * `mcp task`: shows a task of a server, waits for its result, or cancels it.
  */
-import { resumeTask, type TaskState } from "../client/tasks/tasks.ts";
+import { resumeTask, type TaskState } from "../extensions/tasks/client/tasks.ts";
 import type { Args } from "./args.ts";
 import { UsageError } from "./cli_error.ts";
 import { type InteractiveSession, withInteractiveSession } from "./client/interactive_session.ts";

@@ -1,9 +1,9 @@
 /**
  * The callbacks of a client that answer a server's elicitation, sampling and roots requests.
  */
-import type { Params } from "../protocol/jsonrpc.ts";
-import type { KnownOptions } from "../core/call/known_options.ts";
-import type { ClientCapabilities, Root, SamplingRequest, SamplingResult } from "../protocol/types.ts";
+import type { Params } from "../core/protocol/jsonrpc.ts";
+import type { KnownOptions } from "../core/known_options.ts";
+import type { ClientCapabilities, Root, SamplingRequest, SamplingResult } from "../core/protocol/types.ts";
 
 /** An elicitation request with a form for the user. */
 export interface ElicitRequest {

@@ -1,10 +1,10 @@
 /**
  * Forwards the messages of one client to a server over HTTP, for clients that do not support HTTP or cannot sign in.
  */
-import { deadline, delay } from "../kit/deadline.ts";
-import { hasErrorCode } from "../kit/error_code.ts";
-import { HEADER_MISMATCH, INTERNAL_ERROR } from "../protocol/errors.ts";
-import { type Id, isId, isObject } from "../protocol/jsonrpc.ts";
+import { deadline, delay } from "../core/kit/deadline.ts";
+import { hasErrorCode } from "../core/kit/error_code.ts";
+import { HEADER_MISMATCH, INTERNAL_ERROR } from "../core/protocol/errors.ts";
+import { type Id, isId, isObject } from "../core/protocol/jsonrpc.ts";
 import { AnswerBudget, type Asked, MAX_ANSWERS } from "./answer_budget.ts";
 import { ForwardedQuestions } from "./bridge_questions.ts";
 import { BridgeSession } from "./bridge_session.ts";

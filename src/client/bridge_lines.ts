@@ -1,9 +1,9 @@
 /**
  * Runs a bridge for a client that sends newline-delimited JSON, such as over stdio.
  */
-import { LineSplitter } from "../transports/stdio/line_splitter.ts";
+import { LineSplitter } from "../core/line_splitter.ts";
 import { Bridge, type BridgeOptions } from "./bridge.ts";
-import { deadline } from "../kit/deadline.ts";
+import { deadline } from "../core/kit/deadline.ts";
 import type { Message } from "./message.ts";
 
 /** Maximum length of a line from the client, in bytes. */

@@ -5,8 +5,8 @@
  * @see specification/2026-07-28/basic/patterns/mrtr
  * @see ext-tasks/specification/draft/tasks (Task Update Requests)
  */
-import { sha256 } from "../kit/sha256.ts";
-import { isObject } from "../protocol/jsonrpc.ts";
+import { sha256 } from "../core/kit/sha256.ts";
+import { isObject } from "../core/protocol/jsonrpc.ts";
 import type { AnswerBudget, Asked } from "./answer_budget.ts";
 import type { Message } from "./message.ts";
 

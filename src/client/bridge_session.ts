@@ -2,9 +2,9 @@
  * A bridge's session with a server of a revision before 2026-07-28, and the state to restore if the session must be
  * replaced.
  */
-import { BoundedMap } from "../kit/bounded_map.ts";
-import { METHOD_NOT_FOUND } from "../protocol/errors.ts";
-import { isObject } from "../protocol/jsonrpc.ts";
+import { BoundedMap } from "../core/kit/bounded_map.ts";
+import { METHOD_NOT_FOUND } from "../core/protocol/errors.ts";
+import { isObject } from "../core/protocol/jsonrpc.ts";
 import type { SendResult } from "./channel.ts";
 import type { Message } from "./message.ts";
 

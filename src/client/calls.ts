@@ -3,16 +3,22 @@
  *
  * @see specification/2026-07-28/schema
  */
-import { INVALID_PARAMS, isRemoteError, METHOD_NOT_FOUND } from "../protocol/errors.ts";
-import { isObject, type Params, type Result } from "../protocol/jsonrpc.ts";
-import { checkOptions, type KnownOptions } from "../core/call/known_options.ts";
-import type { ClientCapabilities, LogLevel, PromptMessage, ResourceContents, ToolResult } from "../protocol/types.ts";
-import type { TemplateVariables } from "../protocol/uri_template.ts";
-import type { ListedPrompt, ListedResource, ListedTemplate, ListedTool } from "../protocol/listed.ts";
+import { INVALID_PARAMS, isRemoteError, METHOD_NOT_FOUND } from "../core/protocol/errors.ts";
+import { isObject, type Params, type Result } from "../core/protocol/jsonrpc.ts";
+import { checkOptions, type KnownOptions } from "../core/known_options.ts";
+import type {
+  ClientCapabilities,
+  LogLevel,
+  PromptMessage,
+  ResourceContents,
+  ToolResult,
+} from "../core/protocol/types.ts";
+import type { TemplateVariables } from "../core/protocol/uri_template.ts";
+import type { ListedPrompt, ListedResource, ListedTemplate, ListedTool } from "../core/protocol/listed.ts";
 import { OutputChecks } from "./output_check.ts";
 import { MAX_ITEMS, readPages } from "./pagination.ts";
 import { ANSWER, type AnswerOptions, toCapabilities } from "./answer_options.ts";
-import { INTERNALS } from "../core/call/internals.ts";
+import { INTERNALS } from "../core/internals.ts";
 import type { Asked } from "./answer_budget.ts";
 import { withDeadline } from "./deadline.ts";
 import type { ListCache } from "./list_cache.ts";
@@ -167,7 +173,7 @@ export function toClient(rpc: Rpc, protocol: Protocol, options: ToClientOptions)
     },
     readResource: (uri, options) => read(requests, uri, options),
     async readTemplate(template, variables, options) {
-      const { parseTemplate } = await import("../protocol/uri_template.ts");
+      const { parseTemplate } = await import("../core/protocol/uri_template.ts");
       return await read(requests, parseTemplate(template).build({ ...variables }, template), options);
     },
     async getPrompt(name, args = {}, options) {

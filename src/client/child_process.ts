@@ -1,10 +1,10 @@
 /**
  * Starts child processes with piped standard streams, on Deno, Bun and Node.
  */
-import { withFailure } from "../kit/failure.ts";
-import type { KnownOptions } from "../core/call/known_options.ts";
-import { bun, deno, findProcess, node, type NodeGlobal } from "../runtime.ts";
-import { readNodeStream, writeNodeStream } from "../transports/stdio/node_streams.ts";
+import { withFailure } from "../core/kit/failure.ts";
+import type { KnownOptions } from "../core/known_options.ts";
+import { bun, deno, findProcess, node, type NodeGlobal } from "../core/runtime.ts";
+import { readNodeStream, writeNodeStream } from "../core/node_streams.ts";
 
 /** The command that starts a server over stdio. */
 export interface CommandTarget {

@@ -40,15 +40,15 @@ export {
   type Schemas,
   type UnfinishedCall,
 } from "./extension.ts";
-export type { Listed, ListedPrompt, ListedResource, ListedTemplate, ListedTool } from "../protocol/listed.ts";
+export type { Listed, ListedPrompt, ListedResource, ListedTemplate, ListedTool } from "../core/protocol/listed.ts";
 export type { Message, Notification } from "./message.ts";
-export { McpError } from "../protocol/errors.ts";
+export { McpError } from "../core/protocol/errors.ts";
 export type { Progress, RequestOptions } from "./rpc.ts";
 export type { ServerFacts } from "./protocol.ts";
 export type { Subscription, SubscriptionFilter, Watch } from "./subscription.ts";
 export type { Target, TargetOptions } from "./target.ts";
 // Types in the signatures of this entry point.
-export type { Id, Params, Result } from "../protocol/jsonrpc.ts";
+export type { Id, Params, Result } from "../core/protocol/jsonrpc.ts";
 export type {
   Annotations,
   ClientCapabilities,
@@ -62,5 +62,5 @@ export type {
   SamplingResult,
   ToolAnnotations,
   ToolResult,
-} from "../protocol/types.ts";
-export type { PipeServer } from "../transports/channel.ts";
+} from "../core/protocol/types.ts";
+export type { PipeServer } from "../server/transports/channel.ts";

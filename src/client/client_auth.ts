@@ -3,9 +3,9 @@
  *
  * @see specification/2026-07-28/basic/authorization (Access Token Usage)
  */
-import type { KnownOptions } from "../core/call/known_options.ts";
-import { readChallenges } from "../kit/bearer_challenge.ts";
-import { isObject } from "../kit/json.ts";
+import type { KnownOptions } from "../core/known_options.ts";
+import { readChallenges } from "../core/kit/bearer_challenge.ts";
+import { isObject } from "../core/kit/json.ts";
 import type { SentToken, Tokens } from "./channel.ts";
 import { checkTimeout } from "./deadline.ts";
 import { fetchSameResource, type HttpMessage } from "./redirects.ts";

@@ -1,11 +1,11 @@
 /**
  * Connects to a server with any protocol revision, over any transport.
  */
-import { INTERNALS } from "../core/call/internals.ts";
-import { checkOptions, type KnownOptions } from "../core/call/known_options.ts";
-import { enterServer } from "../transports/channel.ts";
-import { toPrintable } from "../kit/printable.ts";
-import type { ClientCapabilities, Implementation, LogLevel } from "../protocol/types.ts";
+import { INTERNALS } from "../core/internals.ts";
+import { checkOptions, type KnownOptions } from "../core/known_options.ts";
+import { enterServer } from "../server/transports/channel.ts";
+import { toPrintable } from "../core/kit/printable.ts";
+import type { ClientCapabilities, Implementation, LogLevel } from "../core/protocol/types.ts";
 import { checkMaxAnswers, MAX_ANSWERS } from "./answer_budget.ts";
 import { ANSWER, type AnswerOptions, toCapabilities } from "./answer_options.ts";
 import { AUTH } from "./client_auth.ts";
@@ -20,7 +20,7 @@ import type { Notification } from "./message.ts";
 import { checkTimeout } from "./deadline.ts";
 import { createRpc } from "./rpc.ts";
 import type { TypedClient } from "./typed_client.ts";
-import type { Typed } from "../core/visibility/typed.ts";
+import type { Typed } from "../core/typed.ts";
 import { DEFAULT_TIMEOUT_MS, findOther, type Open, openTarget, type Target, type TargetOptions } from "./target.ts";
 
 /** Options of {@linkcode connect}. */

@@ -2,7 +2,7 @@
  * Ends a request when its signal aborts or its timeout expires, no matter what the request is waiting for: a response,
  * a user's answer, an extension that finishes the result, or middleware.
  */
-import { startTimer } from "../kit/timer.ts";
+import { startTimer } from "../core/kit/timer.ts";
 
 export interface DeadlineOptions {
   /** The method of the request, for error messages. */

@@ -10,11 +10,11 @@ import {
   McpError,
   MISSING_CAPABILITY,
   UNSUPPORTED_VERSION,
-} from "../protocol/errors.ts";
-import { isObject, type Result } from "../protocol/jsonrpc.ts";
-import { deadline } from "../kit/deadline.ts";
-import { readFailure, withFailure } from "../kit/failure.ts";
-import { toPrintableLine } from "../kit/printable.ts";
+} from "../core/protocol/errors.ts";
+import { isObject, type Result } from "../core/protocol/jsonrpc.ts";
+import { deadline } from "../core/kit/deadline.ts";
+import { readFailure, withFailure } from "../core/kit/failure.ts";
+import { toPrintableLine } from "../core/kit/printable.ts";
 import { LegacyCodec, legacyProtocol } from "./legacy.ts";
 import { ModernCodec, modernProtocol, readSupported } from "./modern.ts";
 import type { Rpc } from "./rpc.ts";

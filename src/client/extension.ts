@@ -3,12 +3,12 @@
  *
  * @see specification/2026-07-28/basic (Extensions)
  */
-import { McpError } from "../protocol/errors.ts";
-import { isObject, type Params, type Result } from "../protocol/jsonrpc.ts";
-import type { ClientCapabilities } from "../protocol/types.ts";
-import { checkOptions, type KnownOptions, show, toPlace } from "../core/call/known_options.ts";
-import type { Checked, Infer, Schema } from "../schema/schema.ts";
-import { compileSchema } from "../schema/schema_compiler.ts";
+import { McpError } from "../core/protocol/errors.ts";
+import { isObject, type Params, type Result } from "../core/protocol/jsonrpc.ts";
+import type { ClientCapabilities } from "../core/protocol/types.ts";
+import { checkOptions, type KnownOptions, show, toPlace } from "../core/known_options.ts";
+import type { Checked, Infer, Schema } from "../core/schema/schema.ts";
+import { compileSchema } from "../core/schema/schema_compiler.ts";
 import type { Notification } from "./message.ts";
 import type { Progress, RequestOptions, ServerRequest } from "./rpc.ts";
 import type { Subscription, SubscriptionFilter } from "./subscription.ts";

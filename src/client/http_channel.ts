@@ -4,13 +4,13 @@
  * @see specification/2026-07-28/basic/transports/streamable-http
  * @see specification/2025-11-25/basic/transports (Resumability and Redelivery)
  */
-import { McpError } from "../protocol/errors.ts";
-import { startBackgroundTimer } from "../runtime.ts";
+import { McpError } from "../core/protocol/errors.ts";
+import { startBackgroundTimer } from "../core/runtime.ts";
 import { isOneWay, OneWayPosts } from "./one_way.ts";
 import { describeResponse, isStream, readStart, readText } from "./response_text.ts";
 import type { Channel, SendOptions, SendResult, ServerStream, Tokens, Trace } from "./channel.ts";
-import { deadline, delay } from "../kit/deadline.ts";
-import { readEvents, readMessageEvent, type StreamEvent } from "../kit/event_stream.ts";
+import { deadline, delay } from "../core/kit/deadline.ts";
+import { readEvents, readMessageEvent, type StreamEvent } from "../core/kit/event_stream.ts";
 import { type Message, readMessages } from "./message.ts";
 import type { HttpSender } from "./client_auth.ts";
 import { RedirectError } from "./redirects.ts";

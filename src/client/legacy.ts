@@ -4,14 +4,14 @@
  * @see specification/2025-11-25/basic/lifecycle
  * @see specification/2025-11-25/basic/transports
  */
-import { isRemoteError, METHOD_NOT_FOUND } from "../protocol/errors.ts";
-import { isObject, type Params, type Result } from "../protocol/jsonrpc.ts";
-import type { LogLevel } from "../protocol/types.ts";
+import { isRemoteError, METHOD_NOT_FOUND } from "../core/protocol/errors.ts";
+import { isObject, type Params, type Result } from "../core/protocol/jsonrpc.ts";
+import type { LogLevel } from "../core/protocol/types.ts";
 import type { ServerStream } from "./channel.ts";
 import type { Notification } from "./message.ts";
 import type { Codec, Outcome, Rpc, SentRequestOptions } from "./rpc.ts";
-import { deadline } from "../kit/deadline.ts";
-import { startTimer } from "../kit/timer.ts";
+import { deadline } from "../core/kit/deadline.ts";
+import { startTimer } from "../core/kit/timer.ts";
 import { type Protocol, type ProtocolOptions, type ServerFacts, toImplementation } from "./protocol.ts";
 import type { SubscriptionFilter, Watch } from "./subscription.ts";
 import { explain, toShown } from "./shown.ts";

@@ -3,8 +3,8 @@
  *
  * @see specification/2026-07-28/basic/transports/stdio
  */
-import { deadline } from "../kit/deadline.ts";
-import { type Failure, withFailure } from "../kit/failure.ts";
+import { deadline } from "../core/kit/deadline.ts";
+import { type Failure, withFailure } from "../core/kit/failure.ts";
 import type { Channel, SendOptions, SendResult, Trace } from "./channel.ts";
 import { type Message, readMessages } from "./message.ts";
 import { isOneWay } from "./one_way.ts";

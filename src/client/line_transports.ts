@@ -3,15 +3,14 @@
  *
  * @see specification/2026-07-28/basic/transports/stdio (Shutdown)
  */
-import type { Principal } from "../core/call/context.ts";
-import { LineSplitter } from "../transports/stdio/line_splitter.ts";
-import { openPipe, type PipeServer } from "../transports/channel.ts";
+import { LineSplitter } from "../core/line_splitter.ts";
+import { openPipe, type PipeOptions, type PipeServer } from "../server/transports/channel.ts";
 import type { Child } from "./child_process.ts";
 import type { OpenLineTransport } from "./line_channel.ts";
-import { deadline } from "../kit/deadline.ts";
+import { deadline } from "../core/kit/deadline.ts";
 
 /** Connects to a server in this process. */
-export function memoryTransport(server: PipeServer, principal?: Principal): OpenLineTransport {
+export function memoryTransport(server: PipeServer, principal?: PipeOptions["principal"]): OpenLineTransport {
   return (receive, end) => {
     // Deliver messages in a microtask, so that no message arrives before the write returns, as between processes.
     const pipe = openPipe(server, {

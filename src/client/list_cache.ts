@@ -3,7 +3,7 @@
  *
  * @see specification/2026-07-28/server/utilities/caching
  */
-import type { Params } from "../protocol/jsonrpc.ts";
+import type { Params } from "../core/protocol/jsonrpc.ts";
 import type { SentToken, Tokens } from "./channel.ts";
 import type { Notification } from "./message.ts";
 import type { Outcome } from "./rpc.ts";

@@ -1,7 +1,7 @@
 /**
  * JSON-RPC messages, and their parser for the client.
  */
-import { type Id, isObject, type Params } from "../protocol/jsonrpc.ts";
+import { type Id, isObject, type Params } from "../core/protocol/jsonrpc.ts";
 
 /**
  * A message in either direction. A request has `method` and `id`, a notification has only `method`, and a response has

@@ -3,11 +3,17 @@
  *
  * @see specification/2026-07-28/basic
  */
-import { HEADER_MISMATCH, isMcpError, isRemoteError, type McpError, UNSUPPORTED_VERSION } from "../protocol/errors.ts";
-import { encodeHeaderValue } from "../protocol/header_value.ts";
-import { isObject, type Params, type Result } from "../protocol/jsonrpc.ts";
-import type { LogLevel } from "../protocol/types.ts";
-import { findHeaderParams, type HeaderParam } from "../schema/header_params.ts";
+import {
+  HEADER_MISMATCH,
+  isMcpError,
+  isRemoteError,
+  type McpError,
+  UNSUPPORTED_VERSION,
+} from "../core/protocol/errors.ts";
+import { encodeHeaderValue } from "../core/protocol/header_value.ts";
+import { isObject, type Params, type Result } from "../core/protocol/jsonrpc.ts";
+import type { LogLevel } from "../core/protocol/types.ts";
+import { findHeaderParams, type HeaderParam } from "../core/schema/header_params.ts";
 import type { Asked } from "./answer_budget.ts";
 import type { AskingRequest } from "./answer_options.ts";
 import type { UnfinishedCall } from "./extension.ts";
@@ -23,7 +29,7 @@ import {
   type ServerRequest,
   SUBSCRIPTION,
 } from "./rpc.ts";
-import { deadline, delay } from "../kit/deadline.ts";
+import { deadline, delay } from "../core/kit/deadline.ts";
 import { startPatientTimer } from "./deadline.ts";
 import type { ClientIdentity, Protocol, ProtocolOptions, ServerFacts } from "./protocol.ts";
 import { type SubscriptionFilter, toSubscription, type Watch } from "./subscription.ts";

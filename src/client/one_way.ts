@@ -3,7 +3,7 @@
  * cause such messages without end, for example with pings. So they must not hold connections, fill the memory, or
  * involve the user.
  */
-import { startTimer } from "../kit/timer.ts";
+import { startTimer } from "../core/kit/timer.ts";
 import { AnswerSlots } from "./answer_slots.ts";
 import type { Message } from "./message.ts";
 import { isStream, readStart } from "./response_text.ts";

@@ -3,10 +3,10 @@
  *
  * @see specification/2026-07-28/server/tools (Output Schema)
  */
-import { toPrintableLine } from "../kit/printable.ts";
-import { McpError } from "../protocol/errors.ts";
-import { isObject, type Params, type Result } from "../protocol/jsonrpc.ts";
-import { type Issue, toText } from "../schema/json_schema.ts";
+import { toPrintableLine } from "../core/kit/printable.ts";
+import { McpError } from "../core/protocol/errors.ts";
+import { isObject, type Params, type Result } from "../core/protocol/jsonrpc.ts";
+import { type Issue, toText } from "../core/schema/json_schema.ts";
 
 type Check = (value: unknown) => readonly Issue[];
 
@@ -64,7 +64,7 @@ export class OutputChecks {
 // the schema cannot be compiled, for example because it refers to another document, the returned check accepts every
 // result.
 async function compile(schema: Params): Promise<Check> {
-  const { compileJsonSchema } = await import("../schema/json_check.ts");
+  const { compileJsonSchema } = await import("../core/schema/json_check.ts");
   try {
     return compileJsonSchema(schema, { ignoresPatterns: true });
   } catch {

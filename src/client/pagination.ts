@@ -2,7 +2,7 @@
  * Reads all pages of a list. The limits apply to the whole list, because a server could send an endless number of small
  * pages.
  */
-import type { Result } from "../protocol/jsonrpc.ts";
+import type { Result } from "../core/protocol/jsonrpc.ts";
 import { checkTimeout } from "./deadline.ts";
 
 const MAX_PAGES = 1000;

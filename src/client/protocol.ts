@@ -1,8 +1,8 @@
 /**
  * The interface that the protocols of both eras implement.
  */
-import { isObject, type Params, type Result } from "../protocol/jsonrpc.ts";
-import type { ClientCapabilities, Implementation, LogLevel } from "../protocol/types.ts";
+import { isObject, type Params, type Result } from "../core/protocol/jsonrpc.ts";
+import type { ClientCapabilities, Implementation, LogLevel } from "../core/protocol/types.ts";
 import type { ClientExtension } from "./extension.ts";
 import type { Notification } from "./message.ts";
 import type { Outcome, SentRequestOptions } from "./rpc.ts";

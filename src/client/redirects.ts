@@ -3,8 +3,8 @@
  * the server's URL, because another origin, or another party at the same origin, must not receive the user's
  * credentials, the session id or the body.
  */
-import { withFailure } from "../kit/failure.ts";
-import { hideCredentials } from "../kit/url_text.ts";
+import { withFailure } from "../core/kit/failure.ts";
+import { hideCredentials } from "../core/kit/url_text.ts";
 import { isBelow } from "./url_scope.ts";
 
 /** An HTTP request that can be sent several times, unlike a `Request`, whose body can be read only once. */

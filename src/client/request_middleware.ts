@@ -1,7 +1,7 @@
 /**
  * Middleware that wraps a client's requests.
  */
-import { isObject, type Params, type Result } from "../protocol/jsonrpc.ts";
+import { isObject, type Params, type Result } from "../core/protocol/jsonrpc.ts";
 
 /** A request that middleware receives and can change. */
 export interface ClientRequest {

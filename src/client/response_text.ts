@@ -2,9 +2,9 @@
  * Reads the bodies of HTTP responses as text, and describes responses in error messages.
  */
 
-import { deadline } from "../kit/deadline.ts";
-import { MAX_CHARACTERS } from "../kit/event_stream.ts";
-import { toPrintableLine } from "../kit/printable.ts";
+import { deadline } from "../core/kit/deadline.ts";
+import { MAX_CHARACTERS } from "../core/kit/event_stream.ts";
+import { toPrintableLine } from "../core/kit/printable.ts";
 
 /** Returns the body of a response as text. Throws if the text exceeds the maximum length of a message. */
 export async function readText({ body }: Response): Promise<string> {

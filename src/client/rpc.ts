@@ -1,10 +1,10 @@
 /**
  * JSON-RPC over a channel: request ids, requests in flight, timeouts, cancellation and notifications.
  */
-import { INTERNAL_ERROR, isMcpError, McpError } from "../protocol/errors.ts";
-import { type Id, isId, isObject, type Params, type Result } from "../protocol/jsonrpc.ts";
-import type { INTERNALS } from "../core/call/internals.ts";
-import type { KnownOptions } from "../core/call/known_options.ts";
+import { INTERNAL_ERROR, isMcpError, McpError } from "../core/protocol/errors.ts";
+import { type Id, isId, isObject, type Params, type Result } from "../core/protocol/jsonrpc.ts";
+import type { INTERNALS } from "../core/internals.ts";
+import type { KnownOptions } from "../core/known_options.ts";
 import { ANSWER, type AnswerOptions, type AskingRequest } from "./answer_options.ts";
 import { type ClientMiddleware, type ClientRequest, runMiddleware } from "./request_middleware.ts";
 import { withDeadline } from "./deadline.ts";
@@ -12,11 +12,11 @@ import type { Channel, SendResult } from "./channel.ts";
 import { AnswerBudget, type Asked, MAX_ANSWERS } from "./answer_budget.ts";
 import { AnswerSlots } from "./answer_slots.ts";
 import type { Message, Notification } from "./message.ts";
-import { deadline, delay } from "../kit/deadline.ts";
-import { withFailure } from "../kit/failure.ts";
-import { startTimer } from "../kit/timer.ts";
+import { deadline, delay } from "../core/kit/deadline.ts";
+import { withFailure } from "../core/kit/failure.ts";
+import { startTimer } from "../core/kit/timer.ts";
 import { describeResponse } from "./response_text.ts";
-import type { ClientCapabilities } from "../protocol/types.ts";
+import type { ClientCapabilities } from "../core/protocol/types.ts";
 import type { Held } from "./subscription.ts";
 import { toShown } from "./shown.ts";
 

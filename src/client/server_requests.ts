@@ -5,8 +5,8 @@
  * @see specification/2026-07-28/client/sampling
  * @see specification/2026-07-28/client/roots
  */
-import { McpError } from "../protocol/errors.ts";
-import { isObject, type Params } from "../protocol/jsonrpc.ts";
+import { McpError } from "../core/protocol/errors.ts";
+import { isObject, type Params } from "../core/protocol/jsonrpc.ts";
 import {
   type AnswerOptions,
   type ElicitRequest,
@@ -14,10 +14,10 @@ import {
   type ElicitUrlRequest,
   toCapabilities,
 } from "./answer_options.ts";
-import type { ClientCapabilities, Root, SamplingRequest, SamplingResult } from "../protocol/types.ts";
-import { findFormMisfit } from "../kit/form_answer.ts";
+import type { ClientCapabilities, Root, SamplingRequest, SamplingResult } from "../core/protocol/types.ts";
+import { findFormMisfit } from "../core/kit/form_answer.ts";
 import type { RequestHandler } from "./rpc.ts";
-import { show } from "../core/call/known_options.ts";
+import { show } from "../core/known_options.ts";
 import { toShown } from "./shown.ts";
 
 /** The callbacks that answer a server, and the capabilities that the client declares. */

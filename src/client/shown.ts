@@ -1,10 +1,10 @@
 /**
  * Prepares text for the messages of errors and warnings.
  */
-import { readFailure } from "../kit/failure.ts";
+import { readFailure } from "../core/kit/failure.ts";
 import { RedirectError } from "./redirects.ts";
 
-export { toShown } from "../kit/shown.ts";
+export { toShown } from "../core/kit/shown.ts";
 
 /**
  * Returns the message for an error during an action, such as `Cannot begin a new session`. The errors of a connection,

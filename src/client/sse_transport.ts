@@ -4,9 +4,9 @@
  *
  * @see specification/2024-11-05/basic/transports (HTTP with SSE)
  */
-import { deadline } from "../kit/deadline.ts";
-import { readEvents, readMessageEvent, type StreamEvent } from "../kit/event_stream.ts";
-import { quote } from "../protocol/errors.ts";
+import { deadline } from "../core/kit/deadline.ts";
+import { readEvents, readMessageEvent, type StreamEvent } from "../core/kit/event_stream.ts";
+import { quote } from "../core/protocol/errors.ts";
 import { type HttpChannelOptions, toStreamError } from "./http_channel.ts";
 import type { OpenLineTransport, WriteOptions } from "./line_channel.ts";
 import { type Acceptance, OneWayPosts, readAcceptance } from "./one_way.ts";

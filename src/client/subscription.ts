@@ -3,7 +3,7 @@
  *
  * @see specification/2026-07-28/basic/patterns/subscriptions
  */
-import type { Params, Result } from "../protocol/jsonrpc.ts";
+import type { Params, Result } from "../core/protocol/jsonrpc.ts";
 import type { Notification } from "./message.ts";
 
 /** Selects the changes to subscribe to. */

@@ -1,11 +1,11 @@
 /**
  * Opens a channel to a server at a URL, in a child process, or in this process.
  */
-import { isRemoteError, quote } from "../protocol/errors.ts";
-import { hideCredentials } from "../kit/url_text.ts";
-import { INTERNALS } from "../core/call/internals.ts";
-import { checkOptions } from "../core/call/known_options.ts";
-import type { PipeServer } from "../transports/channel.ts";
+import { isRemoteError, quote } from "../core/protocol/errors.ts";
+import { hideCredentials } from "../core/kit/url_text.ts";
+import { INTERNALS } from "../core/internals.ts";
+import { checkOptions } from "../core/known_options.ts";
+import type { PipeServer } from "../server/transports/channel.ts";
 import type { Channel, Trace } from "./channel.ts";
 import { type ClientAuth, createSender } from "./client_auth.ts";
 import { COMMAND, type CommandTarget, startChild } from "./child_process.ts";
@@ -14,7 +14,7 @@ import { httpChannel, type HttpChannelOptions } from "./http_channel.ts";
 import { lineChannel, type OpenLineTransport } from "./line_channel.ts";
 import { childTransport, memoryTransport } from "./line_transports.ts";
 import type { Message } from "./message.ts";
-import { startTimer } from "../kit/timer.ts";
+import { startTimer } from "../core/kit/timer.ts";
 import { sseTransport } from "./sse_transport.ts";
 
 /**

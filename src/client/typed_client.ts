@@ -1,10 +1,10 @@
 /**
  * The type of a client whose methods have the types of the server's handlers.
  */
-import type { Typed } from "../core/visibility/typed.ts";
-import type { Result } from "../protocol/jsonrpc.ts";
-import type { TemplateVariables } from "../protocol/uri_template.ts";
-import type { PromptMessage, ToolResult } from "../protocol/types.ts";
+import type { Typed } from "../core/typed.ts";
+import type { Result } from "../core/protocol/jsonrpc.ts";
+import type { TemplateVariables } from "../core/protocol/uri_template.ts";
+import type { PromptMessage, ToolResult } from "../core/protocol/types.ts";
 import type { Client } from "./calls.ts";
 import type { RequestOptions } from "./rpc.ts";
 

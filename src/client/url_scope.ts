@@ -2,7 +2,7 @@
  * Compares the paths and queries of URLs. Paths and queries on one host may belong to different parties.
  */
 
-import { isDotSegment } from "../kit/dot_segment.ts";
+import { isDotSegment } from "../core/kit/dot_segment.ts";
 
 /** Tests whether two URLs have the same origin, path and query. A slash at the end of a path is ignored. */
 export function isSameResource(one: URL, other: URL): boolean {

@@ -4,9 +4,9 @@
  *
  * @see specification/2026-07-28/schema
  */
-import { toPrintableLine } from "../kit/printable.ts";
-import { McpError } from "../protocol/errors.ts";
-import type { Result } from "../protocol/jsonrpc.ts";
+import { toPrintableLine } from "../core/kit/printable.ts";
+import { McpError } from "../core/protocol/errors.ts";
+import type { Result } from "../core/protocol/jsonrpc.ts";
 import {
   describeEntry,
   describeMisfits,
@@ -14,7 +14,7 @@ import {
   fitEntries,
   fitResult,
   type Members,
-} from "../protocol/wire.ts";
+} from "../core/protocol/wire.ts";
 
 /**
  * Called with the description of a member that has a wrong type and was left out. A test client throws, because strict

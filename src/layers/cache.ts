@@ -1,11 +1,11 @@
 /**
  * Caches the values that a tool returns.
  */
-import { checkOptions, type KnownOptions, show } from "../core/call/known_options.ts";
-import type { HandlerInfo, KeptValue, Layer, LayerRun } from "../core/layers.ts";
-import { layer } from "../handlers/layer.ts";
+import { checkOptions, type KnownOptions, show } from "../core/known_options.ts";
+import type { HandlerInfo, KeptValue, Layer, LayerRun } from "../server/engine/layers.ts";
+import { layer } from "../server/handlers/layer.ts";
 import type { Clock, Context } from "../library.ts";
-import { ignoreRejections } from "../protocol/promises.ts";
+import { ignoreRejections } from "../core/protocol/promises.ts";
 import { checkNumbers } from "./numbers.ts";
 import { toKey, weighPlain } from "./plain_values.ts";
 

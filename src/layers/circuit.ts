@@ -1,10 +1,10 @@
 /**
  * A circuit breaker: stops running a tool that fails repeatedly.
  */
-import { checkOptions, type KnownOptions } from "../core/call/known_options.ts";
-import type { Layer, LayerRun } from "../core/layers.ts";
-import { layer } from "../handlers/layer.ts";
-import { BoundedMap } from "../kit/bounded_map.ts";
+import { checkOptions, type KnownOptions } from "../core/known_options.ts";
+import type { Layer, LayerRun } from "../server/engine/layers.ts";
+import { layer } from "../server/handlers/layer.ts";
+import { BoundedMap } from "../core/kit/bounded_map.ts";
 import { type Clock, isQuestion, ToolError } from "../library.ts";
 import { isFailure, type SelectErrors } from "./failures.ts";
 import { checkNumbers } from "./numbers.ts";

@@ -1,11 +1,11 @@
 /**
  * Asks the user for consent before a tool runs.
  */
-import { show } from "../core/call/known_options.ts";
-import type { Layer } from "../core/layers.ts";
-import { layer } from "../handlers/layer.ts";
+import { show } from "../core/known_options.ts";
+import type { Layer } from "../server/engine/layers.ts";
+import { layer } from "../server/handlers/layer.ts";
 import { type Context, isQuestion, ToolError } from "../library.ts";
-import { isMcpError } from "../protocol/errors.ts";
+import { isMcpError } from "../core/protocol/errors.ts";
 
 /**
  * Creates a layer that asks the user for consent before a tool runs. `question` is a text such as `"Delete all notes?"`,

@@ -1,8 +1,8 @@
 /**
  * Decides which errors count as failures of the systems that a handler uses.
  */
-import { isMcpError, isToolError } from "../protocol/errors.ts";
-import { isStrayPromise } from "../protocol/promises.ts";
+import { isMcpError, isToolError } from "../core/protocol/errors.ts";
+import { isStrayPromise } from "../core/protocol/promises.ts";
 
 /** Selects the errors that count as failures. */
 export type SelectErrors = (error: unknown) => boolean;

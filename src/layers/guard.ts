@@ -1,9 +1,9 @@
 /**
  * Checks the input and the output of handlers.
  */
-import { checkOptions, type KnownOptions } from "../core/call/known_options.ts";
-import type { Layer, OutputPart, Steps } from "../core/layers.ts";
-import { layer } from "../handlers/layer.ts";
+import { checkOptions, type KnownOptions } from "../core/known_options.ts";
+import type { Layer, OutputPart, Steps } from "../server/engine/layers.ts";
+import { layer } from "../server/handlers/layer.ts";
 import type { Context } from "../library.ts";
 
 /**

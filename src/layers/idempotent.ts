@@ -1,9 +1,9 @@
 /**
  * Runs a tool once per key, so that clients can repeat a call.
  */
-import { checkOptions, type KnownOptions } from "../core/call/known_options.ts";
-import type { Layer } from "../core/layers.ts";
-import { layer } from "../handlers/layer.ts";
+import { checkOptions, type KnownOptions } from "../core/known_options.ts";
+import type { Layer } from "../server/engine/layers.ts";
+import { layer } from "../server/handlers/layer.ts";
 import type { Context } from "../library.ts";
 
 /** Options of {@linkcode idempotent}. Only `key` is required. */

@@ -33,8 +33,8 @@ export type {
   OutputPart,
   Steps,
   UseItem,
-} from "../core/layers.ts";
-export { layer } from "../handlers/layer.ts";
+} from "../server/engine/layers.ts";
+export { layer } from "../server/handlers/layer.ts";
 export { cache, type CacheOptions, type ToolCache } from "./cache.ts";
 export { circuit, type CircuitOptions } from "./circuit.ts";
 export { confirm } from "./confirm.ts";

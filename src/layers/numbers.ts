@@ -1,7 +1,7 @@
 /**
  * Checks options that are numbers.
  */
-import { show } from "../core/call/known_options.ts";
+import { show } from "../core/known_options.ts";
 
 /**
  * Checks that numbers are positive, and that counts are whole numbers.

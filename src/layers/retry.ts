@@ -1,10 +1,10 @@
 /**
  * Runs a tool again after a failure.
  */
-import { delay } from "../kit/deadline.ts";
-import { checkOptions, type KnownOptions } from "../core/call/known_options.ts";
-import type { HandlerInfo, Layer, LayerRun } from "../core/layers.ts";
-import { layer } from "../handlers/layer.ts";
+import { delay } from "../core/kit/deadline.ts";
+import { checkOptions, type KnownOptions } from "../core/known_options.ts";
+import type { HandlerInfo, Layer, LayerRun } from "../server/engine/layers.ts";
+import { layer } from "../server/handlers/layer.ts";
 import { isFailure, type SelectErrors } from "./failures.ts";
 import { checkNumbers } from "./numbers.ts";
 

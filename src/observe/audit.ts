@@ -1,12 +1,12 @@
 /**
  * Writes an audit log: a record of each call before its handler runs, and a record of the call's outcome.
  */
-import type { Context } from "../core/call/context.ts";
-import { checkOptions, type KnownOptions } from "../core/call/known_options.ts";
-import { type Middleware, onlyMethodsAndExtensions } from "../core/call/middleware.ts";
-import { isQuestion } from "../core/call/question.ts";
-import { printFault } from "../kit/printable.ts";
-import { isObject } from "../protocol/jsonrpc.ts";
+import type { Context } from "../server/call/context.ts";
+import { checkOptions, type KnownOptions } from "../core/known_options.ts";
+import { type Middleware, onlyMethodsAndExtensions } from "../server/call/middleware.ts";
+import { isQuestion } from "../server/call/question.ts";
+import { printFault } from "../core/kit/printable.ts";
+import { isObject } from "../core/protocol/jsonrpc.ts";
 
 /** Fields that the intent and the outcome of a call have in common. */
 export interface AuditSubject {

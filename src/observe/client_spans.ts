@@ -3,8 +3,8 @@
  */
 import { context, type Span, SpanKind, SpanStatusCode, trace } from "@opentelemetry/api";
 import type { ClientMiddleware, ClientRequest } from "../client/request_middleware.ts";
-import { checkOptions, type KnownOptions, show } from "../core/call/known_options.ts";
-import { isObject } from "../protocol/jsonrpc.ts";
+import { checkOptions, type KnownOptions, show } from "../core/known_options.ts";
+import { isObject } from "../core/protocol/jsonrpc.ts";
 import { addTarget, type Attributes, CLIENT_DURATION, toSpanUri } from "./operation.ts";
 import { Durations, readParts } from "./server_spans.ts";
 import { injectContext } from "./trace_context.ts";

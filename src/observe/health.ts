@@ -1,14 +1,14 @@
 /**
  * Health checks of a server: whether it is alive, and whether it is ready for requests.
  */
-import { INTERNALS } from "../core/call/internals.ts";
-import { checkOptions, type KnownOptions, show } from "../core/call/known_options.ts";
-import { deadline } from "../kit/deadline.ts";
+import { INTERNALS } from "../core/internals.ts";
+import { checkOptions, type KnownOptions, show } from "../core/known_options.ts";
+import { deadline } from "../core/kit/deadline.ts";
 import type { Route, RouteFacts } from "../server/routes.ts";
 import type { Server } from "../server/server.ts";
 import type { ServerStats } from "../server/stats.ts";
-import { checkCaller, toChecked } from "../transports/http/access.ts";
-import { Caller } from "../transports/http/caller.ts";
+import { checkCaller, toChecked } from "../server/transports/http/access.ts";
+import { Caller } from "../server/transports/http/caller.ts";
 
 /** Options of {@linkcode health}. */
 export interface HealthOptions {

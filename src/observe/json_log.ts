@@ -1,7 +1,7 @@
 /**
  * An observer that logs events as newline-delimited JSON.
  */
-import { checkOptions, type KnownOptions } from "../core/call/known_options.ts";
+import { checkOptions, type KnownOptions } from "../core/known_options.ts";
 import type {
   AuthEvent,
   CallEvent,
@@ -14,8 +14,8 @@ import type {
   ServiceEvent,
   SessionEvent,
   StoreEvent,
-} from "../core/call/observer.ts";
-import { toPrintableJson } from "../kit/printable.ts";
+} from "../server/call/observer.ts";
+import { toPrintableJson } from "../core/kit/printable.ts";
 import { toTarget } from "./operation.ts";
 
 /** A log record, before it becomes a line of JSON. */

@@ -1,5 +1,6 @@
 /**
- * Functions for operating a server: health checks, metrics, logs, an audit log and recordings of messages.
+ * Functions for operating a server: health checks, metrics, logs, an audit log and recordings of messages. Also the types
+ * of the events that observers receive.
  *
  * ```ts
  * import { createServer, tool } from "@x/mcp";
@@ -21,7 +22,30 @@ export {
   type AuditRecord,
   type AuditSubject,
 } from "./audit.ts";
+export { consoleObserver } from "../server/call/combined_observer.ts";
 export { health, type HealthDetails, type HealthOptions, type HealthState } from "./health.ts";
 export { jsonLog, type JsonLogOptions, type LogRecord } from "./json_log.ts";
 export { type Prometheus, prometheus, type PrometheusOptions } from "./prometheus.ts";
 export { record, type RecordOptions } from "./record.ts";
+export type {
+  AskedEvent,
+  AuthEvent,
+  CallEvent,
+  CancelReason,
+  CloseEvent,
+  EventSource,
+  FaultEvent,
+  HandlersEvent,
+  LimitEvent,
+  MessageEvent,
+  NotificationEvent,
+  RefusalReason,
+  RefusedEvent,
+  ServiceEvent,
+  SessionEvent,
+  StartEvent,
+  StoreEvent,
+  StreamEvent,
+  SubscriptionEvent,
+  TransportName,
+} from "../server/call/observer.ts";

@@ -3,7 +3,7 @@
  *
  * @see https://github.com/open-telemetry/semantic-conventions-genai/blob/main/docs/gen-ai/mcp.md
  */
-import type { CallEvent, EventSource, SessionEvent, StartEvent, TransportName } from "../core/call/observer.ts";
+import type { CallEvent, EventSource, SessionEvent, StartEvent, TransportName } from "../server/call/observer.ts";
 
 /** Attributes of a span or metric, keyed by the names in the conventions. */
 export type Attributes = Record<string, string>;

@@ -3,9 +3,9 @@
  *
  * @see https://prometheus.io/docs/instrumenting/exposition_formats/
  */
-import { BoundedMap } from "../kit/bounded_map.ts";
-import { checkOptions, type KnownOptions, show } from "../core/call/known_options.ts";
-import type { CallEvent, Observer, SessionEvent } from "../core/call/observer.ts";
+import { BoundedMap } from "../core/kit/bounded_map.ts";
+import { checkOptions, type KnownOptions, show } from "../core/known_options.ts";
+import type { CallEvent, Observer, SessionEvent } from "../server/call/observer.ts";
 import {
   addOutcome,
   type Attributes,

@@ -1,9 +1,9 @@
 /**
  * An observer that records the messages of a server as a transcript.
  */
-import { checkOptions, type KnownOptions } from "../core/call/known_options.ts";
-import type { MessageEvent, Observer } from "../core/call/observer.ts";
-import { Transcript } from "../kit/transcript.ts";
+import { checkOptions, type KnownOptions } from "../core/known_options.ts";
+import type { MessageEvent, Observer } from "../server/call/observer.ts";
+import { Transcript } from "../core/kit/transcript.ts";
 
 /** Options of {@linkcode record}. */
 export interface RecordOptions {

@@ -19,8 +19,8 @@ import {
   trace,
   type Tracer,
 } from "@opentelemetry/api";
-import { checkOptions, type KnownOptions } from "../core/call/known_options.ts";
-import type { AskedEvent, CallEvent, Observer, SessionEvent, StartEvent } from "../core/call/observer.ts";
+import { checkOptions, type KnownOptions } from "../core/known_options.ts";
+import type { AskedEvent, CallEvent, Observer, SessionEvent, StartEvent } from "../server/call/observer.ts";
 import {
   addNetwork,
   addOutcome,

@@ -1,7 +1,7 @@
 /**
  * Measures how long sessions last.
  */
-import type { SessionEvent } from "../core/call/observer.ts";
+import type { SessionEvent } from "../server/call/observer.ts";
 
 /** Maximum number of open sessions whose creation time is kept. The duration of further sessions is not measured. */
 const MAX_SESSIONS = 10_000;

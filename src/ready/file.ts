@@ -2,12 +2,12 @@
  * Resources with the contents of a file.
  */
 import type { FixedResource } from "../library.ts";
-import { INTERNALS, withInternals } from "../core/call/internals.ts";
-import { checkOptions, type KnownOptions } from "../core/call/known_options.ts";
-import type { GroupedOptions, Remake } from "../core/visibility/feature.ts";
-import { isUnavailable, openFolder } from "../files/confined_folder.ts";
-import { localFiles } from "../files/local_files.ts";
-import { toBaseName, toFolder } from "../files/path.ts";
+import { INTERNALS, withInternals } from "../core/internals.ts";
+import { checkOptions, type KnownOptions } from "../core/known_options.ts";
+import type { GroupedOptions, Remake } from "../server/visibility/feature.ts";
+import { isUnavailable, openFolder } from "./files/confined_folder.ts";
+import { localFiles } from "./files/local_files.ts";
+import { toBaseName, toFolder } from "./files/path.ts";
 import type { ChangeOptions, LocalOptions } from "./local_options.ts";
 import { fileResource, toUriPath } from "./file_resources.ts";
 import { LOCAL, LOCAL_HINTS, MAX_BYTES, readPath, toLife, toLocalPlace } from "./local_life.ts";

@@ -1,7 +1,7 @@
 /**
  * Creates the resources for `file()`, `folder()` and the files and folders in config files.
  */
-import { toShown } from "../kit/shown.ts";
+import { toShown } from "../core/kit/shown.ts";
 import {
   type ChangeNotifier,
   type FixedResource,
@@ -12,11 +12,11 @@ import {
   type ResourceTemplate,
   ToolError,
 } from "../library.ts";
-import { toBase64 } from "../kit/base64.ts";
-import { type Folder, type FolderItem, isUnavailable, MAX_LISTED_FILES } from "../files/confined_folder.ts";
-import { watchFile } from "../files/file_watch.ts";
-import { watchFolder } from "../files/folder_watch.ts";
-import { joinPath } from "../files/path.ts";
+import { toBase64 } from "../core/kit/base64.ts";
+import { type Folder, type FolderItem, isUnavailable, MAX_LISTED_FILES } from "./files/confined_folder.ts";
+import { watchFile } from "./files/file_watch.ts";
+import { watchFolder } from "./files/folder_watch.ts";
+import { joinPath } from "./files/path.ts";
 import type { ChangeOptions, ResourceMetadata } from "./local_options.ts";
 import { folderTools } from "./folder_tools.ts";
 import { decodeText, toMediaType } from "./media_type.ts";

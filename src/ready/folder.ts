@@ -2,12 +2,12 @@
  * Resources and tools for the files of a folder.
  */
 import type { ResourceTemplate } from "../library.ts";
-import { INTERNALS, withInternals } from "../core/call/internals.ts";
-import { checkOptions, type KnownOptions, show } from "../core/call/known_options.ts";
-import type { GroupedOptions, Remake } from "../core/visibility/feature.ts";
-import { EXCLUDED, openFolder } from "../files/confined_folder.ts";
-import { localFiles } from "../files/local_files.ts";
-import { toBaseName } from "../files/path.ts";
+import { INTERNALS, withInternals } from "../core/internals.ts";
+import { checkOptions, type KnownOptions, show } from "../core/known_options.ts";
+import type { GroupedOptions, Remake } from "../server/visibility/feature.ts";
+import { EXCLUDED, openFolder } from "./files/confined_folder.ts";
+import { localFiles } from "./files/local_files.ts";
+import { toBaseName } from "./files/path.ts";
 import type { ChangeOptions, LocalOptions } from "./local_options.ts";
 import { folderResource, toUriPath } from "./file_resources.ts";
 import { LOCAL, LOCAL_HINTS, MAX_BYTES, readPath, toLife, toLocalPlace } from "./local_life.ts";

@@ -2,9 +2,9 @@
  * Searches the text files of a folder, with limits on time, bytes and matches. Searches of the same client run one
  * after the other.
  */
-import { FairQueue } from "../core/capacity/fair_queue.ts";
+import { FairQueue } from "../server/capacity/fair_queue.ts";
 import { type Context, ToolError } from "../library.ts";
-import { type Folder, isUnavailable } from "../files/confined_folder.ts";
+import { type Folder, isUnavailable } from "./files/confined_folder.ts";
 import { decodeText } from "./media_type.ts";
 
 /**

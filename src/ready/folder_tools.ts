@@ -1,12 +1,12 @@
 /**
  * Tools that list, search and read the files of a folder.
  */
-import { findClientKey } from "../core/call/client_key.ts";
-import { toShown } from "../kit/shown.ts";
+import { findClientKey } from "../server/call/client_key.ts";
+import { toShown } from "../core/kit/shown.ts";
 import { type JsonSchema, media, type Tool, tool, ToolError, type ToolOptions } from "../library.ts";
-import { type Folder, type FolderItem, isUnavailable, type Unavailable } from "../files/confined_folder.ts";
+import { type Folder, type FolderItem, isUnavailable, type Unavailable } from "./files/confined_folder.ts";
 import { searchFiles, SearchQueue } from "./folder_search.ts";
-import { toMatcher } from "../files/glob.ts";
+import { toMatcher } from "./files/glob.ts";
 import type { ChangeOptions, CommonOptions } from "./local_options.ts";
 import { decodeText, toMediaType } from "./media_type.ts";
 import { toMessage } from "./problem.ts";

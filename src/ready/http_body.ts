@@ -2,8 +2,8 @@
  * Request bodies that contain arguments. Each argument is encoded for the language of the body, so that an argument
  * cannot add fields or change the structure of the body.
  */
-import { show } from "../core/call/known_options.ts";
-import { isObject } from "../kit/json.ts";
+import { show } from "../core/known_options.ts";
+import { isObject } from "../core/kit/json.ts";
 import type { ParseTemplate } from "./http_template.ts";
 import { type KeyPath, type ToProblem, withPath } from "./problem.ts";
 import type { Template } from "./template.ts";

@@ -3,7 +3,7 @@
  * or its network.
  */
 import { ToolError } from "../library.ts";
-import { hasErrorCode } from "../kit/error_code.ts";
+import { hasErrorCode } from "../core/kit/error_code.ts";
 import { lookUp } from "./look_up.ts";
 import { isIpAddress, isPrivateAddress } from "./private_addresses.ts";
 

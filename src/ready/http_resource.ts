@@ -2,8 +2,8 @@
  * Resources whose contents are the body of an HTTP response.
  */
 import { type Context, type FixedResource, resource, type ResourceEntry, ToolError } from "../library.ts";
-import { checkOptions, type KnownOptions, toPlace } from "../core/call/known_options.ts";
-import { toBase64 } from "../kit/base64.ts";
+import { checkOptions, type KnownOptions, toPlace } from "../core/known_options.ts";
+import { toBase64 } from "../core/kit/base64.ts";
 import { sendRequest } from "./http_request.ts";
 import {
   fillHeaders,

@@ -2,9 +2,9 @@
  * Builds URLs and headers that contain arguments. Arguments cannot change the host, or the structure of the path or of a
  * header.
  */
-import { hasDotSegment } from "../kit/dot_segment.ts";
+import { hasDotSegment } from "../core/kit/dot_segment.ts";
 import { ToolError } from "../library.ts";
-import { isPlain, type KnownOptions, show } from "../core/call/known_options.ts";
+import { isPlain, type KnownOptions, show } from "../core/known_options.ts";
 import { type KeyPath, type ToProblem, withPath } from "./problem.ts";
 import { parseTemplate, type ReadEnv, type Template } from "./template.ts";
 import {

@@ -10,9 +10,9 @@ import {
   type ToolOptions,
   type ToolResult,
 } from "../library.ts";
-import { TOOL } from "../handlers/tool.ts";
-import { checkOptions, type KnownOptions, toPlace } from "../core/call/known_options.ts";
-import { isObject } from "../kit/json.ts";
+import { TOOL } from "../server/handlers/tool.ts";
+import { checkOptions, type KnownOptions, toPlace } from "../core/known_options.ts";
+import { isObject } from "../core/kit/json.ts";
 import { isJsonType, parseBody } from "./http_body.ts";
 import { type HttpResponse, sendRequest } from "./http_request.ts";
 import {

@@ -2,12 +2,12 @@
  * Checks the options of `folder()` and `file()`, and watches the folders and files while their servers run.
  */
 import type { ChangeNotifier, Handler } from "../library.ts";
-import { isObject } from "../kit/json.ts";
-import { type OptionRule, show, toPlace } from "../core/call/known_options.ts";
-import { DESCRIPTION } from "../handlers/option_names.ts";
-import { watcher } from "../handlers/watcher.ts";
-import { isWindows } from "../files/local_files.ts";
-import { readLocation } from "../files/path.ts";
+import { isObject } from "../core/kit/json.ts";
+import { type OptionRule, show, toPlace } from "../core/known_options.ts";
+import { DESCRIPTION } from "../server/handlers/option_names.ts";
+import { watcher } from "../server/handlers/watcher.ts";
+import { isWindows } from "./files/local_files.ts";
+import { readLocation } from "./files/path.ts";
 
 const bytes: OptionRule = {
   findProblem: (value) =>

@@ -1,9 +1,9 @@
 /**
  * Options of files and folders.
  */
-import type { UseItem } from "../core/layers.ts";
+import type { UseItem } from "../server/engine/layers.ts";
 import type { Allow, ResourceEntry } from "../library.ts";
-import type { GroupedOptions } from "../core/visibility/feature.ts";
+import type { GroupedOptions } from "../server/visibility/feature.ts";
 
 /** Options that {@linkcode folder} and {@linkcode file} have in common. Only `path` is required. */
 export interface LocalOptions extends Omit<ResourceEntry, "uri" | "name" | "size"> {

@@ -1,8 +1,8 @@
 /**
  * Looks up the addresses of host names.
  */
-import { deno, findProcess } from "../runtime.ts";
-import { hasErrorCode } from "../kit/error_code.ts";
+import { deno, findProcess } from "../core/runtime.ts";
+import { hasErrorCode } from "../core/kit/error_code.ts";
 
 /**
  * Looks up the addresses of a host name. `port` is the port to which the caller will connect. Throws if the host name

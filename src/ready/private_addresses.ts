@@ -1,7 +1,7 @@
 /**
  * Distinguishes public IP addresses from loopback, private and reserved addresses.
  */
-import { type AddressList, findProcess, type NetModule } from "../runtime.ts";
+import { type AddressList, findProcess, type NetModule } from "../core/runtime.ts";
 
 /**
  * IPv4 networks that are not public. IPv6 addresses that contain an address of these networks are not public either:

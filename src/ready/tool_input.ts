@@ -2,7 +2,7 @@
  * Reads the input schema of a tool, and adds defaults to the arguments.
  */
 import { type JsonSchema, ToolError } from "../library.ts";
-import { isObject } from "../kit/json.ts";
+import { isObject } from "../core/kit/json.ts";
 import type { Template } from "./template.ts";
 
 /** The arguments of a call, keyed by name. */

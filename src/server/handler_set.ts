@@ -1,11 +1,11 @@
 /**
  * Creates the public handler set of a server.
  */
-import type { Allow, HandlerSelector, HandlerSet } from "../core/call/context.ts";
-import type { Engine } from "../core/era.ts";
-import type { Handler } from "../core/visibility/feature.ts";
-import { INTERNALS } from "../core/call/internals.ts";
-import { toSelectionKey } from "../core/visibility/registry.ts";
+import type { Allow, HandlerSelector, HandlerSet } from "./call/context.ts";
+import type { Engine } from "./engine/era.ts";
+import type { Handler } from "./visibility/feature.ts";
+import { INTERNALS } from "../core/internals.ts";
+import { toSelectionKey } from "./visibility/registry.ts";
 
 /**
  * The servers of the concrete paths, if a server's path has parameters. A handler that is added to the server is added

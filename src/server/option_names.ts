@@ -1,17 +1,17 @@
 /**
  * The names of the options of `createServer`, and the rules for their values.
  */
-import { AUTHENTICATION } from "../core/auth.ts";
-import { GUARD, QUOTA } from "../handlers/option_names.ts";
-import { CAPABILITIES } from "../core/call/capabilities.ts";
-import { ICONS, WEB_PAGE } from "../core/icons.ts";
-import type { ListChangedOptions } from "../core/call/context.ts";
-import { TEXT_COPY } from "../protocol/text_option.ts";
-import { ENCODERS } from "../core/visibility/guards.ts";
-import type { KnownOptions, OptionRule } from "../core/call/known_options.ts";
-import type { ServerLogOptions } from "../core/call/log.ts";
-import type { Schema } from "../schema/schema.ts";
-import type { CorsOptions } from "../transports/http/cors.ts";
+import { AUTHENTICATION } from "./engine/auth.ts";
+import { GUARD, QUOTA } from "./handlers/option_names.ts";
+import { CAPABILITIES } from "./call/capabilities.ts";
+import { ICONS, WEB_PAGE } from "./engine/icons.ts";
+import type { ListChangedOptions } from "./call/context.ts";
+import { TEXT_COPY } from "../core/protocol/text_option.ts";
+import { ENCODERS } from "./visibility/guards.ts";
+import type { KnownOptions, OptionRule } from "../core/known_options.ts";
+import type { ServerLogOptions } from "./call/log.ts";
+import type { Schema } from "../core/schema/schema.ts";
+import type { CorsOptions } from "./transports/http/cors.ts";
 import type { RouteServerOptions } from "./options.ts";
 
 const CORS: KnownOptions<keyof CorsOptions> = {

@@ -1,23 +1,23 @@
 /**
  * The options of a server.
  */
-import type { Icon } from "../protocol/types.ts";
-import type { Infer, Schema, StandardSchema } from "../schema/schema.ts";
-import type { Admit } from "../core/admission.ts";
-import type { Authenticate, Authentication } from "../core/auth.ts";
-import type { CapabilityOptions } from "../core/call/capabilities.ts";
-import type { Context } from "../core/call/context.ts";
-import type { MapError, PublishSchema } from "../core/visibility/feature_parts.ts";
-import type { Handler } from "../core/visibility/feature.ts";
-import type { Encoder } from "../core/visibility/guards.ts";
-import type { LimitOptions } from "../core/capacity/limits.ts";
-import type { UseItem } from "../core/layers.ts";
-import type { Observer } from "../core/call/observer.ts";
-import type { Store } from "../core/store.ts";
-import type { Clock } from "../core/capacity/timers.ts";
-import type { Revision } from "../eras/revisions.ts";
+import type { Icon } from "../core/protocol/types.ts";
+import type { Infer, Schema, StandardSchema } from "../core/schema/schema.ts";
+import type { Admit } from "./engine/admission.ts";
+import type { Authenticate, Authentication } from "./engine/auth.ts";
+import type { CapabilityOptions } from "./call/capabilities.ts";
+import type { Context } from "./call/context.ts";
+import type { MapError, PublishSchema } from "./visibility/feature_parts.ts";
+import type { Handler } from "./visibility/feature.ts";
+import type { Encoder } from "./visibility/guards.ts";
+import type { LimitOptions } from "./capacity/limits.ts";
+import type { UseItem } from "./engine/layers.ts";
+import type { Observer } from "./call/observer.ts";
+import type { Store } from "./engine/store.ts";
+import type { Clock } from "../core/timers.ts";
+import type { Revision } from "./eras/revisions.ts";
 import type { RouteList } from "./routes.ts";
-import type { Cors } from "../transports/http/cors.ts";
+import type { Cors } from "./transports/http/cors.ts";
 
 /** A schema that accepts any text as the value of each path parameter. */
 export type TextParams = StandardSchema<Readonly<Record<string, string>>>;

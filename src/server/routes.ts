@@ -1,12 +1,12 @@
 /**
  * Endpoints next to the MCP endpoint, such as `/health`.
  */
-import { type AccessOptions, checkCaller, type ConnectionInfo, toCheckedUrl } from "../transports/http/access.ts";
-import { hasSmallPieces, INCOMPLETE, isWithin, TOO_LARGE, TOO_SMALL_PIECES } from "../transports/http/body_refusals.ts";
-import { copyRequest, type Visit } from "../transports/http/request_copy.ts";
-import { type Refusal, refuseInText } from "../transports/http/refusals.ts";
-import type { Fetch } from "../transports/http/fetch.ts";
-import type { Core } from "../core/core.ts";
+import { type AccessOptions, checkCaller, type ConnectionInfo, toCheckedUrl } from "./transports/http/access.ts";
+import { hasSmallPieces, INCOMPLETE, isWithin, TOO_LARGE, TOO_SMALL_PIECES } from "./transports/http/body_refusals.ts";
+import { copyRequest, type Visit } from "./transports/http/request_copy.ts";
+import { type Refusal, refuseInText } from "./transports/http/refusals.ts";
+import type { Fetch } from "./transports/http/fetch.ts";
+import type { Core } from "./engine/core.ts";
 import type { ServerStats } from "./stats.ts";
 
 /**

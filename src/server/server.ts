@@ -1,49 +1,49 @@
 /**
  * Creates servers. Checks the options, and connects the parts of a server.
  */
-import { Room } from "../protocol/room.ts";
-import type { Schema } from "../schema/schema.ts";
-import { compileSchema } from "../schema/schema_compiler.ts";
-import { Accounts } from "../core/capacity/account.ts";
-import type { Authentication } from "../core/auth.ts";
-import { Changes, checkUri } from "../core/visibility/changes.ts";
-import { type ContainerHost, findRoot } from "../core/call/container.ts";
-import type { DevelopmentListener } from "../core/call/development.ts";
-import type { CallHost } from "../core/call/call.ts";
-import type { ChangeNotifier, HandlerSet, RunningServer } from "../core/call/context.ts";
-import type { CreateEra, Engine } from "../core/era.ts";
-import type { Handler } from "../core/visibility/feature.ts";
-import type { Typed } from "../core/visibility/typed.ts";
-import { INTERNALS } from "../core/call/internals.ts";
-import type { Middleware } from "../core/call/middleware.ts";
-import { checkOptions, show } from "../core/call/known_options.ts";
-import type { Observer } from "../core/call/observer.ts";
-import { createServerLog, type ServerLog, toLoggable, toLogger, toSafeFilter } from "../core/call/log.ts";
-import { Registry, withAlso } from "../core/visibility/registry.ts";
-import { Scheduler } from "../core/scheduler.ts";
-import { Sealer } from "../core/call/sealer.ts";
-import { isGranted } from "../core/call/scopes.ts";
-import { recheck } from "../core/recheck.ts";
-import { updateLives } from "../core/extension.ts";
-import { Visibility } from "../core/visibility/visibility.ts";
-import { type Unlayered, withLayers } from "../core/layers.ts";
-import { systemClock, Ticker } from "../core/capacity/timers.ts";
-import { ServerState } from "../core/capacity/server_state.ts";
-import type { OpenPipe, PipeServer, Served } from "../transports/channel.ts";
-import { readHosts, readOrigins, readPath, readProxies, readTemplate } from "../transports/http/access_options.ts";
-import { corsRule, type Grant, readCorsHeaders } from "../transports/http/cors.ts";
-import type { Authenticator } from "../transports/http/authenticator.ts";
-import type { Fetch } from "../transports/http/fetch.ts";
-import { type HttpEntry, LazyEndpoint, serveBy } from "../transports/http/lazy_endpoint.ts";
-import type { Branch, PathRouter, RouteParams } from "../transports/http/path_router.ts";
-import type { FindSpot } from "../transports/http/upgrades.ts";
+import { Room } from "../core/protocol/room.ts";
+import type { Schema } from "../core/schema/schema.ts";
+import { compileSchema } from "../core/schema/schema_compiler.ts";
+import { Accounts } from "./capacity/account.ts";
+import type { Authentication } from "./engine/auth.ts";
+import { Changes, checkUri } from "./visibility/changes.ts";
+import { type ContainerHost, findRoot } from "./call/container.ts";
+import type { DevelopmentListener } from "./call/development.ts";
+import type { CallHost } from "./call/call.ts";
+import type { ChangeNotifier, HandlerSet, RunningServer } from "./call/context.ts";
+import type { CreateEra, Engine } from "./engine/era.ts";
+import type { Handler } from "./visibility/feature.ts";
+import type { Typed } from "../core/typed.ts";
+import { INTERNALS } from "../core/internals.ts";
+import type { Middleware } from "./call/middleware.ts";
+import { checkOptions, show } from "../core/known_options.ts";
+import type { Observer } from "./call/observer.ts";
+import { createServerLog, type ServerLog, toLoggable, toLogger, toSafeFilter } from "./call/log.ts";
+import { Registry, withAlso } from "./visibility/registry.ts";
+import { Scheduler } from "./engine/scheduler.ts";
+import { Sealer } from "./call/sealer.ts";
+import { isGranted } from "./call/scopes.ts";
+import { recheck } from "./engine/recheck.ts";
+import { updateLives } from "./engine/extension.ts";
+import { Visibility } from "./visibility/visibility.ts";
+import { type Unlayered, withLayers } from "./engine/layers.ts";
+import { systemClock, Ticker } from "../core/timers.ts";
+import { ServerState } from "./capacity/server_state.ts";
+import type { OpenPipe, PipeServer, Served } from "./transports/channel.ts";
+import { readHosts, readOrigins, readPath, readProxies, readTemplate } from "./transports/http/access_options.ts";
+import { corsRule, type Grant, readCorsHeaders } from "./transports/http/cors.ts";
+import type { Authenticator } from "./transports/http/authenticator.ts";
+import type { Fetch } from "./transports/http/fetch.ts";
+import { type HttpEntry, LazyEndpoint, serveBy } from "./transports/http/lazy_endpoint.ts";
+import type { Branch, PathRouter, RouteParams } from "./transports/http/path_router.ts";
+import type { FindSpot } from "./transports/http/upgrades.ts";
 import { createHandlerSet } from "./handler_set.ts";
-import { addObserver, type CommonOptions, createCore, type Share } from "./core.ts";
+import { addObserver, type CommonOptions, createCore, type Share } from "./create_core.ts";
 import type { RouteServerOptions } from "./options.ts";
 import { LIST_CHANGED, LOG, SERVER } from "./option_names.ts";
 import type { RouteList } from "./routes.ts";
 import { readStats, type ServerStats } from "./stats.ts";
-import type { Principal } from "../core/call/context.ts";
+import type { Principal } from "./call/context.ts";
 
 /** An MCP server: the default export of a server file. */
 export interface Server<Handlers = unknown> extends ChangeNotifier, Typed<Handlers>, AsyncDisposable {
@@ -317,7 +317,7 @@ function createHost(parts: Omit<Engine, "host">, site: Site, handlers: HandlerSe
 }
 
 /** Loaded on demand, because few handlers read resources. */
-const innerReadRoom = new Room(() => import("../core/inner_read.ts"));
+const innerReadRoom = new Room(() => import("./engine/inner_read.ts"));
 
 /** Registers the handlers' services with the host's container. */
 function openServices(handlers: readonly Handler[], host: CallHost): void {
@@ -337,7 +337,7 @@ function createEndpoint({ engine, era, allows }: EndpointParts, options: CommonO
   const { auth } = core;
   // For concrete paths, the router authenticates the caller before it selects the server.
   const authenticator = branch || !auth ? undefined : new Room<Authenticator>(async () => {
-    const { HttpAuthenticator } = await import("../transports/http/http_authenticator.ts");
+    const { HttpAuthenticator } = await import("./transports/http/http_authenticator.ts");
     return new HttpAuthenticator(auth, { engine, path, proxies });
   });
   if (authenticator) core.startAuth = async () => await (await authenticator.open()).ready();
@@ -377,7 +377,7 @@ function createRouters<P extends Schema>(
   const makeHandlers = typeof handlers === "function" ? handlers : undefined;
   const grow = (branch: Branch) => growServer(options, createEra, branch);
   return new Room(async () => {
-    const { PathRouter } = await import("../transports/http/path_router.ts");
+    const { PathRouter } = await import("./transports/http/path_router.ts");
     const { proxies } = endpoint.options;
     const parts = { engine, endpoint: await endpoint.load(), proxies };
     return site.router = new PathRouter({ ...parts, path, secret, params, schema, makeHandlers, grow });
@@ -396,7 +396,7 @@ function createDevelopment({ core, host, scheduler }: Engine): ServerDevelopment
   const listeners = new Set<DevelopmentListener>();
   let loading: Promise<void> | undefined;
   const load = async () => {
-    const { Development } = await import("../core/call/development.ts");
+    const { Development } = await import("./call/development.ts");
     core.development = new Development(core.ticker.clock, listeners);
     host.reruns = core.development.reruns;
     scheduler.watch(core.development.runs);

@@ -1,8 +1,8 @@
 /**
  * Counts a server's calls, streams, sessions and bytes.
  */
-import type { PotName } from "../core/capacity/account.ts";
-import type { Engine } from "../core/era.ts";
+import type { PotName } from "./capacity/account.ts";
+import type { Engine } from "./engine/era.ts";
 
 /**
  * The numbers of a server's calls, streams, sessions and bytes at one moment. For `mount`, each number is the sum of

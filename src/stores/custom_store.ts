@@ -1,8 +1,8 @@
 /**
  * Creates a store from an engine.
  */
-import { INTERNALS } from "../core/call/internals.ts";
-import { checkOptions, type KnownOptions, show } from "../core/call/known_options.ts";
+import { INTERNALS } from "../core/internals.ts";
+import { checkOptions, type KnownOptions, show } from "../core/known_options.ts";
 import type {
   Awaitable,
   ConnectOptions,
@@ -11,8 +11,8 @@ import type {
   Store,
   StoreEngine,
   StoreInternals,
-} from "../core/store.ts";
-import type { Observer } from "../core/call/observer.ts";
+} from "../server/engine/store.ts";
+import type { Observer } from "../server/call/observer.ts";
 import { OutageReport } from "./outage_report.ts";
 import { InstanceState } from "./instance_state.ts";
 import { RuleRecord } from "./rule_record.ts";

@@ -26,9 +26,9 @@ import type {
   StoredEntry,
   StoredValue,
   StoreEngine,
-} from "../core/store.ts";
-import { systemClock } from "../core/capacity/timers.ts";
-import { delay } from "../kit/deadline.ts";
+} from "../server/engine/store.ts";
+import { systemClock } from "../core/timers.ts";
+import { delay } from "../core/kit/deadline.ts";
 import { FileWatch } from "./replaced_file.ts";
 import { customStore, type StoreOptions } from "./custom_store.ts";
 

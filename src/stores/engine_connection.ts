@@ -7,11 +7,11 @@
  * cause a test by the process. Only if the test fails too, clients' operations fail at once, and the engine is replaced.
  * Operations of the process fail at once only after failures of its own operations.
  */
-import { show } from "../core/call/known_options.ts";
-import { type Clock, systemClock } from "../core/capacity/timers.ts";
-import type { Awaitable, ConnectOptions, StoreEngine } from "../core/store.ts";
-import { deadline } from "../kit/deadline.ts";
-import { isPromiseLike } from "../protocol/promises.ts";
+import { show } from "../core/known_options.ts";
+import { type Clock, systemClock } from "../core/timers.ts";
+import type { Awaitable, ConnectOptions, StoreEngine } from "../server/engine/store.ts";
+import { deadline } from "../core/kit/deadline.ts";
+import { isPromiseLike } from "../core/protocol/promises.ts";
 
 /** Connects to an engine. */
 export type Connect = (options: ConnectOptions) => Awaitable<StoreEngine>;

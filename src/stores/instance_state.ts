@@ -2,15 +2,15 @@
  * Connects an instance of a server to a store. Hashes keys, seals values, and exchanges notifications with other
  * instances over a topic.
  */
-import { BoundedMap } from "../kit/bounded_map.ts";
-import { sha256 } from "../kit/sha256.ts";
-import { isObject } from "../protocol/jsonrpc.ts";
-import type { Account, Accounts, Pot } from "../core/capacity/account.ts";
-import { type Charge, keep } from "../core/capacity/charges.ts";
-import type { Change, ExtensionNews } from "../core/visibility/changes.ts";
-import type { Bounds } from "../core/capacity/limits.ts";
-import { type Mark, type Marking, toSetName } from "../core/marked_ids.ts";
-import { markStored, readSince } from "../core/marking.ts";
+import { BoundedMap } from "../core/kit/bounded_map.ts";
+import { sha256 } from "../core/kit/sha256.ts";
+import { isObject } from "../core/protocol/jsonrpc.ts";
+import type { Account, Accounts, Pot } from "../server/capacity/account.ts";
+import { type Charge, keep } from "../server/capacity/charges.ts";
+import type { Change, ExtensionNews } from "../server/visibility/changes.ts";
+import type { Bounds } from "../server/capacity/limits.ts";
+import { type Mark, type Marking, toSetName } from "../server/engine/marked_ids.ts";
+import { markStored, readSince } from "../server/engine/marking.ts";
 import type {
   Ruled,
   SharedChange,
@@ -21,11 +21,11 @@ import type {
   SpendOptions,
   StoreInternals,
   StorePart,
-} from "../core/store.ts";
-import type { SharedRules } from "../core/visibility/visibility.ts";
-import { openVersioned, sealVersioned, VERSION } from "../core/call/versioned_seal.ts";
-import type { Clock } from "../core/capacity/timers.ts";
-import { isMcpError } from "../protocol/errors.ts";
+} from "../server/engine/store.ts";
+import type { SharedRules } from "../server/visibility/visibility.ts";
+import { openVersioned, sealVersioned, VERSION } from "../server/call/versioned_seal.ts";
+import type { Clock } from "../core/timers.ts";
+import { isMcpError } from "../core/protocol/errors.ts";
 import { LogCharge, type LogChargeParts } from "./log_charge.ts";
 import type { OutageReport } from "./outage_report.ts";
 import { OwnChanges } from "./own_changes.ts";

@@ -1,8 +1,8 @@
 /**
  * Charges a client for the entries of a log in the store.
  */
-import type { Charge } from "../core/capacity/charges.ts";
-import type { Clock } from "../core/capacity/timers.ts";
+import type { Charge } from "../server/capacity/charges.ts";
+import type { Clock } from "../core/timers.ts";
 
 /** Arguments of the constructor of {@linkcode LogCharge}. */
 export interface LogChargeParts {

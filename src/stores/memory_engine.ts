@@ -11,9 +11,9 @@ import type {
   SetOptions,
   StoredEntry,
   StoredValue,
-} from "../core/store.ts";
-import type { Clock } from "../core/capacity/timers.ts";
-import { toBytes } from "../protocol/weight.ts";
+} from "../server/engine/store.ts";
+import type { Clock } from "../core/timers.ts";
+import { toBytes } from "../core/protocol/weight.ts";
 
 interface Value extends StoredValue {
   readonly due: number;

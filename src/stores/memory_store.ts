@@ -1,9 +1,9 @@
 /**
  * A store in the memory of the process.
  */
-import { checkOptions, type KnownOptions, show } from "../core/call/known_options.ts";
-import type { Store } from "../core/store.ts";
-import type { Clock } from "../core/capacity/timers.ts";
+import { checkOptions, type KnownOptions, show } from "../core/known_options.ts";
+import type { Store } from "../server/engine/store.ts";
+import type { Clock } from "../core/timers.ts";
 import { StoreClock } from "./store_clock.ts";
 import { CustomStore } from "./custom_store.ts";
 import { MemoryEngine } from "./memory_engine.ts";

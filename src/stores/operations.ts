@@ -6,12 +6,12 @@
  * of the process never wait for clients: some of the operations in progress are reserved for the process, and failures
  * of clients' operations do not stop its operations.
  */
-import type { Account, Pot } from "../core/capacity/account.ts";
-import type { Bounds } from "../core/capacity/limits.ts";
-import { Slots } from "../core/capacity/slots.ts";
-import { type Clock, systemClock } from "../core/capacity/timers.ts";
-import { show } from "../core/call/known_options.ts";
-import { readSyncVerdict } from "../core/call/verdict.ts";
+import type { Account, Pot } from "../server/capacity/account.ts";
+import type { Bounds } from "../server/capacity/limits.ts";
+import { Slots } from "../server/capacity/slots.ts";
+import { type Clock, systemClock } from "../core/timers.ts";
+import { show } from "../core/known_options.ts";
+import { readSyncVerdict } from "../server/call/verdict.ts";
 import type {
   AppendOptions,
   Awaitable,
@@ -27,11 +27,11 @@ import type {
   StoreEngine,
   SubscribeOptions,
   TopicListener,
-} from "../core/store.ts";
-import { deadline, delay } from "../kit/deadline.ts";
-import { toBusy } from "../protocol/errors.ts";
-import { isPromiseLike } from "../protocol/promises.ts";
-import { isWithin } from "../protocol/weight.ts";
+} from "../server/engine/store.ts";
+import { deadline, delay } from "../core/kit/deadline.ts";
+import { toBusy } from "../core/protocol/errors.ts";
+import { isPromiseLike } from "../core/protocol/promises.ts";
+import { isWithin } from "../core/protocol/weight.ts";
 import { type Connect, EngineConnection, type Side } from "./engine_connection.ts";
 import { Subscription } from "./subscription.ts";
 import { Topics } from "./topics.ts";

@@ -1,7 +1,7 @@
 /**
  * Reports to an observer that a store fails, and that it works again.
  */
-import type { Observer } from "../core/call/observer.ts";
+import type { Observer } from "../server/call/observer.ts";
 
 /**
  * The report of a store to one observer. All servers of concrete paths that have the same observer share the report, so

@@ -7,8 +7,8 @@
  * returns the notification of the subscription before the notification of the change. While this list contains the
  * change, the second instance can announce the change again to the new subscriber.
  */
-import { BoundedMap } from "../kit/bounded_map.ts";
-import type { SharedChange } from "../core/store.ts";
+import { BoundedMap } from "../core/kit/bounded_map.ts";
+import type { SharedChange } from "../server/engine/store.ts";
 
 export class OwnChanges {
   /** The number of listed changes for each resource URI. */

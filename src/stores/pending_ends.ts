@@ -1,8 +1,8 @@
 /**
  * Keeps the ends of sessions that the store has not confirmed, and retries until the store confirms them.
  */
-import type { Account, Pot } from "../core/capacity/account.ts";
-import type { Clock } from "../core/capacity/timers.ts";
+import type { Account, Pot } from "../server/capacity/account.ts";
+import type { Clock } from "../core/timers.ts";
 
 /** The end of a session, and the state of writing it to the store. */
 interface PendingEnd {

@@ -2,10 +2,10 @@
  * The lease of a process: a value in the store that expires soon after the process ends. The expired lease shows other
  * processes that this process has ended.
  */
-import type { Clock } from "../core/capacity/timers.ts";
-import type { Awaitable, StoredValue } from "../core/store.ts";
-import { toBase64Url } from "../kit/base64.ts";
-import { BoundedMap } from "../kit/bounded_map.ts";
+import type { Clock } from "../core/timers.ts";
+import type { Awaitable, StoredValue } from "../server/engine/store.ts";
+import { toBase64Url } from "../core/kit/base64.ts";
+import { BoundedMap } from "../core/kit/bounded_map.ts";
 import { type Operations, User } from "./operations.ts";
 
 /** Number of renewals per time to live of a lease. */

@@ -2,7 +2,7 @@
  * Detects that a database file was replaced or removed. Without this check, a process with the old file open would
  * share nothing with processes that open the new file.
  */
-import { systemClock } from "../core/capacity/timers.ts";
+import { systemClock } from "../core/timers.ts";
 
 /** Minimum milliseconds between two checks. */
 const LOOK_MS = 500;

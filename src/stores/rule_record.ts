@@ -1,15 +1,15 @@
 /**
  * The rules of `enable` and `disable` that all instances share.
  */
-import { shorten } from "../kit/shorten.ts";
-import { toBusy } from "../protocol/errors.ts";
-import { isObject } from "../protocol/jsonrpc.ts";
-import { INTERNALS } from "../core/call/internals.ts";
-import { CHANGED, update } from "../core/update.ts";
-import type { Ruled } from "../core/store.ts";
-import type { Handler } from "../core/visibility/feature.ts";
-import { toName, withAlso } from "../core/visibility/registry.ts";
-import { applyRules, type PlacedRule, type SharedRule, type SharedRules } from "../core/visibility/visibility.ts";
+import { shorten } from "../core/kit/shorten.ts";
+import { toBusy } from "../core/protocol/errors.ts";
+import { isObject } from "../core/protocol/jsonrpc.ts";
+import { INTERNALS } from "../core/internals.ts";
+import { CHANGED, update } from "../server/engine/update.ts";
+import type { Ruled } from "../server/engine/store.ts";
+import type { Handler } from "../server/visibility/feature.ts";
+import { toName, withAlso } from "../server/visibility/registry.ts";
+import { applyRules, type PlacedRule, type SharedRule, type SharedRules } from "../server/visibility/visibility.ts";
 import type { InformedRules, InstanceState } from "./instance_state.ts";
 
 interface StoredRules {

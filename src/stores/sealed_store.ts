@@ -1,9 +1,9 @@
 /**
  * The sealed values and logs of a store for one user: a client, or the process itself.
  */
-import type { Account } from "../core/capacity/account.ts";
-import type { SharedLogs } from "../core/call/shared_values.ts";
-import type { AppendOptions, Lease, ReadOptions, SetOptions } from "../core/store.ts";
+import type { Account } from "../server/capacity/account.ts";
+import type { SharedLogs } from "../server/call/shared_values.ts";
+import type { AppendOptions, Lease, ReadOptions, SetOptions } from "../server/engine/store.ts";
 import { type OwnUse, User } from "./operations.ts";
 import { type StoreParts, UserLease } from "./user_view.ts";
 

@@ -2,16 +2,16 @@
  * The part of a session that all instances share: whether the session has ended, its state, and the logs of its
  * streams.
  */
-import { BoundedMap } from "../kit/bounded_map.ts";
-import { toBusy } from "../protocol/errors.ts";
-import { isObject, type Notification, type Response } from "../protocol/jsonrpc.ts";
-import type { Account } from "../core/capacity/account.ts";
-import type { Charge } from "../core/capacity/charges.ts";
-import type { HandlerCall } from "../core/call/lives.ts";
-import { isReads } from "../core/call/reads.ts";
-import { toMarkTtl } from "../core/marking.ts";
-import { CHANGED, update } from "../core/update.ts";
-import type { FoundStream, LocalSession, SessionState, WrittenStream } from "../core/store.ts";
+import { BoundedMap } from "../core/kit/bounded_map.ts";
+import { toBusy } from "../core/protocol/errors.ts";
+import { isObject, type Notification, type Response } from "../core/protocol/jsonrpc.ts";
+import type { Account } from "../server/capacity/account.ts";
+import type { Charge } from "../server/capacity/charges.ts";
+import type { HandlerCall } from "../server/call/lives.ts";
+import { isReads } from "../server/call/reads.ts";
+import { toMarkTtl } from "../server/engine/marking.ts";
+import { CHANGED, update } from "../server/engine/update.ts";
+import type { FoundStream, LocalSession, SessionState, WrittenStream } from "../server/engine/store.ts";
 import type { InformedSession, InstanceState, Relayed, SessionFacts } from "./instance_state.ts";
 import type { SealedStore } from "./sealed_store.ts";
 import { StreamLog } from "./stream_log.ts";

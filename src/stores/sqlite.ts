@@ -26,8 +26,8 @@ import type {
   StoredEntry,
   StoredValue,
   StoreEngine,
-} from "../core/store.ts";
-import { type Clock, systemClock } from "../core/capacity/timers.ts";
+} from "../server/engine/store.ts";
+import { type Clock, systemClock } from "../core/timers.ts";
 import { FileWatch } from "./replaced_file.ts";
 import { customStore, type StoreOptions } from "./custom_store.ts";
 

@@ -1,7 +1,7 @@
 /**
  * The clock of a store. A store exists before the servers that use it, so the store takes over the clock of a server.
  */
-import { type Clock, systemClock } from "../core/capacity/timers.ts";
+import { type Clock, systemClock } from "../core/timers.ts";
 
 /** The clock that was given to the store, or else the clock of the first server that uses the store. */
 export class StoreClock implements Clock {

@@ -36,4 +36,4 @@ export type {
   StoreEngine,
   SubscribeOptions,
   TopicListener,
-} from "../core/store.ts";
+} from "../server/engine/store.ts";

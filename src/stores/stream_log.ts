@@ -1,15 +1,15 @@
 /**
  * Writes the events of a session's streams to logs in the store, so that other instances can send the events.
  */
-import type { Account } from "../core/capacity/account.ts";
-import { systemClock } from "../core/capacity/timers.ts";
-import type { HandlerCall } from "../core/call/lives.ts";
-import { isReads } from "../core/call/reads.ts";
-import type { FoundStream, WrittenStream } from "../core/store.ts";
-import { deadline } from "../kit/deadline.ts";
-import { sha256 } from "../kit/sha256.ts";
-import { isObject } from "../protocol/jsonrpc.ts";
-import { toBytes } from "../protocol/weight.ts";
+import type { Account } from "../server/capacity/account.ts";
+import { systemClock } from "../core/timers.ts";
+import type { HandlerCall } from "../server/call/lives.ts";
+import { isReads } from "../server/call/reads.ts";
+import type { FoundStream, WrittenStream } from "../server/engine/store.ts";
+import { deadline } from "../core/kit/deadline.ts";
+import { sha256 } from "../core/kit/sha256.ts";
+import { isObject } from "../core/protocol/jsonrpc.ts";
+import { toBytes } from "../core/protocol/weight.ts";
 import { type InstanceState, toSealedBytes } from "./instance_state.ts";
 import type { LogCharge } from "./log_charge.ts";
 import type { SealedStore } from "./sealed_store.ts";

@@ -1,7 +1,14 @@
 /**
  * Reads new entries of a topic, and passes them to a listener.
  */
-import type { Awaitable, LogHead, LogPage, ReadOptions, SubscribeOptions, TopicListener } from "../core/store.ts";
+import type {
+  Awaitable,
+  LogHead,
+  LogPage,
+  ReadOptions,
+  SubscribeOptions,
+  TopicListener,
+} from "../server/engine/store.ts";
 import { PageSize } from "./page_size.ts";
 
 /** Reads entries of a topic. */

@@ -2,8 +2,8 @@
  * Reads the topics of a store when the engine reports new entries. Also polls the topics, because the engine may not
  * report an entry.
  */
-import { systemClock } from "../core/capacity/timers.ts";
-import type { Awaitable, LogHead } from "../core/store.ts";
+import { systemClock } from "../core/timers.ts";
+import type { Awaitable, LogHead } from "../server/engine/store.ts";
 import type { Subscription } from "./subscription.ts";
 
 /** The store operations that topics need. These operations do not count towards the limit `pending`. */

@@ -1,8 +1,8 @@
 /**
  * The operations of a store for one user: a client, or the process itself.
  */
-import type { Account } from "../core/capacity/account.ts";
-import type { Bounds } from "../core/capacity/limits.ts";
+import type { Account } from "../server/capacity/account.ts";
+import type { Bounds } from "../server/capacity/limits.ts";
 import type {
   AppendOptions,
   Awaitable,
@@ -17,8 +17,8 @@ import type {
   StoreView,
   SubscribeOptions,
   TopicListener,
-} from "../core/store.ts";
-import { isPromiseLike } from "../protocol/promises.ts";
+} from "../server/engine/store.ts";
+import { isPromiseLike } from "../core/protocol/promises.ts";
 import { type Operations, type OwnUse, type StoreUser, User } from "./operations.ts";
 import type { ProcessLease } from "./process_lease.ts";
 

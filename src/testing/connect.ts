@@ -1,17 +1,17 @@
 /**
  * Connects a test client to a server, in any era and over any transport.
  */
-import { toState } from "../kit/error_state.ts";
-import { isMcpError, McpError, METHOD_NOT_FOUND } from "../protocol/errors.ts";
-import type { Params, Result } from "../protocol/jsonrpc.ts";
-import { describeMisfits, fitParams } from "../protocol/wire.ts";
-import type { CompiledSchema } from "../schema/schema.ts";
-import type { Principal } from "../core/call/context.ts";
-import type { FaultEvent } from "../core/call/observer.ts";
-import { INTERNALS } from "../core/call/internals.ts";
-import { checkOptions, type KnownOptions } from "../core/call/known_options.ts";
-import { enterServer } from "../transports/channel.ts";
-import { PathTemplate } from "../transports/http/path_template.ts";
+import { toState } from "../core/kit/error_state.ts";
+import { isMcpError, McpError, METHOD_NOT_FOUND } from "../core/protocol/errors.ts";
+import type { Params, Result } from "../core/protocol/jsonrpc.ts";
+import { describeMisfits, fitParams } from "../core/protocol/wire.ts";
+import type { CompiledSchema } from "../core/schema/schema.ts";
+import type { Principal } from "../server/call/context.ts";
+import type { FaultEvent } from "../server/call/observer.ts";
+import { INTERNALS } from "../core/internals.ts";
+import { checkOptions, type KnownOptions } from "../core/known_options.ts";
+import { enterServer } from "../server/transports/channel.ts";
+import { PathTemplate } from "../server/transports/http/path_template.ts";
 import { type Client, toClient } from "../client/calls.ts";
 import type { ConnectOptions as ClientOptions } from "../client/connect.ts";
 import { isModern, VERSIONS } from "../client/detect_era.ts";
@@ -28,7 +28,7 @@ import type { SubscriptionFilter } from "../client/subscription.ts";
 import { readResult } from "../client/wire_checks.ts";
 import { FaultLog, withFaults } from "./fault_log.ts";
 import { createSubscription, type Subscription } from "./subscription.ts";
-import { Transcript } from "../kit/transcript.ts";
+import { Transcript } from "../core/kit/transcript.ts";
 import {
   type OpenTransport,
   openTransport,

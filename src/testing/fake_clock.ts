@@ -1,7 +1,7 @@
 /**
  * A clock that tests advance.
  */
-import type { Clock } from "../core/capacity/timers.ts";
+import type { Clock } from "../core/timers.ts";
 
 /** A clock whose time changes only when a test advances it. */
 export interface FakeClock extends Clock {

@@ -1,25 +1,25 @@
 /**
  * A context for unit tests that call handlers without a server and a client.
  */
-import { McpError, quote } from "../protocol/errors.ts";
-import { isObject, type Params, type Request as Message } from "../protocol/jsonrpc.ts";
-import type { LogLevel, Meta, ResourceContents } from "../protocol/types.ts";
-import { Accounts } from "../core/capacity/account.ts";
-import { Call, type CallHost } from "../core/call/call.ts";
-import { CancelError } from "../core/call/cancel_error.ts";
-import type { ForwardedRounds } from "../core/call/forward.ts";
-import { InFlight } from "../core/call/in_flight.ts";
-import { readLimits } from "../core/capacity/limits.ts";
-import type { Link } from "../core/call/link.ts";
-import { OnceValues } from "../core/call/once.ts";
-import type { Question } from "../core/call/question.ts";
-import type { RerunWatch } from "../core/call/rerun_watch.ts";
-import { checkUri } from "../core/visibility/changes.ts";
-import type { ClientFacts, Context, ListChangedOptions, ListName, Principal } from "../core/call/context.ts";
-import { checkOptions, type KnownOptions } from "../core/call/known_options.ts";
-import { readPrincipal } from "../core/call/principal.ts";
-import { isGranted } from "../core/call/scopes.ts";
-import type { Service, ServiceEnd } from "../core/call/service.ts";
+import { McpError, quote } from "../core/protocol/errors.ts";
+import { isObject, type Params, type Request as Message } from "../core/protocol/jsonrpc.ts";
+import type { LogLevel, Meta, ResourceContents } from "../core/protocol/types.ts";
+import { Accounts } from "../server/capacity/account.ts";
+import { Call, type CallHost } from "../server/call/call.ts";
+import { CancelError } from "../server/call/cancel_error.ts";
+import type { ForwardedRounds } from "../server/call/forward.ts";
+import { InFlight } from "../server/call/in_flight.ts";
+import { readLimits } from "../server/capacity/limits.ts";
+import type { Link } from "../server/call/link.ts";
+import { OnceValues } from "../server/call/once.ts";
+import type { Question } from "../server/call/question.ts";
+import type { RerunWatch } from "../server/call/rerun_watch.ts";
+import { checkUri } from "../server/visibility/changes.ts";
+import type { ClientFacts, Context, ListChangedOptions, ListName, Principal } from "../server/call/context.ts";
+import { checkOptions, type KnownOptions } from "../core/known_options.ts";
+import { readPrincipal } from "../server/call/principal.ts";
+import { isGranted } from "../server/call/scopes.ts";
+import type { Service, ServiceEnd } from "../server/call/service.ts";
 
 /** The options of {@linkcode fakeContext}. */
 export interface FakeContextOptions {

@@ -2,12 +2,12 @@
  * Shows tests why a handler failed. The server's responses do not contain the reason, so the kit finds the error in
  * this process by the error id in the response.
  */
-import type { DevelopmentListener } from "../core/call/development.ts";
-import type { FaultEvent } from "../core/call/observer.ts";
-import { isObject, type Result } from "../protocol/jsonrpc.ts";
+import type { DevelopmentListener } from "../server/call/development.ts";
+import type { FaultEvent } from "../server/call/observer.ts";
+import { isObject, type Result } from "../core/protocol/jsonrpc.ts";
 import type { Protocol } from "../client/protocol.ts";
-import { readErrorId } from "../kit/error_id.ts";
-import { explainFault } from "../files/fault_text.ts";
+import { readErrorId } from "../core/kit/error_id.ts";
+import { explainFault } from "../ready/files/fault_text.ts";
 
 /** Records the unexpected errors and the warnings of a server. */
 export class FaultLog implements DevelopmentListener {

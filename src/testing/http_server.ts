@@ -1,10 +1,10 @@
 /**
  * HTTP servers and child processes for tests.
  */
-import type { ConnectionInfo } from "../transports/http/access.ts";
-import type { Fetch } from "../transports/http/fetch.ts";
-import { serveOnNode } from "../kit/node_server.ts";
-import { bun, deno, node } from "../runtime.ts";
+import type { ConnectionInfo } from "../server/transports/http/access.ts";
+import type { Fetch } from "../server/transports/http/fetch.ts";
+import { serveOnNode } from "../core/kit/node_server.ts";
+import { bun, deno, node } from "../core/runtime.ts";
 import { type Child, startChild as startChildOf } from "../client/child_process.ts";
 
 export type { Child };

@@ -4,12 +4,12 @@
  *
  * @see specification/2026-07-28/basic/patterns/mrtr
  */
-import { INTERNAL_ERROR, McpError } from "../protocol/errors.ts";
-import type { Context } from "../core/call/context.ts";
-import type { Question } from "../core/call/question.ts";
-import { IgnoredQuestions } from "../core/call/ignored_questions.ts";
-import { RerunWatch } from "../core/call/rerun_watch.ts";
-import type { Call } from "../core/call/call.ts";
+import { INTERNAL_ERROR, McpError } from "../core/protocol/errors.ts";
+import type { Context } from "../server/call/context.ts";
+import type { Question } from "../server/call/question.ts";
+import { IgnoredQuestions } from "../server/call/ignored_questions.ts";
+import { RerunWatch } from "../server/call/rerun_watch.ts";
+import type { Call } from "../server/call/call.ts";
 import { type FakeContext, type FakeContextOptions, makeContext, Rounds } from "./fake_context.ts";
 
 /** A handler that {@linkcode replay} can run: a tool, a prompt or a resource. */

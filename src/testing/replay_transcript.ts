@@ -1,11 +1,11 @@
 /**
  * Replays a transcript: sends the client's messages to a server, and returns the server's current responses.
  */
-import { isObject } from "../protocol/jsonrpc.ts";
-import { Transcript } from "../kit/transcript.ts";
-import { openPipe, type Pipe } from "../transports/channel.ts";
+import { isObject } from "../core/protocol/jsonrpc.ts";
+import { Transcript } from "../core/kit/transcript.ts";
+import { openPipe, type Pipe } from "../server/transports/channel.ts";
 import type { Server } from "../server/server.ts";
-import { INTERNALS } from "../core/call/internals.ts";
+import { INTERNALS } from "../core/internals.ts";
 
 /** Milliseconds for which the player waits for an expected message. */
 const WAIT_MS = 5000;

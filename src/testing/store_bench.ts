@@ -1,8 +1,8 @@
 /**
  * Shared code for store tests: stores whose engines fail on demand, and assertions.
  */
-import { INTERNALS } from "../core/call/internals.ts";
-import type { Awaitable, ConnectOptions, Store, StoreEngine } from "../core/store.ts";
+import { INTERNALS } from "../core/internals.ts";
+import type { Awaitable, ConnectOptions, Store, StoreEngine } from "../server/engine/store.ts";
 import { customStore, type StoreOptions } from "../stores/custom_store.ts";
 
 /** A rule that a store must follow, and the test of the rule. */

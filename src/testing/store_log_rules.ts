@@ -1,7 +1,7 @@
 /**
  * Rules for the logs in a store.
  */
-import type { LogPage, ReadOptions, Store } from "../core/store.ts";
+import type { LogPage, ReadOptions, Store } from "../server/engine/store.ts";
 import { equal, LOG, MINUTE, type Rule, until, wait } from "./store_bench.ts";
 
 /** Rules for appending to, reading and expiring logs. */

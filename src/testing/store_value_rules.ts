@@ -1,7 +1,7 @@
 /**
  * Rules for the values in a store.
  */
-import type { ListOptions, Store } from "../core/store.ts";
+import type { ListOptions, Store } from "../server/engine/store.ts";
 import { equal, MINUTE, type Rule, until, wait } from "./store_bench.ts";
 
 /** Rules for reading, writing, listing and expiring values. */

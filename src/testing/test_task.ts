@@ -3,9 +3,9 @@
  *
  * @see ext-tasks specification/draft/tasks
  */
-import type { Context } from "../core/call/context.ts";
-import { checkOptions, type KnownOptions } from "../core/call/known_options.ts";
-import type { Question } from "../core/call/question.ts";
+import type { Context } from "../server/call/context.ts";
+import { checkOptions, type KnownOptions } from "../core/known_options.ts";
+import type { Question } from "../server/call/question.ts";
 import { type FakeContextOptions, makeContext, Rounds } from "./fake_context.ts";
 
 /** The options of {@linkcode testTask}. */

@@ -15,19 +15,20 @@
  *
  * @module
  */
-export type { ListedTool } from "../protocol/listed.ts";
+export type { ListedTool } from "../core/protocol/listed.ts";
 export type { Notification } from "../client/message.ts";
 export type { Progress, RequestHandler, RequestOptions, ServerRequest, TestRequestOptions } from "../client/rpc.ts";
-export { McpError } from "../protocol/errors.ts";
+export { McpError } from "../core/protocol/errors.ts";
 export type { SubscriptionFilter } from "../client/subscription.ts";
 export { type Connection, connectTest, type ConnectTestOptions } from "./connect.ts";
 export { type FakeClock, fakeClock } from "./fake_clock.ts";
 export { type FakeContext, fakeContext, type FakeContextOptions } from "./fake_context.ts";
+export { listStoreCases, testStore, type TestStoreOptions } from "./test_store.ts";
 export { replay, type Replayable, type Replayed } from "./replay.ts";
 export { replayTranscript } from "./replay_transcript.ts";
 export { testTask, type TestTaskOptions } from "./test_task.ts";
 export type { TestServer, Transport, TransportFacts } from "./transports.ts";
 export type { Subscription } from "./subscription.ts";
 // Types in the signatures of this entry point that the main entry point does not export.
-export type { FaultEvent } from "../core/call/observer.ts";
-export type { Id, Params } from "../protocol/jsonrpc.ts";
+export type { FaultEvent } from "../server/call/observer.ts";
+export type { Id, Params } from "../core/protocol/jsonrpc.ts";

@@ -1,11 +1,11 @@
 /**
  * Opens the transport between a test client and a server.
  */
-import type { Principal } from "../core/call/context.ts";
-import type { DevelopmentListener } from "../core/call/development.ts";
-import type { Fetch } from "../transports/http/fetch.ts";
-import type { INTERNALS } from "../core/call/internals.ts";
-import type { PipeServer } from "../transports/channel.ts";
+import type { Principal } from "../server/call/context.ts";
+import type { DevelopmentListener } from "../server/call/development.ts";
+import type { Fetch } from "../server/transports/http/fetch.ts";
+import type { INTERNALS } from "../core/internals.ts";
+import type { PipeServer } from "../server/transports/channel.ts";
 import type { Channel } from "../client/channel.ts";
 import type { Child } from "../client/child_process.ts";
 import { createSender } from "../client/client_auth.ts";
@@ -14,7 +14,7 @@ import { lineChannel } from "../client/line_channel.ts";
 import { childTransport, memoryTransport } from "../client/line_transports.ts";
 import type { Message } from "../client/message.ts";
 import { type HttpServer, openHttpServer, startChild, toCommand, withPrincipal } from "./http_server.ts";
-import type { Transcript } from "../kit/transcript.ts";
+import type { Transcript } from "../core/kit/transcript.ts";
 
 /** A server that `createServer` has returned. */
 export interface TestServer extends PipeServer {

@@ -1,9 +1,9 @@
 // Apps on the server: their metadata, the mistakes that are refused, and the clients that can show apps.
 import { assert, assertEquals, assertStringIncludes, assertThrows } from "@std/assert";
 import { createServer, group, type Handler, tool } from "../../mod.ts";
-import { app, type AppOptions, canShow, ui } from "../../src/apps/apps.ts";
-import { getPage } from "../../src/apps/page.ts";
-import { script } from "../../src/apps/bridge_script.ts";
+import { app, type AppOptions, canShow, ui } from "../../src/extensions/apps/apps.ts";
+import { getPage } from "../../src/extensions/apps/page.ts";
+import { script } from "../../src/extensions/apps/bridge_script.ts";
 import { clientExtension } from "../../src/client/client.ts";
 import { listModules } from "../architecture/loaded_modules.ts";
 import { behaviour, textOf } from "../support/behaviour.ts";
@@ -314,9 +314,9 @@ Deno.test({
   ignore: !isDeno, // `deno info` lists the modules.
   async fn() {
     const modules = await listModules("mod.ts");
-    assertEquals(modules.filter((path) => path.startsWith("src/apps/")), []);
-    assert((await listModules("src/apps/apps.ts")).includes("src/apps/document.ts"));
-    assertEquals(await listModules("src/apps/page.ts"), ["src/apps/page.ts"]);
+    assertEquals(modules.filter((path) => path.startsWith("src/extensions/apps/")), []);
+    assert((await listModules("src/extensions/apps/apps.ts")).includes("src/extensions/apps/document.ts"));
+    assertEquals(await listModules("src/extensions/apps/page.ts"), ["src/extensions/apps/page.ts"]);
   },
 });
 

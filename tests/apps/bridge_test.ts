@@ -1,6 +1,6 @@
 // The script that `app()` inserts into a page, in a real browser, with a host that can send any message.
 import { assert, assertEquals } from "@std/assert";
-import { app } from "../../src/apps/apps.ts";
+import { app } from "../../src/extensions/apps/apps.ts";
 import { launchBrowser, missing } from "../support/chromium.ts";
 import { sentence } from "../support/messages.ts";
 import { needs, requireAll } from "../support/required.ts";
@@ -240,7 +240,7 @@ bridge("a bundled page imports the same object, which throws in a page without a
       stdin: {
         contents: `import { getPage } from "./page.ts"; const page = getPage();
           page.ready.catch((error) => document.title = [page === mcpApp, error.message].join(": "));`,
-        resolveDir: new URL("../../src/apps/", import.meta.url).pathname,
+        resolveDir: new URL("../../src/extensions/apps/", import.meta.url).pathname,
       },
       bundle: true,
       write: false,

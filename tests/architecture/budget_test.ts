@@ -18,9 +18,9 @@ Deno.test({
 for (
   const entry of [
     "mod.ts",
-    "src/transports/stdio/stdio.ts",
-    "src/transports/http/sse_2024.ts",
-    "src/transports/websocket.ts",
+    "src/server/transports/stdio/stdio.ts",
+    "src/server/transports/http/sse_2024.ts",
+    "src/server/transports/websocket.ts",
     "src/auth/auth.ts",
     "src/testing/testing.ts",
     "src/client/client.ts",

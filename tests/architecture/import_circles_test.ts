@@ -24,7 +24,7 @@ Deno.test({
 });
 
 const imports: readonly (readonly [source: string, imports: readonly string[]])[] = [
-  [`import { a } from "./b.ts";\nimport "../core/call/call.ts";`, ["src/cli/b.ts", "src/core/call/call.ts"]],
+  [`import { a } from "./b.ts";\nimport "../server/call/call.ts";`, ["src/cli/b.ts", "src/server/call/call.ts"]],
   [`import type { a } from "./b.ts";\nimport { type c } from "./d.ts";`, ["src/cli/b.ts", "src/cli/d.ts"]],
   [`export * from "./b.ts";\nexport type { a } from "./c.ts";`, ["src/cli/b.ts", "src/cli/c.ts"]],
   [`let a: import("./b.ts").B;`, ["src/cli/b.ts"]],

@@ -6,10 +6,20 @@ const root = new URL("../../", import.meta.url);
 const FOLDER = "src/layers/";
 
 /** What a layer of a third party can import too. `./layers` exports `layer` and its types from these files. */
-const PUBLIC = ["src/core/layers.ts", "src/handlers/layer.ts", "src/library.ts", "src/extension.ts"];
+const PUBLIC = [
+  "src/server/engine/layers.ts",
+  "src/server/handlers/layer.ts",
+  "src/library.ts",
+  "src/extensions/extension.ts",
+];
 
 /** Helpers that check options, and recognize errors and promises, which a third party writes itself. */
-const HELPERS = ["src/core/call/known_options.ts", "src/protocol/errors.ts", "src/protocol/promises.ts", "src/kit/"];
+const HELPERS = [
+  "src/core/known_options.ts",
+  "src/core/protocol/errors.ts",
+  "src/core/protocol/promises.ts",
+  "src/core/kit/",
+];
 
 Deno.test({
   name: "ready-made layers use only public names, and helpers that know nothing of a server",

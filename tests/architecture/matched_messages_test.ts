@@ -18,22 +18,22 @@ const FOREIGN: Readonly<Record<string, string>> = {
   "src/cli/pack/bundle.ts": "errors of the bundlers of Deno and Bun",
   "src/cli/permissions.ts": "permission errors of Deno",
   "src/hand_over.ts": "permission errors of Deno",
-  "src/kit/printable.ts": "the stack that a runtime builds from a message",
-  "src/kit/stack.ts": "the stack that a runtime builds from a message",
+  "src/core/kit/printable.ts": "the stack that a runtime builds from a message",
+  "src/core/kit/stack.ts": "the stack that a runtime builds from a message",
   "src/observe/json_log.ts": "the stack that a runtime builds from a message",
   "src/ready/http_request.ts": "network errors of Deno, Bun and Node",
   "src/server/routes.ts": "the copy of an error that fetch of Deno makes",
   "src/stores/deno_kv.ts": "errors of Deno KV",
   "src/stores/sqlite.ts": "errors of SQLite",
   "src/testing/test_task.ts": "the stack that a runtime builds from a message",
-  "src/transports/stdio/stdout_guard.ts": "the stack that a runtime builds from a message",
-  "src/worker/thread.ts": "the report of Bun for an error in a worker",
+  "src/server/transports/stdio/stdout_guard.ts": "the stack that a runtime builds from a message",
+  "src/ready/worker/thread.ts": "the report of Bun for an error in a worker",
 };
 
 /** Files that match texts other than messages, each with the text. */
 const OTHER: Readonly<Record<string, string>> = {
   "src/cli/completions.ts": "the help of an option, which is shortened for display",
-  "src/core/capacity/account.ts": "the key of an account",
+  "src/server/capacity/account.ts": "the key of an account",
 };
 
 /** Methods that compare or search a text. */

@@ -2,68 +2,71 @@
 // so that ignore directives cannot disable a rule.
 import config from "../../deno.json" with { type: "json" };
 
+// The rows of src/, from the lowest to the highest. A row can import the rows before it.
+const kit = ["src/core/kit"];
+const protocol = [...kit, "src/core/protocol"];
+const core = [...protocol, "src/core/schema", "src/core"];
+// The rooms of src/server/ that know neither bytes nor revisions. A room can import the rooms before it.
+const inner = ["capacity", "call", "services", "visibility", "engine"].map((room) => `src/server/${room}`);
+const below = [...core, ...inner];
+const CHANNEL = "src/server/transports/channel.ts";
+const server = [...below, CHANNEL, "src/server/transports", "src/server"];
+
 /** Folders of src/, each with the other folders that it can import. A key can also be the path of a single file. */
-const core = ["src/core/capacity", "src/core/call", "src/core/services", "src/core/visibility", "src/core"];
-const below = ["src/kit", "src/protocol", "src/schema", ...core];
-const outer = [...below, "src/runtime.ts", "src/transports", "src/server", "src/library.ts"];
-const rooms: Readonly<Record<string, readonly string[]>> = {
-  "src/runtime.ts": ["src/kit"],
-  "src/kit": [],
-  "src/protocol": ["src/kit"],
-  "src/schema": ["src/kit", "src/protocol"],
-  // Each folder of the core can import only the folders listed before it.
-  ...Object.fromEntries(
-    core.map((row, at) => [row, ["src/kit", "src/protocol", "src/schema", "src/runtime.ts", ...core.slice(0, at)]]),
-  ),
-  "src/handlers": below,
-  "src/eras": [...below, "src/eras/modern"],
-  "src/eras/client_quirks.ts": below,
-  "src/eras/legacy": [...below, "src/eras/client_quirks.ts"],
-  "src/eras/modern": [...below, "src/eras/client_quirks.ts"],
-  "src/transports": [...below, "src/runtime.ts"],
-  "src/server": [...below, "src/handlers", "src/eras", "src/transports"],
-  "src/mount.ts": [...core, "src/protocol", "src/transports", "src/server"],
-  "src/skills": ["src/core/call", "src/runtime.ts", "src/library.ts", "src/extension.ts"],
-  "src/tasks": ["src/core/call", "src/library.ts", "src/extension.ts", "src/layers", "src/stores"],
-  "src/apps": [...below, "src/runtime.ts", "src/library.ts", "src/extension.ts", "src/layers", "src/types.ts"],
-  "src/auth": below,
-  "src/auth/oauth": [...below, "src/auth"],
+export const rooms: Readonly<Record<string, readonly string[]>> = {
+  "src/core/kit": [],
+  "src/core/protocol": kit,
+  "src/core/schema": protocol,
+  "src/core": protocol,
+  // A client connects to a server in the same process through the channel.
+  "src/client": [...core, CHANNEL],
+  "src/client/oauth": [...core, "src/client"],
+  ...Object.fromEntries(inner.map((room, at) => [room, [...core, ...inner.slice(0, at)]])),
+  "src/server/handlers": below,
+  "src/server/eras": [...below, "src/server/eras/modern"],
+  "src/server/eras/client_quirks.ts": below,
+  "src/server/eras/legacy": [...below, "src/server/eras/client_quirks.ts"],
+  "src/server/eras/modern": [...below, "src/server/eras/client_quirks.ts"],
+  [CHANNEL]: below,
+  "src/server/transports": [...below, CHANNEL],
+  "src/server": [...server, "src/server/handlers", "src/server/eras"],
+  "src/library.ts": [...server, "src/server/handlers", "src/server/eras", "src/server/eras/legacy"],
+  "src/types.ts": [...below, "src/server/handlers", "src/server", "src/client"],
+  "src/host.ts": server,
   "src/layers": [
-    "src/kit",
-    "src/protocol",
-    "src/core/call",
+    ...protocol,
     "src/core",
-    "src/handlers",
+    "src/server/call",
+    "src/server/engine",
+    "src/server/handlers",
     "src/library.ts",
     "src/layers/quota",
   ],
-  "src/layers/quota": [...below, "src/handlers"],
-  "src/files": ["src/kit", "src/runtime.ts"],
-  "src/ready": [...below, "src/handlers", "src/files", "src/runtime.ts", "src/library.ts", "src/extension.ts"],
-  "src/discovery": [...below, "src/runtime.ts"],
-  "src/serve": [...below, "src/runtime.ts", "src/transports", "src/server"],
-  "src/observe": [...below, "src/transports", "src/server", "src/client"],
-  "src/worker": [...below, "src/runtime.ts", "src/transports"],
+  "src/layers/quota": [...below, "src/server/handlers"],
+  "src/auth": below,
+  "src/auth/oauth": [...below, "src/auth"],
   "src/stores": below,
-  "src/testing": [...outer, "src/stores", "src/client", "src/files"],
-  "src/client": outer,
-  "src/client/oauth": [...outer, "src/client"],
-  "src/client/skills": [...outer, "src/client", "src/skills"],
-  "src/host.ts": [...core, "src/schema", "src/transports", "src/server"],
-  "src/cli": [],
-  "src/library.ts": [
-    ...below,
-    "src/handlers",
-    "src/transports",
-    "src/eras",
-    "src/server",
-    "src/mount.ts",
-    "src/eras/legacy",
+  "src/extensions": [...below, "src/server/handlers"],
+  "src/extensions/tasks": [
+    "src/core",
+    "src/server/call",
+    "src/library.ts",
+    "src/extensions",
+    "src/layers",
+    "src/stores",
   ],
-  "src/types.ts": [...below, "src/handlers", "src/server", "src/mount.ts", "src/client"],
-  "src/extension.ts": [...below, "src/handlers"],
-  "src/observer.ts": below,
-  "src/hand_over.ts": ["src/runtime.ts"],
+  "src/extensions/tasks/client": [...core, "src/client"],
+  "src/extensions/apps": [...below, "src/server/handlers", "src/library.ts", "src/layers"],
+  "src/extensions/skills": ["src/core", "src/library.ts", "src/extensions"],
+  "src/extensions/skills/client": [...core, "src/client", "src/extensions/skills"],
+  "src/observe": [...server, "src/client"],
+  "src/ready/files": [...kit, "src/core"],
+  "src/ready": [...below, "src/server/handlers", "src/library.ts", "src/ready/files"],
+  "src/ready/discovery": below,
+  "src/ready/worker": [...below, "src/server/transports"],
+  "src/testing": [...server, "src/client", "src/stores", "src/ready/files"],
+  "src/cli": [],
+  "src/hand_over.ts": ["src/core"],
   "mod.ts": ["src/library.ts", "src/hand_over.ts"],
 };
 
@@ -74,17 +77,17 @@ const rooms: Readonly<Record<string, readonly string[]>> = {
  */
 export const OPEN: readonly string[] = [
   ...Object.values(config.exports).map((path) => path.slice("./".length)),
-  ...["src/library.ts", "src/host.ts", "src/client/bridge_lines.ts", "src/kit/", "src/files/", "src/ready/"],
+  ...["src/library.ts", "src/host.ts", "src/client/bridge_lines.ts", "src/core/kit/", "src/ready/"],
 ];
 
 /** The folder of the inspector page, whose modules run in a browser, and the other modules that it can import. */
 const PAGE = "src/cli/inspector/browser/";
 const OPEN_TO_PAGE = [
   PAGE,
-  "src/kit/",
-  "src/schema/",
-  "src/protocol/header_value.ts",
-  "src/protocol/uri_template.ts",
+  "src/core/kit/",
+  "src/core/schema/",
+  "src/core/protocol/header_value.ts",
+  "src/core/protocol/uri_template.ts",
 ];
 const PACKAGES_OF_PAGE = ["marked"];
 
@@ -93,18 +96,25 @@ const packages: Readonly<Record<string, readonly string[]>> = {
   "src/auth/oauth": ["jose", "oauth4webapi"],
   "src/client/oauth": ["jose", "oauth4webapi"],
   "src/observe": ["@opentelemetry/api"],
-  "src/skills": ["yaml"],
+  "src/extensions/skills": ["yaml"],
   "src/cli": ["zod", "acorn", "yaml", "jsonc-parser", "smol-toml"],
 };
 
 // Words for eras are allowed in these folders. Apps are included, because they have their own protocol revisions.
-const eraRooms = ["src/apps/", "src/eras/", "src/testing/", "src/client/", "src/cli/", "src/library.ts"];
+const eraRooms = [
+  "src/extensions/apps/",
+  "src/server/eras/",
+  "src/testing/",
+  "src/client/",
+  "src/cli/",
+  "src/library.ts",
+];
 const eraWord = /legacy|modern|\b20\d\d-\d\d-\d\d\b/gi;
 const specPage = /\bspecification\/20\d\d-\d\d-\d\d\b/g;
 const runtimeWords = ["process", "Buffer"];
-const runtimeFiles = ["src/runtime.ts", "src/cli/", "src/transports/stdio/stdout_guard.ts"];
+const runtimeFiles = ["src/core/runtime.ts", "src/cli/", "src/server/transports/stdio/stdout_guard.ts"];
 const runtimeGlobals = ["Deno", "Bun"];
-const globalFiles = ["src/runtime.ts", "src/cli/runtime_globals.ts"];
+const globalFiles = ["src/core/runtime.ts", "src/cli/runtime_globals.ts"];
 
 /** Returns the longest folder name that contains the path. */
 function findRoom(path: string): string | undefined {
@@ -176,7 +186,7 @@ const importDirection = rule((context) =>
  */
 const computedImport = rule((context) => ({
   ImportExpression(node) {
-    const isAllowed = ["src/cli/", "src/discovery/", "src/hand_over.ts"].some((start) =>
+    const isAllowed = ["src/cli/", "src/ready/discovery/", "src/hand_over.ts"].some((start) =>
       context.filename.startsWith(start)
     );
     if (node.source.type !== "Literal" && !isAllowed) {
@@ -267,7 +277,7 @@ const castReason = rule((context) => {
  * The files of the core for calls. Only they can write the fields of a call. A class of an era can also write its own
  * fields through `this`.
  */
-const callFiles = ["src/core/call/", "src/core/pipeline.ts", "src/core/scheduler.ts"];
+const callFiles = ["src/server/call/", "src/server/engine/pipeline.ts", "src/server/engine/scheduler.ts"];
 
 /**
  * Other files must use the methods of a call, whose names state why the call changes. The rule recognizes a call by the

@@ -3,7 +3,7 @@
 import { assert, assertEquals, assertMatch } from "@std/assert";
 
 const root = new URL("../../", import.meta.url);
-const FOLDER = "src/eras/legacy";
+const FOLDER = "src/server/eras/legacy";
 
 async function copyFolder(from: URL, to: string): Promise<string[]> {
   await Deno.mkdir(to, { recursive: true });

@@ -1,5 +1,5 @@
 // The library and the CLI are separate. Without src/cli/, the library and its tests still compile. src/cli/ compiles
-// with only the published entries, src/host.ts and src/kit/.
+// with only the published entries, src/host.ts and src/core/kit/.
 import { existsSync } from "node:fs";
 import { assert, assertEquals } from "@std/assert";
 import { toSnapshotPath } from "../support/messages.ts";
@@ -92,7 +92,7 @@ Deno.test({
 });
 
 Deno.test({
-  name: "src/cli/ compiles with only src/host.ts, src/kit/ and the published entries with their imports",
+  name: "src/cli/ compiles with only src/host.ts, src/core/kit/ and the published entries with their imports",
   ignore,
   async fn() {
     const graph = await readGraph(["src/"]);

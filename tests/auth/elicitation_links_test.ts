@@ -2,7 +2,7 @@
 // with `singleUse` opens only once.
 import { assert, assertEquals, assertRejects, assertThrows } from "@std/assert";
 import { type ElicitationLinks, elicitationLinks, type ElicitationLinksOptions } from "../../src/auth/auth.ts";
-import { INTERNALS } from "../../src/core/call/internals.ts";
+import { INTERNALS } from "../../src/core/internals.ts";
 import { customStore, memoryStore } from "../../src/stores/stores.ts";
 import { fakeContext } from "../../src/testing/testing.ts";
 import { wrapEngine } from "../support/engines.ts";

@@ -1,7 +1,7 @@
 // A subscription ends when the caller's credentials expire, and the client can subscribe again with new credentials.
 import { assert, assertEquals } from "@std/assert";
 import { createServer, type Observer, tool } from "../../mod.ts";
-import type { SubscriptionEvent } from "../../src/observer.ts";
+import type { SubscriptionEvent } from "../../src/observe/observe.ts";
 import { connect as connectTo } from "../../src/client/client.ts";
 import { connectTest, fakeClock } from "../../src/testing/testing.ts";
 import { openPort } from "../peers/runtime.ts";

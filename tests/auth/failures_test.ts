@@ -5,7 +5,7 @@ import type { Authentication } from "../../mod.ts";
 import { createServer, tool } from "../../mod.ts";
 import { basicAuth, customAuth, refuseRequest, type VerifyUser } from "../../src/auth/auth.ts";
 import { type Claims, oauth } from "../../src/auth/oauth/oauth.ts";
-import type { BoundOptions } from "../../src/core/capacity/limits.ts";
+import type { BoundOptions } from "../../src/server/capacity/limits.ts";
 import { fakeClock } from "../../src/testing/testing.ts";
 import { advanceUntil, turn, until } from "../support/behaviour.ts";
 import { testLimits } from "../support/limits.ts";

@@ -3,8 +3,8 @@ import { assert, assertEquals, assertStringIncludes, assertThrows } from "@std/a
 import { SignJWT, UnsecuredJWT } from "jose";
 import { createServer, tool } from "../../mod.ts";
 import { oauth, toPrincipalId } from "../../src/auth/oauth/oauth.ts";
-import { NO_ROUTE } from "../../src/core/auth.ts";
-import type { ServerHandle } from "../../src/extension.ts";
+import { NO_ROUTE } from "../../src/server/engine/auth.ts";
+import type { ServerHandle } from "../../src/extensions/extension.ts";
 import { fakeClock } from "../../src/testing/testing.ts";
 import { openPort } from "../peers/runtime.ts";
 import { makeKey, RESOURCE, TestIssuer, type TokenParts } from "../support/issuer.ts";

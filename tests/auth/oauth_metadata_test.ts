@@ -2,8 +2,8 @@
 import { assert, assertEquals, assertMatch } from "@std/assert";
 import { createServer, type Server } from "../../mod.ts";
 import { oauth, type OAuthOptions } from "../../src/auth/oauth/oauth.ts";
-import { httpSse } from "../../src/transports/http/sse_2024.ts";
-import { webSocket } from "../../src/transports/websocket.ts";
+import { httpSse } from "../../src/server/transports/http/sse_2024.ts";
+import { webSocket } from "../../src/server/transports/websocket.ts";
 import { canUpgrade, openPort } from "../peers/runtime.ts";
 import { RESOURCE, TestIssuer } from "../support/issuer.ts";
 import { callWith, METADATA, protect, toInvalid } from "../support/protected.ts";

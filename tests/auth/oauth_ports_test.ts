@@ -5,8 +5,8 @@ import { createServer, type Server, tool } from "../../mod.ts";
 import { requirePrincipal } from "../../src/auth/auth.ts";
 import { oauth } from "../../src/auth/oauth/oauth.ts";
 import { connect } from "../../src/client/client.ts";
-import { httpSse } from "../../src/transports/http/sse_2024.ts";
-import { webSocket } from "../../src/transports/websocket.ts";
+import { httpSse } from "../../src/server/transports/http/sse_2024.ts";
+import { webSocket } from "../../src/server/transports/websocket.ts";
 import { canUpgrade, openPort } from "../peers/runtime.ts";
 import { TestIssuer } from "../support/issuer.ts";
 

@@ -10,8 +10,8 @@ import {
   toPrincipalId,
 } from "../../src/auth/oauth/oauth.ts";
 import { connectTest, fakeClock } from "../../src/testing/testing.ts";
-import { webSocket } from "../../src/transports/websocket.ts";
-import { httpSse } from "../../src/transports/http/sse_2024.ts";
+import { webSocket } from "../../src/server/transports/websocket.ts";
+import { httpSse } from "../../src/server/transports/http/sse_2024.ts";
 import { z } from "zod";
 import { canUpgrade, openPort } from "../peers/runtime.ts";
 import { TestIssuer } from "../support/issuer.ts";

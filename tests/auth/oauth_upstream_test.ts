@@ -7,8 +7,8 @@ import { connectTest, fakeClock, fakeContext } from "../../src/testing/testing.t
 import { RESOURCE, TestIssuer } from "../support/issuer.ts";
 import { MemoryEngine } from "../../src/stores/memory_engine.ts";
 import { customStore, memoryStore } from "../../src/stores/stores.ts";
-import { task, tasks } from "../../src/tasks/tasks.ts";
-import { systemClock } from "../../src/core/capacity/timers.ts";
+import { task, tasks } from "../../src/extensions/tasks/tasks.ts";
+import { systemClock } from "../../src/core/timers.ts";
 import { textOf, until } from "../support/behaviour.ts";
 import { callWith, protect } from "../support/protected.ts";
 import { toRequest } from "../support/requests.ts";

@@ -1,11 +1,11 @@
 // All transports validate a principal by the same rules, and an invalid principal grants nothing.
 import { assert, assertEquals, assertRejects, assertStringIncludes, assertThrows } from "@std/assert";
 import { createServer, type Principal, type ServerOptions, tool } from "../../mod.ts";
-import type { FaultEvent } from "../../src/observer.ts";
+import type { FaultEvent } from "../../src/observe/observe.ts";
 import { allScopes, apiKey, basicAuth, customAuth, hasScopes } from "../../src/auth/auth.ts";
-import { serveStdio } from "../../src/transports/stdio/stdio.ts";
-import { httpSse } from "../../src/transports/http/sse_2024.ts";
-import { attachSocket, webSocket } from "../../src/transports/websocket.ts";
+import { serveStdio } from "../../src/server/transports/stdio/stdio.ts";
+import { httpSse } from "../../src/server/transports/http/sse_2024.ts";
+import { attachSocket, webSocket } from "../../src/server/transports/websocket.ts";
 import { connectTest, fakeContext, McpError } from "../../src/testing/testing.ts";
 import { behaviour, textOf, type Told, until } from "../support/behaviour.ts";
 import { toRequest } from "../support/requests.ts";

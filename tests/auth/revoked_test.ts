@@ -2,12 +2,12 @@
 import { assert, assertEquals, assertThrows } from "@std/assert";
 import type { Authentication, Principal } from "../../mod.ts";
 import { createServer, resource, tool } from "../../mod.ts";
-import type { FaultEvent } from "../../src/observer.ts";
+import type { FaultEvent } from "../../src/observe/observe.ts";
 import { refuseRequest } from "../../src/auth/auth.ts";
 import { oauth } from "../../src/auth/oauth/oauth.ts";
 import { fakeClock } from "../../src/testing/testing.ts";
-import { httpSse } from "../../src/transports/http/sse_2024.ts";
-import { webSocket } from "../../src/transports/websocket.ts";
+import { httpSse } from "../../src/server/transports/http/sse_2024.ts";
+import { webSocket } from "../../src/server/transports/websocket.ts";
 import { serve } from "../peers/runtime.ts";
 import { until } from "../support/behaviour.ts";
 import { toRequest } from "../support/requests.ts";

@@ -12,8 +12,8 @@ import {
 } from "../../src/auth/auth.ts";
 import { oauth, toPrincipalId } from "../../src/auth/oauth/oauth.ts";
 import { connect } from "../../src/client/client.ts";
-import { httpSse } from "../../src/transports/http/sse_2024.ts";
-import { webSocket } from "../../src/transports/websocket.ts";
+import { httpSse } from "../../src/server/transports/http/sse_2024.ts";
+import { webSocket } from "../../src/server/transports/websocket.ts";
 // @ts-types="@modelcontextprotocol/sdk/client/auth"
 import { extractWWWAuthenticateParams } from "@modelcontextprotocol/sdk/client/auth.js";
 import { connectTest, fakeClock, McpError } from "../../src/testing/testing.ts";

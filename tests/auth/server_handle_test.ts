@@ -3,12 +3,12 @@
 import { assert, assertEquals, assertRejects } from "@std/assert";
 import { type Context, createServer, extension, type Principal, type ServerOptions, tool } from "../../mod.ts";
 import { apiKey, authScheme, customAuth, refuseRequest, requirePrincipal } from "../../src/auth/auth.ts";
-import type { Authentication } from "../../src/core/auth.ts";
-import type { ServerHandle } from "../../src/extension.ts";
+import type { Authentication } from "../../src/server/engine/auth.ts";
+import type { ServerHandle } from "../../src/extensions/extension.ts";
 import { audit } from "../../src/observe/observe.ts";
-import { INTERNALS } from "../../src/core/call/internals.ts";
+import { INTERNALS } from "../../src/core/internals.ts";
 import { customStore, memoryStore } from "../../src/stores/stores.ts";
-import { task, tasks } from "../../src/tasks/tasks.ts";
+import { task, tasks } from "../../src/extensions/tasks/tasks.ts";
 import { connectTest, fakeClock } from "../../src/testing/testing.ts";
 import { advanceUntil, gate, textOf, turn, until } from "../support/behaviour.ts";
 import { createLosable, wrapEngine } from "../support/engines.ts";

@@ -3,8 +3,8 @@ import { assert, assertEquals, assertRejects, assertStringIncludes } from "@std/
 import { createServer, type Server, tool } from "../../mod.ts";
 import { requirePrincipal } from "../../src/auth/auth.ts";
 import { connectTest, fakeClock } from "../../src/testing/testing.ts";
-import { httpSse } from "../../src/transports/http/sse_2024.ts";
-import { webSocket } from "../../src/transports/websocket.ts";
+import { httpSse } from "../../src/server/transports/http/sse_2024.ts";
+import { webSocket } from "../../src/server/transports/websocket.ts";
 import { canUpgrade } from "../peers/runtime.ts";
 import { textOf } from "../support/behaviour.ts";
 import { toRequest } from "../support/requests.ts";

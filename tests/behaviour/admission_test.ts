@@ -3,7 +3,7 @@ import { assert, assertEquals, assertRejects, assertStringIncludes, assertThrows
 import { z } from "zod";
 import { createServer, prompt, resource, tool } from "../../mod.ts";
 import type { AdmitFacts } from "../../src/types.ts";
-import type { CallEvent, NotificationEvent, RefusedEvent, SessionEvent } from "../../src/observer.ts";
+import type { CallEvent, NotificationEvent, RefusedEvent, SessionEvent } from "../../src/observe/observe.ts";
 import { apiKey, refuseRequest } from "../../src/auth/auth.ts";
 import { connectTest, type ConnectTestOptions, fakeClock, McpError } from "../../src/testing/testing.ts";
 import { behaviour, textOf, until } from "../support/behaviour.ts";

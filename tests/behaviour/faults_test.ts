@@ -1,7 +1,7 @@
 // By default, the server reports an unexpected error with the method and the name of the tool, prompt or resource.
 import { assertEquals } from "@std/assert";
 import { type Context, prompt, resource, service, tool } from "../../mod.ts";
-import { consoleObserver } from "../../src/observer.ts";
+import { consoleObserver } from "../../src/observe/observe.ts";
 import { behaviour, until } from "../support/behaviour.ts";
 import { sentence } from "../support/messages.ts";
 

@@ -4,7 +4,7 @@ import { assert, assertEquals } from "@std/assert";
 import { z } from "zod";
 import { type Context, createServer, resource, tool } from "../../mod.ts";
 import { type Client, connect } from "../../src/client/client.ts";
-import { task, tasks } from "../../src/tasks/tasks.ts";
+import { task, tasks } from "../../src/extensions/tasks/tasks.ts";
 import { behaviour, gate, textOf } from "../support/behaviour.ts";
 import { sentence } from "../support/messages.ts";
 

@@ -3,8 +3,8 @@
 import { assertEquals } from "@std/assert";
 import { type Context, extension, prompt, resource, tool } from "../../mod.ts";
 import type { Layer } from "../../src/layers/layers.ts";
-import { taskClient } from "../../src/client/tasks/tasks.ts";
-import { task, tasks } from "../../src/tasks/tasks.ts";
+import { taskClient } from "../../src/extensions/tasks/client/tasks.ts";
+import { task, tasks } from "../../src/extensions/tasks/tasks.ts";
 import { behaviour, textOf } from "../support/behaviour.ts";
 import { sentence } from "../support/messages.ts";
 

@@ -1,7 +1,7 @@
 // Visibility rules that are added while a call waits for a slot.
 import { assertEquals, assertRejects } from "@std/assert";
 import { resource, tool } from "../../mod.ts";
-import { INTERNALS } from "../../src/core/call/internals.ts";
+import { INTERNALS } from "../../src/core/internals.ts";
 import { McpError } from "../../src/testing/testing.ts";
 import { behaviour, gate, started, until } from "../support/behaviour.ts";
 import { sentence } from "../support/messages.ts";

@@ -3,7 +3,7 @@ import { assertEquals, assertRejects } from "@std/assert";
 import { z } from "zod";
 import { type Context, createServer, extension, McpError, prompt, resource, tool } from "../../mod.ts";
 import { clientExtension } from "../../src/client/client.ts";
-import { serveStdio } from "../../src/transports/stdio/stdio.ts";
+import { serveStdio } from "../../src/server/transports/stdio/stdio.ts";
 import { behaviour, textOf, until } from "../support/behaviour.ts";
 import { readReply, toRequest } from "../support/requests.ts";
 import { sentence } from "../support/messages.ts";

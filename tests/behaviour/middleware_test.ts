@@ -212,7 +212,7 @@ Deno.test("a ping before the handshake passes through middleware too", async () 
     return await next();
   };
   const server = createServer({ name: "s", version: "1", handlers, use: [use] });
-  const { serveStdio } = await import("../../src/transports/stdio/stdio.ts");
+  const { serveStdio } = await import("../../src/server/transports/stdio/stdio.ts");
   let written = "";
   await serveStdio(server, {
     input: new Blob(['{"jsonrpc":"2.0","id":1,"method":"ping"}\n']).stream(),

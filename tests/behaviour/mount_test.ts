@@ -3,9 +3,9 @@ import { assertEquals, assertRejects, assertStringIncludes, assertThrows } from 
 import { type Authentication, createServer, mount, type Server, service, tool } from "../../mod.ts";
 import { apiKey } from "../../src/auth/auth.ts";
 import { type Connection, connectTest, McpError } from "../../src/testing/testing.ts";
-import { httpSse } from "../../src/transports/http/sse_2024.ts";
-import { webSocket } from "../../src/transports/websocket.ts";
-import { serveStdio } from "../../src/transports/stdio/stdio.ts";
+import { httpSse } from "../../src/server/transports/http/sse_2024.ts";
+import { webSocket } from "../../src/server/transports/websocket.ts";
+import { serveStdio } from "../../src/server/transports/stdio/stdio.ts";
 import { startSession } from "../hostile/unread.ts";
 import { textOf } from "../support/behaviour.ts";
 import { sentence } from "../support/messages.ts";

@@ -2,7 +2,7 @@
 import { assert, assertEquals, assertRejects, assertStringIncludes } from "@std/assert";
 import { z } from "zod";
 import { prompt, resource, tool } from "../../mod.ts";
-import type { CallEvent, LimitEvent, RefusedEvent } from "../../src/observer.ts";
+import type { CallEvent, LimitEvent, RefusedEvent } from "../../src/observe/observe.ts";
 import { quota } from "../../src/layers/layers.ts";
 import { fakeClock, McpError } from "../../src/testing/testing.ts";
 import { behaviour, gate, started, textOf, until } from "../support/behaviour.ts";

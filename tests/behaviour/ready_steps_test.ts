@@ -2,7 +2,7 @@
 import { assert, assertEquals, assertStringIncludes, assertThrows } from "@std/assert";
 import { z } from "zod";
 import { type Context, extension, McpError, type Middleware, resource, service, tool, ToolError } from "../../mod.ts";
-import type { LimitEvent } from "../../src/observer.ts";
+import type { LimitEvent } from "../../src/observe/observe.ts";
 import { cache, circuit, guard, quota, retry } from "../../src/layers/layers.ts";
 import { fakeClock } from "../../src/testing/testing.ts";
 import { behaviour, gate, textOf, until } from "../support/behaviour.ts";

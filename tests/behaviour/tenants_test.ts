@@ -19,7 +19,7 @@ import {
   McpError,
 } from "../../src/testing/testing.ts";
 import { memoryStore } from "../../src/stores/stores.ts";
-import { serveStdio } from "../../src/transports/stdio/stdio.ts";
+import { serveStdio } from "../../src/server/transports/stdio/stdio.ts";
 import { z } from "zod";
 import { startSession } from "../hostile/unread.ts";
 import { gate, started, textOf, turn, until } from "../support/behaviour.ts";

@@ -2,7 +2,7 @@
 // access, and is reported to the observer.
 import { assert, assertEquals, assertRejects } from "@std/assert";
 import { group, resource, type Schema, tool } from "../../mod.ts";
-import type { StandardResult } from "../../src/schema/standard_result.ts";
+import type { StandardResult } from "../../src/core/schema/standard_result.ts";
 import { behaviour } from "../support/behaviour.ts";
 import { sentence } from "../support/messages.ts";
 

@@ -104,7 +104,7 @@ for (const { name, program, file } of runtimes) {
 
   testProcesses(`${name}: serveStdio does not keep the process alive after its calls`, async () => {
     const source = `import { createServer } from "@x/mcp";
-      import { serveStdio } from "${root}src/transports/stdio/stdio.ts";
+      import { serveStdio } from "${root}src/server/transports/stdio/stdio.ts";
       await serveStdio(createServer({ name: "quick", version: "1.0.0" }), { drainMs: 86_400_000 });`;
     await withFiles({ "server.ts": source }, async (cwd) => {
       assertEquals(toResponse(await run([...file, "server.ts"], { cwd, input: handshake })).id, 1);

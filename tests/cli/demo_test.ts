@@ -1,7 +1,7 @@
 // The demo server: a tool that elicits, a task, an app, a resource and a prompt.
 import { assertEquals, assertStringIncludes } from "@std/assert";
 import { demo } from "../../src/cli/demo.ts";
-import { taskClient } from "../../src/client/tasks/tasks.ts";
+import { taskClient } from "../../src/extensions/tasks/client/tasks.ts";
 import { connectTest } from "../../src/testing/testing.ts";
 import { textOf } from "../support/behaviour.ts";
 import { sentence } from "../support/messages.ts";

@@ -4,7 +4,7 @@ import { createServer, prompt, type ServerOptions, tool } from "../../mod.ts";
 import { customAuth, refuseRequest } from "../../src/auth/auth.ts";
 import { examine, type ExamineOptions } from "../../src/cli/doctor/examination.ts";
 import type { Finding } from "../../src/cli/doctor/report.ts";
-import { readChallenge } from "../../src/kit/bearer_challenge.ts";
+import { readChallenge } from "../../src/core/kit/bearer_challenge.ts";
 import { sentence } from "../support/messages.ts";
 
 type Fetch = (request: Request) => Promise<Response> | Response;

@@ -2,7 +2,7 @@
 import { assert, assertEquals, assertMatch, assertStringIncludes } from "@std/assert";
 import { createServer } from "../../mod.ts";
 import { examineStore } from "../../src/cli/doctor/store_checks.ts";
-import { INTERNALS } from "../../src/core/call/internals.ts";
+import { INTERNALS } from "../../src/core/internals.ts";
 import { listStores } from "../../src/host.ts";
 import { customStore, memoryStore, type Store, type StoreEngine, type StoreOptions } from "../../src/stores/stores.ts";
 import { testProcesses, withFiles } from "../support/command_line.ts";

@@ -5,7 +5,7 @@ import { WebStandardStreamableHTTPServerTransport } from "@modelcontextprotocol/
 import { createServer, type ServerOptions, tool } from "../../mod.ts";
 import { examine, type ExamineOptions } from "../../src/cli/doctor/examination.ts";
 import type { Finding } from "../../src/cli/doctor/report.ts";
-import { httpSse } from "../../src/transports/http/sse_2024.ts";
+import { httpSse } from "../../src/server/transports/http/sse_2024.ts";
 import { sentence } from "../support/messages.ts";
 
 type Fetch = (request: Request) => Promise<Response> | Response;

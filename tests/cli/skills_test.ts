@@ -1,7 +1,7 @@
 // `serve FOLDER --skills` serves the skills in a folder, and no other files.
 import { assertEquals, assertStringIncludes } from "@std/assert";
 import { connect } from "../../src/client/client.ts";
-import { skillsOf } from "../../src/client/skills/skills.ts";
+import { skillsOf } from "../../src/extensions/skills/client/skills.ts";
 import { testProcesses, withFiles } from "../support/command_line.ts";
 import { sentence } from "../support/messages.ts";
 import { run, start } from "../support/processes.ts";

@@ -1,7 +1,7 @@
 // Tasks on the command line: `mcp call`, `mcp call --task` and `mcp task`, as processes on both runtimes.
 import { assertEquals, assertMatch, assertStringIncludes } from "@std/assert";
 import { createServer, McpError, tool, ToolError } from "../../mod.ts";
-import { task, tasks } from "../../src/tasks/tasks.ts";
+import { task, tasks } from "../../src/extensions/tasks/tasks.ts";
 import { z } from "zod";
 import { gate } from "../support/behaviour.ts";
 import { testProcesses } from "../support/command_line.ts";

@@ -3,8 +3,8 @@
 import { assert, assertEquals, assertRejects, assertThrows } from "@std/assert";
 import { tool } from "../../mod.ts";
 import { clientExtension, connect, type ConnectOptions } from "../../src/client/client.ts";
-import { skillsOf } from "../../src/client/skills/skills.ts";
-import { taskClient } from "../../src/client/tasks/tasks.ts";
+import { skillsOf } from "../../src/extensions/skills/client/skills.ts";
+import { taskClient } from "../../src/extensions/tasks/client/tasks.ts";
 import { checkMaxAnswers } from "../../src/client/answer_budget.ts";
 import { behaviour, until } from "../support/behaviour.ts";
 import { sentence } from "../support/messages.ts";

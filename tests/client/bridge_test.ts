@@ -4,7 +4,7 @@ import { assert, assertEquals, assertStringIncludes } from "@std/assert";
 import { z } from "zod";
 import { createServer, resource, type Server, tool } from "../../mod.ts";
 import { bridgeLines } from "../../src/client/bridge_lines.ts";
-import { httpSse } from "../../src/transports/http/sse_2024.ts";
+import { httpSse } from "../../src/server/transports/http/sse_2024.ts";
 import { until } from "../support/behaviour.ts";
 import { sentence } from "../support/messages.ts";
 

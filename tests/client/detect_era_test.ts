@@ -3,7 +3,7 @@ import { assert, assertEquals, assertRejects, assertStringIncludes } from "@std/
 import config from "../../deno.json" with { type: "json" };
 import { connect, McpError } from "../../src/client/client.ts";
 import { startHttpServer, toCommand } from "../../src/testing/http_server.ts";
-import { httpSse } from "../../src/transports/http/sse_2024.ts";
+import { httpSse } from "../../src/server/transports/http/sse_2024.ts";
 import { advanceUntil, textOf, until } from "../support/behaviour.ts";
 import { withEnvironment } from "../support/environment.ts";
 import { sentence } from "../support/messages.ts";

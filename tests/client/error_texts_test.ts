@@ -2,8 +2,8 @@
 import { assert, assertEquals, assertRejects, assertThrows } from "@std/assert";
 import { connect, type ConnectOptions } from "../../src/client/client.ts";
 import { createRequestHandler } from "../../src/client/server_requests.ts";
-import { skillsOf } from "../../src/client/skills/skills.ts";
-import { TaskError } from "../../src/client/tasks/tasks.ts";
+import { skillsOf } from "../../src/extensions/skills/client/skills.ts";
+import { TaskError } from "../../src/extensions/tasks/client/tasks.ts";
 import { oauth } from "../../src/auth/oauth/oauth.ts";
 import { SignInError } from "../../src/client/oauth/errors.ts";
 import { sentence } from "../support/messages.ts";

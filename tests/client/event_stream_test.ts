@@ -1,7 +1,7 @@
 // Parsing event streams: chunks that end anywhere, all kinds of line breaks, and endless streams.
 import { assert, assertEquals, assertRejects, assertThrows } from "@std/assert";
 import { readText } from "../../src/client/response_text.ts";
-import { readEvents, type StreamEvent } from "../../src/kit/event_stream.ts";
+import { readEvents, type StreamEvent } from "../../src/core/kit/event_stream.ts";
 import { type Message, readMessages } from "../../src/client/message.ts";
 import { sentence } from "../support/messages.ts";
 

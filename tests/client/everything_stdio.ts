@@ -1,5 +1,5 @@
 // Serves the server of the official conformance suite over stdio.
 import everything from "../../examples/everything.ts";
-import { serveStdio } from "../../src/transports/stdio/stdio.ts";
+import { serveStdio } from "../../src/server/transports/stdio/stdio.ts";
 
 await serveStdio(everything);

@@ -1,8 +1,8 @@
 // Fake servers whose responses a test defines, over HTTP and over a pipe.
-import { Accounts } from "../../src/core/capacity/account.ts";
+import { Accounts } from "../../src/server/capacity/account.ts";
 import { BOUNDS } from "../support/limits.ts";
 
-import { INTERNALS } from "../../src/core/call/internals.ts";
+import { INTERNALS } from "../../src/core/internals.ts";
 
 /** A received message, with types that let tests read any field. */
 export interface Message {

@@ -3,7 +3,7 @@
 import { assert, assertEquals, assertRejects } from "@std/assert";
 import { connect, type ConnectOptions } from "../../src/client/client.ts";
 import { AnswerSlots } from "../../src/client/answer_slots.ts";
-import { readEvents } from "../../src/kit/event_stream.ts";
+import { readEvents } from "../../src/core/kit/event_stream.ts";
 import { agreed, discovered, fakeHttp, fakePipe, type Message, ok, stream, url } from "./fakes.ts";
 import { until } from "../support/behaviour.ts";
 import { sentence } from "../support/messages.ts";

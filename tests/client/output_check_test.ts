@@ -3,7 +3,7 @@ import { assertEquals, assertRejects } from "@std/assert";
 import { z } from "zod";
 import { tool } from "../../mod.ts";
 import { connect, McpError } from "../../src/client/client.ts";
-import { compileJsonSchema } from "../../src/schema/json_check.ts";
+import { compileJsonSchema } from "../../src/core/schema/json_check.ts";
 import { behaviour } from "../support/behaviour.ts";
 import { sentence } from "../support/messages.ts";
 import { agreed, discovered, fakeHttp, ok, url } from "./fakes.ts";

@@ -4,7 +4,7 @@ import { connect } from "../../src/client/client.ts";
 import { RedirectError } from "../../src/client/redirects.ts";
 import { startHttpServer } from "../../src/testing/http_server.ts";
 import { connectTest as connectTest } from "../../src/testing/testing.ts";
-import { httpSse } from "../../src/transports/http/sse_2024.ts";
+import { httpSse } from "../../src/server/transports/http/sse_2024.ts";
 import { textOf, until } from "../support/behaviour.ts";
 import { createLibrary } from "./server.ts";
 import { sentence } from "../support/messages.ts";

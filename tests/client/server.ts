@@ -1,6 +1,6 @@
 // A server with every kind of handler, for client tests. Tests import this file, or start it as a stdio process.
 import { createServer, prompt, resource, type Server, tool } from "../../mod.ts";
-import { serveStdio } from "../../src/transports/stdio/stdio.ts";
+import { serveStdio } from "../../src/server/transports/stdio/stdio.ts";
 import { testLimits } from "../support/limits.ts";
 
 /** Creates the server. Each page of its lists has two items. */

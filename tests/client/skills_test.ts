@@ -2,8 +2,8 @@
 import { createHash } from "node:crypto";
 import { assert, assertEquals, assertRejects } from "@std/assert";
 import { extension, resourceProvider } from "../../mod.ts";
-import { SkillError, skillsOf } from "../../src/client/skills/skills.ts";
-import { skills } from "../../src/skills/skills.ts";
+import { SkillError, skillsOf } from "../../src/extensions/skills/client/skills.ts";
+import { skills } from "../../src/extensions/skills/skills.ts";
 import { behaviour } from "../support/behaviour.ts";
 import { sentence } from "../support/messages.ts";
 

@@ -2,9 +2,9 @@
 import { assert, assertEquals, assertRejects, assertThrows } from "@std/assert";
 import { createServer, McpError, tool } from "../../mod.ts";
 import { connect } from "../../src/client/client.ts";
-import { task, tasks } from "../../src/tasks/tasks.ts";
-import { resumeTask, startTool, taskClient, TaskError } from "../../src/client/tasks/tasks.ts";
-import { toPollMs, toRetryMs } from "../../src/client/tasks/task_polling.ts";
+import { task, tasks } from "../../src/extensions/tasks/tasks.ts";
+import { resumeTask, startTool, taskClient, TaskError } from "../../src/extensions/tasks/client/tasks.ts";
+import { toPollMs, toRetryMs } from "../../src/extensions/tasks/client/task_polling.ts";
 import { type FakeClock, fakeClock } from "../../src/testing/testing.ts";
 import { z } from "zod";
 import { behaviour, started, textOf, turn, until } from "../support/behaviour.ts";

@@ -2,7 +2,7 @@
 // this library's client with only the options that a user would set. The last argument is the server's URL.
 import { type Client, connect, type ConnectOptions } from "../../src/client/client.ts";
 import { createAuth, REFUSED } from "./sign_in.ts";
-import { SkillError, skillsOf } from "../../src/client/skills/skills.ts";
+import { SkillError, skillsOf } from "../../src/extensions/skills/client/skills.ts";
 
 interface BunHost {
   readonly env: Readonly<Record<string, string | undefined>>;

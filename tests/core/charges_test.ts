@@ -1,8 +1,8 @@
 import { assert, assertEquals } from "@std/assert";
-import { type Account, Accounts, type Pot, type PotOptions } from "../../src/core/capacity/account.ts";
-import { type Charge, Charges } from "../../src/core/capacity/charges.ts";
-import { readLimits } from "../../src/core/capacity/limits.ts";
-import { Ticker } from "../../src/core/capacity/timers.ts";
+import { type Account, Accounts, type Pot, type PotOptions } from "../../src/server/capacity/account.ts";
+import { type Charge, Charges } from "../../src/server/capacity/charges.ts";
+import { readLimits } from "../../src/server/capacity/limits.ts";
+import { Ticker } from "../../src/core/timers.ts";
 import { fakeClock } from "../../src/testing/testing.ts";
 import { random } from "../support/random.ts";
 

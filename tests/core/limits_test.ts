@@ -1,9 +1,9 @@
 // Setting limits, and the page about limits. tests/hostile/life_limits_test.ts tests their enforcement.
 import { assertEquals, assertThrows } from "@std/assert";
 import { createServer, tool } from "../../mod.ts";
-import { type LimitOptions, LIMITS, readLimits } from "../../src/core/capacity/limits.ts";
+import { type LimitOptions, LIMITS, readLimits } from "../../src/server/capacity/limits.ts";
 import { BOUNDS, testLimits } from "../support/limits.ts";
-import { isWithin } from "../../src/protocol/weight.ts";
+import { isWithin } from "../../src/core/protocol/weight.ts";
 import { behaviour, gate, until } from "../support/behaviour.ts";
 import { pageFile, readPage, toTables, withTables } from "../release/limits_page.ts";
 import { sentence } from "../support/messages.ts";

@@ -1,8 +1,8 @@
 // ctx.log has one method per level. Each method is created when it is first read.
 import { assertEquals } from "@std/assert";
 import { tool } from "../../mod.ts";
-import type { LogLevel } from "../../src/protocol/types.ts";
-import { LOG_LEVELS } from "../../src/protocol/types.ts";
+import type { LogLevel } from "../../src/core/protocol/types.ts";
+import { LOG_LEVELS } from "../../src/core/protocol/types.ts";
 import { fakeContext } from "../../src/testing/testing.ts";
 
 Deno.test("each level has a method, which also works after destructuring", async () => {

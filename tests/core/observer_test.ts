@@ -11,8 +11,8 @@ import {
   tool,
   ToolError,
 } from "../../mod.ts";
-import type { AskedEvent, CallEvent, StartEvent } from "../../src/observer.ts";
-import { EVENTS } from "../../src/core/call/combined_observer.ts";
+import type { AskedEvent, CallEvent, StartEvent } from "../../src/observe/observe.ts";
+import { EVENTS } from "../../src/server/call/combined_observer.ts";
 import { clientExtension } from "../../src/client/client.ts";
 import { connectTest, fakeClock } from "../../src/testing/testing.ts";
 import { behaviour, gate, turn, until } from "../support/behaviour.ts";

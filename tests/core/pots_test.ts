@@ -1,6 +1,6 @@
 import { assert, assertEquals } from "@std/assert";
-import { type Account, Accounts, type Holding, type Pot } from "../../src/core/capacity/account.ts";
-import { type LimitOptions, readLimits } from "../../src/core/capacity/limits.ts";
+import { type Account, Accounts, type Holding, type Pot } from "../../src/server/capacity/account.ts";
+import { type LimitOptions, readLimits } from "../../src/server/capacity/limits.ts";
 
 const KIB = 1024;
 

@@ -1,16 +1,16 @@
 // Which calls are measured, and when a connection has no more work.
 import { assert, assertEquals, assertLess } from "@std/assert";
 import { tool } from "../../mod.ts";
-import { Call } from "../../src/core/call/call.ts";
-import type { Engine } from "../../src/core/era.ts";
-import { InFlight } from "../../src/core/call/in_flight.ts";
-import type { Link } from "../../src/core/call/link.ts";
+import { Call } from "../../src/server/call/call.ts";
+import type { Engine } from "../../src/server/engine/era.ts";
+import { InFlight } from "../../src/server/call/in_flight.ts";
+import type { Link } from "../../src/server/call/link.ts";
 import { BOUNDS } from "../support/limits.ts";
-import { modernEra } from "../../src/eras/eras.ts";
-import { parseMessage } from "../../src/protocol/jsonrpc.ts";
+import { modernEra } from "../../src/server/eras/eras.ts";
+import { parseMessage } from "../../src/core/protocol/jsonrpc.ts";
 import { buildServer } from "../../src/server/server.ts";
 import type { ServerOptions } from "../../src/server/options.ts";
-import { openPipe } from "../../src/transports/channel.ts";
+import { openPipe } from "../../src/server/transports/channel.ts";
 import { gate, turn, until } from "../support/behaviour.ts";
 import { toRequest } from "../support/requests.ts";
 

@@ -1,6 +1,6 @@
 // A sealed value can be opened only with the same secret and purpose, and opening returns the same value.
 import { assert, assertEquals, assertMatch, assertNotEquals, assertThrows } from "@std/assert";
-import { Sealer } from "../../src/core/call/sealer.ts";
+import { Sealer } from "../../src/server/call/sealer.ts";
 import { sentence } from "../support/messages.ts";
 
 const old = "an old secret of thirty-two chars";

@@ -2,8 +2,8 @@
 import { assert, assertEquals, assertMatch, assertRejects, assertThrows } from "@std/assert";
 import { createServer, type Server, type ServerOptions, type Service, service, tool } from "../../mod.ts";
 import { connectTest, fakeClock, fakeContext, replay } from "../../src/testing/testing.ts";
-import { serveStdio } from "../../src/transports/stdio/stdio.ts";
-import { INTERNALS } from "../../src/core/call/internals.ts";
+import { serveStdio } from "../../src/server/transports/stdio/stdio.ts";
+import { INTERNALS } from "../../src/core/internals.ts";
 import { makeFolder, removeFolder } from "../support/copies.ts";
 import { gate, textOf, turn, until } from "../support/behaviour.ts";
 import { ask, call } from "../support/requests.ts";

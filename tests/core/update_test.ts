@@ -1,5 +1,5 @@
 import { assertEquals, assertRejects } from "@std/assert";
-import { CHANGED, update } from "../../src/core/update.ts";
+import { CHANGED, update } from "../../src/server/engine/update.ts";
 import { memoryStore } from "../../src/stores/stores.ts";
 import { sentence } from "../support/messages.ts";
 import { random } from "../support/random.ts";

@@ -7,7 +7,7 @@ import { FENCE, fence, withoutFences } from "../support/behaviour.ts";
 import { type Random, random as createRandom } from "../support/random.ts";
 import { toRequest } from "../support/requests.ts";
 import { byKey, enter, listWaysIn, toPrincipal, toSigned } from "../support/ways_in.ts";
-import { INTERNALS } from "../../src/core/call/internals.ts";
+import { INTERNALS } from "../../src/core/internals.ts";
 import { testLimits } from "../support/limits.ts";
 
 /** A handler of any kind, which is hidden or visible. */

@@ -8,11 +8,11 @@ const files = {
   "handlers/greet.ts":
     `import { tool } from "@x/mcp";\nexport const greet = tool({ name: "greet", run: () => "Hi!" });`,
   "double.ts":
-    `import { exposeWorker } from "${root}src/worker/worker.ts";\nexport default exposeWorker((n: number) => 2 * n);`,
-  "discover.ts": `import { discover } from "${root}src/discovery/discovery.ts";
+    `import { exposeWorker } from "${root}src/ready/worker/worker.ts";\nexport default exposeWorker((n: number) => 2 * n);`,
+  "discover.ts": `import { discover } from "${root}src/ready/discovery/discovery.ts";
 const handlers = await discover(new URL("./handlers/", import.meta.url)).catch(({ message }) => ({ message }));
 console.log(JSON.stringify(handlers));`,
-  "worker.ts": `import { worker } from "${root}src/worker/worker.ts";
+  "worker.ts": `import { worker } from "${root}src/ready/worker/worker.ts";
 try {
   const run = worker(new URL("./double.ts", import.meta.url));
   console.log(await run(21, { signal: new AbortController().signal, client: {}, log: {} }));

@@ -1,6 +1,6 @@
 // Discovers the handlers that the files in a folder export.
 import { assertEquals, assertRejects } from "@std/assert";
-import { discover } from "../../src/discovery/discovery.ts";
+import { discover } from "../../src/ready/discovery/discovery.ts";
 import { withFolder } from "../support/folder.ts";
 import { sentence } from "../support/messages.ts";
 

@@ -2,8 +2,8 @@
 // same principal that may not call the handler cannot answer for the token that may.
 import { assert, assertEquals, assertMatch, assertNotEquals } from "@std/assert";
 import { type Context, createServer, type Handler, prompt, resource, tool } from "../../mod.ts";
-import type { RefusedEvent } from "../../src/core/call/observer.ts";
-import { FIXED_LIMITS } from "../../src/core/capacity/fixed_limits.ts";
+import type { RefusedEvent } from "../../src/server/call/observer.ts";
+import { FIXED_LIMITS } from "../../src/server/capacity/fixed_limits.ts";
 import { gate, until } from "../support/behaviour.ts";
 import { serveOld } from "../hostile/sse.ts";
 import { FULL, GUEST, type Headers, NARROW, Reading, request, type Site, VERSIONS, withSite } from "./session_site.ts";

@@ -2,8 +2,8 @@
 // token of the same principal neither gets it nor resumes the stream.
 import { assert, assertEquals, assertStringIncludes } from "@std/assert";
 import { createServer, type Middleware, type Principal, prompt, resource, tool } from "../../mod.ts";
-import { extension } from "../../src/handlers/extension.ts";
-import { INTERNALS } from "../../src/core/call/internals.ts";
+import { extension } from "../../src/server/handlers/extension.ts";
+import { INTERNALS } from "../../src/core/internals.ts";
 import { customStore, memoryStore } from "../../src/stores/stores.ts";
 import { gate, until } from "../support/behaviour.ts";
 import { wrapEngine } from "../support/engines.ts";

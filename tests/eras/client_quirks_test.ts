@@ -1,7 +1,7 @@
 // Deviations of real clients. Each test reproduces what the client does with a result or a question.
 import { assert, assertEquals, assertMatch } from "@std/assert";
 import { resource, tool, ToolError } from "../../mod.ts";
-import { QUIRKS } from "../../src/eras/client_quirks.ts";
+import { QUIRKS } from "../../src/server/eras/client_quirks.ts";
 import { behaviour, LEGACY_VERSIONS } from "../support/behaviour.ts";
 
 /** The clients with a test below. */

@@ -1,7 +1,7 @@
 // Messages that a client sends before it has received the response to `initialize`.
 import { assertEquals } from "@std/assert";
 import { createServer, type LimitOptions, tool } from "../../mod.ts";
-import { openPipe } from "../../src/transports/channel.ts";
+import { openPipe } from "../../src/server/transports/channel.ts";
 import { turn } from "../support/behaviour.ts";
 
 const INITIALIZE = {

@@ -1,10 +1,10 @@
 // The memory for ended sessions is limited. Beyond the limit, a client's oldest ended session is forgotten.
 import { assert, assertEquals, assertStringIncludes } from "@std/assert";
 import { createServer, type Server, type ServerOptions, tool } from "../../mod.ts";
-import { INTERNALS } from "../../src/core/call/internals.ts";
-import type { StoreEvent } from "../../src/core/call/observer.ts";
-import { Sealer } from "../../src/core/call/sealer.ts";
-import { sealVersioned } from "../../src/core/call/versioned_seal.ts";
+import { INTERNALS } from "../../src/core/internals.ts";
+import type { StoreEvent } from "../../src/server/call/observer.ts";
+import { Sealer } from "../../src/server/call/sealer.ts";
+import { sealVersioned } from "../../src/server/call/versioned_seal.ts";
 import { customStore, memoryStore, type StoreEngine } from "../../src/stores/stores.ts";
 import { fakeClock } from "../../src/testing/testing.ts";
 import { until } from "../support/behaviour.ts";

@@ -1,11 +1,11 @@
 // An era whose code is loaded when its first message arrives. Loading may fail, and the code may throw.
 import { assertEquals, assertRejects, assertStringIncludes } from "@std/assert";
-import type { Era } from "../../src/core/era.ts";
-import type { Link } from "../../src/core/call/link.ts";
-import type { Incoming } from "../../src/protocol/jsonrpc.ts";
-import { LazyEra, LazySessionEra } from "../../src/eras/eras.ts";
+import type { Era } from "../../src/server/engine/era.ts";
+import type { Link } from "../../src/server/call/link.ts";
+import type { Incoming } from "../../src/core/protocol/jsonrpc.ts";
+import { LazyEra, LazySessionEra } from "../../src/server/eras/eras.ts";
 import { buildServer } from "../../src/server/server.ts";
-import { openPipe } from "../../src/transports/channel.ts";
+import { openPipe } from "../../src/server/transports/channel.ts";
 import { soon, toCall } from "../hostile/attack.ts";
 import { until } from "../support/behaviour.ts";
 

@@ -1,8 +1,8 @@
 import { assert, assertEquals } from "@std/assert";
 import { createServer } from "../../mod.ts";
-import { INTERNALS } from "../../src/core/call/internals.ts";
-import { Streams } from "../../src/eras/legacy/replay.ts";
-import { toBytes } from "../../src/protocol/weight.ts";
+import { INTERNALS } from "../../src/core/internals.ts";
+import { Streams } from "../../src/server/eras/legacy/replay.ts";
+import { toBytes } from "../../src/core/protocol/weight.ts";
 import { testLimits } from "../support/limits.ts";
 
 Deno.test("the weight of a stream stays charged if its event makes room for its next event", async () => {

@@ -2,7 +2,7 @@
 // that may not call the handler cannot read its result.
 import { assertEquals, assertStringIncludes } from "@std/assert";
 import { type Context, prompt, resource, tool } from "../../mod.ts";
-import type { RefusedEvent } from "../../src/core/call/observer.ts";
+import type { RefusedEvent } from "../../src/server/call/observer.ts";
 import { z } from "zod";
 import { gate, until } from "../support/behaviour.ts";
 import {

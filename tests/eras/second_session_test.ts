@@ -3,7 +3,7 @@
 import { assertEquals } from "@std/assert";
 import { createServer, resource, type ServerOptions, tool } from "../../mod.ts";
 import { idempotent } from "../../src/layers/layers.ts";
-import { openPipe, type Pipe } from "../../src/transports/channel.ts";
+import { openPipe, type Pipe } from "../../src/server/transports/channel.ts";
 import { gate, turn, until } from "../support/behaviour.ts";
 
 // deno-lint-ignore no-explicit-any

@@ -1,8 +1,8 @@
 // A session on one or several instances whose requests have tokens of the same principal with different rights.
 import { assert } from "@std/assert";
 import { createServer, type Handler, type Middleware, type Server } from "../../mod.ts";
-import type { Admit } from "../../src/core/admission.ts";
-import type { Observer } from "../../src/core/call/observer.ts";
+import type { Admit } from "../../src/server/engine/admission.ts";
+import type { Observer } from "../../src/server/call/observer.ts";
 import { memoryStore } from "../../src/stores/stores.ts";
 import { LEGACY_VERSIONS, until } from "../support/behaviour.ts";
 import { LATE_STREAMS, testLimits } from "../support/limits.ts";

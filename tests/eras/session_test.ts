@@ -9,7 +9,9 @@ Deno.test({
   ignore: typeof Deno === "undefined", // the heap is measured with a V8 flag
   async fn() {
     const program = `
-      import { readOffer } from ${JSON.stringify(new URL("../../src/eras/legacy/handshake.ts", import.meta.url).href)};
+      import { readOffer } from ${
+      JSON.stringify(new URL("../../src/server/eras/legacy/handshake.ts", import.meta.url).href)
+    };
       const kept = [];
       for (let i = 0; i < 20; i++) {
         const clientInfo = { name: String(i % 10).repeat(2_000_000), version: "1".repeat(1_000_000), title: "t".repeat(500_000) };

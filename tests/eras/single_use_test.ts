@@ -2,8 +2,8 @@
 import { assert, assertEquals } from "@std/assert";
 import { z } from "zod";
 import { createServer, type Server, type ServerOptions, tool } from "../../mod.ts";
-import { INTERNALS } from "../../src/core/call/internals.ts";
-import { Sealer } from "../../src/core/call/sealer.ts";
+import { INTERNALS } from "../../src/core/internals.ts";
+import { Sealer } from "../../src/server/call/sealer.ts";
 import { customStore, memoryStore, type Store, type StoreEngine } from "../../src/stores/stores.ts";
 import { fakeClock, fakeContext } from "../../src/testing/testing.ts";
 import { behaviour } from "../support/behaviour.ts";

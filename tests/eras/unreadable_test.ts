@@ -1,7 +1,7 @@
 // Errors for messages without a readable id. Revisions differ in how they express a missing id.
 import { assertEquals } from "@std/assert";
 import { createServer } from "../../mod.ts";
-import { serveStdio } from "../../src/transports/stdio/stdio.ts";
+import { serveStdio } from "../../src/server/transports/stdio/stdio.ts";
 import { LEGACY_VERSIONS } from "../support/behaviour.ts";
 
 const TYPES = { "content-type": "application/json", accept: "application/json, text/event-stream" };

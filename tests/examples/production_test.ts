@@ -5,7 +5,7 @@ import { mkdtemp, rm } from "node:fs/promises";
 import config from "../../deno.json" with { type: "json" };
 import { tmpdir } from "node:os";
 import { connect } from "../../src/client/client.ts";
-import { taskClient } from "../../src/client/tasks/tasks.ts";
+import { taskClient } from "../../src/extensions/tasks/client/tasks.ts";
 import { type Connection, connectTest, McpError } from "../../src/testing/testing.ts";
 import { textOf, until } from "../support/behaviour.ts";
 import { testProcesses, withFiles } from "../support/command_line.ts";

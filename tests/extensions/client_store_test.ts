@@ -2,7 +2,7 @@
 import { assertEquals, assertStrictEquals, assertThrows } from "@std/assert";
 import { type Context, createServer, extension, service, tool } from "../../mod.ts";
 import { clientExtension } from "../../src/client/client.ts";
-import type { KeptBytes, ServerHandle, StoreView } from "../../src/extension.ts";
+import type { KeptBytes, ServerHandle, StoreView } from "../../src/extensions/extension.ts";
 import { memoryStore } from "../../src/stores/stores.ts";
 import { type Connection, connectTest } from "../../src/testing/testing.ts";
 import { z } from "zod";

@@ -13,10 +13,10 @@ import {
   type Result,
   tool,
 } from "../../mod.ts";
-import type { Next, Redirect, WrappedCall } from "../../src/extension.ts";
+import type { Next, Redirect, WrappedCall } from "../../src/extensions/extension.ts";
 import { clientExtension, connect as connectTo } from "../../src/client/client.ts";
 import { type Layer, layer, quota } from "../../src/layers/layers.ts";
-import { task, tasks } from "../../src/tasks/tasks.ts";
+import { task, tasks } from "../../src/extensions/tasks/tasks.ts";
 import { connectTest, fakeClock } from "../../src/testing/testing.ts";
 import { z } from "zod";
 import { behaviour, gate, textOf, turn, until } from "../support/behaviour.ts";

@@ -12,7 +12,7 @@ import {
   tool,
 } from "../../mod.ts";
 import { clientExtension } from "../../src/client/client.ts";
-import type { InternalRequest, ServerHandle } from "../../src/extension.ts";
+import type { InternalRequest, ServerHandle } from "../../src/extensions/extension.ts";
 import { connectTest } from "../../src/testing/testing.ts";
 import { z } from "zod";
 import { behaviour, turn, until } from "../support/behaviour.ts";

@@ -10,12 +10,12 @@ import {
   type ServerOptions,
   tool,
 } from "../../mod.ts";
-import type { CallEvent } from "../../src/observer.ts";
-import type { ServerHandle, StoreView } from "../../src/extension.ts";
+import type { CallEvent } from "../../src/observe/observe.ts";
+import type { ServerHandle, StoreView } from "../../src/extensions/extension.ts";
 import { clientExtension } from "../../src/client/client.ts";
-import { INTERNALS } from "../../src/core/call/internals.ts";
+import { INTERNALS } from "../../src/core/internals.ts";
 import { customStore, memoryStore, type Store } from "../../src/stores/stores.ts";
-import { serveStdio } from "../../src/transports/stdio/stdio.ts";
+import { serveStdio } from "../../src/server/transports/stdio/stdio.ts";
 import { type Connection, connectTest } from "../../src/testing/testing.ts";
 import { z } from "zod";
 import { behaviour, FENCE, fence, fenced, gate, textOf, turn, until, withoutFences } from "../support/behaviour.ts";

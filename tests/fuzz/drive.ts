@@ -1,7 +1,7 @@
 // Sends inputs to a server over three transports, and checks the responses.
 import type { Server } from "../../mod.ts";
 import { startHttpServer } from "../../src/testing/http_server.ts";
-import { serveStdio } from "../../src/transports/stdio/stdio.ts";
+import { serveStdio } from "../../src/server/transports/stdio/stdio.ts";
 import { connectRaw, type RawConnection } from "../hostile/raw.ts";
 import { findSecret } from "../hostile/secrecy.ts";
 import { type Random, random } from "../support/random.ts";

@@ -30,36 +30,39 @@ interface Subject {
 
 const subjects: readonly Subject[] = [
   {
-    path: "src/transports/http/access.ts",
+    path: "src/server/transports/http/access.ts",
     tests: ["transports/access_test.ts", "transports/http_test.ts", "hostile/http_origin_test.ts"],
   },
-  { path: "src/transports/http/cors.ts", tests: ["hostile/http_origin_test.ts"] },
+  { path: "src/server/transports/http/cors.ts", tests: ["hostile/http_origin_test.ts"] },
   {
-    path: "src/transports/http/fetch.ts",
+    path: "src/server/transports/http/fetch.ts",
     tests: ["transports/access_test.ts", "transports/http_test.ts", "hostile/http_origin_test.ts"],
   },
   {
-    path: "src/transports/http/request_body.ts",
+    path: "src/server/transports/http/request_body.ts",
     tests: ["transports/http_test.ts", "transports/sse_2024_test.ts", "hostile/life_limits_test.ts"],
   },
-  { path: "src/protocol/jsonrpc.ts", tests: ["transports/http_test.ts", "hostile/http_framing_test.ts"] },
+  { path: "src/core/protocol/jsonrpc.ts", tests: ["transports/http_test.ts", "hostile/http_framing_test.ts"] },
   {
-    path: "src/eras/modern/modern.ts",
+    path: "src/server/eras/modern/modern.ts",
     tests: ["transports/http_test.ts", "hostile/http_envelope_test.ts", "behaviour/handshake_test.ts"],
   },
   {
-    path: "src/eras/modern/envelope.ts",
+    path: "src/server/eras/modern/envelope.ts",
     tests: ["schema/header_params_test.ts", "transports/http_test.ts", "hostile/http_envelope_test.ts"],
   },
-  { path: "src/core/call/sealer.ts", tests: ["core/sealer_test.ts"] },
-  { path: "src/eras/modern/modern_call.ts", tests: ["eras/question_state_test.ts", "behaviour/asking_test.ts"] },
-  { path: "src/eras/modern/input_requests.ts", tests: ["eras/question_state_test.ts", "behaviour/asking_test.ts"] },
+  { path: "src/server/call/sealer.ts", tests: ["core/sealer_test.ts"] },
+  { path: "src/server/eras/modern/modern_call.ts", tests: ["eras/question_state_test.ts", "behaviour/asking_test.ts"] },
   {
-    path: "src/eras/legacy/session_ids.ts",
+    path: "src/server/eras/modern/input_requests.ts",
+    tests: ["eras/question_state_test.ts", "behaviour/asking_test.ts"],
+  },
+  {
+    path: "src/server/eras/legacy/session_ids.ts",
     tests: ["eras/session_test.ts", "behaviour/handshake_test.ts", "hostile/http_sessions_test.ts"],
   },
   {
-    path: "src/eras/legacy/session.ts",
+    path: "src/server/eras/legacy/session.ts",
     tests: [
       "eras/session_test.ts",
       "eras/ended_sessions_test.ts",
@@ -69,11 +72,11 @@ const subjects: readonly Subject[] = [
       "hostile/life_limits_test.ts",
     ],
   },
-  { path: "src/core/call/scopes.ts", tests: ["behaviour/scopes_test.ts", "auth/principals_test.ts"] },
-  { path: "src/core/call/principal.ts", tests: ["auth/principals_test.ts"] },
-  { path: "src/core/capacity/account.ts", tests: ["core/pots_test.ts", "hostile/attack_accounts_test.ts"] },
+  { path: "src/server/call/scopes.ts", tests: ["behaviour/scopes_test.ts", "auth/principals_test.ts"] },
+  { path: "src/server/call/principal.ts", tests: ["auth/principals_test.ts"] },
+  { path: "src/server/capacity/account.ts", tests: ["core/pots_test.ts", "hostile/attack_accounts_test.ts"] },
   { path: "src/auth/secrets.ts", tests: ["auth/schemes_test.ts"] },
-  { path: "src/transports/http/canonical_params.ts", tests: ["hostile/tenant_spellings_test.ts"] },
+  { path: "src/server/transports/http/canonical_params.ts", tests: ["hostile/tenant_spellings_test.ts"] },
 ];
 
 /** A mutation of a file. */

@@ -5,7 +5,7 @@ import { createServer, service, tool, ToolError } from "../../mod.ts";
 import { idempotent } from "../../src/layers/layers.ts";
 import { connectTest } from "../../src/testing/testing.ts";
 import { memoryStore } from "../../src/stores/stores.ts";
-import { worker } from "../../src/worker/worker.ts";
+import { worker } from "../../src/ready/worker/worker.ts";
 import { gate, started, textOf, until } from "../support/behaviour.ts";
 import { random } from "../support/random.ts";
 import type token from "./token.ts";

@@ -1,5 +1,5 @@
 // A worker handler that returns the idempotency token of its call, and a value that differs between runs.
-import { exposeWorker } from "../../src/worker/worker.ts";
+import { exposeWorker } from "../../src/ready/worker/worker.ts";
 
 export default exposeWorker((_input: unknown, { idempotencyToken }) => ({
   token: idempotencyToken,

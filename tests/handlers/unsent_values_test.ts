@@ -2,7 +2,7 @@
 // is sent completely.
 import { z } from "zod";
 import { createServer, tool } from "../../mod.ts";
-import type { Schema } from "../../src/schema/schema.ts";
+import type { Schema } from "../../src/core/schema/schema.ts";
 import { assertEquals } from "../support/std.ts";
 import { toRequest } from "../support/requests.ts";
 

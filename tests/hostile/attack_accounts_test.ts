@@ -2,7 +2,7 @@
 import { fakeClock } from "../../src/testing/testing.ts";
 import { assert, assertEquals } from "@std/assert";
 import { resource, tool } from "../../mod.ts";
-import { openPipe } from "../../src/transports/channel.ts";
+import { openPipe } from "../../src/server/transports/channel.ts";
 import { any, as, start, toCall, toInitialize, toLegacy, toListen, toSlowCall } from "./attack.ts";
 import { turn, until } from "../support/behaviour.ts";
 import { testLimits } from "../support/limits.ts";

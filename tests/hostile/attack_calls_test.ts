@@ -1,7 +1,7 @@
 // Queues of calls, and clients that try to make other clients wait.
 import { assert, assertEquals } from "@std/assert";
 import { tool } from "../../mod.ts";
-import { openPipe } from "../../src/transports/channel.ts";
+import { openPipe } from "../../src/server/transports/channel.ts";
 import { as, soon, start, toCall, toLegacy, toListen } from "./attack.ts";
 import { turn, until } from "../support/behaviour.ts";
 import { testLimits } from "../support/limits.ts";

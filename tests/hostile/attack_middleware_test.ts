@@ -1,6 +1,6 @@
 // Middleware that returns or throws before the subscription that it wraps has ended.
 import { type Observer, tool } from "../../mod.ts";
-import { BUSY } from "../../src/protocol/errors.ts";
+import { BUSY } from "../../src/core/protocol/errors.ts";
 import { assertEquals } from "../support/std.ts";
 import { as, soon, start, toCall, toListen } from "./attack.ts";
 import { turn, until } from "../support/behaviour.ts";

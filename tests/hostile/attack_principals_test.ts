@@ -1,7 +1,7 @@
 // An authenticated caller attacks the sessions, calls and routes of another caller.
 import { assert, assertEquals } from "@std/assert";
 import { createServer, tool } from "../../mod.ts";
-import { httpSse } from "../../src/transports/http/sse_2024.ts";
+import { httpSse } from "../../src/server/transports/http/sse_2024.ts";
 import { turn, until } from "../support/behaviour.ts";
 import { byKey, toSigned } from "../support/ways_in.ts";
 

@@ -1,7 +1,7 @@
 // WebSocket upgrades that fail, and messages that are refused.
 import { assertEquals } from "@std/assert";
 import { tool } from "../../mod.ts";
-import { webSocket } from "../../src/transports/websocket.ts";
+import { webSocket } from "../../src/server/transports/websocket.ts";
 import { serve } from "../peers/runtime.ts";
 import { start } from "./attack.ts";
 import { connectRaw } from "./raw.ts";

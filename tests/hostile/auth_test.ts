@@ -2,7 +2,7 @@
 import { assert, assertEquals } from "@std/assert";
 import { type Context, createServer, resource, tool } from "../../mod.ts";
 import { apiKey } from "../../src/auth/auth.ts";
-import { INTERNALS } from "../../src/core/call/internals.ts";
+import { INTERNALS } from "../../src/core/internals.ts";
 import { serve } from "../peers/runtime.ts";
 import { readReply, toRequest } from "../support/requests.ts";
 import { byKey, toSigned } from "../support/ways_in.ts";

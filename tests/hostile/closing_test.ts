@@ -1,8 +1,8 @@
 // A closing server responds to every accepted request, whatever the request is waiting for.
 import { assert, assertEquals } from "@std/assert";
 import { createServer, type RouteServerOptions, type Server, tool } from "../../mod.ts";
-import { INTERNALS } from "../../src/core/call/internals.ts";
-import { webSocket } from "../../src/transports/websocket.ts";
+import { INTERNALS } from "../../src/core/internals.ts";
+import { webSocket } from "../../src/server/transports/websocket.ts";
 import { z } from "zod";
 import { turn, until } from "../support/behaviour.ts";
 import { sentence } from "../support/messages.ts";

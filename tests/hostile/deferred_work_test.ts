@@ -1,7 +1,7 @@
 // Deferred work of a handler counts towards the limits of the client that called the handler.
 import { assertEquals } from "@std/assert";
 import { createServer, tool } from "../../mod.ts";
-import { INTERNALS } from "../../src/core/call/internals.ts";
+import { INTERNALS } from "../../src/core/internals.ts";
 import { gate, until } from "../support/behaviour.ts";
 import { any, toCall } from "./attack.ts";
 

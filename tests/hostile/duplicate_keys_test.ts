@@ -1,7 +1,7 @@
 // Duplicate keys in a message: the last key counts, and every check uses the same value as the handler.
 import { assertEquals, assertStringIncludes } from "@std/assert";
 import { createServer, tool } from "../../mod.ts";
-import { openPipe } from "../../src/transports/channel.ts";
+import { openPipe } from "../../src/server/transports/channel.ts";
 import { readReply } from "../support/requests.ts";
 
 const meta =

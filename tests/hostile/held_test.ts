@@ -3,10 +3,10 @@ import { assert, assertEquals, assertLess, assertStringIncludes } from "@std/ass
 import { createServer, tool } from "../../mod.ts";
 import { BOUNDS } from "../support/limits.ts";
 import { sentence } from "../support/messages.ts";
-import { parseMessage } from "../../src/protocol/jsonrpc.ts";
-import { countIndexes, toWeight } from "../../src/protocol/weight.ts";
-import { Accounts } from "../../src/core/capacity/account.ts";
-import { Outbox } from "../../src/transports/outbox.ts";
+import { parseMessage } from "../../src/core/protocol/jsonrpc.ts";
+import { countIndexes, toWeight } from "../../src/core/protocol/weight.ts";
+import { Accounts } from "../../src/server/capacity/account.ts";
+import { Outbox } from "../../src/server/transports/outbox.ts";
 import { readReply } from "../support/requests.ts";
 
 const toCall = (args: unknown) =>

@@ -1,9 +1,9 @@
 // JSON text in arguments, and in the HTTP responses that handlers return. Parsing the text must not cost more than
 // parsing the message that contains the text.
 import { createServer, tool } from "../../mod.ts";
-import { adaptInput } from "../../src/schema/adapt_input.ts";
+import { adaptInput } from "../../src/core/schema/adapt_input.ts";
 import { BOUNDS } from "../support/limits.ts";
-import { encode } from "../../src/handlers/encoders.ts";
+import { encode } from "../../src/server/handlers/encoders.ts";
 import { assertEquals, assertLess } from "../support/std.ts";
 import { toRequest } from "../support/requests.ts";
 import { startCost } from "../support/cost.ts";

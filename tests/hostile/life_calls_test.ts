@@ -1,7 +1,7 @@
 // Every call ends exactly once: with a response, or with a closed stream if the call was cancelled.
 import { assert, assertEquals, assertStringIncludes } from "@std/assert";
 import { createServer, McpError, type Observer, tool, ToolError } from "../../mod.ts";
-import { refuseRequest } from "../../src/core/auth.ts";
+import { refuseRequest } from "../../src/server/engine/auth.ts";
 import { layer, type UseItem } from "../../src/layers/layers.ts";
 import { type Connection, connectTest } from "../../src/testing/testing.ts";
 import { sentence } from "../support/messages.ts";
@@ -10,8 +10,8 @@ import { testLimits } from "../support/limits.ts";
 import { random } from "../support/random.ts";
 import { ask, toRequest } from "../support/requests.ts";
 import { readData } from "./unread.ts";
-import { INTERNALS } from "../../src/core/call/internals.ts";
-import { openPipe } from "../../src/transports/channel.ts";
+import { INTERNALS } from "../../src/core/internals.ts";
+import { openPipe } from "../../src/server/transports/channel.ts";
 
 const any = { type: "object" } as const;
 

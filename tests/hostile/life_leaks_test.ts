@@ -1,7 +1,7 @@
 // The server releases all resources of clients that have disconnected. This is a short version of `deno task soak`.
 import { assertEquals } from "@std/assert";
 import { createServer, tool } from "../../mod.ts";
-import { INTERNALS } from "../../src/core/call/internals.ts";
+import { INTERNALS } from "../../src/core/internals.ts";
 import { until } from "../support/behaviour.ts";
 import { startSession, toCall } from "./unread.ts";
 

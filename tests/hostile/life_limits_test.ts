@@ -1,6 +1,6 @@
 // The server enforces every limit, and the error names the limit.
 import { assert, assertEquals, assertStringIncludes } from "@std/assert";
-import { INTERNALS } from "../../src/core/call/internals.ts";
+import { INTERNALS } from "../../src/core/internals.ts";
 import {
   type Authentication,
   createServer,
@@ -13,10 +13,10 @@ import {
 import { idempotent } from "../../src/layers/layers.ts";
 import { basicAuth } from "../../src/auth/auth.ts";
 import { oauth } from "../../src/auth/oauth/oauth.ts";
-import type { ExtensionSteps } from "../../src/extension.ts";
-import type { BoundOptions, Bounds, LimitOptions } from "../../src/core/capacity/limits.ts";
+import type { ExtensionSteps } from "../../src/extensions/extension.ts";
+import type { BoundOptions, Bounds, LimitOptions } from "../../src/server/capacity/limits.ts";
 import { connectTest, fakeClock } from "../../src/testing/testing.ts";
-import { serveStdio } from "../../src/transports/stdio/stdio.ts";
+import { serveStdio } from "../../src/server/transports/stdio/stdio.ts";
 import { gate, started, turn, until } from "../support/behaviour.ts";
 import { random } from "../support/random.ts";
 import { META, toMeta } from "./http.ts";

@@ -3,10 +3,10 @@
 import { assert, assertEquals, assertGreater } from "@std/assert";
 import { createServer, resource, tool } from "../../mod.ts";
 import { BOUNDS } from "../support/limits.ts";
-import { decodeHeaderValue } from "../../src/protocol/header_value.ts";
-import { parseMessage } from "../../src/protocol/jsonrpc.ts";
-import { isJsonType, readAccept } from "../../src/transports/http/accept.ts";
-import { LineSplitter } from "../../src/transports/stdio/line_splitter.ts";
+import { decodeHeaderValue } from "../../src/core/protocol/header_value.ts";
+import { parseMessage } from "../../src/core/protocol/jsonrpc.ts";
+import { isJsonType, readAccept } from "../../src/server/transports/http/accept.ts";
+import { LineSplitter } from "../../src/core/line_splitter.ts";
 import { compareCosts, leastCost } from "../support/cost.ts";
 import { startSession, toCall } from "./unread.ts";
 import config from "../../deno.json" with { type: "json" };

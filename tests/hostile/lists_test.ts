@@ -2,7 +2,7 @@
 import { assert, assertEquals, assertLess, assertStringIncludes } from "@std/assert";
 import { prompt, resource, tool } from "../../mod.ts";
 import { behaviour, textOf, until } from "../support/behaviour.ts";
-import { INTERNALS } from "../../src/core/call/internals.ts";
+import { INTERNALS } from "../../src/core/internals.ts";
 import { testLimits } from "../support/limits.ts";
 
 const any = { type: "object" } as const;

@@ -1,8 +1,8 @@
 // After clients have sent, read and disconnected at random moments, the server has released their memory.
 import { assertEquals } from "@std/assert";
 import { createServer, tool } from "../../mod.ts";
-import { INTERNALS } from "../../src/core/call/internals.ts";
-import { httpSse } from "../../src/transports/http/sse_2024.ts";
+import { INTERNALS } from "../../src/core/internals.ts";
+import { httpSse } from "../../src/server/transports/http/sse_2024.ts";
 import { turn, until } from "../support/behaviour.ts";
 import { type Random, random } from "../support/random.ts";
 import { toRequest } from "../support/requests.ts";

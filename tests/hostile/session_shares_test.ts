@@ -1,8 +1,8 @@
 // Other clients cannot evict a client's sessions, however many addresses the other clients have.
 import { assertEquals } from "@std/assert";
 import { createServer, type Server } from "../../mod.ts";
-import type { SessionEvent } from "../../src/core/call/observer.ts";
-import type { BoundOptions } from "../../src/core/capacity/limits.ts";
+import type { SessionEvent } from "../../src/server/call/observer.ts";
+import type { BoundOptions } from "../../src/server/capacity/limits.ts";
 import { testLimits } from "../support/limits.ts";
 
 const URL = "http://localhost/mcp";

@@ -1,11 +1,11 @@
 // Clients with many addresses cannot block a server's queues for other clients.
 import { assert, assertEquals } from "@std/assert";
 import { createServer, type Server, tool } from "../../mod.ts";
-import { INTERNALS } from "../../src/core/call/internals.ts";
+import { INTERNALS } from "../../src/core/internals.ts";
 import { type Layer, quota } from "../../src/layers/layers.ts";
 import { SearchQueue } from "../../src/ready/folder_search.ts";
 import { folder } from "../../src/ready/ready.ts";
-import { worker } from "../../src/worker/worker.ts";
+import { worker } from "../../src/ready/worker/worker.ts";
 import { turn, until } from "../support/behaviour.ts";
 import { withFolder } from "../support/folder.ts";
 import { readReply, toRequest } from "../support/requests.ts";

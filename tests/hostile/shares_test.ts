@@ -3,7 +3,7 @@
 import { assertEquals } from "@std/assert";
 import { attack } from "../load/shares/attack.ts";
 import { ORIGINS, PHASES } from "../load/shares/attackers.ts";
-import type { PotName } from "../../src/core/capacity/account.ts";
+import type { PotName } from "../../src/server/capacity/account.ts";
 import { POTS } from "../load/pots.ts";
 
 /** Tests whether the server limits the share of a pot that a single client can use. */

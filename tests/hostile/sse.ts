@@ -1,6 +1,6 @@
 // A client for the HTTP+SSE transport that calls `fetch` directly, so that tests can send invalid requests.
 import type { Server } from "../../mod.ts";
-import { httpSse, type HttpSseOptions } from "../../src/transports/http/sse_2024.ts";
+import { httpSse, type HttpSseOptions } from "../../src/server/transports/http/sse_2024.ts";
 import { soon } from "./attack.ts";
 
 type Info = { readonly principal?: object };

@@ -1,7 +1,7 @@
 // One client's data in a store is limited, so that the store has room for the data of other clients.
 import { assertEquals, assertStringIncludes } from "@std/assert";
 import { createServer, type Server, tool } from "../../mod.ts";
-import type { StoreEvent } from "../../src/core/call/observer.ts";
+import type { StoreEvent } from "../../src/server/call/observer.ts";
 import { memoryStore } from "../../src/stores/stores.ts";
 import { toGet, toInitialize, toLegacy } from "./attack.ts";
 import { until } from "../support/behaviour.ts";

@@ -1,8 +1,8 @@
 // Clients that use many paths of a server, or paths whose handlers are created slowly, fail or do not exist.
 import { assert, assertEquals, assertMatch } from "@std/assert";
 import { createServer, type RouteServerOptions, type Server, service, tool } from "../../mod.ts";
-import { INTERNALS } from "../../src/core/call/internals.ts";
-import { openPipe } from "../../src/transports/channel.ts";
+import { INTERNALS } from "../../src/core/internals.ts";
+import { openPipe } from "../../src/server/transports/channel.ts";
 import { turn, until } from "../support/behaviour.ts";
 import { toRequest } from "../support/requests.ts";
 import { any, soon, toSlowCall } from "./attack.ts";

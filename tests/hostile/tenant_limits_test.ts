@@ -2,7 +2,7 @@
 import { assertEquals } from "@std/assert";
 import { createServer, tool } from "../../mod.ts";
 import { quota } from "../../src/layers/layers.ts";
-import { INTERNALS } from "../../src/core/call/internals.ts";
+import { INTERNALS } from "../../src/core/internals.ts";
 import { until } from "../support/behaviour.ts";
 import { readAnswer, toRequest } from "../support/requests.ts";
 

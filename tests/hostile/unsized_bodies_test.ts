@@ -1,7 +1,7 @@
 // Bodies that do not declare their length.
 import { assert, assertEquals } from "@std/assert";
 import { tool } from "../../mod.ts";
-import { INTERNALS } from "../../src/core/call/internals.ts";
+import { INTERNALS } from "../../src/core/internals.ts";
 import { until } from "../support/behaviour.ts";
 import { as, start, toCall, toSlowCall } from "./attack.ts";
 

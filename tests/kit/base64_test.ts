@@ -1,4 +1,4 @@
-import { fromBase64, fromBase64Url, toBase64, toBase64Url } from "../../src/kit/base64.ts";
+import { fromBase64, fromBase64Url, toBase64, toBase64Url } from "../../src/core/kit/base64.ts";
 import { random } from "../support/random.ts";
 import { assert, assertEquals, assertMatch, assertStrictEquals } from "../support/std.ts";
 

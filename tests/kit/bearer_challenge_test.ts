@@ -1,7 +1,7 @@
 // Reading WWW-Authenticate headers from servers with several schemes.
 import { assertEquals } from "@std/assert";
-import { type Challenge, toChallengeHeaders } from "../../src/core/auth.ts";
-import { readChallenge, readChallenges } from "../../src/kit/bearer_challenge.ts";
+import { type Challenge, toChallengeHeaders } from "../../src/server/engine/auth.ts";
+import { readChallenge, readChallenges } from "../../src/core/kit/bearer_challenge.ts";
 
 const bearer: Challenge = { scheme: "Bearer", params: { resource_metadata: "https://h/.well-known/x", scope: "a b" } };
 

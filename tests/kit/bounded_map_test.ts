@@ -1,4 +1,4 @@
-import { BoundedMap, type BoundedMapOptions } from "../../src/kit/bounded_map.ts";
+import { BoundedMap, type BoundedMapOptions } from "../../src/core/kit/bounded_map.ts";
 import { random } from "../support/random.ts";
 import { assert, assertEquals, assertFalse, assertStrictEquals } from "../support/std.ts";
 

@@ -1,5 +1,5 @@
-import { Ticker } from "../../src/core/capacity/timers.ts";
-import { deadline, delay } from "../../src/kit/deadline.ts";
+import { Ticker } from "../../src/core/timers.ts";
+import { deadline, delay } from "../../src/core/kit/deadline.ts";
 import { fakeClock } from "../../src/testing/fake_clock.ts";
 import { type Random, random } from "../support/random.ts";
 import { assertEquals, assertRejects, assertStrictEquals } from "../support/std.ts";

@@ -1,7 +1,7 @@
 // Parts of messages: text from other programs, which may be long, end with a full stop or contain control characters.
 import { assertEquals } from "@std/assert";
-import { toState } from "../../src/kit/error_state.ts";
-import { shorten } from "../../src/kit/shorten.ts";
+import { toState } from "../../src/core/kit/error_state.ts";
+import { shorten } from "../../src/core/kit/shorten.ts";
 
 Deno.test("the message of an error loses its final full stop, because a remedy follows", () => {
   assertEquals(toState(new Error("No such file.")), "No such file");

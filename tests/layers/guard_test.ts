@@ -17,7 +17,7 @@ import {
 } from "../../mod.ts";
 import { guard, type GuardOptions, layer, type OutputGuard } from "../../src/layers/layers.ts";
 import { folder } from "../../src/ready/folder.ts";
-import { skills } from "../../src/skills/skills.ts";
+import { skills } from "../../src/extensions/skills/skills.ts";
 import { connectTest } from "../../src/testing/testing.ts";
 import { behaviour, textOf, until } from "../support/behaviour.ts";
 import { sentence } from "../support/messages.ts";

@@ -20,7 +20,7 @@ import {
   quota,
   type Steps,
 } from "../../src/layers/layers.ts";
-import type { CallEvent, LimitEvent, RefusedEvent } from "../../src/observer.ts";
+import type { CallEvent, LimitEvent, RefusedEvent } from "../../src/observe/observe.ts";
 import { type Connection, fakeClock } from "../../src/testing/testing.ts";
 import { behaviour, gate, started, textOf, turn, until } from "../support/behaviour.ts";
 import { testLimits } from "../support/limits.ts";

@@ -1,5 +1,5 @@
 // Exposes a function that computes in a worker thread, for the load program.
-import { exposeWorker } from "../../src/worker/worker.ts";
+import { exposeWorker } from "../../src/ready/worker/worker.ts";
 
 export default exposeWorker(async ({ job, ms }: { readonly job: string; readonly ms: number }, { signal }) => {
   const end = performance.now() + ms;

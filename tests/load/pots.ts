@@ -1,6 +1,6 @@
-// All data that clients can make a server hold, by the name of its account ("pot") in src/core/capacity/account.ts. A
+// All data that clients can make a server hold, by the name of its account ("pot") in src/server/capacity/account.ts. A
 // test compares these names with the accounts that a server with every feature creates.
-import type { PotName } from "../../src/core/capacity/account.ts";
+import type { PotName } from "../../src/server/capacity/account.ts";
 
 /** Who pays for the data in an account, and what happens when the account is full. */
 export interface PotRow {

@@ -1,7 +1,7 @@
 // Starts the load program on a runtime, and communicates with the program.
 import { startSession, toCall } from "../hostile/unread.ts";
 import type { Stats } from "./program.ts";
-import type { BoundOptions } from "../../src/core/capacity/limits.ts";
+import type { BoundOptions } from "../../src/server/capacity/limits.ts";
 
 export const RUNTIMES = ["deno", "bun"] as const;
 export type Runtime = typeof RUNTIMES[number];

@@ -1,10 +1,10 @@
 // A server for load tests, on either runtime. Its tools hold memory, send floods of messages, throw and echo, and
 // requests to `/_load/…` report its state. The first argument is the options as JSON.
 import { createServer, resource, type Server, tool } from "../../mod.ts";
-import type { BoundOptions } from "../../src/core/capacity/limits.ts";
+import type { BoundOptions } from "../../src/server/capacity/limits.ts";
 import { testLimits } from "../support/limits.ts";
-import { INTERNALS } from "../../src/core/call/internals.ts";
-import { worker } from "../../src/worker/worker.ts";
+import { INTERNALS } from "../../src/core/internals.ts";
+import { worker } from "../../src/ready/worker/worker.ts";
 import type heavy from "./heavy.ts";
 
 interface Globals {
@@ -226,7 +226,7 @@ function serve(request: Request, info: object): Promise<Response> {
 }
 
 if (options.stdio) {
-  const { serveStdio } = await import("../../src/transports/stdio/stdio.ts");
+  const { serveStdio } = await import("../../src/server/transports/stdio/stdio.ts");
   await serveStdio(server);
 } else if (deno) {
   deno.serve({ hostname: "127.0.0.1", port: 0, onListen: ({ port }) => console.log(port) }, serve);

@@ -4,7 +4,7 @@
 //   deno task load:task-memory [--tasks N]
 //   deno task load:task-memory --only     # in this process, on this runtime
 import { createServer, tool } from "../../mod.ts";
-import { task, tasks } from "../../src/tasks/tasks.ts";
+import { task, tasks } from "../../src/extensions/tasks/tasks.ts";
 import { fakeClock } from "../../src/testing/testing.ts";
 import { testLimits } from "../support/limits.ts";
 import { readOptions } from "../support/options.ts";

@@ -1,12 +1,12 @@
 // Finds the slowest 100 KB input for each parser that gets client input. Runs on either runtime, and prints the slowest
 // input.
 import { BOUNDS } from "../support/limits.ts";
-import { decodeHeaderValue } from "../../src/protocol/header_value.ts";
-import { parseMessage } from "../../src/protocol/jsonrpc.ts";
+import { decodeHeaderValue } from "../../src/core/protocol/header_value.ts";
+import { parseMessage } from "../../src/core/protocol/jsonrpc.ts";
 import { createServer, resource } from "../../mod.ts";
-import { isJsonType, readAccept } from "../../src/transports/http/accept.ts";
-import { isLoopbackHost } from "../../src/transports/http/access.ts";
-import { LineSplitter } from "../../src/transports/stdio/line_splitter.ts";
+import { isJsonType, readAccept } from "../../src/server/transports/http/accept.ts";
+import { isLoopbackHost } from "../../src/server/transports/http/access.ts";
+import { LineSplitter } from "../../src/core/line_splitter.ts";
 import { startSession, toCall } from "../hostile/unread.ts";
 
 const templates = ["w://{id}", "w://p/{+path}", "w://q/{?a,b}", "w://r/{a}-{b}-{c}", "w://s/{a}/{b}/{c}"];

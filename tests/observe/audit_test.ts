@@ -5,7 +5,7 @@ import { createServer, extension, McpError, prompt, resource, tool, ToolError } 
 import { clientExtension } from "../../src/client/client.ts";
 import { audit, type AuditOptions, type AuditRecord } from "../../src/observe/observe.ts";
 import { connectTest } from "../../src/testing/testing.ts";
-import { task, tasks } from "../../src/tasks/tasks.ts";
+import { task, tasks } from "../../src/extensions/tasks/tasks.ts";
 import { asking } from "../tasks/declared.ts";
 import { behaviour, until } from "../support/behaviour.ts";
 import { ask } from "../support/requests.ts";

@@ -5,7 +5,7 @@ import { assert, assertEquals } from "@std/assert";
 import { Client as OfficialClient, StreamableHTTPClientTransport } from "@modelcontextprotocol/client";
 import { createServer, type Handler, McpError, tool, type ToolResult } from "../../mod.ts";
 import { type Client, connect, type ListedTool, type Params } from "../../src/client/client.ts";
-import { isObject } from "../../src/protocol/jsonrpc.ts";
+import { isObject } from "../../src/core/protocol/jsonrpc.ts";
 import { JsonValues, MISTAKES } from "../support/json_values.ts";
 import { findNode, NODE_VERSIONS } from "../support/node_versions.ts";
 import { random } from "../support/random.ts";

@@ -1,7 +1,7 @@
 // Helpers for the peer tests on all runtimes: serve on a port, find the commands of the runtimes, and lose
 // connections.
 import { openHttpServer } from "../../src/testing/http_server.ts";
-import type { ConnectionInfo } from "../../src/transports/http/access.ts";
+import type { ConnectionInfo } from "../../src/server/transports/http/access.ts";
 
 type Fetch = (request: Request, info?: ConnectionInfo) => Promise<Response>;
 

@@ -1,5 +1,5 @@
 // Serves the peer server over stdio, so that a client can start the server as a process.
-import { serveStdio } from "../../src/transports/stdio/stdio.ts";
+import { serveStdio } from "../../src/server/transports/stdio/stdio.ts";
 import server from "./server.ts";
 
 await serveStdio(server);

@@ -21,8 +21,8 @@ import {
 } from "@modelcontextprotocol/sdk/types.js";
 import { z } from "zod";
 import { type Context, createServer, type Server, tool } from "../../mod.ts";
-import { httpSse } from "../../src/transports/http/sse_2024.ts";
-import { webSocket } from "../../src/transports/websocket.ts";
+import { httpSse } from "../../src/server/transports/http/sse_2024.ts";
+import { webSocket } from "../../src/server/transports/websocket.ts";
 import { answerForm, behaviours, CAPABILITIES, MODEL_ANSWER, type Peer, readPages, ROOTS } from "./peer.ts";
 import { until } from "../support/behaviour.ts";
 import { createWire, listCommands, serve, type Service, toBridge, type Wire } from "./runtime.ts";

@@ -1,7 +1,7 @@
 // Constructors for protocol errors, one per error code.
 import { assert, assertEquals } from "@std/assert";
 import { McpError } from "../../mod.ts";
-import { isMcpError } from "../../src/protocol/errors.ts";
+import { isMcpError } from "../../src/core/protocol/errors.ts";
 import { sentence } from "../support/messages.ts";
 
 Deno.test("McpError has a constructor for each JSON-RPC error code that a handler may need", () => {

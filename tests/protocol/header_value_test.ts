@@ -1,4 +1,4 @@
-import { decodeHeaderValue, encodeHeaderValue } from "../../src/protocol/header_value.ts";
+import { decodeHeaderValue, encodeHeaderValue } from "../../src/core/protocol/header_value.ts";
 import { random } from "../support/random.ts";
 import { assertEquals, assertMatch, assertStrictEquals } from "../support/std.ts";
 

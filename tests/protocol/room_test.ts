@@ -1,6 +1,6 @@
 // A part of the library, a "room", that is loaded when it is first needed.
 import { assertEquals, assertRejects } from "@std/assert";
-import { Room } from "../../src/protocol/room.ts";
+import { Room } from "../../src/core/protocol/room.ts";
 
 Deno.test("a room is loaded once, even for callers that arrive while it loads", async () => {
   let loads = 0;

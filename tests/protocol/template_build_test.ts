@@ -1,7 +1,7 @@
 // Building URIs from a template. Either the URI parses back to the same values, or the values are refused.
 import { assert, assertEquals, assertThrows } from "@std/assert";
 import { resource } from "../../mod.ts";
-import { parseTemplate } from "../../src/protocol/uri_template.ts";
+import { parseTemplate } from "../../src/core/protocol/uri_template.ts";
 import { random } from "../support/random.ts";
 import { sentence } from "../support/messages.ts";
 

@@ -1,4 +1,4 @@
-import { parseTemplate, type TemplateVariables } from "../../src/protocol/uri_template.ts";
+import { parseTemplate, type TemplateVariables } from "../../src/core/protocol/uri_template.ts";
 import { random } from "../support/random.ts";
 import { compareCosts } from "../support/cost.ts";
 import { assert, assertEquals, assertStrictEquals, assertThrows } from "../support/std.ts";

@@ -1,6 +1,6 @@
 // The normal form of URIs, as RFC 3986 defines it.
 import { assertEquals, assertNotEquals } from "@std/assert";
-import { normalizeUri } from "../../src/protocol/uri_text.ts";
+import { normalizeUri } from "../../src/core/protocol/uri_text.ts";
 
 /** Equivalent URIs in each list, beginning with the normal form. */
 const EQUAL: readonly (readonly string[])[] = [

@@ -1,7 +1,7 @@
 // The checks of wire types, compared with the schemas of the official client: a value without a misfit must be valid
 // for this client, and a value that the client accepts must have no misfit.
 import { isSpecType } from "@modelcontextprotocol/client";
-import { fitEntries, fitParams, fitResult, type Members } from "../../src/protocol/wire.ts";
+import { fitEntries, fitParams, fitResult, type Members } from "../../src/core/protocol/wire.ts";
 import { assert, assertEquals } from "../support/std.ts";
 import { random } from "../support/random.ts";
 

@@ -8,7 +8,7 @@ import { file, type FileOptions, folder, type FolderOptions } from "../../src/re
 import { type Connection, connectTest } from "../../src/testing/testing.ts";
 import { behaviour, textOf, until } from "../support/behaviour.ts";
 import { type Files, system, withFolder, writeFiles } from "../support/folder.ts";
-import { toShown } from "../../src/kit/shown.ts";
+import { toShown } from "../../src/core/kit/shown.ts";
 import { sentence } from "../support/messages.ts";
 
 const FILES: Files = {

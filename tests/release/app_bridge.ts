@@ -5,13 +5,13 @@ import { build } from "esbuild";
 const root = new URL("../../", import.meta.url);
 
 /** The file that contains the bundle. */
-export const BRIDGE: URL = new URL("src/apps/bridge_script.ts", root);
+export const BRIDGE: URL = new URL("src/extensions/apps/bridge_script.ts", root);
 
 /** Bundles the script. Returns the text of the bundle file. */
 export async function bundleBridge(): Promise<string> {
   const { outputFiles: [output] } = await build({
     absWorkingDir: root.pathname,
-    entryPoints: ["src/apps/browser/bridge.ts"],
+    entryPoints: ["src/extensions/apps/browser/bridge.ts"],
     bundle: true,
     write: false,
     format: "iife",

@@ -20,7 +20,7 @@ const CLIENT = { name: "test", version: "1.0.0" };
 const ESBUILD = ["--bundle", "--format=esm", "--target=esnext", "--log-level=error"];
 
 const STDIO = `import { createServer, tool } from "${root}mod.ts";
-import { serveStdio } from "${root}src/transports/stdio/stdio.ts";
+import { serveStdio } from "${root}src/server/transports/stdio/stdio.ts";
 const input = { type: "object", properties: { a: { type: "integer" } } };
 const add = tool({ name: "add", input, run: ({ a }) => new Map([["sum", a + 1]]) });
 await serveStdio(createServer({ name: "compiled", version: "1.0.0", handlers: [add] }));

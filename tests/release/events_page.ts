@@ -1,9 +1,9 @@
-// Writes the table in docs/reference/observing.md from the types in src/core/call/observer.ts.
+// Writes the table in docs/reference/observing.md from the types in src/server/call/observer.ts.
 
 /** The URL of the page's file. */
 export const pageFile: URL = new URL("../../docs/reference/observing.md", import.meta.url);
 
-const sourceFile = new URL("../../src/core/call/observer.ts", import.meta.url);
+const sourceFile = new URL("../../src/server/call/observer.ts", import.meta.url);
 
 /**
  * Returns the table: each event with the time when it happens and its fields. Throws if an event or its type is

@@ -1,8 +1,8 @@
 // Servers can be created at the top level of a module. Some platforms forbid randomness, timers and requests there.
 import { assertEquals } from "@std/assert";
 import { createServer, prompt, resource, tool } from "../../mod.ts";
-import { httpSse } from "../../src/transports/http/sse_2024.ts";
-import { webSocket } from "../../src/transports/websocket.ts";
+import { httpSse } from "../../src/server/transports/http/sse_2024.ts";
+import { webSocket } from "../../src/server/transports/websocket.ts";
 
 Deno.test("creating a server uses no randomness, starts no timer and sends no request", () => {
   const taken: string[] = [];

@@ -1,6 +1,6 @@
-// Writes the tables in docs/reference/limits.md from the comments and values in src/core/capacity/.
-import { FIXED_LIMITS } from "../../src/core/capacity/fixed_limits.ts";
-import { LIMITS } from "../../src/core/capacity/limits.ts";
+// Writes the tables in docs/reference/limits.md from the comments and values in src/server/capacity/.
+import { FIXED_LIMITS } from "../../src/server/capacity/fixed_limits.ts";
+import { LIMITS } from "../../src/server/capacity/limits.ts";
 
 /** The URL of the page's file. */
 export const pageFile: URL = new URL("../../docs/reference/limits.md", import.meta.url);
@@ -64,7 +64,7 @@ export function toTables(): Promise<readonly string[]> {
 }
 
 async function toTable({ source, values, columns, fourth }: Table): Promise<string> {
-  const file = new URL(`../../src/core/capacity/${source}`, import.meta.url);
+  const file = new URL(`../../src/server/capacity/${source}`, import.meta.url);
   const entries = readEntries(await Deno.readTextFile(file), fourth);
   const numbers = new Map<string, string>(
     Object.entries(values).flatMap(([group, limits]) =>

@@ -23,7 +23,7 @@ const INSTALLED = ["jose", "oauth4webapi"];
 const WITHOUT_SERVER = ["./client", "./worker"] as const;
 
 /** The module that is loaded when the first session starts. */
-const SESSIONS = "src/eras/legacy/legacy.ts";
+const SESSIONS = "src/server/eras/legacy/legacy.ts";
 
 /** The oldest Node versions that run TypeScript files without a flag. */
 const NODE = ">=22.18";

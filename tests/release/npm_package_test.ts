@@ -160,8 +160,8 @@ async function checkChunks(installed: string): Promise<void> {
   // The CLI contains the code of its packages.
   const packages = /\bnode_modules\/(?:.*\/)?(zod|yaml|smol-toml|jsonc-parser|acorn)\/|usingCtx/;
   assertEquals(all.filter((path) => !/^src\/.*\.ts$|^mod\.ts$/.test(path) && !packages.test(path)), []);
-  assert(all.includes("src/eras/legacy/legacy.ts") && all.includes("src/core/call/call.ts"), all.join(", "));
-  const common = ["mod.ts", "src/transports/stdio/stdio.ts", "src/eras/legacy/legacy.ts"];
+  assert(all.includes("src/server/eras/legacy/legacy.ts") && all.includes("src/server/call/call.ts"), all.join(", "));
+  const common = ["mod.ts", "src/server/transports/stdio/stdio.ts", "src/server/eras/legacy/legacy.ts"];
   const shared = new Set((await Promise.all(common.map(listModules))).flat());
   for (const [key, source] of Object.entries(config.exports)) {
     if (key === "./cli") continue;

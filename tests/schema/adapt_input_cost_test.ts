@@ -1,7 +1,7 @@
 // Adapting arguments takes steps in proportion to the required changes, and never copies a parsed text.
 import { BOUNDS } from "../support/limits.ts";
-import { adaptInput as readAdapted } from "../../src/schema/adapt_input.ts";
-import type { JsonSchema } from "../../src/schema/json_schema.ts";
+import { adaptInput as readAdapted } from "../../src/core/schema/adapt_input.ts";
+import type { JsonSchema } from "../../src/core/schema/json_schema.ts";
 import { assert, assertEquals } from "../support/std.ts";
 import { sentence } from "../support/messages.ts";
 

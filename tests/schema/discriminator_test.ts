@@ -1,7 +1,7 @@
 // Unions whose alternatives differ by a constant. A value is checked against a single alternative, in as many steps as
 // without the union.
-import { compileJsonSchema } from "../../src/schema/json_check.ts";
-import type { JsonSchema } from "../../src/schema/json_schema.ts";
+import { compileJsonSchema } from "../../src/core/schema/json_check.ts";
+import type { JsonSchema } from "../../src/core/schema/json_schema.ts";
 import { assert, assertEquals } from "../support/std.ts";
 import { sentence } from "../support/messages.ts";
 

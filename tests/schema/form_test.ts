@@ -2,8 +2,8 @@ import { toStandardJsonSchema } from "@valibot/to-json-schema";
 import { type } from "arktype";
 import * as v from "valibot";
 import { z } from "zod";
-import { toForm } from "../../src/schema/form.ts";
-import type { JsonSchema, Schema } from "../../src/schema/schema.ts";
+import { toForm } from "../../src/core/schema/form.ts";
+import type { JsonSchema, Schema } from "../../src/core/schema/schema.ts";
 import { assert, assertEquals, assertThrows } from "../support/std.ts";
 import { sentence } from "../support/messages.ts";
 

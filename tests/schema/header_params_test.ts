@@ -1,4 +1,4 @@
-import { findHeaderParams } from "../../src/schema/header_params.ts";
+import { findHeaderParams } from "../../src/core/schema/header_params.ts";
 import { assertEquals, assertThrows } from "../support/std.ts";
 import { sentence } from "../support/messages.ts";
 

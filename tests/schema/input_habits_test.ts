@@ -7,7 +7,7 @@ import { z } from "zod";
 import * as mini from "zod/mini";
 import { z as z3 } from "zod/v3";
 import { createServer, McpError, prompt, tool, withJsonSchema } from "../../mod.ts";
-import type { Schema } from "../../src/schema/schema.ts";
+import type { Schema } from "../../src/core/schema/schema.ts";
 import { connect } from "../../src/client/client.ts";
 import { connectTest } from "../../src/testing/testing.ts";
 import { behaviour } from "../support/behaviour.ts";

@@ -1,8 +1,8 @@
 // The cost of validation in steps. Each keyword takes steps in proportion to the size of the message, and a short
 // message takes few steps. tests/load measures how long the steps take.
-import { LIMITS } from "../../src/core/capacity/limits.ts";
-import { compileJsonSchema, countLatestSteps } from "../../src/schema/json_check.ts";
-import type { JsonSchema } from "../../src/schema/json_schema.ts";
+import { LIMITS } from "../../src/server/capacity/limits.ts";
+import { compileJsonSchema, countLatestSteps } from "../../src/core/schema/json_check.ts";
+import type { JsonSchema } from "../../src/core/schema/json_schema.ts";
 import { assert, assertEquals, assertLess } from "../support/std.ts";
 import { sentence } from "../support/messages.ts";
 

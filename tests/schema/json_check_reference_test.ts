@@ -1,6 +1,6 @@
 // Compares verdicts on random schemas and values with an evaluator that caches nothing and takes every step.
-import { compileJsonSchema, countLatestSteps } from "../../src/schema/json_check.ts";
-import type { JsonSchema } from "../../src/schema/json_schema.ts";
+import { compileJsonSchema, countLatestSteps } from "../../src/core/schema/json_check.ts";
+import type { JsonSchema } from "../../src/core/schema/json_schema.ts";
 import { type Random, random } from "../support/random.ts";
 import { assert, assertEquals } from "../support/std.ts";
 import { sentence } from "../support/messages.ts";

@@ -1,6 +1,6 @@
 import everything from "../../examples/everything.ts";
-import { compileJsonSchema } from "../../src/schema/json_check.ts";
-import { type JsonSchema, toPath } from "../../src/schema/json_schema.ts";
+import { compileJsonSchema } from "../../src/core/schema/json_check.ts";
+import { type JsonSchema, toPath } from "../../src/core/schema/json_schema.ts";
 import { connectTest } from "../../src/testing/testing.ts";
 import { random } from "../support/random.ts";
 import { assert, assertEquals, assertLess, assertLessOrEqual, assertThrows } from "../support/std.ts";

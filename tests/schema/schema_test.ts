@@ -3,8 +3,8 @@ import { type } from "arktype";
 import * as v from "valibot";
 import { z } from "zod";
 import * as mini from "zod/mini";
-import type { Checked, Infer, InferInput, JsonSchema, Schema, StandardSchema } from "../../src/schema/schema.ts";
-import { compileSchema } from "../../src/schema/schema_compiler.ts";
+import type { Checked, Infer, InferInput, JsonSchema, Schema, StandardSchema } from "../../src/core/schema/schema.ts";
+import { compileSchema } from "../../src/core/schema/schema_compiler.ts";
 import {
   assert,
   assertEquals,

@@ -1,6 +1,6 @@
 // Shapes in which several parts fail at the same time.
-import { validateShape } from "../../src/schema/shape.ts";
-import type { StandardSchema } from "../../src/schema/schema.ts";
+import { validateShape } from "../../src/core/schema/shape.ts";
+import type { StandardSchema } from "../../src/core/schema/schema.ts";
 import { assertThrows } from "../support/std.ts";
 import { turn } from "../support/behaviour.ts";
 

@@ -2,7 +2,7 @@
 import process from "node:process";
 import { createServer, service, tool } from "../../mod.ts";
 import { health } from "../../src/observe/observe.ts";
-import { serve } from "../../src/serve/serve.ts";
+import { serve } from "../../src/server/serve.ts";
 
 const released = Promise.withResolvers<void>();
 const db = service("db", () => ({ [Symbol.asyncDispose]: async () => await console.error("disposed") }));

@@ -3,7 +3,7 @@ import { createConnection } from "node:net";
 import { assert, assertEquals, assertRejects, assertStringIncludes } from "@std/assert";
 import { createServer, mount, type Server, service, tool } from "../../mod.ts";
 import { connect } from "../../src/client/client.ts";
-import { serve } from "../../src/serve/serve.ts";
+import { serve } from "../../src/server/serve.ts";
 import { gate, until } from "../support/behaviour.ts";
 import { sentence } from "../support/messages.ts";
 import { readReply } from "../support/requests.ts";

@@ -14,11 +14,11 @@ import {
   service,
   tool,
 } from "../../mod.ts";
-import { app, ui } from "../../src/apps/apps.ts";
+import { app, ui } from "../../src/extensions/apps/apps.ts";
 import { apiKey, authScheme, basicAuth, customAuth, elicitationLinks, refuseRequest } from "../../src/auth/auth.ts";
 import { clientCredentials, exchangeToken, oauth } from "../../src/auth/oauth/oauth.ts";
 import { clientExtension, connect as connectClient } from "../../src/client/client.ts";
-import { discover } from "../../src/discovery/discovery.ts";
+import { discover } from "../../src/ready/discovery/discovery.ts";
 import { media, resourceLink } from "../../src/library.ts";
 import { audit as auditCalls, health, jsonLog, prometheus, record } from "../../src/observe/observe.ts";
 import { openTelemetry, openTelemetryClient } from "../../src/observe/opentelemetry.ts";
@@ -29,11 +29,11 @@ import { redisStore } from "../../src/stores/redis/redis.ts";
 import { sqliteStore } from "../../src/stores/sqlite.ts";
 import { customStore, memoryStore } from "../../src/stores/stores.ts";
 import { connectTest, fakeContext, replay, testTask } from "../../src/testing/testing.ts";
-import { testStore } from "../../src/testing/stores.ts";
-import { serve } from "../../src/serve/serve.ts";
-import { httpSse } from "../../src/transports/http/sse_2024.ts";
-import { serveStdio } from "../../src/transports/stdio/stdio.ts";
-import { webSocket } from "../../src/transports/websocket.ts";
+import { testStore } from "../../src/testing/test_store.ts";
+import { serve } from "../../src/server/serve.ts";
+import { httpSse } from "../../src/server/transports/http/sse_2024.ts";
+import { serveStdio } from "../../src/server/transports/stdio/stdio.ts";
+import { webSocket } from "../../src/server/transports/websocket.ts";
 import {
   clientCredentials as programTokens,
   enterpriseSignIn,
@@ -42,12 +42,12 @@ import {
   signIn,
   workloadIdentity,
 } from "../../src/client/oauth/oauth.ts";
-import { skillsOf } from "../../src/client/skills/skills.ts";
-import { taskClient } from "../../src/client/tasks/tasks.ts";
-import { systemClock } from "../../src/core/capacity/timers.ts";
-import { skills } from "../../src/skills/skills.ts";
-import { task } from "../../src/tasks/tasks.ts";
-import { worker } from "../../src/worker/worker.ts";
+import { skillsOf } from "../../src/extensions/skills/client/skills.ts";
+import { taskClient } from "../../src/extensions/tasks/client/tasks.ts";
+import { systemClock } from "../../src/core/timers.ts";
+import { skills } from "../../src/extensions/skills/skills.ts";
+import { task } from "../../src/extensions/tasks/tasks.ts";
+import { worker } from "../../src/ready/worker/worker.ts";
 import { behaviour } from "../support/behaviour.ts";
 import { random } from "../support/random.ts";
 import { collectWarnings } from "../support/warnings.ts";
@@ -450,14 +450,14 @@ const FACTORIES: Readonly<Record<string, readonly Sample[]>> = {
     params: {},
   }]],
   "./testing replay": [[(options) => replay({ run: text }, {}, options), { answers: {}, services: {} }]],
-  "./testing/stores testStore": [[(options) => testStore(() => memoryStore(), options), { test: text }]],
+  "./testing testStore": [[(options) => testStore(() => memoryStore(), options), { test: text }]],
 };
 
 /** By entry and name, the exported functions without an options object, and their parameters. */
 const WITHOUT_OPTIONS: Readonly<Record<string, string>> = {
   "./layers confirm": "a question",
   "./layers layer": "a function that returns the steps, which each handler checks",
-  "./observer consoleObserver": "nothing",
+  "./observe consoleObserver": "nothing",
   ". isQuestion": "any value",
   ". onlyMethods": "methods and a middleware",
   "./auth hasScopes": "a context and scopes",
@@ -475,7 +475,7 @@ const WITHOUT_OPTIONS: Readonly<Record<string, string>> = {
   "./worker exposeWorker": "a handler",
   "./testing fakeClock": "a date",
   "./testing replayTranscript": "a server and a transcript",
-  "./testing/stores listStoreCases": "a function that makes stores",
+  "./testing listStoreCases": "a function that makes stores",
 };
 
 Deno.test("every exported function is in the table of factories, or takes no options", async () => {

@@ -3,13 +3,13 @@
 import { assert, assertEquals, assertMatch } from "@std/assert";
 import { createServer, extension, resource, type Server, tool } from "../../mod.ts";
 import { idempotent } from "../../src/layers/layers.ts";
-import { type Authentication, refuseRequest } from "../../src/core/auth.ts";
-import { INTERNALS } from "../../src/core/call/internals.ts";
-import type { BoundOptions } from "../../src/core/capacity/limits.ts";
+import { type Authentication, refuseRequest } from "../../src/server/engine/auth.ts";
+import { INTERNALS } from "../../src/core/internals.ts";
+import type { BoundOptions } from "../../src/server/capacity/limits.ts";
 import { health } from "../../src/observe/observe.ts";
 import { quota } from "../../src/layers/layers.ts";
 import { customStore, memoryStore, type Store } from "../../src/stores/stores.ts";
-import { task, tasks } from "../../src/tasks/tasks.ts";
+import { task, tasks } from "../../src/extensions/tasks/tasks.ts";
 import { type FakeClock, fakeClock } from "../../src/testing/testing.ts";
 import { z } from "zod";
 import { toCall, toGet, toInitialize, toLegacy, toListen } from "../hostile/attack.ts";

@@ -1,9 +1,9 @@
 // Stores whose engine is slow or returns invalid values.
 import { assert, assertEquals, assertRejects, assertThrows } from "@std/assert";
 import { createServer } from "../../mod.ts";
-import type { StoreEngine } from "../../src/core/store.ts";
+import type { StoreEngine } from "../../src/server/engine/store.ts";
 import { customStore, memoryStore, type Store } from "../../src/stores/stores.ts";
-import { INTERNALS } from "../../src/core/call/internals.ts";
+import { INTERNALS } from "../../src/core/internals.ts";
 import { fakeClock } from "../../src/testing/testing.ts";
 import { gate, turn, until } from "../support/behaviour.ts";
 import { wrapEngine } from "../support/engines.ts";

@@ -4,7 +4,7 @@ import { existsSync, mkdtempSync, renameSync, rmSync, writeFileSync } from "node
 import { tmpdir } from "node:os";
 import { type DenoKv, denoKvStore } from "../../src/stores/deno_kv.ts";
 import type { Store } from "../../src/stores/stores.ts";
-import { testStore } from "../../src/testing/stores.ts";
+import { testStore } from "../../src/testing/test_store.ts";
 import { until } from "../support/behaviour.ts";
 import { assertKeptByLooks } from "../support/engines.ts";
 

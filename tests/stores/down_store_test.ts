@@ -2,15 +2,15 @@
 import { assert, assertEquals, assertStringIncludes } from "@std/assert";
 import { createServer, type ServerOptions, tool } from "../../mod.ts";
 import { idempotent } from "../../src/layers/layers.ts";
-import type { StoreEvent } from "../../src/core/call/observer.ts";
+import type { StoreEvent } from "../../src/server/call/observer.ts";
 import { health } from "../../src/observe/observe.ts";
 import { quota } from "../../src/layers/layers.ts";
-import { task, tasks } from "../../src/tasks/tasks.ts";
+import { task, tasks } from "../../src/extensions/tasks/tasks.ts";
 import { type Connection, connectTest } from "../../src/testing/testing.ts";
-import { taskClient } from "../../src/client/tasks/tasks.ts";
+import { taskClient } from "../../src/extensions/tasks/client/tasks.ts";
 import { until } from "../support/behaviour.ts";
 import { customStore, memoryStore } from "../../src/stores/stores.ts";
-import { INTERNALS } from "../../src/core/call/internals.ts";
+import { INTERNALS } from "../../src/core/internals.ts";
 import { createLosable, type Losable, wrapEngine } from "../support/engines.ts";
 import { sentence } from "../support/messages.ts";
 

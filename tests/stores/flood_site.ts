@@ -1,11 +1,11 @@
 // Two instances of a server that share a Redis store, and clients that use every kind of store operation.
 import { createServer, extension, resource, type Server, tool } from "../../mod.ts";
 import { idempotent } from "../../src/layers/layers.ts";
-import { INTERNALS } from "../../src/core/call/internals.ts";
+import { INTERNALS } from "../../src/core/internals.ts";
 import { quota } from "../../src/layers/layers.ts";
 import { redisStore } from "../../src/stores/redis/redis.ts";
 import { customStore, type Store } from "../../src/stores/stores.ts";
-import { task, tasks } from "../../src/tasks/tasks.ts";
+import { task, tasks } from "../../src/extensions/tasks/tasks.ts";
 import { z } from "zod";
 import { toGet, toInitialize, toLegacy, toListen } from "../hostile/attack.ts";
 import { gate, turn, until } from "../support/behaviour.ts";

@@ -5,8 +5,8 @@ import { readFile, writeFile } from "node:fs/promises";
 import { assert, assertEquals, assertMatch } from "@std/assert";
 import { createServer, resource, type Server, tool } from "../../mod.ts";
 import { idempotent } from "../../src/layers/layers.ts";
-import { INTERNALS } from "../../src/core/call/internals.ts";
-import { Sealer } from "../../src/core/call/sealer.ts";
+import { INTERNALS } from "../../src/core/internals.ts";
+import { Sealer } from "../../src/server/call/sealer.ts";
 import { quota } from "../../src/layers/layers.ts";
 import { customStore, memoryStore, type Store } from "../../src/stores/stores.ts";
 import { until } from "../support/behaviour.ts";
@@ -118,7 +118,7 @@ function toError(body: string): unknown {
 Deno.test("two versions of the format that share a store do not change each other's values", async () => {
   const folder = await makeFolder();
   try {
-    const file = new URL("src/core/call/versioned_seal.ts", folder);
+    const file = new URL("src/server/call/versioned_seal.ts", folder);
     const source = await readFile(file, "utf8");
     const later = source.replace("VERSION = 1;", "VERSION = 2;");
     assert(later !== source);

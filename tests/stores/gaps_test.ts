@@ -1,9 +1,9 @@
 // An instance that could not read a topic, until other messages have pushed its messages out of the topic.
 import { assertEquals, assertStringIncludes } from "@std/assert";
 import { type Context, createServer, tool } from "../../mod.ts";
-import { INTERNALS } from "../../src/core/call/internals.ts";
+import { INTERNALS } from "../../src/core/internals.ts";
 import { customStore, memoryStore, type Store } from "../../src/stores/stores.ts";
-import { task, tasks } from "../../src/tasks/tasks.ts";
+import { task, tasks } from "../../src/extensions/tasks/tasks.ts";
 import { type Connection, connectTest } from "../../src/testing/testing.ts";
 import { z } from "zod";
 import { gate, until } from "../support/behaviour.ts";

@@ -2,7 +2,7 @@
 import { assert, assertEquals, assertRejects } from "@std/assert";
 import { createServer, type Server, tool } from "../../mod.ts";
 import { idempotent } from "../../src/layers/layers.ts";
-import { INTERNALS } from "../../src/core/call/internals.ts";
+import { INTERNALS } from "../../src/core/internals.ts";
 import { customStore, memoryStore, type Store } from "../../src/stores/stores.ts";
 import { connectTest, McpError } from "../../src/testing/testing.ts";
 import { gate, textOf, until } from "../support/behaviour.ts";

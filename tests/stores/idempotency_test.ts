@@ -3,7 +3,7 @@ import { assert, assertEquals, assertRejects } from "@std/assert";
 import { z } from "zod";
 import { createServer, McpError, type ServerOptions, tool, ToolError } from "../../mod.ts";
 import { idempotent } from "../../src/layers/layers.ts";
-import { INTERNALS } from "../../src/core/call/internals.ts";
+import { INTERNALS } from "../../src/core/internals.ts";
 import { customStore, memoryStore, type Store } from "../../src/stores/stores.ts";
 import { connectTest, fakeClock } from "../../src/testing/testing.ts";
 import { createTaskClient, createTasks, ID } from "../extensions/task_extension.ts";

@@ -1,9 +1,9 @@
 // Two instances that share a store and a secret behave like one instance.
 import { assert, assertEquals, assertMatch, assertNotMatch, assertStringIncludes, assertThrows } from "@std/assert";
 import { createServer, resource, type Server, type ServerOptions, tool } from "../../mod.ts";
-import type { StoreEvent } from "../../src/core/call/observer.ts";
-import { INTERNALS } from "../../src/core/call/internals.ts";
-import { INVALID_PARAMS } from "../../src/protocol/errors.ts";
+import type { StoreEvent } from "../../src/server/call/observer.ts";
+import { INTERNALS } from "../../src/core/internals.ts";
+import { INVALID_PARAMS } from "../../src/core/protocol/errors.ts";
 import { customStore, memoryStore, type Store, type StoreEngine } from "../../src/stores/stores.ts";
 import { connectTest, fakeClock } from "../../src/testing/testing.ts";
 import { gate, until } from "../support/behaviour.ts";

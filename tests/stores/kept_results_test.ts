@@ -2,7 +2,7 @@
 // instance.
 import { assert, assertEquals, assertRejects } from "@std/assert";
 import { createServer, type Server, tool } from "../../mod.ts";
-import { INTERNALS } from "../../src/core/call/internals.ts";
+import { INTERNALS } from "../../src/core/internals.ts";
 import { quota } from "../../src/layers/layers.ts";
 import { customStore, memoryStore, type Store } from "../../src/stores/stores.ts";
 import { type Connection, connectTest, fakeClock, McpError } from "../../src/testing/testing.ts";

@@ -1,9 +1,9 @@
 // Entries and values that are too large to be read together within the timeout are read in smaller pages.
 import { assertEquals } from "@std/assert";
 import { createServer, resource, tool } from "../../mod.ts";
-import { INTERNALS } from "../../src/core/call/internals.ts";
+import { INTERNALS } from "../../src/core/internals.ts";
 import { customStore, memoryStore, type Store } from "../../src/stores/stores.ts";
-import { task, tasks } from "../../src/tasks/tasks.ts";
+import { task, tasks } from "../../src/extensions/tasks/tasks.ts";
 import { connectTest } from "../../src/testing/testing.ts";
 import { until } from "../support/behaviour.ts";
 import { type Command, wrapEngine } from "../support/engines.ts";

@@ -1,7 +1,7 @@
 // The lease of a process is renewed whatever clients and the author's code do to the store, and the process knows until
 // when other processes certainly see the lease.
 import { assert, assertEquals, assertRejects } from "@std/assert";
-import { INTERNALS } from "../../src/core/call/internals.ts";
+import { INTERNALS } from "../../src/core/internals.ts";
 import { customStore, memoryStore, type StoreOptions } from "../../src/stores/stores.ts";
 import { type FakeClock, fakeClock } from "../../src/testing/testing.ts";
 import { gate, until } from "../support/behaviour.ts";

@@ -1,7 +1,7 @@
 // The lease of a process, by which other processes soon detect that the process has ended.
 import { assert, assertEquals, assertMatch } from "@std/assert";
 import { createServer, tool } from "../../mod.ts";
-import { INTERNALS } from "../../src/core/call/internals.ts";
+import { INTERNALS } from "../../src/core/internals.ts";
 import { customStore, memoryStore, type Store } from "../../src/stores/stores.ts";
 import { type FakeClock, fakeClock } from "../../src/testing/testing.ts";
 import { gate, turn, until } from "../support/behaviour.ts";

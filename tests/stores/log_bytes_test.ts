@@ -2,9 +2,9 @@
 // lets the whole log live longer.
 import { assert, assertEquals } from "@std/assert";
 import { createServer, type ServerOptions, tool } from "../../mod.ts";
-import { INTERNALS } from "../../src/core/call/internals.ts";
+import { INTERNALS } from "../../src/core/internals.ts";
 import { customStore, memoryStore } from "../../src/stores/stores.ts";
-import { task, tasks } from "../../src/tasks/tasks.ts";
+import { task, tasks } from "../../src/extensions/tasks/tasks.ts";
 import { connectTest, fakeClock } from "../../src/testing/testing.ts";
 import { z } from "zod";
 import { gate, until } from "../support/behaviour.ts";

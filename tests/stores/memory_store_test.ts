@@ -1,7 +1,7 @@
 // The store in memory fulfils the contract of a store, responds synchronously, and is limited in size.
 import { assertEquals, assertThrows } from "@std/assert";
 import { customStore, memoryStore } from "../../src/stores/stores.ts";
-import { testStore } from "../../src/testing/stores.ts";
+import { testStore } from "../../src/testing/test_store.ts";
 import { fakeClock } from "../../src/testing/testing.ts";
 import { sentence } from "../support/messages.ts";
 

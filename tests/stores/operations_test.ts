@@ -1,7 +1,7 @@
 // How many requests the actions of a client send to the engine of a store.
 import { assert, assertEquals } from "@std/assert";
 import { createServer, resource, type Server, tool } from "../../mod.ts";
-import { INTERNALS } from "../../src/core/call/internals.ts";
+import { INTERNALS } from "../../src/core/internals.ts";
 import { customStore, memoryStore } from "../../src/stores/stores.ts";
 import { connectTest } from "../../src/testing/testing.ts";
 import { until } from "../support/behaviour.ts";

@@ -1,5 +1,5 @@
 // A store in another process fulfils the contract of a store, even if commands are slow, repeated or lost.
-import { testStore } from "../../src/testing/stores.ts";
+import { testStore } from "../../src/testing/test_store.ts";
 import type { Store } from "../../src/stores/stores.ts";
 import { type Faults, startStore, type StoreProcess } from "../support/store_client.ts";
 

@@ -3,7 +3,7 @@
 import { assert, assertEquals, assertRejects } from "@std/assert";
 import { redisStore, type RedisStoreOptions } from "../../src/stores/redis/redis.ts";
 import type { Store } from "../../src/stores/stores.ts";
-import { testStore } from "../../src/testing/stores.ts";
+import { testStore } from "../../src/testing/test_store.ts";
 import { until } from "../support/behaviour.ts";
 import { sentence } from "../support/messages.ts";
 import { type ClientKind, CLIENTS } from "../support/redis/clients.ts";

@@ -2,7 +2,7 @@
 import { assertEquals } from "@std/assert";
 import { type RedisClient, redisStore } from "../../src/stores/redis/redis.ts";
 import type { Store } from "../../src/stores/stores.ts";
-import { testStore } from "../../src/testing/stores.ts";
+import { testStore } from "../../src/testing/test_store.ts";
 import { until } from "../support/behaviour.ts";
 import { type RedisCluster, startCluster } from "../support/redis/cluster.ts";
 import { missingRedis } from "../support/redis/server.ts";

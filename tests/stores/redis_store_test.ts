@@ -2,7 +2,7 @@
 // if the server is killed and restarted.
 import { assertEquals } from "@std/assert";
 import { customStore, type Store, type StoreOptions } from "../../src/stores/stores.ts";
-import { testStore } from "../../src/testing/stores.ts";
+import { testStore } from "../../src/testing/test_store.ts";
 import { until } from "../support/behaviour.ts";
 import { redisEngine } from "../support/redis/engine.ts";
 import { missingRedis, type RedisServer, startRedis } from "../support/redis/server.ts";

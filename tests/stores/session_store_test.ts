@@ -1,5 +1,5 @@
 // Sessions behave in the same way, whichever store contains their state.
-import { INTERNALS } from "../../src/core/call/internals.ts";
+import { INTERNALS } from "../../src/core/internals.ts";
 import { customStore, memoryStore, type Store } from "../../src/stores/stores.ts";
 import { testSessions } from "../eras/session_suite.ts";
 import { type Faults, startStore, type StoreProcess } from "../support/store_client.ts";

@@ -15,9 +15,9 @@ import {
   type ServerOptions,
   tool,
 } from "../../mod.ts";
-import type { StoreEvent } from "../../src/core/call/observer.ts";
-import { INTERNALS } from "../../src/core/call/internals.ts";
-import { Sealer } from "../../src/core/call/sealer.ts";
+import type { StoreEvent } from "../../src/server/call/observer.ts";
+import { INTERNALS } from "../../src/core/internals.ts";
+import { Sealer } from "../../src/server/call/sealer.ts";
 import { redisStore } from "../../src/stores/redis/redis.ts";
 import { sqliteStore } from "../../src/stores/sqlite.ts";
 import { customStore, memoryStore, type Store, type StoreEngine } from "../../src/stores/stores.ts";

@@ -1,8 +1,8 @@
 // A rate limit that all instances share.
 import { assert, assertEquals, assertRejects, assertStringIncludes, assertThrows } from "@std/assert";
 import { createServer, extension, resource, type Server, tool } from "../../mod.ts";
-import type { ServerHandle } from "../../src/extension.ts";
-import { INTERNALS } from "../../src/core/call/internals.ts";
+import type { ServerHandle } from "../../src/extensions/extension.ts";
+import { INTERNALS } from "../../src/core/internals.ts";
 import { quota } from "../../src/layers/layers.ts";
 import { customStore, memoryStore, type Store } from "../../src/stores/stores.ts";
 import { type Connection, connectTest, fakeClock, McpError } from "../../src/testing/testing.ts";

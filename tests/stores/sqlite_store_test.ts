@@ -8,7 +8,7 @@ import { DatabaseSync } from "node:sqlite";
 import process from "node:process";
 import { type SqliteDatabase, sqliteStore } from "../../src/stores/sqlite.ts";
 import type { Store } from "../../src/stores/stores.ts";
-import { testStore } from "../../src/testing/stores.ts";
+import { testStore } from "../../src/testing/test_store.ts";
 import { until } from "../support/behaviour.ts";
 import { assertKeptByLooks } from "../support/engines.ts";
 import { sentence } from "../support/messages.ts";

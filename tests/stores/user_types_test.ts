@@ -44,8 +44,8 @@ const mistakes: readonly Mistake[] = [
 
 testTypeErrors(
   `import { extension } from "${toUrl("mod.ts")}";
-import type { Core } from "${toUrl("src/core/core.ts")}";
-import type { FeatureParts } from "${toUrl("src/core/visibility/feature_parts.ts")}";
+import type { Core } from "${toUrl("src/server/engine/core.ts")}";
+import type { FeatureParts } from "${toUrl("src/server/visibility/feature_parts.ts")}";
 import { type Operations, User } from "${toUrl("src/stores/operations.ts")}";
 export type Used = [Core, FeatureParts, Operations];
 void [extension, User];`,

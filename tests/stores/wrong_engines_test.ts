@@ -1,8 +1,8 @@
 // `testStore` rejects engines that work only apparently. Each engine breaks one rule.
 import { assertEquals, assertRejects } from "@std/assert";
-import { INTERNALS } from "../../src/core/call/internals.ts";
+import { INTERNALS } from "../../src/core/internals.ts";
 import { customStore, memoryStore, type StoreEngine } from "../../src/stores/stores.ts";
-import { listStoreCases } from "../../src/testing/stores.ts";
+import { listStoreCases } from "../../src/testing/test_store.ts";
 import { wrapEngine } from "../support/engines.ts";
 import { sentence } from "../support/messages.ts";
 

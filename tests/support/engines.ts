@@ -1,7 +1,7 @@
 // Wraps store engines to delay, count or break their commands.
 import { assertEquals } from "@std/assert";
-import { INTERNALS } from "../../src/core/call/internals.ts";
-import type { Clock } from "../../src/core/capacity/timers.ts";
+import { INTERNALS } from "../../src/core/internals.ts";
+import type { Clock } from "../../src/core/timers.ts";
 import { CustomStore } from "../../src/stores/custom_store.ts";
 import type { Connect } from "../../src/stores/engine_connection.ts";
 import { StoreClock } from "../../src/stores/store_clock.ts";

@@ -6,7 +6,7 @@ import { createServer, type Server, type ServerOptions } from "../../mod.ts";
 import { redisStore } from "../../src/stores/redis/redis.ts";
 import { type SqliteDatabase, sqliteStore } from "../../src/stores/sqlite.ts";
 import type { Store } from "../../src/stores/stores.ts";
-import { INTERNALS } from "../../src/core/call/internals.ts";
+import { INTERNALS } from "../../src/core/internals.ts";
 import { random } from "./random.ts";
 import { CLIENTS } from "./redis/clients.ts";
 

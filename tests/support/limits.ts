@@ -4,7 +4,7 @@ import {
   OTHER_BOUNDS,
   readLimits,
   type TestLimits,
-} from "../../src/core/capacity/limits.ts";
+} from "../../src/server/capacity/limits.ts";
 
 /** All limits, with their defaults. */
 export const BOUNDS: Bounds = readLimits();

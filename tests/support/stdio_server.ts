@@ -1,6 +1,6 @@
 // A stdio server that tests start as a process.
 import { createServer, tool } from "../../mod.ts";
-import { serveStdio } from "../../src/transports/stdio/stdio.ts";
+import { serveStdio } from "../../src/server/transports/stdio/stdio.ts";
 
 const text = { type: "object", properties: { text: { type: "string" } } } as const;
 

@@ -1,5 +1,5 @@
 // Starts a store in another process, and connects to this store.
-import { bun, deno } from "../../src/runtime.ts";
+import { bun, deno } from "../../src/core/runtime.ts";
 import { startChild } from "../../src/testing/http_server.ts";
 import {
   customStore,

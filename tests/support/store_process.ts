@@ -1,6 +1,6 @@
 // A store in a separate process that tests start: an engine in memory behind HTTP, with faults on request. The process
 // prints its origin, and exits when its input ends.
-import { systemClock } from "../../src/core/capacity/timers.ts";
+import { systemClock } from "../../src/core/timers.ts";
 import { MemoryEngine } from "../../src/stores/memory_engine.ts";
 import { startHttpServer } from "../../src/testing/http_server.ts";
 import type { Faults } from "./store_client.ts";

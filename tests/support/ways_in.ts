@@ -2,10 +2,10 @@
 import process from "node:process";
 import type { Authentication, Principal, Server } from "../../mod.ts";
 import { apiKey } from "../../src/auth/auth.ts";
-import { INTERNALS } from "../../src/core/call/internals.ts";
-import type { Pipe } from "../../src/transports/channel.ts";
-import { httpSse, type SseServer } from "../../src/transports/http/sse_2024.ts";
-import { webSocket } from "../../src/transports/websocket.ts";
+import { INTERNALS } from "../../src/core/internals.ts";
+import type { Pipe } from "../../src/server/transports/channel.ts";
+import { httpSse, type SseServer } from "../../src/server/transports/http/sse_2024.ts";
+import { webSocket } from "../../src/server/transports/websocket.ts";
 import { type Connection, connectTest, type ConnectTestOptions } from "../../src/testing/testing.ts";
 import { serve } from "../peers/runtime.ts";
 

@@ -3,7 +3,7 @@
 import { assertEquals, assertRejects } from "@std/assert";
 import { type Context, createServer, McpError, type Principal, tool, type ToolReturn } from "../../mod.ts";
 import { memoryStore } from "../../src/stores/stores.ts";
-import { task, tasks } from "../../src/tasks/tasks.ts";
+import { task, tasks } from "../../src/extensions/tasks/tasks.ts";
 import { type Connection, connectTest } from "../../src/testing/testing.ts";
 import { z } from "zod";
 import { behaviour, gate, textOf, turn, until } from "../support/behaviour.ts";

@@ -1,10 +1,10 @@
 // A task ends when its time to live is over, also while its handler waits for an answer.
 import { assertEquals, assertRejects } from "@std/assert";
 import { type Context, createServer, McpError, type ServerOptions, tool, type ToolReturn } from "../../mod.ts";
-import { INTERNALS } from "../../src/core/call/internals.ts";
-import type { FaultEvent } from "../../src/observer.ts";
+import { INTERNALS } from "../../src/core/internals.ts";
+import type { FaultEvent } from "../../src/observe/observe.ts";
 import { customStore, memoryStore } from "../../src/stores/stores.ts";
-import { task, type TaskOptions, tasks } from "../../src/tasks/tasks.ts";
+import { task, type TaskOptions, tasks } from "../../src/extensions/tasks/tasks.ts";
 import { type Connection, connectTest, fakeClock } from "../../src/testing/testing.ts";
 import { z } from "zod";
 import { advanceUntil, gate, turn, until } from "../support/behaviour.ts";

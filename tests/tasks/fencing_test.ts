@@ -2,9 +2,9 @@
 // question and no second run of a task.
 import { assert, assertEquals, assertMatch } from "@std/assert";
 import { createServer } from "../../mod.ts";
-import { INTERNALS } from "../../src/core/call/internals.ts";
+import { INTERNALS } from "../../src/core/internals.ts";
 import { customStore, memoryStore } from "../../src/stores/stores.ts";
-import { tasks } from "../../src/tasks/tasks.ts";
+import { tasks } from "../../src/extensions/tasks/tasks.ts";
 import { fakeClock } from "../../src/testing/testing.ts";
 import { z } from "zod";
 import { gate, until } from "../support/behaviour.ts";

@@ -9,10 +9,10 @@ import {
   tool,
   type ToolReturn,
 } from "../../mod.ts";
-import { INTERNALS } from "../../src/core/call/internals.ts";
-import type { FaultEvent } from "../../src/observer.ts";
+import { INTERNALS } from "../../src/core/internals.ts";
+import type { FaultEvent } from "../../src/observe/observe.ts";
 import { customStore, memoryStore } from "../../src/stores/stores.ts";
-import { task, type TaskOptions, tasks } from "../../src/tasks/tasks.ts";
+import { task, type TaskOptions, tasks } from "../../src/extensions/tasks/tasks.ts";
 import { type Connection, connectTest, type ConnectTestOptions, fakeClock } from "../../src/testing/testing.ts";
 import { z } from "zod";
 import { gate, textOf, until } from "../support/behaviour.ts";

@@ -1,8 +1,8 @@
 // Instances whose connections to a common store can be cut, and whose commands can be changed.
 import { type Context, createServer, type Server, tool, type ToolReturn } from "../../mod.ts";
-import { INTERNALS } from "../../src/core/call/internals.ts";
+import { INTERNALS } from "../../src/core/internals.ts";
 import { customStore, type Store } from "../../src/stores/stores.ts";
-import { task, type TaskOptions, tasks } from "../../src/tasks/tasks.ts";
+import { task, type TaskOptions, tasks } from "../../src/extensions/tasks/tasks.ts";
 import { type Connection, connectTest } from "../../src/testing/testing.ts";
 import { until } from "../support/behaviour.ts";
 import { type Command, wrapEngine } from "../support/engines.ts";

@@ -2,9 +2,9 @@
 // instance continues the task.
 import { assert, assertEquals, assertMatch, assertRejects } from "@std/assert";
 import { type Context, createServer, McpError, type Server, tool, type ToolReturn } from "../../mod.ts";
-import { INTERNALS } from "../../src/core/call/internals.ts";
+import { INTERNALS } from "../../src/core/internals.ts";
 import { customStore, memoryStore, type Store } from "../../src/stores/stores.ts";
-import { task, type TaskOptions, type Tasks, tasks } from "../../src/tasks/tasks.ts";
+import { task, type TaskOptions, type Tasks, tasks } from "../../src/extensions/tasks/tasks.ts";
 import { type Connection, connectTest } from "../../src/testing/testing.ts";
 import { z } from "zod";
 import { gate, textOf, until } from "../support/behaviour.ts";

@@ -3,9 +3,9 @@
 import { assertEquals } from "@std/assert";
 import { type Context, createServer, type Principal, type ServerOptions, tool } from "../../mod.ts";
 import { hasScopes } from "../../src/auth/auth.ts";
-import type { FaultEvent } from "../../src/observer.ts";
+import type { FaultEvent } from "../../src/observe/observe.ts";
 import { memoryStore, type Store } from "../../src/stores/stores.ts";
-import { task, type TaskOptions, tasks } from "../../src/tasks/tasks.ts";
+import { task, type TaskOptions, tasks } from "../../src/extensions/tasks/tasks.ts";
 import { type Connection, connectTest, type ConnectTestOptions } from "../../src/testing/testing.ts";
 import { textOf, until } from "../support/behaviour.ts";
 import { sentence } from "../support/messages.ts";

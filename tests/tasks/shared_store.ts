@@ -1,5 +1,5 @@
 // A store that several instances open and close, while its data stays in memory.
-import { INTERNALS } from "../../src/core/call/internals.ts";
+import { INTERNALS } from "../../src/core/internals.ts";
 import { customStore, type Store } from "../../src/stores/stores.ts";
 
 /** Opens the data of a store as another process would open it. Closing the returned store keeps the data. */

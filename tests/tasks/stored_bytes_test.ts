@@ -1,9 +1,9 @@
 // The bytes that tasks store: each client is charged for everything that its tasks leave in the store.
 import { assert, assertEquals, assertRejects } from "@std/assert";
 import { type Context, createServer, McpError, type ServerOptions, tool, type ToolReturn } from "../../mod.ts";
-import { INTERNALS } from "../../src/core/call/internals.ts";
+import { INTERNALS } from "../../src/core/internals.ts";
 import { customStore, memoryStore, type Store } from "../../src/stores/stores.ts";
-import { task, tasks } from "../../src/tasks/tasks.ts";
+import { task, tasks } from "../../src/extensions/tasks/tasks.ts";
 import { type Connection, connectTest, fakeClock } from "../../src/testing/testing.ts";
 import { z } from "zod";
 import { advanceUntil, gate, textOf, until } from "../support/behaviour.ts";

@@ -1,7 +1,7 @@
 // Tasks as clients see them, over every transport.
 import { assert, assertEquals, assertRejects, assertThrows } from "@std/assert";
 import { type Context, createServer, group, McpError, prompt, tool, type ToolReturn } from "../../mod.ts";
-import { task, type TaskOptions, tasks } from "../../src/tasks/tasks.ts";
+import { task, type TaskOptions, tasks } from "../../src/extensions/tasks/tasks.ts";
 import type { Connection } from "../../src/testing/testing.ts";
 import { z } from "zod";
 import { behaviour, gate, textOf, until } from "../support/behaviour.ts";

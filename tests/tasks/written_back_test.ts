@@ -3,7 +3,7 @@
 import { assertEquals, assertRejects } from "@std/assert";
 import { type Context, createServer, McpError, type ServerOptions, tool, type ToolReturn } from "../../mod.ts";
 import { memoryStore, type Store } from "../../src/stores/stores.ts";
-import { task, type TaskOptions, tasks } from "../../src/tasks/tasks.ts";
+import { task, type TaskOptions, tasks } from "../../src/extensions/tasks/tasks.ts";
 import { type Connection, connectTest, fakeClock } from "../../src/testing/testing.ts";
 import { z } from "zod";
 import { advanceUntil, gate, until } from "../support/behaviour.ts";

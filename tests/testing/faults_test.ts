@@ -3,9 +3,9 @@ import { assert, assertEquals, assertRejects, assertStringIncludes } from "@std/
 import { createServer, McpError, mount, prompt, resource, service, tool, ToolError } from "../../mod.ts";
 import { guard } from "../../src/layers/layers.ts";
 import { connect as connectClient } from "../../src/client/client.ts";
-import { taskClient } from "../../src/client/tasks/tasks.ts";
-import { explainFault } from "../../src/files/fault_text.ts";
-import { task, tasks } from "../../src/tasks/tasks.ts";
+import { taskClient } from "../../src/extensions/tasks/client/tasks.ts";
+import { explainFault } from "../../src/ready/files/fault_text.ts";
+import { task, tasks } from "../../src/extensions/tasks/tasks.ts";
 import { connectTest, fakeClock } from "../../src/testing/testing.ts";
 import { behaviour, textOf } from "../support/behaviour.ts";
 import { sentence } from "../support/messages.ts";

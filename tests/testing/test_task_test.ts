@@ -1,7 +1,7 @@
 // Handlers that crash at every point at which their task can be resumed.
 import { assertEquals, assertRejects } from "@std/assert";
 import { service, tool } from "../../mod.ts";
-import { task } from "../../src/tasks/tasks.ts";
+import { task } from "../../src/extensions/tasks/tasks.ts";
 import { testTask } from "../../src/testing/testing.ts";
 import { z } from "zod";
 import { sentence } from "../support/messages.ts";

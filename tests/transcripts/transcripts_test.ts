@@ -8,10 +8,10 @@
 import { assertEquals } from "@std/assert";
 import { z } from "zod";
 import { createServer, prompt, resource, type Server, tool } from "../../mod.ts";
-import { readEvents } from "../../src/kit/event_stream.ts";
+import { readEvents } from "../../src/core/kit/event_stream.ts";
 import { type Connection, connectTest, type ConnectTestOptions } from "../../src/testing/testing.ts";
-import { Transcript } from "../../src/kit/transcript.ts";
-import { openPipe } from "../../src/transports/channel.ts";
+import { Transcript } from "../../src/core/kit/transcript.ts";
+import { openPipe } from "../../src/server/transports/channel.ts";
 import { started, until } from "../support/behaviour.ts";
 import { testLimits } from "../support/limits.ts";
 

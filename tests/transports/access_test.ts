@@ -1,11 +1,11 @@
 // Access by address, Host and Origin, with the connection info that the runtime or a router provides.
 import { assert, assertEquals, assertStringIncludes, assertThrows } from "@std/assert";
 import { createServer, type ServerOptions, tool } from "../../mod.ts";
-import { isJsonType, readAccept } from "../../src/transports/http/accept.ts";
-import { type ConnectionInfo, isKnownHost, isLoopbackHost } from "../../src/transports/http/access.ts";
+import { isJsonType, readAccept } from "../../src/server/transports/http/accept.ts";
+import { type ConnectionInfo, isKnownHost, isLoopbackHost } from "../../src/server/transports/http/access.ts";
 import { customAuth } from "../../src/auth/auth.ts";
-import { httpSse } from "../../src/transports/http/sse_2024.ts";
-import { webSocket } from "../../src/transports/websocket.ts";
+import { httpSse } from "../../src/server/transports/http/sse_2024.ts";
+import { webSocket } from "../../src/server/transports/websocket.ts";
 import { readReply, toRequest } from "../support/requests.ts";
 import { sentence } from "../support/messages.ts";
 
@@ -458,8 +458,8 @@ Deno.test("on a platform where callers are never on the same machine, callers wi
   let copies = 0;
   // The platform is detected once per copy of the module, so each attempt loads a new copy.
   const isLetIn = async (globals: Readonly<Record<string, unknown>>) => {
-    const copy = `../../src/transports/http/access.ts?copy=${++copies}`;
-    const gate: typeof import("../../src/transports/http/access.ts") = await import(copy);
+    const copy = `../../src/server/transports/http/access.ts?copy=${++copies}`;
+    const gate: typeof import("../../src/server/transports/http/access.ts") = await import(copy);
     return await withGlobals(
       globals,
       () => Promise.resolve(gate.checkCaller(request, undefined, options) === undefined),

@@ -3,9 +3,9 @@
 import { createServer, tool } from "../../mod.ts";
 import { connect as connectClient } from "../../src/client/client.ts";
 import { connectTest, fakeClock } from "../../src/testing/testing.ts";
-import { attachSocket } from "../../src/transports/websocket.ts";
-import { serveStdio } from "../../src/transports/stdio/stdio.ts";
-import { bun, deno } from "../../src/runtime.ts";
+import { attachSocket } from "../../src/server/transports/websocket.ts";
+import { serveStdio } from "../../src/server/transports/stdio/stdio.ts";
+import { bun, deno } from "../../src/core/runtime.ts";
 import { toRequest } from "../support/requests.ts";
 
 const { promise: never } = Promise.withResolvers<never>();

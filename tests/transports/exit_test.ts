@@ -1,7 +1,7 @@
 // A program exits when it has finished, but not while it awaits a timer of the library.
 import { assert, assertEquals } from "@std/assert";
 import { startChild } from "../../src/client/child_process.ts";
-import { bun, deno } from "../../src/runtime.ts";
+import { bun, deno } from "../../src/core/runtime.ts";
 
 const program = decodeURIComponent(new URL("exit_program.ts", import.meta.url).pathname);
 const words = deno ? [deno.execPath(), "run", "--quiet", "--no-check", "-A"] : [bun?.argv[0] ?? "bun"];

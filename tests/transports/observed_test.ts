@@ -2,8 +2,8 @@
 import { assert, assertEquals } from "@std/assert";
 import { createServer, type Observer, tool } from "../../mod.ts";
 import { connectTest } from "../../src/testing/testing.ts";
-import { httpSse } from "../../src/transports/http/sse_2024.ts";
-import { attachSocket, webSocket } from "../../src/transports/websocket.ts";
+import { httpSse } from "../../src/server/transports/http/sse_2024.ts";
+import { attachSocket, webSocket } from "../../src/server/transports/websocket.ts";
 import { until } from "../support/behaviour.ts";
 
 // deno-lint-ignore no-explicit-any

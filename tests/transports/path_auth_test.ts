@@ -3,8 +3,8 @@ import { assertEquals, assertMatch, assertRejects, assertStringIncludes, assertT
 import { type Authentication, createServer, McpError, mount, type RouteServerOptions, tool } from "../../mod.ts";
 import { customAuth, refuseRequest } from "../../src/auth/auth.ts";
 import { fakeClock } from "../../src/testing/testing.ts";
-import { httpSse } from "../../src/transports/http/sse_2024.ts";
-import { webSocket } from "../../src/transports/websocket.ts";
+import { httpSse } from "../../src/server/transports/http/sse_2024.ts";
+import { webSocket } from "../../src/server/transports/websocket.ts";
 import { z } from "zod";
 import { until } from "../support/behaviour.ts";
 import { toRequest } from "../support/requests.ts";

@@ -1,6 +1,6 @@
 // Paths with parameters: which paths match, and the only accepted spelling of each value.
 import { assertEquals, assertThrows } from "@std/assert";
-import { PathTemplate } from "../../src/transports/http/path_template.ts";
+import { PathTemplate } from "../../src/server/transports/http/path_template.ts";
 import { random } from "../support/random.ts";
 import { sentence } from "../support/messages.ts";
 

@@ -1,8 +1,8 @@
 // A stdio server with services. tests/cli/services_process_test.ts starts it as a process, and selects its behaviour
 // with the argument.
 import { createServer, service, tool } from "../../mod.ts";
-import { serveStdio } from "../../src/transports/stdio/stdio.ts";
-import { bun, deno } from "../../src/runtime.ts";
+import { serveStdio } from "../../src/server/transports/stdio/stdio.ts";
+import { bun, deno } from "../../src/core/runtime.ts";
 
 const what = (deno?.args ?? bun?.argv.slice(2) ?? []).at(-1);
 const { promise: never } = Promise.withResolvers<never>();

@@ -4,7 +4,7 @@ import { createServer, type RouteServerOptions, type ServerOptions, tool } from 
 import { customAuth } from "../../src/auth/auth.ts";
 import { z } from "zod";
 import { until } from "../support/behaviour.ts";
-import { httpSse, type HttpSseOptions } from "../../src/transports/http/sse_2024.ts";
+import { httpSse, type HttpSseOptions } from "../../src/server/transports/http/sse_2024.ts";
 import { testLimits } from "../support/limits.ts";
 import { sentence } from "../support/messages.ts";
 import { readReply } from "../support/requests.ts";

@@ -2,7 +2,7 @@
 // runner fails a test that leaks a timer.
 import { assertEquals } from "@std/assert";
 import { createServer, type Handler, tool } from "../../mod.ts";
-import { serveStdio } from "../../src/transports/stdio/stdio.ts";
+import { serveStdio } from "../../src/server/transports/stdio/stdio.ts";
 
 /** Serves the line `first`, and then each line that `answer` returns for the output, until `answer` returns "end". */
 async function serveLines(

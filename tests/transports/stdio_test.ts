@@ -2,7 +2,7 @@
 import { assert, assertEquals, assertMatch, assertRejects, assertStringIncludes } from "@std/assert";
 import { createServer, service, tool } from "../../mod.ts";
 import { connectTest, fakeClock } from "../../src/testing/testing.ts";
-import { serveStdio } from "../../src/transports/stdio/stdio.ts";
+import { serveStdio } from "../../src/server/transports/stdio/stdio.ts";
 import { advanceUntil, gate, textOf, turn, until } from "../support/behaviour.ts";
 import { startTalk, toServer } from "../support/stdio_talk.ts";
 import { withTimersOn } from "../support/timers.ts";

@@ -1,5 +1,5 @@
 // Guards standard output, calls every function of every console, and then writes a line of its own.
-import { guardConsole } from "../../src/transports/stdio/stdout_guard.ts";
+import { guardConsole } from "../../src/server/transports/stdio/stdout_guard.ts";
 
 const FORGED = '{"jsonrpc":"2.0","id":1,"result":{"forged":true}}';
 

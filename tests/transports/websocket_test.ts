@@ -2,7 +2,7 @@
 // upgrade a request.
 import { assert, assertEquals, assertMatch } from "@std/assert";
 import { createServer, type ServerOptions, tool } from "../../mod.ts";
-import { webSocket, type WebSocketOptions } from "../../src/transports/websocket.ts";
+import { webSocket, type WebSocketOptions } from "../../src/server/transports/websocket.ts";
 import { fakeClock } from "../../src/testing/testing.ts";
 import { connectRaw } from "../hostile/raw.ts";
 import { turn, until } from "../support/behaviour.ts";

@@ -2,7 +2,7 @@
 import { assertEquals } from "@std/assert";
 import { createServer, tool } from "../../mod.ts";
 import { connectTest } from "../../src/testing/testing.ts";
-import { worker } from "../../src/worker/worker.ts";
+import { worker } from "../../src/ready/worker/worker.ts";
 import type heavy from "./heavy.ts";
 import { textOf } from "../support/behaviour.ts";
 

@@ -2,7 +2,7 @@
 import { z } from "zod";
 import { McpError, ToolError } from "../../mod.ts";
 import { hasScopes } from "../../src/auth/auth.ts";
-import { exposeWorker, type WorkerContext } from "../../src/worker/worker.ts";
+import { exposeWorker, type WorkerContext } from "../../src/ready/worker/worker.ts";
 
 export default exposeWorker(
   async (input: { readonly job: string; readonly value?: unknown }, ctx): Promise<unknown> => {

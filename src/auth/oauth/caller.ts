@@ -1,9 +1,9 @@
 /**
  * Converts the claims of a token to the principal of the caller.
  */
-import type { Principal } from "../../core/call/context.ts";
-import { readPrincipal } from "../../core/call/principal.ts";
-import { isAllScopes } from "../../core/call/scopes.ts";
+import type { Principal } from "../../server/call/context.ts";
+import { readPrincipal } from "../../server/call/principal.ts";
+import { isAllScopes } from "../../server/call/scopes.ts";
 
 /** The claims of a token: the payload of a JWT, or the introspection response of the token's issuer. */
 export type Claims = Readonly<Record<string, unknown>>;

@@ -3,8 +3,8 @@
  *
  * @see specification/2026-07-28/basic/authorization (Token Handling)
  */
-import { isObject } from "../../protocol/jsonrpc.ts";
-import { isScope } from "../../core/call/scopes.ts";
+import { isObject } from "../../core/protocol/jsonrpc.ts";
+import { isScope } from "../../server/call/scopes.ts";
 import type { Claims } from "./caller.ts";
 
 /**

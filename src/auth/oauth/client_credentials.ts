@@ -1,7 +1,7 @@
 /**
  * Requests access tokens that are issued to this server itself, for calls to other servers.
  */
-import { checkOptions, type KnownOptions } from "../../core/call/known_options.ts";
+import { checkOptions, type KnownOptions } from "../../core/known_options.ts";
 import type { Send } from "./http.ts";
 import { Issuer } from "./issuer.ts";
 import { type AccessToken, requestToken, ReusedToken } from "./access_token.ts";

@@ -4,9 +4,9 @@
  * @see specification/2026-07-28/basic/authorization
  */
 import { calculateJwkThumbprint, decodeProtectedHeader, EmbeddedJWK, errors, type JWTPayload, jwtVerify } from "jose";
-import { type AuthFacts, type AuthRefusal, refuseRequest } from "../../core/auth.ts";
-import type { ServerHandle } from "../../core/server_handle.ts";
-import { sha256 } from "../../kit/sha256.ts";
+import { type AuthFacts, type AuthRefusal, refuseRequest } from "../../server/engine/auth.ts";
+import type { ServerHandle } from "../../server/engine/server_handle.ts";
+import { sha256 } from "../../core/kit/sha256.ts";
 
 /** Name of the header that contains the proof. */
 export const PROOF = "dpop";

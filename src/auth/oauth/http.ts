@@ -1,8 +1,8 @@
 /**
  * Sends requests to authorization servers, with a timeout and a maximum size for responses.
  */
-import { isObject } from "../../protocol/jsonrpc.ts";
-import { deadline } from "../../kit/deadline.ts";
+import { isObject } from "../../core/protocol/jsonrpc.ts";
+import { deadline } from "../../core/kit/deadline.ts";
 
 /** Sends a request, like the global `fetch`. */
 export type Send = (url: string, init: RequestInit) => Promise<Response>;

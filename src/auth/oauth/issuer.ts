@@ -6,8 +6,8 @@
 import { createLocalJWKSet, type JSONWebKeySet } from "jose";
 import { isLoopback, readSecureUrl, type Send, sendJson, TIMEOUT_MS } from "./http.ts";
 import { Loaded } from "./loaded.ts";
-import { hideCredentials } from "../../kit/url_text.ts";
-import { quote } from "../../protocol/errors.ts";
+import { hideCredentials } from "../../core/kit/url_text.ts";
+import { quote } from "../../core/protocol/errors.ts";
 
 /**
  * The endpoints from an issuer's metadata. An endpoint is `undefined` if the metadata contains no secure URL for the

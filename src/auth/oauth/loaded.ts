@@ -1,7 +1,7 @@
 /**
  * Loads values from the network, and shares each value among many requests.
  */
-import { deadline } from "../../kit/deadline.ts";
+import { deadline } from "../../core/kit/deadline.ts";
 
 /** Minimum time between the starts of two attempts to load a value, in milliseconds. */
 const COOL_DOWN_MS = 30_000;

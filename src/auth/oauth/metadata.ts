@@ -3,7 +3,7 @@
  *
  * @see specification/2026-07-28/basic/authorization/authorization-server-discovery
  */
-import type { AuthRoute, PathFacts } from "../../core/auth.ts";
+import type { AuthRoute, PathFacts } from "../../server/engine/auth.ts";
 
 /** An endpoint that serves the metadata of one resource. */
 export interface MetadataRoute extends AuthRoute {

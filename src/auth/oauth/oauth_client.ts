@@ -2,7 +2,7 @@
  * Options with which this server authenticates as a client of an authorization server.
  */
 import type { JWK } from "jose";
-import type { KnownOptions } from "../../core/call/known_options.ts";
+import type { KnownOptions } from "../../core/known_options.ts";
 
 /** Credentials with which this server authenticates to an authorization server: a client secret or a private key. */
 export interface OAuthClient {

@@ -3,10 +3,10 @@
  *
  * @see specification/2026-07-28/basic/authorization
  */
-import { hideCredentials } from "../../kit/url_text.ts";
-import { quote } from "../../protocol/errors.ts";
-import { isStrayPromise } from "../../protocol/promises.ts";
-import type { AuthRoute, Challenge, PathFacts } from "../../core/auth.ts";
+import { hideCredentials } from "../../core/kit/url_text.ts";
+import { quote } from "../../core/protocol/errors.ts";
+import { isStrayPromise } from "../../core/protocol/promises.ts";
+import type { AuthRoute, Challenge, PathFacts } from "../../server/engine/auth.ts";
 import { toAudience } from "./claims.ts";
 import { PROOF_ALGORITHMS } from "./dpop.ts";
 import { readSecureUrl } from "./http.ts";

@@ -11,16 +11,16 @@ import {
   type Challenge,
   isRefusal,
   refuseRequest,
-} from "../../core/auth.ts";
-import { isObject } from "../../protocol/jsonrpc.ts";
-import { isPromiseLike } from "../../protocol/promises.ts";
-import type { Infer, Schema, StandardSchema } from "../../schema/schema.ts";
-import type { Principal } from "../../core/call/context.ts";
-import { shareAttached } from "../../core/attached.ts";
-import { copyPrincipal } from "../../core/call/principal.ts";
-import { checkOptions, type KnownOptions, show } from "../../core/call/known_options.ts";
-import { readScopes as checkScopes } from "../../core/call/scopes.ts";
-import type { ServerHandle } from "../../core/server_handle.ts";
+} from "../../server/engine/auth.ts";
+import { isObject } from "../../core/protocol/jsonrpc.ts";
+import { isPromiseLike } from "../../core/protocol/promises.ts";
+import type { Infer, Schema, StandardSchema } from "../../core/schema/schema.ts";
+import type { Principal } from "../../server/call/context.ts";
+import { shareAttached } from "../../server/engine/attached.ts";
+import { copyPrincipal } from "../../server/call/principal.ts";
+import { checkOptions, type KnownOptions, show } from "../../core/known_options.ts";
+import { readScopes as checkScopes } from "../../server/call/scopes.ts";
+import type { ServerHandle } from "../../server/engine/server_handle.ts";
 import { FailureBudget, toGuesser } from "../failure_budget.ts";
 import { authScheme } from "../scheme_list.ts";
 import { digest } from "../secrets.ts";

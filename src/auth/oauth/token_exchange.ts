@@ -1,12 +1,12 @@
 /**
  * Exchanges a caller's token for a token that another server accepts (RFC 8693). Handlers never see the caller's token.
  */
-import { BoundedMap } from "../../kit/bounded_map.ts";
-import type { Context, Principal } from "../../core/call/context.ts";
-import { findCall } from "../../core/call/find_call.ts";
-import { checkOptions, type KnownOptions } from "../../core/call/known_options.ts";
-import type { FeatureParts } from "../../core/visibility/feature_parts.ts";
-import type { ServerHandle } from "../../core/server_handle.ts";
+import { BoundedMap } from "../../core/kit/bounded_map.ts";
+import type { Context, Principal } from "../../server/call/context.ts";
+import { findCall } from "../../server/call/find_call.ts";
+import { checkOptions, type KnownOptions } from "../../core/known_options.ts";
+import type { FeatureParts } from "../../server/visibility/feature_parts.ts";
+import type { ServerHandle } from "../../server/engine/server_handle.ts";
 import type { Send } from "./http.ts";
 import type { Issuer } from "./issuer.ts";
 import { type AccessToken, requestToken, ReusedToken } from "./access_token.ts";

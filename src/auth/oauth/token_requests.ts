@@ -17,13 +17,13 @@ import {
   ResponseBodyError,
   type TokenEndpointResponse,
 } from "oauth4webapi";
-import { isObject } from "../../kit/json.ts";
-import { toBasicCredentials } from "../../kit/basic_credentials.ts";
+import { isObject } from "../../core/kit/json.ts";
+import { toBasicCredentials } from "../../core/kit/basic_credentials.ts";
 import type { Claims } from "./caller.ts";
 import { readSecureUrl, type Send, sendText } from "./http.ts";
 import type { OAuthClient, PrivateJwk } from "./oauth_client.ts";
-import { quote } from "../../protocol/errors.ts";
-import { hideCredentials } from "../../kit/url_text.ts";
+import { quote } from "../../core/protocol/errors.ts";
+import { hideCredentials } from "../../core/kit/url_text.ts";
 
 /** A request to an authorization server, with the credentials of this server. */
 export interface TokenRequest {

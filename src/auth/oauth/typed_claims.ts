@@ -1,12 +1,12 @@
 /**
  * Checks the claims of tokens against the schema in `oauth({ claims })`, so that handlers receive typed claims.
  */
-import { quote } from "../../protocol/errors.ts";
-import { isObject } from "../../protocol/jsonrpc.ts";
-import { isPromiseLike } from "../../protocol/promises.ts";
-import type { CompiledSchema, Schema, StandardSchema } from "../../schema/schema.ts";
-import { compileSchema } from "../../schema/schema_compiler.ts";
-import type { Principal } from "../../core/call/context.ts";
+import { quote } from "../../core/protocol/errors.ts";
+import { isObject } from "../../core/protocol/jsonrpc.ts";
+import { isPromiseLike } from "../../core/protocol/promises.ts";
+import type { CompiledSchema, Schema, StandardSchema } from "../../core/schema/schema.ts";
+import { compileSchema } from "../../core/schema/schema_compiler.ts";
+import type { Principal } from "../../server/call/context.ts";
 import { type Claims, type OAuthPrincipal, readIssuer } from "./caller.ts";
 import { InvalidToken } from "./claims.ts";
 

@@ -1,12 +1,12 @@
 /**
  * Parses the `name=value` arguments of a tool or prompt according to their JSON Schema.
  */
-import { toState } from "../../kit/error_state.ts";
+import { toState } from "../../core/kit/error_state.ts";
 import type { Params } from "../../client/client.ts";
-import { isObject } from "../../kit/json.ts";
+import { isObject } from "../../core/kit/json.ts";
 import { platform } from "../platform.ts";
 import { CliError } from "../cli_error.ts";
-import { findSuggestion } from "../../kit/suggestions.ts";
+import { findSuggestion } from "../../core/kit/suggestions.ts";
 import { suggestName } from "./name_lookup.ts";
 import { type Argument, describeExpected, describeType, listArguments, resolveReference } from "./schema_text.ts";
 import { reportLine } from "./terminal_output.ts";

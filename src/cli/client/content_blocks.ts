@@ -1,13 +1,13 @@
 /**
  * Converts content blocks and resource contents to text for the terminal, and saves their binary data.
  */
-import { hasErrorCode } from "../../kit/error_code.ts";
-import { toState } from "../../kit/error_state.ts";
-import { fromBase64 } from "../../kit/base64.ts";
+import { hasErrorCode } from "../../core/kit/error_code.ts";
+import { toState } from "../../core/kit/error_state.ts";
+import { fromBase64 } from "../../core/kit/base64.ts";
 import type { Params } from "../../client/client.ts";
-import { isObject } from "../../kit/json.ts";
+import { isObject } from "../../core/kit/json.ts";
 import { platform } from "../platform.ts";
-import { toFolder } from "../../files/path.ts";
+import { toFolder } from "../../ready/files/path.ts";
 import { CliError } from "../cli_error.ts";
 import { toSize } from "./listing_text.ts";
 import { reportLine } from "./terminal_output.ts";

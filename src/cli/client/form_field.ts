@@ -3,9 +3,9 @@
  *
  * @see specification/2026-07-28/client/elicitation
  */
-import { findFieldMisfit } from "../../kit/form_answer.ts";
+import { findFieldMisfit } from "../../core/kit/form_answer.ts";
 import type { Params } from "../../client/client.ts";
-import { isObject } from "../../kit/json.ts";
+import { isObject } from "../../core/kit/json.ts";
 import { toLine, toPlain } from "./terminal_text.ts";
 import { describeExpected, describeType } from "./schema_text.ts";
 

@@ -3,7 +3,7 @@
  * request.
  */
 import type { ClientMiddleware, LogLevel, Progress, RequestOptions } from "../../client/client.ts";
-import { taskClient } from "../../client/tasks/tasks.ts";
+import { taskClient } from "../../extensions/tasks/client/tasks.ts";
 import type { Args } from "../args.ts";
 import { ServerError } from "../cli_error.ts";
 import { checkOutput } from "./content_blocks.ts";
@@ -13,7 +13,7 @@ import { readPresetAnswers } from "./preset_answers.ts";
 import { type ServerSession, withServerSession } from "./server_session.ts";
 import { clearStatus, reportLine, showStatus } from "./terminal_output.ts";
 import { toLine, toPlain } from "./terminal_text.ts";
-import { startTimer } from "../../kit/timer.ts";
+import { startTimer } from "../../core/kit/timer.ts";
 
 /** The lowest exit code of a command that ended because of a signal. */
 const FIRST_SIGNAL_CODE = 128;

@@ -2,7 +2,7 @@
  * Formats the tools, resources and prompts of a server for the terminal.
  */
 import type { Listed, ListedPrompt, ListedTool } from "../../client/client.ts";
-import { isObject } from "../../kit/json.ts";
+import { isObject } from "../../core/kit/json.ts";
 import type { Listing } from "../listing_check.ts";
 import { toLine, toLines, toPlain, toTable } from "./terminal_text.ts";
 import { describeType, listArguments } from "./schema_text.ts";

@@ -2,7 +2,7 @@
  * Looks up a name in a list from a server, and suggests a similar name if the name is not in the list.
  */
 import { CliError } from "../cli_error.ts";
-import { findSuggestion } from "../../kit/suggestions.ts";
+import { findSuggestion } from "../../core/kit/suggestions.ts";
 import { toLine } from "./terminal_text.ts";
 
 const MAX_NAMES = 10;

@@ -3,10 +3,10 @@
  */
 import type { ElicitResult } from "../../client/client.ts";
 import type { Args } from "../args.ts";
-import { toBaseName } from "../../files/path.ts";
+import { toBaseName } from "../../ready/files/path.ts";
 import { platform } from "../platform.ts";
 import { CliError, UsageError } from "../cli_error.ts";
-import { findSuggestion } from "../../kit/suggestions.ts";
+import { findSuggestion } from "../../core/kit/suggestions.ts";
 import type { FieldValue, FormField } from "./form_field.ts";
 import { toLine } from "./terminal_text.ts";
 

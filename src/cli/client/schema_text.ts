@@ -2,7 +2,7 @@
  * Describes JSON Schemas in a few words.
  */
 import type { Params } from "../../client/client.ts";
-import { isObject } from "../../kit/json.ts";
+import { isObject } from "../../core/kit/json.ts";
 import { truncate } from "./terminal_text.ts";
 
 export interface Argument {

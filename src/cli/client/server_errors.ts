@@ -1,11 +1,11 @@
 /**
  * Converts client errors to messages that name the server and a remedy.
  */
-import { toState } from "../../kit/error_state.ts";
+import { toState } from "../../core/kit/error_state.ts";
 import { McpError } from "../../client/client.ts";
 import { INSUFFICIENT_SCOPE, UNAUTHENTICATED } from "../protocol.ts";
-import { readFailure } from "../../kit/failure.ts";
-import { isObject } from "../../kit/json.ts";
+import { readFailure } from "../../core/kit/failure.ts";
+import { isObject } from "../../core/kit/json.ts";
 import { CliError, ServerError } from "../cli_error.ts";
 import { type ConnectionProblem, explainConnectionError } from "../connection_errors.ts";
 import { explainPermission } from "../permissions.ts";

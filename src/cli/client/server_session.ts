@@ -2,7 +2,7 @@
  * Connects a command to the server that its arguments name, and closes the connection when the command is done.
  */
 import { type Client, connect, type ConnectOptions, type Target } from "../../client/client.ts";
-import { deadline } from "../../kit/deadline.ts";
+import { deadline } from "../../core/kit/deadline.ts";
 import { REVISIONS } from "../protocol.ts";
 import type { Args } from "../args.ts";
 import { readHeaders } from "../header_flags.ts";

@@ -1,7 +1,7 @@
 /**
  * Waits for tasks, and prints their results in the terminal.
  */
-import type { ToolTask } from "../../client/tasks/tasks.ts";
+import type { ToolTask } from "../../extensions/tasks/client/tasks.ts";
 import type { Args } from "../args.ts";
 import { toProgram, toShell } from "../command.ts";
 import { platform } from "../platform.ts";

@@ -1,7 +1,7 @@
 /**
  * Reads lines that the user types in the terminal.
  */
-import { deadline } from "../../kit/deadline.ts";
+import { deadline } from "../../core/kit/deadline.ts";
 import { platform } from "../platform.ts";
 import { report } from "./terminal_output.ts";
 import { toPlain } from "./terminal_text.ts";

@@ -2,9 +2,9 @@
  * Writes to standard output and standard error. Shows a status line on standard error, until other output replaces the
  * line.
  */
-import { toState } from "../../kit/error_state.ts";
-import { hasErrorCode } from "../../kit/error_code.ts";
-import { toPrintableJson } from "../../kit/printable.ts";
+import { toState } from "../../core/kit/error_state.ts";
+import { hasErrorCode } from "../../core/kit/error_code.ts";
+import { toPrintableJson } from "../../core/kit/printable.ts";
 import { CliError } from "../cli_error.ts";
 import { platform } from "../platform.ts";
 import { toPlain, toWidth } from "./terminal_text.ts";

@@ -1,7 +1,7 @@
 /**
  * Makes text from a server safe for the terminal, and breaks it into lines and tables.
  */
-import { toPrintable } from "../../kit/printable.ts";
+import { toPrintable } from "../../core/kit/printable.ts";
 
 // Matches the escape sequences of styles such as colors. Styles are removed instead of escaped, because many programs
 // write styles, and the text is complete without styles.

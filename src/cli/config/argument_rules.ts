@@ -7,7 +7,7 @@
  * listed value, a number that is not negative, or a path in the working directory. The config file must name every other
  * argument. A program that is known to read code must not get an argument before its script.
  */
-import { toBaseName } from "../../files/path.ts";
+import { toBaseName } from "../../ready/files/path.ts";
 
 export interface CommandWord {
   /** The fixed text of the word. `undefined` if the word contains an argument. */

@@ -2,8 +2,8 @@
  * Arguments of command tools that are paths. A call can choose only paths in the working directory of the program.
  */
 import { type JsonSchema, ToolError } from "../../library.ts";
-import { isAbsolute, joinPath, toFolder, toRelativePath } from "../../files/path.ts";
-import { isObject } from "../../kit/json.ts";
+import { isAbsolute, joinPath, toFolder, toRelativePath } from "../../ready/files/path.ts";
+import { isObject } from "../../core/kit/json.ts";
 import { type Arguments, toArguments, type ToolInput } from "../../ready/tool_input.ts";
 import { platform } from "../platform.ts";
 

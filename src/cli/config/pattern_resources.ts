@@ -2,8 +2,8 @@
  * Resources for the files that match a pattern.
  */
 import type { Handler, Server } from "../../library.ts";
-import { MAX_LISTED_FILES } from "../../files/confined_folder.ts";
-import { watchFolder } from "../../files/folder_watch.ts";
+import { MAX_LISTED_FILES } from "../../ready/files/confined_folder.ts";
+import { watchFolder } from "../../ready/files/folder_watch.ts";
 import { fileResource, type FilesOptions, type ServerPart } from "../../ready/file_resources.ts";
 
 /** The handlers from one part of a config file. `watch` may add and remove handlers. */

@@ -3,7 +3,7 @@
  */
 import { type Prompt, prompt } from "../../library.ts";
 import { CliError } from "../cli_error.ts";
-import { toBaseName } from "../../files/path.ts";
+import { toBaseName } from "../../ready/files/path.ts";
 import { type Document, FrontMatterError, parseMarkdown, type Value } from "./front_matter.ts";
 import { parseTemplate, type Template } from "../../ready/template.ts";
 

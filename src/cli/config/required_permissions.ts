@@ -1,12 +1,12 @@
 /**
  * Finds the permissions that a config file requires.
  */
-import { isObject } from "../../kit/json.ts";
+import { isObject } from "../../core/kit/json.ts";
 import { platform } from "../platform.ts";
 import type { Permissions } from "../permissions.ts";
 import { toProgram } from "./command_words.ts";
 import { listPathArguments } from "./path_arguments.ts";
-import { isPattern, toBaseFolder } from "../../files/glob.ts";
+import { isPattern, toBaseFolder } from "../../ready/files/glob.ts";
 import { type KeyPath, toMessage } from "../../ready/problem.ts";
 import type { ConfigFile } from "./schema.ts";
 import { readSources, type Source } from "./source.ts";

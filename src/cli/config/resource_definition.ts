@@ -1,12 +1,12 @@
 /**
  * Builds resources from the `resources` of a config file.
  */
-import { toBaseName, toFolder, toRelativePath } from "../../files/path.ts";
+import { toBaseName, toFolder, toRelativePath } from "../../ready/files/path.ts";
 import { readEnv } from "./command_words.ts";
 import { fileResource, folderResource, toUriPath } from "../../ready/file_resources.ts";
 import { type ConfigPart, patternResources } from "./pattern_resources.ts";
-import { EXCLUDED, openFolder } from "../../files/confined_folder.ts";
-import { toBaseFolder, toMatcher, toRelativePattern } from "../../files/glob.ts";
+import { EXCLUDED, openFolder } from "../../ready/files/confined_folder.ts";
+import { toBaseFolder, toMatcher, toRelativePattern } from "../../ready/files/glob.ts";
 import { makeHttpResource } from "../../ready/http_resource.ts";
 import type { KeyPath } from "../../ready/problem.ts";
 import type { ConfigFile, FileResource, FolderResource, GlobResource } from "./schema.ts";

@@ -6,9 +6,9 @@ import type { ImportGraph } from "../import_graph.ts";
 import { platform } from "../platform.ts";
 import { type Loaded, swapHandlers } from "../loaded.ts";
 import { importModule } from "../lazy_modules.ts";
-import { toBaseName } from "../../files/path.ts";
+import { toBaseName } from "../../ready/files/path.ts";
 import { CliError, withAction } from "../cli_error.ts";
-import { openFolder } from "../../files/confined_folder.ts";
+import { openFolder } from "../../ready/files/confined_folder.ts";
 import { folderResource, toUriPath } from "../../ready/file_resources.ts";
 import type { ConfigPart } from "./pattern_resources.ts";
 

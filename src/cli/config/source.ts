@@ -4,7 +4,7 @@
 import { type KeyPath, toMessage } from "../../ready/problem.ts";
 import { platform } from "../platform.ts";
 import { CliError } from "../cli_error.ts";
-import { isAbsolute, joinPath, toBaseName, toFolder, toRelativePath } from "../../files/path.ts";
+import { isAbsolute, joinPath, toBaseName, toFolder, toRelativePath } from "../../ready/files/path.ts";
 import {
   findAnyProperty,
   findOffset,

@@ -1,8 +1,8 @@
 /**
  * Explains the issues that Zod finds in a config file.
  */
-import { isObject } from "../../kit/json.ts";
-import { findSuggestion } from "../../kit/suggestions.ts";
+import { isObject } from "../../core/kit/json.ts";
+import { findSuggestion } from "../../core/kit/suggestions.ts";
 import type { KeyPath } from "../../ready/problem.ts";
 
 export interface ValidationError {

@@ -4,7 +4,7 @@
  * @see specification/2026-07-28/basic/authorization
  */
 import { checkResourceMetadata, type MetadataOptions } from "./authorization_metadata.ts";
-import { readChallenge } from "../../kit/bearer_challenge.ts";
+import { readChallenge } from "../../core/kit/bearer_challenge.ts";
 import { type Endpoint, exchange, modernWriter, open, type RequestWriter, type ServerResponse } from "./exchange.ts";
 import { describeResponse, readResult } from "./revision_checks.ts";
 import type { Check, Report } from "./report.ts";

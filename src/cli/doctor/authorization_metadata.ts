@@ -4,7 +4,7 @@
  * @see specification/2026-07-28/basic/authorization/authorization-server-discovery
  */
 import type { Params } from "../../client/client.ts";
-import { isObject } from "../../kit/json.ts";
+import { isObject } from "../../core/kit/json.ts";
 import { type Endpoint, exchange, NoResponse, type ServerResponse } from "./exchange.ts";
 import { findRefusal, isSecure } from "./named_url.ts";
 import type { Check, Report } from "./report.ts";

@@ -2,11 +2,11 @@
  * Writes requests in each protocol revision, and sends the requests with limits on the time and the size of the
  * response.
  */
-import { readEvents, readMessageEvent } from "../../kit/event_stream.ts";
+import { readEvents, readMessageEvent } from "../../core/kit/event_stream.ts";
 import type { Message, Params } from "../../client/client.ts";
-import { deadline } from "../../kit/deadline.ts";
-import { isObject } from "../../kit/json.ts";
-import { startTimer } from "../../kit/timer.ts";
+import { deadline } from "../../core/kit/deadline.ts";
+import { isObject } from "../../core/kit/json.ts";
+import { startTimer } from "../../core/kit/timer.ts";
 import { explainConnectionError } from "../connection_errors.ts";
 import type { LookUp } from "./named_url.ts";
 import { MODERN } from "../protocol.ts";

@@ -2,7 +2,7 @@
  * Checks a server's lists and latency.
  */
 import { type Client, connect } from "../../client/client.ts";
-import { startTimer } from "../../kit/timer.ts";
+import { startTimer } from "../../core/kit/timer.ts";
 import { checkListing, type Listing, toTokens } from "../listing_check.ts";
 import { formatCounts, listAll, toCount } from "../listing.ts";
 import { type Endpoint, exchange, type RequestWriter } from "./exchange.ts";

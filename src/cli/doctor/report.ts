@@ -1,7 +1,7 @@
 /**
  * Collects the findings of an examination.
  */
-import { toPrintableLine } from "../../kit/printable.ts";
+import { toPrintableLine } from "../../core/kit/printable.ts";
 import { NoResponse } from "./exchange.ts";
 
 /**

@@ -6,7 +6,7 @@
  */
 import { LEGACY, MODERN, UNSUPPORTED_VERSION } from "../protocol.ts";
 import { connect, McpError, type Params } from "../../client/client.ts";
-import { isObject } from "../../kit/json.ts";
+import { isObject } from "../../core/kit/json.ts";
 import {
   type Endpoint,
   exchange,

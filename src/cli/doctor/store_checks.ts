@@ -4,7 +4,7 @@
  */
 import type { UsedStore } from "../../host.ts";
 import type { Store } from "../../stores/stores.ts";
-import { deadline, delay } from "../../kit/deadline.ts";
+import { deadline, delay } from "../../core/kit/deadline.ts";
 import { type Check, createReport, type Finding } from "./report.ts";
 
 /** Milliseconds after which the keys of an examination expire, in case the examination cannot remove them. */

@@ -5,7 +5,7 @@
  * @see specification/2026-07-28/basic/patterns/subscriptions
  */
 import { METHOD_NOT_FOUND } from "../protocol.ts";
-import { deadline } from "../../kit/deadline.ts";
+import { deadline } from "../../core/kit/deadline.ts";
 import {
   type Endpoint,
   exchange,

@@ -19,8 +19,8 @@ import {
   type SubscriptionFilter,
   type Target,
 } from "../../client/client.ts";
-import { deadline } from "../../kit/deadline.ts";
-import { isObject } from "../../kit/json.ts";
+import { deadline } from "../../core/kit/deadline.ts";
+import { isObject } from "../../core/kit/json.ts";
 import { LOG_LEVELS } from "../client/log_messages.ts";
 import { INTERNAL_ERROR, INVALID_REQUEST } from "../protocol.ts";
 import type { SignInPage } from "../../client/oauth/oauth.ts";

@@ -1,9 +1,9 @@
 /**
  * Stores the causes of unexpected errors for the page, because the server's responses do not contain these causes.
  */
-import { BoundedMap } from "../../kit/bounded_map.ts";
+import { BoundedMap } from "../../core/kit/bounded_map.ts";
 import type { Endpoint } from "../../host.ts";
-import { explainFault } from "../../files/fault_text.ts";
+import { explainFault } from "../../ready/files/fault_text.ts";
 
 /** Maximum number of errors to store. */
 const MAX_FAULTS = 100;

@@ -1,7 +1,7 @@
 /**
  * Builds the page as a single HTML document with inline style and script.
  */
-import { toBase64 } from "../../kit/base64.ts";
+import { toBase64 } from "../../core/kit/base64.ts";
 import { script, style } from "./page_bundle.ts";
 
 /**

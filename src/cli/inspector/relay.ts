@@ -3,7 +3,7 @@
  * machine to any server, and to the processes of commands.
  */
 import type { Params, Target } from "../../client/client.ts";
-import { isObject } from "../../kit/json.ts";
+import { isObject } from "../../core/kit/json.ts";
 import type { Args } from "../args.ts";
 import { Connection } from "./connection.ts";
 import { EventStream, SAFE } from "./event_stream.ts";

@@ -6,8 +6,8 @@
  * @see modelcontextprotocol/ext-apps, specification/2026-01-26/apps (Sandbox proxy)
  */
 import { checkCaller, isLoopbackHost } from "../../host.ts";
-import { isObject } from "../../kit/json.ts";
-import { isOriginSource } from "../../kit/origin_source.ts";
+import { isObject } from "../../core/kit/json.ts";
+import { isOriginSource } from "../../core/kit/origin_source.ts";
 import { platform } from "../platform.ts";
 
 export interface Sandbox {

@@ -1,8 +1,8 @@
 /**
  * Serves the inspector for another server, or for a command that starts a server.
  */
-import { deadline } from "../../kit/deadline.ts";
-import { toState } from "../../kit/error_state.ts";
+import { deadline } from "../../core/kit/deadline.ts";
+import { toState } from "../../core/kit/error_state.ts";
 import type { Args } from "../args.ts";
 import { toShell } from "../command.ts";
 import { readHeaders } from "../header_flags.ts";

@@ -1,13 +1,13 @@
 /**
  * Adds an entry to the configuration file of a client, and keeps a backup.
  */
-import { toState } from "../../kit/error_state.ts";
-import { hasErrorCode } from "../../kit/error_code.ts";
-import { isObject } from "../../kit/json.ts";
+import { toState } from "../../core/kit/error_state.ts";
+import { hasErrorCode } from "../../core/kit/error_code.ts";
+import { isObject } from "../../core/kit/json.ts";
 import { importModule } from "../lazy_modules.ts";
-import { toFolder } from "../../files/path.ts";
+import { toFolder } from "../../ready/files/path.ts";
 import { platform } from "../platform.ts";
-import type { FileFacts } from "../../files/local_files.ts";
+import type { FileFacts } from "../../ready/files/local_files.ts";
 import { CliError } from "../cli_error.ts";
 import type { InstallClient } from "./clients.ts";
 import { type EditOptions, isEqual } from "./edit_options.ts";

@@ -2,10 +2,10 @@
  * Finds the files that Deno needs to run a user's file that is not the main module: the `deno.json` with its import
  * map, and the files that the user's file imports.
  */
-import { toFolder } from "../../files/path.ts";
+import { toFolder } from "../../ready/files/path.ts";
 import { platform } from "../platform.ts";
 import { findProjectFile } from "../project_files.ts";
-import { isObject } from "../../kit/json.ts";
+import { isObject } from "../../core/kit/json.ts";
 import { toEntry, toOwnReads } from "../command.ts";
 import { runProgram } from "../config/program_run.ts";
 import { toFilePath } from "../target_url.ts";

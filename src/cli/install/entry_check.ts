@@ -2,7 +2,7 @@
  * Checks an entry before `mcp install` writes the entry. Starts or connects to the server, and lists the tools.
  */
 import { connect, McpError } from "../../client/client.ts";
-import { toPrintableLine } from "../../kit/printable.ts";
+import { toPrintableLine } from "../../core/kit/printable.ts";
 import { CliError } from "../cli_error.ts";
 import { findConnectionProblem, findEndpoint } from "../client/server_errors.ts";
 

@@ -3,7 +3,7 @@
  */
 import { parse, stringify } from "smol-toml";
 import type { Params } from "../../client/client.ts";
-import { isObject } from "../../kit/json.ts";
+import { isObject } from "../../core/kit/json.ts";
 import { type EditOptions, isEqual } from "./edit_options.ts";
 import { CliError } from "../cli_error.ts";
 

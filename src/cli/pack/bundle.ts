@@ -1,14 +1,14 @@
 /**
  * Bundles a server file into one file for Node, with the bundler of the runtime, or with esbuild on Node.
  */
-import { toState } from "../../kit/error_state.ts";
-import { isObject } from "../../kit/json.ts";
-import { toPrintable } from "../../kit/printable.ts";
+import { toState } from "../../core/kit/error_state.ts";
+import { isObject } from "../../core/kit/json.ts";
+import { toPrintable } from "../../core/kit/printable.ts";
 import { CliError } from "../cli_error.ts";
 import { toPlain } from "../client/terminal_text.ts";
 import { isBundled } from "../command.ts";
 import { isInstalled, listEntries } from "../own_entries.ts";
-import { toBaseName, toFileHref, toFolder } from "../../files/path.ts";
+import { toBaseName, toFileHref, toFolder } from "../../ready/files/path.ts";
 import { platform } from "../platform.ts";
 import { findProjectFile } from "../project_files.ts";
 import { bun, type BundlerPlugin } from "../runtime_globals.ts";
@@ -31,7 +31,7 @@ const FOREIGN_ON_DENO = ["bun", "bun:*"];
  * library.
  */
 export function toOwnModule(entry: "library" | "stdio"): string {
-  const names = { library: ["index", "library"], stdio: ["stdio", "transports/stdio/stdio"] }[entry];
+  const names = { library: ["index", "library"], stdio: ["stdio", "server/transports/stdio/stdio"] }[entry];
   const path = isBundled ? `./${names[0]}.js` : `../../${names[1]}${import.meta.url.slice(-3)}`;
   const url = new URL(path, import.meta.url);
   if (url.protocol === "file:") return decodeURIComponent(url.pathname).replace(/^\/(?=[a-z]:)/i, "");

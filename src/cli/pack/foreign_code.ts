@@ -4,7 +4,7 @@
  */
 import { type Node, parse } from "acorn";
 import type { Params } from "../../client/client.ts";
-import { isObject } from "../../kit/json.ts";
+import { isObject } from "../../core/kit/json.ts";
 import { GLOBAL_NAMES } from "../runtime_globals.ts";
 
 /** A place in one of the author's files. `line` and `column` start at 1. */

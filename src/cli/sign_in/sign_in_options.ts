@@ -3,7 +3,7 @@
  */
 import type { ClientAuth } from "../../client/client.ts";
 import type { SignIn, SignInFacts } from "../../client/oauth/oauth.ts";
-import { toTokenKey } from "../../kit/token_key.ts";
+import { toTokenKey } from "../../core/kit/token_key.ts";
 import type { Args } from "../args.ts";
 import type { Options } from "../command.ts";
 import type { AskPage } from "./page_user_agent.ts";

@@ -1,13 +1,13 @@
 /**
  * Stores tokens in files in the user's configuration folder. Several processes may use the folder at the same time.
  */
-import { delay } from "../../kit/deadline.ts";
-import { hasErrorCode } from "../../kit/error_code.ts";
+import { delay } from "../../core/kit/deadline.ts";
+import { hasErrorCode } from "../../core/kit/error_code.ts";
 import type { TokenStore } from "../../client/oauth/oauth.ts";
-import { toFolder } from "../../files/path.ts";
+import { toFolder } from "../../ready/files/path.ts";
 import { CliError } from "../cli_error.ts";
 import { toShell } from "../command.ts";
-import { isObject } from "../../kit/json.ts";
+import { isObject } from "../../core/kit/json.ts";
 import { platform } from "../platform.ts";
 import { reportLine } from "../client/terminal_output.ts";
 

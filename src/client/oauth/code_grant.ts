@@ -13,9 +13,9 @@ import {
   processAuthorizationCodeResponse,
   validateAuthResponse,
 } from "oauth4webapi";
-import { deadline } from "../../kit/deadline.ts";
-import { sha256 } from "../../kit/sha256.ts";
-import { startTimer } from "../../kit/timer.ts";
+import { deadline } from "../../core/kit/deadline.ts";
+import { sha256 } from "../../core/kit/sha256.ts";
+import { startTimer } from "../../core/kit/timer.ts";
 import { SignInError, toReason, toShown } from "./errors.ts";
 import type { Grant, GrantContext, Granted } from "./grant.ts";
 import { requestToken } from "./grant.ts";
@@ -29,7 +29,7 @@ import {
 } from "./registration.ts";
 import { isThisMachine } from "./requests.ts";
 import type { SignInTrip, UserAgent } from "./user_agent.ts";
-import { toDuration } from "../../kit/duration.ts";
+import { toDuration } from "../../core/kit/duration.ts";
 
 export interface CodeGrantOptions extends ClientIdentityOptions {
   readonly userAgent: UserAgent;

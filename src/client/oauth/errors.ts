@@ -2,7 +2,7 @@
  * Sign-in errors. Their messages contain no secrets.
  */
 import { AuthorizationResponseError, ResponseBodyError } from "oauth4webapi";
-import { toPrintableLine } from "../../kit/printable.ts";
+import { toPrintableLine } from "../../core/kit/printable.ts";
 import { toShown } from "../shown.ts";
 
 export { toShown };

@@ -2,7 +2,7 @@
  * The formats of stored values: tokens and client registrations.
  */
 import type { JWK } from "jose";
-import { isObject } from "../../kit/json.ts";
+import { isObject } from "../../core/kit/json.ts";
 
 /** A client and its credentials at an authorization server. */
 export interface RegisteredClient {

@@ -3,12 +3,12 @@
  *
  * @see RFC 8252, section 7.3 (Loopback Interface Redirection)
  */
-import { deadline } from "../../kit/deadline.ts";
-import { toState } from "../../kit/error_state.ts";
-import { checkOptions, type KnownOptions, show } from "../../core/call/known_options.ts";
-import { serveOnNode } from "../../kit/node_server.ts";
-import { startTimer } from "../../kit/timer.ts";
-import { bun, deno, node } from "../../runtime.ts";
+import { deadline } from "../../core/kit/deadline.ts";
+import { toState } from "../../core/kit/error_state.ts";
+import { checkOptions, type KnownOptions, show } from "../../core/known_options.ts";
+import { serveOnNode } from "../../core/kit/node_server.ts";
+import { startTimer } from "../../core/kit/timer.ts";
+import { bun, deno, node } from "../../core/runtime.ts";
 import { SignInError } from "./errors.ts";
 import type { SignInPage, SignInTrip, UserAgent } from "./user_agent.ts";
 

@@ -12,7 +12,7 @@ import {
   processGenericTokenEndpointResponse,
   type TokenEndpointResponse,
 } from "oauth4webapi";
-import { checkOptions, type KnownOptions } from "../../core/call/known_options.ts";
+import { checkOptions, type KnownOptions } from "../../core/known_options.ts";
 import { SignInError } from "./errors.ts";
 import { type Grant, type GrantContext, requestToken, TokenRefusedError } from "./grant.ts";
 import type { RegisteredClient } from "./held_tokens.ts";

@@ -5,7 +5,7 @@
  */
 import { type CryptoKeyPair, DPoP, type DPoPHandle } from "oauth4webapi";
 import { exportJWK, type JWK, SignJWT } from "jose";
-import { sha256 } from "../../kit/sha256.ts";
+import { sha256 } from "../../core/kit/sha256.ts";
 
 const ALGORITHM = { name: "ECDSA", namedCurve: "P-256" } as const;
 

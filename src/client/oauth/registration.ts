@@ -12,8 +12,8 @@ import {
   dynamicClientRegistrationRequest,
   None,
 } from "oauth4webapi";
-import { toBasicCredentials } from "../../kit/basic_credentials.ts";
-import { isObject } from "../../kit/json.ts";
+import { toBasicCredentials } from "../../core/kit/basic_credentials.ts";
+import { isObject } from "../../core/kit/json.ts";
 import { SignInError, toReason } from "./errors.ts";
 import {
   type ClientMethod,

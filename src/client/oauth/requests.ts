@@ -2,8 +2,8 @@
  * Sends requests to authorization servers. The URLs come from the server that requires the sign-in, so this module
  * limits the destinations, and the duration and size of responses.
  */
-import { deadline } from "../../kit/deadline.ts";
-import { isObject } from "../../kit/json.ts";
+import { deadline } from "../../core/kit/deadline.ts";
+import { isObject } from "../../core/kit/json.ts";
 import { fetchSameOrigin, RedirectError } from "../redirects.ts";
 import { SignInError, toShown } from "./errors.ts";
 import { isPrivateHost } from "./private_hosts.ts";

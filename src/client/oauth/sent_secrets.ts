@@ -1,7 +1,7 @@
 /**
  * Removes the secrets in a request to an authorization server from text that may become part of an error message.
  */
-import { fromBase64 } from "../../kit/base64.ts";
+import { fromBase64 } from "../../core/kit/base64.ts";
 
 /**
  * Form fields that are not secret. All other fields are treated as secret, so that a new field is never shown by

@@ -3,7 +3,7 @@
  *
  * @see specification/2026-07-28/basic/authorization
  */
-import { checkOptions, type KnownOptions } from "../../core/call/known_options.ts";
+import { checkOptions, type KnownOptions } from "../../core/known_options.ts";
 import { codeGrant } from "./code_grant.ts";
 import { checkIssuer, type ClientIdentityOptions } from "./registration.ts";
 import { type SignIn, TOKEN_OPTIONS, type TokenOptions } from "./token_options.ts";

@@ -1,8 +1,8 @@
 /**
  * The options of all token sources, and the interface of token sources.
  */
-import type { KnownOptions } from "../../core/call/known_options.ts";
-import { isObject } from "../../kit/json.ts";
+import type { KnownOptions } from "../../core/known_options.ts";
+import { isObject } from "../../core/kit/json.ts";
 import type { ClientAuth } from "../client_auth.ts";
 import type { TokenStore } from "./token_store.ts";
 

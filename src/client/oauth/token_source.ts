@@ -8,7 +8,7 @@ import { discover, type Discovered, toScopes } from "./discovery.ts";
 import { SignInError, toShown } from "./errors.ts";
 import { type Grant, type Granted, requestToken, TokenRefusedError } from "./grant.ts";
 import { type HeldTokens, readTokens, type RegisteredClient, writeTokens } from "./held_tokens.ts";
-import { toTokenKey } from "../../kit/token_key.ts";
+import { toTokenKey } from "../../core/kit/token_key.ts";
 import { ProofKey } from "./proof_key.ts";
 import { RegistrationError, toAuthentication } from "./registration.ts";
 import { type Fetch, Requests } from "./requests.ts";

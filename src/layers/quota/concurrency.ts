@@ -1,13 +1,13 @@
 /**
  * Limits the number of calls that run at the same time in a handler.
  */
-import { toBusy } from "../../protocol/errors.ts";
-import type { Result } from "../../protocol/jsonrpc.ts";
-import type { Account, Pot } from "../../core/capacity/account.ts";
-import type { Call } from "../../core/call/call.ts";
-import { FairQueue } from "../../core/capacity/fair_queue.ts";
-import type { LayerCall, LayerEntry } from "../../core/layers.ts";
-import { deadline } from "../../kit/deadline.ts";
+import { toBusy } from "../../core/protocol/errors.ts";
+import type { Result } from "../../core/protocol/jsonrpc.ts";
+import type { Account, Pot } from "../../server/capacity/account.ts";
+import type { Call } from "../../server/call/call.ts";
+import { FairQueue } from "../../server/capacity/fair_queue.ts";
+import type { LayerCall, LayerEntry } from "../../server/engine/layers.ts";
+import { deadline } from "../../core/kit/deadline.ts";
 
 /** Limits on the running and the waiting calls of a handler. */
 export interface Concurrency {

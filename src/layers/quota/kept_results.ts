@@ -1,19 +1,19 @@
 /**
  * Keeps large results, and replaces them with links to resources that clients read in pages.
  */
-import { McpError, toBusy } from "../../protocol/errors.ts";
-import { isObject, type Result } from "../../protocol/jsonrpc.ts";
-import type { Content } from "../../protocol/types.ts";
-import type { Account, Pot } from "../../core/capacity/account.ts";
-import { type Charge, keep } from "../../core/capacity/charges.ts";
-import type { Call } from "../../core/call/call.ts";
-import type { FeatureParts } from "../../core/visibility/feature_parts.ts";
-import type { Handler } from "../../core/visibility/feature.ts";
-import type { HandlerInfo } from "../../core/layers.ts";
-import { INTERNALS } from "../../core/call/internals.ts";
-import type { SharedValues } from "../../core/call/shared_values.ts";
-import { toCore } from "../../handlers/bound_layer.ts";
-import { type Definition, resources } from "../../handlers/resource_methods.ts";
+import { McpError, toBusy } from "../../core/protocol/errors.ts";
+import { isObject, type Result } from "../../core/protocol/jsonrpc.ts";
+import type { Content } from "../../core/protocol/types.ts";
+import type { Account, Pot } from "../../server/capacity/account.ts";
+import { type Charge, keep } from "../../server/capacity/charges.ts";
+import type { Call } from "../../server/call/call.ts";
+import type { FeatureParts } from "../../server/visibility/feature_parts.ts";
+import type { Handler } from "../../server/visibility/feature.ts";
+import type { HandlerInfo } from "../../server/engine/layers.ts";
+import { INTERNALS } from "../../core/internals.ts";
+import type { SharedValues } from "../../server/call/shared_values.ts";
+import { toCore } from "../../server/handlers/bound_layer.ts";
+import { type Definition, resources } from "../../server/handlers/resource_methods.ts";
 import { cutText } from "./text.ts";
 
 interface KeeperOptions {

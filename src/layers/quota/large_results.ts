@@ -1,14 +1,14 @@
 /**
  * Limits the size of results: refuses or truncates large results, or replaces large results with links to resources.
  */
-import { INTERNAL_ERROR, McpError, quote } from "../../protocol/errors.ts";
-import { isObject, type Result } from "../../protocol/jsonrpc.ts";
-import { restoreText } from "../../protocol/text_copy.ts";
-import type { Content } from "../../protocol/types.ts";
-import { toCall } from "../../core/call/find_call.ts";
-import type { HandlerInfo, LayerCall } from "../../core/layers.ts";
-import type { Handler } from "../../core/visibility/feature.ts";
-import { isContent } from "../../handlers/content_checks.ts";
+import { INTERNAL_ERROR, McpError, quote } from "../../core/protocol/errors.ts";
+import { isObject, type Result } from "../../core/protocol/jsonrpc.ts";
+import { restoreText } from "../../core/protocol/text_copy.ts";
+import type { Content } from "../../core/protocol/types.ts";
+import { toCall } from "../../server/call/find_call.ts";
+import type { HandlerInfo, LayerCall } from "../../server/engine/layers.ts";
+import type { Handler } from "../../server/visibility/feature.ts";
+import { isContent } from "../../server/handlers/content_checks.ts";
 import { Keeper } from "./kept_results.ts";
 import { cutText, toSize } from "./text.ts";
 

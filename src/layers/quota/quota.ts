@@ -1,14 +1,14 @@
 /**
  * A layer that limits the time, the concurrency and the rate of calls, and the size of results.
  */
-import type { Result } from "../../protocol/jsonrpc.ts";
-import type { Call } from "../../core/call/call.ts";
-import { toCall } from "../../core/call/find_call.ts";
-import { checkOptions, type KnownOptions, show } from "../../core/call/known_options.ts";
-import type { Layer, LayerCall, LayerEntry } from "../../core/layers.ts";
-import type { FeatureParts } from "../../core/visibility/feature_parts.ts";
-import { toCore } from "../../handlers/bound_layer.ts";
-import { layer } from "../../handlers/layer.ts";
+import type { Result } from "../../core/protocol/jsonrpc.ts";
+import type { Call } from "../../server/call/call.ts";
+import { toCall } from "../../server/call/find_call.ts";
+import { checkOptions, type KnownOptions, show } from "../../core/known_options.ts";
+import type { Layer, LayerCall, LayerEntry } from "../../server/engine/layers.ts";
+import type { FeatureParts } from "../../server/visibility/feature_parts.ts";
+import { toCore } from "../../server/handlers/bound_layer.ts";
+import { layer } from "../../server/handlers/layer.ts";
 import { type Concurrency, Places } from "./concurrency.ts";
 import { readLargeResults } from "./large_results.ts";
 import { Buckets, type Rate, refuseRate } from "./rate.ts";

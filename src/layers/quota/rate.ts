@@ -1,9 +1,9 @@
 /**
  * Limits the rate of calls per client with token buckets.
  */
-import { McpError, withLimits } from "../../protocol/errors.ts";
-import { type ClientKey, isPrincipal } from "../../core/call/client_key.ts";
-import type { LayerCall } from "../../core/layers.ts";
+import { McpError, withLimits } from "../../core/protocol/errors.ts";
+import { type ClientKey, isPrincipal } from "../../server/call/client_key.ts";
+import type { LayerCall } from "../../server/engine/layers.ts";
 
 /** Maximum rate of calls per client. */
 export interface Rate {

@@ -4,9 +4,9 @@
  * The store has one log per client and period. For each call, the server appends an entry to the log. The store returns
  * the number of the entry as its id, so each call requires only one store operation.
  */
-import type { Call } from "../../core/call/call.ts";
-import { isPrincipal } from "../../core/call/client_key.ts";
-import type { SharedStore } from "../../core/call/shared_values.ts";
+import type { Call } from "../../server/call/call.ts";
+import { isPrincipal } from "../../server/call/client_key.ts";
+import type { SharedStore } from "../../server/call/shared_values.ts";
 import type { Rate } from "./rate.ts";
 
 /** A call that is about to be counted. */

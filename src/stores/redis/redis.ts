@@ -28,8 +28,8 @@ import type {
   StoredEntry,
   StoredValue,
   StoreEngine,
-} from "../../core/store.ts";
-import { checkOptions, type KnownOptions, show } from "../../core/call/known_options.ts";
+} from "../../server/engine/store.ts";
+import { checkOptions, type KnownOptions, show } from "../../core/known_options.ts";
 import { customStore, STORE_OPTIONS, type StoreOptions } from "../custom_store.ts";
 import { openLink, type RedisClient, type RedisLink } from "./clients.ts";
 import { APPEND, DELETE, FIND_NAMES, GET, HEADS, INDEX, READ, SET, TRIM } from "./scripts.ts";

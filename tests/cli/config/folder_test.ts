@@ -2,8 +2,8 @@
 // are notified of changes.
 import { assert, assertEquals, assertRejects, assertStringIncludes } from "@std/assert";
 import { createServer } from "../../../mod.ts";
-import { isUnavailable, openFolder } from "../../../src/files/confined_folder.ts";
-import { toMatcher } from "../../../src/files/glob.ts";
+import { isUnavailable, openFolder } from "../../../src/ready/files/confined_folder.ts";
+import { toMatcher } from "../../../src/ready/files/glob.ts";
 import { startChild, toCommand } from "../../../src/testing/http_server.ts";
 import { folder } from "../../../src/ready/ready.ts";
 import { type Connection, connectTest } from "../../../src/testing/testing.ts";

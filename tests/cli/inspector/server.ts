@@ -1,6 +1,6 @@
 // A server that uses all features of the inspector page, and tries to inject markup.
 import { createServer, type Handler, media, prompt, resource, resourceLink, tool, ToolError } from "@x/mcp";
-import { INTERNALS } from "../../../src/core/call/internals.ts";
+import { INTERNALS } from "../../../src/core/internals.ts";
 import { replaceInResponses } from "./foreign.ts";
 
 /** Markup that the page must always show as text. */

@@ -10,9 +10,9 @@ import {
   tool,
 } from "../../../mod.ts";
 import { type Layer, layer, quota } from "../../../src/layers/layers.ts";
-import { task, tasks } from "../../../src/tasks/tasks.ts";
-import { taskClient } from "../../../src/client/tasks/tasks.ts";
-import type { CallEvent, LimitEvent } from "../../../src/observer.ts";
+import { task, tasks } from "../../../src/extensions/tasks/tasks.ts";
+import { taskClient } from "../../../src/extensions/tasks/client/tasks.ts";
+import type { CallEvent, LimitEvent } from "../../../src/observe/observe.ts";
 import { fakeClock } from "../../../src/testing/testing.ts";
 import { behaviour, gate, started, textOf, turn, until } from "../../support/behaviour.ts";
 import { sentence } from "../../support/messages.ts";

@@ -1,8 +1,8 @@
 // The server that is attacked, on either runtime and with every transport. Requests to `/_load/…` report its state. The
 // argument `stdio` selects stdio.
 import { createServer, prompt, resource, tool } from "../../../mod.ts";
-import { httpSse } from "../../../src/transports/http/sse_2024.ts";
-import { webSocket } from "../../../src/transports/websocket.ts";
+import { httpSse } from "../../../src/server/transports/http/sse_2024.ts";
+import { webSocket } from "../../../src/server/transports/websocket.ts";
 
 interface Globals {
   readonly Deno?: typeof Deno;
@@ -187,7 +187,7 @@ async function serve(request: Request, info: object): Promise<Response> {
 }
 
 if ((deno?.args ?? bun?.argv.slice(2))?.[0] === "stdio") {
-  const { serveStdio } = await import("../../../src/transports/stdio/stdio.ts");
+  const { serveStdio } = await import("../../../src/server/transports/stdio/stdio.ts");
   await serveStdio(server);
 } else if (deno) {
   deno.serve({ hostname: "127.0.0.1", port: 0, onListen: ({ port }) => console.log(port) }, serve);

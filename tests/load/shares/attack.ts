@@ -1,6 +1,6 @@
 // Attacks every shared limit ("pot") of three servers while other clients use the servers.
-import type { PotName } from "../../../src/core/capacity/account.ts";
-import { INTERNALS } from "../../../src/core/call/internals.ts";
+import type { PotName } from "../../../src/server/capacity/account.ts";
+import { INTERNALS } from "../../../src/core/internals.ts";
 import { Attackers, type Origin } from "./attackers.ts";
 import { Others } from "./others.ts";
 import { type Site, startOpen, startProtected, startTenants } from "./sites.ts";

@@ -2,10 +2,10 @@
 import { z } from "zod";
 import { createServer, extension, resource, type Server, tool } from "../../../mod.ts";
 import { basicAuth, customAuth } from "../../../src/auth/auth.ts";
-import { INTERNALS } from "../../../src/core/call/internals.ts";
-import type { LimitOptions } from "../../../src/core/capacity/limits.ts";
+import { INTERNALS } from "../../../src/core/internals.ts";
+import type { LimitOptions } from "../../../src/server/capacity/limits.ts";
 import { cache, idempotent, quota } from "../../../src/layers/layers.ts";
-import type { KeptBytes } from "../../../src/extension.ts";
+import type { KeptBytes } from "../../../src/extensions/extension.ts";
 import { customStore, memoryStore, type Store, type StoreEngine } from "../../../src/stores/stores.ts";
 import { wrapEngine } from "../../support/engines.ts";
 import { any } from "../../hostile/attack.ts";

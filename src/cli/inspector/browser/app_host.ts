@@ -3,8 +3,8 @@
  *
  * @see modelcontextprotocol/ext-apps, specification/2026-01-26/apps
  */
-import { isObject } from "../../../kit/json.ts";
-import { isOriginSource } from "../../../kit/origin_source.ts";
+import { isObject } from "../../../core/kit/json.ts";
+import { isOriginSource } from "../../../core/kit/origin_source.ts";
 import { sandbox, version } from "./config.ts";
 import { h } from "./dom.ts";
 import type { Outcome } from "./exchange.ts";

@@ -1,7 +1,7 @@
 /**
  * Controls for objects, lists and unions.
  */
-import { isObject } from "../../../kit/json.ts";
+import { isObject } from "../../../core/kit/json.ts";
 import { escapeInvisible, h, makeButton, newId, setAttributes } from "./dom.ts";
 import type { Field, Place, Reading } from "./form_field.ts";
 import { resembles, type Shape, toShape } from "./schema_reader.ts";

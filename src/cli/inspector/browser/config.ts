@@ -1,7 +1,7 @@
 /**
  * The page's configuration, which the server embeds in the page.
  */
-import { isObject } from "../../../kit/json.ts";
+import { isObject } from "../../../core/kit/json.ts";
 import { parseJson, toText } from "./json.ts";
 
 const meta = document.querySelector<HTMLMetaElement>("meta[name=inspector]");

@@ -1,7 +1,7 @@
 /**
  * Shows content from a server, always as text.
  */
-import { isObject } from "../../../kit/json.ts";
+import { isObject } from "../../../core/kit/json.ts";
 import { type Child, escapeInvisible, h, makeButton, serverText } from "./dom.ts";
 import type { Failure } from "./exchange.ts";
 import { type Json, toObject, toPretty, toText } from "./json.ts";

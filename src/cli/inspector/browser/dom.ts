@@ -1,7 +1,7 @@
 /**
  * Functions that create DOM elements.
  */
-import { escapeUnprintable } from "../../../kit/printable.ts";
+import { escapeUnprintable } from "../../../core/kit/printable.ts";
 
 /** A listener for any event. Declared as a method, so that the type also accepts listeners for specific events. */
 type Listener = { handle(event: Event): void }["handle"];

@@ -1,7 +1,7 @@
 /**
  * Creates forms from JSON Schemas.
  */
-import { isObject } from "../../../kit/json.ts";
+import { isObject } from "../../../core/kit/json.ts";
 import { makeCompoundControl } from "./compound_controls.ts";
 import { escapeInvisible, h, makeButton, newId, serverText } from "./dom.ts";
 import type { Field, FieldsPlace, FormContext, Place, Problem, Reading } from "./form_field.ts";

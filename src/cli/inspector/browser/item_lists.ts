@@ -1,7 +1,7 @@
 /**
  * The lists of tools, resources and prompts.
  */
-import { isObject } from "../../../kit/json.ts";
+import { isObject } from "../../../core/kit/json.ts";
 import { h } from "./dom.ts";
 import { type Item, ItemList } from "./item_list.ts";
 import { makePromptPanel, makeResourcePanel, makeTemplatePanel, makeToolPanel } from "./item_panels.ts";

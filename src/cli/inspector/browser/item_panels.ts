@@ -1,8 +1,8 @@
 /**
  * The panels of tools, prompts, resources and templates.
  */
-import { isObject } from "../../../kit/json.ts";
-import { parseTemplate, type UriTemplate } from "../../../protocol/uri_template.ts";
+import { isObject } from "../../../core/kit/json.ts";
+import { parseTemplate, type UriTemplate } from "../../../core/protocol/uri_template.ts";
 import { type AppView, makeAppView } from "./app_view.ts";
 import { makeArgumentFields } from "./argument_fields.ts";
 import { Runner } from "./call_runner.ts";

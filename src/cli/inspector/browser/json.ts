@@ -2,7 +2,7 @@
  * Functions for reading JSON values and formatting numbers.
  */
 
-import { isObject } from "../../../kit/json.ts";
+import { isObject } from "../../../core/kit/json.ts";
 
 /** A JSON object. */
 export type Json = Readonly<Record<string, unknown>>;

@@ -3,9 +3,9 @@
  *
  * @see specification/2026-07-28/basic/transports/streamable-http
  */
-import { readErrorId } from "../../../kit/error_id.ts";
-import { isObject } from "../../../kit/json.ts";
-import { encodeHeaderValue } from "../../../protocol/header_value.ts";
+import { readErrorId } from "../../../core/kit/error_id.ts";
+import { isObject } from "../../../core/kit/json.ts";
+import { encodeHeaderValue } from "../../../core/protocol/header_value.ts";
 import { protocol, version } from "./config.ts";
 import type { Frame, FrameKind, Outcome } from "./exchange.ts";
 import { type Json, parseJson, toObject, toObjects, toText } from "./json.ts";

@@ -1,9 +1,9 @@
 /**
  * Reads JSON Schemas for forms. Limits on depth and size keep the page fast, whatever schema a server sends.
  */
-import { isObject } from "../../../kit/json.ts";
-import { findDiscriminator } from "../../../schema/discriminator.ts";
-import { findHeaderParams, type HeaderParam } from "../../../schema/header_params.ts";
+import { isObject } from "../../../core/kit/json.ts";
+import { findDiscriminator } from "../../../core/schema/discriminator.ts";
+import { findHeaderParams, type HeaderParam } from "../../../core/schema/header_params.ts";
 import { type Json, toCompact, toObject, toObjects, toText } from "./json.ts";
 
 export interface Choice {

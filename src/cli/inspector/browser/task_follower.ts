@@ -3,7 +3,7 @@
  *
  * @see ext-tasks/specification/draft/tasks
  */
-import { isObject } from "../../../kit/json.ts";
+import { isObject } from "../../../core/kit/json.ts";
 import { h, serverText } from "./dom.ts";
 import type { Failure, Outcome } from "./exchange.ts";
 import { type Json, toObject, toText } from "./json.ts";

@@ -2,7 +2,7 @@
  * Sends messages to the server. The page sends requests directly to its own server, and uses the relay for other
  * servers and other protocol revisions.
  */
-import { readEvents } from "../../../kit/event_stream.ts";
+import { readEvents } from "../../../core/kit/event_stream.ts";
 import { endpoint, type NamedServer, ownUrl, protocol } from "./config.ts";
 import { headers as ownHeaders, key, place } from "./credentials.ts";
 import { logFrame } from "./message_log.ts";

@@ -1,0 +1,217 @@
+/**
+ * The clock, and the single timer that a server uses for all timeouts.
+ */
+import { startBackgroundTimer } from "./runtime.ts";
+
+/** The source of time. A test can pass a clock that the test controls. */
+export interface Clock {
+  /** Returns a monotonic time in milliseconds. */
+  now(): number;
+  /** Returns the wall-clock time in milliseconds since 1970. */
+  date(): number;
+  /**
+   * Runs `job` once after `ms` milliseconds. Returns a function that cancels the job. With `background`, the timer does
+   * not keep the process alive.
+   */
+  start(job: () => void, ms: number, options?: { readonly background?: boolean }): () => void;
+}
+
+export const systemClock: Clock = {
+  now: () => performance.now(),
+  date: () => Date.now(),
+  start: (job, ms, options) => {
+    if (options?.background) return startBackgroundTimer(job, ms);
+    const timer = setTimeout(job, ms);
+    return () => clearTimeout(timer);
+  },
+};
+
+const BACKGROUND = { background: true };
+
+/**
+ * Checks a set of items, such as entries that may have expired. Returns the milliseconds until the next check, or
+ * `undefined` if no further check is needed.
+ */
+export type Sweep = (now: number) => number | undefined;
+
+/** A function to call at a given time, unless the timeout is cancelled first. */
+export interface Timeout {
+  readonly due: number;
+  readonly onTimeout: () => void;
+}
+
+/**
+ * One timer for all timeouts of a server. A timer per request would take a third of the request's time, and thousands
+ * of idle streams with a timer each would keep the process awake.
+ *
+ * The timer keeps the process alive only while a timeout or an awaited sweep is scheduled, because a promise may wait
+ * for this timeout or sweep, such as the promise for the result of a call. All other sweeps only free memory.
+ */
+export class Ticker {
+  readonly clock: Clock;
+  readonly #sweeps = new Map<Sweep, number>();
+  readonly #awaited = new Set<Sweep>();
+  readonly #timeouts = new Set<Timeout>();
+  readonly #runTimeouts: Sweep = (now) => {
+    let next = Infinity;
+    for (const timeout of this.#timeouts) {
+      if (timeout.due > now) next = Math.min(next, timeout.due - now);
+      else if (this.#timeouts.delete(timeout)) timeout.onTimeout();
+    }
+    return next === Infinity ? undefined : next;
+  };
+  #stop = () => {};
+  #at = Infinity;
+  /** Whether the current timer lets the process exit. */
+  #isBackground = false;
+  #closed = false;
+
+  /** The ticker starts no timer until a job is scheduled. */
+  constructor(clock: Clock) {
+    this.clock = clock;
+  }
+
+  /** Number of scheduled sweeps and timeouts. */
+  get size(): number {
+    return this.#sweeps.size + this.#timeouts.size;
+  }
+
+  /**
+   * Schedules `sweep` to run within `ms` milliseconds. An awaited sweep keeps the process alive until it needs no
+   * further check.
+   */
+  schedule(sweep: Sweep, ms: number, options?: { readonly isAwaited?: boolean }): void {
+    const due = this.clock.now() + ms;
+    if (this.#closed || (this.#sweeps.get(sweep) ?? Infinity) <= due) return;
+    this.#sweeps.set(sweep, due);
+    if (options?.isAwaited) this.#awaited.add(sweep);
+    this.#arm(due);
+  }
+
+  /** Schedules `onTimeout` to run once after `ms` milliseconds. `Infinity` means never. */
+  startTimeout(ms: number, onTimeout: () => void): Timeout {
+    const timeout = { due: this.clock.now() + ms, onTimeout };
+    if (ms === Infinity) return timeout;
+    this.#timeouts.add(timeout);
+    this.schedule(this.#runTimeouts, ms);
+    if (this.#isBackground && !this.#closed) this.#arm(this.#at);
+    return timeout;
+  }
+
+  /**
+   * Schedules `end` for the time at which credentials expire, in milliseconds since 1970. `undefined` means never.
+   * Returns a function that cancels the timeout.
+   */
+  startExpiry(expiresAt: number | undefined, end: () => void): () => void {
+    if (expiresAt === undefined) return () => {};
+    return this.start(end, expiresAt - this.clock.date());
+  }
+
+  /** Runs `job` once after `ms` milliseconds. Returns a function that cancels the job. */
+  start(job: () => void, ms: number): () => void {
+    const timeout = this.startTimeout(ms, job);
+    return () => this.cancel(timeout);
+  }
+
+  cancel(timeout: Timeout): void {
+    this.#timeouts.delete(timeout);
+    // Let the timer fire soon, because a timer for cancelled timeouts would keep an idle process alive. Do not stop the
+    // timer, because the next timeout is often set immediately. This way, a timer is started at most once per
+    // DROPPED_MS.
+    if (!this.#timeouts.size && this.#sweeps.has(this.#runTimeouts)) this.schedule(this.#runTimeouts, DROPPED_MS);
+  }
+
+  /** Stops the timer permanently, and cancels all jobs. */
+  close(): void {
+    this.#closed = true;
+    this.#stop();
+    this.#sweeps.clear();
+    this.#awaited.clear();
+    this.#timeouts.clear();
+  }
+
+  #arm(at: number): void {
+    const isBackground = !this.#timeouts.size && !this.#awaited.size;
+    if (at >= this.#at && (isBackground || !this.#isBackground)) return;
+    this.#stop();
+    this.#at = Math.min(at, this.#at);
+    this.#isBackground = isBackground;
+    // Limit the delay, because setTimeout() fires immediately if the delay is 2^31 ms or more.
+    const ms = Math.min(Math.max(1, this.#at - this.clock.now()), 2 ** 31 - 1);
+    this.#stop = this.clock.start(() => this.#tick(), ms, isBackground ? BACKGROUND : undefined);
+  }
+
+  #tick(): void {
+    this.#at = Infinity;
+    this.#isBackground = false;
+    const now = this.clock.now();
+    for (const [sweep, due] of this.#sweeps) {
+      if (due > now) continue;
+      this.#sweeps.delete(sweep);
+      const next = sweep(now);
+      if (next !== undefined) this.#sweeps.set(sweep, Math.min(this.#sweeps.get(sweep) ?? Infinity, now + next));
+      else if (!this.#sweeps.has(sweep)) this.#awaited.delete(sweep);
+    }
+    if (!this.#closed && this.#sweeps.size) this.#arm(Math.min(...this.#sweeps.values()));
+  }
+}
+
+/** Milliseconds for which the timer may keep the process alive after the last timeout was cancelled. */
+const DROPPED_MS = 100;
+
+/**
+ * A set that finds items that are still in the set after one period, or up to one period later. Adding or deleting an
+ * item does not read the clock or set a timer. Short-lived items cause little garbage collection.
+ */
+export class Aging<T> {
+  readonly #ticker: Ticker;
+  readonly #periodMs: number;
+  readonly #onOld: (item: T, now: number) => void;
+  readonly #sweep: Sweep = (now) => this.#age(now);
+  #young = new Set<T>();
+  #older = new Set<T>();
+  #isWatching = false;
+
+  /** Creates an empty set. Calls `onOld` once for each item that is still in the set after one to two periods. */
+  constructor(ticker: Ticker, periodMs: number, onOld: (item: T, now: number) => void) {
+    this.#ticker = ticker;
+    this.#periodMs = periodMs;
+    this.#onOld = onOld;
+  }
+
+  /**
+   * Adds an item. The item keeps the process alive until the item is deleted or passed to `onOld`, because a promise
+   * may depend on `onOld`.
+   */
+  add(item: T): void {
+    this.#young.add(item);
+    if (this.#isWatching) return;
+    this.#isWatching = true;
+    this.#ticker.schedule(this.#sweep, this.#periodMs, AWAITED);
+  }
+
+  /** Removes all items, and passes each item to `onOld`. */
+  flush(): void {
+    const items = [...this.#older, ...this.#young];
+    this.#older.clear();
+    this.#young.clear();
+    const now = this.#ticker.clock.now();
+    for (const item of items) this.#onOld(item, now);
+  }
+
+  /** Removes an item. Does not call `onOld`. */
+  delete(item: T): void {
+    if (!this.#young.delete(item)) this.#older.delete(item);
+  }
+
+  #age(now: number): number | undefined {
+    const old = this.#older;
+    this.#older = this.#young;
+    this.#young = new Set();
+    for (const item of old) this.#onOld(item, now);
+    this.#isWatching = this.#older.size + this.#young.size > 0;
+    return this.#isWatching ? this.#periodMs : undefined;
+  }
+}
+
+const AWAITED = { isAwaited: true };

@@ -1,0 +1,735 @@
+/**
+ * A task whose handler runs in this process.
+ */
+import { McpError, type Params, type Result } from "../../library.ts";
+import type { KeptBytes, Redirect, RedirectedQuestion, ServerHandle } from "../extension.ts";
+import type { Reads } from "../../server/call/lives.ts";
+import { toBytes } from "./bytes.ts";
+import {
+  isEnded,
+  type OpenQuestion,
+  type TaskError,
+  type TaskRecord,
+  type TaskStatus,
+  type TaskWork,
+  withReads,
+} from "./task_record.ts";
+import { MAX_VALUES, type TaskStore, VALUE_BYTES } from "./task_store.ts";
+
+/** The server, its store, and callbacks that a running task calls. */
+export interface TaskHost {
+  readonly server: ServerHandle;
+  readonly store: TaskStore;
+  /** Called when the state that clients can see has changed. */
+  onChange(task: RunningTask): void;
+  /** Called when the task has ended in this process, or when another process has taken over the task. */
+  onEnd(task: RunningTask): void;
+}
+
+/** Constructor arguments of {@linkcode RunningTask}. */
+export interface TaskParts {
+  readonly host: TaskHost;
+  /** The store, with operations that count towards the share of the task's client. */
+  readonly store: TaskStore;
+  readonly record: TaskRecord;
+  /** Version of the record in the store. `null` before the record is first written. */
+  readonly version: string | null;
+  /** The term of the process's lease in which the record was written. `undefined` before the record is first written. */
+  readonly term?: number;
+}
+
+/** Counts bytes against a client's share. Returns `undefined` if there is no room. */
+export type Keep = (bytes: number) => KeptBytes | undefined;
+
+/** A question whose answer the handler awaits. */
+interface Waiting {
+  readonly question: RedirectedQuestion;
+  readonly answer: (value: unknown) => void;
+}
+
+/** A task whose handler runs in this process. The task writes changes of its record one after another. */
+export class RunningTask {
+  /** The task's record, as last written to the store or read from it. */
+  record: TaskRecord;
+  /** Settles when the handler has asked its first question. */
+  readonly asked: Promise<void>;
+  /** Settles when the task has ended in this process. */
+  readonly over: Promise<void>;
+  /** Cancels the handler. Does nothing until the handler starts. */
+  cancelHandler: (message: string) => void = () => {};
+  /**
+   * Whether the call has become a task. While `false`, the handler's progress, log messages and questions are sent
+   * directly to the client.
+   */
+  isTask: boolean;
+  /** Returns the resources that the handler has read. Replaced when the handler is called. */
+  toReads: () => Reads = () => [];
+  /** Hash of the caller of the handler. Set when the handler is called. */
+  caller = "";
+  /** Whether the handler has been called. */
+  hasRun = false;
+  readonly #host: TaskHost;
+  #store: TaskStore;
+  /** The term of the process's lease in which this process has confirmed that it runs the task. */
+  #term?: number;
+  /** Values that the handler has created with `once`, as JSON. */
+  readonly #values = new Map<string, string>();
+  /** Counts bytes against the client's share. Set when the call becomes a task. */
+  #keep?: Keep;
+  #kept?: KeptBytes;
+  /** Bytes of the record, and of the values in the journal. */
+  #recordBytes = 0;
+  #valueBytes = 0;
+  /** Bytes that the task may store: the bytes in `#kept`, and the bytes with which the task was resumed. */
+  #allowedBytes = 0;
+  readonly #making = new Map<string, Promise<string>>();
+  readonly #waiting = new Map<string, Waiting>();
+  readonly #asked = Promise.withResolvers<void>();
+  readonly #over = Promise.withResolvers<void>();
+  #version: string | null;
+  #writing: Promise<unknown>;
+  /** Resolves when the record has been written to the store. Rejects if the record cannot be written. */
+  readonly #begun = Promise.withResolvers<void>();
+  #message?: string;
+  #isReporting = false;
+  #stopReporting?: () => void;
+  #isLost = false;
+  /**
+   * Whether the handler has ended, or its result is no longer needed. A handler that ignores its signal may still be
+   * running.
+   */
+  #isOver = false;
+
+  /** Creates a task whose handler has not started. */
+  constructor({ host, store, record, version, term }: TaskParts, { isTask }: { readonly isTask: boolean }) {
+    this.#host = host;
+    this.#store = store;
+    this.#term = term;
+    this.record = record;
+    this.#version = version;
+    this.isTask = isTask;
+    this.asked = this.#asked.promise;
+    this.over = this.#over.promise;
+    // Later writes wait until the new record has been written.
+    this.#writing = version === null ? this.#begun.promise : Promise.resolve();
+    this.#begun.promise.catch(() => {});
+  }
+
+  /** Receives the handler's progress, log messages, questions and `once` values. */
+  readonly redirect: Redirect = {
+    progress: (progress, { total, message }, direct) => {
+      if (!this.isTask) return void direct();
+      this.#report(message ?? (total === undefined ? `${progress}` : `${progress} of ${total}`));
+    },
+    // Drop log messages of a task, because the specification does not define how to send log messages of a task.
+    log: (_level, _data, _logger, direct) => void (this.isTask || direct()),
+    ask: async (question, direct) => {
+      if (this.isTask) return await this.#ask(question);
+      const answer = await direct();
+      const { key, method, params } = question;
+      this.#keepWork(({ questions, answers }) => ({
+        questions: { ...questions, [key]: { method, params } },
+        answers: { ...answers, [key]: answer },
+      }));
+      return answer;
+    },
+    once: async (key, make, direct) => JSON.parse(await this.#once(key, make, direct)),
+  };
+
+  /** Turns the call into a task, and writes the task's record. Rejects if the record cannot be written. */
+  async begin(): Promise<void> {
+    this.isTask = true;
+    this.#keepWork(() => ({ made: [...this.#values] }));
+    this.record = this.#withReads(this.record);
+    try {
+      if (!this.#charge(this.record)) throw toFull();
+      this.#term = await this.#store.lease.confirm();
+      const version = await this.#store.set(this.record, null);
+      if (version === undefined) throw new Error("Cannot begin a task: the id is already used");
+      this.#version = version;
+      this.#begun.resolve();
+    } catch (error) {
+      this.#begun.reject(error);
+      // Unless the store has rejected the record, mark the task as cancelled, because the record may have been written,
+      // or may still be written. Otherwise another process could run the task after this process has ended.
+      if (!isFinal(error)) {
+        this.#write(({ work: _, ...record }) => ({ ...record, status: "cancelled", by: null })).catch(() => {});
+      }
+      throw error;
+    }
+  }
+
+  /** Ends a task whose record could not be written. Rejects all promises that the handler awaits with `reason`. */
+  abandon(reason: unknown): void {
+    this.#isOver = true;
+    this.#kept?.end();
+    this.#begun.reject(reason);
+  }
+
+  /** Counts the task's bytes against the client's share from now on. Returns `false` if there is no room. */
+  charge(keep: Keep): boolean {
+    this.#keep = keep;
+    return this.#charge(this.record);
+  }
+
+  /**
+   * Counts the bytes of the ended task's record, which no longer contains parameters, questions, answers and values. If
+   * there is little room left, keeps the old bytes, so that the client's next task is refused when it begins, instead of
+   * failing for lack of room for its result.
+   */
+  settle(): void {
+    const bytes = toBytes(this.record);
+    if (this.#kept?.grow(bytes)) this.#kept.resize(bytes);
+    // The store keeps a record that is written after the time to live longer.
+    this.#kept?.expireIn(this.#store.toTtl(this.record));
+  }
+
+  /**
+   * Prepares another run of the handler: loads the `once` values that earlier runs have stored, and confirms that no
+   * other process can run the task. From now on, uses `store` and `keep`. Counts the stored bytes even if there is no
+   * room, because the task was accepted when it began.
+   */
+  async load(store: TaskStore, keep: Keep): Promise<void> {
+    this.#store = store;
+    const { made = [] } = this.record.work ?? {};
+    const journal = await this.#repeat(() => store.readValues(this.record.id));
+    for (const [key, json] of [...made, ...journal]) this.#values.set(key, json);
+    this.#keep = keep;
+    this.#accept([...journal].reduce((sum, [key, json]) => sum + toValueBytes(key, json), 0));
+    await this.#confirm();
+  }
+
+  /**
+   * Writes the outcome of the handler. If the server closes and the handler can resume, releases the task instead, so
+   * that another process can run it.
+   */
+  async follow(ending: Promise<Result>): Promise<void> {
+    try {
+      await this.#end(await toEnd(ending));
+    } catch {
+      // The store does not answer until the server closes, or another process runs the task.
+    } finally {
+      this.#isOver = true;
+      this.#stopReporting?.();
+      this.#host.onEnd(this);
+      this.#over.resolve();
+    }
+  }
+
+  /**
+   * Passes valid answers to the handler. Invalid answers are ignored. If the handler has not asked a question again
+   * since this process has taken over the task, stores the answer until the handler asks.
+   */
+  async answer(responses: Params): Promise<void> {
+    const early: [key: string, value: unknown][] = [];
+    const valid: [key: string, value: unknown][] = [];
+    for (const [key, value] of Object.entries(responses)) {
+      const waiting = this.#waiting.get(key);
+      if (!waiting && this.#isOpen(key)) early.push([key, value]);
+      if (waiting && await waiting.question.check(value) === undefined) valid.push([key, value]);
+    }
+    // Remove these questions before the write. Otherwise, the handler could receive a further answer instead of the
+    // stored answer.
+    const taken = valid.flatMap(([key, value]) => {
+      const waiting = this.#waiting.get(key);
+      return waiting && this.#waiting.delete(key) ? [{ key, value, waiting }] : [];
+    });
+    if (!taken.length && !early.length) return;
+    let stored: Params = {};
+    try {
+      await this.#change((record) => {
+        stored = record.work?.answers ?? {};
+        const all = [...early, ...taken.map(({ key, value }) => [key, value] as const)];
+        return withAnswers(record, Object.fromEntries(all.filter(([key]) => !Object.hasOwn(stored, key))));
+      });
+    } catch (error) {
+      for (const { key, waiting } of taken) this.#waiting.set(key, waiting);
+      throw error;
+    }
+    // Another process may have stored an answer first, of which this process learns only now. The client has seen that
+    // the question is answered, so this first answer counts, unless it is invalid.
+    const late = taken.filter(({ key }) => Object.hasOwn(stored, key));
+    for (const { key, waiting } of late) this.#waiting.set(key, waiting);
+    for (const each of taken) if (!late.includes(each)) each.waiting.answer(each.value);
+    // Deliver the stored answers to questions that the handler has asked during the write.
+    if (early.length || late.length) await this.#deliver(this.record.work?.answers ?? {});
+    const again = late.filter(({ key, waiting }) => this.#waiting.get(key) === waiting);
+    if (again.length) await this.answer(Object.fromEntries(again.map(({ key, value }) => [key, value])));
+  }
+
+  /**
+   * Whether this process no longer runs the task, because another process has changed or taken over the task, or because
+   * the store has deleted the task.
+   */
+  get isLost(): boolean {
+    return this.#isLost;
+  }
+
+  /** Whether the record contains a question without an answer. */
+  #isOpen(key: string): boolean {
+    const { questions = {}, answers = {} } = this.record.work ?? {};
+    return Object.hasOwn(questions, key) && !Object.hasOwn(answers, key);
+  }
+
+  /** Applies a change that another process has written: clients' answers, or a cancellation. */
+  async adopt({ base, version, answers = {}, others = {}, isCancelled }: Adopted): Promise<void> {
+    if (isCancelled) {
+      const { work: _, ...record } = this.record;
+      this.record = { ...record, status: "cancelled", updatedAt: this.#host.server.clock.date(), by: null };
+      this.#host.onChange(this);
+      this.#lose("the task was cancelled");
+      return await this.#deleteValues();
+    }
+    await this.#queue(() => {
+      // If the versions differ, the next write fails, and the record is then read again.
+      if (this.#version === base) {
+        this.#version = version;
+        this.record = withAnswers(this.record, answers);
+        this.#accept();
+      }
+      return Promise.resolve();
+    });
+    await this.#deliver(answers);
+    await this.answer(others);
+  }
+
+  /** Cancels the task on behalf of a client or an operator. */
+  async cancel(): Promise<void> {
+    await this.#finish("cancelled", {});
+    this.cancelHandler("Cannot continue the handler: the task was cancelled");
+  }
+
+  /** Reads the record again, because this process may have missed messages about answers or a cancellation. */
+  async refresh(): Promise<void> {
+    // A client of another instance may have subscribed to the task.
+    this.record = { ...this.record, isWatched: true };
+    await this.#queue(async () => {
+      if (!this.#isLost && !isEnded(this.record)) await this.#reread();
+    });
+    this.#host.onChange(this);
+  }
+
+  /**
+   * Marks the task as watched, so that each change is announced to clients on all instances. Returns `false` if the task
+   * was already watched.
+   */
+  watch(): boolean {
+    const { isWatched = false } = this.record;
+    if (!isWatched) this.record = { ...this.record, isWatched: true };
+    return !isWatched;
+  }
+
+  async #ask(question: RedirectedQuestion): Promise<unknown> {
+    const { method, params } = question;
+    if (this.#isOver || this.#isLost || isEnded(this.record)) throw new Error(OVER);
+    const { answers = {} } = this.record.work ?? {};
+    const { key, stale } = this.#findKey(question);
+    if (Object.hasOwn(answers, key) && await question.check(answers[key]) === undefined) return answers[key];
+    const { promise, resolve: answer } = Promise.withResolvers<unknown>();
+    this.#waiting.set(key, { question, answer });
+    this.#asked.resolve();
+    await this.#writing;
+    await this.#confirm();
+    try {
+      await this.#change((record) => withQuestion(withoutQuestions(record, stale), key, { method, params }));
+    } catch (error) {
+      this.#waiting.delete(key);
+      throw error;
+    }
+    // Deliver an answer that has arrived while the question was being written.
+    await this.#deliver(this.record.work?.answers ?? {});
+    return await promise;
+  }
+
+  /**
+   * Returns the key under which clients see a question. If an earlier run has asked a different question with the same
+   * key, the question gets another key, because a client may have answered the earlier question, or still show it to the
+   * user. Also returns the keys of these earlier questions.
+   */
+  #findKey({ key: wanted, method, params }: RedirectedQuestion): { readonly key: string; readonly stale: string[] } {
+    const { questions = {}, answers = {} } = this.record.work ?? {};
+    const text = toJson({ method, params });
+    const stale: string[] = [];
+    let found: string | undefined;
+    for (let key = wanted, count = 2;; key = `${wanted} (${count++})`) {
+      if (this.#waiting.has(key)) continue;
+      const known = Object.hasOwn(questions, key) ? questions[key] : undefined;
+      if (!known && !Object.hasOwn(answers, key)) return { key: found ?? key, stale };
+      if (!found && known && toJson(known) === text) found = key;
+      else stale.push(key);
+    }
+  }
+
+  /**
+   * Settles each question whose stored answer is valid. Removes invalid answers from the store, so that the client can
+   * answer again.
+   */
+  async #deliver(answers: Params): Promise<void> {
+    for (const [key, value] of Object.entries(answers)) {
+      const waiting = this.#waiting.get(key);
+      if (!waiting) continue;
+      if (await waiting.question.check(value) === undefined) this.#settle(key, value);
+      else await this.#change((record) => withoutAnswer(record, key, value));
+    }
+  }
+
+  #settle(key: string, value: unknown): void {
+    this.#waiting.get(key)?.answer(value);
+    this.#waiting.delete(key);
+  }
+
+  async #once(key: string, make: () => unknown, direct: () => Promise<unknown>): Promise<string> {
+    const known = this.#values.get(key);
+    if (known !== undefined) return known;
+    const making = this.#making.get(key) ?? this.#make(key, make, direct);
+    this.#making.set(key, making);
+    try {
+      return await making;
+    } finally {
+      this.#making.delete(key);
+    }
+  }
+
+  async #make(key: string, make: () => unknown, direct: () => Promise<unknown>): Promise<string> {
+    if (this.#values.size + this.#making.size >= MAX_VALUES) {
+      throw new RangeError(
+        `Cannot store the value of ctx.once(${
+          JSON.stringify(key)
+        }): a task can store at most ${MAX_VALUES} values; combine several values under one key`,
+      );
+    }
+    // Do not create a value after the task has ended in this process, because another process may now be creating the
+    // value.
+    if (this.#isOver || this.#isLost || isEnded(this.record)) throw new Error(OVER);
+    if (this.isTask) await this.#confirm();
+    const json = JSON.stringify(await (this.isTask ? make() : direct())) ?? "null";
+    if (this.isTask) {
+      // Do not store a value after the end of the task, because nobody would read the value.
+      if (isEnded(this.record)) throw new Error(OVER);
+      if (!this.#reserve(this.#recordBytes, this.#valueBytes + toValueBytes(key, json))) throw toFull();
+      // Wait until the record is in the store. Otherwise, if writing the record fails, the stored value would belong to
+      // no task. Write the resources that the value may come from first, because a later run does not read them again.
+      await (this.#withReads(this.record) === this.record ? this.#writing : this.#change((record) => record));
+      // The token prevents a repeated write from adding the value twice. A write can be repeated although it has
+      // succeeded, if the response was lost.
+      const token = crypto.randomUUID();
+      await this.#repeat(() => this.#store.addValue(this.record, { key, json, token }));
+      // The task may have ended during the write.
+      await this.#deleteValues();
+    }
+    this.#values.set(key, json);
+    this.#making.delete(key);
+    return json;
+  }
+
+  // Throttles writes of progress messages to one per {@linkcode REPORT_MS} milliseconds, because a handler may report
+  // progress many times per second.
+  #report(message: string): void {
+    this.#message = message;
+    if (this.#isReporting) return;
+    this.#isReporting = true;
+    const write = async () => {
+      const statusMessage = this.#message;
+      this.#message = undefined;
+      // Drop a message that is too large for the store, and continue with later messages.
+      await this.#change((record) => ({ ...record, statusMessage })).catch((error) => {
+        if (!isFinal(error)) throw error;
+      });
+      if (isEnded(this.record)) return;
+      this.#stopReporting = this.#host.server.clock.start(
+        () => {
+          this.#isReporting = false;
+          if (this.#message !== undefined) this.#report(this.#message);
+        },
+        REPORT_MS,
+        { background: true },
+      );
+    };
+    write().catch(() => {});
+  }
+
+  async #end(end: End): Promise<void> {
+    const { canResume } = this.record.work ?? {};
+    if (this.#isLost || isEnded(this.record)) return;
+    if (end.result) return await this.#complete(end.result);
+    const { why, error } = end;
+    // Whether this process refused the call before the handler started, because it has no capacity or is closing.
+    const isRefused = !this.hasRun && (error.code === BUSY || this.#host.server.signal.aborted);
+    if (canResume && (why === "closing" || isRefused)) return await this.#change((record) => ({ ...record, by: null }));
+    const message = why === "closing" ? CLOSED : why === "timeout" ? TOO_LONG : error.message;
+    await this.#fail({ ...error, message });
+  }
+
+  async #complete(result: Result): Promise<void> {
+    try {
+      await this.#finish("completed", { result });
+    } catch (error) {
+      if (!isFinal(error)) throw error;
+      // The result is too large for the store, or exceeds the client's share of memory.
+      await this.#fail({ code: INTERNAL_ERROR, message: `Cannot store the result of the task: ${toText(error)}` });
+    }
+  }
+
+  async #fail(error: TaskError): Promise<void> {
+    const finish = (error: TaskError) => this.#finish("failed", { statusMessage: error.message, error });
+    try {
+      await finish(error);
+    } catch (cause) {
+      if (!isFinal(cause)) throw cause;
+      // The error is too large for the store. If the task did not end, its handler would run again and again.
+      await finish({ code: error.code, message: `Cannot store the error of the task: ${toText(cause)}` });
+    }
+  }
+
+  async #finish(status: TaskStatus, to: Partial<TaskRecord>): Promise<void> {
+    await this.#change(({ work: _, ...record }) => ({ ...record, ...to, status, by: null }));
+  }
+
+  #keepWork(change: (work: TaskWork) => Partial<TaskWork>): void {
+    const { work } = this.record;
+    if (work) this.record = { ...this.record, work: { ...work, ...change(work) } };
+  }
+
+  #withReads(record: TaskRecord): TaskRecord {
+    return withReads(record, this.toReads(), this.caller);
+  }
+
+  async #change(change: (record: TaskRecord) => TaskRecord): Promise<void> {
+    await this.#queue(() => this.#write(change));
+  }
+
+  async #queue(run: () => Promise<void>): Promise<void> {
+    const done = this.#writing.then(run);
+    this.#writing = done.catch(() => {});
+    await done;
+  }
+
+  async #write(change: (record: TaskRecord) => TaskRecord): Promise<void> {
+    const { clock } = this.#host.server;
+    while (true) {
+      if (isEnded(this.record)) return;
+      if (this.#isLost) throw new Error("Cannot change the task: this process no longer runs the task");
+      // Each write contains the resources that the handler has read, because what it writes may depend on them.
+      const next = { ...this.#withReads(change(this.record)), updatedAt: clock.date() };
+      // Write the end of a task that has failed or was cancelled in any case.
+      if (!this.#charge(next) && (!isEnded(next) || next.status === "completed")) throw toFull();
+      const version = await this.#repeat(() => this.#store.set(next, this.#version));
+      if (version !== undefined) {
+        const { isWatched } = this.record;
+        this.#version = version;
+        this.record = isWatched ? { ...next, isWatched } : next;
+        this.#host.onChange(this);
+        return await this.#markEnded();
+      }
+      await this.#reread();
+    }
+  }
+
+  /**
+   * Reads the record again after another process has changed the record to store answers, to cancel the task, or to
+   * take over the task.
+   */
+  async #reread(): Promise<void> {
+    const { id, by, run } = this.record;
+    const found = await this.#repeat(() => this.#store.get(id));
+    if (!found) return this.#lose("the task is no longer in the store");
+    this.#version = found.version;
+    // Keep `isWatched`, because this process may not have written `isWatched` to the store yet.
+    this.record = this.record.isWatched ? { ...found.record, isWatched: true } : found.record;
+    this.#accept();
+    if (isEnded(found.record)) {
+      this.#host.onChange(this);
+      // This process may have ended the task itself, if only the response of the store was lost.
+      await this.#markEnded();
+      return this.#lose("the task has ended");
+    }
+    if (found.record.by !== by || found.record.run !== run) return this.#lose("another process runs the task");
+    // Deliver the answers in a microtask: delivering may write the record, and this function runs during a write.
+    queueMicrotask(() => this.#deliver(found.record.work?.answers ?? {}).catch(() => {}));
+  }
+
+  async #markEnded(): Promise<void> {
+    if (isEnded(this.record)) await this.#repeat(() => this.#store.markEnded(this.record));
+    await this.#deleteValues();
+  }
+
+  // Delete the values before their bytes are released, because the store would otherwise keep them without a charge.
+  async #deleteValues(): Promise<void> {
+    if (!isEnded(this.record)) return;
+    // An earlier run may have stored values that this process has not loaded.
+    const hasValues = this.#valueBytes > 0 || this.record.run > 1;
+    if (hasValues) await this.#repeat(() => this.#store.deleteValues(this.record));
+  }
+
+  /** Counts the bytes of a record that is about to be written. Returns `false` if there is no room. */
+  #charge(record: TaskRecord): boolean {
+    return this.#reserve(toBytes(record), this.#valueBytes);
+  }
+
+  /** Counts bytes that are already in the store, even if there is no room. */
+  #accept(valueBytes: number = this.#valueBytes): void {
+    const recordBytes = toBytes(this.record);
+    if (this.#reserve(recordBytes, valueBytes)) return;
+    this.#recordBytes = recordBytes;
+    this.#valueBytes = valueBytes;
+    this.#allowedBytes = recordBytes + valueBytes;
+  }
+
+  #reserve(recordBytes: number, valueBytes: number): boolean {
+    const more = recordBytes + valueBytes - this.#allowedBytes;
+    if (this.#keep && more > 0) {
+      if (!(this.#kept ? this.#kept.grow(more) : this.#begin(this.#keep(more)))) return false;
+      this.#allowedBytes += more;
+    }
+    this.#recordBytes = recordBytes;
+    this.#valueBytes = valueBytes;
+    return true;
+  }
+
+  #begin(kept: KeptBytes | undefined): boolean {
+    kept?.expireIn(this.#store.toTtl(this.record));
+    this.#kept = kept;
+    return kept !== undefined;
+  }
+
+  /**
+   * Waits until other processes certainly see this process's lease, so that none of them can run the task. If they may
+   * have found the lease expired since this process wrote the record, writes the record again: a takeover that has begun
+   * then fails. Rejects if another process runs the task, or if the task has ended.
+   */
+  async #confirm(): Promise<void> {
+    // No other process knows a task that is not in the store.
+    if (!this.#store.isShared || this.#version === null) return;
+    while (true) {
+      const term = await this.#repeat(async () => await this.#store.lease.confirm());
+      if (this.#isOver || this.#isLost || isEnded(this.record)) throw new Error(OVER);
+      if (term === this.#term) return;
+      await this.#change((record) => record);
+      this.#term = term;
+    }
+  }
+
+  #lose(state: string): void {
+    if (this.#isLost) return;
+    this.#isLost = true;
+    this.cancelHandler(`Cannot continue the handler: ${state}`);
+  }
+
+  // Retries an operation while the store does not respond, or the client has used up its share of the store, until the
+  // server closes.
+  async #repeat<T>(run: () => Promise<T>): Promise<T> {
+    const { clock, signal } = this.#host.server;
+    while (true) {
+      try {
+        return await run();
+      } catch (error) {
+        if (isFinal(error) && error.code !== BUSY || signal.aborted || this.#isLost) throw error;
+        await new Promise<void>((resolve) => clock.start(resolve, RETRY_MS, { background: true }));
+      }
+    }
+  }
+}
+
+/** A change of the record that another process has written. */
+export interface Adopted {
+  /** The version of the record before the change. */
+  readonly base: string;
+  readonly version: string;
+  readonly answers?: Params;
+  /**
+   * Answers that the other process has not stored, because the store already has answers to these questions. Used if a
+   * stored answer is invalid.
+   */
+  readonly others?: Params;
+  readonly isCancelled?: boolean;
+}
+
+/**
+ * The outcome of a handler: a result or an error. `why` is the reason of the cancellation, if the handler was
+ * cancelled.
+ */
+type End =
+  | { readonly result: Result }
+  | { readonly result?: undefined; readonly error: TaskError; readonly why?: unknown };
+
+async function toEnd(ending: Promise<Result>): Promise<End> {
+  try {
+    return { result: await ending };
+  } catch (error) {
+    const { code = INTERNAL_ERROR, message, data, why } = Object(error);
+    return { error: { code, message: String(message), ...data !== undefined && { data } }, why };
+  }
+}
+
+/** Adds answers to a record. */
+export function withAnswers(record: TaskRecord, answers: Params): TaskRecord {
+  const { work } = record;
+  return work ? withStatus({ ...record, work: { ...work, answers: { ...work.answers, ...answers } } }) : record;
+}
+
+/** Removes an answer, unless the record now contains another answer to the question. */
+function withoutAnswer(record: TaskRecord, key: string, value: unknown): TaskRecord {
+  const { work } = record;
+  if (!work || JSON.stringify(work.answers[key]) !== JSON.stringify(value)) return record;
+  const { [key]: _, ...answers } = work.answers;
+  return withStatus({ ...record, work: { ...work, answers } });
+}
+
+function withQuestion(record: TaskRecord, key: string, question: TaskWork["questions"][string]): TaskRecord {
+  const { work } = record;
+  if (!work) return record;
+  return withStatus({ ...record, work: { ...work, questions: { ...work.questions, [key]: question } } });
+}
+
+/** Closes questions that the handler no longer asks. */
+function withoutQuestions(record: TaskRecord, keys: readonly string[]): TaskRecord {
+  const { answers = {} } = record.work ?? {};
+  return withAnswers(record, Object.fromEntries(keys.filter((key) => !Object.hasOwn(answers, key)).map(toNoAnswer)));
+}
+
+// No valid answer is null, so a further run that asks this question again gets another answer.
+function toNoAnswer(key: string): readonly [string, null] {
+  return [key, null];
+}
+
+function toJson({ method, params }: OpenQuestion): string {
+  return JSON.stringify({ method, params });
+}
+
+function toValueBytes(key: string, json: string): number {
+  return VALUE_BYTES + toBytes([key, json]);
+}
+
+function withStatus(record: TaskRecord): TaskRecord {
+  const { questions = {}, answers = {} } = record.work ?? {};
+  const isAsking = Object.keys(questions).some((key) => !Object.hasOwn(answers, key));
+  return { ...record, status: isAsking ? "input_required" : "working" };
+}
+
+function isFinal(error: unknown): error is Error & { readonly code?: number } {
+  return error instanceof RangeError || error instanceof TypeError || error instanceof McpError;
+}
+
+function toText(error: unknown): string {
+  return error instanceof Error ? error.message : String(error);
+}
+
+/** Returns the error for a task that would exceed the client's share of memory. */
+export function toFull(): McpError {
+  return McpError.busy(
+    "Cannot store data of the task: the server already stores too many bytes for this client; wait until older tasks expire",
+  );
+}
+
+const INTERNAL_ERROR = -32_603;
+const BUSY = -31_503;
+const OVER = "Cannot continue the handler: the task has ended in this process";
+const CLOSED = "The server closed before the task was finished; call the tool again if the call can safely be repeated";
+/** Status message of a task whose time to live is over. */
+export const TOO_LONG = "The task took longer than its time to live (ttlMs)";
+
+/** Minimum interval in milliseconds between two writes of progress messages. */
+const REPORT_MS = 250;
+
+/** Milliseconds between two attempts to reach a store that does not respond. */
+const RETRY_MS = 1000;

@@ -1,0 +1,744 @@
+/**
+ * The base class of requests in progress, which does not depend on the protocol revision or the transport.
+ */
+import { INVALID_PARAMS, McpError, quote, withLimits } from "../../core/protocol/errors.ts";
+import { type Id, isObject, type Params, type Request as Message, type Result } from "../../core/protocol/jsonrpc.ts";
+import { Room } from "../../core/protocol/room.ts";
+import { countIndexes, toWeight } from "../../core/protocol/weight.ts";
+import type { Meta, ResourceContents } from "../../core/protocol/types.ts";
+import type { Account } from "../capacity/account.ts";
+import { type ContainerHost, findInternals, type ServiceCall } from "./container.ts";
+import type { ClientFacts, Context, Log, Principal, ReadRoute, ReadSession, RunningServer } from "./context.ts";
+import { CancelError } from "./cancel_error.ts";
+import type { ForwardedRounds } from "./forward.ts";
+import type { Cancellable, InFlight } from "./in_flight.ts";
+import type { Link } from "./link.ts";
+import type { SentGuard } from "./sent_guard.ts";
+import type { EarlierReads, Read, Reads } from "./lives.ts";
+import { createLog, toLoggable, wantsLevel } from "./log.ts";
+import type { CancelReason, RequestReport } from "./observer.ts";
+import { type PreparedQuestion, type Question, requireCapabilities } from "./question.ts";
+import { elicitation, ROOTS, sampling, urlElicitation } from "./question_kinds.ts";
+import type { RerunWatch, Stretch } from "./rerun_watch.ts";
+import type { WatchedRun } from "./run_watch.ts";
+import { AskedQuestions } from "./asked_questions.ts";
+import { HAS_SCOPES } from "../../core/internals.ts";
+import type { Service, ServiceEnd } from "./service.ts";
+
+/** Loaded on demand, because few servers forward requests. */
+const forwardRoom = new Room(() => import("./forward.ts"));
+
+/**
+ * Called if the client receives a handle, such as a task, because the handler continues after the response. `type` is
+ * the handle's type.
+ */
+export type OnHandle = (handle: Result, type: string) => Promise<void>;
+
+/** A function that runs after a call. `end` is the outcome of the call. */
+export type Deferred = (end: ServiceEnd) => unknown;
+
+/** State that all calls to one server share. */
+export interface CallHost extends ContainerHost {
+  readonly server: RunningServer;
+  /** Returns the path parameters. `undefined` if the path has no parameters. */
+  readonly route?: ReadRoute;
+  /** Detects work that a handler repeats when it runs again after a question. Set only in development. */
+  reruns?: RerunWatch;
+  /** Registers a function that runs after the call. */
+  defer(call: Call, run: Deferred): void;
+  /**
+   * Reads a resource for the handler of `call`. Given the resources that an earlier run has read, only checks whether the
+   * caller may read them.
+   */
+  readResource(call: Call, uri: string | EarlierReads): Promise<readonly ResourceContents[]>;
+  /**
+   * Returns a check to run after the call has waited in a queue. The check throws the error for the client if the
+   * handler no longer exists for the caller. Returns `undefined` for methods without handlers.
+   */
+  recheck(call: Call): (() => Promise<void>) | undefined;
+  /** Returns whether the link's caller has the given scopes. */
+  isGranted(link: Link, scopes: readonly string[]): boolean;
+  /** The call whose handler called `ctx.readResource`. Set only for the internal call that serves this read. */
+  readonly outer?: Call;
+  /** Number of nested `ctx.readResource` calls that led to this call. */
+  readonly readDepth?: number;
+}
+
+/** State that is shared by all calls in an era or in a session. */
+export interface CallHome {
+  readonly host: CallHost;
+  /** Whether results may have a `resultType` that an extension defines. */
+  readonly hasResultTypes?: boolean;
+  /** Returns the `ctx.session` function of a call. */
+  readonly session: (call: Call) => ReadSession;
+  /** Returns the name or URI of the handler that the call refers to. */
+  readonly subject?: (call: Call) => string | undefined;
+}
+
+/**
+ * An exact timeout of a call. The call stops the timeout while the client answers a question, and then restarts the
+ * timeout.
+ */
+export interface Deadline {
+  stop(): void;
+  start(): void;
+}
+
+/** Watches the end of a handler, which may be after the response or after the cancellation of its call. */
+export interface PassedWork {
+  /** Adds work that has to end too, because it runs the handler or may still start it. */
+  push(work: Promise<unknown>): void;
+  /** Watches an inner call from now on, which can outlive the call. */
+  moveTo(inner: Call): void;
+  /** Called when a call with this watch is cancelled. */
+  cancel(call: Call, reason: CancelError): void;
+  /** Runs the handler, unless it must not start any more. */
+  run(call: Call, handler: { readonly run: (call: Call) => Result | Promise<Result> }): Result | Promise<Result>;
+}
+
+/**
+ * One request. Handlers receive the call as their {@linkcode Context}. Each era has a subclass, which sends the
+ * messages that precede the result, and contains the era-specific state.
+ *
+ * Each subclass has a static `#model`, which is a call that never runs. The model keeps the hidden class of calls in
+ * memory while no call runs. Otherwise a full garbage collection would discard the hidden class and the compiled code
+ * that handles calls. Measured on Deno with a full garbage collection before every 300 calls: without the model, a call
+ * takes 4 to 10 percent longer.
+ */
+export abstract class Call implements ServiceCall, Cancellable {
+  readonly id: Id;
+  readonly method: string;
+  readonly client: ClientFacts;
+  readonly link: Link;
+  /** The connection's running calls. A cancellation from the client finds the call in this list by the call's id. */
+  readonly inFlight: InFlight;
+  /** Upper bound of the memory that the parameters use, in bytes. */
+  weight: number;
+  /**
+   * The client that the call counts against. `undefined` while all running calls together are below the per-client
+   * limits.
+   */
+  account?: Account;
+  /** The reason why the call was cancelled. `undefined` if the call was not cancelled. */
+  reason?: CancelError;
+  /** Parameters of the request. A subscription drops its parameters to save memory. */
+  params: Params;
+  /** Whether the call can no longer send anything. */
+  ended = false;
+  /**
+   * Whether the handler may send requests to the client. `false` during lookup, and for methods that cannot wait for an
+   * answer.
+   */
+  asks = false;
+  /** Whether the call is a subscription. A subscription does not count towards `calls.running`. */
+  isSubscription = false;
+  /** Called once when the call is cancelled. */
+  onCancel?: () => void;
+  /**
+   * Functions that reject the promises of {@linkcode Call.untilCancelled}. Declared without a value, because most calls
+   * never use the method.
+   */
+  declare waiting?: ((reason: CancelError) => void)[];
+  /**
+   * Gets what middleware and layers of extensions wait for, if a layer watches the end of the handler. Declared without
+   * a value, because few calls have such a layer.
+   */
+  declare passed?: PassedWork;
+  /**
+   * The places in quotas that this call and its outer calls hold. The list is never changed but replaced, because a
+   * place of an inner call is not a place of its outer call. Declared without a value, because few calls have a quota.
+   */
+  declare places?: readonly object[];
+  declare deferred?: Deferred[];
+  /**
+   * Reports the call to the observer. The field is initialized even without an observer, so that observed calls have
+   * the same hidden class as the model. Otherwise a full garbage collection would discard their hidden class and the
+   * compiled code. Measured without the initialization: the observer took a fifth of each call's time.
+   */
+  observed?: RequestReport;
+  /**
+   * Called after the input was validated, when the handler starts. Declared without a value, because few calls have
+   * this callback.
+   */
+  declare onRun?: () => void;
+  /**
+   * Token that identifies the effects of the call, if the call has an idempotency key. Declared without a value,
+   * because few calls have a key.
+   */
+  declare idempotencyToken?: string;
+  /**
+   * Called before an extension sends a handle, such as a task, while the handler continues. Declared without a value,
+   * because few calls have this callback.
+   */
+  declare onHandle?: OnHandle;
+  /**
+   * The keys of the requests that were forwarded in this run. Declared without a value, because few handlers forward
+   * requests.
+   */
+  declare forwardedKeys?: Set<string>;
+  /** The handler's own timeout, in milliseconds. */
+  declare timeoutMs?: number;
+  /**
+   * The value from the server's `session` option. Set if this call has read the value, and the client has no session in
+   * which the value is stored.
+   */
+  declare data?: readonly [unknown];
+  /** Whether the handler has reported progress of a wrong type. */
+  declare hasMisfit?: boolean;
+  /** Number of questions that the client has not answered. */
+  declare asking?: number;
+  /** The exact timeout. `undefined` if the call has only the server's default timeout. */
+  declare deadline?: Deadline;
+  /** Whether an answer has arrived since `ranMs` was last increased. */
+  declare hasAsked?: boolean;
+  /** Running time in milliseconds. Set after the call has run for one period of `age`. */
+  declare ranMs?: number;
+  declare isQueued?: boolean;
+  /** The handler's work since its last question, which {@linkcode RerunWatch} records in development. */
+  declare stretch?: Stretch;
+  /** The record of the handler's run, which `RunWatch` creates in development. */
+  declare watched?: WatchedRun;
+  /** The resources that the handler has read, if not every caller may read them. */
+  declare reads?: Reads;
+  /** Called when such a read begins. Set only for a call within another call. */
+  declare onRead?: (read: Read) => void;
+  /**
+   * The questions that were asked in this run, as JSON text by key. Declared without a value, because few handlers ask
+   * questions.
+   */
+  declare askedTexts?: Map<string, string>;
+  /** The questions that the handler has asked in this run. */
+  declare questions?: AskedQuestions;
+  /** The output guards of the handler's run. Declared without a value, because few calls have guards. */
+  declare guard?: SentGuard;
+  /**
+   * Data from the server extension that makes this call. Declared without a value, because few calls are made by
+   * extensions.
+   */
+  declare internal?: { readonly data: unknown };
+  /** State that is shared with the other calls in the era or the session. */
+  readonly home: CallHome;
+  /** The request as JSON text. Set until {@linkcode Call.weigh} computes the weight. */
+  #text?: string;
+  #controller?: AbortController;
+  #progress = -Infinity;
+  #waiting?: Promise<void>;
+  #merged?: Params;
+  #queuedLogs = 0;
+
+  /** Creates a call that arrived over `link`. */
+  constructor(
+    home: CallHome,
+    link: Link,
+    request: Message,
+    client: ClientFacts,
+    inFlight: InFlight = link.inFlight,
+  ) {
+    this.home = home;
+    this.link = link;
+    this.inFlight = inFlight;
+    this.id = request.id;
+    this.method = request.method;
+    this.weight = request.weight;
+    this.#text = request.text;
+    this.client = client;
+    this.params = request.params ?? {};
+    home.host.reruns?.begin(this);
+  }
+
+  /**
+   * Sends a notification before the result. Returns a promise if the client reads too slowly. The promise resolves when
+   * the client has read more.
+   */
+  abstract notify(method: string, params: Params): Promise<void> | undefined;
+
+  /** Sends a question to the client. Resolves to the client's answer. */
+  abstract askClient(key: string, question: Question): Promise<unknown>;
+
+  /** Returns the stored value for `key`. Calls `make` if no value is stored. */
+  abstract makeOnce(key: string, make: () => unknown): Promise<unknown>;
+
+  /**
+   * The requests of `ctx.forward` that have not ended. `undefined` if the handler does not run again after a question.
+   */
+  get forwarded(): ForwardedRounds | undefined {
+    return undefined;
+  }
+
+  /** Restores the answers that the client sent with the request. Returns `undefined` if the client sent no answers. */
+  restore(): Promise<void> | undefined {
+    return undefined;
+  }
+
+  /**
+   * Whether the handler waits for an answer that can arrive only with a new request. In that case, this run of the
+   * handler ends.
+   */
+  get isAsking(): boolean {
+    return false;
+  }
+
+  /** Returns the result that contains the open questions, or `undefined` if there is no open question. */
+  toQuestions(): Promise<Result> | undefined {
+    return undefined;
+  }
+
+  /** Whether progress is reported even if the client sent no progress token. */
+  get takesAllProgress(): boolean {
+    return false;
+  }
+
+  /** Closes the connection if the client can resume the stream later. The call continues. */
+  release(_retryMs: number | undefined): void {}
+
+  get principal(): Principal | undefined {
+    return this.link.principal;
+  }
+
+  get [HAS_SCOPES](): (scopes: readonly string[]) => boolean {
+    return (scopes) => this.host.isGranted(this.link, scopes);
+  }
+
+  get http(): Request | undefined {
+    return this.link.http?.request;
+  }
+
+  get server(): RunningServer {
+    const { server, reruns } = this.home.host;
+    return reruns ? reruns.watchServer(this, server) : server;
+  }
+
+  get host(): CallHost {
+    return this.home.host;
+  }
+
+  // Handlers that declare services receive a separate context. With the type `never`, TypeScript accepts a call as a
+  // context with any services.
+  get services(): never {
+    return NONE;
+  }
+
+  get session(): ReadSession {
+    return this.home.session(this);
+  }
+
+  get route(): ReadRoute {
+    return this.host.route ?? refuseRoute;
+  }
+
+  /** The reason why the call was cancelled. `undefined` if the call was not cancelled. */
+  get why(): CancelReason | undefined {
+    return this.reason?.why;
+  }
+
+  /** The tool's or prompt's name, or the resource's URI. `undefined` for other methods. */
+  get subject(): string | undefined {
+    return this.home.subject?.(this);
+  }
+
+  get meta(): Meta {
+    const meta = this.params._meta;
+    return isObject(meta) ? meta : {};
+  }
+
+  get signal(): AbortSignal {
+    if (!this.#controller) {
+      this.#controller = new AbortController();
+      if (this.reason) this.#controller.abort(this.reason);
+    }
+    return this.#controller.signal;
+  }
+
+  // Getters, because handlers destructure these methods: `run: (input, { log }) => …`. A getter binds its method to the
+  // call, and creates the method only when a handler reads the property.
+
+  get progress(): Context["progress"] {
+    const { guard } = this;
+    return (progress, { total, message } = {}) => {
+      const { progressToken: token }: Meta = Object(this.params._meta);
+      if (!(isProgressToken(token) || this.takesAllProgress)) return done;
+      // Leave out members that have a wrong type. `null` counts as absent.
+      const most = Number.isFinite(total) ? total : undefined;
+      const text = typeof message === "string" ? message : undefined;
+      const isFinite = Number.isFinite(progress);
+      if (!isFinite || most !== (total ?? undefined) || text !== (message ?? undefined)) this.#reportMisfit();
+      if (!isFinite || progress <= this.#progress) return done;
+      this.#progress = progress;
+      const params = { progressToken: token, progress, total: most, message: text };
+      return this.#send("notifications/progress", params, guard);
+    };
+  }
+
+  get log(): Log {
+    const { guard } = this;
+    return createLog((level, data, logger) =>
+      wantsLevel(this.client, level)
+        ? this.#send("notifications/message", { level, logger, data: toLoggable(data) }, guard)
+        : done
+    );
+  }
+
+  get elicit(): Context["elicit"] {
+    return (key, options) => this.#ask(() => elicitation(key, options), "elicit", key);
+  }
+
+  get elicitUrl(): Context["elicitUrl"] {
+    return (key, options) => this.#ask(() => urlElicitation(key, options), "elicitUrl", key);
+  }
+
+  get sample(): Context["sample"] {
+    return (key, request) => this.#ask(() => sampling(key, request), "sample", key);
+  }
+
+  get roots(): Context["roots"] {
+    return () => this.#ask(() => ROOTS, "roots");
+  }
+
+  get forward(): Context["forward"] {
+    return (send, options) => {
+      const ask = (question: PreparedQuestion) => quiet(this.#put(() => question));
+      const result = forwardRoom.open().then(({ forward }) => forward({ call: this, ask, send, options }));
+      return this.#watch(result, "forward");
+    };
+  }
+
+  get once(): Context["once"] {
+    // The cast is safe, because the value is the return value of `make`, converted to JSON and back.
+    return <T>(key: string, make: () => T | Promise<T>) => {
+      const { reruns } = this.host;
+      const run = () => this.makeOnce(key, make) as Promise<T>; // See the comment on the cast above.
+      return quiet(reruns ? reruns.once(this, run) : run());
+    };
+  }
+
+  get get(): Context["get"] {
+    // The cast is safe, because `service` created the value.
+    return async <T>(service: Service<T>) => await findInternals(service)?.get(this, service) as T;
+  }
+
+  get readResource(): Context["readResource"] {
+    return (uri) => quiet(this.host.readResource(this, uri));
+  }
+
+  get defer(): Context["defer"] {
+    return (run) => this.host.defer(this, run);
+  }
+
+  get closeStream(): Context["closeStream"] {
+    return (retryMs) => {
+      if (!this.ended) this.release(retryMs);
+    };
+  }
+
+  /** Reports the call with `report`. `subject` is the name of the parameter that contains the handler's name or URI. */
+  observe(report: RequestReport, subject: string | undefined): void {
+    report.identify(this.client, subject && this.params[subject], this.sessionId);
+    this.observed = report;
+  }
+
+  /** Reports the call as a part of `outer`, if `outer` is observed. */
+  observePart(outer: Call): void {
+    this.observed = outer.report?.part(this.method, this.subject);
+  }
+
+  /** The report of this call. A subclass can return the report of an outer call. */
+  get report(): RequestReport | undefined {
+    return this.observed;
+  }
+
+  /** The part of the session id that observers receive. */
+  get sessionId(): string | undefined {
+    return undefined;
+  }
+
+  /** Allows the handler to ask the client questions from now on. */
+  allowQuestions(): void {
+    this.asks = true;
+  }
+
+  /** Copies the permission to ask questions, the session value, the extension's data and the places of an outer call. */
+  inherit({ asks, data, internal, places }: Call): void {
+    this.asks = asks;
+    if (places) this.places = places;
+    if (data) this.data = data;
+    if (internal) this.internal = internal;
+  }
+
+  /** Marks the call as a call from a server extension. `data` comes from the extension. */
+  markInternal(data: unknown): void {
+    this.internal = { data };
+  }
+
+  /** Runs a function that must not ask the client questions, such as `allow`. */
+  async withoutQuestions<T>(run: () => Promise<T>): Promise<T> {
+    const { asks } = this;
+    this.asks = false;
+    try {
+      return await run();
+    } finally {
+      this.asks = asks;
+    }
+  }
+
+  /** Sets the handler's timeout in milliseconds. `undefined` stands for the server's default timeout. */
+  limitTime(ms: number | undefined): void {
+    this.timeoutMs = ms;
+  }
+
+  /** Runs the synchronous part of the handler. In development, measures the duration of `run`. */
+  timed<T>(run: () => T): T {
+    return this.watched ? this.watched.time(run) : run();
+  }
+
+  /** Passes everything that is sent from now on before the result through `guard`. */
+  guardSent(guard: SentGuard): void {
+    this.guard = guard;
+  }
+
+  /** Passes everything that middleware and layers of extensions wait for from now on to `passed`. */
+  watchPassed(passed: PassedWork | undefined): void {
+    this.passed = passed;
+  }
+
+  /** Adds a place that this call and its inner calls share. */
+  addPlace(place: object): void {
+    this.places = [...this.places ?? [], place];
+  }
+
+  /** Calls `run` after the input was validated, when the handler starts. */
+  whenRun(run: () => void): void {
+    this.onRun = run;
+  }
+
+  /** Sets the token for the idempotency key. `onHandle` is called if the client receives a handle, such as a task. */
+  identifyEffects(token: string, onHandle?: OnHandle): void {
+    this.idempotencyToken = token;
+    this.onHandle = onHandle;
+  }
+
+  /** Calls `run` once when the call is cancelled. */
+  whenCancelled(run: () => void): void {
+    this.onCancel = run;
+  }
+
+  /** Ends a call that the scheduler does not end, such as a subscription. The ended call sends nothing. */
+  end(): void {
+    this.ended = true;
+  }
+
+  /**
+   * Turns the call into a subscription, and drops the parameters. The call then no longer counts towards
+   * `calls.running`.
+   */
+  subscribe(): void {
+    this.isSubscription = true;
+    this.params = {};
+  }
+
+  /** Computes an upper bound of the memory that the parameters use, in bytes. */
+  weigh(): number {
+    if (this.#text) {
+      this.weight = toWeight(this.#text, { max: 0, indexes: countIndexes(this.#text) });
+      this.#text = undefined;
+    }
+    return this.weight;
+  }
+
+  /** Counts this running call against the client's limits, unless the call already counts. */
+  charge(): void {
+    if (this.account || this.isSubscription) return;
+    this.account = this.link.account;
+    this.account.start();
+    this.account.charge(this.weigh());
+  }
+
+  /**
+   * Waits for a promise that does not depend on the handler's own work, such as a client's answer. Until the promise
+   * settles, the timeout pauses. If an outer call reads a resource with this call, the timeout of the outer call pauses
+   * too.
+   */
+  async untilAnswered<T>(answer: Promise<T>): Promise<T> {
+    const { outer } = this.host;
+    this.asking = (this.asking ?? 0) + 1;
+    this.deadline?.stop();
+    try {
+      return await (outer ? outer.untilAnswered(answer) : answer);
+    } finally {
+      this.hasAsked = true;
+      if (!--this.asking) this.deadline?.start();
+    }
+  }
+
+  /**
+   * Adds a period to the call's running time, and cancels the call when the running time reaches `maxMs`. Periods with
+   * an open question do not count.
+   */
+  age(periodMs: number, maxMs: number): void {
+    if (this.isSubscription || this.isQueued || this.deadline || this.timeoutMs === Infinity) return;
+    if (this.asking || this.hasAsked) this.hasAsked = false;
+    // Do not count the first period, because the call started during this period.
+    else if (this.ranMs === undefined) this.ranMs = 0;
+    else if ((this.ranMs += periodMs) >= maxMs) this.timeOut(maxMs, "calls.timeoutMs");
+  }
+
+  /**
+   * Cancels the call because of a timeout of `ms` milliseconds. `limit` is the name of the option for the error
+   * message.
+   */
+  timeOut(ms: number, limit: string): void {
+    const text = `Cannot finish the call: it took longer than ${ms} ms (${limit})`;
+    this.cancel(withLimits(new CancelError("timeout", text), limit));
+  }
+
+  /** Cancels the call. The client receives a response only if `reason.response` is set. */
+  cancel(reason: CancelError): void {
+    if (this.ended) return;
+    if (this.observed) this.observed.why = reason.why;
+    this.ended = true;
+    this.reason = reason;
+    this.#controller?.abort(this.reason);
+    this.onCancel?.();
+    for (const reject of this.waiting ?? []) reject(reason);
+    this.passed?.cancel(this, reason);
+  }
+
+  /** Settles like `work`, or rejects with the reason as soon as the call is cancelled. */
+  untilCancelled<T>(work: Promise<T>): Promise<T> {
+    const { promise, resolve, reject } = Promise.withResolvers<T>();
+    work.then(resolve, reject);
+    const stop = (reason: CancelError) => {
+      // Handle the rejection here. The code that called this method may not handle the rejection, and an unhandled
+      // rejection would end the process.
+      promise.catch(() => {});
+      reject(reason);
+    };
+    if (this.reason) stop(this.reason);
+    else (this.waiting ??= []).push(stop);
+    return promise;
+  }
+
+  #ask<T>(prepare: () => PreparedQuestion, method: string, key?: string): Promise<T> {
+    // The cast is safe, because the question's `read` returns a value of type T.
+    return this.#watch(this.#put(prepare) as Promise<T>, method, key);
+  }
+
+  /** Records whether the handler awaits the promise that `ctx.method(key)` returned. */
+  #watch<T>(answer: Promise<T>, method: string, key?: string): Promise<T> {
+    const questions = this.questions ??= new AskedQuestions();
+    return questions.ask(`ctx.${method}(${key === undefined ? "" : quote(key)})`, answer);
+  }
+
+  // Runs synchronously until `askClient` is called, so that questions that are asked together are sent together. With
+  // guards, the run of the handler ends only after the guards have processed all questions.
+  async #put(prepare: () => PreparedQuestion): Promise<unknown> {
+    if (!this.asks) {
+      throw new TypeError(
+        `Cannot ask the client in ${this.method}: questions are not allowed here; ask in run or read`,
+      );
+    }
+    const { key, requires, make } = prepare();
+    requireCapabilities(this.client.capabilities, requires, "ask the client");
+    if (this.ended) {
+      throw this.reason ??
+        new McpError(INVALID_PARAMS, "Cannot ask the client: the call has ended; ask before the handler returns");
+    }
+    const { reruns } = this.host;
+    const question = make(this.client.capabilities);
+    const text = JSON.stringify([question.method, question.params]);
+    const asked = this.askedTexts ??= new Map();
+    const before = asked.get(key);
+    if (before && before !== text) {
+      throw new TypeError(`Cannot ask ${quote(key)} twice: the questions differ; give each question its own key`);
+    }
+    asked.set(key, text);
+    const { report, guard } = this;
+    const send = (question: Question) => {
+      const answer = this.untilAnswered(this.askClient(key, question));
+      return report ? report.ask(question.method, answer) : answer;
+    };
+    const ask = (question: Question) => reruns ? reruns.ask(this, key, () => send(question)) : send(question);
+    return await (guard ? guard.ask(question, ask) : ask(question));
+  }
+
+  /** Reports progress of a wrong type. Reports the mistake only once, because handlers report progress in loops. */
+  #reportMisfit(): void {
+    if (this.hasMisfit) return;
+    this.hasMisfit = true;
+    const state = "progress and total must be finite numbers, and message a string";
+    this.host.parts?.report(new TypeError(`Cannot report progress of ${quote(this.subject)}: ${state}`), this);
+  }
+
+  /** Sends a message of the handler. `guard` contains the guards that the message must pass, if any. */
+  #send(method: string, params: Params, guard?: SentGuard): Promise<void> {
+    if (guard) return guard.say(params, (params) => this.#send(method, params));
+    if (this.ended) return done;
+    if (this.#waiting) {
+      // The client reads more slowly than the handler reports progress, so keep only the newest value.
+      if ("progress" in params) {
+        this.#merged = params;
+        return this.#waiting;
+      }
+      // A handler that does not await its log messages can send faster than the client reads. Drop messages above this
+      // limit.
+      if (this.#queuedLogs++ >= MAX_QUEUED_LOGS) return this.#waiting;
+    }
+    this.host.reruns?.note(this, SENT[method]);
+    let room;
+    try {
+      room = this.notify(method, params);
+    } catch {
+      // Send a placeholder, because a value that JSON cannot represent must not make the handler fail.
+      if ("data" in params) {
+        return this.#send(method, { level: params.level, data: "[a value that JSON cannot represent]" });
+      }
+    }
+    if (!room || this.#waiting) return this.#waiting ?? done;
+    this.#waiting = room.then(() => {
+      const merged = this.#merged;
+      this.#waiting = this.#merged = undefined;
+      this.#queuedLogs = 0;
+      if (merged) return this.#send("notifications/progress", merged);
+    });
+    return this.#waiting;
+  }
+}
+
+/** The `route` of a call at a path without parameters. */
+export function refuseRoute(): never {
+  throw new TypeError(
+    "Cannot read path parameters: the server's path has no parameters; use a path such as /tenants/:tenant/mcp",
+  );
+}
+
+/** Creates the error for a result that is too long. */
+export function toTooLong({ method, params: { name = "", uri = name } }: Call, bytes: number): Error {
+  const limit = "calls.resultBytes";
+  const state = `it is longer than ${bytes} bytes (${limit})`;
+  return withLimits(new Error(`Cannot send the result of ${method} ${quote(uri)}: ${state}`), limit);
+}
+
+const done = Promise.resolve();
+const NONE = Object.freeze({}) as never; // See the comment on the `services` getter above.
+
+/**
+ * Descriptions of the notifications that a handler sends, by method. Development warnings contain these descriptions.
+ */
+const SENT: Readonly<Record<string, string>> = {
+  "notifications/progress": "reports progress",
+  "notifications/message": "logs a message",
+};
+
+/** Maximum number of log messages that are sent while the client reads too slowly. */
+const MAX_QUEUED_LOGS = 256;
+
+// Marks the promise's rejection as handled, because a question can fail before the handler awaits the promise. An
+// unhandled rejection would end the process.
+function quiet<T>(promise: Promise<T>): Promise<T> {
+  promise.catch(() => {});
+  return promise;
+}
+
+/** Tests whether `value` is a valid progress token. */
+export function isProgressToken(value: unknown): value is string | number {
+  return typeof value === "string" || Number.isInteger(value);
+}

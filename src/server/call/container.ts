@@ -1,0 +1,153 @@
+/**
+ * The interface of a container, which creates, stores and disposes a server's services.
+ */
+import type { McpError } from "../../core/protocol/errors.ts";
+import type { Context } from "./context.ts";
+import { INTERNALS } from "../../core/internals.ts";
+import type { Lives } from "./lives.ts";
+import type { Observer } from "./observer.ts";
+import type { Lifetime, Service, ServiceEnd, Services } from "./service.ts";
+import type { Ticker } from "../../core/timers.ts";
+
+/** The parts of the server that a container uses. */
+export interface ContainerParts {
+  readonly ticker: Ticker;
+  readonly observer?: Observer;
+  /** Reports an unexpected error. Returns the error that the client receives. */
+  report(error: unknown, about?: { readonly method?: string; readonly subject?: string }): McpError;
+}
+
+/** State that all calls to one endpoint share, with a reference to the endpoint's container. */
+export interface ContainerHost {
+  /** The container. Created when the first handler with services is added. */
+  container?: Container;
+  /** The host whose container is used instead. Set if several endpoints share a container. */
+  root?: ContainerHost;
+  /** The extensions that start and stop with the server. `undefined` without such extensions. */
+  lives?: Lives;
+  /** Path of the endpoint. A service with a key has separate values for each endpoint. */
+  readonly endpoint?: string;
+  /** Parts for a new container. `undefined` if this host cannot create a container. */
+  readonly parts?: ContainerParts;
+}
+
+/** Returns the host whose container an endpoint uses. */
+export function findRoot(host: ContainerHost): ContainerHost {
+  return host.root ? findRoot(host.root) : host;
+}
+
+/** The properties of a call that a container uses. */
+export interface ServiceCall extends Context<never> {
+  readonly host: ContainerHost;
+  /** Whether the call has ended and can no longer send anything. */
+  readonly ended: boolean;
+  /** Whether a handler is running. `false` during lookup and in list requests. */
+  readonly asks: boolean;
+  /** The reason why the call was cancelled. `undefined` if the call was not cancelled. */
+  readonly reason?: unknown;
+  /** Whether the client has not answered a question yet, and the handler will run again with the answer. */
+  readonly isAsking: boolean;
+}
+
+/**
+ * A handler's function that needs services. `context` defaults to the call. `context` is the second argument, because
+ * inserting the context at another position takes longer than the rest of the injection.
+ */
+export type Injectable<C, A extends readonly unknown[], R> = (
+  call: C,
+  ctx: Context<never> | undefined,
+  ...rest: A
+) => R;
+
+/** An {@linkcode Injectable} function without the `context` parameter, which the container provides. */
+export type Injected<C, A extends readonly unknown[], R> = (
+  call: C,
+  ctx?: undefined,
+  ...rest: A
+) => R | Promise<Awaited<R>>;
+
+/** The services of one handler. */
+export interface Binding {
+  /**
+   * Whether a service's `dispose` uses the outcome of the call, for example to undo the work of a cancelled handler.
+   */
+  readonly undoes: boolean;
+  /** Adds the handler's services to the host's container. Creates the container if necessary. */
+  open(host: ContainerHost): void;
+  /** Wraps a function that runs within a call. The function's context contains all services. */
+  inject<C extends ServiceCall, A extends readonly unknown[], R>(run: Injectable<C, A, R>): Injected<C, A, R>;
+  /** Wraps `allow` or `list`. The function's context contains only services that live longer than one call. */
+  share<C extends ServiceCall, A extends readonly unknown[], R>(run: Injectable<C, A, R>): Injected<C, A, R>;
+}
+
+/** The services of one or more endpoints. */
+export interface Container {
+  /** Creates all services that live as long as the server. Rejects if a service cannot be created. */
+  ready(): Promise<void>;
+  /**
+   * Creates the services that live as long as the server. Called on the first request. After this call, `rest` does
+   * nothing.
+   */
+  start(): void;
+  /** Disposes all services, unless `start` was called. The next call creates the services again. */
+  rest(): Promise<void>;
+  /** Disposes all services permanently. Waits a limited time for each service. */
+  close(): Promise<void>;
+}
+
+/**
+ * Internal state of a service.
+ *
+ * @internal
+ */
+export interface ServiceInternals {
+  /**
+   * Binds services to a handler. Only this function refers to the container's code, so that a server without services
+   * does not load the code.
+   */
+  readonly bind: (services: Services, place: string) => Binding;
+  /** Resolves to the service's value, for `ctx.get`. */
+  readonly get: (call: ServiceCall, service: Service) => Promise<unknown>;
+}
+
+/** The internal state of a service that only the container uses. */
+export interface Definition extends ServiceInternals {
+  readonly lifetime: Lifetime;
+  /** Returns the key to use in a call. Set for a service with one value per key. */
+  readonly key?: (ctx: Context) => string | undefined;
+  readonly make: (scope: never) => unknown;
+  readonly dispose?: (value: unknown, end: ServiceEnd) => unknown;
+  /** Services that `make` gets. A second copy of the library may have created the definition without this list. */
+  readonly uses?: readonly Service[];
+  readonly idleMs: number;
+  readonly max: number;
+}
+
+/** Returns the definition from which a service was created. */
+export function toDefinition(service: Service): Definition {
+  return service[INTERNALS] as unknown as Definition; // The cast is safe, because `service()` created the state.
+}
+
+/** Returns the internal state of a service, or `undefined` if the value is not a service. */
+export function findInternals(service: Service | undefined): ServiceInternals | undefined {
+  // The cast is safe, because only a service has `bind`. Handlers and servers store other state under this key.
+  const internals = service?.[INTERNALS] as ServiceInternals | undefined;
+  return internals?.bind && internals;
+}
+
+/**
+ * Binds a handler's services. `place` names the handler in errors.
+ *
+ * @throws {TypeError} if a value is not a service, or if the handler's functions cannot use the service.
+ */
+export function bindServices(services: Services | undefined, place: string): Binding | undefined {
+  if (services === undefined) return;
+  let internals;
+  for (const [name, service] of Object.entries(services)) {
+    internals = findInternals(service);
+    if (!internals) {
+      throw new TypeError(`Cannot make ${place}: services.${name} is not a service; create the value with service()`);
+    }
+  }
+  return internals?.bind(services, place);
+}

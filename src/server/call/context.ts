@@ -1,0 +1,456 @@
+/**
+ * The context of a call. Handlers receive the context in addition to their input.
+ */
+import type {
+  ClientCapabilities,
+  Implementation,
+  LogLevel,
+  Meta,
+  ResourceContents,
+  Root,
+} from "../../core/protocol/types.ts";
+import type { SamplingRequest, SamplingResult } from "../../core/protocol/types.ts";
+import type { Infer, Schema } from "../../core/schema/schema.ts";
+import type { INTERNALS } from "../../core/internals.ts";
+import type { NoServices, Service, ServiceEnd } from "./service.ts";
+
+/**
+ * The authenticated caller, as returned by the server's `auth`, or as passed to `fetch`. Handlers get a deeply frozen
+ * copy.
+ */
+export interface Principal {
+  /** Stable, unique id of the caller. Sessions and the state of elicitations are bound to this id. */
+  readonly id: string;
+  /**
+   * Permissions of the caller. Defaults to no permissions. Use `allScopes` from `@x/mcp/auth` to grant all permissions.
+   */
+  readonly scopes?: readonly string[];
+  /**
+   * Time at which the credentials expire, in milliseconds since 1970. Subscriptions, notification streams and WebSocket
+   * connections end when the credentials expire.
+   */
+  readonly expiresAt?: number;
+  /** Further facts about the caller, for use in handlers. */
+  readonly [key: string]: unknown;
+}
+
+/** Unverified facts that the client declares about itself. Never use these facts to authorize a caller. */
+export interface ClientFacts {
+  /** Protocol revision of this call. */
+  readonly version: string;
+  /**
+   * Name and version of the client, and what else the client says about itself, such as its title. A session leaves out
+   * the longest of these facts if they have more than 1 KiB of JSON. `undefined` if the client sent no name.
+   */
+  readonly info?: Implementation;
+  /** Capabilities of the client. */
+  readonly capabilities: ClientCapabilities;
+  /** Least severe log level that the client requests. `undefined` if the client requests no log messages. */
+  readonly logLevel?: LogLevel;
+}
+
+/** A form for an elicitation. */
+export interface ElicitOptions<S extends Schema = Schema> {
+  /** Text above the form. */
+  readonly message: string;
+  /** Schema of the form: a flat object of strings, numbers, booleans and choices. */
+  readonly schema: S;
+  /**
+   * Whether the server accepts an answer only once. Use this option if an action must not be repeated with the same
+   * consent, such as a payment. If the client sends an accepted answer again, the server rejects the request with code
+   * -32602. Defaults to `false`.
+   */
+  readonly singleUse?: boolean;
+}
+
+/**
+ * A web page for an elicitation. Use a page for data that must not pass through the client, such as passwords or
+ * payment details.
+ */
+export interface ElicitUrlOptions {
+  /** Text that explains why the user should open the page. */
+  readonly message: string;
+  /** URL of the page. */
+  readonly url: string;
+  /** Whether the server accepts an answer only once. See {@linkcode ElicitOptions.singleUse}. Defaults to `false`. */
+  readonly singleUse?: boolean;
+}
+
+/** The user's answer to an elicitation with a form. */
+export type Elicited<T> =
+  | { readonly action: "accept"; readonly content: T }
+  | { readonly action: "decline" | "cancel"; readonly content?: undefined };
+
+/** The name of a list that clients can request, such as `tools`. */
+export type ListName = "tools" | "resources" | "prompts";
+
+/** Options of `listChanged`. */
+export interface ListChangedOptions {
+  /**
+   * Selects the callers to notify, such as `(ctx) => ctx.principal?.id === "ada"`. `ctx` is the context in which the
+   * caller subscribed. Defaults to all callers.
+   */
+  readonly to?: (ctx: Context) => boolean | Promise<boolean>;
+}
+
+/**
+ * Notifies clients of changes. If a change is announced several times within 10 milliseconds, each client gets one
+ * notification.
+ */
+export interface ChangeNotifier {
+  /**
+   * Notifies a resource's subscribers that the resource has changed. Subscribers that are no longer allowed to see the
+   * resource are not notified.
+   */
+  resourceUpdated(uri: string): void;
+  /**
+   * Notifies clients that a list has changed, for example because `allow` now returns a different result. The server
+   * notifies clients automatically when handlers are added or removed. Does nothing if the server has never had
+   * handlers in this list and `capabilities` does not declare the list.
+   *
+   * @throws {TypeError} if no list has this name.
+   */
+  listChanged(list: ListName, options?: ListChangedOptions): void;
+}
+
+/** Returns the path parameters. With a schema, the parameters have the schema's type. */
+export interface ReadRoute {
+  <P extends Schema>(params: P): Infer<P>;
+  (): Readonly<Record<string, unknown>>;
+}
+
+/**
+ * Returns the value from the server's `session` function. To get a value with the function's return type, pass the
+ * function.
+ */
+export interface ReadSession {
+  <T>(session: (ctx: Context) => T): T;
+  (): unknown;
+}
+
+/** Options of a log message. */
+export interface LogOptions {
+  /** Name of the logger, such as `db`. */
+  readonly logger?: string;
+}
+
+/**
+ * Sends a log message with any JSON value. Returns a promise that settles when the client is ready to receive further
+ * messages.
+ */
+export type LogMethod = (data: unknown, options?: LogOptions) => Promise<void>;
+
+/** Sends log messages. There is one method per level. The methods can be destructured. */
+export interface Log {
+  /** Logs details for debugging. */
+  readonly debug: LogMethod;
+  /** Logs a normal event. */
+  readonly info: LogMethod;
+  /** Logs a normal but significant event. */
+  readonly notice: LogMethod;
+  /** Logs a possible problem. */
+  readonly warning: LogMethod;
+  /** Logs that an operation failed. */
+  readonly error: LogMethod;
+  /** Logs that a component failed. */
+  readonly critical: LogMethod;
+  /** Logs a condition that needs immediate action. */
+  readonly alert: LogMethod;
+  /** Logs that the system is unusable. */
+  readonly emergency: LogMethod;
+}
+
+/** The properties of a handler that other handlers can read, such as in `ctx.server.handlers`. */
+export interface AnyHandler {
+  /** Name of the tool, prompt, resource or group. */
+  readonly name: string;
+  /** Tags, which {@linkcode HandlerSelector} can select. */
+  readonly tags?: readonly string[];
+  /**
+   * Marks objects that were created by a factory such as `tool()`.
+   *
+   * @ignore
+   */
+  readonly [INTERNALS]: object;
+}
+
+/** Decides whether a caller may see and use a handler. `S` is the type of the handler's services. */
+export type Allow<S = NoServices> = (call: Context<S>) => boolean | Promise<boolean>;
+
+/** Selects one tool or prompt by its name, one resource by its URI, or all handlers with a tag. */
+export type HandlerSelector =
+  | { readonly tool: string }
+  | { readonly resource: string }
+  | { readonly prompt: string }
+  | { readonly group: string }
+  | { readonly tag: string };
+
+/** The server's handlers, which can change while the server runs. `H` is the type of a handler. */
+export interface HandlerSet<H extends AnyHandler = AnyHandler> {
+  /** Adds handlers, and notifies clients whose lists have changed. */
+  add(...handlers: readonly H[]): void;
+  /** Removes handlers, and notifies clients whose lists have changed. Ignores unknown handlers and `undefined`. */
+  remove(...handlers: readonly (H | undefined)[]): void;
+  /** Returns the handlers in the order in which they were added. */
+  list(): readonly H[];
+  /**
+   * Returns a handler, which may be inside a group. Returns `undefined` if no handler has this kind and name. For a
+   * resource, `name` is the URI.
+   */
+  get(kind: "tool" | "resource" | "prompt" | "group", name: string): H | undefined;
+  /**
+   * Enables disabled handlers for all callers, or only for callers for which `callers` returns `true`. The handlers'
+   * own `allow` still applies. For each handler and caller, the last matching `enable` or `disable` call decides, even
+   * if the handler is added after the call. Clients whose lists have changed are notified.
+   *
+   * Pass the same function object for the same callers: a call replaces the earlier call that had the same selection
+   * and function.
+   *
+   * @throws {TypeError} if the selection is invalid, for example if it is the URI of one resource that a template
+   * provides.
+   */
+  enable(handlers: H | HandlerSelector, callers?: (ctx: Context) => boolean | Promise<boolean>): void;
+  /**
+   * Disables handlers for all callers, or only for callers for which `callers` returns `true`. For these callers the
+   * handlers do not exist, as if `allow` returned `false`. Running calls continue. Queued calls are refused. {@linkcode
+   * HandlerSet.enable} describes how several uses of `enable` and `disable` combine.
+   *
+   * @throws {TypeError} if the selection is invalid, for example if it is the URI of one resource that a template
+   * provides.
+   */
+  disable(handlers: H | HandlerSelector, callers?: (ctx: Context) => boolean | Promise<boolean>): void;
+}
+
+/** The part of the server's API that handlers can use. */
+export interface RunningServer extends ChangeNotifier {
+  /** The handlers, which can change while the server runs. */
+  readonly handlers: HandlerSet;
+}
+
+/**
+ * Parameters that continue a forwarded request after the other server has asked questions. Empty in the first request.
+ */
+export interface ForwardRetry {
+  /** The client's answers, by the keys of the other server's questions. */
+  readonly inputResponses?: Meta;
+  /** The `requestState` from the other server. */
+  readonly requestState?: unknown;
+  /** Allows TypeScript to spread the parameters into an object with further parameters. */
+  readonly [name: string]: unknown;
+}
+
+/**
+ * Options of a request that a client from `@x/mcp/client` forwards. Pass them as the request's options.
+ */
+export interface ForwardedRequest {
+  /** The client must not answer the questions itself. */
+  readonly rounds: false;
+  /** Aborts when the call is cancelled. */
+  readonly signal: AbortSignal;
+  /**
+   * The elicitation, sampling and roots capabilities of this call's client, as metadata of a request without a session.
+   * Capabilities of extensions are not included, because only the client of this call could finish their results.
+   */
+  readonly meta: Meta;
+}
+
+/** Options of `ctx.forward`. */
+export interface ForwardOptions {
+  /**
+   * Name of the other server and the request, such as `airline seats`: the same in each run, and different for every
+   * other request of the call, also of its middleware and layers. The other server's state and the answers are kept
+   * under this key, so that they reach the server that has asked, even if the next run of the handler sends the requests
+   * in another order, or asks another server.
+   */
+  readonly key: string;
+}
+
+/** Details of a progress notification. */
+export interface ProgressOptions {
+  /**
+   * The value of `progress` at which the work is complete. By default, the total is unknown, and the client cannot show
+   * how much work is left.
+   */
+  readonly total?: number;
+  /** A short human-readable message. */
+  readonly message?: string;
+}
+
+/**
+ * The context of a call: facts about the caller, and methods that send messages to the client before the result. The
+ * methods that send notifications never throw. These methods do nothing if the call has ended or the client has
+ * disconnected. `S` is the type of the services that the handler declares.
+ */
+export interface Context<S = NoServices> {
+  /** Values of the services that the handler declares, by name. Empty in middleware. */
+  readonly services: S;
+  /** Facts that the client declares about itself. */
+  readonly client: ClientFacts;
+  /** The authenticated caller, if the server has `auth`, or if a principal was passed to `fetch`. */
+  readonly principal?: Principal;
+  /**
+   * Returns the value from the server's `session` function. To get a typed value, pass this function. If the client has
+   * a session, the function is called once, when the session begins. Otherwise the function is called in each request
+   * in which a handler reads the value. Returns `undefined` if the server has no `session` option.
+   *
+   * @throws {TypeError} if the passed function is not the server's `session`, or if the value cannot be stored.
+   */
+  readonly session: ReadSession;
+  /**
+   * Returns the parameters of the server's path, such as `{ tenant: "acme" }` for `/tenants/:tenant/mcp`. To get typed
+   * values, pass the schema from the server's `params` option.
+   *
+   * @throws {TypeError} if the path has no parameters, or the passed schema is not the schema from the server's
+   * `params` option.
+   */
+  readonly route: ReadRoute;
+  /**
+   * Changes handlers, and notifies clients of changes. The members work like the members of the server object with the
+   * same names.
+   */
+  readonly server: RunningServer;
+  /** Method of the request, such as `tools/call`. */
+  readonly method: string;
+  /** Parameters of the request, in the form that the client sent. */
+  readonly params: Meta;
+  /** The request's `_meta`. */
+  readonly meta: Meta;
+  /**
+   * The HTTP request that contained the call, if any. The host of its URL is the host in the Host header, which the
+   * server has checked. The body has already been read. If the server has `auth`, the credentials are removed.
+   */
+  readonly http?: Request;
+  /**
+   * Token that is the same in every run of the tool with the same idempotency key and caller, on all instances. Can be
+   * used as the `token` of a store's `set` and `append`. `undefined` if the call has no idempotency key.
+   */
+  readonly idempotencyToken?: string;
+  /**
+   * Aborts when the call is cancelled or times out, or when the client disconnects and cannot resume the stream.
+   * `signal.reason.why` states the cause, such as `"timeout"`.
+   */
+  readonly signal: AbortSignal;
+  /**
+   * Sends a progress notification if the client requested progress. Returns a promise that settles when the client is
+   * ready to receive further messages.
+   *
+   * A value that is not greater than the previous value is dropped. If the client reads too slowly, only the newest
+   * value is sent. Numbers that are not finite are dropped, and reported to `observer.fault` once per call.
+   *
+   * @see specification/2026-07-28/basic/patterns/progress
+   */
+  progress(progress: number, options?: ProgressOptions): Promise<void>;
+  /**
+   * Sends log messages: `ctx.log.info(data, { logger: "db" })`. Messages below the client's log level are dropped.
+   *
+   * Each method returns a promise that settles when the client is ready to receive further messages. Await the promise
+   * if the handler sends many messages. Otherwise messages are dropped if the client reads too slowly.
+   *
+   * @deprecated by the protocol. Write to standard error, or use `@x/mcp/observe`, instead.
+   * @see specification/2026-07-28/server/utilities/logging
+   */
+  readonly log: Log;
+  /**
+   * Asks the user to fill in a form. `key` identifies the question within this call. If the handler repeats the
+   * question with the same key, the handler gets the same answer.
+   *
+   * When the answer arrives, the handler may run again from its beginning, so do irreversible work after the last
+   * question. If the client accepts the form without content, the fields have their defaults.
+   *
+   * @throws {McpError} with code -32021 if the client does not support forms.
+   * @throws {TypeError} if a different question in this run has the same key.
+   * @see specification/2026-07-28/client/elicitation
+   */
+  elicit<S extends Schema>(key: string, options: ElicitOptions<S>): Promise<Elicited<Infer<S>>>;
+  /**
+   * Asks the user to open a web page.
+   *
+   * @throws {McpError} with code -32021 if the client cannot open pages.
+   */
+  elicitUrl(key: string, options: ElicitUrlOptions): Promise<{ readonly action: "accept" | "decline" | "cancel" }>;
+  /**
+   * Sends a sampling request to the client's model.
+   *
+   * @throws {McpError} with code -32021 if the client does not support sampling.
+   * @deprecated by the protocol. Call the API of a model provider instead.
+   * @see specification/2026-07-28/deprecated
+   */
+  sample(key: string, request: SamplingRequest): Promise<SamplingResult>;
+  /**
+   * Requests the client's roots: the directories and files that the client makes available.
+   *
+   * @throws {McpError} with code -32021 if the client does not support roots.
+   * @deprecated by the protocol. Take paths as arguments, resource URIs or configuration instead.
+   * @see specification/2026-07-28/deprecated
+   */
+  roots(): Promise<readonly Root[]>;
+  /**
+   * Sends a request to another server, and passes the other server's questions on to the client of this call. `send`
+   * must send the request with the given parameters and options. `send` is called again with the client's answers until
+   * a result contains no question. The other server's `requestState` is sealed into the state of this call. Errors from
+   * the other server keep their code, message and data.
+   *
+   * If the handler runs again after the result has arrived, for example because it asks a further question, `send` is
+   * called again too. To send the request once, call `ctx.forward` in `ctx.once`.
+   *
+   * ```ts
+   * import { tool } from "@x/mcp";
+   * import type { Client } from "@x/mcp/client";
+   *
+   * export const forwarded = (upstream: Client, name: string) =>
+   *   tool({
+   *     name,
+   *     run: (input, ctx) =>
+   *       ctx.forward(
+   *         (retry, options) => upstream.request("tools/call", { name, arguments: input, ...retry }, options),
+   *         { key: `upstream ${name}` },
+   *       ),
+   *   });
+   * ```
+   *
+   * @throws {McpError} with code -32021 if the client lacks the capability for a question.
+   * @throws {TypeError} if `key` is missing, or if a request with the same key was already forwarded in this run.
+   */
+  forward<R extends object>(
+    send: (retry: ForwardRetry, request: ForwardedRequest) => R | Promise<R>,
+    options: ForwardOptions,
+  ): Promise<R>;
+  /**
+   * Computes a JSON value once per call, even if the handler runs again after a question. In rare cases, `make` runs
+   * more than once. Between two runs of the handler, the client stores the sealed value.
+   *
+   * In every revision, all values in a call may together have at most 32,768 bytes of JSON.
+   *
+   * @throws {RangeError} if the values exceed this limit.
+   */
+  once<T>(key: string, make: () => T | Promise<T>): Promise<T>;
+  /**
+   * Returns the value of a service that the handler does not declare. Use this method if the input determines which
+   * service the handler needs. Rejects for a service with lifetime `call` if the handler declares no services.
+   */
+  get<T>(service: Service<T>): Promise<T>;
+  /**
+   * Reads a resource of this server for the same caller. The resource's `allow`, scopes, limits, guards and the
+   * middleware apply. Questions from the resource's handler are sent to the client. A resource's handler can read
+   * further resources, up to 8 levels deep.
+   *
+   * @throws {McpError} if the resource does not exist or is hidden from the caller, or the caller lacks a required
+   * scope.
+   */
+  readResource(uri: string): Promise<readonly ResourceContents[]>;
+  /**
+   * Runs a function after the response has been sent. The function receives the outcome of the call. Errors that the
+   * function throws are reported like a handler's errors. While the function runs, it counts as a running call of the
+   * client, but has no timeout. When the server closes, it waits for the function as for a call. If the handler runs
+   * again after a question, the handler must register the function again.
+   */
+  defer(run: (end: ServiceEnd) => unknown): void;
+  /**
+   * Closes the response stream without ending the call. The client can reconnect after `retryMs` milliseconds to
+   * receive the remaining messages. Does nothing if the stream cannot be resumed: without HTTP, without a session, and in
+   * revisions in which a stream does not begin with an event id.
+   *
+   * @see specification/2025-11-25/basic/transports (Sending Messages to the Server)
+   */
+  closeStream(retryMs?: number): void;
+}

@@ -1,0 +1,43 @@
+/**
+ * Exact timeouts of calls.
+ */
+import type { Call, Deadline } from "./call.ts";
+import type { Ticker, Timeout } from "../../core/timers.ts";
+
+/**
+ * Cancels a call after `ms` milliseconds. Unless `isTotal` is set, does not count the time in which the client answers
+ * questions.
+ */
+export function startDeadline(call: Call, ticker: Ticker, ms: number, isTotal?: boolean): void {
+  call.deadline = new ExactDeadline(call, ticker, ms, isTotal);
+}
+
+class ExactDeadline implements Deadline {
+  readonly #call: Call;
+  readonly #ticker: Ticker;
+  readonly #ms: number;
+  readonly #isTotal?: boolean;
+  #left: number;
+  #timeout?: Timeout;
+
+  constructor(call: Call, ticker: Ticker, ms: number, isTotal?: boolean) {
+    this.#call = call;
+    this.#ticker = ticker;
+    this.#ms = this.#left = ms;
+    this.#isTotal = isTotal;
+    if (isTotal || !call.asking) this.start();
+  }
+
+  start(): void {
+    if (this.#call.ended || this.#timeout) return;
+    const limit = this.#ms === this.#call.timeoutMs ? "handler.timeoutMs" : "calls.timeoutMs";
+    this.#timeout = this.#ticker.startTimeout(this.#left, () => this.#call.timeOut(this.#ms, limit));
+  }
+
+  stop(): void {
+    if (!this.#timeout || this.#isTotal && !this.#call.ended) return;
+    this.#ticker.cancel(this.#timeout);
+    this.#left = this.#timeout.due - this.#ticker.clock.now();
+    this.#timeout = undefined;
+  }
+}

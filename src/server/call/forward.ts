@@ -1,0 +1,231 @@
+/**
+ * Implements `ctx.forward`: passes another server's questions to the client, and the client's answers back to that
+ * server.
+ *
+ * @see specification/2026-07-28/basic/patterns/mrtr
+ */
+import { isRemoteError, quote } from "../../core/protocol/errors.ts";
+import { isObject, type Params } from "../../core/protocol/jsonrpc.ts";
+import type { ClientFacts, ForwardedRequest, ForwardOptions, ForwardRetry } from "./context.ts";
+import { findForwarder, type Forwarder, openKeys } from "./forwarded_keys.ts";
+import { checkOptions, type KnownOptions, show } from "../../core/known_options.ts";
+import { FORM, type PreparedQuestion, type Question } from "./question.ts";
+import type { RerunWatch, Stretch } from "./rerun_watch.ts";
+import { delay } from "../../core/kit/deadline.ts";
+import { systemClock } from "../../core/timers.ts";
+
+/** A forwarded request that has not ended: the questions in the other server's latest result. */
+export interface ForwardedRound {
+  /** Number of results with questions that the other server has sent before this result. */
+  readonly round: number;
+  /** The questions, by the other server's keys. */
+  readonly inputRequests?: unknown;
+  readonly requestState?: unknown;
+  /** Number of questions in this result and in earlier results. */
+  readonly questions: number;
+}
+
+/** The forwarded requests of a call that have not ended, by key. The next run of the handler continues them. */
+export interface ForwardedRounds {
+  get(key: string): ForwardedRound | undefined;
+  set(key: string, round: ForwardedRound): unknown;
+}
+
+/** The properties of a call that forwarding uses. */
+interface ForwardingCall extends Forwarder {
+  readonly signal: AbortSignal;
+  readonly client: ClientFacts;
+  readonly host: {
+    readonly reruns?: RerunWatch;
+    /** The call whose handler reads the resource of this call. */
+    readonly outer?: ForwardingCall;
+  };
+  /** `undefined` if the handler does not run again after a question. */
+  readonly forwarded?: ForwardedRounds;
+  readonly forwarder?: ForwardingCall;
+  stretch?: Stretch;
+  readonly method: string;
+  readonly params: Params;
+}
+
+/** A request to forward, and the call whose handler forwards the request. */
+export interface Forwarding<R> {
+  readonly call: ForwardingCall;
+  readonly ask: (question: PreparedQuestion) => Promise<unknown>;
+  readonly send: (retry: ForwardRetry, request: ForwardedRequest) => R | Promise<R>;
+  readonly options: ForwardOptions;
+}
+
+const OPTIONS: KnownOptions<keyof ForwardOptions> = { names: { key: true } };
+const MAX_ROUNDS = 64;
+/**
+ * Maximum number of questions of all results together. Without a maximum, a hostile server behind a proxy could ask the
+ * users and models of the proxy's clients without end.
+ */
+const MAX_QUESTIONS = 32;
+const MAX_WAIT_MS = 5000;
+/** Key in the metadata of the forwarded request. */
+const CAPABILITIES = "io.modelcontextprotocol/clientCapabilities";
+/** The capabilities for the questions that {@linkcode prepare} can forward. */
+const FORWARDED = ["elicitation", "sampling", "roots"];
+
+/** Repeats a request until the result contains no question. Rethrows errors from the other server. */
+export async function forward<R extends object>(forwarding: Forwarding<R>): Promise<R> {
+  const { call, send, options } = forwarding;
+  const { reruns } = call.host;
+  const key = readKey(options);
+  const place = takePlace(call, key);
+  const request = toRequest(call);
+  const before = place.rounds?.get(place.key);
+  let questions = before?.questions ?? 0;
+  let retry = before ? await answer(forwarding, key, before) : {};
+  for (let round = before ? before.round + 1 : 0; round < MAX_ROUNDS; round++) {
+    const work = () => sendOnce(() => send(retry, request));
+    // The next run does not repeat this work if the result contains questions.
+    const result = await (reruns ? reruns.once(call, work) : work());
+    const { resultType, inputRequests, requestState } = Object(result);
+    if (resultType !== "input_required") return result;
+    const added = isObject(inputRequests) ? Object.keys(inputRequests).length : 0;
+    const asked = { round, inputRequests, requestState, questions: questions += added };
+    if (questions > MAX_QUESTIONS) {
+      throw new Error(
+        `Cannot forward the request: the other server asked more than ${MAX_QUESTIONS} questions, which is the limit`,
+      );
+    }
+    place.rounds?.set(place.key, asked);
+    retry = await answer(forwarding, key, asked);
+  }
+  throw new Error(
+    `Cannot forward the request: the other server still requires input after ${MAX_ROUNDS} rounds, which is the limit`,
+  );
+}
+
+function readKey(options: Partial<ForwardOptions> = {}): string {
+  checkOptions("forward a request", options, OPTIONS);
+  const { key } = options;
+  if (key && typeof key === "string") return key;
+  throw new TypeError(
+    `Cannot forward a request: key is ${show(key)}; the key names the upstream and the request, as in ` +
+      'ctx.forward(send, { key: "airline seats" })',
+  );
+}
+
+/** Where the rounds of a request are kept, and under which key. */
+interface Place {
+  readonly rounds?: ForwardedRounds;
+  readonly key: string;
+}
+
+/**
+ * Returns the place of a request. If the handler of a resource, or a layer of an extension, forwards the request, the place belongs
+ * to the call of the client's request, because the client retries that call. A place is used once per run, because the
+ * next run may send the requests in another order, and an answer must reach the server that has asked.
+ */
+function takePlace(call: ForwardingCall, key: string): Place {
+  const uris: string[] = [];
+  let outermost = call;
+  for (let { outer } = call.host; outer; { outer } = outer.host) {
+    uris.push(`${outermost.params.uri}`);
+    outermost = outer;
+  }
+  const owner = findForwarder(outermost);
+  // No key of a handler can equal the list of another key and the URIs of resources.
+  const listed = JSON.stringify([key, ...uris]);
+  const keys = openKeys(owner);
+  if (keys.has(listed)) throw new TypeError(`Cannot forward ${toClash(key, uris)}`);
+  keys.add(listed);
+  // A request that has ended keeps its round. The next run sends it again, and so gets the same result without asking
+  // the user again.
+  return { rounds: owner.forwarded, key: listed };
+}
+
+function toClash(key: string, [uri]: readonly string[]): string {
+  const state = "the answers could reach the wrong server";
+  return uri === undefined
+    ? `two requests with the key ${quote(key)} in one run: ${state}; give each request its own key`
+    : `a request of the resource ${quote(uri)} twice in one call: ${state}; read the resource once, and give each ` +
+      "request its own key";
+}
+
+/**
+ * Returns the options of the forwarded request. They contain no capabilities of extensions, because the other server
+ * could then answer with a result that only an extension can finish, such as a task.
+ */
+function toRequest({ client: { capabilities }, signal }: ForwardingCall): ForwardedRequest {
+  const forwarded = Object.entries(capabilities).filter(([name]) => FORWARDED.includes(name));
+  return { rounds: false, signal, meta: { [CAPABILITIES]: Object.fromEntries(forwarded) } };
+}
+
+async function sendOnce<R extends object>(send: () => R | Promise<R>): Promise<R> {
+  let result: R;
+  try {
+    result = await send();
+  } catch (error) {
+    throw isRemoteError(error) ? error.asOwn() : error;
+  }
+  if (isObject(result)) return result;
+  throw new TypeError(
+    "Cannot forward the request: send() did not return an object; return the result of the client's request",
+  );
+}
+
+/**
+ * Asks the client the other server's questions. If the result contains no question, waits before the request is
+ * repeated.
+ */
+async function answer(
+  { call, ask }: Pick<Forwarding<unknown>, "call" | "ask">,
+  key: string,
+  asked: ForwardedRound,
+): Promise<ForwardRetry> {
+  const { round, inputRequests, requestState } = asked;
+  if (!isObject(inputRequests)) {
+    const ms = Math.min(100 * 2 ** round, MAX_WAIT_MS);
+    await delay(ms, { signal: call.signal, clock: systemClock, background: true });
+    return { requestState };
+  }
+  // Ask all questions before awaiting an answer, so that the client receives the questions together. No text that
+  // another server sends can turn one prefix into another prefix, so no server gets the answer to a question of another
+  // server, of the handler, or of an earlier round.
+  const prefix = ["forward", JSON.stringify(key), ...round ? [round + 1] : []].join(" ");
+  const asking = Object.entries(inputRequests).map(async ([name, question]) => {
+    return [name, await ask(prepare(`${prefix}: ${name}`, question))] as const;
+  });
+  return { inputResponses: Object.fromEntries(await Promise.all(asking)), requestState };
+}
+
+/**
+ * Converts a question from the other server. Does not validate the answer, because the other server validates the
+ * answer.
+ */
+function prepare(key: string, asked: unknown): PreparedQuestion {
+  const { method, params = {} } = isObject(asked) ? asked : {};
+  const need = isObject(params) ? findNeed(method, params) : undefined;
+  if (!need) {
+    throw new Error(
+      `Cannot forward the question ${quote(key)}: the other server's request has an unknown method (${
+        quote(method)
+      }), or its params are invalid`,
+    );
+  }
+  const question: Question = {
+    ...need.question,
+    read: (given) => isObject(given) ? { value: given } : { problem: "expected an object" },
+  };
+  return { key, requires: [need.capability], make: () => question };
+}
+
+function findNeed(method: unknown, params: Params) {
+  switch (method) {
+    case "elicitation/create":
+      // Allow only http and https, because other schemes could run code or open files.
+      if (params.mode === "url" && !/^https?:\/\/\S+$/i.test(String(params.url))) return;
+      return { capability: params.mode === "url" ? "elicitation.url" : FORM, question: { method, params } } as const;
+    case "sampling/createMessage": {
+      const isPlain = params.tools === undefined && params.toolChoice === undefined;
+      return { capability: isPlain ? "sampling" : "sampling.tools", question: { method, params } } as const;
+    }
+    case "roots/list":
+      return { capability: "roots", question: { method, params } } as const;
+  }
+}

@@ -1,0 +1,73 @@
+/**
+ * Seals values that clients store for the server, so that clients cannot read or change the values.
+ */
+import { Room } from "../../core/protocol/room.ts";
+import type { Cipher } from "./cipher.ts";
+
+/**
+ * Options of a sealer. The realm prevents a server from opening values that another server has sealed with the same
+ * secret.
+ */
+export interface SealerOptions {
+  /** A secret, or a list of secrets that begins with the newest secret. Defaults to a random key. */
+  readonly secret?: string | readonly string[];
+  /** Text that distinguishes the server from other servers with the same secret, such as the server's name and path. */
+  readonly realm: string;
+}
+
+/**
+ * Seals values with AES-GCM and the newest secret, and opens values with any secret in the list, so that secrets can be
+ * rotated. Without a secret, the key is random, and sealed values cannot be opened after a restart or by another
+ * instance.
+ */
+export class Sealer {
+  /** Whether other processes can open the values that this process seals. */
+  readonly isShared: boolean;
+  /** Text that distinguishes the server from other servers with the same secret. */
+  readonly realm: string;
+  readonly #cipher: Room<Cipher>;
+  /** Whether the server has warned of a value that was sealed with another secret. */
+  hasWarned = false;
+
+  /**
+   * Validates the secrets.
+   *
+   * @throws {TypeError} if a secret has fewer than 32 characters, because a short secret could be guessed.
+   */
+  constructor({ secret, realm }: SealerOptions) {
+    this.realm = realm;
+    const secrets = secret === undefined ? [] : readSecrets(secret);
+    this.isShared = secrets.length > 0;
+    const short = secrets.find((text) => text.length < 32);
+    if (short !== undefined) {
+      const state = short ? "it has fewer than 32 characters" : "it is empty";
+      throw new TypeError(`Cannot use the secret: ${state}; \`openssl rand -hex 32\` creates a suitable secret`);
+    }
+    this.#cipher = new Room(async () => new (await import("./cipher.ts")).Cipher(realm, secrets));
+  }
+
+  /**
+   * Seals a JSON value into opaque text of letters, digits, `-` and `_`. Only `open` with the same `purpose` can open
+   * the text.
+   */
+  async seal(purpose: string, value: unknown): Promise<string> {
+    return await (this.#cipher.loaded ?? await this.#cipher.open()).seal(purpose, value);
+  }
+
+  /**
+   * Opens a sealed value. Returns `undefined` if the text was changed, or was sealed by another server or for another
+   * purpose.
+   */
+  async open(purpose: string, text: string): Promise<unknown> {
+    return await (this.#cipher.loaded ?? await this.#cipher.open()).open(purpose, text);
+  }
+}
+
+function readSecrets(secret: string | readonly string[]): readonly string[] {
+  const secrets: readonly unknown[] = [secret].flat();
+  // Reject an empty list. Otherwise the server would silently use a random key.
+  if (secrets.length && secrets.every((each) => typeof each === "string")) return secrets;
+  throw new TypeError(
+    "Cannot use the secret: it is not a string or a non-empty list of strings; omit secret to use a random key",
+  );
+}

@@ -1,0 +1,16 @@
+/**
+ * The interface through which everything that a handler's run sends to the client before its result passes the output
+ * guards.
+ */
+import type { Params } from "../../core/protocol/jsonrpc.ts";
+import type { Question } from "./question.ts";
+
+/** Passes what a run sends to the client through the output guards. */
+export interface SentGuard {
+  /** Passes a question through the guards, and then to `ask`. */
+  ask(question: Question, ask: (question: Question) => Promise<unknown>): Promise<unknown>;
+  /** Passes the params of a log or progress message through the guards, and then to `send`. */
+  say(params: Params, send: (params: Params) => Promise<void>): Promise<void>;
+  /** Resolves when the guards have processed all earlier log and progress messages. */
+  said(): Promise<void>;
+}

@@ -1,0 +1,58 @@
+/**
+ * Computes the value that the server's `session` function returns.
+ */
+import { isStrayPromise } from "../../core/protocol/promises.ts";
+import type { Call } from "./call.ts";
+import type { ReadSession } from "./context.ts";
+import { isSameJson, toJsonText } from "./json_copy.ts";
+
+/** The server options that concern session data. */
+export interface SessionOptions {
+  /** Computes a JSON value that is stored with a client's session. */
+  readonly session?: (call: Call) => unknown;
+}
+
+/**
+ * Maximum length of the value as JSON, in characters. The limit is low, because the session id can contain the value.
+ */
+const MAX_DATA = 2048;
+
+/**
+ * Computes the value of a session. Returns a frozen copy, because all requests in the session share the value.
+ *
+ * @throws {TypeError} if the value is a promise, is not JSON, or is too long.
+ */
+export function readSessionData({ session }: SessionOptions, call: Call): unknown {
+  const data = session?.(call);
+  if (data === undefined) return;
+  const refuse = (state: string) => new TypeError(`Cannot store the session value: session returned ${state}`);
+  if (isStrayPromise(data)) throw refuse("a promise; to load data, use a service with `per`");
+  const text = toJsonText(data);
+  if (text !== undefined && text.length > MAX_DATA) {
+    throw refuse(`more than ${MAX_DATA} characters of JSON; return an id, and load the data with a service`);
+  }
+  const copy: unknown = text && JSON.parse(text);
+  if (isSameJson(data, copy)) return freezeJson(copy);
+  throw refuse("a value that JSON cannot represent; use objects, arrays, strings, numbers and booleans");
+}
+
+/** Computes the value for a call without a session. Calls the server's `session` function only once per call. */
+export function readCallData(core: SessionOptions, call: Call): unknown {
+  return (call.data ??= [readSessionData(core, call)])[0];
+}
+
+/** Returns a function that creates `ctx.session` for a call. `find` returns the session value of a call. */
+export function createSessionReader(core: SessionOptions, find: (call: Call) => unknown): (call: Call) => ReadSession {
+  return (call) => (given?: unknown) => {
+    if (given === undefined || given === core.session) return find(call) as never; // The cast is safe, because `session` returned the value.
+    throw new TypeError(
+      "Cannot read the session value: the passed function is not the session option of createServer; pass that function, or nothing",
+    );
+  };
+}
+
+/** Freezes a JSON value and all values inside it. */
+export function freezeJson<T>(value: T): T {
+  if (typeof value === "object" && value !== null) Object.values(Object.freeze(value)).forEach(freezeJson);
+  return value;
+}

@@ -1,0 +1,104 @@
+/**
+ * Creates the core of a server from its options.
+ */
+import { INTERNAL_ERROR, McpError } from "../core/protocol/errors.ts";
+import { Room } from "../core/protocol/room.ts";
+import type { Authentication } from "./engine/auth.ts";
+import { CallerWatch } from "./call/caller_watch.ts";
+import { withoutNulls } from "../core/known_options.ts";
+import { readCapabilities } from "./call/capabilities.ts";
+import { createObserving } from "./engine/observing.ts";
+import type { Core } from "./engine/core.ts";
+import { readLimits } from "./capacity/limits.ts";
+import { seesLists } from "./call/middleware.ts";
+import type { Unlayered } from "./engine/layers.ts";
+import { combineObservers } from "./call/combined_observer.ts";
+import type { SharedState } from "./engine/store.ts";
+import type { Observer } from "./call/observer.ts";
+import type { ServerOptions } from "./options.ts";
+
+/** The options of a server without its handlers. The servers of all concrete paths share these options. */
+export type CommonOptions = Unlayered<Omit<ServerOptions, "handlers">>;
+
+/** Connects a server to its store. Returns `undefined` if the server has no store. */
+export type Share = (core: Pick<Core, "limits" | "observer">) => SharedState | undefined;
+
+/** Loaded on demand, because few servers have the option `admit`. */
+const admissionRoom = new Room(() => import("./engine/admission.ts"));
+
+/** Creates the core of a server. Throws if an option is invalid. */
+export function createCore(
+  options: CommonOptions,
+  { share, ...own }: Pick<Core, "ticker" | "state" | "sealer"> & { readonly share: Share },
+): Core {
+  const { name, version, ttlMs = 0, admit: decide } = options;
+  const { title, description, websiteUrl, icons, instructions } = withoutNulls(options);
+  const limits = readLimits(options.limits);
+  const observer = combineObservers(options.observer);
+  const auth = readAuth(options);
+  const core: Core = {
+    ...own,
+    callers: new CallerWatch(own.ticker),
+    identity: { name, version, title, description, websiteUrl, icons },
+    info: { name, version },
+    instructions,
+    limits,
+    ttlMs,
+    cacheScope: options.cacheScope ?? (auth || options.use?.some(seesLists) ? "private" : "anonymous"),
+    hasMiddleware: !!options.use?.length,
+    requiresSession: options.sessions === "required",
+    mapError: options.mapError,
+    encoders: options.encoders,
+    publishSchema: options.publishSchema,
+    session: options.session,
+    lenientArguments: options.lenientArguments,
+    text: options.text,
+    auth,
+    observer,
+    shared: share({ limits, observer }),
+    can: readCapabilities(options.capabilities),
+    admit: decide && (async (request) => await (await admissionRoom.open()).admit(core, decide, request)),
+    report: (error, about) => report(core, error, about),
+  };
+  if (options.observer) core.observing = createObserving(core);
+  return core;
+}
+
+/**
+ * Adds `added` to the observers from the options. Changes `core.observer` in place, because other parts of the server
+ * refer to this object.
+ */
+export function addObserver(core: Core, { observer = [] }: Pick<ServerOptions, "observer">, added: Observer): void {
+  Object.assign(core.observer, combineObservers([observer, added].flat()));
+  core.observing = createObserving(core);
+}
+
+/**
+ * Reads the option `auth`. Throws if the value has no `authenticate()` method. The HTTP authenticator checks the other
+ * members.
+ */
+function readAuth({ auth }: CommonOptions): Authentication | undefined {
+  if (auth === undefined) return;
+  const read = typeof auth === "function"
+    ? { authenticate: auth }
+    // The first scheme combines the list, so that a server without `auth` does not load the code that combines schemes.
+    : auth instanceof Array
+    ? auth[0]?.scheme?.combine?.(auth)
+    : auth;
+  if (typeof read?.authenticate === "function") return read;
+  throw new TypeError(
+    "Cannot create a server: auth is not an authentication; use a function, apiKey() or [apiKey(), …]",
+  );
+}
+
+/**
+ * Reports an unexpected error to the observer, and returns the error for the client, which contains only an error id.
+ */
+function report(core: Core, error: unknown, { method, subject }: Parameters<Core["report"]>[1] = {}): McpError {
+  const id = crypto.randomUUID().slice(0, 8);
+  const event = { id, error, server: core.info.name, method, subject };
+  core.observer.fault?.(event);
+  core.development?.fault(event);
+  core.observing?.reachBy(error);
+  return new McpError(INTERNAL_ERROR, "Internal error", { errorId: id });
+}

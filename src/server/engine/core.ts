@@ -1,0 +1,47 @@
+/**
+ * The options and objects that all parts of one server share.
+ */
+import type { Implementation } from "../../core/protocol/types.ts";
+import type { Authentication } from "./auth.ts";
+import type { CallerWatch } from "../call/caller_watch.ts";
+import type { ClientFacts, ReadRoute } from "../call/context.ts";
+import type { Development } from "../call/development.ts";
+import type { Link } from "../call/link.ts";
+import type { RequestReport } from "../call/observer.ts";
+import type { SessionOptions } from "../call/session_data.ts";
+import type { SharedState } from "./store.ts";
+import type { FeatureParts } from "../visibility/feature_parts.ts";
+
+/** A request whose handler has not been looked up yet, or a response. */
+export interface Entering {
+  readonly method: string;
+  readonly link: Pick<Link, "transport" | "principal" | "http">;
+  readonly client: ClientFacts;
+  readonly route?: ReadRoute;
+  readonly observed?: RequestReport;
+}
+
+/** The options and objects that all parts of one server share. */
+export interface Core extends FeatureParts, SessionOptions {
+  readonly identity: Implementation;
+  readonly instructions?: string;
+  /** Watches the callers of open streams. */
+  readonly callers: CallerWatch;
+  /** Authenticates callers over HTTP. */
+  readonly auth?: Authentication;
+  /** Starts the authentication, unless it has started. Rejects if it cannot be started. */
+  startAuth?(): Promise<void>;
+  /** Returns the path parameters. `undefined` if the server's path has no parameters. */
+  readonly route?: ReadRoute;
+  /** Whether a request in a revision with sessions must have a session id. */
+  readonly requiresSession: boolean;
+  /**
+   * Runs the `admit` option for a request. If the option refuses the request, throws the error that the client
+   * receives.
+   */
+  readonly admit?: (request: Entering) => Promise<void>;
+  /** Reports problems to the server's author. Set only in development. */
+  development?: Development;
+  /** State that all instances share. `undefined` if the server has no store. */
+  readonly shared?: SharedState;
+}

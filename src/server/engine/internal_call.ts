@@ -1,0 +1,193 @@
+/**
+ * Runs handlers for server extensions, without a client's request.
+ */
+import { INVALID_REQUEST, McpError, quote } from "../../core/protocol/errors.ts";
+import type { Result } from "../../core/protocol/jsonrpc.ts";
+import { countIndexes, toWeight } from "../../core/protocol/weight.ts";
+import { openAttached, shareAttached } from "./attached.ts";
+import type { Account } from "../capacity/account.ts";
+import { Call, type CallHome } from "../call/call.ts";
+import { CancelError } from "../call/cancel_error.ts";
+import type { ClientFacts, Principal } from "../call/context.ts";
+import { InFlight } from "../call/in_flight.ts";
+import { checkOptions, type KnownOptions } from "../../core/known_options.ts";
+import type { Link } from "../call/link.ts";
+import { OnceValues } from "../call/once.ts";
+import { copyPrincipal, readPrincipal } from "../call/principal.ts";
+import { isReads, setReads } from "../call/reads.ts";
+import { type Question, requireCapabilities } from "../call/question.ts";
+import { requireScopes } from "../call/scopes.ts";
+import { createSessionReader, freezeJson, readCallData } from "../call/session_data.ts";
+import type { Engine } from "./era.ts";
+import type { InternalRequest } from "./server_handle.ts";
+import type { Runner } from "../visibility/feature.ts";
+import { toUnknownMethod } from "../visibility/registry.ts";
+
+const REQUEST: KnownOptions<keyof InternalRequest> = {
+  names: {
+    method: true,
+    params: true,
+    principal: true,
+    hasAllScopes: "boolean",
+    client: true,
+    session: "list",
+    attached: true,
+    reads: { findProblem: (reads) => isReads(reads) && reads !== "" ? undefined : "is not the reads of a call" },
+    data: true,
+    timeoutMs: true,
+    signal: true,
+  },
+  hints: { name: "params" },
+};
+
+/**
+ * Runs a handler for a caller. Checks `allow`, scopes and capabilities as for a client, but skips `admit` and rate
+ * limits. The call counts towards `calls.detached`.
+ */
+export async function callInternally(engine: Engine, request: InternalRequest): Promise<Result> {
+  checkOptions("call a handler", request, REQUEST);
+  const { scheduler, core, registry } = engine;
+  const method = registry.methods.get(request.method);
+  if (!method) throw toUnknownMethod(request.method);
+  const call = new InternalCall(engine, request);
+  const { attached } = request;
+  if (attached !== undefined) {
+    // The handler reads the values with what the authentication has created at its start.
+    await core.startAuth?.();
+    if (!await openAttached(core.sealer, call.principal, attached)) {
+      throw new TypeError(
+        "Cannot call a handler: attached is not for this principal; use the result of call.sealAttached() of a call with the same principal",
+      );
+    }
+  }
+  const { signal } = request;
+  const report = core.observing?.observe({
+    kind: "request",
+    id: call.id,
+    method: call.method,
+    params: call.params,
+    weight: 0,
+  }, call.link);
+  if (report) call.observe(report, method.subject);
+  const onAbort = () => call.cancel(new CancelError("extension", toMessage(signal?.reason)));
+  signal?.addEventListener("abort", onAbort);
+  if (signal?.aborted) onAbort();
+  try {
+    const result = await run(engine, call, { find: () => method.find(call), timeoutMs: request.timeoutMs });
+    report?.succeed(result);
+    return result;
+  } catch (error) {
+    const known = scheduler.toError(error, call);
+    if (report) report.fail(known);
+    throw known;
+  } finally {
+    signal?.removeEventListener("abort", onAbort);
+    call.end();
+  }
+}
+
+interface Run {
+  readonly find: () => Runner | Promise<Runner>;
+  readonly timeoutMs?: number;
+}
+
+async function run(engine: Engine, call: Call, { find, timeoutMs }: Run): Promise<Result> {
+  const { core, scheduler } = engine;
+  const runner = await find();
+  if (runner.scopes) requireScopes(core, call, runner.scopes);
+  if (runner.requires) requireCapabilities(call.client.capabilities, runner.requires, "run the call");
+  if (call.reason) throw call.reason;
+  call.allowQuestions();
+  const running = Promise.withResolvers<Result>();
+  // Call `detach` before the handler starts, because `detach` throws if the limit on detached calls is reached.
+  const ending = scheduler.detach(call, running.promise, timeoutMs);
+  call.observed?.start();
+  running.resolve(runWithin(engine, call, runner));
+  const outcome = await ending;
+  if (outcome?.result) return outcome.result;
+  throw call.reason ?? outcome?.error;
+}
+
+async function runWithin({ core, scheduler }: Engine, call: Call, runner: Runner): Promise<Result> {
+  const run = () => scheduler.runWithin(call, runner);
+  return await (call.observed && core.observer.around ? call.observed.around(run) : run());
+}
+
+function toMessage(reason: unknown): string | undefined {
+  return reason instanceof Error ? reason.message : undefined;
+}
+
+/** A call without a request. The handler's messages are dropped, unless a layer of an extension redirects them. */
+class InternalCall extends Call {
+  readonly #made: OnceValues;
+
+  constructor(engine: Engine, request: InternalRequest) {
+    const { method, params = {}, principal: given, client = NOBODY, session, reads, data } = request;
+    // Copy the parameters, because the handler may change its input.
+    const text = JSON.stringify(params);
+    const weight = toWeight(text, { max: 0, indexes: countIndexes(text) });
+    const principal = given === undefined ? undefined : toOwn(given);
+    const link = new InternalLink(engine, principal, request.hasAllScopes);
+    // NaN is not equal to any id, so no client can cancel the call.
+    super(toHome(engine), link, { kind: "request", id: NaN, method, params: JSON.parse(text), weight }, client);
+    this.markInternal(data);
+    if (session) this.data = [freezeJson(session[0])];
+    if (reads?.length) setReads(this, reads);
+    this.#made = new OnceValues({ limits: engine.core.limits.calls });
+  }
+
+  notify(): undefined {}
+
+  askClient(key: string, _question: Question): Promise<unknown> {
+    const state =
+      "an extension made the call, so there is no client to ask; answer the question in the extension's wrap, with next({ ask })";
+    return Promise.reject(new McpError(INVALID_REQUEST, `Cannot ask ${quote(key)}: ${state}`));
+  }
+
+  makeOnce(key: string, make: () => unknown): Promise<unknown> {
+    return this.#made.get(key, make);
+  }
+}
+
+/** The link of an internal call. Messages that are sent over this link are dropped. */
+class InternalLink implements Link {
+  readonly transport = "internal";
+  readonly inFlight: InFlight = new InFlight();
+  readonly streams = false;
+  readonly account: Account;
+  readonly principal?: Principal;
+  readonly hasAllScopes?: boolean;
+
+  constructor({ accounts, tenant }: Engine, principal?: Principal, hasAllScopes?: boolean) {
+    this.principal = principal;
+    this.hasAllScopes = hasAllScopes;
+    this.account = accounts.find(principal && `principal ${principal.id}`, tenant);
+  }
+
+  send(): undefined {}
+
+  wait(): void {}
+
+  open(): void {}
+
+  release(): void {}
+}
+
+/** Returns a copy of a principal, because requests may share the principal, but not the values that are attached to it. */
+function toOwn(given: Principal): Principal {
+  const read = readPrincipal(given, "call()");
+  const copy = copyPrincipal(read);
+  shareAttached(read, copy);
+  return copy;
+}
+
+const NOBODY: ClientFacts = { version: "", capabilities: {} };
+
+function toHome({ core, host, registry }: Engine): CallHome {
+  return {
+    host,
+    hasResultTypes: true,
+    session: createSessionReader(core, (call) => readCallData(core, call)),
+    subject: (call) => registry.findSubject(call),
+  };
+}

@@ -1,0 +1,149 @@
+/**
+ * Marks ids in memory, or in a store that several instances share.
+ */
+import { BoundedMap } from "../../core/kit/bounded_map.ts";
+import { type Mark, MarkedIds, type Marking, toSetName } from "./marked_ids.ts";
+import type { SetOptions } from "./store.ts";
+import type { Clock } from "../../core/timers.ts";
+import { CHANGED, update } from "./update.ts";
+
+/** A set of marked ids in memory. */
+interface KnownSet {
+  readonly ids: MarkedIds;
+  /** Time at which all ids in the set have expired, in milliseconds of the monotonic clock. */
+  until: number;
+}
+
+/** Marked ids in memory: at most 512 sets, each with a maximum size. */
+export class KnownMarks {
+  readonly #clock: Clock;
+  readonly #ttlMs: number;
+  /** The sets by name. The set that was least recently changed comes first. */
+  readonly #sets = new Map<string, KnownSet>();
+  /** Cut-offs that were found in a store, by client, newest last. */
+  readonly #told = new BoundedMap<string, number>({ full: "evict", max: MAX_TOLD });
+
+  /** `ttlMs` is the lifetime of an id in milliseconds. */
+  constructor(clock: Clock, ttlMs: number) {
+    this.#clock = clock;
+    this.#ttlMs = ttlMs;
+  }
+
+  /** Returns whether an id counts as marked, and the client's cut-off in memory. */
+  find(mark: Mark): Marking {
+    return this.#sets.get(toSetName(mark))?.ids.find(mark) ?? { cutoff: 0 };
+  }
+
+  /**
+   * Returns the creation time for a new id, in milliseconds since 1970. The time is after the client's cut-off even if
+   * the clock was set back, so that a new id never counts as marked.
+   */
+  toTime(client: string): number {
+    const cutoff = this.#sets.get(toSetName({ client }))?.ids.toCutoff(client) ?? 0;
+    return Math.max(this.#clock.date(), cutoff + 1, (this.#told.get(client) ?? 0) + 1);
+  }
+
+  /** Records a client's cut-off that was found in a store. */
+  tell(client: string, cutoff: number): void {
+    this.#told.set(client, cutoff);
+  }
+
+  /** Marks an id in memory, and drops expired sets. */
+  add(mark: Mark): void {
+    const name = toSetName(mark);
+    const set = this.#sets.get(name) ?? { ids: new MarkedIds(), until: 0 };
+    set.ids.add(mark);
+    set.until = this.#clock.now() + this.#ttlMs;
+    this.#sets.delete(name);
+    this.#sets.set(name, set);
+    this.#sweep();
+  }
+
+  /** Drops sets whose ids have all expired. */
+  #sweep(): void {
+    const now = this.#clock.now();
+    for (const [name, { until }] of this.#sets) {
+      if (until >= now) return;
+      this.#sets.delete(name);
+    }
+  }
+}
+
+/** Maximum number of clients whose cut-off from a store is in memory. */
+const MAX_TOLD = 1000;
+
+/** A store that seals values when it writes them, and opens values when it reads them. */
+export interface MarkStore {
+  get(key: string): Promise<{ readonly value: unknown; readonly version: string } | undefined>;
+  set(key: string, value: unknown, options: SetOptions): Promise<string | undefined>;
+}
+
+/** A set of marked ids in a store. */
+export interface MarkPlace {
+  readonly store: MarkStore;
+  readonly key: string;
+  /** Milliseconds after which all ids in the set have expired. */
+  readonly ttlMs: number;
+  /** The current wall-clock time in milliseconds since 1970. */
+  readonly date: number;
+  /**
+   * Key of the time since which the store records marks. Set if the time is read before ids are created, see
+   * {@linkcode readSince}. If the store has lost its sets, all ids that were created before this time count as marked.
+   */
+  readonly sinceKey?: string;
+}
+
+/**
+ * Marks an id in a store, and resolves to the state of the id before the change. If several processes mark the same id
+ * concurrently, only one process finds that the id was not marked. Rejects if the store fails.
+ */
+export async function markStored(mark: Mark, place: MarkPlace): Promise<Marking> {
+  return await update("mark an id as used", async () => {
+    const { ids, version, isRepaired } = await read(place);
+    const known = ids.find(mark);
+    if (known.found && !isRepaired) return known;
+    if (!known.found) ids.add(mark);
+    return await place.store.set(place.key, ids, { ttlMs: place.ttlMs, version }) ? known : CHANGED;
+  });
+}
+
+/**
+ * Resolves to the time since which a store has recorded marks without a loss of its data, in milliseconds since 1970.
+ * Records the current time if the store has none, because it is new, or has lost its data. Called before an id is
+ * created, so that the id is newer than this time. Rejects if the store fails.
+ */
+export async function readSince({ store, date }: Pick<MarkPlace, "store" | "date">, key: string): Promise<number> {
+  return await update("mark an id as used", async () => {
+    const found = await store.get(key);
+    if (typeof found?.value === "number") return found.value;
+    return await store.set(key, date, { ttlMs: MAX_TTL_MS, version: found?.version ?? null }) ? date : CHANGED;
+  });
+}
+
+interface Read {
+  readonly ids: MarkedIds;
+  readonly version: string | null;
+  readonly isRepaired: boolean;
+}
+
+async function read({ store, key, date, sinceKey }: MarkPlace): Promise<Read> {
+  const found = await store.get(key);
+  if (!found) {
+    // Either the set is new, or the store has lost it. A set whose ids have all expired counts as new.
+    const since = sinceKey === undefined ? 0 : await readSince({ store, date }, sinceKey);
+    return { ids: new MarkedIds(since), version: null, isRepaired: false };
+  }
+  const ids = MarkedIds.read(found.value);
+  // If the set cannot be read, treat all existing ids as marked, because the set may have contained any id.
+  return { ids: ids ?? new MarkedIds(date), version: found.version, isRepaired: !ids };
+}
+
+/** Maximum time to live of a value in a store, in milliseconds: one year. */
+const MAX_TTL_MS = 31_536_000_000;
+/** Additional milliseconds for which a mark is stored, because an instance's clock may be set back. */
+const SKEW_MS = 3_600_000;
+
+/** Returns the milliseconds for which the mark of an id is stored. The id expires after `ms` milliseconds. */
+export function toMarkTtl(ms: number): number {
+  return Math.min(Math.ceil(ms) + SKEW_MS, MAX_TTL_MS);
+}

@@ -1,0 +1,198 @@
+/**
+ * Serves a request. Every era performs the steps in this order: observe the request, read the facts about the client,
+ * run `admit`, look up the handler (and run `allow`), check header parameters, scopes, required capabilities and rate
+ * limits, restore the client's answers, schedule the call, and reply.
+ */
+import { toScopeReply } from "./auth.ts";
+import { isMcpError, type McpError } from "../../core/protocol/errors.ts";
+import { type Id, type Request, type Result, toSuccess } from "../../core/protocol/jsonrpc.ts";
+import { isWithin } from "../../core/protocol/weight.ts";
+import type { HeaderParam } from "../../core/schema/header_params.ts";
+import { type Call, toTooLong } from "../call/call.ts";
+import type { ClientFacts, Principal } from "../call/context.ts";
+import type { Engine } from "./era.ts";
+import type { Method, Outcome, Runner } from "../visibility/feature.ts";
+import type { HeaderReader, Link, Reply } from "../call/link.ts";
+import type { RequestReport } from "../call/observer.ts";
+import { requireCapabilities } from "../call/question.ts";
+import { toUnknownMethod } from "../visibility/registry.ts";
+import { isScopeError, requireScopes } from "../call/scopes.ts";
+
+/** A call whose runner was found. */
+export interface Found {
+  readonly call: Call;
+  readonly method: Method;
+  readonly runner: Runner;
+}
+
+/** The properties of a request that an error response requires. A call has these properties too. */
+export interface Answered {
+  readonly id: Id;
+  readonly method: string;
+  readonly subject?: string;
+  readonly observed?: RequestReport;
+  readonly principal?: Principal;
+}
+
+/** The steps of serving a request that differ between the eras. */
+export interface Dialect {
+  /** Finds the implementation of a method. Returns `undefined` for a method without handlers. */
+  find(name: string): Method | undefined;
+  /** Reads the facts about the client. Throws the error that the client receives if a fact is missing or invalid. */
+  read(message: Request, link: Link, method: Method | undefined): ClientFacts;
+  open(message: Request, link: Link, client: ClientFacts): Call;
+  /** Serves a method without handlers, such as `ping`. Returns `undefined` if the method does not exist in the era. */
+  serve(call: Call): Reply | Promise<Reply> | undefined;
+  /** Checks parameters that the client must repeat in HTTP headers. Throws if a header does not match. */
+  checkParams?(call: Call, wanted: readonly HeaderParam[], headers: HeaderReader): void;
+  /**
+   * Returns the cache key for the JSON text of the call's result. Calls with the same key share the text of the same
+   * result. Returns `undefined` if the text cannot be shared.
+   */
+  toTextName(call: Call): string | undefined;
+  /** Converts a result to the client's protocol revision. */
+  translate?(call: Call, result: Result): unknown;
+  /** Adds the fields that the protocol revision requires in every result to the JSON text of a result. */
+  stamp?(found: Found, result: Result, text: string): string;
+  /** Converts an error to a reply, and reports the error to the observer. */
+  writeError(request: Answered, error: McpError): Reply;
+}
+
+export class Pipeline {
+  readonly #engine: Engine;
+  /** Cached JSON text of results, by the cache key that the dialect returns. */
+  readonly #texts = new Map<string, WeakMap<Result, string>>();
+
+  constructor(engine: Engine) {
+    this.#engine = engine;
+  }
+
+  /** Serves a request from its receipt to its reply. Never throws. */
+  answer(dialect: Dialect, message: Request, link: Link): Reply | Promise<Reply> {
+    const { core } = this.#engine;
+    const observed = core.observing?.observe(message, link);
+    const method = dialect.find(message.method);
+    let call: Call | undefined;
+    try {
+      const client = dialect.read(message, link, method);
+      call = dialect.open(message, link, client);
+      if (observed) call.observe(observed, method?.subject);
+      const reply = core.admit ? this.#admit(dialect, call, core.admit(call)) : this.#find(dialect, call, method);
+      return reply instanceof Promise ? this.#guard(dialect, call, reply) : reply;
+    } catch (error) {
+      return this.#fail(dialect, call ?? { id: message.id, method: message.method, observed }, error);
+    }
+  }
+
+  /** Checks and runs a call whose runner was found. */
+  run(dialect: Dialect, found: Found): Reply | Promise<Reply> {
+    const { call, runner } = found;
+    if (runner.headers && call.link.headers) dialect.checkParams?.(call, runner.headers, call.link.headers);
+    return this.#check(dialect, found);
+  }
+
+  // This is a separate method, because a closure in `answer` would keep all variables of `answer` in memory, such as
+  // the message of a subscription until the subscription ends.
+  #guard(dialect: Dialect, call: Call, reply: Promise<Reply>): Promise<Reply> {
+    return reply.catch((error) => this.#fail(dialect, call, error));
+  }
+
+  #admit(dialect: Dialect, call: Call, admitted: Promise<void>): Promise<Reply> {
+    // Look up the method again, because handlers may have changed while `admit` ran.
+    const find = () => this.#find(dialect, call, dialect.find(call.method));
+    return this.#engine.scheduler.prepare(call, admitted).then(find);
+  }
+
+  #find(dialect: Dialect, call: Call, method: Method | undefined): Reply | Promise<Reply> {
+    const opening = this.#engine.core.shared?.rules?.open(call.method);
+    if (opening) return this.#admit(dialect, call, opening);
+    if (!method) {
+      const reply = dialect.serve(call);
+      if (reply) return reply;
+      throw toUnknownMethod(call.method);
+    }
+    const { scheduler } = this.#engine;
+    // Fast path: while no asynchronous lookup is in progress, start this lookup without a slot, because it is probably
+    // synchronous too.
+    const isSlow = scheduler.preparing > 0;
+    const runner = isSlow ? scheduler.find(call, method) : method.find(call);
+    if (!(runner instanceof Promise)) return this.run(dialect, { call, method, runner });
+    const finding = isSlow ? runner : scheduler.prepare(call, runner);
+    return finding.then((runner) => this.run(dialect, { call, method, runner }));
+  }
+
+  // An error in this method can still set the HTTP status. Once the call is scheduled, the response may become a
+  // stream, which has status 200.
+  #check(dialect: Dialect, found: Found): Reply | Promise<Reply> {
+    const { call, runner } = found;
+    if (runner.scopes) requireScopes(this.#engine.core, call, runner.scopes);
+    if (runner.requires) requireCapabilities(call.client.capabilities, runner.requires, "run the call");
+    const limiting = runner.check?.(call);
+    if (!limiting) return this.#restore(dialect, found);
+    return this.#engine.scheduler.prepare(call, limiting).then(() => this.#restore(dialect, found));
+  }
+
+  #restore(dialect: Dialect, found: Found): Reply | Promise<Reply> {
+    const { call, method } = found;
+    const restoring = method.asks ? call.restore() : undefined;
+    return restoring ? restoring.then(() => this.#schedule(dialect, found)) : this.#schedule(dialect, found);
+  }
+
+  #schedule(dialect: Dialect, found: Found): Reply | Promise<Reply> {
+    const { call, method, runner } = found;
+    if (method.asks) call.allowQuestions();
+    const outcome = this.#engine.scheduler.run(call, runner);
+    if (!(outcome instanceof Promise)) return this.#reply(dialect, found, outcome);
+    call.link.wait();
+    return outcome.then((outcome) => this.#reply(dialect, found, outcome));
+  }
+
+  // If there are open questions, send the questions instead of the outcome, because the handler ended only to wait for
+  // the answers.
+  #reply(dialect: Dialect, found: Found, outcome: Outcome): Reply | Promise<Reply> {
+    const { call, method } = found;
+    if (!outcome) {
+      call.observed?.cancel();
+      return {};
+    }
+    const asking = call.toQuestions();
+    if (asking) return asking.then((result) => this.#succeed(call, result, this.#write(dialect, found, result)));
+    const { result, error } = outcome;
+    if (error) throw error;
+    // Share the text of a result only if no middleware can change the result.
+    const isShared = method.stable && !this.#engine.core.hasMiddleware;
+    const name = isShared ? dialect.toTextName(call) : undefined;
+    return this.#succeed(
+      call,
+      result,
+      name ? this.#share(dialect, found, result, name) : this.#write(dialect, found, result),
+    );
+  }
+
+  #succeed(call: Call, result: Result, text: string): Reply {
+    call.observed?.succeed(result);
+    return { text: toSuccess(call.id, text) };
+  }
+
+  #share(dialect: Dialect, found: Found, result: Result, name: string): string {
+    let texts = this.#texts.get(name);
+    if (!texts) this.#texts.set(name, texts = new WeakMap());
+    let text = texts.get(result);
+    if (text === undefined) texts.set(result, text = this.#write(dialect, found, result));
+    return text;
+  }
+
+  #write(dialect: Dialect, found: Found, result: Result): string {
+    const { resultBytes } = this.#engine.core.limits.calls;
+    const text = JSON.stringify(dialect.translate ? dialect.translate(found.call, result) : result);
+    if (text.length * 3 > resultBytes && !isWithin(text, resultBytes)) throw toTooLong(found.call, resultBytes);
+    return dialect.stamp ? dialect.stamp(found, result, text) : text;
+  }
+
+  #fail(dialect: Dialect, request: Answered, error: unknown): Reply {
+    const { core } = this.#engine;
+    const known = isMcpError(error) ? error : core.report(error, request);
+    const reply = dialect.writeError(request, known);
+    return isScopeError(known) ? toScopeReply({ ...core, principal: request.principal }, known, reply) : reply;
+  }
+}

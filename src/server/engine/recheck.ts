@@ -1,0 +1,41 @@
+/**
+ * Checks a call again after the call has waited in a queue.
+ */
+import type { Call } from "../call/call.ts";
+import type { Core } from "./core.ts";
+import type { Method, Runner } from "../visibility/feature.ts";
+import { requireCapabilities } from "../call/question.ts";
+import { type Registry, toUnknownMethod } from "../visibility/registry.ts";
+import { requireScopes } from "../call/scopes.ts";
+
+/**
+ * Throws the error that the client receives if the handler no longer exists for the caller, or if the caller lacks a
+ * required scope or capability. Cancels the call if the check takes longer than `calls.timeoutMs`.
+ */
+export async function recheck(call: Call, core: Core, registry: Registry): Promise<void> {
+  const { requires } = await findGranted(call, core, registry);
+  if (requires) requireCapabilities(call.client.capabilities, requires, "run the call");
+}
+
+/**
+ * Finds the runner of a call. Throws the error that the client receives if the handler does not exist for the caller,
+ * or if the caller lacks a required scope.
+ */
+export async function findGranted(call: Call, core: Core, registry: Registry): Promise<Runner> {
+  const method = registry.methods.get(call.method);
+  if (!method) throw toUnknownMethod(call.method);
+  // Disable questions, because `allow` must not ask the client questions in any lookup.
+  const runner = await call.withoutQuestions(() => find(call, method, core));
+  if (runner.scopes) requireScopes(core, call, runner.scopes);
+  return runner;
+}
+
+// Limit the duration, because an `allow` that never settles would hold a slot forever.
+async function find(call: Call, method: Method, { ticker, limits: { calls: { timeoutMs } } }: Core): Promise<Runner> {
+  const timeout = ticker.startTimeout(timeoutMs, () => call.timeOut(timeoutMs, "calls.timeoutMs"));
+  try {
+    return await method.find(call);
+  } finally {
+    ticker.cancel(timeout);
+  }
+}

@@ -1,0 +1,556 @@
+/**
+ * Runs calls, and enforces the limits on slots, memory and time. Each call has exactly one outcome.
+ */
+import type { ServiceEnd } from "../call/service.ts";
+import { hasValidCode, isMcpError, type McpError, toBusy } from "../../core/protocol/errors.ts";
+import type { Result } from "../../core/protocol/jsonrpc.ts";
+import { Room } from "../../core/protocol/room.ts";
+import type { Account, Accounts, Pot, Start } from "../capacity/account.ts";
+import type { Call, Deferred } from "../call/call.ts";
+import { CancelError } from "../call/cancel_error.ts";
+import type { Core } from "./core.ts";
+import type { Executor, Method, Outcome, Runner } from "../visibility/feature.ts";
+import { compose, type Middleware } from "../call/middleware.ts";
+import type { InFlight } from "../call/in_flight.ts";
+import type { RunWatch } from "../call/run_watch.ts";
+import type { Bounds } from "../capacity/limits.ts";
+import { LIMITS } from "../capacity/limits.ts";
+import { startDeadline } from "../call/deadline.ts";
+import type { Sweep } from "../../core/timers.ts";
+
+/**
+ * Runs every call on a server. A call that waits for a promise holds a slot, which is one of the places that
+ * `calls.running` and `calls.runningPerClient` limit. Fast path: a call that ends before its first `await` needs no
+ * slot, no memory charge and no timeout, because no other code runs during the call.
+ */
+export class Scheduler implements Executor {
+  /** Whether the server accepts new calls. `false` while the server is closing. */
+  isOpen = true;
+  readonly limits: Bounds["calls"];
+  /** Number of calls whose runner is being looked up asynchronously. */
+  preparing = 0;
+  readonly #core: Core;
+  readonly #accounts: Accounts;
+  readonly #waiting: Pot;
+  /** Number of running calls below which no client can exceed its limit on running calls. */
+  readonly #uncontendedCalls: number;
+  /** Bytes of memory below which no client can exceed its limit on memory. */
+  readonly #uncontendedBytes: number;
+  /**
+   * Runs a call through the middleware, if any. In development, also watches the run. Takes no slot and sets no
+   * deadline.
+   */
+  invoke?: (call: Call, runner: Runner) => Result | Promise<Result>;
+  #isWatched = false;
+  readonly #ignored = new Room(async () => {
+    const { IgnoredQuestions } = await import("../call/ignored_questions.ts");
+    return new IgnoredQuestions<Call>((text, call) => {
+      const { development } = this.#core;
+      if (development) development.warn(text);
+      else this.#core.report(new Error(text), call);
+    });
+  });
+  /** Calls that already have one of their client's slots, and wait for one of the process's slots, oldest first. */
+  readonly #queue = new Map<Start, Account>();
+  /** Connections with running or waiting calls. */
+  readonly #busy = new Set<InFlight>();
+  readonly #age: Sweep = () => {
+    for (const inFlight of this.#busy) inFlight.age(AGING_MS, DEFAULT_MS);
+    this.#isAging = this.#busy.size > 0;
+    return this.#isAging ? AGING_MS : undefined;
+  };
+  #isAging = false;
+  readonly #idlers: (() => void)[] = [];
+  /** Runs of deferred functions that have not ended. */
+  readonly #deferred = new Set<Promise<void>>();
+  #running = 0;
+  /** Number of running calls that are not charged to a client. See {@linkcode Scheduler.run}. */
+  #uncharged = 0;
+  /** Upper bound of the memory that uncharged calls use, in bytes. */
+  #unchargedBytes = 0;
+  #isStarting = false;
+
+  /** Runs all calls through `middleware`. */
+  constructor(core: Core, accounts: Accounts, middleware: readonly Middleware[] = []) {
+    this.#core = core;
+    this.#accounts = accounts;
+    const { calls, perTenant } = core.limits;
+    const { memory, running } = accounts;
+    this.limits = calls;
+    this.#waiting = accounts.pot({ name: "calls.waiting", total: calls.waiting, share: Math.ceil(calls.waiting / 4) });
+    this.#uncontendedCalls = Math.min(running.share, running.common, perTenant.running);
+    this.#uncontendedBytes = Math.min(memory.share, memory.common, perTenant.bytes);
+    if (middleware.length) this.invoke = compose(middleware, (call, runner: Runner) => runner.run(call));
+  }
+
+  /** Runs all later calls inside `watch`. A second call of this method has no effect. */
+  watch(watch: RunWatch): void {
+    if (this.#isWatched) return;
+    this.#isWatched = true;
+    const { invoke = (call, runner) => runner.run(call) } = this;
+    this.invoke = (call, runner) => watch.run(call, () => invoke(call, runner));
+  }
+
+  /** Number of running calls, including runs of deferred functions. */
+  get running(): number {
+    return this.#running;
+  }
+
+  /** Upper bound of the memory that uncharged running calls use, in bytes. */
+  get unchargedBytes(): number {
+    return this.#unchargedBytes;
+  }
+
+  get waiting(): number {
+    return this.#waiting.used;
+  }
+
+  /**
+   * Runs a call within all limits, and returns the outcome. A queued call waits first.
+   *
+   * Fast path: while all calls together stay below the per-client limits, no client can exceed its limits. Such calls
+   * are not charged, which saves the lookup of the client's account (a tenth of the time that a small call takes). The
+   * first call that exceeds a limit charges all running calls to their clients.
+   */
+  run(call: Call, runner: Runner): Outcome | Promise<Outcome> {
+    // Check whether the client is still connected, because preparing the call may have taken a while, for example if
+    // the code of the era had to be loaded.
+    if (call.inFlight.over) call.cancel(call.inFlight.over);
+    if (call.ended) return;
+    if (!this.isOpen) return { error: refuse("the server is closing") };
+    const isUncontended = this.#running < this.#uncontendedCalls &&
+      this.#accounts.memory.used + this.#unchargedBytes + call.weight <= this.#uncontendedBytes;
+    return isUncontended ? this.#start(call, runner) : this.#admit(call, runner);
+  }
+
+  /**
+   * Looks up the runner of a call while other lookups are in progress. The call takes a slot during the lookup. See
+   * {@linkcode prepare}.
+   */
+  find(call: Call, method: Method): Runner | Promise<Runner> {
+    const account = this.#takeSlot(call);
+    let runner;
+    try {
+      runner = method.find(call);
+    } catch (error) {
+      this.#giveBack(call, account);
+      throw error;
+    }
+    if (runner instanceof Promise) return this.prepare(call, runner, account);
+    this.#giveBack(call, account);
+    return runner;
+  }
+
+  /**
+   * Waits for an asynchronous step before the handler starts, such as `allow`. During this step, the call holds a slot
+   * and is charged, so that the client's limits apply.
+   */
+  async prepare<T = Runner>(call: Call, runner: Promise<T>, taken?: Account): Promise<T> {
+    // If no slot is free, nothing awaits the step.
+    runner.catch(() => {});
+    const account = taken ?? this.#takeSlot(call);
+    this.preparing++;
+    try {
+      return await runner;
+    } finally {
+      this.preparing--;
+      this.#giveBack(call, account);
+    }
+  }
+
+  /** Runs a function while the call holds a slot. If no slot is free, rejects without calling the function. */
+  async prepareWith<T>(call: Call, run: () => Promise<T>): Promise<T> {
+    const account = this.#takeSlot(call);
+    return await this.prepare(call, run(), account);
+  }
+
+  /** Stops accepting new calls. */
+  stop(): void {
+    this.isOpen = false;
+  }
+
+  /** Resolves when no call runs or waits, and all deferred functions have ended. */
+  async idle(): Promise<void> {
+    // Remove connections without calls here, because the end of a subscription does not remove its connection.
+    for (const inFlight of this.#busy) if (!inFlight.size) this.#busy.delete(inFlight);
+    if (this.#busy.size) await new Promise<void>((resolve) => this.#idlers.push(resolve));
+    await Promise.all(this.#deferred);
+  }
+
+  /** Returns `host.server` of each endpoint that has running or waiting calls. */
+  busyServers(): Set<object> {
+    const servers = new Set<object>();
+    for (const inFlight of this.#busy) inFlight.addServers(servers);
+    return servers;
+  }
+
+  /** Runs a function after a call. If the call has already ended, runs the function immediately. */
+  defer(call: Call, run: Deferred): void {
+    if (call.ended) this.#runDeferred(call, [run]);
+    else (call.deferred ??= []).push(run);
+  }
+
+  /** Cancels all running and waiting calls because the server is closing. */
+  cancelAll(): void {
+    // Do not start waiting calls, because they would be cancelled immediately.
+    this.#isStarting = true;
+    const text = "Cannot finish the call: the server is closing; try again if the call is idempotent";
+    const reason = new CancelError("closing", text);
+    for (const inFlight of this.#busy) inFlight.cancelAll(reason);
+  }
+
+  // Counts the deferred functions of a call as a running call of the client, so that these functions count towards the
+  // client's limits.
+  #runDeferred(call: Call, all: readonly Deferred[], outcome?: Outcome): void {
+    const { account } = call.link;
+    account.charge(call.weigh());
+    account.start();
+    this.#running++;
+    const running = runDeferred(this.#core, call, all, outcome)
+      .catch((error) => void this.#core.report(error, call))
+      .finally(() => {
+        this.#deferred.delete(running);
+        this.#giveBack(call, account);
+      });
+    this.#deferred.add(running);
+  }
+
+  #takeSlot(call: Call): Account {
+    const { account } = call.link;
+    const full = this.#findFull(account);
+    if (full || !account.enter(call.weigh())) {
+      throw refuse("too many calls are running", full ?? "perTenant.running, memory");
+    }
+    account.start();
+    this.#running++;
+    return account;
+  }
+
+  #giveBack(call: Call, account: Account): void {
+    this.#running--;
+    this.#release(call, account);
+  }
+
+  // Rejects the call if the queue is full. A longer queue would use memory for calls whose clients time out before the
+  // calls start.
+  #admit(call: Call, runner: Runner): Outcome | Promise<Outcome> {
+    this.#chargeAll();
+    const { account } = call.link;
+    const full = this.#findFull(account);
+    if (full && !this.#waiting.makeRoom(account, 1)) {
+      return { error: refuse("too many calls are running and waiting", `${full}, calls.waiting`) };
+    }
+    if (!account.enter(call.weigh())) {
+      const isTenant = account.tenant !== undefined;
+      const names = `memory.bytesPerClient, memory.bytes${isTenant ? ", perTenant.bytes, perTenant.running" : ""}`;
+      return { error: refuse("too much memory is used", names) };
+    }
+    call.account = account;
+    return full ? this.#wait(call, account, () => this.#start(call, runner)) : this.#start(call, runner);
+  }
+
+  // Queues the call. A queued call can be cancelled, so that the handler does not run for a client that has
+  // disconnected.
+  #wait(call: Call, account: Account, start: () => Outcome | Promise<Outcome>): Promise<Outcome> {
+    const { isFull } = account;
+    call.observed?.wait();
+    this.#waiting.add(account);
+    call.isQueued = true;
+    call.inFlight.add(call);
+    this.#busy.add(call.inFlight);
+    if (!isFull) account.start();
+    const recheck = call.host.recheck(call);
+    return new Promise((resolve) => {
+      const finish = (end: () => Outcome | Promise<Outcome>) => {
+        call.onCancel = undefined;
+        call.isQueued = false;
+        const outcome = end();
+        account.finish();
+        this.#leave(call);
+        // Start the next call here. If the call ended synchronously in `end`, no other call could start there, because
+        // this call still held its slot.
+        this.#next(account);
+        resolve(outcome);
+      };
+      const begin = () => {
+        if (!recheck) return finish(start);
+        this.#running++;
+        let settle = (end: () => Outcome | Promise<Outcome>) => {
+          settle = () => {};
+          this.#running--;
+          finish(end);
+        };
+        call.onCancel = () => settle(() => this.#endAtOnce(call, undefined));
+        recheck().then(
+          () => settle(start),
+          (error) => settle(() => this.#endAtOnce(call, { error: this.toError(error, call) })),
+        );
+      };
+      if (isFull) account.waiting.set(begin, account);
+      else this.#queue.set(begin, account);
+      const onCancel = () => {
+        if (!account.waiting.delete(begin)) {
+          this.#queue.delete(begin);
+          account.finish();
+        }
+        this.#waiting.give(account);
+        account.leave(call.weight);
+        this.#leave(call);
+        this.#next(account);
+        resolve(toCancelled(call));
+      };
+      call.onCancel = onCancel;
+    });
+  }
+
+  #start(call: Call, runner: Runner): Outcome | Promise<Outcome> {
+    let result;
+    const { observed } = call;
+    observed?.start();
+    try {
+      result = observed && this.#core.observer.around
+        ? observed.around(() => this.runWithin(call, runner))
+        : this.runWithin(call, runner);
+    } catch (error) {
+      return this.#endAtOnce(call, { error: this.toError(error, call) });
+    }
+    if (result instanceof Promise) return this.attend(call, result);
+    if (call.questions) this.checkQuestions(call, result);
+    return this.#endAtOnce(call, { result });
+  }
+
+  /** Runs a call through the layers of extensions and the middleware. Takes no slot and sets no deadline. */
+  runWithin(call: Call, runner: Runner): Result | Promise<Result> {
+    if (runner.within) return runner.within(call, runner, this);
+    return this.invoke ? this.invoke(call, runner) : runner.run(call);
+  }
+
+  /**
+   * Reports the questions of a call that its handler has not awaited. Does not check a handler that failed or whose call
+   * was cancelled, because the handler may not have reached the `await` of a question.
+   */
+  checkQuestions(call: Call, { isError }: Result): void {
+    if (isError !== true && !call.ended) this.#check(call).catch((error) => void this.#core.report(error, call));
+  }
+
+  async #check(call: Call): Promise<void> {
+    const sources = await call.questions?.listIgnored();
+    if (sources?.length) (await this.#ignored.open()).report(sources, call);
+  }
+
+  #endAtOnce(call: Call, outcome: Outcome): Outcome {
+    const { account } = call;
+    const ended = call.ended ? toCancelled(call) : outcome;
+    call.ended = true;
+    if (call.deferred) this.#runDeferred(call, call.deferred, ended);
+    if (account) {
+      account.leave(call.weight);
+      this.#next(account);
+    }
+    return ended;
+  }
+
+  /**
+   * Waits for the result of a call. Until the result arrives, the call holds a slot, its memory is counted, and its
+   * timeout runs.
+   */
+  attend(call: Call, result: Promise<Result>): Promise<Outcome> {
+    if (call.account) call.account.start();
+    else {
+      this.#unchargedBytes += this.#uncharged++ < UNWEIGHED ? call.weight : call.weigh();
+    }
+    this.#running++;
+    return this.#finish(call, result);
+  }
+
+  // Takes no slot. Otherwise a client whose detached handlers use all slots could not make the calls that answer or
+  // cancel these handlers.
+  detach(call: Call, result: Promise<Result>, timeoutMs?: number): Promise<Outcome> {
+    if (!this.isOpen) throw refuse("the server is closing");
+    const { account } = call.link;
+    const { detached } = this.limits;
+    const places = account.pot({ name: "calls.detached", total: detached, share: Math.ceil(detached / 4) });
+    if (!places.take(account)) throw refuse("too many handlers continue after their response", "calls.detached");
+    account.charge(call.weigh());
+    call.account = account;
+    return this.#finish(call, result, { timeoutMs, places });
+  }
+
+  // Waits for the result of a call, up to its timeout.
+  #finish(call: Call, result: Promise<Result>, { timeoutMs: ownMs, places }: Detached = ATTACHED): Promise<Outcome> {
+    const timeoutMs = ownMs ?? call.timeoutMs ?? this.#core.limits.calls.timeoutMs;
+    call.inFlight.add(call);
+    this.#busy.add(call.inFlight);
+    // Fast path: one sweep finds all calls that exceed the default timeout. With a timeout per call, each call would
+    // have to read the clock.
+    if (ownMs || timeoutMs !== DEFAULT_MS) startDeadline(call, this.#core.ticker, timeoutMs, !!ownMs);
+    else if (!this.#isAging) this.#startAging();
+    const { promise, resolve } = Promise.withResolvers<Outcome>();
+    // The weight is computed exactly later, such as for a layer of an extension. Subtract what was added.
+    const { weight } = call;
+    let isOpen = true;
+    const settle = (outcome?: Outcome) => {
+      if (!isOpen) return;
+      isOpen = false;
+      const ended = call.ended ? toCancelled(call) : outcome;
+      call.ended = true;
+      call.deadline?.stop();
+      if (call.deferred) this.#runDeferred(call, call.deferred, ended);
+      this.#end(call, weight, places);
+      resolve(ended);
+    };
+    // Assign a constant instead of a function literal. V8 allocates a function literal that is assigned to a field as a
+    // long-lived object, which would keep the whole request in memory until a full garbage collection.
+    const onCancel = () => settle();
+    call.onCancel = onCancel;
+    const succeed = (result: Result) => {
+      if (call.questions) this.checkQuestions(call, result);
+      settle({ result });
+    };
+    result.then(succeed, (error) => settle({ error: this.toError(error, call) }));
+    if (call.ended) settle();
+    return promise;
+  }
+
+  #end(call: Call, weight: number, places?: Pot): void {
+    const { account } = call;
+    this.#leave(call);
+    if (!places) this.#running--;
+    if (!account) {
+      this.#uncharged--;
+      this.#unchargedBytes -= weight;
+    } else if (places) {
+      places.give(account);
+      account.leave(call.weight);
+      this.#next(account);
+    } else this.#release(call, account);
+  }
+
+  #chargeAll(): void {
+    if (!this.#uncharged) return;
+    for (const inFlight of this.#busy) inFlight.charge();
+    this.#uncharged = this.#unchargedBytes = 0;
+  }
+
+  // If no slot is free, reports the reached limit to the observer, and returns the limit's name.
+  #findFull(account: Account): string | undefined {
+    const full = account.isFull ? "calls.runningPerClient" : this.#hasSlot(account, 1) ? undefined : "calls.running";
+    if (full) this.#core.observing?.reach(full, account.key);
+    return full;
+  }
+
+  // Tests whether the process has a free slot for a client. Only a client that uses few resources may use a slot from
+  // the reserve. `amount` is 0 for a queued call, which already counts as a running call of its client.
+  #hasSlot(account: Account, amount: number): boolean {
+    return this.#accounts.running.hasRoom(account, amount, this.#running + 1);
+  }
+
+  #release(call: Call, account: Account): void {
+    account.leave(call.weight);
+    account.finish();
+    this.#next(account);
+  }
+
+  #startAging(): void {
+    this.#isAging = true;
+    this.#core.ticker.schedule(this.#age, AGING_MS);
+  }
+
+  #leave(call: Call): void {
+    if (call.inFlight.remove(call)) return;
+    this.#busy.delete(call.inFlight);
+    if (!this.#busy.size && this.#idlers.length) this.#idlers.splice(0).forEach((idle) => idle());
+  }
+
+  // Assigns the client's free slots to the client's oldest waiting calls, and then the process's free slots to the
+  // oldest calls in the queue.
+  #next(account: Account): void {
+    if (!this.waiting) return;
+    for (const [begin, waiting] of account.waiting) {
+      if (account.isFull) break;
+      account.waiting.delete(begin);
+      waiting.start();
+      this.#queue.set(begin, waiting);
+    }
+    // Return if an outer loop is already starting calls. A call that ends synchronously calls this method again, so a
+    // nested loop would make the stack deeper with each call.
+    if (this.#isStarting) return;
+    this.#isStarting = true;
+    for (const [begin, client] of this.#queue) {
+      if (this.#running >= this.#accounts.running.total) break;
+      if (!this.#hasSlot(client, 0)) continue;
+      this.#queue.delete(begin);
+      this.#waiting.give(client);
+      begin();
+    }
+    this.#isStarting = false;
+    account.settle();
+  }
+
+  toError(error: unknown, call: Call): McpError {
+    try {
+      if (isMcpError(error)) {
+        if (hasValidCode(error)) return error;
+        const state = `Cannot send error code ${error.code}: use an integer outside -32768 to -32000`;
+        return this.#core.report(new TypeError(state, { cause: error }), call);
+      }
+    } catch {
+      // Inspecting a thrown proxy may itself throw, but the call still needs an outcome.
+    }
+    return this.#core.report(error, call);
+  }
+}
+
+/** The timeout and the pot of a detached call, which continues after its response. Empty for any other call. */
+interface Detached {
+  readonly timeoutMs?: number;
+  /** The pot that counts detached calls. `undefined` for a call with a slot. */
+  readonly places?: Pot;
+}
+
+const ATTACHED: Detached = {};
+
+/**
+ * Number of uncharged calls that may run before the server computes the exact weight of each further call. The number
+ * is low, because a JavaScript engine may keep a whole chunk of input in memory for the text of one call, and the
+ * memory of the chunk would not be counted.
+ */
+const UNWEIGHED = 16;
+
+/** Default of `calls.timeoutMs`, in milliseconds. */
+const DEFAULT_MS = LIMITS.calls.timeoutMs;
+
+/**
+ * Interval in milliseconds at which the default timeout is checked. A call may exceed the default timeout by this
+ * interval.
+ */
+const AGING_MS = DEFAULT_MS / 8;
+
+function toCancelled({ reason }: Call): Outcome {
+  const error = reason?.response;
+  return error && { error };
+}
+
+function refuse(state: string, limits?: string): McpError {
+  return toBusy(`run the call: ${state}`, limits);
+}
+
+/** Runs a call's deferred functions in order, after the response has been sent. Never rejects. */
+async function runDeferred(core: Core, call: Call, all: readonly Deferred[], outcome: Outcome): Promise<void> {
+  const end = toEnd(call, outcome);
+  // Wait for one turn of the event loop, so that the era and the transport can send the response first.
+  await new Promise((resolve) => setTimeout(resolve));
+  for (const run of all) {
+    try {
+      await run(end);
+    } catch (error) {
+      core.report(error, call);
+    }
+  }
+}
+
+function toEnd({ isAsking, reason }: Call, outcome: Outcome): ServiceEnd {
+  if (isAsking) return "input_required";
+  if (!outcome || reason !== undefined) return "cancelled";
+  return outcome.error || outcome.result.isError === true ? "error" : "result";
+}

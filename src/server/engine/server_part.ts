@@ -1,0 +1,122 @@
+/**
+ * A part of a server that starts with the server, such as an extension or an authentication.
+ */
+import { deadline } from "../../core/kit/deadline.ts";
+import { CancelError } from "../call/cancel_error.ts";
+import type { Engine } from "./era.ts";
+import { openHandle } from "./open_handle.ts";
+import type { ServerHandle, StartPart } from "./server_handle.ts";
+
+// Extensions load this file when they first need one of the two.
+export { mayCall } from "./open_handle.ts";
+
+/** Milliseconds that a part may take to stop. */
+const STOP_MS = 5000;
+
+/** The name of a part, and its function that starts it. */
+export interface PartOptions {
+  /** Name of the part in messages and observer events, such as `extension "com.example/audit"`. */
+  readonly name: string;
+  /** See {@linkcode HandleOptions.id}. */
+  readonly id: string;
+  readonly start?: StartPart;
+  /** See {@linkcode HandleOptions.marksIds}. */
+  readonly marksIds?: boolean;
+}
+
+/** A part of one server. */
+export class ServerPart {
+  /** The handle that `start` has received. */
+  handle?: ServerHandle;
+  readonly #engine: Engine;
+  readonly #options: PartOptions;
+  /** Functions that the part calls after handlers have changed. */
+  readonly #watchers = new Set<() => void>();
+  #controller = new AbortController();
+  #starting?: Promise<void>;
+  #end?: () => unknown;
+  #isClosed = false;
+
+  constructor(engine: Engine, options: PartOptions) {
+    this.#engine = engine;
+    this.#options = options;
+  }
+
+  /** Notifies the part that handlers were added or removed. */
+  tellChange(): void {
+    for (const onChange of [...this.#watchers]) {
+      try {
+        onChange();
+      } catch (error) {
+        this.#report(error);
+      }
+    }
+  }
+
+  /**
+   * Starts the part, unless it has already started. After a failed start, the next call starts the part again. Returns
+   * `undefined` if the part has started, or has no `start`. Rejects after `close`.
+   */
+  start(): Promise<void> | undefined {
+    if (!this.#options.start || this.#end) return;
+    if (this.#isClosed) return Promise.reject(this.#toClosed());
+    return this.#starting ??= this.#start().catch((error) => {
+      this.#starting = undefined;
+      throw error;
+    });
+  }
+
+  /** Announces that the part will be stopped for good. */
+  close(): void {
+    this.#isClosed = true;
+    this.#controller.abort(this.#toClosed());
+  }
+
+  #toClosed(): CancelError {
+    return new CancelError("closing", `Cannot continue ${this.#options.name}: the server stops it`);
+  }
+
+  /**
+   * Stops the part, and waits a limited time until it has stopped. Unless `close` was called, `start` can start the part
+   * again. Never rejects.
+   */
+  async stop(): Promise<void> {
+    this.#controller.abort(this.#toClosed());
+    try {
+      await deadline(this.#stop(), { ms: STOP_MS, onTimeout: () => {}, clock: this.#engine.core.ticker });
+    } catch (error) {
+      this.#report(error);
+    }
+  }
+
+  async #start(): Promise<void> {
+    const { name, start } = this.#options;
+    if (this.#controller.signal.aborted) this.#controller = new AbortController();
+    this.handle = await openHandle(this.#engine, {
+      ...this.#options,
+      signal: this.#controller.signal,
+      watchers: this.#watchers,
+      report: (error) => this.#report(error),
+    });
+    const stop: unknown = await start?.(this.handle);
+    if (stop !== undefined && typeof stop !== "function") {
+      throw new TypeError(
+        `Cannot start ${name}: start did not return a function; return a function that stops it, or nothing`,
+      );
+    }
+    this.#end = () => stop?.();
+  }
+
+  async #stop(): Promise<void> {
+    await this.#starting?.catch(() => {});
+    const end = this.#end;
+    this.#starting = this.#end = undefined;
+    // The part may be started again while `end` runs.
+    this.#watchers.clear();
+    await end?.();
+  }
+
+  #report(error: unknown): void {
+    this.#engine.core.report(error, { subject: this.#options.name });
+  }
+}

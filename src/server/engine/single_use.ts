@@ -1,0 +1,69 @@
+/**
+ * Implements ids that can be used only once, such as the id of an answer to a question.
+ */
+import { type Found, type Mark, type Marking, toClientHash } from "./marked_ids.ts";
+import { KnownMarks } from "./marking.ts";
+import type { Clock } from "../../core/timers.ts";
+
+/** An id that a client can use once. Clients receive the id only in sealed form. */
+export interface SingleUse extends Mark {
+  /** The place where the use is recorded: `store`, or the id of the process that records the use in memory. */
+  readonly by: string;
+}
+
+/** The result of using an id. Only `spent` means that the id was valid and unused. */
+export type Spending = "spent" | Found | "elsewhere" | "lost";
+
+/**
+ * Marks an id as used in a store that several processes share. Resolves to the id's state before the change, or to
+ * `undefined` if the store did not respond.
+ */
+export type SpendShared = (use: Mark) => Promise<Marking | undefined>;
+
+/** The uses that a store records. */
+export interface SharedUses {
+  /**
+   * Resolves to the time since which the store records uses, in milliseconds since 1970, or to `undefined` if the store
+   * did not respond.
+   */
+  since(): Promise<number | undefined>;
+}
+
+/** Records used ids in the memory of this process or in a store. */
+export class SpentIds {
+  readonly #process: string;
+  readonly #known: KnownMarks;
+
+  /** `ttlMs` is the lifetime of an id in milliseconds. */
+  constructor(clock: Clock, ttlMs: number) {
+    this.#process = crypto.randomUUID();
+    this.#known = new KnownMarks(clock, ttlMs);
+  }
+
+  /**
+   * Creates an id that a client can use once. `key` is the client's key. Pass `shared` if the use is recorded in a
+   * store.
+   */
+  async make(key: string | undefined, shared?: SharedUses): Promise<SingleUse> {
+    const client = await toClientHash(key);
+    const id = crypto.randomUUID().slice(0, 18);
+    // If the store does not respond, the id may be older than the time that the store records later. The id then counts
+    // as used.
+    const since = await shared?.since() ?? 0;
+    const at = Math.max(this.#known.toTime(client), since + 1);
+    return { client, at, id, by: shared ? STORE : this.#process };
+  }
+
+  /** Marks an id as used. Pass `shared` if the server has a store. */
+  async spend(use: SingleUse, shared?: SpendShared): Promise<Spending> {
+    // Refuse the id, because another process may have recorded a use that this process cannot see.
+    if (use.by !== (shared ? STORE : this.#process)) return "elsewhere";
+    const known = shared ? await shared(use) : this.#known.find(use);
+    if (!known) return "lost";
+    if (shared) this.#known.tell(use.client, known.cutoff);
+    else if (!known.found) this.#known.add(use);
+    return known.found ?? "spent";
+  }
+}
+
+const STORE = "store";

@@ -1,0 +1,86 @@
+/**
+ * The `initialize` handshake.
+ *
+ * @see specification/2025-11-25/basic/lifecycle
+ */
+import { INVALID_PARAMS, McpError } from "../../../core/protocol/errors.ts";
+import { isObject, type Params, type Result } from "../../../core/protocol/jsonrpc.ts";
+import type { Implementation } from "../../../core/protocol/types.ts";
+import { FIXED_LIMITS } from "../../capacity/fixed_limits.ts";
+import type { Engine } from "../../engine/era.ts";
+import type { SessionFacts } from "./session_state.ts";
+import { isVersion, type Version, VERSIONS } from "./versions.ts";
+
+/**
+ * Maximum length of the client's capabilities as JSON, in characters. The session id contains the capabilities, and
+ * must fit in an HTTP header.
+ */
+const MAX_CAPABILITIES = 4096;
+
+/**
+ * Reads the parameters of `initialize`. If the server does not serve the requested revision, offers its newest
+ * revision. Throws an `McpError` if a parameter is invalid.
+ */
+export function readOffer(params: Params = {}, versions: readonly Version[] = VERSIONS): SessionFacts {
+  const { protocolVersion } = params;
+  // `null` counts as absent.
+  const [capabilities, clientInfo] = [params.capabilities ?? undefined, params.clientInfo ?? undefined];
+  if (typeof protocolVersion !== "string") throw invalid("protocolVersion is not a string");
+  if (capabilities !== undefined && !isObject(capabilities)) throw invalid("capabilities is not an object");
+  if (clientInfo !== undefined && !isObject(clientInfo)) throw invalid("clientInfo is not an object");
+  if (JSON.stringify(capabilities ?? {}).length > MAX_CAPABILITIES) {
+    throw invalid(`capabilities is longer than ${MAX_CAPABILITIES} characters of JSON`);
+  }
+  return {
+    version: isVersion(protocolVersion, versions) ? protocolVersion : versions[0],
+    info: clientInfo && readInfo(clientInfo),
+    capabilities: capabilities ?? {},
+  };
+}
+
+/** Returns what the client says about itself, without the longest facts if all facts together are too long. */
+function readInfo({ name, version, title, ...others }: Params): Implementation | undefined {
+  if (typeof name !== "string" || typeof version !== "string") return;
+  const utf8 = new TextEncoder();
+  const facts = Object.entries(others).map(([key, value]) => {
+    const text = JSON.stringify([key, value]);
+    return { text, bytes: utf8.encode(text).length };
+  }).sort((a, b) => a.bytes - b.bytes);
+  let left = FIXED_LIMITS.sessions.clientInfoBytes;
+  // Parse the texts again, because a fact can keep the whole message in memory for as long as the session exists.
+  const kept = facts.filter(({ bytes }) => (left -= bytes) >= 0).map(({ text }) => JSON.parse(text));
+  return {
+    ...Object.fromEntries(kept),
+    name: copyStart(name, 200),
+    version: copyStart(version, 100),
+    ...typeof title === "string" ? { title: copyStart(title, 200) } : {},
+  };
+}
+
+// Copy the slice, because a slice can keep its whole source string in memory for as long as the session exists.
+function copyStart(text: string, length: number): string {
+  return text.length <= length ? text : JSON.parse(JSON.stringify(text.slice(0, length)));
+}
+
+/** Returns the result of `initialize` for a negotiated session. */
+export function toAgreement({ core, registry }: Engine, { version }: SessionFacts): Result {
+  return {
+    protocolVersion: version,
+    capabilities: { ...toCapabilities(registry), logging: core.can.logging ? {} : undefined },
+    serverInfo: core.identity,
+    instructions: core.instructions,
+  };
+}
+
+// Omit extensions whose methods exist only in revisions without sessions.
+function toCapabilities({ capabilities, methods }: Engine["registry"]): Engine["registry"]["capabilities"] {
+  const { extensions, ...others } = capabilities;
+  if (!extensions) return capabilities;
+  const hidden = new Set([...methods.values()].map(({ extension, inSessions }) => inSessions ? undefined : extension));
+  const shown = Object.entries(extensions).filter(([id]) => !hidden.has(id));
+  return shown.length ? { ...others, extensions: Object.fromEntries(shown) } : others;
+}
+
+function invalid(state: string): McpError {
+  return new McpError(INVALID_PARAMS, `Cannot initialize: ${state}`);
+}

@@ -1,0 +1,103 @@
+/**
+ * Seals everything that was negotiated for a session into its id, and opens these ids.
+ *
+ * @see specification/2025-11-25/basic/transports (Session Management)
+ */
+import { INVALID_PARAMS, McpError } from "../../../core/protocol/errors.ts";
+import { isObject } from "../../../core/protocol/jsonrpc.ts";
+import type { ClientCapabilities, Implementation } from "../../../core/protocol/types.ts";
+import type { Core } from "../../engine/core.ts";
+import type { Link } from "../../call/link.ts";
+import { openVersioned, sealVersioned } from "../../call/versioned_seal.ts";
+import { warnOfForeign } from "../../call/foreign_values.ts";
+import type { SessionFacts } from "./session_state.ts";
+import { isVersion, type Version } from "./versions.ts";
+
+/** The sealed contents of an id. The field names are short, because every request contains the id. */
+interface Sealed {
+  /** Start of the session, in milliseconds since 1970. */
+  readonly t: number;
+  readonly v: Version;
+  readonly i?: Implementation;
+  readonly c: ClientCapabilities;
+  readonly p?: string;
+  /** The value that the server's `session` function returned. */
+  readonly d?: unknown;
+}
+
+/** The contents of an id, except the result of the negotiation. */
+export interface SealedFor {
+  readonly principal: string | undefined;
+  /** The value that the server's `session` function returned. */
+  readonly data: unknown;
+}
+
+export interface OpenedId {
+  readonly facts: SessionFacts;
+  /** The value that the server's `session` function returned. */
+  readonly data: unknown;
+  /** Milliseconds until the session expires. */
+  readonly leftMs: number;
+}
+
+/** Seals and opens the ids of one server. */
+export class SessionIds {
+  readonly #core: Core;
+  readonly #versions: readonly Version[];
+
+  /** `versions` are the revisions whose ids can be opened. */
+  constructor(core: Core, versions: readonly Version[]) {
+    this.#core = core;
+    this.#versions = versions;
+  }
+
+  /**
+   * Creates an id. Without room for everything that the client says about itself, the id contains only the client's name
+   * and version. Throws if the id would be longer than `MAX_ID`.
+   */
+  async seal(
+    { version, info, capabilities }: SessionFacts,
+    { principal, data }: SealedFor,
+  ): Promise<string> {
+    const start = this.#core.ticker.clock.date();
+    const seal = async (i: Implementation | undefined) => {
+      const sealed: Sealed = { t: start, v: version, i, c: capabilities, p: principal, d: data };
+      const id = await sealVersioned(this.#core.sealer, PURPOSE, sealed);
+      return id.length <= MAX_ID ? id : undefined;
+    };
+    const id = await seal(info) ?? await seal(info && { name: info.name, version: info.version });
+    if (id !== undefined) return id;
+    throw new McpError(
+      INVALID_PARAMS,
+      `Cannot initialize: the session id would contain more than ${MAX_ID} characters; declare fewer capabilities`,
+    );
+  }
+
+  /** Opens an id. Returns `undefined` if the id is invalid, has expired, or belongs to another principal. */
+  async open(id: string, { principal }: Link): Promise<OpenedId | undefined> {
+    if (id.length > MAX_ID) return;
+    const { limits, sealer, ticker } = this.#core;
+    const sealed = await openVersioned(sealer, PURPOSE, id);
+    if (!isSealed(sealed)) {
+      warnOfForeign(this.#core, "a session id", id);
+      return;
+    }
+    // Check the revision, because an instance with the same secret may serve other revisions.
+    if (sealed.p !== principal?.id || !isVersion(sealed.v, this.#versions)) return;
+    // Return a duration instead of a time, so that the session's expiry uses the monotonic clock, which never changes
+    // when the system clock is set.
+    const leftMs = Math.min(sealed.t + limits.sessions.lifeMs - ticker.clock.date(), limits.sessions.lifeMs);
+    if (leftMs < 0) return;
+    const facts = { version: sealed.v, info: sealed.i, capabilities: sealed.c };
+    return { facts, data: sealed.d, leftMs };
+  }
+}
+
+const PURPOSE = "session";
+
+/** Maximum length of an id, in characters. */
+const MAX_ID = 16_384;
+
+function isSealed(value: unknown): value is Sealed {
+  return isObject(value) && typeof value.t === "number" && isVersion(value.v) && isObject(value.c);
+}

@@ -1,0 +1,21 @@
+/**
+ * The method `server/discover`, which describes the server.
+ *
+ * @see specification/2026-07-28/server/discover
+ */
+import type { Engine } from "../../engine/era.ts";
+import { type Method, toMethod } from "../../visibility/feature.ts";
+import { META_SERVER, VERSION } from "./meta_keys.ts";
+
+/** Creates the method, whose result lists the server's revisions and capabilities. */
+export function discover({ core, registry }: Engine): Method {
+  return toMethod({
+    cache: { ttlMs: 0, scope: "public" },
+    run: () => ({
+      supportedVersions: [VERSION],
+      capabilities: { ...registry.capabilities, logging: core.can.logging ? {} : undefined },
+      instructions: core.instructions,
+      _meta: { [META_SERVER]: core.identity },
+    }),
+  });
+}

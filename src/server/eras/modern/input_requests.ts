@@ -1,0 +1,187 @@
+/**
+ * The questions and answers of a call, across all rounds.
+ *
+ * @see specification/2026-07-28/basic/patterns/mrtr
+ */
+import { INVALID_PARAMS, McpError, quote, toBusy } from "../../../core/protocol/errors.ts";
+import { type Params, type Result, toTypedResult } from "../../../core/protocol/jsonrpc.ts";
+import type { Call } from "../../call/call.ts";
+import type { Engine } from "../../engine/era.ts";
+import type { ForwardedRound } from "../../call/forward.ts";
+import { OnceValues } from "../../call/once.ts";
+import { type Question, QuestionError } from "../../call/question.ts";
+import { toMarkTtl } from "../../engine/marking.ts";
+import { type SingleUse, type Spending, SpentIds } from "../../engine/single_use.ts";
+import { findQuirk } from "../client_quirks.ts";
+import { openState, refuse, sealState } from "./request_state.ts";
+
+/**
+ * Number of unusable answers to one question after which the call fails. Without this limit, the server would ask a
+ * client that repeats an unusable answer again and again.
+ */
+const MAX_MISFITS = 3;
+
+/** Returns the used answers of a server. */
+function findSpentIds({ core: { state, ticker, limits } }: Pick<Engine, "core">): SpentIds {
+  return state.slot(InputRequests, () => new SpentIds(ticker.clock, toMarkTtl(limits.calls.stateMs)));
+}
+
+/**
+ * The questions and answers of a call. An answer is valid only for the exact question that the client received. If the
+ * handler runs again and asks a different question under the same key, the server sends the new question.
+ */
+export class InputRequests {
+  /** The requests of `ctx.forward` that have not ended, by key. */
+  readonly forwarded: Map<string, ForwardedRound> = new Map();
+  readonly #engine: Pick<Engine, "core" | "accounts">;
+  readonly #call: Call;
+  readonly #open = new Map<string, Question>();
+  readonly #answered = new Map<string, readonly [question: string, answer: unknown]>();
+  readonly #once: OnceValues;
+  /** The number of unusable answers, by the key of the question. */
+  readonly #misfits = new Map<string, number>();
+  #asked = new Map<string, string>();
+  #answers: Params = {};
+  #round = 0;
+  /** Whether the next `requestState` can be used only once. */
+  #isSingleUse = false;
+  /** Set if the `requestState` that the client returned can be used only once. */
+  #use?: SingleUse;
+
+  constructor(engine: Pick<Engine, "core" | "accounts">, call: Call) {
+    this.#engine = engine;
+    this.#call = call;
+    this.#once = new OnceValues({ limits: engine.core.limits.calls });
+  }
+
+  /** Whether the `requestState` that the client returned can be used only once. */
+  get isSingleUse(): boolean {
+    return !!this.#use;
+  }
+
+  /** Whether the client must answer a question before the call can have a result. */
+  get isOpen(): boolean {
+    return this.#open.size > 0;
+  }
+
+  /**
+   * Restores the `requestState` that the client returned. Throws if the state is invalid or has expired, or if it
+   * belongs to another call.
+   */
+  async restore(): Promise<void> {
+    const opened = await openState(this.#engine.core, this.#call);
+    if (!opened) return;
+    const { answers, before } = opened;
+    this.#round = before.round;
+    this.#answers = answers;
+    this.#asked = new Map(before.asked);
+    for (const [key, question, answer] of before.answered) this.#answered.set(key, [question, answer]);
+    for (const [key, value] of before.made) this.#once.made.set(key, JSON.stringify(value));
+    for (const [key, round] of before.forwarded ?? []) this.forwarded.set(key, round);
+    for (const [key, count] of before.misfits ?? []) this.#misfits.set(key, count);
+    this.#use = before.use;
+    this.#isSingleUse = !!before.use;
+  }
+
+  /** Marks a single-use state as used. Throws if the state was already used, or if the store does not respond. */
+  async spend(): Promise<void> {
+    if (!this.#use) return;
+    const { shared, limits } = this.#engine.core;
+    const ttlMs = toMarkTtl(limits.calls.stateMs);
+    const { account } = this.#call.link;
+    const spent = findSpentIds(this.#engine);
+    const spending = await spent.spend(
+      this.#use,
+      shared && ((use) => shared.spend(account, use, { ttlMs, isDated: true })),
+    );
+    if (spending !== "spent") throw toUnspendable(spending);
+  }
+
+  /**
+   * Returns the answer to exactly this question. If the client has not answered the question yet, records the question
+   * and throws, which ends the handler.
+   */
+  async ask(key: string, question: Question): Promise<unknown> {
+    const text = JSON.stringify([question.method, question.params]);
+    this.#isSingleUse ||= !!question.isSingleUse;
+    const kept = this.#answered.get(key);
+    let answer: unknown;
+    if (kept?.[0] === text) answer = kept[1];
+    else if (this.#asked.get(key) === text && Object.hasOwn(this.#answers, key)) {
+      answer = this.#answers[key];
+    } else return this.#leaveOpen(key, question);
+    const reading = question.read(answer);
+    const checked = reading instanceof Promise ? await reading : reading;
+    if (checked.problem !== undefined) {
+      const count = (this.#misfits.get(key) ?? 0) + 1;
+      this.#misfits.set(key, count);
+      if (count < MAX_MISFITS) return this.#leaveOpen(key, question);
+      throw new McpError(
+        INVALID_PARAMS,
+        `Cannot use the client's answer to ${quote(key)}: ${checked.problem}; ` +
+          `the client has sent ${MAX_MISFITS} invalid answers`,
+      );
+    }
+    this.#answered.set(key, [text, answer]);
+    return checked.value;
+  }
+
+  /** Returns the value under this key from an earlier round. Calls `make` if the key has no value yet. */
+  once(key: string, make: () => unknown): Promise<unknown> {
+    return this.#once.get(key, make);
+  }
+
+  /** Returns the result with the open questions and the sealed state. */
+  async toResult(): Promise<Result> {
+    const questions = [...this.#open].map(([key, { method, params }]) => [key, { method, params }] as const);
+    const { core } = this.#engine;
+    const use = this.#isSingleUse ? await this.#makeUse() : undefined;
+    const requestState = await sealState(core, this.#call, {
+      round: this.#round + 1,
+      asked: questions.map(([key, { method, params }]) => [key, JSON.stringify([method, params])]),
+      answered: [...this.#answered].map(([key, [question, answer]]) => [key, question, answer]),
+      // Seal parsed values, because sealing writes JSON and would escape every quote of a JSON text again.
+      made: [...this.#once.made].map(([key, json]) => [key, JSON.parse(json)] as const),
+      ...this.forwarded.size && { forwarded: [...this.forwarded] },
+      ...this.#misfits.size && { misfits: [...this.#misfits] },
+      use,
+    });
+    // The client's quirk is not part of the state, because it changes nothing about the question.
+    const { elicitation = (params: Params) => params } = findQuirk(this.#call.client) ?? {};
+    const inputRequests = questions.map(([key, { method, params }]) => [
+      key,
+      { method, params: method === "elicitation/create" ? elicitation(params) : params },
+    ]);
+    return toTypedResult("input_required", { inputRequests: Object.fromEntries(inputRequests), requestState });
+  }
+
+  #makeUse(): Promise<SingleUse> {
+    const { shared } = this.#engine.core;
+    const { account } = this.#call.link;
+    const uses = shared && { since: () => shared.sinceSpent(account) };
+    return findSpentIds(this.#engine).make(account.key, uses);
+  }
+
+  #leaveOpen(key: string, question: Question): never {
+    this.#open.set(key, question);
+    throw new QuestionError();
+  }
+}
+
+function toUnspendable(spending: Exclude<Spending, "spent">): McpError {
+  switch (spending) {
+    case "marked":
+      return refuse("this answer was already used; call again without requestState");
+    case "cut-off":
+      return refuse(
+        "the server no longer knows whether this old answer was already used; call again without requestState",
+      );
+    case "elsewhere":
+      return refuse(
+        "only the process that asked the question knows whether this answer was already used; call again without requestState, or give all " +
+          "instances the same store",
+      );
+    case "lost":
+      return toBusy("continue the call: the store does not report whether this answer was already used");
+  }
+}

@@ -1,0 +1,148 @@
+/**
+ * The steps of a layer around one handler, the state of the layer, and the calls that its steps get.
+ */
+import { isPromiseLike } from "../../core/protocol/promises.ts";
+import type { Call } from "../call/call.ts";
+import { toClientKey } from "../call/client_key.ts";
+import type { Context } from "../call/context.ts";
+import { toCall } from "../call/find_call.ts";
+import { INTERNALS } from "../../core/internals.ts";
+import type { Layer, LayerCall, LayerRun, LayerStarter } from "../engine/layers.ts";
+import type { Handler } from "../visibility/feature.ts";
+import type { FeatureParts } from "../visibility/feature_parts.ts";
+import type { AnySteps, LayerSteps } from "./handler_layers.ts";
+import { createLife, toWatcher } from "./watcher.ts";
+
+/** The steps of a layer, bound to a handler. */
+export interface Bound extends LayerSteps {
+  /** Kind and name of the handler, for the observer. For a completion, of its prompt or template. */
+  readonly place: string;
+}
+
+/** Calls a step with the state of its layer. Waits until the layer has started. */
+export function withState<T>(
+  bound: Bound,
+  ctx: Context<unknown>,
+  run: (state: never) => T,
+): T | Promise<Awaited<T>> {
+  const state = openState(bound, toCall(ctx, "run a layer"));
+  // The cast is safe, because a promise of a step's value resolves to that value.
+  return isPromiseLike(state) ? Promise.resolve(state).then(run) as Promise<Awaited<T>> : run(state);
+}
+
+/** The value that `start` of a layer has returned. */
+interface State {
+  value?: unknown;
+}
+
+/** Returns the function that registers a layer with the step `start` on servers. */
+export function toStarter(start: NonNullable<AnySteps["start"]>, id: string): LayerStarter {
+  const life = createLife({
+    id,
+    keys: new Map(),
+    async start(server) {
+      const value: unknown = await start(server);
+      // Keep the value by the handle, because each path of a server has its own.
+      server.slot<State>(server, () => ({})).value = value;
+      return async () => {
+        const { [Symbol.asyncDispose]: endLater, [Symbol.dispose]: end } = Object(value);
+        await (endLater ?? end)?.call(value);
+      };
+    },
+  });
+  return { id, register: (place) => toWatcher(`${id} at ${place}`, life) };
+}
+
+/** Returns the internal handler that starts a layer with the server, if the layer has the step `start`. */
+export function toStarters({ [INTERNALS]: { starter } }: Layer<never, never, never>, key: string): readonly Handler[] {
+  return starter?.register ? [starter.register(key)] : [];
+}
+
+/** Returns the state of a layer on a server. Starts the layer if it has not started. */
+function openState({ layer, steps: { start } }: Bound, { host: { lives, parts } }: Call): never | Promise<never> {
+  const { starter } = layer[INTERNALS];
+  if (!start || !starter) return undefined as never; // The cast is safe, because the layer has no state.
+  const { id } = starter;
+  const read = () => {
+    const handle = lives?.find(id);
+    if (!handle) throw new TypeError(`Cannot use ${id}: it is not registered on the server; add its handler`);
+    // The cast is safe, because only the steps of the layer get the state.
+    return (parts as FeatureParts).state.slot<State>(handle, () => ({})).value as never; // The host of a server's call always has the parts of the server's core.
+  };
+  const starting = lives?.until(id);
+  return starting ? starting.then(read) : read();
+}
+
+/** The parts from which a {@linkcode StepCall} is made. */
+export interface CallParts {
+  readonly call: Call;
+  readonly bound: Bound;
+  readonly state: never;
+}
+
+/** See {@linkcode LayerCall}. */
+export class StepCall implements LayerCall<never> {
+  readonly #parts: CallParts;
+
+  constructor(parts: CallParts) {
+    this.#parts = parts;
+  }
+
+  get ctx(): Context<never> {
+    return this.#parts.call;
+  }
+
+  get state(): never {
+    return this.#parts.state;
+  }
+
+  get server(): LayerCall["server"] {
+    return toServer(toCore(this.#parts.call));
+  }
+
+  get client(): LayerCall["client"] {
+    return toClientKey(this.#parts.call);
+  }
+
+  get hasAllScopes(): boolean {
+    const { host, link, principal } = this.#parts.call;
+    return !principal && host.isGranted(link, []);
+  }
+
+  get path(): string | undefined {
+    return this.#parts.call.host.endpoint;
+  }
+
+  get isInner(): boolean {
+    return this.#parts.call.host.outer !== undefined;
+  }
+
+  get isInternal(): boolean {
+    return this.#parts.call.internal !== undefined && !this.isInner;
+  }
+
+  get hasEnded(): boolean {
+    return this.#parts.call.ended;
+  }
+
+  get reachLimit(): LayerCall["reachLimit"] {
+    const { call, bound: { place } } = this.#parts;
+    return (name) => toCore(call).observing?.reach(name, call.link.account.key, place);
+  }
+}
+
+const SERVER = {};
+
+function toServer(core: FeatureParts): LayerRun["server"] {
+  return core.state.slot(SERVER, () => ({
+    clock: core.ticker.clock,
+    report: (error) => void core.report(error),
+    slot: (key, make) => core.state.slot(key, make),
+  }));
+}
+
+/** Returns the parts of the server that serves a call. */
+export function toCore({ host }: Call): FeatureParts {
+  // The cast is safe, because the host of a server's call always has the parts of the server's core.
+  return host.parts as FeatureParts;
+}

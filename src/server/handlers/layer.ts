@@ -1,0 +1,418 @@
+/**
+ * Creates layers, and sorts the steps of a handler's layers.
+ */
+import { toHandled } from "../../core/protocol/promises.ts";
+import { Room } from "../../core/protocol/room.ts";
+import { keep } from "../capacity/charges.ts";
+import type { Call } from "../call/call.ts";
+import type { Context } from "../call/context.ts";
+import { toCall } from "../call/find_call.ts";
+import { ADDED, CALL, INTERNALS } from "../../core/internals.ts";
+import { checkOptions, isPlain, type KnownOptions, type OptionRule, show } from "../../core/known_options.ts";
+import { type Middleware, onlyMethods, withName } from "../call/middleware.ts";
+import type { NoServices } from "../call/service.ts";
+import type { GroupedOptions, Handler, HandlerLayers } from "../visibility/feature.ts";
+import type { GuardSteps, HandlerGuards } from "../visibility/guards.ts";
+import { withAlso } from "../visibility/registry.ts";
+import type {
+  HandlerInfo,
+  Layer,
+  LayeredHandler,
+  LayeredOptions,
+  LayerRun,
+  RunnerSteps,
+  Steps,
+  Unlayered,
+} from "../engine/layers.ts";
+import { type Bound, type CallParts, StepCall, toCore, toStarter, toStarters, withState } from "./bound_layer.ts";
+import { type AnySteps, type CompiledOptions, type LayerSteps, toCompiled, toHandlerInfo } from "./handler_layers.ts";
+import type { IdempotentTool } from "./idempotent_tool.ts";
+import { ServedHandlers } from "./layered_server.ts";
+import { toApply } from "./runner_steps.ts";
+
+/**
+ * Creates a layer. `make` is called once for each handler that has the layer, and returns the layer's steps.
+ *
+ * ```ts
+ * import { createServer, tool } from "@x/mcp";
+ * import { layer } from "@x/mcp/layers";
+ *
+ * const timed = layer(({ key }) => ({
+ *   name: "timed",
+ *   run: async ({ server: { clock } }, next) => {
+ *     const start = clock.now();
+ *     const value = await next();
+ *     console.error(key, clock.now() - start);
+ *     return value;
+ *   },
+ * }));
+ * const hello = tool({ name: "hello", use: [timed], run: () => "Hello!" });
+ *
+ * export default createServer({ name: "s", version: "1.0.0", handlers: [hello] });
+ * ```
+ */
+export function layer<Input = unknown, Services = NoServices, State = undefined, Shared = NoServices>(
+  make: (handler: HandlerInfo) => Steps<Input, Services, State, Shared>,
+): Layer<Input, Services, Shared> {
+  const made = (handler: HandlerInfo) => make(handler);
+  // The cast is safe, because only the steps of the layer get the state that its `start` returns.
+  return Object.assign(made, { [INTERNALS]: { apply } }) as unknown as Layer<Input, Services, Shared>;
+}
+
+const POSITIVE: OptionRule = {
+  findProblem: (ms) => typeof ms === "number" && ms > 0 ? undefined : `is ${show(ms)}; it must be a number above 0`,
+};
+
+const STEPS: KnownOptions<keyof AnySteps> = {
+  names: {
+    name: "text",
+    start: "function",
+    timeoutMs: POSITIVE,
+    limit: "function",
+    enter: "function",
+    around: "function",
+    methods: "texts",
+    onInput: "function",
+    inside: "function",
+    key: "function",
+    rerun: "boolean",
+    ttlMs: POSITIVE,
+    run: "function",
+    rank: ["ask", "reuse", "repeat", "break"],
+    onOutput: "function",
+    result: "function",
+    list: true,
+    requires: "list",
+    handlers: "list",
+    verify: "function",
+    warn: "function",
+  },
+  hints: { before: "onInput", after: "onOutput", input: "onInput", output: "onOutput" },
+};
+
+/** The ranks of `run` steps, from the outermost. A step without a rank is inside of all of these. */
+const RANKS: readonly (AnySteps["rank"])[] = ["ask", "reuse", "repeat", "break", undefined];
+
+/** The members that belong to a step. */
+const MEMBERS = [["methods", "around"], ["rerun", "key"], ["ttlMs", "key"], ["rank", "run"]] as const;
+
+/** The steps that only tools have. */
+const OF_TOOLS = ["key", "run"] as const;
+
+/** The steps that a method of an extension has, and the steps that also stand around a completion. */
+const METHOD: readonly string[] = ["name", "start", "timeoutMs", "limit", "enter", "result", "handlers"];
+const COMPLETION = ["timeoutMs", "limit", "enter", "result"] as const;
+
+/** The options of all kinds of handlers, of which each kind has some. */
+interface Options extends Omit<LayeredOptions, "use">, Pick<GroupedOptions, typeof ADDED>, CompiledOptions {
+  readonly use?: readonly Middleware[];
+  readonly run?: Run;
+  readonly guards?: HandlerGuards;
+  readonly steps?: RunnerSteps;
+}
+
+type AnyLayer = LayerSteps["layer"];
+
+function isLayer(item: unknown): item is AnyLayer {
+  return INTERNALS in Object(item);
+}
+
+type Run = (input: never, ctx: Context<never>) => unknown;
+
+function apply<O extends LayeredOptions>(options: O, about: LayeredHandler): Unlayered<O> {
+  const handler = toHandlerInfo(about);
+  const items = (options.use ?? []).map((item, at) =>
+    // The cast is safe, because the items of `use` that are not layers are middleware.
+    isLayer(item) ? bind(item, handler, { at }) : item as Middleware
+  );
+  const layers = items.filter((item) => typeof item !== "function");
+  const applied = { handler, items, layers };
+  const changed: LayeredOptions = handler.kind === "server"
+    ? applyToServer(options, applied)
+    // The cast is safe, because each of these options is an option of a kind of handler.
+    : applyToHandler(options as Options, applied);
+  // The cast is safe, because the changed options have all options of `options`.
+  return changed as Unlayered<O>;
+}
+
+/** Where a layer stands. */
+interface Standing {
+  /** Index of the layer in the list. */
+  readonly at: number;
+  /** Kind and name of the handler, for the observer. Defaults to the handler's key. */
+  readonly place?: string;
+}
+
+/** Reads the steps of a layer. Throws if the handler cannot have them. */
+function bind(layer: AnyLayer, handler: HandlerInfo, { at, place = handler.key }: Standing): Bound {
+  const steps: AnySteps = layer(handler);
+  const { key, kind } = handler;
+  if (typeof steps !== "object" || !steps || !isPlain(steps)) {
+    throw new TypeError(`Cannot make ${key}: a layer returned ${show(steps)}; return an object with its steps`);
+  }
+  checkOptions(`make ${key}: a layer has wrong steps`, steps, STEPS);
+  const { name } = steps;
+  const refuse = (state: string) => new TypeError(`Cannot make ${key}: the layer ${show(name)} ${state}`);
+  if (typeof name !== "string" || !name) throw refuse("has no name; return a name with its steps");
+  const foreign = kind === "tool" || kind === "server" ? undefined : OF_TOOLS.find((step) => steps[step]);
+  if (foreign) throw refuse(`has the step ${foreign}, which only a tool has; use it for tools only`);
+  if (kind === "method") {
+    const other = Object.keys(steps).find((step) => !METHOD.includes(step) && Object(steps)[step] !== undefined);
+    if (other) throw refuse(`has the step ${other}, which a method of an extension does not have; use another layer`);
+  }
+  for (const [member, step] of MEMBERS) {
+    if (steps[member] === undefined || steps[step]) continue;
+    throw refuse(`has ${member}, but no step ${step} to which it applies; omit ${member}`);
+  }
+  const { start } = steps;
+  if (start) layer[INTERNALS].starter ??= toStarter(start, `layer ${JSON.stringify(name)} ${at + 1} of ${key}`);
+  return { layer, steps, place };
+}
+
+interface Applied {
+  readonly handler: HandlerInfo;
+  readonly items: readonly (Middleware | Bound)[];
+  readonly layers: readonly Bound[];
+}
+
+function applyToHandler(options: Options, applied: Applied): Options {
+  const { handler, items, layers } = applied;
+  const { run } = options;
+  const runs = layers.flatMap((bound) => bound.steps.run ? [{ ...bound, run: bound.steps.run }] : [])
+    .sort((a, b) => RANKS.indexOf(a.steps.rank) - RANKS.indexOf(b.steps.rank));
+  return {
+    ...options,
+    use: items.flatMap((item) => typeof item === "function" ? item : toMiddleware(item, item.steps.inside)),
+    ...run && runs.length && { run: wrapRun(run, runs) },
+    guards: toGuards(layers),
+    steps: toSteps(options, applied),
+    ...toCompiled(options, { handler, items, runs, keyed: toKeyed(layers, handler) }),
+  };
+}
+
+function applyToServer(
+  options: LayeredOptions,
+  { handler, items, layers }: Applied,
+): Unlayered<LayeredOptions> {
+  const use = items.flatMap((item) => {
+    if (typeof item === "function") return item;
+    const { steps: { around, methods } } = item;
+    return toMiddleware(item, around).map((middleware) => methods ? onlyMethods(methods, middleware) : middleware);
+  });
+  if (!layers.length) return { ...options, use };
+  const toParts = (onSteps: () => void) => layers.map((bound) => toPart(bound, onSteps));
+  const starters = layers.flatMap(({ layer }) => toStarters(layer, handler.key));
+  const added = layers.flatMap(({ steps }) => steps.handlers ?? []);
+  return { ...options, use, [INTERNALS]: new ServedHandlers(toParts, starters, added) };
+}
+
+/**
+ * Returns a layer of a server without the steps that belong to the whole server. `onSteps` is called if other steps
+ * stand around a handler.
+ */
+function toPart({ layer: whole, steps: { around, handlers } }: Bound, onSteps: () => void): AnyLayer {
+  const { apply, starter, extension } = whole[INTERNALS];
+  const part = (handler: HandlerInfo): AnySteps => {
+    const all = whole(handler);
+    // A value of another type is refused with the handler's name.
+    if (!isPlain(all)) return all;
+    const steps = {
+      ...all,
+      ...around && { around: undefined, methods: undefined },
+      ...handlers && { handlers: undefined },
+    };
+    const { name: _name, start: _start, ...others } = steps;
+    if (extension || Object.values(others).some((step) => step !== undefined)) onSteps();
+    return steps;
+  };
+  // The server registers the layer, not its handlers.
+  return Object.assign(part, {
+    [INTERNALS]: { apply, extension, isOfServer: true, starter: starter && { id: starter.id } },
+  });
+}
+
+function toMiddleware(bound: Bound, wrap: AnySteps["inside"]): Middleware[] {
+  if (!wrap) return [];
+  return [withName((ctx, next) => withState(bound, ctx, (state) => wrap(ctx, next, state)), bound.steps.name)];
+}
+
+function isOfServer({ layer }: Bound): boolean {
+  return !!layer[INTERNALS].isOfServer;
+}
+
+function toGuards(layers: readonly Bound[]): HandlerGuards | undefined {
+  if (!layers.some(({ steps: { onInput, onOutput } }) => onInput || onOutput)) return;
+  const toSteps = (some: readonly Bound[]): GuardSteps => ({
+    input: some.flatMap(toInputGuard),
+    // The outermost layer gets the output last.
+    output: some.flatMap(toOutputGuard).reverse(),
+  });
+  return {
+    own: toSteps(layers.filter((bound) => !isOfServer(bound))),
+    outer: toSteps(layers.filter(isOfServer)),
+  };
+}
+
+function toInputGuard(bound: Bound): GuardSteps["input"] {
+  const { onInput } = bound.steps;
+  // The cast is safe, because the type of the handler requires layers of its input.
+  return onInput ? [(input, ctx) => withState(bound, ctx, (state) => onInput(input as never, ctx, state))] : [];
+}
+
+function toOutputGuard(bound: Bound): GuardSteps["output"] {
+  const { onOutput } = bound.steps;
+  if (!onOutput) return [];
+  return [(output, ctx, part) => withState(bound, ctx, (state) => onOutput(output, ctx, part, state))];
+}
+
+/** Returns the steps around the whole call of a handler. */
+function toSteps(options: Options, { handler, items, layers }: Applied): RunnerSteps {
+  const { key: place } = handler;
+  const { [ADDED]: change = (added: Handler) => added } = options;
+  const around = layers.flatMap((bound) => toMiddleware(bound, bound.steps.around));
+  return {
+    also: layers.flatMap(({ layer, steps }) => [
+      ...(steps.handlers ?? []).map(change).flatMap(withAlso),
+      ...toStarters(layer, place),
+    ]),
+    get completion() {
+      const about: HandlerInfo = { ...handler, kind: "completion", key: `completion of ${place}` };
+      const all = items.flatMap((item, at) =>
+        typeof item !== "function" && COMPLETION.some((step) => item.steps[step] !== undefined)
+          ? bind(item.layer, about, { at, place })
+          : []
+      );
+      return all.length ? { also: [], apply: toApply(all, []) } : undefined;
+    },
+    apply: toApply(layers, around),
+  };
+}
+
+/** The code that runs calls with a key. It is loaded when a client first calls a tool with keys. */
+const keyRoom = /* @__PURE__ */ new Room(() => import("./idempotent_call.ts"));
+
+/** Milliseconds for which a key is remembered. */
+const KEY_TTL_MS = 600_000;
+
+function toKeyed(layers: readonly Bound[], { key: place, name }: HandlerInfo): HandlerLayers["keyed"] {
+  const [bound, other] = layers.filter(({ steps }) => steps.key);
+  if (other) {
+    const names = `${bound.steps.name} and ${other.steps.name}`;
+    throw new TypeError(`Cannot make ${place}: the layers ${names} both have the step key; use only one of them`);
+  }
+  const { key: read, rerun, ttlMs = KEY_TTL_MS } = bound?.steps ?? {};
+  if (!read) return;
+  const isGuarded = layers.some(({ steps }) => steps.onOutput);
+  const key: IdempotentTool["key"] = (input, ctx) => withState(bound, ctx, (state) => read(input, ctx, state));
+  return (invoke, services) => {
+    const tool: IdempotentTool = { place, name, services, key, isGuarded, rerun, ttlMs };
+    return async (...given) => (await keyRoom.open()).runIdempotent(tool, invoke, given);
+  };
+}
+
+/** A layer with the step `run`. */
+interface Running extends Bound {
+  readonly run: NonNullable<AnySteps["run"]>;
+}
+
+/** Wraps a tool's `run` function in the steps, of which the first is the outermost. */
+function wrapRun(run: Run, all: readonly Running[]): Run {
+  const runFrom = (at: number, input: never, ctx: Context<never>, consents = 0, outer?: Watched): unknown => {
+    const bound = all[at];
+    if (!bound) return run(input, ctx);
+    const call = toCall(ctx, "run a layer");
+    // The answer to a step that asks for consent is not part of the run that other steps wrap.
+    const watched = outer ?? watchRounds(ctx, call, consents);
+    const before = countAsked(call);
+    const next = () => {
+      const value = bound.steps.rank === "ask"
+        ? runFrom(at + 1, input, watched.ctx, consents + countAsked(call) - before)
+        : runFrom(at + 1, input, watched.ctx, consents, watched);
+      return value instanceof Promise ? toHandled(value) : value;
+    };
+    return withState(bound, ctx, (state) => bound.run(new StepRun({ bound, input, ctx, state, call, watched }), next));
+  };
+  return (input, ctx) => runFrom(0, input, ctx);
+}
+
+/** The parts from which a {@linkcode StepRun} is made. */
+interface RunParts extends CallParts {
+  readonly input: never;
+  readonly ctx: Context<never>;
+  readonly watched: Watched;
+}
+
+/** See {@linkcode LayerRun}. */
+class StepRun extends StepCall implements LayerRun<never, never, never> {
+  readonly #parts: RunParts;
+
+  constructor(parts: RunParts) {
+    super(parts);
+    this.#parts = parts;
+  }
+
+  get input(): never {
+    return this.#parts.input;
+  }
+
+  override get ctx(): Context<never> {
+    return this.#parts.ctx;
+  }
+
+  get timeoutMs(): number {
+    const { call } = this.#parts;
+    return call.timeoutMs ?? toCore(call).limits.calls.timeoutMs;
+  }
+
+  get usesRounds(): boolean {
+    return this.#parts.watched.hasRounds();
+  }
+
+  get reads(): LayerRun["reads"] {
+    return this.#parts.call.reads ?? [];
+  }
+
+  get keep(): LayerRun["keep"] {
+    const { call } = this.#parts;
+    const { account } = call.link;
+    return (bytes, { ttlMs, drop, limit }) => {
+      const share = limit.bytes / 4;
+      const pot = account.pot({ name: "handler.cacheBytes", of: limit.of, total: limit.bytes, share, isCache: true });
+      const amounts = [[account.memory, bytes], [pot, Math.max(bytes, limit.least)]] as const;
+      const charge = keep(toCore(call), account, amounts, { ttlMs, drop });
+      return charge && { use: (ctx) => charge.use(toCall(ctx, "run a layer").link.account), end: () => charge.end() };
+    };
+  }
+}
+
+/** A context that records whether the handler sends a request to the client or uses `ctx.once`. */
+interface Watched {
+  readonly ctx: Context<never>;
+  readonly hasRounds: () => boolean;
+}
+
+/** The context methods that send a request to the client, or store a value for the next run of the handler. */
+const ROUNDS: readonly unknown[] = ["elicit", "elicitUrl", "sample", "roots", "forward", "once"];
+
+function countAsked({ askedTexts }: Call): number {
+  return askedTexts?.size ?? 0;
+}
+
+/** `consents` is the number of questions that were asked for consent before. */
+function watchRounds(ctx: Context<never>, call: Call, consents: number): Watched {
+  let used = false;
+  const note = (method: (...args: unknown[]) => unknown) => (...args: unknown[]) => {
+    used = true;
+    return method(...args);
+  };
+  const watched = new Proxy(ctx, {
+    get(target, name) {
+      if (name === CALL) return call;
+      // Use `target` as the receiver, because the getters of a call use its private fields.
+      const value: unknown = Reflect.get(target, name, target);
+      return ROUNDS.includes(name) && typeof value === "function" ? note((...args) => value(...args)) : value;
+    },
+  });
+  // Services, middleware and resources that they or the tool read may also ask, and the tool may use the answer.
+  return { ctx: watched, hasRounds: () => used || countAsked(call) > consents };
+}

@@ -1,0 +1,64 @@
+/**
+ * The names of options that several kinds of handlers have. Each factory adds its own names.
+ */
+import { isPlain, type OptionRule, show } from "../../core/known_options.ts";
+import { ICONS } from "../engine/icons.ts";
+
+/** Options of tools, prompts, resources and providers. */
+export const HANDLER = {
+  name: true,
+  use: "functions",
+  services: true,
+  mapError: "function",
+  tags: "texts",
+  allow: "function",
+  scopes: true,
+  requires: "list",
+} as const satisfies Readonly<Record<string, OptionRule>>;
+
+const META: OptionRule = {
+  findProblem: (value) =>
+    value === null || typeof value === "object" && isPlain(value)
+      ? undefined
+      : `is ${show(value)}; it must be a plain object`,
+};
+
+/** Options that clients see in lists. */
+export const DESCRIPTION = {
+  title: "text",
+  description: "text",
+  icons: ICONS,
+  _meta: META,
+} as const satisfies Readonly<Record<string, OptionRule>>;
+
+/** Option names of other libraries, each with the name to use instead. The hints apply to all kinds of handlers. */
+export const HANDLER_HINTS = {
+  middleware: "use",
+  middlewares: "use",
+  canAccess: "allow",
+  authorize: "allow",
+  permissions: "scopes",
+  roles: "scopes",
+  needs: "requires",
+  describeError: "mapError",
+} as const;
+
+/** The remedy for limits among the options of a handler, a group or a server. */
+export const QUOTA = "quota is a layer: use: [quota(…)]";
+
+/** The remedy for guards among the options of a handler, a group or a server. */
+export const GUARD = "guard is a layer: use: [guard(…)]";
+
+/** The remedy for `extensions` among the options of a handler or a group. */
+export const EXTENSIONS = "pass layers of extensions in use: [task(…)]";
+
+/** Options that are layers, each with its remedy. The remedies apply to all kinds of handlers. */
+export const HANDLER_ELSEWHERE = {
+  guards: GUARD,
+  guard: GUARD,
+  quota: QUOTA,
+  timeoutMs: QUOTA,
+  limits: QUOTA,
+  rateLimit: QUOTA,
+  extensions: EXTENSIONS,
+} as const;

@@ -1,0 +1,407 @@
+/**
+ * Prompts: messages that a user can insert by name.
+ *
+ * @see specification/2026-07-28/server/prompts
+ */
+import type { FeatureParts, MapError } from "../visibility/feature_parts.ts";
+import { INVALID_PARAMS, McpError, quote } from "../../core/protocol/errors.ts";
+import { isObject, type Params, type Result } from "../../core/protocol/jsonrpc.ts";
+import type { Content, Icon, Meta, PromptMessage } from "../../core/protocol/types.ts";
+import type { CompiledSchema, Infer, InferInput, Schema } from "../../core/schema/schema.ts";
+import { compileSchema } from "../../core/schema/schema_compiler.ts";
+import { readScopes } from "../call/scopes.ts";
+import type { Call } from "../call/call.ts";
+import { type Binding, bindServices } from "../call/container.ts";
+import type { Allow, Context } from "../call/context.ts";
+import { checkOptions, type KnownOptions, toPlace, withoutNulls } from "../../core/known_options.ts";
+import { compose } from "../call/middleware.ts";
+import { type Unlayered, type UseItem, withLayers } from "../engine/layers.ts";
+import {
+  bindAllow,
+  type Feature,
+  type Handler,
+  type Remake,
+  revealTo,
+  type Runner,
+  toDefinitions,
+  toMethod,
+} from "../visibility/feature.ts";
+import type { Filter } from "../visibility/guards.ts";
+import { withInternals } from "../../core/internals.ts";
+import { readRequirements, type Requirement } from "../call/question.ts";
+import { createList } from "../visibility/pagination.ts";
+import type { NoServices, Services, ServiceValues, SharedServiceValues } from "../call/service.ts";
+import type { Typed } from "../../core/typed.ts";
+import type { SentOf } from "./tool.ts";
+import { attempt } from "./attempt.ts";
+import type { Callable } from "./callable.ts";
+import { type Completers, completion, readArguments } from "./completion.ts";
+import { loadResults } from "./content.ts";
+import { isContent, isDoubtful } from "./content_checks.ts";
+import type { Sending } from "./encoded_results.ts";
+import { runGuarded } from "./value_room.ts";
+import { DESCRIPTION, HANDLER, HANDLER_ELSEWHERE, HANDLER_HINTS } from "./option_names.ts";
+
+/** A message that a prompt returns. Its content can be a plain string. */
+export interface PromptMessageReturn {
+  /** Sender of the message. */
+  readonly role: "user" | "assistant";
+  /** Text, or a content block. */
+  readonly content: string | Content;
+  /** Always omitted, because only content blocks have a type. */
+  readonly type?: undefined;
+}
+
+/**
+ * The return value of a prompt.
+ *
+ * - A string, a content block, bytes, a `Blob` or a `File` becomes one user message.
+ * - Each of several content blocks becomes a user message.
+ * - Messages and full results are sent unchanged.
+ */
+export type PromptReturn =
+  | string
+  | bigint
+  | Date
+  | URL
+  | ArrayBuffer
+  | ArrayBufferView
+  | Blob
+  | Response
+  | ReadableStream
+  | AsyncIterable<unknown>
+  | Generator<unknown, unknown, undefined>
+  | ReadonlyMap<unknown, unknown>
+  | ReadonlySet<unknown>
+  | Content
+  | PromptMessageReturn
+  | readonly (Content | PromptMessageReturn)[]
+  | { readonly description?: string; readonly messages: readonly PromptMessageReturn[] };
+
+/** Names of the arguments that a schema accepts. A raw JSON Schema allows any name. */
+export type ArgumentNames<I extends Schema> = Extract<
+  keyof (unknown extends InferInput<I> ? Infer<I> : InferInput<I>),
+  string
+>;
+
+/** Options of a prompt. Only `name` and `run` are required. */
+export interface PromptOptions<I extends Schema, S extends Services = NoServices, N extends string = string> {
+  /** Name of the prompt, unique in the server. */
+  readonly name: N;
+  /** Display name. */
+  readonly title?: string;
+  /** Description that clients show to the user. */
+  readonly description?: string;
+  /**
+   * Schema of the arguments. The schema must describe an object whose properties accept strings, and can convert these
+   * strings. Without `input`, `run` gets an empty object.
+   */
+  readonly input?: I;
+  /** Completers, keyed by argument name. */
+  readonly complete?: Completers<ArgumentNames<I>, ServiceValues<S>>;
+  /** Icons that clients show in lists. */
+  readonly icons?: readonly Icon[];
+  /** Metadata for programs. Lists contain this metadata as `_meta`. */
+  readonly _meta?: Meta;
+  /** Middleware and layers around this prompt. The first middleware is the outermost. */
+  readonly use?: readonly UseItem<Infer<I>, ServiceValues<S>, SharedServiceValues<S>>[];
+  /**
+   * Services that `run`, `complete` and `allow` use, keyed by name. The services are created after the arguments are
+   * validated.
+   */
+  readonly services?: S;
+  /**
+   * Describes an unexpected error of this prompt. If this function is missing or returns `undefined`, the server's
+   * `mapError` describes the error.
+   */
+  readonly mapError?: MapError;
+  /** Labels, such as `admin` for `server.handlers.disable({ tag: "admin" })`. Clients do not see labels. */
+  readonly tags?: readonly string[];
+  /**
+   * Decides whether a caller may see and get the prompt. For other callers, the prompt does not exist. `allow` cannot
+   * use services that live for one call.
+   */
+  readonly allow?: Allow<SharedServiceValues<S>>;
+  /**
+   * Scopes that the caller must have, such as `["notes:write"]`. A request from any other caller fails with code
+   * -31403, and over HTTP with status 403. Use `allow` to hide the handler too. By default, no scopes are required.
+   */
+  readonly scopes?: readonly string[];
+  /**
+   * Capabilities that the client must have declared, such as `["elicitation"]`. A call from any other client fails
+   * before the handler runs, with code -32021, and over HTTP with status 400.
+   *
+   * By default, no capabilities are required. A call then fails only if the handler uses a capability that the client
+   * lacks.
+   */
+  readonly requires?: readonly Requirement[];
+  /**
+   * Returns the messages. If `run` throws a `ToolError`, the client gets the text of that error. For any other error,
+   * the client gets only an error id.
+   */
+  readonly run: (input: Infer<I>, ctx: Context<ServiceValues<S>>) => PromptReturn | Promise<PromptReturn>;
+}
+
+// Use `Object.assign` instead of a spread. Bundlers do not remove an unused spread, because spreading could run a
+// getter.
+const OPTIONS: KnownOptions<keyof PromptOptions<Schema>> = {
+  names: /* @__PURE__ */ Object.assign({}, HANDLER, DESCRIPTION, { input: true, complete: true, run: true } as const),
+  hints: /* @__PURE__ */ Object.assign(
+    {
+      meta: "_meta",
+      arguments: "input",
+      args: "input",
+      argsSchema: "input",
+      parameters: "input",
+      handler: "run",
+      execute: "run",
+      callback: "run",
+      load: "run",
+    } as const,
+    HANDLER_HINTS,
+  ),
+  elsewhere: HANDLER_ELSEWHERE,
+};
+
+/** A prompt for `handlers`. Tests can run it directly. */
+export interface Prompt<Name extends string = string, Input = never, S = never, Sent = unknown>
+  extends
+    Handler,
+    Typed<{ readonly kind: "prompt"; readonly name: Name; readonly input: Sent; readonly output: unknown }> {
+  /** Name of the prompt. */
+  readonly name: Name;
+  /** The `run` function from the options, without validation. */
+  readonly run: (input: Input, ctx: Context<S>) => unknown;
+}
+
+/**
+ * Creates a prompt.
+ *
+ * ```ts
+ * import { prompt } from "@x/mcp";
+ * import { z } from "zod";
+ *
+ * const review = prompt({
+ *   name: "review",
+ *   input: z.object({ code: z.string(), language: z.string().optional() }),
+ *   complete: { language: (value) => ["go", "python", "rust"].filter((name) => name.startsWith(value)) },
+ *   run: ({ code, language = "this" }) => `Review ${language} code:\n${code}`,
+ * });
+ * ```
+ *
+ * @throws {TypeError} if an option is unknown or invalid, or if a completer is for an argument that does not exist.
+ */
+export function prompt<
+  const N extends string,
+  const I extends Schema = Schema,
+  S extends Services = NoServices,
+>(given: PromptOptions<I, S, N>): Prompt<N, Infer<I>, ServiceValues<S>, SentOf<I>> {
+  const place = toPlace("prompt", given);
+  checkOptions(`make ${place}`, given, OPTIONS);
+  const { name, run, complete } = given;
+  if (typeof name !== "string" || !name) throw new TypeError(`Cannot make ${place}: it has no name; set name`);
+  if (typeof run !== "function") {
+    throw new TypeError(`Cannot make ${place}: run is not a function; rename the handler to run`);
+  }
+  const options = withLayers(given, { kind: "prompt", name });
+  const services = bindServices(options.services, place);
+  const definition = define(options, place, services);
+  const { allow } = definition;
+  const names = definition.inputs.map((argument) => argument.name);
+  const { scopes, layers } = definition;
+  const { mapError, steps } = options;
+  const completed = { place, names, complete, allow, scopes, services, mapError, steps: steps?.completion };
+  const also = [completion({ type: "ref/prompt", name, ...completed }), ...steps?.also ?? []];
+  const remake: Remake = (change) => prompt(change(given));
+  const internals = { feature: prompts, key: name, definition, also, services, scopes, layers, remake };
+  return withInternals({ name, run, allow, tags: options.tags }, internals);
+}
+
+/** An argument in a list of prompts. */
+interface Argument {
+  readonly name: string;
+  readonly title?: unknown;
+  readonly description?: unknown;
+  readonly required?: boolean;
+}
+
+/** A prompt in the registry, without type parameters, because its schema validates the arguments at runtime. */
+interface Definition extends Callable {
+  readonly input?: CompiledSchema;
+  readonly inputs: readonly Argument[];
+}
+
+function define<I extends Schema, S extends Services>(
+  options: Unlayered<PromptOptions<I, S>>,
+  place: string,
+  services: Binding | undefined,
+): Definition {
+  const { name, allow, use = [], run, layers } = options;
+  const { title, description, icons, _meta } = withoutNulls(options);
+  const input = options.input === undefined ? undefined : compileSchema(options.input, { use: "input", place });
+  const inputs = input ? toArguments(toTester(options.input, input), place) : [];
+  const invoke = async (
+    call: Call,
+    ctx: Context<never> = call,
+    value: unknown,
+    core: FeatureParts,
+    filter: Filter | undefined,
+  ) => {
+    // The cast is safe, because the input schema validated `value`.
+    const returns = (ctx: Context<never>) => call.timed(() => run(value as Infer<I>, ctx));
+    const sending = { place, call, core };
+    return toPromptResult(await (filter ? filter(returns, ctx, sending) : returns(ctx)), sending);
+  };
+  return {
+    key: name,
+    allow: bindAllow(allow, services),
+    guards: options.guards,
+    services,
+    mapError: options.mapError,
+    input,
+    inputs,
+    scopes: readScopes(options.scopes, place),
+    requires: layers?.requires ?? readRequirements(options.requires, place),
+    layers,
+    steps: options.steps,
+    wire: () => ({ name, title, description, arguments: inputs.length ? inputs : undefined, icons, _meta }),
+    invoke: compose(use, services?.inject(invoke) ?? invoke),
+  };
+}
+
+/** The feature that serves all prompts. */
+const prompts: Feature = {
+  name: "prompts",
+  compile(handlers, core) {
+    const definitions = toDefinitions<Definition>(handlers);
+    // The keys have the type `unknown`, because a client may send any value as a name.
+    const byName = new Map<unknown, Found>(
+      definitions.map((definition) => {
+        const { key, allow, scopes, requires, layers } = definition;
+        const run: Runner["run"] = (call) => getPrompt(definition, call, core);
+        const found: Found = { allow, scopes, requires, within: layers?.within, run };
+        return [key, definition.steps?.apply(found) ?? found];
+      }),
+    );
+    const find = (call: Call) => {
+      const { name } = call.params;
+      const refusal = () => new McpError(INVALID_PARAMS, `Unknown prompt: ${quote(name)}`);
+      return revealTo(call, byName.get(name), { core, refusal });
+    };
+    return {
+      capabilities: { prompts: { listChanged: core.can.listChanged } },
+      methods: {
+        "prompts/list": toMethod(createList("prompts", definitions, core), { stable: true }),
+        "prompts/get": { subject: "name", asks: true, find },
+      },
+    };
+  },
+};
+
+/** A prompt that a call has found by name. */
+interface Found extends Runner {
+  readonly allow?: Allow;
+}
+
+async function getPrompt(definition: Definition, call: Call, core: FeatureParts): Promise<Result> {
+  const { key, input, invoke, guards, mapError } = definition;
+  const given = call.params.arguments ?? {};
+  const state = `Cannot get ${quote(key)}`;
+  const args = readArguments(given, state);
+  return await attempt({ core, call, subject: key, mapError }, async () => {
+    const checked = input ? await input.validate(args) : { value: {} };
+    if (checked.problem !== undefined) throw new McpError(INVALID_PARAMS, `${state}: ${checked.problem}`);
+    const { value } = checked;
+    if (guards || core.encoders) {
+      const next = (value: unknown, filter: Filter) => invoke(call, undefined, value, core, filter);
+      return await runGuarded(definition, { call, core, value, next });
+    }
+    // A cancelled call does not start its handler.
+    if (call.ended) throw call.reason;
+    call.onRun?.();
+    return await invoke(call, undefined, value, core, undefined);
+  });
+}
+
+// Returns a schema that `isCoerced` can test synchronously. An object of schemas is always validated asynchronously, so
+// the returned schema validates a single argument with the schema of this argument.
+function toTester(schema: Schema | undefined, input: CompiledSchema): CompiledSchema {
+  if (input.isRaw || "~standard" in Object(schema)) return input;
+  return {
+    ...input,
+    validate(given) {
+      const [[name, value]] = Object.entries(Object(given));
+      const result = Object(schema)[name]["~standard"].validate(value);
+      return result instanceof Promise ? result : { problem: JSON.stringify(result.issues) };
+    },
+  };
+}
+
+// Returns the arguments that lists describe. Rejects a schema that accepts no string, because arguments are always
+// strings in the protocol, so every call would fail.
+function toArguments(input: CompiledSchema, place: string): Argument[] {
+  const schema = input.json();
+  const required = Array.isArray(schema.required) ? schema.required : [];
+  return Object.entries(isObject(schema.properties) ? schema.properties : {}).map(([name, property]) => {
+    const { type, title, description }: Params = isObject(property) ? property : {};
+    const types: readonly unknown[] = Array.isArray(type) ? type : [type];
+    if (type !== undefined && !types.includes("string") && !types.some((type) => isCoerced(input, name, type))) {
+      throw new TypeError(
+        `Cannot make ${place}: argument ${quote(name)} is of type ${type}, but arguments arrive as strings; ` +
+          "use a string, or a schema that converts text, such as z.coerce.number()",
+      );
+    }
+    return { name, title, description, required: required.includes(name) || undefined };
+  });
+}
+
+/** A sample value of each JSON type that text can be converted to. */
+const SAMPLES: Readonly<Record<string, unknown>> = { number: 1, integer: 1, boolean: true };
+
+// Whether a schema converts text. A schema such as z.coerce.number() has the same JSON Schema as z.number(). To
+// distinguish these schemas, a number and its text are validated. Only a coercing schema reports the same issues for
+// both values. The test omits all other arguments. The issues about missing arguments are the same for the number and
+// its text.
+function isCoerced(input: Pick<CompiledSchema, "validate">, name: string, type: unknown): boolean {
+  const sample = SAMPLES[String(type)];
+  if (sample === undefined) return false;
+  try {
+    const [given, asText] = [sample, String(sample)].map((value) => input.validate({ [name]: value }));
+    // An asynchronous schema cannot be tested here, because `prompt()` is synchronous.
+    if (given instanceof Promise || asText instanceof Promise) {
+      Promise.allSettled([given, asText]);
+      return false;
+    }
+    return given.problem === asText.problem;
+  } catch {
+    return false;
+  }
+}
+
+async function toPromptResult(value: unknown, sending: Sending): Promise<Result> {
+  const isFull = isObject(value) && Array.isArray(value.messages);
+  const given: unknown = isFull ? value.messages : value;
+  const messages = toMessages(given) ?? toMessages(await (await loadResults(sending, given)).ofPrompt(given));
+  if (!messages) throw new Error(`Cannot send ${sending.place}: run did not return text, content or messages`);
+  const result: Result = isFull ? { ...value, messages } : { messages };
+  const isFine = !isFull && !messages.some(({ content }) => isDoubtful(content));
+  return isFine ? result : (await loadResults(sending, result)).check(result);
+}
+
+function toMessages(given: unknown): PromptMessage[] | undefined {
+  const messages = typeof given === "string" ? [toTextMessage("user", given)] : [given].flat().map(toMessage);
+  return messages.every(isMessage) ? messages : undefined;
+}
+
+function toMessage(one: unknown): unknown {
+  if (isContent(one)) return { role: "user", content: one };
+  return isObject(one) && typeof one.content === "string" ? toTextMessage(one.role, one.content) : one;
+}
+
+function toTextMessage(role: unknown, text: string): unknown {
+  return { role, content: { type: "text", text } };
+}
+
+function isMessage(value: unknown): value is PromptMessage {
+  return isObject(value) && (value.role === "user" || value.role === "assistant") && isContent(value.content);
+}

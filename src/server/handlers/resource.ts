@@ -1,0 +1,559 @@
+/**
+ * Resources: data that clients can read.
+ *
+ * @see specification/2026-07-28/server/resources
+ */
+import type { FeatureParts, MapError } from "../visibility/feature_parts.ts";
+import { McpError, quote } from "../../core/protocol/errors.ts";
+import { isObject } from "../../core/protocol/jsonrpc.ts";
+import { ANNOTATIONS } from "../../core/protocol/annotations.ts";
+import type { Typed } from "../../core/typed.ts";
+import { parseTemplate, type TemplateVariables, type UriTemplate } from "../../core/protocol/uri_template.ts";
+import type { Infer, Schema } from "../../core/schema/schema.ts";
+import { compileSchema, schemaRoom } from "../../core/schema/schema_compiler.ts";
+import type { TextValues } from "../../core/schema/text_values.ts";
+import { readScopes } from "../call/scopes.ts";
+import type { Call } from "../call/call.ts";
+import { type Binding, bindServices } from "../call/container.ts";
+import type { ChangeNotifier, Context } from "../call/context.ts";
+import {
+  checkOptions,
+  type KnownOptions,
+  type OptionRule,
+  show,
+  toPlace,
+  withoutNulls,
+} from "../../core/known_options.ts";
+import { compose } from "../call/middleware.ts";
+import { type UseItem, withLayers } from "../engine/layers.ts";
+import { readRequirements, type Requirement } from "../call/question.ts";
+import { bindAllow, type Handler, type Remake } from "../visibility/feature.ts";
+import type { Filter } from "../visibility/guards.ts";
+import { withoutUnsafeIcons } from "../engine/icons.ts";
+import { withInternals } from "../../core/internals.ts";
+import type { NoServices, Services, ServiceValues, SharedServiceValues } from "../call/service.ts";
+import type { SubscriptionHooks } from "../visibility/subscribers.ts";
+import { type Completers, completion } from "./completion.ts";
+import { DESCRIPTION, HANDLER, HANDLER_ELSEWHERE, HANDLER_HINTS } from "./option_names.ts";
+import { type ResourceReturn, toContents } from "./resource_contents.ts";
+import { type Definition, type ResourceEntry, type ResourcePage, resources } from "./resource_methods.ts";
+import { wireRoom } from "../call/wire_room.ts";
+
+/**
+ * Decides whether a caller may see and read a resource. `subject` is the first argument of `read`: the variables of a
+ * template, or a URI. `subject` is `undefined` if `allow` decides about the template or provider as a whole, such as
+ * for lists.
+ */
+export type ResourceAllow<Input, S = NoServices> = (ctx: Context<S>, subject?: Input) => boolean | Promise<boolean>;
+
+/** Options of all resources, without `use`. `Input` is the type of the first argument of `read`. */
+export interface ResourceCommonOptions<S extends Services = NoServices, Input = string> {
+  /** Name that users and models see. */
+  readonly name: string;
+  /**
+   * Media type of contents for which `read` returns no media type. Defaults to `text/plain`, `application/json` or
+   * `application/octet-stream`.
+   */
+  readonly mimeType?: string;
+  /** Services that the functions of this resource use, keyed by name. */
+  readonly services?: S;
+  /**
+   * Describes an unexpected error of this resource. If this function is missing or returns `undefined`, the server's
+   * `mapError` describes the error.
+   */
+  readonly mapError?: MapError;
+  /** Labels, such as `admin` for `server.handlers.disable({ tag: "admin" })`. Clients do not see labels. */
+  readonly tags?: readonly string[];
+  /**
+   * Decides whether a caller may see and read the resource. For other callers, the resource does not exist, and the
+   * server does not notify these callers of its changes. `allow` cannot use services that live for one call.
+   */
+  readonly allow?: ResourceAllow<Input, SharedServiceValues<S>>;
+  /**
+   * Scopes that the caller must have, such as `["notes:write"]`. A request from any other caller fails with code
+   * -31403, and over HTTP with status 403. Use `allow` to hide the handler too. By default, no scopes are required.
+   */
+  readonly scopes?: readonly string[];
+  /**
+   * Capabilities that the client must have declared, such as `["elicitation"]`. A read by any other client fails before
+   * the handler runs, with code -32021, and over HTTP with status 400.
+   *
+   * By default, no capabilities are required. A read then fails only if the handler uses a capability that the client
+   * lacks.
+   */
+  readonly requires?: readonly Requirement[];
+  /** Milliseconds for which clients may cache the contents. Defaults to the server's `ttlMs`. */
+  readonly ttlMs?: number;
+  /** Whether callers may share cached contents. Defaults to `"private"`. A resource with `allow` is always private. */
+  readonly cacheScope?: "public" | "private";
+}
+
+/** Options of a fixed resource. Only `uri`, `name` and `read` are required. */
+export interface ResourceFixedOptions<S extends Services = NoServices> extends ResourceCommonOptions<S>, ResourceEntry {
+  /**
+   * Reads the resource. If `read` throws a `ToolError`, the client gets the text of that error. For any other error,
+   * the client gets only an error id.
+   */
+  readonly read: (uri: string, ctx: Context<ServiceValues<S>>) => ResourceReturn | Promise<ResourceReturn>;
+}
+
+/**
+ * The type of the variables that a template's `read` gets: the output type of `params`, or strings if there is no
+ * `params`.
+ */
+export type ReadVariables<U extends string, P extends Schema | undefined = undefined> =
+  // Not a distributive type, because `P` is `never` while TypeScript infers the layers in `use`.
+  [P] extends [undefined] ? TemplateVariables<U>
+    : P extends Schema ? Infer<P>
+    : TemplateVariables<U>;
+
+/** Options of a resource template. Only `uri`, `name` and `read` are required. */
+export interface ResourceTemplateOptions<
+  U extends string,
+  S extends Services = NoServices,
+  P extends Schema | undefined = undefined,
+> extends ResourceCommonOptions<S, ReadVariables<U, P>>, Omit<ResourceEntry, "uri" | "size"> {
+  /** URI template, such as `repo://{owner}/{name}{?ref}`. */
+  readonly uri: U;
+  /**
+   * Schema that converts and checks the variables, such as `z.object({ id: z.coerce.number() })`. If the schema rejects
+   * the variables of a URI, the resource does not exist. By default, a variable can be any text.
+   */
+  readonly params?: P;
+  /** Completers, keyed by variable name. */
+  readonly complete?: Completers<Extract<keyof TemplateVariables<U>, string>, ServiceValues<S>>;
+  /**
+   * Lists the resources of this template. Without `list`, clients see only the template. `list` cannot use services
+   * that live for one call.
+   */
+  readonly list?: (
+    ctx: Context<SharedServiceValues<S>>,
+  ) => readonly ResourceEntry[] | Promise<readonly ResourceEntry[]>;
+  /** Reads a resource, given the values of the template's variables. */
+  readonly read: (
+    variables: ReadVariables<U, P>,
+    ctx: Context<ServiceValues<S>>,
+  ) => ResourceReturn | Promise<ResourceReturn>;
+}
+
+/** Options of a provider. Only `scheme`, `name` and `read` are required. */
+export interface ResourceProviderOptions<S extends Services = NoServices> extends ResourceCommonOptions<S> {
+  /** URI scheme without a colon, such as `repo`. Fixed resources and templates of this scheme take precedence. */
+  readonly scheme: string;
+  /** Middleware and layers around reads of the scheme. The first middleware is the outermost. */
+  readonly use?: readonly UseItem<string, ServiceValues<S>, SharedServiceValues<S>>[];
+  /**
+   * Lists resources page by page. `cursor` is the `nextCursor` of the previous page, and `undefined` for the first
+   * page. The cursor passes through the client, so treat it as untrusted input. `list` cannot use services that live
+   * for one call.
+   */
+  readonly list?: (
+    cursor: string | undefined,
+    ctx: Context<SharedServiceValues<S>>,
+  ) => ResourcePage | Promise<ResourcePage>;
+  /**
+   * Called when a URI of the scheme gets its first subscriber. Start watching the resource here, and call
+   * `server.resourceUpdated(uri)` for each change. Subscriptions do not wait for `subscribe`. Errors from `subscribe`
+   * go to `observer.fault`.
+   *
+   * Subscribers from which `allow` hides the provider do not count.
+   */
+  readonly subscribe?: (uri: string, server: ChangeNotifier) => void | Promise<void>;
+  /**
+   * Called when a URI has lost its last subscriber: the subscriber has unsubscribed, its connection or session has
+   * ended, or the server closes. `unsubscribe` is called only after `subscribe` has settled.
+   */
+  readonly unsubscribe?: (uri: string, server: ChangeNotifier) => void | Promise<void>;
+  /**
+   * Reads a URI of the scheme. The server rejects URIs with NUL or a `..` segment, even if NUL or `..` is
+   * percent-encoded.
+   */
+  readonly read: (uri: string, ctx: Context<ServiceValues<S>>) => ResourceReturn | Promise<ResourceReturn>;
+}
+
+const SIZE: OptionRule = {
+  findProblem: (size) =>
+    size === null || Number.isFinite(size) ? undefined : `is ${show(size)}; it must be a number of bytes`,
+};
+
+const HINTS: OptionRule = {
+  findProblem(annotations) {
+    if (annotations === null) return;
+    if (!isObject(annotations)) return `is ${show(annotations)}; it must be an object`;
+    for (const [name, [test, remedy]] of Object.entries(ANNOTATIONS)) {
+      const value = annotations[name] ?? undefined;
+      if (value !== undefined && !test(value)) return `has the ${name} ${show(value)}; ${remedy}`;
+    }
+  },
+};
+
+// Use `Object.assign` instead of a spread. Bundlers do not remove an unused spread, because spreading could run a
+// getter.
+const RESOURCE = /* @__PURE__ */ Object.assign(
+  { mimeType: "text", ttlMs: true, cacheScope: ["public", "private"], read: true } as const,
+  HANDLER,
+);
+
+const READ_HINTS = { handler: "read", execute: "read", callback: "read", load: "read", run: "read" } as const;
+
+const VARIABLES = "write a uri with variables, such as note://{id}";
+const PROVIDED = "use resourceProvider()";
+const LISTED = "set it on each resource that list returns";
+
+const FIXED: KnownOptions<keyof ResourceFixedOptions | "use"> = {
+  names: /* @__PURE__ */ Object.assign({ uri: true, size: SIZE, annotations: HINTS } as const, RESOURCE, DESCRIPTION),
+  hints: /* @__PURE__ */ Object.assign({ meta: "_meta", uriTemplate: "uri" } as const, HANDLER_HINTS, READ_HINTS),
+  elsewhere: /* @__PURE__ */ Object.assign(
+    { params: VARIABLES, complete: VARIABLES, list: VARIABLES, subscribe: PROVIDED, unsubscribe: PROVIDED },
+    HANDLER_ELSEWHERE,
+  ),
+};
+
+const TEMPLATE: KnownOptions<keyof ResourceTemplateOptions<TemplateText> | "use"> = {
+  names: /* @__PURE__ */ Object.assign(
+    { uri: true, annotations: HINTS, params: true, complete: true, list: "function" } as const,
+    RESOURCE,
+    DESCRIPTION,
+  ),
+  hints: /* @__PURE__ */ Object.assign(
+    { meta: "_meta", uriTemplate: "uri", arguments: "params", input: "params" } as const,
+    HANDLER_HINTS,
+    READ_HINTS,
+  ),
+  elsewhere: /* @__PURE__ */ Object.assign(
+    { size: LISTED, subscribe: PROVIDED, unsubscribe: PROVIDED },
+    HANDLER_ELSEWHERE,
+  ),
+};
+
+const FROM_URI = "use resource() with a uri";
+
+const PROVIDER: KnownOptions<keyof ResourceProviderOptions> = {
+  names: /* @__PURE__ */ Object.assign(
+    { scheme: true, list: "function", subscribe: "function", unsubscribe: "function" } as const,
+    RESOURCE,
+  ),
+  hints: /* @__PURE__ */ Object.assign({}, HANDLER_HINTS, READ_HINTS),
+  elsewhere: /* @__PURE__ */ Object.assign({
+    uri: FROM_URI,
+    params: FROM_URI,
+    complete: FROM_URI,
+    title: LISTED,
+    description: LISTED,
+    size: LISTED,
+    annotations: LISTED,
+    icons: LISTED,
+    _meta: LISTED,
+    meta: LISTED,
+  }, HANDLER_ELSEWHERE),
+};
+
+/** Options of a resource: a fixed `uri`, or a URI template. */
+export type ResourceOptions<
+  U extends string,
+  S extends Services = NoServices,
+  P extends Schema | undefined = undefined,
+> =
+  // Not part of the conditional type, in which TypeScript does not infer the types of callbacks of a layer.
+  & {
+    /** Middleware and layers around reads of this resource. The first middleware is the outermost. */
+    readonly use?: readonly UseItem<
+      U extends TemplateText ? ReadVariables<U, P> : string,
+      ServiceValues<S>,
+      SharedServiceValues<S>
+    >[];
+  }
+  & (U extends TemplateText ? ResourceTemplateOptions<U, S, P> : ResourceFixedOptions<S>);
+
+/** Return type of {@linkcode resource}: a template if the URI has variables. */
+export type ResourceOf<
+  U extends string,
+  S extends Services = NoServices,
+  P extends Schema | undefined = undefined,
+> = U extends TemplateText ?
+    & ResourceTemplate<TemplateVariables<U>, ServiceValues<S>, ReadVariables<U, P>>
+    & Typed<{ readonly kind: "template"; readonly name: U }>
+  : FixedResource<ServiceValues<S>>;
+
+/**
+ * Type of a URI template. Give this type to a template that is not a literal. Otherwise TypeScript treats the template
+ * as a fixed URI.
+ */
+export type TemplateText = `${string}{${string}}${string}`;
+
+/** A resource, a template or a provider for `handlers`. Tests can call `read` directly. */
+export interface Resource<Input = never, S = never> extends Handler {
+  /** The `read` function from the options, without validation. */
+  readonly read: (input: Input, ctx: Context<S>) => unknown;
+}
+
+/** A resource with a fixed URI. */
+export interface FixedResource<S = never> extends Resource<string, S> {
+  /** Returns the URI of the resource. */
+  readonly uri: () => string;
+}
+
+/** The resources of a URI template. `Read` is the type of the first argument of `read`. */
+export interface ResourceTemplate<Variables, S = never, Read = Variables> extends Resource<Read, S> {
+  /**
+   * Builds the URI of a resource of this template. Values are percent-encoded as needed, so that `read` gets the same
+   * values for this URI.
+   *
+   * @throws {TypeError} if a variable is missing or unknown, or if its value is not a string or would change when the
+   * URI is read.
+   */
+  readonly uri: (variables: Variables) => string;
+}
+
+/**
+ * Creates a resource with a fixed URI, or the resources of a URI template.
+ *
+ * ```ts
+ * import { resource } from "@x/mcp";
+ *
+ * const config = resource({ uri: "config://app", name: "config", read: () => ({ theme: "dark" }) });
+ *
+ * const readme = resource({
+ *   uri: "repo://{owner}/{name}/readme",
+ *   name: "readme",
+ *   mimeType: "text/markdown",
+ *   complete: { owner: (value) => ["ada", "alan"].filter((owner) => owner.startsWith(value)) },
+ *   read: ({ owner, name }) => `# ${owner}/${name}`,
+ * });
+ *
+ * if (readme.uri({ owner: "ada", name: "my notes" }) !== "repo://ada/my%20notes/readme") throw new Error("not encoded");
+ * ```
+ *
+ * @throws {TypeError} if an option is unknown or invalid, or if a completer is for a variable that does not exist.
+ */
+export function resource<
+  const U extends string,
+  S extends Services = NoServices,
+  const P extends Schema | undefined = undefined,
+>(
+  options: { readonly uri: U; readonly params?: P } & ResourceOptions<U, S, P>,
+): ResourceOf<U, S, P> {
+  const isTemplate = /[{}]/.test(String(Object(options).uri));
+  checkOptions(`make ${toPlace("resource", options, "uri")}`, options, isTemplate ? TEMPLATE : FIXED);
+  // The cast is safe, because all options have this shape. `define` checks whether `uri` is a template.
+  const form = options as unknown as Form<never>;
+  const defined = define(form);
+  const { definition: { key, match, scopes, variables: names, allow }, template, services } = defined;
+  const remake: Remake = (change) => resource<U, S, P>(change(options));
+  // The cast is safe, because `ResourceOf` distinguishes fixed resources and templates by the type of the same URI.
+  if (!template) return toResource(form, defined, { remake, uri: () => key }) as unknown as ResourceOf<U, S, P>;
+  const { name, complete, mapError } = form;
+  const place = `resource ${quote(key)}`;
+  const steps = defined.definition.steps?.completion;
+  const completed = { place, names, complete, allow, scopes, services, mapError, match, steps };
+  const also = [completion({ type: "ref/resource", name: key, ...completed })];
+  const uri = (values: Readonly<Record<string, string>>) => template.build(values, name);
+  return toResource(form, defined, { remake, also, uri }) as unknown as ResourceOf<U, S, P>; // The cast is safe for the reason above.
+}
+
+/**
+ * Creates a provider of all resources of a URI scheme.
+ *
+ * ```ts
+ * import { resourceProvider } from "@x/mcp";
+ *
+ * const notes = resourceProvider({
+ *   scheme: "note",
+ *   name: "notes",
+ *   list: () => ({ resources: [{ uri: "note://1", name: "First" }] }),
+ *   read: (uri) => uri === "note://1" ? "Buy milk" : undefined,
+ * });
+ * ```
+ *
+ * @throws {TypeError} if an option is unknown or invalid.
+ */
+export function resourceProvider<S extends Services = NoServices>(
+  options: ResourceProviderOptions<S>,
+): Resource<string, ServiceValues<S>> {
+  checkOptions(`make ${toPlace("resource provider", options, "scheme")}`, options, PROVIDER);
+  const form: Form<string> = options;
+  return toResource(form, define<string>(form), { remake: (change) => resourceProvider(change(options)) });
+}
+
+/** The parts that differ between fixed resources, templates and providers. */
+interface Made {
+  readonly remake: Remake;
+  readonly also?: readonly Handler[];
+  /** Returns the URI of a fixed resource, or builds a URI of a template. */
+  readonly uri?: (values: Readonly<Record<string, string>>) => string;
+}
+
+function toResource<Input, S>(
+  options: Form<Input>,
+  { definition, services }: Defined,
+  { remake, also = [], uri }: Made,
+): Resource<Input, S> {
+  const { name, read, tags } = options;
+  const { key, kind, match, allow, scopes, layers, steps } = definition;
+  // The cast is safe, because a test or the registry calls `read` with the services that its options declare.
+  const reads = read as Resource<Input, S>["read"];
+  const serves = kind === "fixed" ? undefined : (uri: string) => match(uri) !== undefined;
+  const more = [...also, ...steps?.also ?? []];
+  const internals = { feature: resources, key, definition, also: more, serves, services, scopes, layers, remake };
+  return withInternals({ name, read: reads, allow, tags, ...uri && { uri } }, internals);
+}
+
+/** Options of any kind, without type parameters. */
+interface Form<Input>
+  extends Omit<ResourceEntry, "uri">, Omit<ResourceCommonOptions, "allow" | "services">, SubscriptionHooks {
+  readonly uri?: string;
+  readonly scheme?: string;
+  readonly params?: Schema;
+  readonly services?: Services;
+  readonly use?: readonly UseItem<never, never, never>[];
+  readonly allow?: (ctx: Context<never>, subject?: never) => boolean | Promise<boolean>;
+  readonly complete?: Completers<string, never>;
+  readonly list?: (first: never, ctx: Context<never>) => Listed | Promise<Listed>;
+  readonly read: (input: Input, ctx: Context<never>) => ResourceReturn | Promise<ResourceReturn>;
+}
+
+type Listed = readonly ResourceEntry[] | ResourcePage;
+
+interface Defined {
+  readonly definition: Definition;
+  /** URI template, if any. */
+  readonly template?: UriTemplate;
+  readonly services?: Binding;
+}
+
+function define<Input>(options: Form<Input>): Defined {
+  const { scheme, uri: key = `${scheme}:`, name } = options;
+  const form = withLayers(options, { kind: "resource", name: key });
+  const { title, description, mimeType, size, icons, annotations: given, _meta } = withoutNulls(form);
+  const annotations = given && withoutNulls(given);
+  const { allow, use = [], layers, ttlMs, cacheScope = "private", list, read } = form;
+  const isTemplate = scheme === undefined && /[{}]/.test(key);
+  checkForm(form, key);
+  const template = isTemplate || scheme !== undefined ? parseTemplate(isTemplate ? key : `${key}{+rest}`) : undefined;
+  const services = bindServices(form.services, `resource ${quote(key)}`);
+  const listPage = list &&
+    (async (call: Call, ctx: Context<never> = call, cursor: string | undefined, size: number) => {
+      // The cast is safe, because of the signatures above: `list` of a template takes only the context.
+      const listed = await (isTemplate ? list(ctx as never, ctx) : list(cursor as never, ctx));
+      const { resources, nextCursor } = readPage(listed, { cursor, size, place: key });
+      const report = (error: unknown) => call.host.parts?.report(error, call);
+      const { checkEntries } = await wireRoom.open();
+      const entries = checkEntries(call, resources, { method: "resources/list", source: `of ${quote(key)}` });
+      return { resources: entries.map((entry) => ({ mimeType, ...withoutUnsafeIcons(entry, report) })), nextCursor };
+    });
+  const invoke = async (
+    call: Call,
+    ctx: Context<never> = call,
+    uri: string,
+    matched: unknown,
+    core: FeatureParts,
+    filter: Filter | undefined,
+  ) => {
+    const sending = { place: `resource ${quote(uri)}`, call, core, mimeType };
+    // The cast is safe, because the `match` function of these options returned `matched`.
+    const returns = (ctx: Context<never>) => call.timed(() => read(matched as Input, ctx));
+    const value = await (filter ? filter(returns, ctx, sending) : returns(ctx));
+    const contents = await toContents(value, { uri, mimeType }, sending);
+    if (!contents) throw McpError.resourceNotFound(uri);
+    return { contents };
+  };
+  const definition: Definition = {
+    ...toMatcher(template, isTemplate),
+    key,
+    allow: bindAllow(allow, services),
+    guards: form.guards,
+    services,
+    mapError: form.mapError,
+    scopes: readScopes(form.scopes, `resource ${quote(key)}`),
+    requires: layers?.requires ?? readRequirements(form.requires, `resource ${quote(key)}`),
+    layers,
+    steps: form.steps,
+    ttlMs,
+    hooks: form.subscribe || form.unsubscribe ? form : undefined,
+    scope: allow ? "private" : cacheScope,
+    wire: () => ({
+      [isTemplate ? "uriTemplate" : "uri"]: key,
+      name,
+      title,
+      description,
+      mimeType,
+      size,
+      icons,
+      annotations,
+      _meta,
+    }),
+    list: listPage && (services?.share(listPage) ?? listPage),
+    convert: form.params === undefined ? undefined : toConverter(form.params, `resource ${quote(key)}`),
+    invoke: compose(use, services?.inject(invoke) ?? invoke),
+  };
+  return { definition, template: isTemplate ? template : undefined, services };
+}
+
+/**
+ * Validates the options of a resource.
+ *
+ * @throws {TypeError} if an option is invalid.
+ */
+function checkForm<Input>({ scheme, name, read, ttlMs }: Form<Input>, key: string): void {
+  const refuse = (state: string) => new TypeError(`Cannot make resource ${quote(key)}: ${state}`);
+  if (scheme === undefined ? !/^[a-z][a-z\d+.-]*:\S+$/i.test(key) : !/^[a-z][a-z\d+.-]*:$/.test(key)) {
+    throw refuse(
+      scheme === undefined
+        ? "uri is not a valid URI; use a URI such as config://app"
+        : "scheme is not a valid scheme; use lower case, such as repo",
+    );
+  }
+  if (typeof name !== "string" || !name) throw refuse("it has no name; set name");
+  if (typeof read !== "function") throw refuse("read is not a function; rename the handler to read");
+  if (ttlMs !== undefined && !(Number.isSafeInteger(ttlMs) && ttlMs >= 0)) {
+    throw refuse(`ttlMs is ${show(ttlMs)}; it must be an integer of at least 0`);
+  }
+}
+
+/** Returns a function that converts and checks the variables of a template. */
+function toConverter(params: Schema, place: string): Definition["convert"] {
+  const schema = compileSchema(params, { use: "input", place });
+  return async (uri, matched) => {
+    const { readTextValues } = await schemaRoom.open();
+    const checked = await readTextValues(schema, matched as TextValues); // The cast is safe, because the template that matched the URI returned `matched`.
+    if (checked.problem !== undefined) throw McpError.resourceNotFound(uri);
+    return checked.value;
+  };
+}
+
+function toMatcher(
+  template: UriTemplate | undefined,
+  isTemplate: boolean,
+): Pick<Definition, "kind" | "match" | "variables"> {
+  if (!template) return { kind: "fixed", match: (uri) => uri, variables: [] };
+  const { match, variables } = template;
+  if (isTemplate) return { kind: "template", match, variables };
+  return { kind: "provider", match: (uri) => match(uri) && uri, variables: [] };
+}
+
+/** The page to read from a list, for {@linkcode readPage}. */
+interface PageOptions {
+  readonly cursor: string | undefined;
+  readonly size: number;
+  /** URI template or scheme, for error messages. */
+  readonly place: string;
+}
+
+/** Reads the return value of `list`: a page, or all entries. Throws if the value is neither. */
+function readPage(listed: unknown, { cursor, size, place }: PageOptions): ResourcePage {
+  const refuse = (state: string) => new TypeError(`Cannot list the resources of ${quote(place)}: ${state}`);
+  if (Array.isArray(listed)) return cut(listed, Number(cursor ?? 0), size);
+  const { resources, nextCursor }: { readonly resources?: unknown; readonly nextCursor?: unknown } = Object(listed);
+  if (!Array.isArray(resources)) {
+    throw refuse("list returned neither an array of resources nor a page; return { resources, nextCursor }");
+  }
+  // Without a next page, many databases return `null`.
+  if (nextCursor === undefined || nextCursor === null) return { resources };
+  if (typeof nextCursor === "string") return { resources, nextCursor };
+  throw refuse(`nextCursor is ${show(nextCursor)}; return a string, or omit nextCursor on the last page`);
+}
+
+function cut(all: readonly ResourceEntry[], from: number, size: number): ResourcePage {
+  const end = from + size;
+  return { resources: all.slice(from, end), nextCursor: end < all.length ? `${end}` : undefined };
+}

@@ -1,0 +1,213 @@
+/**
+ * The methods that list and read resources.
+ *
+ * @see specification/2026-07-28/server/resources
+ */
+import type { FeatureParts, MapError } from "../visibility/feature_parts.ts";
+import { INVALID_PARAMS, McpError } from "../../core/protocol/errors.ts";
+import type { Result } from "../../core/protocol/jsonrpc.ts";
+import type { ResourceLink } from "../../core/protocol/types.ts";
+import { normalizeUri } from "../../core/protocol/uri_text.ts";
+import { isGranted } from "../call/scopes.ts";
+import type { Call } from "../call/call.ts";
+import type { Binding } from "../call/container.ts";
+import {
+  type BoundAllow,
+  type Feature,
+  type HandlerLayers,
+  isAllowed,
+  type Method,
+  revealTo,
+  type Runner,
+  toDefinitions,
+  toMethod,
+} from "../visibility/feature.ts";
+import type { Allow } from "../call/context.ts";
+import type { RunnerSteps } from "../engine/layers.ts";
+import type { Filter, HandlerGuards } from "../visibility/guards.ts";
+import { createList, Cursors, type Entry } from "../visibility/pagination.ts";
+import type { SubscriptionHooks } from "../visibility/subscribers.ts";
+import { attempt } from "./attempt.ts";
+import { runGuarded } from "./value_room.ts";
+
+/** A resource in a list. Only `uri` and `name` are required. `size` is in bytes. */
+export type ResourceEntry = Omit<ResourceLink, "type">;
+
+/** A page of resources. */
+export interface ResourcePage {
+  /** The resources of the page. Return at most a few hundred. */
+  readonly resources: readonly ResourceEntry[];
+  /** Cursor of the next page, in a format of your choice. Omit the cursor on the last page. */
+  readonly nextCursor?: string;
+}
+
+/** A resource in the registry, without type parameters. */
+export interface Definition extends Entry {
+  readonly allow?: BoundAllow;
+  readonly kind: "fixed" | "template" | "provider";
+  /** Names of the template's variables. */
+  readonly variables: readonly string[];
+  /**
+   * Matches a URI. Returns the variables for a template, otherwise the URI itself. Returns `undefined` if the URI does
+   * not match.
+   */
+  readonly match: (uri: string) => unknown;
+  /**
+   * Converts and checks the variables that `match` returned. Throws if the schema rejects the variables, because such a
+   * resource does not exist.
+   */
+  readonly convert?: (uri: string, matched: unknown) => Promise<unknown>;
+  /** Reads the resource. Throws if the resource does not exist. */
+  readonly invoke: (
+    call: Call,
+    ctx: undefined,
+    uri: string,
+    matched: unknown,
+    core: FeatureParts,
+    filter: Filter | undefined,
+  ) => Result | Promise<Result>;
+  readonly guards?: HandlerGuards;
+  readonly services?: Binding;
+  readonly mapError?: MapError;
+  readonly scopes?: readonly string[];
+  readonly requires?: readonly string[];
+  /** Functions that are called when a URI gets its first subscriber, and when it loses its last subscriber. */
+  readonly hooks?: SubscriptionHooks;
+  readonly layers?: HandlerLayers;
+  readonly steps?: RunnerSteps;
+  /** Cache scope of the contents. */
+  readonly scope: "public" | "private";
+  readonly ttlMs?: number;
+  /** Lists one page of about `size` resources. */
+  readonly list?: (call: Call, ctx: undefined, cursor: string | undefined, size: number) => Promise<ResourcePage>;
+}
+
+/** The feature that serves all resources. */
+export const resources: Feature = {
+  name: "resources",
+  compile(handlers, core) {
+    const all = toDefinitions<Definition>(handlers);
+    const pick = (wanted: Definition["kind"]) => all.filter(({ kind }) => kind === wanted);
+    const fixed = pick("fixed");
+    const templates = pick("template");
+    const patterns = [...templates, ...pick("provider")];
+    const byUri = new Map(fixed.map((definition) => [definition.key, definition]));
+    const byNormalUri = new Map(fixed.toReversed().map((definition) => [normalizeUri(definition.key), definition]));
+
+    function locate(uri: string): Found | undefined {
+      const fixed = byUri.get(uri) ?? (byUri.size ? byNormalUri.get(normalizeUri(uri)) : undefined);
+      if (fixed) return toFound(fixed, uri);
+      for (const definition of patterns) {
+        const matched = definition.match(uri);
+        if (matched !== undefined) return toFound(definition, matched);
+      }
+    }
+
+    function find(call: Call): Runner | Promise<Runner> {
+      const { uri } = call.params;
+      if (typeof uri !== "string") throw new McpError(INVALID_PARAMS, "Cannot read the resource: uri is not a string");
+      const toRunner = (found: Found): Runner => {
+        const { ttlMs = core.ttlMs, scope, scopes, requires, layers, steps } = found.definition;
+        const cache = { ttlMs, scope };
+        const isRestricted = found.allow !== undefined;
+        const run = (call: Call) => read(found, uri, call);
+        const runner: Runner = { run, scopes, isRestricted, requires, within: layers?.within, cache };
+        return steps?.apply(runner) ?? runner;
+      };
+      const revealed = revealTo(call, locate(uri), { core, refusal: () => McpError.resourceNotFound(uri) });
+      return revealed instanceof Promise ? revealed.then(toRunner) : toRunner(revealed);
+    }
+
+    async function read({ definition, matched }: Found, uri: string, call: Call): Promise<Result> {
+      const { convert, guards, mapError } = definition;
+      return await attempt({ core, call, subject: uri, mapError }, async () => {
+        const value = convert ? await convert(uri, matched) : matched;
+        if (guards || core.encoders) {
+          const next = (value: unknown, filter: Filter) => definition.invoke(call, undefined, uri, value, core, filter);
+          return await runGuarded(definition, { call, core, value, next });
+        }
+        // A cancelled call does not start its handler.
+        if (call.ended) throw call.reason;
+        call.onRun?.();
+        return await definition.invoke(call, undefined, uri, value, core, undefined);
+      });
+    }
+
+    return {
+      capabilities: { resources: { listChanged: core.can.listChanged, subscribe: core.can.subscribe } },
+      methods: {
+        "resources/list": listResources(fixed, all, core),
+        "resources/templates/list": toMethod(createList("resourceTemplates", templates, core), { stable: true }),
+        "resources/read": { subject: "uri", asks: true, find },
+      },
+      isVisible(uri, call) {
+        const { allow, definition: { scopes } = {} } = locate(uri) ?? {};
+        // `isAllowed` reports the errors of `satisfies`.
+        if (scopes && !isAllowed(() => isGranted(core, call.link, scopes), call, core)) return false;
+        return isAllowed(allow, call, core);
+      },
+      hooksOf: (uri) => locate(uri)?.definition.hooks,
+    };
+  },
+};
+
+/** A resource whose URI or template matches the URI of a call. */
+interface Found {
+  readonly definition: Definition;
+  readonly allow?: Allow;
+  /** The matched variables or URI, for `invoke`. */
+  readonly matched: unknown;
+}
+
+// Passes the matched value to `allow`, as its subject.
+function toFound(definition: Definition, matched: unknown): Found {
+  const { allow } = definition;
+  return { definition, allow: allow && ((call) => allow(call, matched)), matched };
+}
+
+// Lists fixed resources first, and then the resources of templates and providers. A page can contain resources of both
+// parts. A cursor for the second part consists of a line break, the name of the template or provider at which to
+// continue, another line break and the cursor of this template or provider. The first line break distinguishes such a
+// cursor from the cursors of fixed resources, because no URI contains a line break.
+function listResources(fixed: readonly Definition[], all: readonly Definition[], core: FeatureParts): Method {
+  const sources = all.flatMap(({ key, allow, list, mapError }) => list ? { key, allow, list, mapError } : []);
+  if (!sources.length) return toMethod(createList("resources", fixed, core), { stable: true });
+  // Bind the cursors to the caller, because the lists of templates and providers may depend on the caller.
+  const cursors = new Cursors(core, "resources", true);
+  const listFixed = createList("resources", fixed, core, true);
+
+  async function run(call: Call): Promise<Result> {
+    const place = await cursors.read(call);
+    return place?.startsWith("\n") ? await listFrom(place, [], call) : await listBoth(call);
+  }
+
+  async function listBoth(call: Call): Promise<Result> {
+    const page = await listFixed.run(call);
+    if (page.nextCursor !== undefined || !Array.isArray(page.resources)) return page;
+    return await listFrom(`\n${sources[0].key}`, page.resources, call);
+  }
+
+  async function listFrom(place: string, first: readonly unknown[], call: Call): Promise<Result> {
+    const { pageItems: size } = core.limits.calls;
+    const [, next, ...rest] = place.split("\n");
+    const from = sources.findIndex(({ key }) => key === next);
+    if (from < 0) throw cursors.refuse(call);
+    let own = rest.length ? rest.join("\n") : undefined;
+    let resources = first;
+    for (const { key, allow, list, mapError } of sources.slice(from)) {
+      if (!await isAllowed(allow, call, core)) continue;
+      const toPage = async (own = "") => {
+        const nextCursor = await cursors.write(`\n${key}${own}`, call);
+        return { resources, nextCursor };
+      };
+      if (resources.length >= size) return await toPage();
+      const page = await attempt({ core, call, subject: key, mapError }, () => list(call, undefined, own, size));
+      resources = resources.concat(page.resources);
+      if (page.nextCursor !== undefined) return await toPage(`\n${page.nextCursor}`);
+      own = undefined;
+    }
+    return { resources };
+  }
+
+  return toMethod({ run, cache: { ttlMs: core.ttlMs, scope: "private" } });
+}

@@ -1,0 +1,289 @@
+/**
+ * Puts the steps of layers around the whole call of a handler: `limit`, `enter`, `around` and `result`.
+ */
+import type { Result } from "../../core/protocol/jsonrpc.ts";
+import { isPromiseLike, toHandled } from "../../core/protocol/promises.ts";
+import type { Call, PassedWork } from "../call/call.ts";
+import type { CancelError } from "../call/cancel_error.ts";
+import { show } from "../../core/known_options.ts";
+import { compose, type Middleware } from "../call/middleware.ts";
+import { wireRoom } from "../call/wire_room.ts";
+import type { Timeout } from "../../core/timers.ts";
+import type { LayerEntry, RunnerSteps } from "../engine/layers.ts";
+import type { Runner, RunWithin } from "../visibility/feature.ts";
+import { type Bound, type CallParts, StepCall, toCore, withState } from "./bound_layer.ts";
+import type { AnySteps } from "./handler_layers.ts";
+
+/** A layer that has the step `Name`. */
+type With<Name extends keyof AnySteps> = Bound & { readonly steps: Required<Pick<AnySteps, Name>> };
+
+/** Returns the function that puts the steps of all layers, and middleware of `around`, around a runner. */
+export function toApply(layers: readonly Bound[], around: readonly Middleware[]): RunnerSteps["apply"] {
+  const limits = layers.filter((bound): bound is With<"limit"> => !!bound.steps.limit);
+  const enters = layers.filter((bound): bound is With<"enter"> => !!bound.steps.enter);
+  const results = layers.filter((bound): bound is With<"result"> => !!bound.steps.result).reverse();
+  const times = layers.flatMap(({ steps: { timeoutMs } }) => timeoutMs ?? []);
+  const timeoutMs = times.length ? Math.min(...times) : undefined;
+  const isEmpty = !limits.length && !enters.length && !results.length && !around.length && timeoutMs === undefined;
+  if (isEmpty) return (runner) => runner;
+  return (runner) => {
+    const whole = compose(around, (call) => runner.run(call));
+    return {
+      ...runner,
+      run: results.reduce((inner, bound) => withResult(inner, bound), whole),
+      ...(enters.length || timeoutMs !== undefined) && {
+        within: toEntering({ enters, timeoutMs, runner }),
+      },
+      ...limits.length && { check: (call: Call) => checkLimits(limits, call) },
+    };
+  };
+}
+
+function withResult(inner: Runner["run"], bound: With<"result">): Runner["run"] {
+  const change = (result: Result, call: Call) => {
+    const changed = withState(bound, call, (state) => bound.steps.result(result, new StepCall({ call, bound, state })));
+    const received = { result, call, bound };
+    return isPromiseLike(changed)
+      ? Promise.resolve(changed).then((changed) => toChecked(changed, received))
+      : toChecked(changed, received);
+  };
+  return (call) => {
+    const result = inner(call);
+    return result instanceof Promise ? result.then((result) => change(result, call)) : change(result, call);
+  };
+}
+
+/** The result that a layer has received, and the layer. */
+interface Received {
+  readonly result?: Result;
+  readonly call: Call;
+  readonly bound: Bound;
+}
+
+/** Returns the result that a layer has received, or checks another result that the layer has returned. */
+function toChecked(
+  returned: unknown,
+  { result, call, bound: { steps: { name } } }: Received,
+): Result | Promise<Result> {
+  if (result && (returned === undefined || returned === result)) return result;
+  return wireRoom.open().then((wire) => wire.checkResult(call, returned, `the layer ${show(name)}`));
+}
+
+/** Asks the layers from `at` on whether a call may run. Throws the error that the client receives. */
+function checkLimits(limits: readonly With<"limit">[], call: Call, from = 0): Promise<void> | undefined {
+  for (const [at, bound] of limits.entries()) {
+    if (at < from) continue;
+    const returned: unknown = withState(
+      bound,
+      call,
+      (state) => bound.steps.limit(new StepCall({ call, bound, state })),
+    );
+    if (!isPromiseLike(returned)) {
+      requireNothing(returned, bound);
+      continue;
+    }
+    return Promise.resolve(returned).then((returned) => {
+      requireNothing(returned, bound);
+      return checkLimits(limits, call, at + 1);
+    });
+  }
+}
+
+/** Throws for a value such as `false`, whose author may expect that it refuses the call. */
+function requireNothing(returned: unknown, { steps: { name } }: Bound): void {
+  if (returned === undefined) return;
+  throw new TypeError(
+    `Cannot run the call: limit of the layer ${show(name)} returned ${
+      show(returned)
+    }; throw an error to refuse a call, and return nothing to allow it`,
+  );
+}
+
+/** The steps `enter` and the timeout of a handler. */
+interface Entering {
+  readonly enters: readonly With<"enter">[];
+  readonly timeoutMs?: number;
+  readonly runner: Runner;
+}
+
+/** Passes a call on to inner layers and to the handler. `end` belongs to the innermost layer that the call has entered. */
+type Begin = (end: HandlerEnd) => Result | Promise<Result>;
+
+function toEntering({ enters, timeoutMs, runner: { within } }: Entering): RunWithin {
+  const [first, ...inner] = enters;
+  const watch = first ? toWatched() : (runner: Runner) => runner;
+  return (call, given, executor) => {
+    if (timeoutMs !== undefined) call.limitTime(timeoutMs);
+    const runner = watch(given);
+    const begin = () =>
+      within ? within(call, runner, executor) : executor.invoke ? executor.invoke(call, runner) : runner.run(call);
+    if (!first) return begin();
+    const enterInner = inner.reduceRight<Begin>(
+      (begin, bound) => (outer) => enter(bound, { call, outer, begin }),
+      begin,
+    );
+    return enter(first, { call, begin: enterInner });
+  };
+}
+
+/** Returns a function that returns a runner whose handler is watched. Calls of a handler have the same runner. */
+function toWatched(): (runner: Runner) => Runner {
+  let last: { readonly runner: Runner; readonly watched: Runner } | undefined;
+  return (runner) => {
+    if (last?.runner !== runner) {
+      const run: Runner["run"] = (call) => call.passed?.run(call, runner) ?? runner.run(call);
+      last = { runner, watched: { ...runner, run } };
+    }
+    return last.watched;
+  };
+}
+
+/** A call that enters a layer. */
+interface Entered {
+  readonly call: Call;
+  /** Watches the handler for the next outer layer with `enter`. */
+  readonly outer?: HandlerEnd;
+  readonly begin: Begin;
+}
+
+async function enter(bound: With<"enter">, { call, outer, begin }: Entered): Promise<Result> {
+  const end = new HandlerEnd(call, outer);
+  let passed: Result | undefined;
+  const next = async () => {
+    end.open();
+    try {
+      const result = begin(end);
+      if (result instanceof Promise) end.limit();
+      return passed = await result;
+    } finally {
+      end.close();
+    }
+  };
+  try {
+    const returned = await withState(
+      bound,
+      call,
+      (state) => bound.steps.enter(new StepEntry({ call, bound, state, ended: end.promise }), () => toHandled(next())),
+    );
+    const checked = toChecked(returned, { result: passed, call, bound });
+    return checked instanceof Promise ? await checked : checked;
+  } finally {
+    end.leave();
+  }
+}
+
+/** See {@linkcode LayerEntry}. */
+class StepEntry extends StepCall implements LayerEntry<never> {
+  readonly #ended: Promise<void>;
+
+  constructor({ ended, ...parts }: CallParts & { readonly ended: Promise<void> }) {
+    super(parts);
+    this.#ended = ended;
+  }
+
+  get ended(): Promise<void> {
+    return this.#ended;
+  }
+}
+
+/**
+ * Finds out for one layer when a handler has ended, which may be after the response or after the cancellation of its
+ * call. The handler has ended when nothing is open that runs the handler or can still start it: `next` of the layer, runs
+ * of the handler, and what middleware and layers of extensions wait for, because they may respond earlier.
+ */
+class HandlerEnd implements PassedWork {
+  readonly #ended = Promise.withResolvers<void>();
+  readonly promise: Promise<void> = this.#ended.promise;
+  readonly #outer?: HandlerEnd;
+  /** The innermost call, which may outlive the call that has entered the layer. */
+  #call: Call;
+  #isInner = false;
+  #open = 0;
+  /** Whether the layer has passed the call on, so that a cancellation limits the time of the handler. */
+  #isLimited = false;
+  /** Whether `enter` of the layer has returned. */
+  #hasLeft = false;
+  #isOver = false;
+  #timeout?: Timeout;
+
+  constructor(call: Call, outer?: HandlerEnd) {
+    this.#call = call;
+    this.#outer = outer;
+    call.watchPassed(this);
+  }
+
+  run(call: Call, handler: Pick<Runner, "run">): Result | Promise<Result> {
+    // Do not start a handler for which a layer holds nothing any more.
+    if (this.#isOver && call.ended) throw call.reason ?? new Error(LATE);
+    const result = handler.run(call);
+    if (result instanceof Promise) this.push(result);
+    return result;
+  }
+
+  push(work: Promise<unknown>): void {
+    this.open();
+    const close = () => this.close();
+    work.then(close, close);
+  }
+
+  open(): void {
+    this.#open++;
+    this.#outer?.open();
+  }
+
+  close(): void {
+    this.#open--;
+    this.#check();
+    this.#outer?.close();
+  }
+
+  leave(): void {
+    this.#hasLeft = true;
+    this.#check();
+  }
+
+  moveTo(inner: Call): void {
+    this.#call = inner;
+    this.#isInner = true;
+    this.limit();
+    this.#outer?.moveTo(inner);
+  }
+
+  /** Limits the time for which the handler can continue after the cancellation of its call. */
+  limit(): void {
+    this.#isLimited = true;
+    const { reason } = this.#call;
+    if (reason) this.cancel(this.#call, reason);
+  }
+
+  cancel(call: Call, reason: CancelError): void {
+    this.#outer?.cancel(call, reason);
+    // A detached call goes on without the call that was cancelled.
+    if (!this.#isLimited || call !== this.#call && !this.#call.ended) return;
+    if (reason.name === "TimeoutError") this.#end();
+    else this.#startTimeout();
+  }
+
+  #check(): void {
+    if (!this.#open) this.#end();
+    // No cancellation can follow the response.
+    else if (this.#hasLeft && (this.#call.ended || !this.#isInner)) this.#startTimeout();
+  }
+
+  // Otherwise a handler that ignores its cancellation could use a place forever. Until its timeout it does, because
+  // clients could start more handlers by cancelling calls.
+  #startTimeout(): void {
+    if (this.#isOver) return;
+    const { ticker, limits: { calls } } = toCore(this.#call);
+    this.#timeout ??= ticker.startTimeout(this.#call.timeoutMs ?? calls.timeoutMs, () => this.#end());
+  }
+
+  #end(): void {
+    if (this.#isOver) return;
+    this.#isOver = true;
+    if (this.#timeout) toCore(this.#call).ticker.cancel(this.#timeout);
+    this.#ended.resolve();
+  }
+}
+
+const LATE = "Cannot run the handler: the response was already sent; call next() before the middleware returns";

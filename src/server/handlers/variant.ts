@@ -1,0 +1,59 @@
+/**
+ * Tools that differ between callers. Loaded when such a tool is first called or listed.
+ */
+import type { Call } from "../call/call.ts";
+import type { Binding } from "../call/container.ts";
+import type { Context } from "../call/context.ts";
+import type { FeatureParts } from "../visibility/feature_parts.ts";
+import { checkOptions, type KnownOptions } from "../../core/known_options.ts";
+import type { ToolAnnotations } from "../../core/protocol/types.ts";
+import type { Schema } from "../../core/schema/schema.ts";
+
+/** The parts of a tool that differ for one caller. Omitted parts remain as in the options of the tool. */
+export interface ToolVariant<Input = unknown> {
+  /** Display name. */
+  readonly title?: string;
+  /** Description for the model. */
+  readonly description?: string;
+  /** Schema of the arguments. Its output must have the type that `run` takes. */
+  readonly input?: Schema<Input>;
+  /** Hints about the tool's behavior. */
+  readonly annotations?: ToolAnnotations;
+}
+
+const OPTIONS: KnownOptions<keyof ToolVariant> = {
+  names: { title: "text", description: "text", input: true, annotations: true },
+};
+
+/** The options of a tool with variants. */
+interface Varying {
+  readonly name: string;
+  readonly forCaller?: (ctx: Context<never>) => ToolVariant | undefined | Promise<ToolVariant | undefined>;
+}
+
+/** The call for which a variant is created, and the functions that create the variant. */
+export interface VariantCall<Options, Definition> {
+  readonly call: Call;
+  readonly core: FeatureParts;
+  readonly services: Binding | undefined;
+  readonly define: (options: Options, services: Binding | undefined) => Definition;
+}
+
+/**
+ * Returns the definition of a tool for one caller. Returns `undefined` if `forCaller` fails, after reporting its error.
+ */
+export async function toVariant<Options extends Varying, Definition>(
+  { forCaller, ...options }: Options,
+  { call, core, services, define }: VariantCall<Omit<Options, "forCaller">, Definition>,
+): Promise<Definition | undefined> {
+  const ask = async (_call: Call, ctx: Context<never> = call) => await forCaller?.(ctx);
+  try {
+    const variant = await (services?.share(ask) ?? ask)(call);
+    if (variant === undefined) return define(options, services);
+    checkOptions(`use the result of forCaller of tool ${JSON.stringify(options.name)}`, variant, OPTIONS);
+    const given = Object.entries(variant).filter(([, value]) => value !== undefined && value !== null);
+    return define({ ...options, ...Object.fromEntries(given) }, services);
+  } catch (error) {
+    core.report(error, { method: call.method, subject: options.name });
+  }
+}

@@ -1,0 +1,82 @@
+/**
+ * A container that loads the code for creating services on first use, so that the startup of a server without services
+ * is not delayed.
+ */
+import { Room } from "../../core/protocol/room.ts";
+import type { Container, ContainerParts, ServiceCall } from "../call/container.ts";
+import type { Service } from "../call/service.ts";
+import type { Injection, ServiceContainer } from "./service_container.ts";
+
+/** A container whose code is loaded on first use. */
+export class LazyContainer implements Container {
+  readonly #parts: ContainerParts;
+  /** Services that were added before the container code was loaded. */
+  readonly #added: Service[] = [];
+  readonly #room: Room<ServiceContainer> = new Room(() => this.#open());
+  /** Whether the container code was loaded or is being loaded. */
+  #isUsed = false;
+  #isClosing = false;
+
+  constructor(parts: ContainerParts) {
+    this.#parts = parts;
+  }
+
+  /** Adds a handler's services. `ready` creates the services that live as long as the server. */
+  add(services: readonly Service[]): void {
+    const { loaded } = this.#room;
+    if (loaded) loaded.add(services);
+    else this.#added.push(...services);
+  }
+
+  async ready(): Promise<void> {
+    await (await this.#room.open()).ready();
+  }
+
+  start(): void {
+    const { loaded } = this.#room;
+    if (loaded) loaded.start();
+    // Ignore a loading error, because the next call that needs a service reports the error.
+    else this.#room.open().then((container) => container.start(), () => {});
+  }
+
+  async rest(): Promise<void> {
+    if (this.#isUsed) await (await this.#room.open()).rest();
+  }
+
+  async close(): Promise<void> {
+    this.#isClosing = true;
+    if (this.#isUsed) await (await this.#room.open()).close();
+  }
+
+  /** Runs a function with its services. {@linkcode ServiceContainer.run} describes the fast path. */
+  run<C extends ServiceCall, A extends readonly unknown[], R>(
+    call: C,
+    injection: Injection<C, A, R>,
+    rest: A,
+  ): R | Promise<Awaited<R>> {
+    const container = this.#room.loaded;
+    return container ? container.run(call, injection, rest) : this.#runLater(call, injection, rest);
+  }
+
+  async #runLater<C extends ServiceCall, A extends readonly unknown[], R>(
+    call: C,
+    injection: Injection<C, A, R>,
+    rest: A,
+  ): Promise<Awaited<R>> {
+    return await (await this.#room.open()).run(call, injection, rest);
+  }
+
+  /** Resolves to a service's value, for `ctx.get` in a handler that declares no services. */
+  async get(call: ServiceCall, service: Service): Promise<unknown> {
+    return await (await this.#room.open()).getForCall(call, service);
+  }
+
+  async #open(): Promise<ServiceContainer> {
+    this.#isUsed = true;
+    const { ServiceContainer } = await import("./service_container.ts");
+    const container = new ServiceContainer(this.#parts);
+    container.add(this.#added.splice(0));
+    if (this.#isClosing) await container.close();
+    return container;
+  }
+}

@@ -1,0 +1,175 @@
+/**
+ * Implements `service()`, which creates services.
+ */
+import { quote } from "../../core/protocol/errors.ts";
+import { type Definition, findInternals } from "../call/container.ts";
+import type { Context } from "../call/context.ts";
+import { INTERNALS } from "../../core/internals.ts";
+import { checkOptions, type KnownOptions, show } from "../../core/known_options.ts";
+import type { Lifetime, Service, ServiceEnd } from "../call/service.ts";
+import { bind, getService } from "./service_binding.ts";
+
+/** The argument of `make`. The members can be destructured. */
+export interface ServiceScope {
+  /**
+   * Resolves to the value of another service, which must live at least as long as this service. The server disposes the
+   * other value after this value.
+   */
+  readonly get: <T>(service: Service<T>) => Promise<T>;
+  /** Aborts when the lifetime of this value ends, even if `make` has not returned yet. */
+  readonly signal: AbortSignal;
+}
+
+/** The argument of `make` for a service that lives for one call. */
+export interface CallServiceScope extends ServiceScope {
+  /** The context of the call that uses the value. */
+  readonly ctx: Context;
+}
+
+/** The argument of `make` for a service with a key. */
+export interface KeyedServiceScope extends ServiceScope {
+  /** The key for which the value is created. `undefined` for a value that lives for one call. */
+  readonly key: string | undefined;
+}
+
+/** Options of a service that lives as long as the server. */
+export interface ServiceOptions<T> {
+  /** Lifetime of a value. Defaults to `"server"`. */
+  readonly per?: "server";
+  /**
+   * Disposes a value. `end` is the outcome of the call that used the value. Defaults to the value's
+   * `Symbol.asyncDispose` or `Symbol.dispose` method.
+   */
+  readonly dispose?: (value: T, end: ServiceEnd) => unknown;
+  /**
+   * The services that `make` gets. When the server starts, it creates the services in this list that live as long as
+   * the server, like the services of handlers. A service that is not in the list is created on first use. Defaults to
+   * an empty list.
+   */
+  readonly uses?: readonly Service[];
+}
+
+/** Options of a service that lives for one call. */
+export interface CallServiceOptions<T> extends Omit<ServiceOptions<T>, "per"> {
+  /** Creates one value for each call that uses the service. */
+  readonly per: "call";
+}
+
+/** Options of a service with one value per key. */
+export interface KeyedServiceOptions<T> extends Omit<ServiceOptions<T>, "per"> {
+  /**
+   * Returns the key for a call, such as the caller's id. If the function returns `undefined`, the value lives for one
+   * call.
+   */
+  readonly per: (ctx: Context) => string | undefined;
+  /** Milliseconds after which an unused value is disposed. Defaults to 600,000. */
+  readonly idleMs?: number;
+  /**
+   * Maximum number of values. If the maximum is reached, the longest idle value is disposed. If all values are in use,
+   * a call that needs another value fails. Defaults to 1000.
+   */
+  readonly max?: number;
+}
+
+const HINTS = {
+  scope: "per",
+  lifetime: "per",
+  close: "dispose",
+  destroy: "dispose",
+  needs: "uses",
+  services: "uses",
+} as const;
+
+const USES = {
+  findProblem: (value: unknown): string | undefined =>
+    Array.isArray(value) && value.every(findInternals) ? undefined : "must be a list of services",
+};
+
+const PER_CALL = 'write per: "call" instead';
+
+const PER_KEY = "set per to a function that returns a key";
+
+const KEYED: KnownOptions<keyof KeyedServiceOptions<unknown>> = {
+  names: { per: true, dispose: "function", uses: USES, idleMs: true, max: true },
+  hints: HINTS,
+  elsewhere: { perCall: PER_CALL },
+};
+
+const UNKEYED: KnownOptions<keyof ServiceOptions<unknown>> = {
+  names: { per: true, dispose: "function", uses: USES },
+  hints: HINTS,
+  elsewhere: { perCall: PER_CALL, key: PER_KEY, idleMs: PER_KEY, max: PER_KEY },
+};
+
+/**
+ * Creates a service: a value that is created on first use, shared by handlers, and disposed at the end of its lifetime.
+ *
+ * ```ts
+ * import { createServer, service, tool } from "@x/mcp";
+ *
+ * const visits = service("visits", () => new Map<string, number>());
+ *
+ * const visit = tool({
+ *   name: "visit",
+ *   services: { visits },
+ *   run: (_, { services: { visits } }) => {
+ *     visits.set("total", (visits.get("total") ?? 0) + 1);
+ *     return visits.get("total");
+ *   },
+ * });
+ *
+ * export default createServer({ name: "counter", version: "1.0.0", handlers: [visit] });
+ * ```
+ *
+ * @throws {TypeError} if an option is unknown or invalid.
+ */
+export function service<T>(
+  name: string,
+  make: (scope: CallServiceScope) => T | Promise<T>,
+  options: CallServiceOptions<T>,
+): Service<T, "call">;
+/** Creates a service with one value per key, such as per caller or per tenant. */
+export function service<T>(
+  name: string,
+  make: (scope: KeyedServiceScope) => T | Promise<T>,
+  options: KeyedServiceOptions<T>,
+): Service<T, "key">;
+/** Creates a service with one value for the server. */
+export function service<T>(
+  name: string,
+  make: (scope: ServiceScope) => T | Promise<T>,
+  options?: ServiceOptions<T>,
+): Service<T, "server">;
+export function service<T>(
+  name: string,
+  make: (scope: never) => T | Promise<T>,
+  options: Partial<Omit<KeyedServiceOptions<T>, "per">> & { readonly per?: Lifetime | KeyedServiceOptions<T>["per"] } =
+    {},
+): Service<T, never> {
+  checkOptions(`make service ${quote(name)}`, options, typeof Object(options).per === "function" ? KEYED : UNKEYED);
+  const { per = "server", dispose, uses = [], idleMs = 600_000, max = 1000 } = options;
+  const refuse = (state: string) => new TypeError(`Cannot make service ${quote(name)}: ${state}`);
+  if (typeof name !== "string" || !name) throw refuse("the name is not a non-empty string");
+  if (typeof make !== "function") throw refuse("make is not a function");
+  if (per !== "server" && per !== "call" && typeof per !== "function") {
+    throw refuse(`per is ${show(per)}; it must be "server", "call" or a function that returns a key`);
+  }
+  // Check the type, because the sum of a time and a string is a string, and the value would never be disposed.
+  if (!(typeof idleMs === "number" && idleMs >= 0)) {
+    throw refuse(`idleMs is ${show(idleMs)}; it must be a number of at least 0`);
+  }
+  if (!(typeof max === "number" && max >= 1)) throw refuse(`max is ${show(max)}; it must be a number of at least 1`);
+  const definition: Definition = {
+    lifetime: typeof per === "function" ? "key" : per,
+    key: typeof per === "function" ? per : undefined,
+    make,
+    // The cast is safe, because `make` created the value.
+    dispose: dispose && ((value, end) => dispose(value as T, end)),
+    uses,
+    idleMs,
+    max,
+    bind,
+    get: getService,
+  };
+  return { name, [INTERNALS]: definition as Definition & { readonly lifetime: never } }; // The cast is safe, because the overloads declare the lifetime.
+}

@@ -1,0 +1,355 @@
+/**
+ * A two-way channel for whole messages: stdio, a socket, or a connection within one process.
+ *
+ * @see specification/2026-07-28/basic/transports/stdio
+ */
+import { INVALID_REQUEST, REACHED, UNAUTHENTICATED } from "../../core/protocol/errors.ts";
+import { type Broken, type Incoming, NOT_UTF8, parseMessage, toFailure } from "../../core/protocol/jsonrpc.ts";
+import type { Account } from "../capacity/account.ts";
+import type { CallerChecks } from "../call/caller_watch.ts";
+import type { ContainerHost } from "../call/container.ts";
+import type { Principal } from "../call/context.ts";
+import type { Engine, Era } from "../engine/era.ts";
+import { InFlight } from "../call/in_flight.ts";
+import { INTERNALS } from "../../core/internals.ts";
+import type { Link, LinkEvents, Reply } from "../call/link.ts";
+import type { TransportName } from "../call/observer.ts";
+import { readPrincipal } from "../call/principal.ts";
+
+/** Writes a message. For backpressure, returns a promise that settles when the client has read more. */
+export type Write = (text: string) => Promise<void> | undefined;
+
+/** The server's end of a channel. */
+export interface Pipe {
+  /**
+   * Receives a message. For backpressure, returns a promise if the caller should wait before it reads the next message.
+   * Set `principal` if each message has its own credentials. The id of `principal` must equal the id of the channel's
+   * principal, but the scopes can differ.
+   */
+  receive(text: string, principal?: Principal): Promise<void> | undefined;
+  /**
+   * Sends the error for input that is not a message: `"long"` if a line is too long, or `"encoding"` if a line is not
+   * UTF-8.
+   */
+  reject(problem: "long" | "encoding"): Promise<void> | undefined;
+  /** Maximum size of a message, in bytes. */
+  readonly lineBytes: number;
+  /**
+   * The account to which the client's use is charged.
+   *
+   * @internal
+   */
+  readonly account: Account;
+  /**
+   * Calls `end` when the caller's credentials expire or are revoked. Returns a function that stops the checks.
+   *
+   * @internal
+   */
+  watchCaller(checks: CallerChecks | undefined, end: () => void): () => void;
+  /** Number of messages whose reply is not written yet. */
+  readonly unanswered: number;
+  /** Settles when at most `count` messages are unanswered. */
+  untilAnswered(count: number): Promise<void>;
+  /** Ends all subscriptions. Settles when all messages are answered. */
+  idle(): Promise<void>;
+  /** Closes the channel: cancels all calls, and writes no more messages. */
+  close(): void;
+}
+
+/**
+ * A function that opens the server's end of a channel.
+ *
+ * @internal
+ */
+export type OpenPipe = (options: PipeOptions) => Pipe;
+
+/**
+ * Options of a channel. Without `account`, the principal identifies the client. Without `principal`, the client is
+ * local: the client started the server, or runs in the same process.
+ *
+ * @internal
+ */
+export interface PipeOptions {
+  readonly write: Write;
+  readonly principal?: Principal;
+  readonly account?: Account;
+  readonly peer?: string;
+  /** The transport, for observers. Defaults to `"memory"`. */
+  readonly transport?: TransportName;
+}
+
+/** A server from `createServer`, which a channel can serve. */
+export interface PipeServer {
+  /**
+   * Opens a channel to the server.
+   *
+   * @ignore
+   */
+  readonly [INTERNALS]: {
+    /** Replaces the default of {@linkcode openPipe}. */
+    readonly openPipe?: OpenPipe;
+    /** The engine and the era that serve a channel. */
+    readonly served?: Served;
+    readonly host?: ContainerHost;
+    readonly enter?: (params?: Readonly<Record<string, unknown>>) => Promise<PipeServer>;
+  };
+}
+
+/**
+ * The parts of a server that serve the messages of a channel.
+ *
+ * @internal
+ */
+export interface Served {
+  readonly engine: Engine;
+  readonly era: Era;
+}
+
+/**
+ * Returns the server to which a channel can be opened. If the path has parameters, returns the server of a concrete
+ * path.
+ *
+ * @throws {TypeError} if path parameters are missing or invalid, or if `params` is set and the path has no parameters.
+ */
+export async function enterServer(
+  server: PipeServer,
+  params?: Readonly<Record<string, unknown>>,
+): Promise<PipeServer> {
+  const { enter } = server[INTERNALS];
+  if (enter) return await enter(params);
+  if (!params) return server;
+  throw new TypeError("Cannot open a channel to the server: its path has no parameters; omit params");
+}
+
+/**
+ * Opens the server's end of a channel. This function is not a method of the server, so that an HTTP server does not
+ * load the code of channels.
+ *
+ * @throws {TypeError} if the principal is invalid, or `server` does not come from `createServer`.
+ */
+export function openPipe(server: PipeServer, options: PipeOptions): Pipe {
+  const { openPipe, served } = server[INTERNALS];
+  const { principal } = options;
+  const read = principal === undefined ? options : { ...options, principal: readPrincipal(principal, "the channel") };
+  if (openPipe) return openPipe(read);
+  if (served) return new Channel(served, read);
+  throw new TypeError("Cannot open a channel: the object is not a server; pass a server from createServer()");
+}
+
+/** A pending `untilAnswered` call. */
+interface Waiting {
+  readonly count: number;
+  readonly resolve: () => void;
+}
+
+/** An open channel, which is also the link of all messages that have no credentials of their own. */
+class Channel implements Pipe, Link {
+  readonly transport: TransportName;
+  readonly inFlight: InFlight = new InFlight();
+  principal?: Principal;
+  readonly peer?: string;
+  readonly streams = true;
+  readonly #engine: Engine;
+  readonly #era: Era;
+  readonly #write: Write;
+  /** Reports the end of the channel to the observer. */
+  #reportEnd?: (why: "disconnected") => void;
+  /** The account of the channel. An account without a key is used only by this channel. */
+  readonly #own: Account;
+  #owner?: string;
+  #waiting: Waiting[] = [];
+  readonly #losers: (() => void)[] = [];
+  unanswered = 0;
+  #isOpen = true;
+  #room?: Promise<void>;
+
+  constructor({ engine, era }: Served, { write, principal, account, peer, transport = "memory" }: PipeOptions) {
+    this.transport = transport;
+    this.#engine = engine;
+    this.#era = era;
+    this.#write = write;
+    this.principal = principal;
+    this.peer = peer;
+    this.#reportEnd = engine.core.observing?.openStream(transport);
+    const key = account ? account.key : principal && `principal ${principal.id}`;
+    const isOwn = account && (key !== undefined || engine.tenant === undefined);
+    engine.host.lives?.start(false);
+    this.#own = isOwn ? account : engine.accounts.find(key, engine.tenant);
+  }
+
+  get owner(): string {
+    return this.#owner ??= crypto.randomUUID();
+  }
+
+  get account(): Account {
+    const { key } = this.#own;
+    return key === undefined ? this.#own : this.#engine.accounts.find(key, this.#engine.tenant);
+  }
+
+  watchCaller(checks: CallerChecks | undefined, end: () => void): () => void {
+    const onRenewed = (principal: Principal) => void (this.principal = principal);
+    return this.#engine.core.callers.watch({ principal: this.principal, checks, onRenewed }, end);
+  }
+
+  get lineBytes(): number {
+    return this.#engine.core.limits.request.lineBytes;
+  }
+
+  receive(text: string, principal = this.principal): Promise<void> | undefined {
+    if (!this.#isOpen) return;
+    const { limits, observing } = this.#engine.core;
+    observing?.message("in", this, text);
+    const link = principal === this.principal ? this : new MessageLink(this, principal);
+    this.#accept(parseMessage(text, limits.request), link);
+    // Backpressure: stop reading from a client that does not read its responses, or whose queue of calls is full.
+    if (!this.#engine.scheduler.waiting) return this.#room;
+    const { account } = this;
+    return account.waiting.size >= limits.calls.runningPerClient ? account.untilRoom() : this.#room;
+  }
+
+  reject(problem: "long" | "encoding"): Promise<void> | undefined {
+    this.#accept(problem === "long" ? tooLong(this.lineBytes) : NOT_UTF8);
+    return this.#room;
+  }
+
+  idle(): Promise<void> {
+    this.inFlight.endSubscriptions();
+    return this.untilAnswered(0);
+  }
+
+  untilAnswered(count: number): Promise<void> {
+    if (this.unanswered <= count) return Promise.resolve();
+    return new Promise((resolve) => this.#waiting.push({ count, resolve }));
+  }
+
+  close(): void {
+    this.#reportEnd?.("disconnected");
+    this.#reportEnd = undefined;
+    this.#isOpen = false;
+    this.inFlight.end();
+    this.#losers.splice(0).forEach((lost) => lost());
+  }
+
+  send(text: string): Promise<void> | undefined {
+    if (!this.#isOpen) return;
+    this.#engine.core.observing?.message("out", this, text);
+    return this.#write(text);
+  }
+
+  wait(events?: LinkEvents): void {
+    if (!events?.lost) return;
+    this.#isOpen ? this.#losers.push(events.lost) : events.lost();
+  }
+
+  open(): void {}
+
+  release(): void {}
+
+  #accept(message: Incoming, link: Link = this): void {
+    const fail = (error: unknown) =>
+      toFailure(message.kind === "request" ? message.id : undefined, this.#engine.core.report(error));
+    let reply;
+    try {
+      if (this.#isLate(link)) {
+        return this.#answer(message.kind === "request" ? toFailure(message.id, EXPIRED) : undefined);
+      }
+      reply = this.#era.accept(message, link);
+    } catch (error) {
+      return this.#answer(fail(error));
+    }
+    if (!(reply instanceof Promise)) return this.#finish(reply);
+    this.unanswered++;
+    reply.then((reply) => this.#end(reply), (error) => this.#end({ text: fail(error) }));
+  }
+
+  // Check the expiry of the credentials for each message, because the transport may have no timer that ends the
+  // channel.
+  #isLate({ principal }: Link): boolean {
+    return principal?.expiresAt !== undefined && principal.expiresAt <= this.#engine.core.ticker.clock.date();
+  }
+
+  #end(reply: Reply): void {
+    this.#finish(reply);
+    this.unanswered--;
+    if (this.#waiting.length) this.#resume();
+  }
+
+  #resume(): void {
+    const isDone = ({ count }: Waiting) => this.unanswered <= count;
+    for (const { resolve } of this.#waiting.filter(isDone)) resolve();
+    this.#waiting = this.#waiting.filter((each) => !isDone(each));
+  }
+
+  #finish({ text, onWritten }: Reply): void {
+    this.#answer(text);
+    onWritten?.();
+  }
+
+  #answer(text: string | undefined): void {
+    if (text === undefined || !this.#isOpen) return;
+    const wait = this.send(text);
+    if (!wait || this.#room) return;
+    this.#room = wait.finally(() => {
+      this.#room = undefined;
+    });
+  }
+}
+
+const EXPIRED = { code: UNAUTHENTICATED, message: "Cannot serve the request: the credentials have expired" };
+
+/** The link of a message with its own credentials. */
+class MessageLink implements Link {
+  readonly principal?: Principal;
+  readonly #channel: Channel;
+
+  constructor(channel: Channel, principal?: Principal) {
+    this.#channel = channel;
+    this.principal = principal;
+  }
+
+  get transport(): TransportName {
+    return this.#channel.transport;
+  }
+
+  get peer(): string | undefined {
+    return this.#channel.peer;
+  }
+
+  get owner(): string {
+    return this.#channel.owner;
+  }
+
+  get inFlight(): InFlight {
+    return this.#channel.inFlight;
+  }
+
+  get account(): Account {
+    return this.#channel.account;
+  }
+
+  get streams(): boolean {
+    return this.#channel.streams;
+  }
+
+  send(text: string): Promise<void> | undefined {
+    return this.#channel.send(text);
+  }
+
+  wait(events?: LinkEvents): void {
+    this.#channel.wait(events);
+  }
+
+  open(): void {}
+
+  release(): void {}
+}
+
+function tooLong(bytes: number): Broken {
+  const limit = "request.lineBytes";
+  return {
+    kind: "broken",
+    code: INVALID_REQUEST,
+    message: `Cannot read the message: the line is longer than ${bytes} bytes (${limit})`,
+    [REACHED]: limit,
+  };
+}

@@ -1,0 +1,220 @@
+/**
+ * The Streamable HTTP transport, as a web-standard `fetch` function.
+ *
+ * @see specification/2026-07-28/basic/transports/streamable-http
+ */
+import { type Incoming, NOT_UTF8, parseMessage } from "../../../core/protocol/jsonrpc.ts";
+import type { Account } from "../../capacity/account.ts";
+import { Aging } from "../../../core/timers.ts";
+import type { Engine, Era } from "../../engine/era.ts";
+import type { Reply } from "../../call/link.ts";
+import { type Accepts, isJsonType, readAccept } from "./accept.ts";
+import { type ConnectionInfo, readPeer } from "./access.ts";
+import { Caller } from "./caller.ts";
+import { Callers, type CallersOptions, type Identified, type WayIn } from "./callers.ts";
+import { withCors } from "./cors_headers.ts";
+import { EventStreams } from "./event_stream.ts";
+import { Exchange, type ExchangeParts } from "./exchange.ts";
+import { CLOSING, type Refusal, refuse, toFaultReply, toMessage } from "./refusals.ts";
+import { RequestBodies } from "./request_body.ts";
+import { type Outlet, respondTo } from "./responses.ts";
+import { HEAVY } from "./turns.ts";
+import type { HttpParts } from "./upgrades.ts";
+
+export interface HttpOptions extends CallersOptions {
+  /** The endpoint's path, such as `/mcp`, which can have parameters. */
+  readonly path: string;
+  /** Addresses of trusted proxies. */
+  readonly proxies: readonly string[];
+  /**
+   * The names of the request headers that pages of other origins may send, beside those of the protocol. `undefined` if
+   * responses get no CORS headers.
+   */
+  readonly corsHeaders?: readonly string[];
+  /** The reader of request bodies. Endpoints that share a reader share its limits. Defaults to a separate reader. */
+  readonly bodies?: RequestBodies;
+}
+
+/** Handles a web-standard request. Deno, Bun or a router passes the optional second argument. */
+export type Fetch = (request: Request, info?: ConnectionInfo) => Promise<Response>;
+
+const BOTH: Accepts = { json: true, stream: true };
+const lenient = new TextDecoder("utf-8", { ignoreBOM: true });
+const strict = new TextDecoder("utf-8", { fatal: true, ignoreBOM: true });
+
+export class Endpoint {
+  readonly #engine: Engine;
+  readonly #era: Era;
+  readonly #options: HttpOptions;
+  readonly #allow: string;
+  readonly #callers: Callers;
+  readonly #way: WayIn;
+  readonly #streams: EventStreams;
+  readonly #bodies: RequestBodies;
+  readonly #exchanges: ExchangeParts;
+  #lastAccept: string | null = null;
+  readonly fetch: Fetch;
+
+  constructor(engine: Engine, era: Era, options: HttpOptions) {
+    const { limits, ticker } = engine.core;
+    const { path, bodies = new RequestBodies(engine.core) } = options;
+    this.#engine = engine;
+    this.#era = era;
+    this.#options = options;
+    this.#allow = era.attach ? "GET, POST, DELETE" : "POST";
+    this.#callers = new Callers(engine.core, options);
+    this.#way = { transport: "http", path, refusePath: () => this.refusePath() };
+    this.#streams = new EventStreams(engine.core);
+    this.#bodies = bodies;
+    // Open a stream if a call takes longer than `streams.openAfterMs`, because the server can detect a disconnected
+    // client only on a stream.
+    const waiting = new Aging<Exchange>(ticker, limits.streams.openAfterMs, (exchange) => exchange.open());
+    const account = (caller: Caller) => this.#findAccount(caller);
+    const peer = ({ request, info }: Caller) => readPeer(request, info, options.proxies);
+    this.#exchanges = { core: engine.core, streams: this.#streams, waiting, account, peer };
+    this.fetch = this.withCors(this.#fetch);
+  }
+
+  /** The parts that other HTTP transports share with this endpoint. */
+  get parts(): HttpParts {
+    const { account, peer } = this.#exchanges;
+    return { callers: this.#callers, account, peer, bodies: this.#bodies, streams: this.#streams };
+  }
+
+  /** Creates the response to a request for another path. */
+  refusePath(): Response {
+    const { path } = this.#options;
+    const message = toMessage(`the endpoint is ${path}`);
+    return refuse(this.#engine.core, { status: 404, message, reason: "path", data: { endpoint: path } });
+  }
+
+  /** Stops accepting requests. Rejects requests whose caller or body is not known yet. */
+  close(): void {
+    this.#callers.close();
+    this.#bodies.close(CLOSING);
+  }
+
+  /** If the server has `cors`, wraps `fetch` to add CORS headers. Otherwise returns `fetch` unchanged. */
+  withCors(fetch: Fetch): Fetch {
+    const { corsHeaders: headers, allows: rule } = this.#options;
+    return headers ? withCors({ rule, headers }, fetch) : fetch;
+  }
+
+  readonly #fetch: Fetch = (request, info) => {
+    const caller = this.#callers.identify(request, info, this.#way);
+    if (caller instanceof Caller) return this.serve(caller);
+    return caller instanceof Response ? Promise.resolve(caller) : this.#serveLater(caller);
+  };
+
+  async #serveLater(identified: Promise<Identified>): Promise<Response> {
+    const caller = await identified;
+    return caller instanceof Caller ? await this.serve(caller) : caller;
+  }
+
+  /** Serves the request of an identified caller. For concrete paths, the router has identified the caller. */
+  serve(caller: Caller): Promise<Response> {
+    // Check again, because the server may have started to close while the caller was being identified.
+    const late = this.#callers.refuseIfClosing(this.#way);
+    if (late) return Promise.resolve(late);
+    const { headers, request: { method } } = caller;
+    // Write the names of headers with upper-case letters, because Deno reads such names faster.
+    const accept = headers.get("Accept");
+    const accepts = accept === this.#lastAccept ? BOTH : readAccept(accept);
+    if (accepts.json && accepts.stream) this.#lastAccept = accept;
+    const refusal = method === "POST" ? checkPost(headers, accepts) : this.#checkGetOrDelete(method, headers, accepts);
+    if (refusal) return Promise.resolve(refuse(this.#engine.core, refusal));
+    const exchange = new Exchange(caller, accepts, this.#exchanges);
+    return new Promise((respond) => {
+      const outlet = { parts: this.#exchanges, respond };
+      if (method !== "POST") return this.#attachOrDetach(exchange, method, outlet);
+      this.#bodies.read(caller.request, exchange, (body) => this.#answer(exchange, body, outlet));
+    });
+  }
+
+  #answer(exchange: Exchange, body: ArrayBuffer | Refusal, outlet: Outlet): void {
+    if ("status" in body) return outlet.respond(refuse(this.#engine.core, body, exchange));
+    let reply;
+    try {
+      reply = this.#accept(body, exchange);
+    } catch (error) {
+      reply = toFaultReply(this.#engine.core, error);
+    }
+    respondTo(exchange, reply, outlet);
+  }
+
+  #attachOrDetach(exchange: Exchange, method: string, outlet: Outlet): void {
+    let reply;
+    try {
+      reply = method === "GET" ? this.#era.attach?.(exchange) : this.#era.detach?.(exchange);
+    } catch (error) {
+      reply = toFaultReply(this.#engine.core, error);
+    }
+    respondTo(exchange, reply ?? {}, outlet);
+  }
+
+  #accept(body: ArrayBuffer, exchange: Exchange): Reply | Promise<Reply> {
+    const { limits, observing } = this.#engine.core;
+    let text;
+    try {
+      // Use the lenient decoder first, because it is faster. If the text contains U+FFFD, which replaces invalid bytes
+      // but may also occur in valid text, decode again with the strict decoder.
+      text = lenient.decode(body);
+      if (text.includes("\ufffd")) text = strict.decode(body);
+    } catch {
+      return this.#era.accept(NOT_UTF8, exchange);
+    }
+    observing?.message("in", exchange, text);
+    const message = parseMessage(text, limits.request);
+    return body.byteLength > HEAVY ? this.#acceptLater(message, exchange) : this.#era.accept(message, exchange);
+  }
+
+  // Yield to the event loop between parsing and running a large message, because each of these two steps may take
+  // several milliseconds, and small requests must be served between the steps.
+  async #acceptLater(message: Incoming, exchange: Exchange): Promise<Reply> {
+    const { turns } = this.#bodies;
+    await turns.pause();
+    try {
+      return this.#era.accept(message, exchange);
+    } finally {
+      turns.end();
+    }
+  }
+
+  // Checks a request whose method is not POST. Returns a refusal unless the era serves this method.
+  #checkGetOrDelete(method: string, headers: Headers, accepts: Accepts): Refusal | undefined {
+    if (!this.#era.attach || (method !== "GET" && method !== "DELETE")) {
+      const message = toMessage(`method ${method.slice(0, 20)} is not allowed; use ${this.#allow}`);
+      return { status: 405, message, headers: { allow: this.#allow }, reason: "verb" };
+    }
+    if (method === "GET" && !(accepts.stream && headers.get("accept")?.trim())) {
+      return { status: 406, message: toMessage("the Accept header must list text/event-stream"), reason: "accept" };
+    }
+  }
+
+  #findAccount({ request, info, principal }: Caller): Account {
+    const { accounts, tenant } = this.#engine;
+    if (principal) return accounts.find(`principal ${principal.id}`, tenant);
+    const peer = readPeer(request, info, this.#options.proxies);
+    return accounts.find(peer === undefined ? undefined : `peer ${peer}`, tenant);
+  }
+}
+
+function checkPost(headers: Headers, accepts: Accepts): Refusal | undefined {
+  const type = headers.get("Content-Type");
+  if (type !== "application/json" && !isJsonType(type)) {
+    return {
+      status: 415,
+      message: toMessage("Content-Type must be application/json in UTF-8"),
+      reason: "content_type",
+    };
+  }
+  const encoding = headers.get("content-encoding");
+  if (encoding !== null && encoding !== "identity") {
+    const message = toMessage("Content-Encoding is not supported; send the body uncompressed");
+    return { status: 415, message, reason: "content_encoding" };
+  }
+  if (!accepts.json && !accepts.stream) {
+    const message = toMessage("the Accept header must list application/json and text/event-stream");
+    return { status: 406, message, reason: "accept" };
+  }
+}

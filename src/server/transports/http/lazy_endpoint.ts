@@ -1,0 +1,88 @@
+/**
+ * The HTTP endpoint of a server. The first request loads the code of the transport, so that a stdio server never loads
+ * this code.
+ */
+import { Room } from "../../../core/protocol/room.ts";
+import type { Core } from "../../engine/core.ts";
+import type { Engine, Era } from "../../engine/era.ts";
+import type { Caller } from "./caller.ts";
+import type { Endpoint, Fetch, HttpOptions } from "./fetch.ts";
+
+/** The parts of a server's HTTP endpoint that other HTTP transports use. */
+export interface HttpEntry {
+  readonly core: Core;
+  /** The endpoint's path, which can have parameters. */
+  readonly path: string;
+  readonly endpoint: LazyEndpoint;
+  /** Settles when the server has closed. */
+  readonly ended: Promise<void>;
+}
+
+/** Loads an {@linkcode Endpoint} with the first request. */
+export class LazyEndpoint {
+  readonly options: HttpOptions;
+  readonly #engine: Engine;
+  readonly #era: Era;
+  readonly #room: Room<Endpoint>;
+  readonly #fetchLater: Fetch;
+  #isClosing = false;
+
+  /** Creates the object without loading the code of the endpoint. */
+  constructor(engine: Engine, era: Era, options: HttpOptions) {
+    this.#engine = engine;
+    this.#era = era;
+    this.options = options;
+    this.#room = new Room(() => this.#load());
+    this.#fetchLater = serveBy(engine.core, this.#room);
+  }
+
+  /** The endpoint. `undefined` until its code is loaded. */
+  get loaded(): Endpoint | undefined {
+    return this.#room.loaded;
+  }
+
+  /** Returns the endpoint. Loads its code first, unless the code is loaded already. */
+  load(): Promise<Endpoint> {
+    return this.#room.open();
+  }
+
+  readonly fetch: Fetch = (request, info) => {
+    const { loaded } = this.#room;
+    return loaded ? loaded.fetch(request, info) : this.#fetchLater(request, info);
+  };
+
+  /** Serves the request of an identified caller. */
+  async serve(caller: Caller): Promise<Response> {
+    return await (await this.load()).serve(caller);
+  }
+
+  /** Stops accepting requests. An endpoint whose code loads after this call accepts no requests. */
+  close(): void {
+    this.#isClosing = true;
+    this.loaded?.close();
+  }
+
+  async #load(): Promise<Endpoint> {
+    const { Endpoint } = await import("./fetch.ts");
+    const endpoint = new Endpoint(this.#engine, this.#era, this.options);
+    if (this.#isClosing) endpoint.close();
+    return endpoint;
+  }
+}
+
+/**
+ * Returns a `fetch` function that loads its implementation with the first request. Responds with status 500 if the
+ * implementation cannot be loaded.
+ */
+export function serveBy(core: Pick<Core, "report">, room: Room<{ readonly fetch: Fetch }>): Fetch {
+  return async (request, info) => {
+    let loaded;
+    try {
+      loaded = await room.open();
+    } catch (error) {
+      core.report(error);
+      return new Response(null, { status: 500 });
+    }
+    return await loaded.fetch(request, info);
+  };
+}

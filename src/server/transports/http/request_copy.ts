@@ -1,0 +1,55 @@
+/**
+ * Copies requests, to change their URL or body.
+ */
+import { isObject } from "../../../core/kit/json.ts";
+
+/** A request, and the facts about its connection that the runtime or a router has passed. */
+export interface Visit<Info> {
+  readonly request: Request;
+  readonly info: Info;
+}
+
+/** The parts of a request that a copy changes. Each part defaults to that of the original. */
+export interface RequestChanges {
+  readonly url?: string;
+  readonly body?: ReadableStream<Uint8Array<ArrayBuffer>> | null;
+}
+
+/**
+ * Returns a copy of a request, and facts about the connection that also answer for the copy.
+ *
+ * @throws {TypeError} if a new request cannot have the method of the original, such as TRACE.
+ */
+export function copyRequest<Info>({ request, info }: Visit<Info>, changes: RequestChanges): Visit<Info> {
+  const { method, headers } = request;
+  const { url = request.url, body = request.body } = changes;
+  // Node requires `duplex` for a streamed body. `Object.assign` adds it, because the types of other runtimes lack it.
+  const copy = new Request(url, Object.assign({ method, headers, body }, { duplex: "half" }));
+  // Read the signal only for code that uses it, because reading the signal makes requests slower on Deno.
+  Object.defineProperty(copy, "signal", { get: () => request.signal });
+  return { request: copy, info: followCopy(info, copy, request) };
+}
+
+/**
+ * Wraps the server object of Bun. Its methods, such as `requestIP`, know only the requests that Bun has created, so they
+ * must get the original instead of the copy. Otherwise the address of the client would be unknown, and nothing that is
+ * counted by address would be limited. Returns the facts of other runtimes unchanged.
+ */
+function followCopy<T>(info: T, copy: Request, original: Request): T {
+  if (!isObject(info) || !(isBun(info) || isBun(info.info))) return info;
+  // Use an empty object as the target, because the fields of a frozen object could not have other values.
+  const wrapped = new Proxy(Object.create(info), {
+    get(_target, name) {
+      const value: unknown = Reflect.get(info, name);
+      if (name === "info") return followCopy(value, copy, original);
+      if (typeof value !== "function") return value;
+      return (...args: readonly unknown[]) =>
+        Reflect.apply(value, info, args.map((each) => each === copy ? original : each));
+    },
+  });
+  return wrapped;
+}
+
+function isBun(info: unknown): boolean {
+  return isObject(info) && typeof info.requestIP === "function";
+}

@@ -1,0 +1,301 @@
+/**
+ * The HTTP+SSE transport of the first protocol revision, for older clients. The server sends messages over an event
+ * stream, and the client posts messages to a second path.
+ *
+ * ```ts ignore
+ * import { httpSse } from "@x/mcp/http-sse";
+ * import server from "./server.ts";
+ *
+ * Deno.serve(httpSse(server).fetch);
+ * ```
+ *
+ * @see specification/2024-11-05/basic/transports (HTTP with SSE)
+ * @module
+ */
+import { toBusy } from "../../../core/protocol/errors.ts";
+import type { Account, Drop, Holding } from "../../capacity/account.ts";
+import { INTERNALS } from "../../../core/internals.ts";
+import { checkOptions, type KnownOptions } from "../../../core/known_options.ts";
+import type { Principal } from "../../call/context.ts";
+import { isJsonType } from "./accept.ts";
+import type { ConnectionInfo } from "./access.ts";
+import { readPath } from "./access_options.ts";
+import type { Caller } from "./caller.ts";
+import type { WayIn } from "./callers.ts";
+import { findEntryRefusal } from "./entry_admission.ts";
+import { STREAM_HEADERS } from "./event_stream.ts";
+import { checkTemplate, PathTemplate } from "./path_template.ts";
+import { findRefusal, type Refusal, refuseInText, toFault, toOverload } from "./refusals.ts";
+import type { FindSpot, HttpParts, Spot } from "./upgrades.ts";
+import type { HttpEntry } from "./lazy_endpoint.ts";
+import { openPipe, type Pipe, type PipeServer } from "../channel.ts";
+
+export type { PipeServer };
+
+interface Opening {
+  readonly parts: HttpParts;
+  /** The server to which the stream connects the client. */
+  readonly served: PipeServer;
+}
+
+/** A stream that is about to open, and the client's charge for it. */
+interface Admitted extends Opening {
+  readonly account: Account;
+  readonly place: Holding;
+  readonly taken: Taken;
+}
+
+/** A place of a stream. Before the stream is open, the place cannot be taken away from the client. */
+interface Taken {
+  /** Closes the stream to make room for another client, unless the stream has unanswered messages. */
+  drop?: Drop;
+}
+
+interface OpenStream {
+  readonly pipe: Pipe;
+  /** Closes the channel and the stream. */
+  readonly close: () => void;
+  /** The id of the caller that opened the stream. */
+  readonly owner?: string;
+  /** The concrete path of the endpoint, if the server's path has parameters. */
+  readonly place?: string;
+}
+
+const NOT_FOUND: Refusal = {
+  status: 404,
+  message: "Cannot serve the request: there is no endpoint at this path",
+  reason: "path",
+};
+const NOT_OPEN: Refusal = {
+  status: 404,
+  message: "Cannot accept the message: its stream is not open; open a new stream",
+  reason: "session",
+};
+const NOT_JSON: Refusal = {
+  status: 415,
+  message: "Cannot accept the message: Content-Type must be application/json",
+  reason: "content_type",
+};
+const NOT_UTF8: Refusal = {
+  status: 400,
+  message: "Cannot read the message: it is not UTF-8",
+  reason: "body",
+};
+const utf8 = new TextDecoder("utf-8", { fatal: true, ignoreBOM: true });
+
+/** A server from `createServer`, which can be served over HTTP+SSE. */
+export interface SseServer extends PipeServer {
+  /** Handles requests for all other paths. */
+  fetch(request: Request, info?: ConnectionInfo): Promise<Response>;
+  /**
+   * The parts that open channels, check requests and create streams.
+   *
+   * @ignore
+   */
+  readonly [INTERNALS]: PipeServer[typeof INTERNALS] & { readonly http: HttpEntry; readonly find?: FindSpot };
+}
+
+/**
+ * The paths of the HTTP+SSE transport. If the server's path has parameters, both paths must have the same parameters,
+ * such as `/tenants/:tenant/sse` and `/tenants/:tenant/messages`.
+ *
+ * @deprecated by the protocol. Clients use Streamable HTTP, which each server serves at its path, instead.
+ */
+export interface HttpSseOptions {
+  /** Path of the event stream. Defaults to `/sse`. */
+  readonly path?: string;
+  /** Path to which clients post messages, in the folder of `path` or below it. Defaults to `/messages`. */
+  readonly messages?: string;
+}
+
+const OPTIONS: KnownOptions<keyof HttpSseOptions> = { names: { path: true, messages: true } };
+
+/**
+ * Serves the HTTP+SSE transport next to the server's MCP endpoint. Both endpoints check Host and Origin according to
+ * the server's options.
+ *
+ * @deprecated by the protocol. Clients use Streamable HTTP, which each server serves at its path, instead.
+ * @see specification/2026-07-28/deprecated
+ */
+export function httpSse(
+  server: SseServer,
+  options: HttpSseOptions = {},
+): { readonly fetch: (request: Request, info?: ConnectionInfo) => Promise<Response> } {
+  checkOptions("serve HTTP+SSE", options, OPTIONS);
+  const { path = "/sse", messages = "/messages" } = options;
+  const { find, http } = server[INTERNALS];
+  for (const each of [path, messages]) find ? checkTemplate(each, http.path) : readPath(each);
+  const streams = new SseStreams(server, { path, messages });
+  http.ended.then(() => streams.close());
+  return { fetch: (request, info) => streams.fetch(request, info) };
+}
+
+class SseStreams {
+  readonly #server: SseServer;
+  readonly #http: HttpEntry;
+  readonly #find?: FindSpot;
+  readonly #opening: WayIn<Spot>;
+  readonly #posting: WayIn<Spot>;
+  readonly #path: string;
+  readonly #messages: string;
+  /** The open streams, by their unguessable ids. */
+  readonly #open = new Map<string, OpenStream>();
+
+  constructor(server: SseServer, { path, messages }: Required<HttpSseOptions>) {
+    const { find, http } = server[INTERNALS];
+    this.#server = server;
+    this.#http = http;
+    this.#find = find;
+    this.#path = path;
+    this.#messages = messages;
+    this.#opening = this.#toWay(path, find);
+    this.#posting = this.#toWay(messages, find);
+  }
+
+  /** Handles a request. Passes requests for other paths on to the server. */
+  async fetch(request: Request, info?: ConnectionInfo): Promise<Response> {
+    const pathname = URL.parse(request.url)?.pathname;
+    const opens = request.method === "GET" && this.#isAt(this.#path, pathname);
+    const posts = request.method === "POST" && this.#isAt(this.#messages, pathname);
+    if (!opens && !posts) return await this.#server.fetch(request, info);
+    const { core, endpoint } = this.#http;
+    let principal: Principal | undefined;
+    try {
+      if (opens && isForeign(request.headers)) return this.#refuse(FOREIGN);
+      const { parts } = await endpoint.load();
+      const caller = await parts.callers.identify(request, info, opens ? this.#opening : this.#posting);
+      if (caller instanceof Response) return caller;
+      ({ principal } = caller);
+      if (posts) return await this.#take(caller, parts);
+      const served = caller.place ? await caller.place.open(caller) : this.#server;
+      if (!served) return this.#refuse(NOT_FOUND, principal);
+      return await this.#admit(caller, { parts, served });
+    } catch (error) {
+      const refusal = findRefusal(error);
+      return refusal ? this.#refuse(refusal, principal) : toFault(core, error);
+    }
+  }
+
+  close(): void {
+    this.#open.forEach(({ close }) => close());
+  }
+
+  #isAt(template: string, pathname: string | undefined): boolean {
+    if (pathname === undefined) return false;
+    return this.#find ? new PathTemplate(template).match(pathname) !== undefined : pathname === template;
+  }
+
+  #toWay(template: string, find: FindSpot | undefined): WayIn<Spot> {
+    return {
+      transport: "http-sse",
+      path: template,
+      find: find && ((request, info) => find({ template, request, info })),
+      refusePath: () => this.#refuse(NOT_FOUND),
+    };
+  }
+
+  // Take the place before `admit` runs, so that the client's share of the streams limits the concurrent checks.
+  async #admit(caller: Caller<Spot>, opening: Opening): Promise<Response> {
+    const { principal } = caller;
+    const { parts, served } = opening;
+    const account = parts.account(caller);
+    const taken: Taken = {};
+    const place = account.openStream(() => taken.drop?.() ?? false);
+    if (!place) {
+      const limits = "connections.streams, connections.streamsPerClient";
+      return this.#refuse(toOverload(toBusy("open the stream: too many streams are open", limits)), principal);
+    }
+    let response: Response | undefined;
+    try {
+      const refusal = await findEntryRefusal(served, caller, "http-sse");
+      // Check whether the server has started to close in the meantime, because a closing server would never end this
+      // stream.
+      const refused = refusal ? this.#refuse(refusal, principal) : parts.callers.refuseIfClosing(this.#opening);
+      return refused ?? (response = this.#start(caller, { ...opening, account, place, taken }));
+    } finally {
+      if (!response) place.end();
+    }
+  }
+
+  #start(caller: Caller<Spot>, { parts, served, account, place, taken }: Admitted): Response {
+    const { principal, place: spot, seen } = caller;
+    const peer = parts.peer(caller);
+    const checks = seen?.toChecks?.(principal);
+    taken.drop = () => {
+      if (pipe.unanswered) return false;
+      end();
+      return true;
+    };
+    const id = crypto.randomUUID();
+    const close = () => {
+      if (!this.#open.delete(id)) return;
+      stopExpiry();
+      place.end();
+      pipe.close();
+    };
+    const stream = parts.streams.create({ account: () => account, onLost: close });
+    const address = spot ? new PathTemplate(this.#messages).build(spot.values) : this.#messages;
+    stream.write(`${address}?sessionId=${id}`, { event: "endpoint" });
+    const pipe = openPipe(served, {
+      write: (text) => stream.write(text),
+      principal,
+      account,
+      peer,
+      transport: "http-sse",
+    });
+    const end = () => {
+      close();
+      stream.end();
+    };
+    const stopExpiry = pipe.watchCaller(checks, end);
+    this.#open.set(id, { pipe, close, owner: principal?.id, place: spot?.path });
+    return new Response(stream.toBody(), { headers: STREAM_HEADERS });
+  }
+
+  async #take({ request, principal, place }: Caller<Spot>, parts: HttpParts): Promise<Response> {
+    const id = URL.parse(request.url)?.searchParams.get("sessionId") ?? "";
+    const open = this.#open.get(id);
+    if (!open || open.owner !== principal?.id || open.place !== place?.path) {
+      return this.#refuse(NOT_OPEN, principal);
+    }
+    if (!isJsonType(request.headers.get("content-type"))) return this.#refuse(NOT_JSON, principal);
+    const body = await new Promise<ArrayBuffer | Refusal>((take) => parts.bodies.read(request, open.pipe, take));
+    if ("status" in body) return this.#refuse(body, principal);
+    let text;
+    try {
+      text = utf8.decode(body);
+    } catch {
+      return this.#refuse(NOT_UTF8, principal);
+    }
+    // Look up the stream again, because it may have ended while the server was reading the body.
+    if (this.#open.get(id) !== open) return this.#refuse(NOT_OPEN, principal);
+    // Backpressure: respond only when the server can accept another message.
+    await open.pipe.receive(text, principal);
+    return new Response("Accepted", { status: 202 });
+  }
+
+  #refuse(refusal: Refusal, principal?: Principal): Response {
+    return refuseInText(this.#http.core, refusal, { transport: "http-sse", principal });
+  }
+}
+
+/**
+ * Tests whether a web page from another site may have caused the request. A page can make a browser open a stream with
+ * the user's cookies or stored password and without an Origin header, for example as the source of an image.
+ */
+function isForeign(headers: Headers): boolean {
+  const site = headers.get("sec-fetch-site");
+  // Accept a request with an Origin header, because the header was checked together with the Host header. Browsers omit
+  // Origin only for requests from the same origin, and for images and similar elements.
+  if (headers.has("origin") || site === "same-origin") return false;
+  // Reject cookies even without `Sec-Fetch-Site`, because old browsers do not send this header. Clients that are not
+  // browsers send no cookies by default.
+  return headers.has("cookie") || site !== null && site !== "none";
+}
+
+const FOREIGN: Refusal = {
+  status: 403,
+  message:
+    "Cannot open the stream: the request has no Origin header, but has cookies or comes from another site; send an Origin header",
+  reason: "origin",
+};

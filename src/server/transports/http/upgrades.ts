@@ -1,0 +1,42 @@
+/**
+ * The interface of the HTTP endpoint for other HTTP transports, such as WebSocket.
+ */
+import type { Account } from "../../capacity/account.ts";
+import type { ConnectionInfo } from "./access.ts";
+import type { Caller, Place } from "./caller.ts";
+import type { Callers } from "./callers.ts";
+import type { EventStreams } from "./event_stream.ts";
+import type { RequestBodies } from "./request_body.ts";
+import type { PipeServer } from "../channel.ts";
+
+/** The parts of the HTTP endpoint that other HTTP transports share. */
+export interface HttpParts {
+  /** Identifies callers. */
+  readonly callers: Callers;
+  account(caller: Caller): Account;
+  peer(caller: Caller): string | undefined;
+  /** Reads request bodies, with the limits of the server. */
+  readonly bodies: RequestBodies;
+  readonly streams: EventStreams;
+}
+
+/** A request whose path has a different template from the server's path, such as a WebSocket request. */
+export interface Wanted {
+  readonly template: string;
+  readonly request: Request;
+  readonly info?: ConnectionInfo;
+}
+
+/** A concrete path, whose server may not exist yet. */
+export interface Spot extends Place {
+  /**
+   * Returns the server of the path, or `undefined` if the path does not exist. Throws an `McpError` if too many paths
+   * are in use.
+   */
+  open(caller: Caller): Promise<PipeServer | undefined>;
+}
+
+/**
+ * Finds the concrete path for a request. Throws an `McpError` if the parameters of too many requests are being checked.
+ */
+export type FindSpot = (wanted: Wanted) => Promise<Spot | undefined>;

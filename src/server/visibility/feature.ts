@@ -1,0 +1,332 @@
+/**
+ * The interface of handlers, and of the features that serve handlers.
+ */
+import type { Notification, Request, Result } from "../../core/protocol/jsonrpc.ts";
+import type { HeaderParam } from "../../core/schema/header_params.ts";
+import type { Call } from "../call/call.ts";
+import type { Binding } from "../call/container.ts";
+import type { Allow, ClientFacts, Context } from "../call/context.ts";
+import type { FeatureParts } from "./feature_parts.ts";
+import type { McpError } from "../../core/protocol/errors.ts";
+import type { Bounds } from "../capacity/limits.ts";
+import type { Reply } from "../call/link.ts";
+import { type ADDED, INTERNALS } from "../../core/internals.ts";
+import type { Filter } from "./guards.ts";
+import type { SubscriptionHooks } from "./subscribers.ts";
+import { readVerdict } from "../call/verdict.ts";
+
+/** A tool, a resource or a prompt, created by a factory such as `tool()`. */
+export interface Handler {
+  /** Name of the handler. */
+  readonly name: string;
+  /** Returns whether a caller may see and use the handler. By default, every caller may see and use the handler. */
+  readonly allow?: Allow;
+  /** Tags, by which `server.handlers.disable` and similar methods select handlers. */
+  readonly tags?: readonly string[];
+  /**
+   * Internal state that the registry uses.
+   *
+   * @ignore
+   */
+  readonly [INTERNALS]: HandlerInternals;
+}
+
+/**
+ * Tests whether `value` is a handler. Another copy of this library may have created the handler. A server is not a
+ * handler.
+ */
+export function isHandler(value: unknown): value is Handler {
+  return typeof value === "object" && value !== null && INTERNALS in value && "name" in value && !("fetch" in value);
+}
+
+/**
+ * Internal state of a handler that the registry uses.
+ *
+ * @internal
+ */
+export interface HandlerInternals<Definition = unknown> {
+  /** The feature that serves the handler. */
+  readonly feature: Feature;
+  /** Key of the handler. Unique within the feature. */
+  readonly key: string;
+  /** Handlers of other features that are added and removed together with this handler. */
+  readonly also?: readonly Handler[];
+  /** Tests whether the handler serves a URI. Set for resource templates and providers. */
+  readonly serves?: (uri: string) => boolean;
+  /** The handler's definition, in the form that the feature uses. */
+  readonly definition: Definition;
+  /** The handler's services, if any. */
+  readonly services?: Binding;
+  /** Scopes that every caller must have to use the handler. */
+  readonly scopes?: readonly string[];
+  /** Requirements, checks and wrappers from the handler's layers. */
+  readonly layers?: HandlerLayers;
+  /** The extension's `Life`. Set if the handler is an extension that starts and stops with the server. */
+  readonly life?: object;
+  /** Creates the handler again with changed options. Groups use this function. */
+  readonly remake?: Remake;
+}
+
+/** Creates a handler again with the options that `change` returns. */
+export type Remake = (change: <O extends GroupedOptions>(options: O) => O) => Handler;
+
+/** The `allow` option of any kind of handler. */
+export type GroupedAllow = (ctx: Context<never>, subject?: never) => boolean | Promise<boolean>;
+
+/** The options of a handler that a group can change. */
+export interface GroupedOptions {
+  /** Changes a handler that a layer adds together with the handler. */
+  readonly [ADDED]?: (added: Handler) => Handler;
+  readonly name: string;
+  /** URI of a resource. A resource is identified by `uri`, and its `name` is only displayed. */
+  readonly uri?: string;
+  /** URI scheme of a provider. */
+  readonly scheme?: string;
+  readonly use?: readonly ((...given: never[]) => unknown)[];
+  readonly tags?: readonly string[];
+  /** For a resource template or provider, `subject` is the single resource that `allow` decides about. */
+  readonly allow?: GroupedAllow;
+}
+
+/**
+ * An `allow` function that may also decide about a single resource, passed as `subject`. Without `subject`, the
+ * function decides about the handler as a whole.
+ */
+export type BoundAllow = (call: Context, subject?: unknown) => boolean | Promise<boolean>;
+
+/** Binds services to `allow`, which can use only services that live longer than one call. */
+export function bindAllow(
+  allow: ((ctx: Context<never>, subject?: never) => boolean | Promise<boolean>) | undefined,
+  services: Binding | undefined,
+): BoundAllow | undefined {
+  const shared = allow && services?.share((_call: Call, ctx: Context<never> | undefined, subject: unknown) =>
+    // The casts are safe, because the context contains the handler's services, and the subject has the type that
+    // `allow` expects.
+    allow(ctx as never, subject as never)
+  );
+  // The cast is safe, because the registry passes calls, and a call is a complete context for an `allow` without
+  // services.
+  const bound: unknown = shared ? (call: Call, subject?: unknown) => shared(call, undefined, subject) : allow;
+  return bound as BoundAllow | undefined; // See above.
+}
+
+/** The requirements, checks and wrappers of a handler that come from its layers. */
+export interface HandlerLayers {
+  /** The steps, in the order in which they run. */
+  readonly steps: readonly LayerStep[];
+  /** Dotted names of capabilities that the client must have declared, including the handler's own `requires`. */
+  readonly requires: readonly string[];
+  /** Extensions that the handler registers on the server. */
+  readonly also: readonly Handler[];
+  /** Returns warnings for `mcp check`. */
+  warnings(): readonly string[];
+  /**
+   * Checks the layers against all handlers of the server. Throws a `TypeError` with the handler's name if a check fails.
+   */
+  verify(handlers: readonly Handler[], name: string): void;
+  /** Runs a call through the layers of extensions. Set only if such a layer has the step `around`. */
+  readonly within?: RunWithin;
+  /** Returns a function that runs a tool at most once per key. Set if a layer has the step `key`. */
+  readonly keyed?: (invoke: Invoke, services: Binding | undefined) => Invoke;
+}
+
+/** One step of a layer, or a middleware function. */
+export interface LayerStep {
+  /** Name of the step, such as `around`. */
+  readonly step: string;
+  /** Name of the layer or of the middleware function. */
+  readonly layer: string;
+  /** Whether the step runs outside of the server's middleware. */
+  readonly isOutermost?: boolean;
+}
+
+/** Runs a tool or prompt with a validated input, and encodes the value that the handler returns. */
+export type Invoke = (
+  call: Call,
+  ctx: undefined,
+  input: unknown,
+  core: FeatureParts,
+  filter: Filter | undefined,
+) => Result | Promise<Result>;
+
+/** Runs a call through the steps `enter` of a handler's layers, and through the layers of extensions. */
+export type RunWithin = (call: Call, runner: Runner, executor: Executor) => Result | Promise<Result>;
+
+/** The functions of the scheduler with which extensions run calls. */
+export interface Executor {
+  /** Whether the server accepts new calls. */
+  readonly isOpen: boolean;
+  readonly limits: Bounds["calls"];
+  /** Runs a call through the middleware. `undefined` if there is no middleware. */
+  readonly invoke?: (call: Call, runner: Runner) => Result | Promise<Result>;
+  /** Runs a call through the layers of extensions and the middleware. */
+  runWithin(call: Call, runner: Runner): Result | Promise<Result>;
+  /** Runs a call within all limits, and returns the outcome. */
+  run(call: Call, runner: Runner): Outcome | Promise<Outcome>;
+  /**
+   * Waits for the result of a call that continues after its response. The call counts towards `calls.detached` instead
+   * of `calls.running`. Throws if the limit is reached.
+   */
+  detach(call: Call, result: Promise<Result>, timeoutMs?: number): Promise<Outcome>;
+  /** Converts any error to the error that the client receives. Reports an unexpected error to the observer. */
+  toError(error: unknown, call: Call): McpError;
+}
+
+/** The outcome of a call. `undefined` if the call was cancelled and has no response. */
+export type Outcome =
+  | { readonly result: Result; readonly error?: undefined }
+  | { readonly error: McpError; readonly result?: undefined }
+  | undefined;
+
+/** Returns the definitions of a feature's handlers, with the type that the feature uses. */
+export function toDefinitions<Definition>(handlers: readonly Handler[]): readonly Definition[] {
+  // The cast is safe, because the registry passes each feature only its own handlers.
+  return handlers.map((handler) => handler[INTERNALS].definition as Definition);
+}
+
+/** The code that serves the methods of one server capability. */
+export interface Feature {
+  /** Name of the capability in the protocol, such as `tools`. */
+  readonly name: string;
+  /** Compiles all handlers of this feature to methods. Throws if two handlers conflict. */
+  compile(handlers: readonly Handler[], core: FeatureParts): Compiled;
+}
+
+/** The result of compiling a feature's handlers. */
+export interface Compiled {
+  /** Capabilities that the server declares. */
+  readonly capabilities: Readonly<Record<string, Readonly<Record<string, unknown>>>>;
+  readonly methods: Readonly<Record<string, Method>>;
+  /** Handles a client's notification. Returns `undefined` if the feature does not handle the notification. */
+  notify?(message: Notification, source: NotificationSource): Promise<Reply> | undefined;
+  /** The keys in `subscriptions/listen` that the feature serves. */
+  readonly listen?: ReadonlyMap<string, ListenKey>;
+  /** Returns whether a caller may be notified of changes to a resource. Returns `true` for an unknown resource. */
+  isVisible?(uri: string, call: Call): boolean | Promise<boolean>;
+  /** Returns the hooks of the provider that serves a URI. Returns `undefined` if there are no hooks. */
+  hooksOf?(uri: string): SubscriptionHooks | undefined;
+}
+
+/** The client and the connection from which a notification arrived. */
+export interface NotificationSource {
+  /** Whether the client has a session. */
+  readonly hasSession?: boolean;
+  /** Creates a call in whose context the notification is handled. */
+  open(message: Request, client: ClientFacts): Call;
+  /** The facts about the client that the notification contains. */
+  readonly client: { readonly version: string; readonly capabilities: unknown };
+  readonly executor: Executor;
+}
+
+/** A key in the filter of `subscriptions/listen` that an extension serves. */
+export interface ListenKey {
+  /** Id of the extension. */
+  readonly extension: string;
+  /** Name of the key. */
+  readonly key: string;
+  /**
+   * Decides which part of the key's value in the filter is granted. Resolves to `undefined` if nothing is granted.
+   * Rejects with the error that the client receives if the value is invalid.
+   */
+  grant(value: unknown, call: Call): Promise<Granted | undefined>;
+}
+
+/** The granted part of a key's value in the filter. */
+export interface Granted {
+  /** The granted value, which is sent to the client. */
+  readonly value: unknown;
+  /** The topics to which the granted value refers. */
+  readonly topics: readonly string[];
+}
+
+/** Runs a call. A method has one runner, or one runner per handler. */
+export interface Runner {
+  run(call: Call): Result | Promise<Result>;
+  /** Parameters that the client must repeat in HTTP headers. */
+  readonly headers?: readonly HeaderParam[];
+  /** Scopes that the caller must have. Checked before the response starts. */
+  readonly scopes?: readonly string[];
+  /** Whether `allow` or a rule decides who may use the handler. Set only for resources. */
+  readonly isRestricted?: boolean;
+  /** Dotted names of capabilities that the client must have declared. Checked before the response starts. */
+  readonly requires?: readonly string[];
+  /** The cache lifetime of the result, and the callers that may share the cached result. */
+  readonly cache?: Cache;
+  /** Runs the handler's calls through the steps `enter` of its layers, and through the layers of extensions. */
+  readonly within?: RunWithin;
+  /**
+   * Runs the steps `limit` of the handler's layers before the response starts. Throws the error that the client receives
+   * if a limit is reached.
+   */
+  check?(call: Call): Promise<void> | undefined;
+}
+
+/**
+ * The callers that may share a cached result: all callers (`public`), a single caller (`private`), or all anonymous
+ * callers (`anonymous`).
+ */
+export type CacheScope = "public" | "private" | "anonymous";
+
+/** The scope of a cached result, and its lifetime in milliseconds. */
+export interface Cache {
+  readonly ttlMs: number;
+  readonly scope: CacheScope;
+}
+
+/** Serves one method. */
+export interface Method {
+  /**
+   * Finds the runner for a call. Throws the same error for an unknown name as for a handler that the caller may not
+   * see. Called before all other checks, so that a caller cannot distinguish a hidden handler from an unknown handler.
+   */
+  find(call: Call): Runner | Promise<Runner>;
+  /** The parameter that contains the handler's name or URI. Clients repeat this parameter in an HTTP header. */
+  readonly subject?: string;
+  /** Id of the extension that defines the method, if any. */
+  readonly extension?: string;
+  /** Whether a method of an extension also exists for clients with sessions. */
+  readonly inSessions?: boolean;
+  /** Whether the method's handlers may send requests to the client. */
+  readonly asks?: boolean;
+  /** Whether the result is the same object until handlers change, so that the result's JSON text can be cached. */
+  readonly stable?: boolean;
+}
+
+/** Creates a method with the same runner for all calls. */
+export function toMethod(runner: Runner, options: Omit<Method, "find"> = {}): Method {
+  return { ...options, find: () => runner };
+}
+
+/**
+ * Tests whether a caller may see a handler. If `allow` throws, or does not return a boolean, reports the problem to the
+ * observer and returns `false`.
+ */
+export function isAllowed(allow: Allow | undefined, call: Call, core: FeatureParts): boolean | Promise<boolean> {
+  if (!allow) return true;
+  const fail = (error: unknown) => {
+    core.report(error, call);
+    return false;
+  };
+  try {
+    const allowed = readVerdict(allow(call), "allow");
+    return typeof allowed === "boolean" ? allowed : allowed.catch(fail);
+  } catch (error) {
+    return fail(error);
+  }
+}
+
+/** Returns `found` if the caller may see the handler. Otherwise throws the same error as for an unknown name. */
+export function revealTo<T extends { readonly allow?: Allow }>(
+  call: Call,
+  found: T | undefined,
+  { core, refusal }: { readonly core: FeatureParts; readonly refusal: () => Error },
+): T | Promise<T> {
+  if (!found) throw refusal();
+  if (!found.allow) return found;
+  const allowed = isAllowed(found.allow, call, core);
+  const decide = (allowed: boolean) => {
+    if (allowed) return found;
+    throw refusal();
+  };
+  return allowed instanceof Promise ? allowed.then(decide) : decide(allowed);
+}

@@ -1,0 +1,154 @@
+/**
+ * Rules that enable and disable handlers while the server is running.
+ */
+import type { Changes, Toggled } from "./changes.ts";
+import type { Allow, Context } from "../call/context.ts";
+import type { BoundAllow, Handler } from "./feature.ts";
+import { INTERNALS } from "../../core/internals.ts";
+import { type Registry, toName, withAlso } from "./registry.ts";
+import { readVerdict } from "../call/verdict.ts";
+
+/** A rule that enables or disables handlers for all callers. Can be shared with other instances. */
+export interface SharedRule {
+  /** Kind and name of a handler, or a tag. */
+  readonly key: string;
+  readonly isShown: boolean;
+}
+
+/** A rule that enables or disables handlers for some callers. */
+interface Rule extends SharedRule {
+  /** Selects the callers to which the rule applies. Defaults to all callers. */
+  readonly callers?: Allow;
+}
+
+/** A shared rule, with the time that determines its position among the rules. */
+export interface PlacedRule extends SharedRule {
+  /** Time at which the rule was added, in milliseconds since 1970. Each later rule has a greater value. */
+  readonly at: number;
+}
+
+/** Rules that apply to all instances of a server. */
+export interface SharedRules {
+  /** The rules, oldest first. `undefined` until the rules were read. */
+  readonly list: readonly PlacedRule[] | undefined;
+  /** Calls `onChange` whenever the rules have changed. Returns a function that stops these calls. */
+  watch(onChange: () => void): () => void;
+  /**
+   * Registers the rules for one path, so that a rule for all paths that is added later is newer than each of these
+   * rules, and takes precedence.
+   */
+  noticed(rules: readonly PlacedRule[]): void;
+  /**
+   * Adds a rule on all instances. On this instance, the rule applies immediately.
+   *
+   * @throws {RangeError} if the rules are too large. In that case, no rule is added.
+   */
+  add(rule: SharedRule): void;
+  /**
+   * Waits until the rules were read. Called before a request with this method. Returns `undefined` if the rules were
+   * already read, or if the method has no handlers. Rejects with the error that the client receives if the store does
+   * not respond.
+   */
+  open(method: string): Promise<void> | undefined;
+  /** Retries until the rules were read. Returns `undefined` if the rules were already read. Never rejects. */
+  load(): Promise<void> | undefined;
+}
+
+/** Applies the rules that `enable` and `disable` set to a server's handlers. */
+export class Visibility {
+  readonly #registry: Registry;
+  readonly #changes: Changes;
+  #rules: readonly Rule[];
+
+  /**
+   * Must be created before the registry has handlers. `trunk` contains the rules for all paths of the server, which are
+   * older than all rules in this object.
+   */
+  constructor(registry: Registry, changes: Changes, trunk?: Visibility) {
+    this.#registry = registry;
+    this.#changes = changes;
+    this.#rules = trunk ? trunk.#rules : [];
+    registry.rule = (handlers) => this.#rule(handlers);
+  }
+
+  /** Adds a rule, applies it, and notifies the clients whose lists have changed. */
+  toggle(rule: Rule): void {
+    const { key, callers } = rule;
+    // A new rule replaces the older rule for the same handlers and callers. A rule for all callers replaces all rules
+    // for the same handlers.
+    const rules = this.#rules;
+    const rest = rules.filter((rule) => rule.key !== key || callers && rule.callers !== callers);
+    this.#rules = [...rest, rule];
+    try {
+      this.apply((handlers) => select(handlers, key));
+    } catch (error) {
+      this.#rules = rules;
+      throw error;
+    }
+  }
+
+  /** Compiles handlers again after their rules have changed, and notifies the clients whose lists have changed. */
+  apply(find: Find): void {
+    const registry = this.#registry;
+    let changed: readonly Handler[] = [];
+    const before = new Map<Handler, Allow | undefined>();
+    registry.toggle((handlers) => {
+      changed = find(handlers);
+      for (const handler of changed) before.set(handler, registry.toRuled(handler).allow);
+      return changed;
+    });
+    for (const feature of new Set(changed.map((handler) => handler[INTERNALS].feature.name))) {
+      if (!registry.compiled(feature)?.capabilities[feature]?.listChanged) continue;
+      const ofList = changed.filter((handler) => handler[INTERNALS].feature.name === feature);
+      const toToggled = (handler: Handler): [string, Toggled] => [
+        toName(handler),
+        [before.get(handler), registry.toRuled(handler).allow],
+      ];
+      this.#changes.emit({ kind: "list", feature, handlers: [], toggled: new Map(ofList.map(toToggled)) });
+    }
+  }
+
+  #rule(handlers: readonly Handler[]): ReadonlyMap<Handler, Handler> {
+    const rules = new Map<Handler, Rule[]>();
+    for (const rule of this.#rules) {
+      for (const handler of select(handlers, rule.key)) rules.set(handler, [...rules.get(handler) ?? [], rule]);
+    }
+    return new Map([...rules].map(([handler, rules]) => [handler, applyRules(handler, rules)]));
+  }
+}
+
+/** Selects the handlers to which a change applies. */
+export type Find = (handlers: readonly Handler[]) => readonly Handler[];
+
+/** Returns the handlers that a key selects, and the handlers that were added together with the selected handlers. */
+function select(handlers: readonly Handler[], key: string): readonly Handler[] {
+  const isSelected = (handler: Handler) =>
+    toName(handler) === key || handler.tags?.some((tag) => `tag ${JSON.stringify(tag)}` === key);
+  const selected = new Set(handlers.filter(isSelected).flatMap(withAlso));
+  return handlers.filter((handler) => selected.has(handler));
+}
+
+/** Returns the handler with `rules` applied. The rules are sorted from oldest to newest. */
+export function applyRules(handler: Handler, rules: readonly Rule[]): Handler {
+  const newest = rules.at(-1);
+  if (newest?.isShown && !newest.callers) return handler;
+  const { [INTERNALS]: internals } = handler;
+  // A resource's `allow` also decides about single resources, passed as `subject`.
+  const { allow: own }: { readonly allow?: BoundAllow } = handler;
+  const decideAlone = (call: Context, subject: unknown) => own ? readVerdict(own(call, subject), "allow") : true;
+  const decide = (call: Context, subject: unknown, at: number): boolean | Promise<boolean> => {
+    const rule = rules[at];
+    if (!rule) return decideAlone(call, subject);
+    const { isShown, callers } = rule;
+    const apply = (applies: boolean) => applies ? isShown && decideAlone(call, subject) : decide(call, subject, at - 1);
+    // If `callers` throws, the error hides the handler, even if the rule enables the handler.
+    const applies = callers
+      ? readVerdict(callers(call), isShown ? "callers in enable()" : "callers in disable()")
+      : true;
+    return typeof applies === "boolean" ? apply(applies) : applies.then(apply);
+  };
+  const allow: BoundAllow = (call, subject) => decide(call, subject, rules.length - 1);
+  // Set the cache scope to `private`, because a shared cache must not contain results that only some callers may see.
+  const definition = { ...Object(internals.definition), allow, scope: "private" };
+  return { ...handler, allow, [INTERNALS]: { ...internals, definition } };
+}

@@ -102,8 +102,9 @@ export interface PassedWork {
  *
  * Each subclass has a static `#model`, which is a call that never runs. The model keeps the hidden class of calls in
  * memory while no call runs. Otherwise a full garbage collection would discard the hidden class and the compiled code
- * that handles calls. Measured on Deno with a full garbage collection before every 300 calls: without the model, a call
- * takes 4 to 10 percent longer.
+ * that handles calls. Measured on Deno: without the models of calls and links, a call takes 13 % more CPU time under
+ * continuous load, and 21 % (29 % in a session) with a full collection before each series of calls. On Bun, the models
+ * make no difference.
  */
 export abstract class Call implements ServiceCall, Cancellable {
   readonly id: Id;

@@ -117,7 +117,6 @@ export function checkCaller(
  * @see RFC 9112, section 3.2.2 (absolute-form)
  */
 export function checkTarget({ headers, url }: Request): Refusal | undefined {
-  // Write "Host" with an upper-case letter, because Deno reads such a name faster.
   const host = headers.get("Host");
   if (host === null || hasHost(url, host)) return;
   const [name, target] = [parseAuthority(host)?.name, hostOf(url)];

@@ -143,8 +143,7 @@ export class Callers {
     return principal instanceof Response ? principal : new Caller(request, info, { principal, place });
   }
 
-  // Use has() first, because Deno then reads all headers at once, which makes later access faster. Write "Host" with an
-  // upper-case letter, because Deno reads such a name faster.
+  // Use has() first, because Deno then reads all headers at once, which makes later access faster.
   #isUsual({ headers, url }: Request, { transport }: WayIn): boolean {
     return !headers.has("origin") && headers.get("Host") === this.#lastHost && isTarget(url, this.#lastTarget) &&
       transport === "http";

@@ -117,7 +117,6 @@ export class Endpoint {
     const late = this.#callers.refuseIfClosing(this.#way);
     if (late) return Promise.resolve(late);
     const { headers, request: { method } } = caller;
-    // Write the names of headers with upper-case letters, because Deno reads such names faster.
     const accept = headers.get("Accept");
     const accepts = accept === this.#lastAccept ? BOTH : readAccept(accept);
     if (accepts.json && accepts.stream) this.#lastAccept = accept;

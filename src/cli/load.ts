@@ -11,7 +11,6 @@ import { importDefault } from "./import_file.ts";
 import { type Loaded, swapHandlers } from "./loaded.ts";
 import { toFilePath, toName, toTargetUrl } from "./target_url.ts";
 
-/** The remedy for a file that exports no server. */
 const REMEDY = "end the file with `export default createServer({ name, version, handlers })`, or with " +
   "`export default [...]` of tools, resources and prompts";
 

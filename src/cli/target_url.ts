@@ -9,7 +9,6 @@ export function toTargetUrl(target: string): string {
   return /^[a-z][a-z\d+.-]+:/i.test(target) ? target : platform.toFileUrl(target);
 }
 
-/** Returns the path of a file URL. */
 export function toFilePath(url: string): string {
   return decodeURIComponent(new URL(url).pathname);
 }

@@ -21,7 +21,6 @@ export type OptionRule =
 
 /** The options that a function accepts. `K` are the names of the options. */
 export interface KnownOptions<K extends string = string> {
-  /** The names and rules of all options. */
   readonly names: Readonly<Record<K, OptionRule>>;
   /** Option names from other libraries, each with the equivalent option in this library. */
   readonly hints?: Readonly<Record<string, K | `${K}.${string}`>>;

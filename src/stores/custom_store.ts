@@ -111,7 +111,6 @@ export interface EngineFacts {
   readonly isShared: boolean;
   /** Whether the store can replace the engine by connecting again. */
   readonly isReplaceable: boolean;
-  /** The clock of the store. */
   readonly clock: StoreClock;
 }
 

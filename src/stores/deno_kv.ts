@@ -136,7 +136,6 @@ const FILE: DenoKvKey = ["mcp", "file"];
 /** A text, or the number of parts in which the text is stored. The keys of the parts contain the random `name`. */
 type Stored = { readonly text: string } | { readonly parts: number; readonly name: string };
 
-/** A stored value. */
 type ValueRecord = Stored & { readonly version: string; readonly due: number };
 
 /** The state of a log. */

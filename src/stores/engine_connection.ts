@@ -13,7 +13,6 @@ import type { Awaitable, ConnectOptions, StoreEngine } from "../server/engine/st
 import { deadline } from "../core/kit/deadline.ts";
 import { isPromiseLike } from "../core/protocol/promises.ts";
 
-/** Connects to an engine. */
 export type Connect = (options: ConnectOptions) => Awaitable<StoreEngine>;
 
 export interface EngineConnectionOptions {

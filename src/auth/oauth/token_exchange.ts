@@ -89,7 +89,6 @@ const MAX_KEPT = 32;
  */
 const UNKNOWN_MS = 600_000;
 
-/** The token of a caller. */
 interface CallerToken {
   readonly token: string;
   /** Time at which the token expires, in milliseconds since 1970. `undefined` if the time is unknown. */

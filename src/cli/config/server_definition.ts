@@ -175,7 +175,6 @@ interface PromptFiles {
   readonly root?: string;
 }
 
-/** Returns the prompt files for a path or a pattern. */
 async function listPromptFiles(source: Source, key: KeyPath, pattern: string): Promise<PromptFiles> {
   if (!isPattern(pattern)) return { paths: [await findFile(source, key, source.resolvePath(key, pattern))] };
   const root = await findFile(source, key, source.resolvePath(key, toBaseFolder(pattern)), "folder");

@@ -44,7 +44,6 @@ interface InspectorParts {
   readonly sandbox: Sandbox | undefined;
 }
 
-/** The inspector. */
 export class Inspector {
   readonly #page: Page;
   readonly #endpoint: string | undefined;

@@ -68,7 +68,6 @@ export async function bundleFile(
   }
 }
 
-/** The bundler of each runtime. */
 const bundlers: Readonly<Record<typeof platform.runtime, (file: string, target: string) => Promise<Bundle>>> = {
   async deno(file) {
     const map = await toImportMap(file);

@@ -32,7 +32,6 @@ const OTHERS_WRITE = 0o022;
 /** The permission bit of a folder in which users can replace and remove only their own files, such as `/tmp`. */
 const STICKY = 0o1000;
 
-/** A store of tokens in a folder. */
 export interface TokenFolder extends TokenStore {
   /** Whether the folder contains a file for a key. Does not read the file. */
   readonly has: (key: string) => Promise<boolean>;

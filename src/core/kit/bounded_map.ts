@@ -2,7 +2,6 @@
  * A map with a maximum size, because the memory that clients can use must be limited.
  */
 
-/** Options of {@linkcode BoundedMap}. */
 export interface BoundedMapOptions {
   /**
    * The way in which a full map treats a new key. `evict` drops the oldest entry, for caches and other state that can be

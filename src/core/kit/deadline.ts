@@ -18,7 +18,6 @@ export interface WaitOptions {
   readonly background?: boolean;
 }
 
-/** Options of {@linkcode deadline}. */
 export type DeadlineOptions<L> =
   & WaitOptions
   & (Timeout<L> | { readonly ms?: undefined; readonly onTimeout?: undefined });

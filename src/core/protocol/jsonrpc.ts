@@ -98,7 +98,6 @@ export type Incoming = Request | Notification | Response | Batch | Broken;
 /** The result of parsing bytes that are not valid UTF-8. */
 export const NOT_UTF8: Broken = broken(PARSE_ERROR, "it is not UTF-8");
 
-/** Limits for one message. */
 export interface MessageLimits {
   /** Maximum number of levels of nested objects and arrays. */
   readonly depth: number;

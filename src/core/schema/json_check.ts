@@ -379,7 +379,6 @@ class Validator {
     }
   }
 
-  /** Checks `allOf`, `anyOf` and `oneOf`. */
   #checkForms({ allOf, anyOf, oneOf, schema }: Node, value: unknown, own: Set<Key> | undefined): void {
     if (allOf) { for (const part of allOf) this.#check(part, value, own); }
     if (anyOf) this.#countFitting(anyOf, { given: schema.anyOf, value, own, isEnough: !own });

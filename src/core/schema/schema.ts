@@ -115,7 +115,6 @@ export type Checked =
   | { readonly value: unknown; readonly problem?: undefined }
   | { readonly problem: string };
 
-/** A compiled schema. */
 export interface CompiledSchema {
   /**
    * Returns the JSON Schema. Each call returns the same object.

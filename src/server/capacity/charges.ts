@@ -5,7 +5,6 @@ import type { Account, Drop, Holding, Pot } from "./account.ts";
 import type { ServerState } from "./server_state.ts";
 import type { Sweep, Ticker } from "../../core/timers.ts";
 
-/** Pots, and the amount of each pot. */
 export type Amounts = readonly (readonly [pot: Pot, amount: number])[];
 
 /** Options of {@linkcode Charges.keep}. */

@@ -360,7 +360,6 @@ export function withoutExtensions<Item extends AnyUseItem>(use: readonly Item[])
 /** Options whose `use` contains only middleware. */
 export type Unlayered<O> = O & {
   readonly use?: readonly Middleware[];
-  /** Set if a handler has layers. */
   readonly layers?: HandlerLayers;
   /** The steps `onInput` and `onOutput` of all layers around a handler. */
   readonly guards?: HandlerGuards;

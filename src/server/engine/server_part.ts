@@ -24,7 +24,6 @@ export interface PartOptions {
   readonly marksIds?: boolean;
 }
 
-/** A part of one server. */
 export class ServerPart {
   /** The handle that `start` has received. */
   handle?: ServerHandle;

@@ -254,7 +254,6 @@ function readKnown(keyed: KeyedCall, value: unknown): RunningRecord | KeptRecord
   return record;
 }
 
-/** Returns the kept result for a repeated call. */
 async function repeat(keyed: KeyedCall, kept: KeptRecord): Promise<Result> {
   const { call, token, start } = keyed;
   const { client, home, internal } = call;

@@ -217,7 +217,6 @@ const ANNOTATIONS: KnownOptions<keyof ToolAnnotations> = {
   isNullable: true,
 };
 
-/** The known options of a tool. */
 export const TOOL: KnownOptions<keyof ToolOptions<Schema, Schema>> = {
   names: {
     ...HANDLER,

@@ -56,7 +56,6 @@ export function showResource(contents: Json): HTMLElement {
   return h("div.resource", head, typeof blob === "string" ? toMedium(mimeType, blob) : showJson(contents));
 }
 
-/** Shows an error with its code, message and data. */
 export function showError({ code, message, data, status }: Failure): HTMLElement {
   const names: Readonly<Record<number, string>> = {
     [-32700]: "Parse error",

@@ -76,7 +76,6 @@ export class List {
   }
 }
 
-/** All lists. */
 export interface Lists {
   readonly tools: List;
   readonly resources: List;

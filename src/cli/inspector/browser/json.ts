@@ -25,7 +25,6 @@ export function toText(value: unknown): string | undefined {
   return typeof value === "string" && value ? value : undefined;
 }
 
-/** Parses JSON. */
 export function parseJson(text: string): Parsed {
   try {
     return { value: JSON.parse(text) };

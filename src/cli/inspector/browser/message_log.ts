@@ -24,7 +24,6 @@ const filter = h("input.filter", { type: "search", "aria-label": label, placehol
 const list = h("ol.frames", { role: "log", "aria-live": "off", "aria-label": "Messages", tabindex: 0 });
 const hint = h("p.muted.pad", "No messages yet.");
 
-/** The log. */
 export const logElement: HTMLElement = h(
   "section.log",
   { "aria-label": "Log" },

@@ -39,7 +39,6 @@ const level = h(
 level.value = "debug";
 declare();
 
-/** The panel. */
 export const serverPanel: HTMLElement = h(
   "div.page",
   facts,

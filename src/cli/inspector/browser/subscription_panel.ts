@@ -30,7 +30,6 @@ form.addEventListener("submit", (event) => {
   uri.value = "";
 });
 
-/** The panel. */
 export const subscriptionPanel: HTMLElement = h(
   "div.page",
   h("h2", "Subscription"),

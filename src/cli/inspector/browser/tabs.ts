@@ -11,7 +11,6 @@ export interface View {
   readonly count?: HTMLElement;
 }
 
-/** The tabs. */
 export interface Tabs {
   readonly element: HTMLElement;
   /** Opens the tab with this name, or the first tab if the name is unknown. */

@@ -23,8 +23,6 @@ export interface CommandToolOptions {
   readonly tool: CommandTool;
   /** The program, as an absolute path if the config file contains a path. */
   readonly program: string;
-  /** Additional names of the program, such as the target of a symbolic link. */
-  readonly programNames?: readonly string[];
   readonly cwd: string;
   readonly readEnv: ReadEnv;
   readonly toProblem: ToProblem;
@@ -32,7 +30,7 @@ export interface CommandToolOptions {
 
 /** Creates a tool that runs a program. The words of its command may contain arguments of a call. */
 export function commandTool(options: CommandToolOptions): Handler {
-  const { name, tool: config, program, programNames, cwd, readEnv, toProblem } = options;
+  const { name, tool: config, program, cwd, readEnv, toProblem } = options;
   const { run, title, description, annotations, output, stdin, format = "text" } = config;
   const { timeoutMs = 30_000, maxBytes = 262_144, okExitCodes = [0] } = config;
   const input = readToolInput(config.input);
@@ -44,7 +42,7 @@ export function commandTool(options: CommandToolOptions): Handler {
     input,
     unsafe: readUnsafe(config.unsafe, parseOptions),
   };
-  checkArguments(command, { toProblem, programNames });
+  checkArguments(command, toProblem);
   const paths = listPathArguments(input);
   if (output && format === "text") {
     throw toProblem(["output"], 'an output schema requires JSON output; add "format": "json"');

@@ -4,7 +4,7 @@
  */
 import { ToolError } from "../../library.ts";
 import { platform } from "../platform.ts";
-import { findViolation, mayTakeValue, toRemedy, type WordArgument } from "./argument_rules.ts";
+import { explainArgument, explainInput, mayTakeValue } from "./argument_rules.ts";
 import { type KeyPath, type ToProblem, withPath } from "../../ready/problem.ts";
 import type { CommandTool } from "./schema.ts";
 import type { Source } from "./source.ts";
@@ -90,47 +90,20 @@ export function readUnsafe(unsafe: CommandTool["unsafe"], { input, toProblem }: 
   return unsafe ?? [];
 }
 
-/**
- * Rejects a command if a call could use it to set options, to name files and hosts, or to run its own code.
- *
- * @param programNames Additional names of the program, such as the target of a symbolic link.
- */
-export function checkArguments(
-  { program, words, stdin, input, unsafe }: ParsedCommand,
-  { toProblem, programNames }: { readonly toProblem: ToProblem; readonly programNames?: readonly string[] },
-): void {
-  const isSafe = (name: string) => !unsafe.includes(name);
-  const rest = words.map(({ template, condition }) => {
-    if (!template.names.length) return { text: template.fill(() => ""), condition };
-    return { argument: toWordArgument(template, { input, isSafe }), condition };
-  });
-  const inputArgument = stdin?.names.find(isSafe);
-  const added = stdin && stdin.onlyArgument === undefined && /^\s*["[{]/.test(stdin.fill(() => ""))
-    ? stdin.names.find((name) => isSafe(name) && !isLimited(input, name))
-    : undefined;
-  if (added !== undefined) {
-    throw toProblem(
-      ["stdin"],
-      `it looks like JSON, to which the argument ${added} could add values; make the argument the whole standard input, ` +
-        `or ${toRemedy(added)}`,
-    );
+/** Rejects a command if a call could use it to set options, to name files and hosts, or to run its own code. */
+export function checkArguments({ words, stdin, input, unsafe }: ParsedCommand, toProblem: ToProblem): void {
+  const isChecked = (name: string) => !unsafe.includes(name);
+  for (const { template: { names, onlyArgument }, path } of words) {
+    const name = names.find(isChecked);
+    if (name === undefined) continue;
+    const state = explainArgument({ name, isPartial: onlyArgument === undefined, ...input.readKind(name) });
+    if (state !== undefined) throw toProblem(path, state);
   }
-  const violation = findViolation([{ text: program }, ...rest], { inputArgument, programNames });
-  if (violation) throw toProblem(violation.word ? words[violation.word - 1].path : ["stdin"], violation.state);
-}
-
-/** Whether JSON text stays valid with each value of an argument in a string. */
-function isLimited(input: ToolInput, name: string): boolean {
-  const { isText, isPath } = input.readKind(name);
-  return !isText && !isPath;
-}
-
-function toWordArgument(
-  { names, onlyArgument }: Template,
-  { input, isSafe }: { readonly input: ToolInput; readonly isSafe: (name: string) => boolean },
-): WordArgument {
-  const name = names.find(isSafe) ?? names[0];
-  return { name, isPartial: onlyArgument === undefined, isUnsafe: !isSafe(name), ...input.readKind(name) };
+  const name = stdin?.names.find((name) => {
+    const { isText, isPath } = input.readKind(name);
+    return isChecked(name) && (isText || isPath);
+  });
+  if (name !== undefined) throw toProblem(["stdin"], explainInput(name));
 }
 
 /**

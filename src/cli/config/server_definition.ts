@@ -147,11 +147,7 @@ async function buildTool(name: string, tool: ToolConfig, source: Source): Promis
   // starts.
   if (tool.cwd !== undefined && platform.mayRead(cwd)) await findFile(source, [...key, "cwd"], cwd, "folder");
   const program = toProgram(source, name, tool.run[0]);
-  const target = isAbsolute(program) && platform.mayRead(program)
-    ? await platform.files.resolve(program).catch(() => undefined)
-    : undefined;
-  const programNames = target === undefined ? [] : [target];
-  return commandTool({ name, tool, program, programNames, cwd, readEnv, toProblem });
+  return commandTool({ name, tool, program, cwd, readEnv, toProblem });
 }
 
 async function importHandlers(name: string, path: string): Promise<readonly Handler[]> {

@@ -150,14 +150,14 @@ Deno.test("a program in the folder can be run by its path", async () => {
 
 Deno.test("stdin passes an argument on the program's standard input", async () => {
   const input = { properties: { a: text }, required: ["a"] };
-  await withServer(withTool({ run: ["cat"], stdin: "<{{a}}>", input }), async (client) => {
+  await withServer(withTool({ run: ["cat"], stdin: "<{{a}}>", input, unsafe: true }), async (client) => {
     const a = "long ".repeat(60_000);
     const { text, isError } = toOutcome(await client.callTool("it", { a: "-x; $(y)" }));
     assertEquals({ text, isError }, { text: "<-x; $(y)>", isError: false });
     assert(toOutcome(await client.callTool("it", { a })).isError, "output of more than 262144 bytes was accepted");
   });
   // A program that does not read its input must still be able to exit.
-  await withServer(withTool({ run: ["true"], stdin: "{{a}}", input }), async (client) => {
+  await withServer(withTool({ run: ["true"], stdin: "{{a}}", input, unsafe: true }), async (client) => {
     assertEquals(toOutcome(await client.callTool("it", { a: "x".repeat(1_000_000) })).isError, false);
   });
 });

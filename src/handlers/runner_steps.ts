@@ -214,7 +214,7 @@ class HandlerEnd implements PassedWork {
 
   run(call: Call, handler: Pick<Runner, "run">): Result | Promise<Result> {
     // Do not start a handler for which a layer holds nothing any more.
-    if (this.#isOver && call.ended) throw call.reason ?? new Error(LATE);
+    if (this.#isOver && call.ended) throw call.endError;
     const result = handler.run(call);
     if (result instanceof Promise) this.push(result);
     return result;
@@ -285,5 +285,3 @@ class HandlerEnd implements PassedWork {
     this.#ended.resolve();
   }
 }
-
-const LATE = "Cannot run the handler: the response was already sent; call next() before the middleware returns";

@@ -591,6 +591,12 @@ export abstract class Call implements ServiceCall, Cancellable {
     this.passed?.cancel(this, reason);
   }
 
+  /** The error for a handler that must not start or continue, because the call was cancelled or has its response. */
+  get endError(): Error {
+    return this.reason ??
+      new Error("Cannot run the handler: the response was already sent; await next() in the middleware");
+  }
+
   /** Settles like `work`, or rejects with the reason as soon as the call is cancelled. */
   untilCancelled<T>(work: Promise<T>): Promise<T> {
     const { promise, resolve, reject } = Promise.withResolvers<T>();

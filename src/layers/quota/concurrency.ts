@@ -79,7 +79,7 @@ export class Places {
     if (!this.#isFree) return this.#runLater(call, ended, next);
     this.#taken.add(ended);
     this.#hold(ended);
-    if (call.ended) throw call.reason;
+    if (call.ended) throw call.endError;
     return next();
   }
 
@@ -91,7 +91,7 @@ export class Places {
     call.observed?.start();
     this.#hold(ended);
     if (recheck) await deadline(recheck(), { signal: call.signal });
-    if (call.ended) throw call.reason;
+    if (call.ended) throw call.endError;
     return await next();
   }
 

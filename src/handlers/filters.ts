@@ -151,7 +151,7 @@ class OutputGuards {
           // Throw the error of a refused question here too, so that an idempotency key keeps no result of such a run.
           await this.#questions?.settled();
         }
-        return results.finish(toOwn(await this.#pass(encoded.value, ctx, "result")), encoded.finish);
+        return results.finish(toOwn(await this.#pass(encoded.value, ctx, "result")), encoded);
       });
     } finally {
       // The services that live for the call end with the handler.

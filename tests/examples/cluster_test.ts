@@ -1,6 +1,6 @@
 // Three instances behind a proxy. A change on one instance applies to the other instances, killing an instance causes
 // no error for clients, and all instances can be stopped together.
-import { assert, assertEquals, assertMatch } from "@std/assert";
+import { assertEquals, assertMatch } from "@std/assert";
 import process from "node:process";
 import { connect } from "../../src/client/client.ts";
 import { testProcesses } from "../support/command_line.ts";

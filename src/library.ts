@@ -56,13 +56,13 @@ export { McpError, ToolError } from "./core/protocol/errors.ts";
 export { type Mount, mount, type MountOptions } from "./server/mount.ts";
 export type { Server } from "./server/server.ts";
 export type { ServerStats } from "./server/stats.ts";
-export type { Route, RouteFacts, RouteList } from "./server/routes.ts";
+export type { Route, RouteInfo, RouteList } from "./server/routes.ts";
 export type { RouteHandlers, RouteServerOptions, ServerOptions } from "./server/options.ts";
 export type { Clock } from "./core/timers.ts";
 export type {
   Allow,
   ChangeNotifier,
-  ClientFacts,
+  ClientInfo,
   Context,
   Elicited,
   ElicitOptions,

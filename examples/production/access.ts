@@ -2,7 +2,7 @@
 import type { Context } from "@x/mcp";
 import { findPrincipal, refuseRequest } from "@x/mcp/auth";
 import { oauth } from "@x/mcp/oauth";
-import type { AdmitFacts } from "@x/mcp/types";
+import type { AdmitInfo } from "@x/mcp/types";
 import { z } from "zod";
 import { config } from "./config.ts";
 
@@ -35,7 +35,7 @@ function readRoles({ principal, route }: Caller): readonly string[] {
  * who runs the command line on this machine, because over HTTP, `auth` has already rejected requests without a
  * principal.
  */
-export const admit = (caller: AdmitFacts) =>
+export const admit = (caller: AdmitInfo) =>
   !caller.principal || readRoles(caller).length > 0 ||
   refuseRequest(403, { reason: "you are not a member of this tenant" });
 

@@ -8,14 +8,14 @@ import { isPromiseLike } from "../core/protocol/promises.ts";
 import {
   AUTHENTICATION,
   type Authentication,
-  type AuthFacts,
   type AuthRefusal,
+  type AuthRequestInfo,
   type AuthRoute,
   type AuthScheme,
   type Challenge,
   EXPIRED,
   isRefusal,
-  type PathFacts,
+  type PathInfo,
   readChallenges,
   refuseRequest,
 } from "../server/engine/auth.ts";
@@ -175,40 +175,40 @@ class SchemeList implements Authentication {
   readonly start: Authentication["start"];
   checkHandler: Authentication["checkHandler"];
 
-  readonly authenticate: Authentication["authenticate"] = (request, facts, server) => {
+  readonly authenticate: Authentication["authenticate"] = (request, info, server) => {
     const authorization = this.#takesAuthorization ? request.headers.get("authorization") : null;
     const found = this.#list.filter((each) => isFor(each, request, authorization));
     const isUnknown = authorization !== null && !found.some(({ schemes }) => takes(schemes, authorization));
     // `Headers` joins repeated headers with commas, and credentials of these schemes contain no comma.
-    if (found.length + Number(isUnknown) > 1 || authorization?.includes(",")) return this.#refuseTwo(facts);
+    if (found.length + Number(isUnknown) > 1 || authorization?.includes(",")) return this.#refuseTwo(info);
     const [one] = found;
-    if (!one) return refuseRequest(401, { challenge: this.challenge(facts), reason: NOTHING });
-    const answer = one.auth.authenticate(request, facts, server);
+    if (!one) return refuseRequest(401, { challenge: this.challenge(info), reason: NOTHING });
+    const answer = one.auth.authenticate(request, info, server);
     return isPromiseLike(answer)
-      ? Promise.resolve(answer).then((answer) => this.#judge(one, answer, facts))
-      : this.#judge(one, answer, facts);
+      ? Promise.resolve(answer).then((answer) => this.#judge(one, answer, info))
+      : this.#judge(one, answer, info);
   };
 
-  #refuseTwo(facts: AuthFacts): AuthRefusal {
-    const challenge = this.challenge(facts).map((challenge) => withError(challenge, "invalid_request"));
+  #refuseTwo(info: AuthRequestInfo): AuthRefusal {
+    const challenge = this.challenge(info).map((challenge) => withError(challenge, "invalid_request"));
     return refuseRequest(400, { challenge, reason: "it has more than one credential" });
   }
 
-  #judge(one: Listed, answer: unknown, facts: AuthFacts): Principal | AuthRefusal {
-    if (answer === undefined || answer === null) return this.#refuse(one, refuseRequest(401), facts);
-    if (isRefusal(answer)) return answer.status === 401 ? this.#refuse(one, answer, facts) : answer;
+  #judge(one: Listed, answer: unknown, info: AuthRequestInfo): Principal | AuthRefusal {
+    if (answer === undefined || answer === null) return this.#refuse(one, refuseRequest(401), info);
+    if (isRefusal(answer)) return answer.status === 401 ? this.#refuse(one, answer, info) : answer;
     const principal = readPrincipal(answer, `authenticate() of ${one.label}`);
     const owner = this.#ownerOf(principal);
     if (owner !== one) throw toForeignId(principal, one, owner);
-    if (principal.expiresAt === undefined || principal.expiresAt > facts.now) return principal;
-    const challenge = readChallenges(one.auth, facts).map((challenge) => withError(challenge, "invalid_token"));
-    return this.#refuse(one, refuseRequest(401, { challenge, reason: EXPIRED }), facts);
+    if (principal.expiresAt === undefined || principal.expiresAt > info.now) return principal;
+    const challenge = readChallenges(one.auth, info).map((challenge) => withError(challenge, "invalid_token"));
+    return this.#refuse(one, refuseRequest(401, { challenge, reason: EXPIRED }), info);
   }
 
   /** Adds the challenges of the other schemes to a refusal by the scheme `one`. */
-  #refuse(one: Listed, refusal: AuthRefusal, facts: AuthFacts): AuthRefusal {
-    const own = refusal.challenges ?? readChallenges(one.auth, facts);
-    const challenges = this.#list.flatMap((each) => each === one ? own : readChallenges(each.auth, facts));
+  #refuse(one: Listed, refusal: AuthRefusal, info: AuthRequestInfo): AuthRefusal {
+    const own = refusal.challenges ?? readChallenges(one.auth, info);
+    const challenges = this.#list.flatMap((each) => each === one ? own : readChallenges(each.auth, info));
     return { ...refusal, challenges: sort(challenges) };
   }
 
@@ -216,10 +216,10 @@ class SchemeList implements Authentication {
    * Returns the challenges of all schemes. If an authenticated caller lacks scopes, returns only the challenges of the
    * scheme that authenticated the caller.
    */
-  readonly challenge = (facts: PathFacts & { readonly principal?: Principal }): readonly Challenge[] => {
-    const owner = facts.principal && this.#ownerOf(facts.principal);
+  readonly challenge = (info: PathInfo & { readonly principal?: Principal }): readonly Challenge[] => {
+    const owner = info.principal && this.#ownerOf(info.principal);
     const list = owner ? [owner] : this.#list;
-    return sort(list.flatMap(({ auth }) => readChallenges(auth, facts)));
+    return sort(list.flatMap(({ auth }) => readChallenges(auth, info)));
   };
 
   readonly routes = (path: string): readonly AuthRoute[] => {

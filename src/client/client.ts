@@ -44,7 +44,7 @@ export type { Listed, ListedPrompt, ListedResource, ListedTemplate, ListedTool }
 export type { Message, Notification } from "./message.ts";
 export { McpError } from "../core/protocol/errors.ts";
 export type { Progress, RequestOptions } from "./rpc.ts";
-export type { ServerFacts } from "./protocol.ts";
+export type { ServerInfo } from "./protocol.ts";
 export type { Subscription, SubscriptionFilter, Watch } from "./subscription.ts";
 export type { Target, TargetOptions } from "./target.ts";
 // Types in the signatures of this entry point.

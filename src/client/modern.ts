@@ -31,7 +31,7 @@ import {
 } from "./rpc.ts";
 import { deadline, delay } from "../core/kit/deadline.ts";
 import { startPatientTimer } from "./deadline.ts";
-import type { ClientIdentity, Protocol, ProtocolOptions, ServerFacts } from "./protocol.ts";
+import type { ClientIdentity, Protocol, ProtocolOptions, ServerInfo } from "./protocol.ts";
 import { type SubscriptionFilter, toSubscription, type Watch } from "./subscription.ts";
 import { toShown } from "./shown.ts";
 
@@ -117,7 +117,7 @@ export class ModernCodec implements Codec {
 }
 
 export interface ModernOptions extends ProtocolOptions {
-  readonly server: ServerFacts;
+  readonly server: ServerInfo;
   readonly versions: readonly string[];
 }
 
@@ -146,7 +146,7 @@ class ModernProtocol implements Protocol {
     this.#hasHeaders = rpc.channel.openStream !== undefined;
   }
 
-  get server(): ServerFacts {
+  get server(): ServerInfo {
     return { ...this.#options.server, version: this.#codec.version };
   }
 

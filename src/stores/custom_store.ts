@@ -106,7 +106,7 @@ const DEFAULTS = {
 };
 
 /** Facts about a store's engine. */
-export interface EngineFacts {
+export interface EngineInfo {
   /** Whether other processes can use the same engine. Each server then needs a `secret`. */
   readonly isShared: boolean;
   /** Whether the store can replace the engine by connecting again. */
@@ -128,8 +128,8 @@ export class CustomStore extends UserView implements Store {
   readonly #users: Set<InstanceState>;
   readonly #outages = new WeakMap<Observer, OutageReport>();
 
-  constructor(connect: Connect, options: StoreOptions, facts: EngineFacts) {
-    const { isShared, isReplaceable, clock } = facts;
+  constructor(connect: Connect, options: StoreOptions, info: EngineInfo) {
+    const { isShared, isReplaceable, clock } = info;
     const given = Object.entries(options).filter(([, value]) => value !== undefined);
     for (const [name, value] of given) {
       if (typeof value === "number" && value > 0) continue;
@@ -157,7 +157,7 @@ export class CustomStore extends UserView implements Store {
       isShared,
       timeoutMs: all.timeoutMs,
       valueBytes: all.valueBytes,
-      reopen: (changed = {}) => new CustomStore(connect, { ...options, ...changed }, facts),
+      reopen: (changed = {}) => new CustomStore(connect, { ...options, ...changed }, info),
       share: (host) => {
         clock.use(host.ticker.clock);
         return this.#share(host);
@@ -193,7 +193,7 @@ export class CustomStore extends UserView implements Store {
       outage,
       limits: host.limits,
       store: this[INTERNALS],
-      createSession: (state, facts) => new SessionRecord(state, facts),
+      createSession: (state, info) => new SessionRecord(state, info),
       createRules: (state, ruled, trunk) => new RuleRecord(state, ruled, trunk),
       closeStore: async () => {
         this.#users.delete(state);

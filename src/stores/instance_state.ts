@@ -15,7 +15,7 @@ import type {
   Ruled,
   SharedChange,
   SharedSession,
-  SharedSessionFacts,
+  SharedSessionInfo,
   SharedState,
   SharingHost,
   SpendOptions,
@@ -79,7 +79,7 @@ function findPots(accounts: Accounts, { replay: { bytes: share } }: Bounds): Pot
 const RELAY_MS = 10_000;
 
 /** The facts with which a session's record is created. */
-export interface SessionFacts {
+export interface SessionRecordInfo {
   /** Hash of the session id. */
   readonly key: string;
   readonly id: string;
@@ -124,7 +124,7 @@ export interface StateParts extends StoreParts {
   /** The internal functions of the store. */
   readonly store: StoreInternals;
   /** Creates the record of a session. */
-  readonly createSession: (state: InstanceState, facts: SessionFacts) => InformedSession;
+  readonly createSession: (state: InstanceState, info: SessionRecordInfo) => InformedSession;
   /** Creates the record of the `enable` and `disable` rules. */
   readonly createRules: (state: InstanceState, ruled: Ruled, trunk?: SharedRules) => InformedRules;
   /** The report of the store to the server's observer. */
@@ -239,7 +239,7 @@ export class InstanceState implements SharedState, Sealing {
   }
 
   /** Waits for pending operations on the session, and then opens its record. */
-  async openSession({ id, ms, account, accounts }: SharedSessionFacts): Promise<SharedSession> {
+  async openSession({ id, ms, account, accounts }: SharedSessionInfo): Promise<SharedSession> {
     this.#pots ??= findPots(accounts, this.limits);
     await this.#pending.get(id);
     // Start listening before reading the state. Otherwise a change between the two steps would be missed.

@@ -12,7 +12,7 @@ import { isReads } from "../server/call/reads.ts";
 import { toMarkTtl } from "../server/engine/marking.ts";
 import { CHANGED, update } from "../server/engine/update.ts";
 import type { FoundStream, LocalSession, SessionState, WrittenStream } from "../server/engine/store.ts";
-import type { InformedSession, InstanceState, Relayed, SessionFacts } from "./instance_state.ts";
+import type { InformedSession, InstanceState, Relayed, SessionRecordInfo } from "./instance_state.ts";
 import type { SealedStore } from "./sealed_store.ts";
 import { StreamLog } from "./stream_log.ts";
 
@@ -47,7 +47,7 @@ export class SessionRecord implements InformedSession {
   /** The charge for the mark of use that was last written. */
   #useCharge?: Charge;
 
-  constructor(instances: InstanceState, { key, id, ms, account, store }: SessionFacts) {
+  constructor(instances: InstanceState, { key, id, ms, account, store }: SessionRecordInfo) {
     this.key = key;
     this.#id = id;
     this.#instances = instances;

@@ -35,7 +35,7 @@ import {
   startHost,
   type TestServer,
   type Transport,
-  type TransportFacts,
+  type TransportInfo,
 } from "./transports.ts";
 
 /**
@@ -117,7 +117,7 @@ const REQUESTS: KnownOptions<keyof TestRequestOptions> = {
 };
 
 /** A connected client of `@x/mcp/client`, with facts about the connection for tests. */
-export interface Connection extends Client<TestRequestOptions>, TransportFacts {
+export interface Connection extends Client<TestRequestOptions>, TransportInfo {
   /** The era of the client. */
   readonly era: "modern" | "legacy";
   /** The transport of messages. */
@@ -248,7 +248,7 @@ export async function connectTest(
       transcript: transcript.lines,
       faults: log.faults,
       warnings: log.warnings,
-      ...opened.transport?.facts,
+      ...opened.transport?.info,
     };
     const findOutput = (name: string) => findSchema(server, name, version);
     return toConnection({ rpc, protocol: withFaults(protocol, log, stop), answers: options, findOutput }, facts);
@@ -293,9 +293,9 @@ function fail(error: unknown): never {
   throw error;
 }
 
-type Facts =
+type ConnectionFields =
   & Pick<Connection, "era" | "transport" | "path" | "principal" | "received" | "transcript" | "faults" | "warnings">
-  & TransportFacts;
+  & TransportInfo;
 
 interface Connected {
   readonly rpc: Rpc;
@@ -333,10 +333,10 @@ function findSchema(server: TestServer | string | URL, name: string, version: st
 /** The first revision with output schemas. Before revision 2026-07-28, a listed output schema describes an object. */
 const FIRST_WITH_OUTPUT = "2025-06-18";
 
-function toConnection({ rpc, protocol, answers, findOutput }: Connected, facts: Facts): Connection {
+function toConnection({ rpc, protocol, answers, findOutput }: Connected, info: ConnectionFields): Connection {
   // Assign to the client instead of copying the client, because `server` of the client is a getter.
   return Object.assign(toClient(rpc, protocol, { known: REQUESTS, answers, onMisfit: refuse, findOutput }), {
-    ...facts,
+    ...info,
     handshake: protocol.handshake,
     sessionId: protocol.sessionId,
     subscribe: (filter: SubscriptionFilter) => createSubscription((onChange) => protocol.watch(filter, onChange)),

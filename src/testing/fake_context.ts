@@ -15,7 +15,7 @@ import { OnceValues } from "../server/call/once.ts";
 import type { Question } from "../server/call/question.ts";
 import type { RerunWatch } from "../server/call/rerun_watch.ts";
 import { checkUri } from "../server/visibility/changes.ts";
-import type { ClientFacts, Context, ListChangedOptions, ListName, Principal } from "../server/call/context.ts";
+import type { ClientInfo, Context, ListChangedOptions, ListName, Principal } from "../server/call/context.ts";
 import { checkOptions, type KnownOptions } from "../core/known_options.ts";
 import { readPrincipal } from "../server/call/principal.ts";
 import { isGranted } from "../server/call/scopes.ts";
@@ -33,7 +33,7 @@ export interface FakeContextOptions {
    * Facts about the client. Defaults to a client that declares all capabilities and requests log messages of all
    * levels.
    */
-  readonly client?: Partial<ClientFacts>;
+  readonly client?: Partial<ClientInfo>;
   /** The caller's principal. By default, the caller is not authenticated. */
   readonly principal?: Principal;
   /** Fakes of the handler's services, by the names in `ctx.services`. Accessing a service without a fake throws. */
@@ -190,7 +190,7 @@ interface FakeParts {
 class FakeCall extends Call {
   readonly #parts: FakeParts;
 
-  constructor(parts: FakeParts, request: Message, client: ClientFacts) {
+  constructor(parts: FakeParts, request: Message, client: ClientInfo) {
     const { options, rounds, records } = parts;
     // The cast is safe, because the test is responsible for the type of `options.session`.
     const session = () => () => options.session as never;
@@ -288,7 +288,7 @@ function toFakes(fakes: Readonly<Record<string, unknown>> = {}): Readonly<Record
   });
 }
 
-const CLIENT: ClientFacts = {
+const CLIENT: ClientInfo = {
   version: "2026-07-28",
   info: { name: "fake", version: "1.0.0" },
   capabilities: { elicitation: { form: {}, url: {} }, sampling: { context: {}, tools: {} }, roots: {} },

@@ -27,7 +27,7 @@ export { listStoreCases, testStore, type TestStoreOptions } from "./test_store.t
 export { replay, type Replayable, type Replayed } from "./replay.ts";
 export { replayTranscript } from "./replay_transcript.ts";
 export { testTask, type TestTaskOptions } from "./test_task.ts";
-export type { TestServer, Transport, TransportFacts } from "./transports.ts";
+export type { TestServer, Transport, TransportInfo } from "./transports.ts";
 export type { Subscription } from "./subscription.ts";
 // Types in the signatures of this entry point that the main entry point does not export.
 export type { FaultEvent } from "../server/call/observer.ts";

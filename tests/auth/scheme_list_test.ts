@@ -62,9 +62,9 @@ function counted() {
   const asked: string[] = [];
   const count = (auth: Authentication, name: string): Authentication => ({
     ...auth,
-    authenticate: (request, facts, server) => {
+    authenticate: (request, info, server) => {
       asked.push(name);
-      return auth.authenticate(request, facts, server);
+      return auth.authenticate(request, info, server);
     },
   });
   const bearer = count(

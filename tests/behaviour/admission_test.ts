@@ -2,7 +2,7 @@
 import { assert, assertEquals, assertRejects, assertStringIncludes, assertThrows } from "@std/assert";
 import { z } from "zod";
 import { createServer, prompt, resource, tool } from "../../mod.ts";
-import type { AdmitFacts } from "../../src/types.ts";
+import type { AdmitInfo } from "../../src/types.ts";
 import type { CallEvent, NotificationEvent, RefusedEvent, SessionEvent } from "../../src/observe/observe.ts";
 import { apiKey, refuseRequest } from "../../src/auth/auth.ts";
 import { connectTest, type ConnectTestOptions, fakeClock, McpError } from "../../src/testing/testing.ts";
@@ -18,7 +18,7 @@ async function fails(run: () => Promise<unknown>): Promise<McpError> {
 }
 
 behaviour("admit decides on each request, with the facts known at the time of the request", async (connect, way) => {
-  const facts: AdmitFacts[] = [];
+  const facts: AdmitInfo[] = [];
   const refused: RefusedEvent[] = [];
   const seen: string[] = [];
   let isOpen = true;

@@ -25,7 +25,7 @@ import { LOG_LEVELS } from "../client/log_messages.ts";
 import { INTERNAL_ERROR, INVALID_REQUEST } from "../protocol.ts";
 import type { SignInPage } from "../../client/oauth/oauth.ts";
 import type { Args } from "../args.ts";
-import { createAuth, findFacts } from "../sign_in/sign_in_options.ts";
+import { createAuth, findSignInInfo } from "../sign_in/sign_in_options.ts";
 import type { EventStream } from "./event_stream.ts";
 
 export interface ConnectionOptions {
@@ -153,9 +153,9 @@ export class Connection {
     const { target, headers = {}, args = NO_ARGS, events } = this.#options;
     this.#hasAsked = false;
     if (typeof target !== "string" || !createAuth(args, headers)) return;
-    const facts = await findFacts(args, target);
-    if (!facts) return;
-    const { issuer, scopes, expiresAt, canRefresh } = facts;
+    const info = await findSignInInfo(args, target);
+    if (!info) return;
+    const { issuer, scopes, expiresAt, canRefresh } = info;
     const end = expiresAt === undefined ? "" : ` until ${new Date(expiresAt).toISOString()}`;
     const renewal = canRefresh ? ", and is renewed automatically" : "";
     const text = `Signed in at ${issuer} for ${scopes.join(", ") || "all scopes"}. The token is valid${end}${renewal}.`;

@@ -6,7 +6,7 @@
 import { isSameJson, toJsonText } from "../../server/call/json_copy.ts";
 import type { Reads } from "../../server/call/lives.ts";
 import { joinReads } from "../../server/call/reads.ts";
-import type { ClientFacts, Params, Principal, Result } from "../../library.ts";
+import type { ClientInfo, Params, Principal, Result } from "../../library.ts";
 
 /** Status of a task. `completed`, `cancelled` and `failed` are final. */
 export type TaskStatus = "working" | "input_required" | "completed" | "cancelled" | "failed";
@@ -41,7 +41,7 @@ export interface TaskWork {
    * or if the value could not be computed.
    */
   readonly session?: readonly [unknown?];
-  readonly client: ClientFacts;
+  readonly client: ClientInfo;
   /** Hash of the tool's name and schemas, and of the option `version`. */
   readonly hash: string;
   /** The option `version` when the task began. */
@@ -121,7 +121,7 @@ export function toOpenQuestions({ work }: TaskRecord): Record<string, OpenQuesti
 }
 
 /** Returns the result of `tasks/get`. With `capabilities`, omits questions that the client cannot answer. */
-export function toDetailed(record: TaskRecord, capabilities?: ClientFacts["capabilities"]): Params {
+export function toDetailed(record: TaskRecord, capabilities?: ClientInfo["capabilities"]): Params {
   const open = Object.entries(toOpenQuestions(record));
   const status = record.work && open.length ? "input_required" : record.status;
   // The client that called the tool had the capabilities for all questions, but another client may read the task.

@@ -12,7 +12,7 @@ import { ELICIT } from "../../server/call/question_kinds.ts";
 import { toForm } from "../../core/schema/form.ts";
 import { deno, findThread, findThreadLocks, type ThreadGlobal } from "../../core/runtime.ts";
 import { guardConsole } from "../../server/transports/stdio/stdout_guard.ts";
-import { type FromThread, type ThreadFacts, toError, toSentError, type ToThread } from "./messages.ts";
+import { type CallInfo, type FromThread, toError, toSentError, type ToThread } from "./messages.ts";
 
 /**
  * The context of a handler in a worker thread. Its methods work like the methods of {@linkcode Context}. The HTTP
@@ -114,14 +114,14 @@ class Exposed {
     else this.#call?.settle(message);
   }
 
-  async #run({ input, facts, done }: ToThread & { readonly kind: "run" }): Promise<void> {
+  async #run({ input, info: info, done }: ToThread & { readonly kind: "run" }): Promise<void> {
     const call = this.#call = new ExposedCall(done, (message) => this.#send(message));
     let message: FromThread;
     try {
       const cancelled = Atomics.load(done, 1);
       if (cancelled) throw new CancelError(fromReasonNumber(cancelled));
       // The cast is safe, because the server has validated the input.
-      message = { kind: "result", value: await this.#handler(input as never, call.toContext(facts)) };
+      message = { kind: "result", value: await this.#handler(input as never, call.toContext(info)) };
     } catch (error) {
       message = { kind: "failed", error: toSentError(error) };
     }
@@ -180,11 +180,11 @@ class ExposedCall {
     abort(this.#controller, reason);
   }
 
-  toContext({ withheld = [], ...facts }: ThreadFacts): WorkerContext {
-    const wanted = facts.client.logLevel;
-    if (facts.principal) withhold(facts.principal, withheld);
+  toContext({ withheld = [], ...info }: CallInfo): WorkerContext {
+    const wanted = info.client.logLevel;
+    if (info.principal) withhold(info.principal, withheld);
     return {
-      ...facts,
+      ...info,
       signal: toLiveSignal(this.#controller, this.#done),
       progress: (progress, options) => this.#notify("progress", [progress, options]),
       log: createLog((level, data, logger) => {

@@ -10,10 +10,10 @@ import { FairQueue } from "../../server/capacity/fair_queue.ts";
 import { toBusy } from "../../core/protocol/errors.ts";
 import { deno, findThreadLocks, startBackgroundTimer } from "../../core/runtime.ts";
 import {
+  type CallInfo,
   type FromThread,
   isCopyable,
   type SentError,
-  type ThreadFacts,
   toError,
   toSentError,
   type ToThread,
@@ -362,8 +362,8 @@ class Job {
 
   begin(): void {
     const { method, client, principal, meta, idempotencyToken } = this.#ctx;
-    const facts: ThreadFacts = { method, client, meta, idempotencyToken, ...toSentPrincipal(principal) };
-    this.#send({ kind: "run", input: this.#input, facts, done: this.#done });
+    const info: CallInfo = { method, client, meta, idempotencyToken, ...toSentPrincipal(principal) };
+    this.#send({ kind: "run", input: this.#input, info: info, done: this.#done });
   }
 
   cancel(reason: unknown): void {
@@ -452,7 +452,7 @@ function toKey(error: SentError): string {
  * `withheld`, so that reading them throws. If a field were only missing, a check such as `if (!principal.blocked)`
  * would pass.
  */
-function toSentPrincipal(principal: Principal | undefined): Pick<ThreadFacts, "principal" | "withheld"> {
+function toSentPrincipal(principal: Principal | undefined): Pick<CallInfo, "principal" | "withheld"> {
   if (!principal) return {};
   const withheld = Object.entries(principal).flatMap(([name, fact]) => isCopyable(fact) ? [] : name);
   const sent = Object.entries(principal).filter(([name]) => !withheld.includes(name));

@@ -8,7 +8,7 @@ import { countIndexes, toWeight } from "../../core/protocol/weight.ts";
 import type { Meta, ResourceContents } from "../../core/protocol/types.ts";
 import type { Account } from "../capacity/account.ts";
 import { type ContainerHost, findInternals, type ServiceCall } from "./container.ts";
-import type { ClientFacts, Context, Log, Principal, ReadRoute, ReadSession, RunningServer } from "./context.ts";
+import type { ClientInfo, Context, Log, Principal, ReadRoute, ReadSession, RunningServer } from "./context.ts";
 import { CancelError } from "./cancel_error.ts";
 import type { ForwardedRounds } from "./forward.ts";
 import type { Cancellable, InFlight } from "./in_flight.ts";
@@ -108,7 +108,7 @@ export interface PassedWork {
 export abstract class Call implements ServiceCall, Cancellable {
   readonly id: Id;
   readonly method: string;
-  readonly client: ClientFacts;
+  readonly client: ClientInfo;
   readonly link: Link;
   /** The connection's running calls. A cancellation from the client finds the call in this list by the call's id. */
   readonly inFlight: InFlight;
@@ -231,7 +231,7 @@ export abstract class Call implements ServiceCall, Cancellable {
     home: CallHome,
     link: Link,
     request: Message,
-    client: ClientFacts,
+    client: ClientInfo,
     inFlight: InFlight = link.inFlight,
   ) {
     this.home = home;

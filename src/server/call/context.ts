@@ -35,7 +35,7 @@ export interface Principal {
 }
 
 /** Unverified facts that the client declares about itself. Never use these facts to authorize a caller. */
-export interface ClientFacts {
+export interface ClientInfo {
   /** Protocol revision of this call. */
   readonly version: string;
   /**
@@ -285,7 +285,7 @@ export interface Context<S = NoServices> {
   /** Values of the services that the handler declares, by name. Empty in middleware. */
   readonly services: S;
   /** Facts that the client declares about itself. */
-  readonly client: ClientFacts;
+  readonly client: ClientInfo;
   /** The authenticated caller, if the server has `auth`, or if a principal was passed to `fetch`. */
   readonly principal?: Principal;
   /**

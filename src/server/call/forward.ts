@@ -6,7 +6,7 @@
  */
 import { isRemoteError, quote } from "../../core/protocol/errors.ts";
 import { isObject, type Params } from "../../core/protocol/jsonrpc.ts";
-import type { ClientFacts, ForwardedRequest, ForwardOptions, ForwardRetry } from "./context.ts";
+import type { ClientInfo, ForwardedRequest, ForwardOptions, ForwardRetry } from "./context.ts";
 import { findForwarder, type Forwarder, openKeys } from "./forwarded_keys.ts";
 import { checkOptions, type KnownOptions, show } from "../../core/known_options.ts";
 import { FORM, type PreparedQuestion, type Question } from "./question.ts";
@@ -34,7 +34,7 @@ export interface ForwardedRounds {
 /** The properties of a call that forwarding uses. */
 interface ForwardingCall extends Forwarder {
   readonly signal: AbortSignal;
-  readonly client: ClientFacts;
+  readonly client: ClientInfo;
   readonly host: {
     readonly reruns?: RerunWatch;
     /** The call whose handler reads the resource of this call. */

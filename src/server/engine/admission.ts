@@ -5,13 +5,13 @@ import { McpError } from "../../core/protocol/errors.ts";
 import type { Implementation } from "../../core/protocol/types.ts";
 import { type AuthRefusal, isRefusal, toChallengeHeaders } from "./auth.ts";
 import { refuseRoute } from "../call/call.ts";
-import type { ClientFacts, Principal, ReadRoute } from "../call/context.ts";
+import type { ClientInfo, Principal, ReadRoute } from "../call/context.ts";
 import type { Core, Entering } from "./core.ts";
 import { REPLY_HEADERS } from "../call/link.ts";
 import type { TransportName } from "../call/observer.ts";
 
 /** Facts about a request that the server's `admit` option accepts or refuses. */
-export interface AdmitFacts {
+export interface AdmitInfo {
   /** The transport. */
   readonly transport: TransportName;
   /**
@@ -27,7 +27,7 @@ export interface AdmitFacts {
    */
   readonly http?: Request;
   /** Unverified facts that the client declares about itself. */
-  readonly client: ClientFacts & { readonly info?: Implementation };
+  readonly client: ClientInfo & { readonly info?: Implementation };
   /**
    * Returns the parameters of the server's path, like `ctx.route` in a handler. To get typed values, pass the schema
    * from the server's `params` option. Compare the parameters with the principal, because the client chooses the path.
@@ -41,7 +41,7 @@ export interface AdmitFacts {
  * Decides whether the server accepts a request. Returns `true`, or a refusal created by `refuseRequest()`. The server
  * also refuses the request if the function throws.
  */
-export type Admit = (facts: AdmitFacts) => true | AuthRefusal | Promise<true | AuthRefusal>;
+export type Admit = (info: AdmitInfo) => true | AuthRefusal | Promise<true | AuthRefusal>;
 
 /**
  * Runs the server's `admit` option for a request. If the option refuses the request, throws the error that the client

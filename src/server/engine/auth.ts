@@ -39,7 +39,7 @@ export interface Authentication<P extends Principal = Principal> {
   readonly challenge?:
     | Challenge
     | readonly Challenge[]
-    | ((facts: PathFacts & { readonly principal?: Principal }) => Challenge | readonly Challenge[]);
+    | ((info: PathInfo & { readonly principal?: Principal }) => Challenge | readonly Challenge[]);
   /**
    * Endpoints that need no authentication, such as metadata, or a function that returns the endpoints for the server's
    * path, such as `/tenants/:tenant/mcp`. The server serves these endpoints. If a router serves the server below a
@@ -96,12 +96,12 @@ export interface Authentication<P extends Principal = Principal> {
  */
 export type Authenticate = (
   request: Request,
-  facts: AuthFacts,
+  info: AuthRequestInfo,
   server: ServerHandle | undefined,
 ) => Principal | AuthRefusal | undefined | Promise<Principal | AuthRefusal | undefined>;
 
 /** Facts about the path of a request. */
-export interface PathFacts {
+export interface PathInfo {
   /**
    * Returns the parameters of the server's path, like `ctx.route` in a handler. To get typed values, pass the schema
    * from the server's `params` option. @throws {TypeError} if the path has no parameters, or the passed schema is not
@@ -111,7 +111,7 @@ export interface PathFacts {
 }
 
 /** Facts about a request that is being authenticated. */
-export interface AuthFacts extends PathFacts {
+export interface AuthRequestInfo extends PathInfo {
   /** The transport: `http`, `websocket` or `http-sse`. */
   readonly transport: TransportName;
   /**
@@ -146,7 +146,7 @@ export interface AuthFacts extends PathFacts {
 }
 
 /** Why and how a request is delayed. */
-export type Delay = Parameters<NonNullable<AuthFacts["delay"]>>[1];
+export type Delay = Parameters<NonNullable<AuthRequestInfo["delay"]>>[1];
 
 /** Describes an authentication that can be used in a list. Created by `authScheme()`. */
 export interface AuthScheme {
@@ -220,7 +220,7 @@ export interface AuthRoute {
    */
   readonly fetch: (
     request: Request,
-    facts: PathFacts,
+    info: PathInfo,
     server: ServerHandle | undefined,
   ) => Response | Promise<Response>;
 }
@@ -348,15 +348,15 @@ function findChallenges({ auth, route = NO_ROUTE.route, principal, report }: Cha
 /** Returns an authentication's challenges for a request. Throws if a challenge is invalid. */
 export function readChallenges(
   { challenge = BEARER }: Pick<Authentication, "challenge">,
-  facts: PathFacts & { readonly principal?: Principal },
+  info: PathInfo & { readonly principal?: Principal },
 ): readonly Challenge[] {
-  const made = [typeof challenge === "function" ? challenge(facts) : challenge].flat();
+  const made = [typeof challenge === "function" ? challenge(info) : challenge].flat();
   if (!made.some(isStrayPromise) && made.every(isChallenge)) return made;
   throw new TypeError(`Cannot challenge a caller: ${CHALLENGE}`);
 }
 
 /** The facts of a path without parameters. */
-export const NO_ROUTE: PathFacts = { route: refuseRoute };
+export const NO_ROUTE: PathInfo = { route: refuseRoute };
 
 const BEARER: Challenge = { scheme: "Bearer" };
 

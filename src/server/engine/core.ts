@@ -4,7 +4,7 @@
 import type { Implementation } from "../../core/protocol/types.ts";
 import type { Authentication } from "./auth.ts";
 import type { CallerWatch } from "../call/caller_watch.ts";
-import type { ClientFacts, ReadRoute } from "../call/context.ts";
+import type { ClientInfo, ReadRoute } from "../call/context.ts";
 import type { Development } from "../call/development.ts";
 import type { Link } from "../call/link.ts";
 import type { RequestReport } from "../call/observer.ts";
@@ -16,7 +16,7 @@ import type { FeatureParts } from "../visibility/feature_parts.ts";
 export interface Entering {
   readonly method: string;
   readonly link: Pick<Link, "transport" | "principal" | "http">;
-  readonly client: ClientFacts;
+  readonly client: ClientInfo;
   readonly route?: ReadRoute;
   readonly observed?: RequestReport;
 }

@@ -349,7 +349,7 @@ export interface SharedState extends SharedStore {
   /** The parts of the store that belong to one extension. */
   openPart(extension: string): Promise<StorePart>;
   /** Opens the shared state of a session. */
-  openSession(facts: SharedSessionFacts): Promise<SharedSession>;
+  openSession(info: SharedSessionInfo): Promise<SharedSession>;
   /**
    * If the end of a session is not recorded in the store yet, tries to record the end. Resolves to `written` if the end
    * was recorded, to `waiting` if the end is still pending, and to `undefined` if the session has no pending end.
@@ -405,7 +405,7 @@ export interface Ruled {
 }
 
 /** The facts that are required to open a session's shared state. */
-export interface SharedSessionFacts {
+export interface SharedSessionInfo {
   readonly id: string;
   /** Milliseconds until the session expires. */
   readonly ms: number;

@@ -12,7 +12,7 @@ import { readSessionData } from "../../call/session_data.ts";
 import { toErrorReply } from "./error_replies.ts";
 import { readOffer, toAgreement } from "./handshake.ts";
 import { type DialectParts, LegacyCall, SessionHome } from "./legacy_call.ts";
-import type { Session, SessionFacts } from "./session_state.ts";
+import type { Session, SessionInfo } from "./session_state.ts";
 
 export interface ReceivedRequest {
   readonly message: Request;
@@ -24,13 +24,13 @@ export interface SessionOpening {
   /** Returns whether the request belongs to a session that is already open. */
   readonly prepare?: () => Promise<boolean>;
   /** Opens the session. Returns the response headers. */
-  open(client: SessionFacts, home: Pick<Session, "data">): Headers | undefined | Promise<Headers | undefined>;
+  open(client: SessionInfo, home: Pick<Session, "data">): Headers | undefined | Promise<Headers | undefined>;
 }
 
 type Headers = Reply["headers"];
 
 interface Agreeing {
-  readonly client: SessionFacts;
+  readonly client: SessionInfo;
   /** Receives the value that the server's `session` function returns. */
   readonly home: Pick<Session, "data">;
   readonly observed?: RequestReport;

@@ -17,7 +17,7 @@ import { refuse, refuseBusy } from "./error_replies.ts";
 import { initialize } from "./initialize.ts";
 import type { MessageServer, Readable } from "./message_server.ts";
 import type { DialectParts } from "./legacy_call.ts";
-import { announce, createSession, endSubscriptions, type Session, type SessionFacts } from "./session_state.ts";
+import { announce, createSession, endSubscriptions, type Session, type SessionInfo } from "./session_state.ts";
 
 interface Opening {
   /** Callbacks that run once the response to `initialize` is written. */
@@ -71,7 +71,7 @@ export class PipedSessions {
 
   // A client that initializes again begins a new session, because some gateways connect several clients one after
   // another to the same process. The earlier session ends only now, so that a failed `initialize` does not end it.
-  #open(client: SessionFacts, link: Link, data: Session["data"]): undefined {
+  #open(client: SessionInfo, link: Link, data: Session["data"]): undefined {
     const { core } = this.#parts.engine;
     const { inFlight, account, principal, transport } = link;
     const before = this.#known.get(inFlight);

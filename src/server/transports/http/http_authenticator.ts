@@ -8,8 +8,8 @@ import { quote, REACHED, withLimits } from "../../../core/protocol/errors.ts";
 import { isPromiseLike } from "../../../core/protocol/promises.ts";
 import {
   type Authentication,
-  type AuthFacts,
   type AuthRefusal,
+  type AuthRequestInfo,
   type AuthRoute,
   CHALLENGE,
   type Challenge,
@@ -20,7 +20,7 @@ import {
   isRefusal,
   isToken,
   NO_ROUTE,
-  type PathFacts,
+  type PathInfo,
   readChallenges,
   refuseRequest,
   toChallengeHeaders,
@@ -105,12 +105,12 @@ export class HttpAuthenticator implements Authenticator {
     }
   }
 
-  async #serve(route: AuthRoute, request: Request, facts: PathFacts): Promise<Response> {
+  async #serve(route: AuthRoute, request: Request, info: PathInfo): Promise<Response> {
     try {
       const starting = this.#part.start();
       const refused = starting && await this.#untilStarted(starting, request, undefined, { transport: "http" });
       if (refused) return refused;
-      const response: unknown = await route.fetch(request, facts, this.#part.handle);
+      const response: unknown = await route.fetch(request, info, this.#part.handle);
       if (response instanceof Response) return response;
       throw new TypeError(
         `Cannot serve the route ${quote(route.path)}: its fetch() did not return a Response; return a Response`,
@@ -291,7 +291,7 @@ export class HttpAuthenticator implements Authenticator {
 
   async #check(
     request: Request,
-    known: Pick<AuthFacts, "transport" | "route" | "peer">,
+    known: Pick<AuthRequestInfo, "transport" | "route" | "peer">,
     principal: Principal,
   ): Promise<boolean | undefined> {
     const { ticker, limits: { auth: { timeoutMs } }, report } = this.#core;
@@ -302,9 +302,9 @@ export class HttpAuthenticator implements Authenticator {
     };
     try {
       const now = ticker.clock.date();
-      const facts: AuthFacts = { ...known, now, signal: controller.signal, isRecheck: true };
+      const info: AuthRequestInfo = { ...known, now, signal: controller.signal, isRecheck: true };
       const limit = { ms: timeoutMs, onTimeout, clock: ticker };
-      const found: unknown = await deadline(this.#auth.authenticate(request, facts, this.#part.handle), limit);
+      const found: unknown = await deadline(this.#auth.authenticate(request, info, this.#part.handle), limit);
       if (isRefusal(found)) return found.status === 503 || found.status === 429 ? undefined : false;
       if (found === undefined || found === null) return false;
       const { id, scopes, expiresAt = Infinity } = readPrincipal(found, "authenticate()");
@@ -366,10 +366,10 @@ interface EntryOptions<P extends Place> extends EnterOptions<P>, Pick<Authentica
 }
 
 /**
- * A request that is being authenticated. `authenticate` receives this object as its `AuthFacts`. Each fact is computed
+ * A request that is being authenticated. `authenticate` receives this object as its `AuthRequestInfo`. Each fact is computed
  * when it is read.
  */
-class Entry<P extends Place = Place> implements AuthFacts {
+class Entry<P extends Place = Place> implements AuthRequestInfo {
   readonly transport: TransportName;
   readonly route: ReadRoute;
   readonly place?: P;

@@ -184,7 +184,7 @@ async function isKnownCaller(server: Server, request: Request, { info }: RouteIn
   const { options } = server[INTERNALS].http.endpoint;
   if (!options.authenticator || checkCaller(request, info, options, { isSimple: true })) return false;
   try {
-    const authenticator = await options.authenticator.open();
+    const authenticator = await options.authenticator.load();
     if (!authenticator.hasCredentials(request)) return false;
     const checked = toChecked({ request, info });
     return await authenticator.authenticate(checked.request, checked.info, { transport: "http" }) instanceof Caller;

@@ -1,7 +1,7 @@
 /**
  * Creates servers. Checks the options, and connects the parts of a server.
  */
-import { Room } from "../core/protocol/room.ts";
+import { LazyModule } from "../core/protocol/lazy_module.ts";
 import type { Schema } from "../core/schema/schema.ts";
 import { compileSchema } from "../core/schema/schema_compiler.ts";
 import { Accounts } from "./capacity/account.ts";
@@ -199,7 +199,7 @@ function growServer<P extends Schema>(
   const { routes } = options;
   const plain = withServices(host, serve);
   const front = routes && !branch &&
-    new Room(async () =>
+    new LazyModule(async () =>
       new (await import("./routes.ts")).Routes(routes, {
         core,
         server,
@@ -224,7 +224,7 @@ function growServer<P extends Schema>(
       changes.log({ level, logger: toLogger(logger), data: toLoggable(data) }, toSafeFilter(to, core.report));
     }),
     ready: async () => {
-      if (front) await front.open();
+      if (front) await front.load();
       await core.startAuth?.();
       await Promise.all([findRoot(host).container?.ready(), host.lives?.ready(), developing.ready()]);
     },
@@ -236,8 +236,8 @@ function growServer<P extends Schema>(
       openPipe: hasParams ? refuse : undefined,
       served: { engine, era },
       http: { path, core, endpoint, ended: ending.ended },
-      enter: hasParams ? async (params = refuse()) => await (await routers.open()).enter(params) : undefined,
-      find: hasParams ? async (wanted) => await (await routers.open()).find(wanted) : undefined,
+      enter: hasParams ? async (params = refuse()) => await (await routers.load()).enter(params) : undefined,
+      find: hasParams ? async (wanted) => await (await routers.load()).find(wanted) : undefined,
       name,
       use: options.use,
       engine,
@@ -310,14 +310,14 @@ function createHost(parts: Omit<Engine, "host">, site: Site, handlers: HandlerSe
       return () => recheck(call, core, registry);
     },
     async readResource(call, uri) {
-      const { readInner } = await innerReadRoom.open();
+      const { readInner } = await lazyInnerRead.load();
       return await readInner(call, uri, { core, scheduler, registry, method: registry.methods.get("resources/read") });
     },
   };
 }
 
 /** Loaded on demand, because few handlers read resources. */
-const innerReadRoom = new Room(() => import("./engine/inner_read.ts"));
+const lazyInnerRead = new LazyModule(() => import("./engine/inner_read.ts"));
 
 /** Registers the handlers' services with the host's container. */
 function openServices(handlers: readonly Handler[], host: CallHost): void {
@@ -336,11 +336,11 @@ function createEndpoint({ engine, era, allows }: EndpointParts, options: CommonO
   const { core } = engine;
   const { auth } = core;
   // For concrete paths, the router authenticates the caller before it selects the server.
-  const authenticator = branch || !auth ? undefined : new Room<Authenticator>(async () => {
+  const authenticator = branch || !auth ? undefined : new LazyModule<Authenticator>(async () => {
     const { HttpAuthenticator } = await import("./transports/http/http_authenticator.ts");
     return new HttpAuthenticator(auth, { engine, path, proxies });
   });
-  if (authenticator) core.startAuth = async () => await (await authenticator.open()).ready();
+  if (authenticator) core.startAuth = async () => await (await authenticator.load()).ready();
   return new LazyEndpoint(engine, era, {
     path: branch ? path : hasParams ? readTemplate(path) : readPath(path),
     bodies: branch?.bodies,
@@ -370,13 +370,13 @@ function createRouters<P extends Schema>(
   { engine, endpoint, createEra }: TrunkParts,
   options: Unlayered<RouteServerOptions<P>>,
   site: Site,
-): Room<PathRouter> {
+): LazyModule<PathRouter> {
   const { path } = site;
   const { params, handlers, secret } = options;
   const schema = params === undefined ? undefined : compileSchema(params, { use: "input", place: `path ${path}` });
   const makeHandlers = typeof handlers === "function" ? handlers : undefined;
   const grow = (branch: Branch) => growServer(options, createEra, branch);
-  return new Room(async () => {
+  return new LazyModule(async () => {
     const { PathRouter } = await import("./transports/http/path_router.ts");
     const { proxies } = endpoint.options;
     const parts = { engine, endpoint: await endpoint.load(), proxies };

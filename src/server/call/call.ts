@@ -3,7 +3,7 @@
  */
 import { INVALID_PARAMS, McpError, quote, withLimits } from "../../core/protocol/errors.ts";
 import { type Id, isObject, type Params, type Request as Message, type Result } from "../../core/protocol/jsonrpc.ts";
-import { Room } from "../../core/protocol/room.ts";
+import { LazyModule } from "../../core/protocol/lazy_module.ts";
 import { countIndexes, toWeight } from "../../core/protocol/weight.ts";
 import type { Meta, ResourceContents } from "../../core/protocol/types.ts";
 import type { Account } from "../capacity/account.ts";
@@ -26,7 +26,7 @@ import { HAS_SCOPES } from "../../core/internals.ts";
 import type { Service, ServiceEnd } from "./service.ts";
 
 /** Loaded on demand, because few servers forward requests. */
-const forwardRoom = new Room(() => import("./forward.ts"));
+const lazyForward = new LazyModule(() => import("./forward.ts"));
 
 /**
  * Called if the client receives a handle, such as a task, because the handler continues after the response. `type` is
@@ -397,7 +397,7 @@ export abstract class Call implements ServiceCall, Cancellable {
   get forward(): Context["forward"] {
     return (send, options) => {
       const ask = (question: PreparedQuestion) => quiet(this.#put(() => question));
-      const result = forwardRoom.open().then(({ forward }) => forward({ call: this, ask, send, options }));
+      const result = lazyForward.load().then(({ forward }) => forward({ call: this, ask, send, options }));
       return this.#watch(result, "forward");
     };
   }

@@ -4,7 +4,7 @@
 import type { ServiceEnd } from "../call/service.ts";
 import { hasValidCode, isMcpError, type McpError, toBusy } from "../../core/protocol/errors.ts";
 import type { Result } from "../../core/protocol/jsonrpc.ts";
-import { Room } from "../../core/protocol/room.ts";
+import { LazyModule } from "../../core/protocol/lazy_module.ts";
 import type { Account, Accounts, Pot, Start } from "../capacity/account.ts";
 import type { Call, Deferred } from "../call/call.ts";
 import { CancelError } from "../call/cancel_error.ts";
@@ -42,7 +42,7 @@ export class Scheduler implements Executor {
    */
   invoke?: (call: Call, runner: Runner) => Result | Promise<Result>;
   #isWatched = false;
-  readonly #ignored = new Room(async () => {
+  readonly #ignored = new LazyModule(async () => {
     const { IgnoredQuestions } = await import("../call/ignored_questions.ts");
     return new IgnoredQuestions<Call>((text, call) => {
       const { development } = this.#core;
@@ -335,7 +335,7 @@ export class Scheduler implements Executor {
 
   async #check(call: Call): Promise<void> {
     const sources = await call.questions?.listIgnored();
-    if (sources?.length) (await this.#ignored.open()).report(sources, call);
+    if (sources?.length) (await this.#ignored.load()).report(sources, call);
   }
 
   #endAtOnce(call: Call, outcome: Outcome): Outcome {

@@ -21,7 +21,7 @@ import { INTERNALS } from "../../core/internals.ts";
 import type { RunnerSteps } from "../engine/layers.ts";
 import type { NoServices } from "../call/service.ts";
 import { attempt } from "./attempt.ts";
-import { wireRoom } from "../call/wire_room.ts";
+import { lazyWireCheck } from "../call/lazy_wire_check.ts";
 
 /**
  * Suggestions, best first: an array of all suggestions, or an object with some of the suggestions. The server sends at
@@ -139,7 +139,7 @@ async function answer(definition: CompletionOptions, call: Call, core: FeaturePa
   if (!completer) return { completion: { values: [], total: 0, hasMore: false } };
   const run = async (call: Call, ctx: Context<never> = call) => {
     const completion = toCompletion(await completer(value, others, ctx), `${quote(name)} of ${place}`);
-    const { checkResult } = await wireRoom.open();
+    const { checkResult } = await lazyWireCheck.load();
     return checkResult(call, { completion }, `the completer of ${quote(name)} of ${place}`);
   };
   return await attempt({ core, call, subject, mapError }, () => (services?.inject(run) ?? run)(call));

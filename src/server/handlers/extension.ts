@@ -36,7 +36,7 @@ import { attempt } from "./attempt.ts";
 import { extensionLayer } from "./handler_layers.ts";
 import { QUOTA } from "./option_names.ts";
 import { createLife } from "./watcher.ts";
-import { wireRoom } from "../call/wire_room.ts";
+import { lazyWireCheck } from "../call/lazy_wire_check.ts";
 
 /** Schemas, keyed by the name of a method, notification or filter key. */
 export type Schemas = { readonly [name: string]: Schema };
@@ -476,7 +476,7 @@ function compile(
           if (isObject(result) && result._meta === undefined) return result;
           if (name.startsWith("notifications/")) return {};
           // The extension defines all other members.
-          if (isObject(result)) return (await wireRoom.open()).checkResult(call, result, `run of ${quote(id)}`);
+          if (isObject(result)) return (await lazyWireCheck.load()).checkResult(call, result, `run of ${quote(id)}`);
           throw new TypeError(`Cannot send the result of ${name}: run did not return an object; return an object`);
         }),
     };

@@ -1,5 +1,5 @@
 /**
- * Runs the guards and encoders around a handler. Loaded by `value_room.ts` when a call first needs guards or encoders.
+ * Runs the guards and encoders around a handler. Loaded by `lazy_values.ts` when a call first needs guards or encoders.
  */
 import { ignoreRejections } from "../../core/protocol/promises.ts";
 import {

@@ -10,7 +10,7 @@ import { ANNOTATIONS } from "../../core/protocol/annotations.ts";
 import type { Typed } from "../../core/typed.ts";
 import { parseTemplate, type TemplateVariables, type UriTemplate } from "../../core/protocol/uri_template.ts";
 import type { Infer, Schema } from "../../core/schema/schema.ts";
-import { compileSchema, schemaRoom } from "../../core/schema/schema_compiler.ts";
+import { compileSchema, lazySchemaChecks } from "../../core/schema/schema_compiler.ts";
 import type { TextValues } from "../../core/schema/text_values.ts";
 import { readScopes } from "../call/scopes.ts";
 import type { Call } from "../call/call.ts";
@@ -37,7 +37,7 @@ import { type Completers, completion } from "./completion.ts";
 import { DESCRIPTION, HANDLER, HANDLER_ELSEWHERE, HANDLER_HINTS } from "./option_names.ts";
 import { type ResourceReturn, toContents } from "./resource_contents.ts";
 import { type Definition, type ResourceEntry, type ResourcePage, resources } from "./resource_methods.ts";
-import { wireRoom } from "../call/wire_room.ts";
+import { lazyWireCheck } from "../call/lazy_wire_check.ts";
 
 /**
  * Decides whether a caller may see and read a resource. `subject` is the first argument of `read`: the variables of a
@@ -437,7 +437,7 @@ function define<Input>(options: Form<Input>): Defined {
       const listed = await (isTemplate ? list(ctx as never, ctx) : list(cursor as never, ctx));
       const { resources, nextCursor } = readPage(listed, { cursor, size, place: key });
       const report = (error: unknown) => call.host.parts?.report(error, call);
-      const { checkEntries } = await wireRoom.open();
+      const { checkEntries } = await lazyWireCheck.load();
       const entries = checkEntries(call, resources, { method: "resources/list", source: `of ${quote(key)}` });
       return { resources: entries.map((entry) => ({ mimeType, ...withoutUnsafeIcons(entry, report) })), nextCursor };
     });
@@ -514,7 +514,7 @@ function checkForm<Input>({ scheme, name, read, ttlMs }: Form<Input>, key: strin
 function toConverter(params: Schema, place: string): Definition["convert"] {
   const schema = compileSchema(params, { use: "input", place });
   return async (uri, matched) => {
-    const { readTextValues } = await schemaRoom.open();
+    const { readTextValues } = await lazySchemaChecks.load();
     const checked = await readTextValues(schema, matched as TextValues); // The cast is safe, because the template that matched the URI returned `matched`.
     if (checked.problem !== undefined) throw McpError.resourceNotFound(uri);
     return checked.value;

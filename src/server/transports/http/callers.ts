@@ -11,7 +11,7 @@ import {
   isKnownHost,
   toChecked,
 } from "./access.ts";
-import type { Room } from "../../../core/protocol/room.ts";
+import type { LazyModule } from "../../../core/protocol/lazy_module.ts";
 import type { Authenticator, OpenRoute } from "./authenticator.ts";
 import { Caller, type Place } from "./caller.ts";
 import { readFront } from "./front_principal.ts";
@@ -32,7 +32,7 @@ export interface WayIn<P extends Place = Place> extends CallerOptions {
 
 export interface CallersOptions extends AccessOptions {
   /** The authenticator, if the server has `auth`. */
-  readonly authenticator?: Room<Authenticator>;
+  readonly authenticator?: LazyModule<Authenticator>;
 }
 
 /** A caller, or the response to a rejected request. */
@@ -56,7 +56,7 @@ export class Callers {
   /** Rejects all further requests, and all requests that are being authenticated. */
   close(): void {
     this.#isClosing = true;
-    this.#options.authenticator?.open().then((authenticator) => authenticator.close(), () => {});
+    this.#options.authenticator?.load().then((authenticator) => authenticator.close(), () => {});
   }
 
   /**
@@ -100,7 +100,7 @@ export class Callers {
     try {
       // If the code of the authentication cannot be loaded, reject the request, because unauthenticated requests must
       // not be served.
-      await this.#options.authenticator?.open();
+      await this.#options.authenticator?.load();
     } catch (error) {
       return toFault(this.#core, error);
     }

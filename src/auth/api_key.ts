@@ -23,10 +23,13 @@ export interface ApiKeyCaller extends CallerInfo {
  * Finds the owner of an API key, for example in a database that stores hashes of the keys. Returns `undefined` for an
  * unknown key.
  */
-export type FindApiKey = (key: string, info: AuthRequestInfo) => KeyOwner | undefined | Promise<KeyOwner | undefined>;
+export type FindApiKey = (
+  key: string,
+  info: AuthRequestInfo,
+) => ApiKeyOwner | undefined | Promise<ApiKeyOwner | undefined>;
 
 /** The caller to whom an API key was issued. */
-export interface KeyOwner extends CallerInfo {
+export interface ApiKeyOwner extends CallerInfo {
   /** Id of the caller, unique among all callers with an API key. */
   readonly id: string;
 }
@@ -132,7 +135,7 @@ function toLookup(secrets: KnownSecrets<Principal>, places: Places, challenge: C
   };
 }
 
-function toOwner(owner: KeyOwner, prefix: string): Principal {
+function toOwner(owner: ApiKeyOwner, prefix: string): Principal {
   if (typeof owner.id === "string" && owner.id) return toPrincipal(prefix, owner.id, owner);
   throw new TypeError(
     "Cannot authenticate a caller: the id of the owner that the keys function returned is not a non-empty string; return an object such as { id }",

@@ -14,7 +14,7 @@
  * @see specification/2026-07-28/basic/authorization
  * @module
  */
-export { apiKey, type ApiKeyCaller, type ApiKeyOptions, type FindApiKey, type KeyOwner } from "./api_key.ts";
+export { apiKey, type ApiKeyCaller, type ApiKeyOptions, type ApiKeyOwner, type FindApiKey } from "./api_key.ts";
 export { basicAuth, type BasicAuthOptions, type BasicUser, type BasicUserInfo, type VerifyUser } from "./basic.ts";
 export { customAuth, type CustomAuthOptions } from "./custom.ts";
 export { type CallerInfo, findPrincipal, requirePrincipal } from "./principal.ts";

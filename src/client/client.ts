@@ -19,10 +19,10 @@
 export type {
   AnswerContext,
   AnswerOptions,
-  AskingRequest,
   ElicitRequest,
   ElicitResult,
   ElicitUrlRequest,
+  OriginatingRequest,
 } from "./answer_options.ts";
 export type { AuthChallenge, AuthRequest, BoundToken, ClientAuth } from "./client_auth.ts";
 export type { ClientMiddleware, ClientRequest } from "./request_middleware.ts";
@@ -36,9 +36,9 @@ export {
   clientExtension,
   type ClientExtensionOptions,
   type ExtensionResult,
+  type PendingRequest,
   type ReceivedNotification,
   type Schemas,
-  type UnfinishedCall,
 } from "./extension.ts";
 export type { Listed, ListedPrompt, ListedResource, ListedTemplate, ListedTool } from "../core/protocol/listed.ts";
 export type { Message, Notification } from "./message.ts";

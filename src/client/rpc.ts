@@ -5,7 +5,7 @@ import { INTERNAL_ERROR, isMcpError, McpError } from "../core/protocol/errors.ts
 import { type Id, isId, isObject, type Params, type Result } from "../core/protocol/jsonrpc.ts";
 import type { INTERNALS } from "../core/internals.ts";
 import type { KnownOptions } from "../core/known_options.ts";
-import { ANSWER, type AnswerOptions, type AskingRequest } from "./answer_options.ts";
+import { ANSWER, type AnswerOptions, type OriginatingRequest } from "./answer_options.ts";
 import { type ClientMiddleware, type ClientRequest, runMiddleware } from "./request_middleware.ts";
 import { withDeadline } from "./deadline.ts";
 import type { Channel, SendResult } from "./channel.ts";
@@ -129,7 +129,7 @@ export interface ServerRequest {
   /**
    * The client's request for which the server needs the answer. `undefined` if the client cannot identify this request.
    */
-  readonly request?: AskingRequest;
+  readonly request?: OriginatingRequest;
 }
 
 /**
@@ -215,7 +215,7 @@ export interface RpcOptions {
 /** A request in flight. */
 interface Running {
   readonly id: Id;
-  readonly request: AskingRequest;
+  readonly request: OriginatingRequest;
   readonly asked: Asked;
   /**
    * Answers requests from the server that belong to this request. `undefined` if the connection's function answers
@@ -349,7 +349,7 @@ class ChannelRpc implements Rpc {
   }
 
   /** Sends a request without middleware, and cancels the request when its signal aborts. */
-  async #exchange({ method, params: given }: AskingRequest, options: SentRequestOptions): Promise<Outcome> {
+  async #exchange({ method, params: given }: OriginatingRequest, options: SentRequestOptions): Promise<Outcome> {
     const { id = ++this.#lastId, signal, answer, asked = { count: 0 } } = options;
     const params = this.#toParams(id, given, options);
     signal?.throwIfAborted();

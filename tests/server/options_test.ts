@@ -461,7 +461,7 @@ const WITHOUT_OPTIONS: Readonly<Record<string, string>> = {
   ". isQuestion": "any value",
   ". onlyMethods": "methods and a middleware",
   "./auth hasScopes": "a context and scopes",
-  "./apps canShow": "a context and an app",
+  "./apps supportsApp": "a context and an app",
   "./apps/page getPage": "nothing",
   "./auth findPrincipal": "a context and an authentication",
   "./auth requirePrincipal": "a context, and an authentication",

@@ -149,10 +149,10 @@ testWithOidc(
     const auth = signIn({
       fetch,
       userAgent: async (start) => {
-        const trip = await browser(start);
-        if (isWilling) return trip;
+        const attempt = await browser(start);
+        if (isWilling) return attempt;
         return {
-          ...trip,
+          ...attempt,
           visit: ({ url }) => {
             const state = new URL(url).searchParams.get("state");
             const params = new URLSearchParams({ error: "access_denied", state: state ?? "", iss: oidc.issuers.first });

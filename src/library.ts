@@ -43,7 +43,7 @@ export type { ResourceEntry, ResourcePage } from "./server/handlers/resource_met
 export type { ResourceReturn } from "./server/handlers/resource_contents.ts";
 export { type Prompt, prompt, type PromptOptions, type PromptReturn } from "./server/handlers/prompt.ts";
 export { type Group, group, type GroupOptions } from "./server/handlers/group.ts";
-export type { Completer, Completers, Completion } from "./server/handlers/completion.ts";
+export type { Completer, Completers, Suggestions } from "./server/handlers/completion.ts";
 export {
   type CallServiceOptions,
   type KeyedServiceOptions,

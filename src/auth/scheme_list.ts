@@ -54,7 +54,7 @@ const SCHEME: KnownOptions<keyof Omit<AuthScheme, "combine">> = {
 };
 
 /** A scheme in the list, and the credentials that the scheme accepts. */
-interface Listed {
+interface SchemeEntry {
   readonly auth: Authentication;
   /** Name of the scheme in errors, such as `apiKey() (auth[1])`. */
   readonly label: string;
@@ -67,7 +67,7 @@ interface Listed {
   readonly query: readonly string[];
 }
 
-function readScheme(given: unknown, at: number): Listed {
+function readScheme(given: unknown, at: number): SchemeEntry {
   const place = `auth[${at}]`;
   checkOptions("create a server", { [place]: given }, { names: { [place]: AUTHENTICATION } });
   const auth: Authentication | undefined = isObject(given) && typeof given.authenticate === "function"
@@ -95,7 +95,7 @@ interface AcceptedForm {
  * Lists the forms of credentials that a scheme accepts. A scheme that accepts cookies also accepts the `cookie` header,
  * because this header contains the cookies.
  */
-function listForms({ schemes, headers, cookies, query }: Listed): readonly AcceptedForm[] {
+function listForms({ schemes, headers, cookies, query }: SchemeEntry): readonly AcceptedForm[] {
   const toForms = (kind: AcceptedForm["kind"], names: readonly string[]) => names.map((name) => ({ kind, name }));
   return [
     ...toForms("scheme", schemes),
@@ -115,7 +115,7 @@ function describeForm({ kind, name }: AcceptedForm): string {
 const OTHER_FORM = 'give one of the schemes another form, such as apiKey({ keys, header: "x-api-key" }) or ' +
   'customAuth(verify, { form: { header: "x-token" } })';
 
-function checkForms(one: Listed, other: Listed): void {
+function checkForms(one: SchemeEntry, other: SchemeEntry): void {
   const forms = listForms(other);
   const shared = listForms(one).find((form) =>
     forms.some(({ kind, name }) => kind === form.kind && name === form.name) && !isOfBoth(form, one, other)
@@ -127,11 +127,11 @@ function checkForms(one: Listed, other: Listed): void {
 
 // Two schemes may share the `cookie` header if each scheme names its cookies, because the names of the cookies are
 // compared separately.
-function isOfBoth({ kind, name }: AcceptedForm, ...both: readonly Listed[]): boolean {
+function isOfBoth({ kind, name }: AcceptedForm, ...both: readonly SchemeEntry[]): boolean {
   return kind === "header" && name === "cookie" && both.every(({ headers }) => !headers.includes("cookie"));
 }
 
-function checkPrefixes(one: Listed, other: Listed): void {
+function checkPrefixes(one: SchemeEntry, other: SchemeEntry): void {
   if (one.prefix !== other.prefix) return;
   const both = `${one.label} and ${other.label}`;
   const state = one.prefix === undefined
@@ -145,10 +145,10 @@ function checkPrefixes(one: Listed, other: Listed): void {
 
 class SchemeList implements Authentication {
   readonly credentials: NonNullable<Authentication["credentials"]>;
-  readonly #list: readonly Listed[];
+  readonly #list: readonly SchemeEntry[];
   readonly #takesAuthorization: boolean;
 
-  constructor(list: readonly Listed[]) {
+  constructor(list: readonly SchemeEntry[]) {
     for (const [at, one] of list.entries()) {
       for (const other of list.slice(at + 1)) {
         checkForms(one, other);
@@ -194,7 +194,7 @@ class SchemeList implements Authentication {
     return refuseRequest(400, { challenge, reason: "it has more than one credential" });
   }
 
-  #judge(one: Listed, answer: unknown, info: AuthRequestInfo): Principal | AuthRefusal {
+  #judge(one: SchemeEntry, answer: unknown, info: AuthRequestInfo): Principal | AuthRefusal {
     if (answer === undefined || answer === null) return this.#refuse(one, refuseRequest(401), info);
     if (isRefusal(answer)) return answer.status === 401 ? this.#refuse(one, answer, info) : answer;
     const principal = readPrincipal(answer, `authenticate() of ${one.label}`);
@@ -206,7 +206,7 @@ class SchemeList implements Authentication {
   }
 
   /** Adds the challenges of the other schemes to a refusal by the scheme `one`. */
-  #refuse(one: Listed, refusal: AuthRefusal, info: AuthRequestInfo): AuthRefusal {
+  #refuse(one: SchemeEntry, refusal: AuthRefusal, info: AuthRequestInfo): AuthRefusal {
     const own = refusal.challenges ?? readChallenges(one.auth, info);
     const challenges = this.#list.flatMap((each) => each === one ? own : readChallenges(each.auth, info));
     return { ...refusal, challenges: sort(challenges) };
@@ -233,7 +233,7 @@ class SchemeList implements Authentication {
 
   // If a scheme cannot be started, stop the schemes that were started, because all schemes are started again.
   async #startAll(server: ServerHandle): Promise<() => Promise<void>> {
-    const start = async ({ auth, label }: Listed) => {
+    const start = async ({ auth, label }: SchemeEntry) => {
       const stop: unknown = await auth.start?.(server);
       if (stop === undefined || typeof stop === "function") return () => stop?.();
       throw new TypeError(
@@ -274,7 +274,7 @@ class SchemeList implements Authentication {
   }
 
   // Find the scheme by the id of the principal, because a principal from a store or from a worker thread is a copy.
-  #ownerOf({ id }: Principal): Listed | undefined {
+  #ownerOf({ id }: Principal): SchemeEntry | undefined {
     return this.#list.find(({ prefix }) => prefix !== undefined && id.startsWith(`${prefix}:`)) ??
       this.#list.find(({ prefix }) => prefix === undefined);
   }
@@ -292,7 +292,11 @@ function throwAll(verb: string, settled: readonly PromiseSettledResult<unknown>[
 const NOTHING = "it has no credentials that the server accepts";
 
 /** Tests whether a request has a credential for a scheme. An empty credential counts too. */
-function isFor({ schemes, headers, cookies, query }: Listed, request: Request, authorization: string | null): boolean {
+function isFor(
+  { schemes, headers, cookies, query }: SchemeEntry,
+  request: Request,
+  authorization: string | null,
+): boolean {
   const { headers: given, url } = request;
   if (authorization !== null && takes(schemes, authorization)) return true;
   if (headers.some((name) => given.has(name))) return true;
@@ -308,7 +312,7 @@ function takes(schemes: readonly string[], authorization: string): boolean {
   return schemes.includes(authorization.split(" ", 1)[0].toLowerCase());
 }
 
-function toForeignId({ id }: Principal, { label, prefix }: Listed, owner: Listed | undefined): TypeError {
+function toForeignId({ id }: Principal, { label, prefix }: SchemeEntry, owner: SchemeEntry | undefined): TypeError {
   const state = owner?.prefix === undefined
     ? `${label} returned the id ${quote(id)}; return ids that begin with ${quote(`${prefix}:`)}`
     : `${label} returned the id ${quote(id)}, which could be an id of ${owner.label}; return ids with another prefix`;

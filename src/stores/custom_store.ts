@@ -5,7 +5,7 @@ import { INTERNALS } from "../core/internals.ts";
 import { checkOptions, type KnownOptions, show } from "../core/known_options.ts";
 import type {
   Awaitable,
-  ConnectOptions,
+  EngineConnectOptions,
   SharedState,
   SharingHost,
   Store,
@@ -79,7 +79,7 @@ export const STORE_OPTIONS: KnownOptions<keyof StoreOptions> = {
  * @throws {TypeError} if an option is not a number above 0.
  */
 export function customStore(
-  engine: StoreEngine | ((options: ConnectOptions) => Awaitable<StoreEngine>),
+  engine: StoreEngine | ((options: EngineConnectOptions) => Awaitable<StoreEngine>),
   options: StoreOptions = {},
 ): Store {
   checkOptions("create a store", options, STORE_OPTIONS);

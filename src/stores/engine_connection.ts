@@ -9,12 +9,12 @@
  */
 import { show } from "../core/known_options.ts";
 import { type Clock, systemClock } from "../core/timers.ts";
-import type { Awaitable, ConnectOptions, StoreEngine } from "../server/engine/store.ts";
+import type { Awaitable, EngineConnectOptions, StoreEngine } from "../server/engine/store.ts";
 import { deadline } from "../core/kit/deadline.ts";
 import { isPromiseLike } from "../core/protocol/promises.ts";
 
 /** Connects to an engine. */
-export type Connect = (options: ConnectOptions) => Awaitable<StoreEngine>;
+export type Connect = (options: EngineConnectOptions) => Awaitable<StoreEngine>;
 
 export interface EngineConnectionOptions {
   /** The clock of the store, for the engine. The connection itself uses the system clock. */

@@ -27,7 +27,7 @@ import { createRequestHandler, type RequestHandlerOptions } from "../client/serv
 import type { SubscriptionFilter } from "../client/subscription.ts";
 import { readResult } from "../client/wire_checks.ts";
 import { FaultLog, withFaults } from "./fault_log.ts";
-import { createSubscription, type Subscription } from "./subscription.ts";
+import { createSubscription, type TestSubscription } from "./subscription.ts";
 import { Transcript } from "../core/kit/transcript.ts";
 import {
   type OpenTransport,
@@ -149,7 +149,7 @@ export interface Connection extends Client<TestRequestOptions>, TransportInfo {
    */
   readonly warnings: readonly string[];
   /** Subscribes to changes. The subscription also records all notifications that it receives. */
-  subscribe(filter: SubscriptionFilter): Promise<Subscription>;
+  subscribe(filter: SubscriptionFilter): Promise<TestSubscription>;
 }
 
 /**

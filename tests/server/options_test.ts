@@ -16,7 +16,7 @@ import {
 } from "../../mod.ts";
 import { app, ui } from "../../src/extensions/apps/apps.ts";
 import { apiKey, authScheme, basicAuth, customAuth, elicitationLinks, refuseRequest } from "../../src/auth/auth.ts";
-import { clientCredentials, exchangeToken, oauth } from "../../src/auth/oauth/oauth.ts";
+import { clientCredentialsToken, exchangeToken, oauth } from "../../src/auth/oauth/oauth.ts";
 import { clientExtension, connect as connectClient } from "../../src/client/client.ts";
 import { discover } from "../../src/ready/discovery/discovery.ts";
 import { media, resourceLink } from "../../src/library.ts";
@@ -35,7 +35,7 @@ import { httpSse } from "../../src/server/transports/http/sse_2024.ts";
 import { serveStdio } from "../../src/server/transports/stdio/stdio.ts";
 import { webSocket } from "../../src/server/transports/websocket.ts";
 import {
-  clientCredentials as programTokens,
+  clientCredentials,
   enterpriseSignIn,
   loopback,
   memoryTokens,
@@ -256,7 +256,7 @@ const FACTORIES: Readonly<Record<string, readonly Sample[]>> = {
     exchange: { ...client, issuer },
     fetch,
   }]],
-  "./oauth clientCredentials": [[clientCredentials, {
+  "./oauth clientCredentialsToken": [[clientCredentialsToken, {
     ...client,
     issuer,
     resource: "https://a.example",
@@ -391,7 +391,7 @@ const FACTORIES: Readonly<Record<string, readonly Sample[]>> = {
     clientMetadataUrl: "https://a.example/client.json",
   }]],
   "./client/oauth loopback": [[loopback, { open: text, port: 8001 }]],
-  "./client/oauth clientCredentials": [[programTokens, { ...TOKENS, client: { id: "a", secret: "b", issuer } }]],
+  "./client/oauth clientCredentials": [[clientCredentials, { ...TOKENS, client: { id: "a", secret: "b", issuer } }]],
   "./client/oauth workloadIdentity": [[workloadIdentity, {
     ...TOKENS,
     assertion: text,

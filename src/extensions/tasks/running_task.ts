@@ -8,7 +8,7 @@ import { toBytes } from "./bytes.ts";
 import {
   isEnded,
   type OpenQuestion,
-  type TaskError,
+  type TaskFailure,
   type TaskRecord,
   type TaskStatus,
   type TaskWork,
@@ -470,8 +470,8 @@ export class RunningTask {
     }
   }
 
-  async #fail(error: TaskError): Promise<void> {
-    const finish = (error: TaskError) => this.#finish("failed", { statusMessage: error.message, error });
+  async #fail(error: TaskFailure): Promise<void> {
+    const finish = (error: TaskFailure) => this.#finish("failed", { statusMessage: error.message, error });
     try {
       await finish(error);
     } catch (cause) {
@@ -650,7 +650,7 @@ export interface Adopted {
  */
 type End =
   | { readonly result: Result }
-  | { readonly result?: undefined; readonly error: TaskError; readonly why?: unknown };
+  | { readonly result?: undefined; readonly error: TaskFailure; readonly why?: unknown };
 
 async function toEnd(ending: Promise<Result>): Promise<End> {
   try {

@@ -18,7 +18,7 @@ export interface OpenQuestion {
 }
 
 /** The error of a task that has failed. */
-export interface TaskError {
+export interface TaskFailure {
   /** Code of the JSON-RPC error. */
   readonly code: number;
   /** Description of the error. */
@@ -91,7 +91,7 @@ export interface TaskRecord {
   /** The data that a further run of the handler needs. `undefined` after the task has ended. */
   readonly work?: TaskWork;
   readonly result?: Result;
-  readonly error?: TaskError;
+  readonly error?: TaskFailure;
 }
 
 /** Adds the resources that a run of the handler has read. `caller` is the hash of the run's caller. */

@@ -127,7 +127,7 @@ export interface EngineOptions {
 }
 
 /** Options that a store passes to the function that connects to its engine. */
-export interface ConnectOptions extends EngineOptions {
+export interface EngineConnectOptions extends EngineOptions {
   /** The clock of the store: the clock of the first server that uses it, or else the system clock. */
   readonly clock: Clock;
 }
@@ -305,7 +305,7 @@ export interface SubscribeOptions {
  */
 export interface StoreInternals {
   /** Opens the store's engine. */
-  connect(options?: ConnectOptions): Awaitable<StoreEngine>;
+  connect(options?: EngineConnectOptions): Awaitable<StoreEngine>;
   /** Whether other processes can read the store's data. */
   readonly isShared: boolean;
   /** Timeout of one operation, in milliseconds. */

@@ -27,7 +27,7 @@ import { lazyWireCheck } from "../call/lazy_wire_check.ts";
  * Suggestions, best first: an array of all suggestions, or an object with some of the suggestions. The server sends at
  * most 100 suggestions.
  */
-export type Completion = readonly string[] | {
+export type Suggestions = readonly string[] | {
   readonly values: readonly string[];
   /** Number of all suggestions, including suggestions that are not in `values`. */
   readonly total?: number;
@@ -45,7 +45,7 @@ export type Completer<S = NoServices> = (
   value: string,
   others: Readonly<Record<string, string>>,
   ctx: Context<S>,
-) => Completion | Promise<Completion>;
+) => Suggestions | Promise<Suggestions>;
 
 /** Completers by argument name. */
 export type Completers<Name extends string = string, S = NoServices> = { readonly [N in Name]?: Completer<S> };
@@ -172,8 +172,8 @@ function findCompleter(
   return revealed instanceof Promise ? revealed.then(toRunner) : toRunner(revealed);
 }
 
-function toCompletion(given: Completion, place: string): Result {
-  const { values: all, total, hasMore }: Partial<Exclude<Completion, readonly string[]>> = isList(given)
+function toCompletion(given: Suggestions, place: string): Result {
+  const { values: all, total, hasMore }: Partial<Exclude<Suggestions, readonly string[]>> = isList(given)
     ? { values: given }
     : given ?? {};
   if (!all || !isList(all)) {

@@ -408,11 +408,11 @@ interface Form<Input>
   readonly use?: readonly UseItem<never, never, never>[];
   readonly allow?: (ctx: Context<never>, subject?: never) => boolean | Promise<boolean>;
   readonly complete?: Completers<string, never>;
-  readonly list?: (first: never, ctx: Context<never>) => Listed | Promise<Listed>;
+  readonly list?: (first: never, ctx: Context<never>) => ListedResources | Promise<ListedResources>;
   readonly read: (input: Input, ctx: Context<never>) => ResourceReturn | Promise<ResourceReturn>;
 }
 
-type Listed = readonly ResourceEntry[] | ResourcePage;
+type ListedResources = readonly ResourceEntry[] | ResourcePage;
 
 interface Defined {
   readonly definition: Definition;

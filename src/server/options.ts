@@ -105,11 +105,11 @@ export interface ServerOptions {
    */
   readonly proxies?: readonly string[];
   /**
-   * Whether requests in revisions with sessions need a session id. Defaults to `"optional"`: the server creates a
-   * separate session for each request without a session id. The handler of such a request cannot send requests to the
+   * Whether requests in revisions with sessions need a session id. Defaults to `false`: the server creates a separate
+   * session for each request without a session id. The handler of such a request cannot send requests to the
    * client, and the client cannot resume the stream.
    */
-  readonly sessions?: "optional" | "required";
+  readonly requireSession?: boolean;
   /**
    * Dates of the protocol revisions that the server serves. The code for revisions with a handshake loads only if the
    * list contains such a revision. A client that uses another revision gets error -32022 with this list. The response
@@ -159,7 +159,7 @@ export interface ServerOptions {
    * other clients, the function runs for each request in which a handler reads the value. The function must be
    * synchronous, and its value can have at most 2048 characters of JSON.
    */
-  readonly session?: (ctx: Context) => unknown;
+  readonly sessionData?: (ctx: Context) => unknown;
   /** The limits to change. All other limits keep their defaults. */
   readonly limits?: LimitOptions;
   /** Milliseconds for which clients may cache lists, and resources that do not set their own `ttlMs`. Defaults to 0. */

@@ -254,7 +254,7 @@ Deno.test("MUST NOT show the token to handlers, middleware, observers or stores,
         observer,
         store: customStore(recorded),
         secret: "0123456789abcdef0123456789abcdef",
-        session: (ctx) => {
+        sessionData: (ctx) => {
           // Do not pass `ctx` itself, because reading `ctx.session` would call this function again.
           check("session", [ctx.principal, ctx.params, ctx.client, [...ctx.http?.headers ?? []], ctx.http?.url]);
           return {};

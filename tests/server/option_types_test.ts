@@ -55,7 +55,7 @@ const FACTORIES: Readonly<Record<string, Typed>> = {
   "create a server": {
     make: (wrong) => createServer({ ...about, ...wrong }),
     lists: ["handlers", "use", "icons", "hosts", "proxies", "origins", "encoders"],
-    functions: ["admit", "session", "mapError", "publishSchema"],
+    functions: ["admit", "sessionData", "mapError", "publishSchema"],
     objects: ["capabilities"],
   },
   'make tool "t"': {
@@ -124,7 +124,18 @@ const PROMISED: Readonly<Record<string, readonly [make: (wrong: object) => unkno
   "create a server": [
     (wrong) => createServer({ ...about, ...wrong }),
     ...["capabilities", "auth", "store", "limits", "observer", "cors", "text", "handlers", "use", "admit"],
-    ...["session", "sessions", "secret", "clock", "instructions", "path", "params", "icons", "routes", "revisions"],
+    ...[
+      "sessionData",
+      "requireSession",
+      "secret",
+      "clock",
+      "instructions",
+      "path",
+      "params",
+      "icons",
+      "routes",
+      "revisions",
+    ],
   ],
   'make tool "t"': [
     (wrong) => tool({ name: "t", run, ...wrong }),
@@ -218,8 +229,8 @@ const MISTAKES: readonly (readonly [make: () => unknown, message: string])[] = [
   [() => tool({ name: "t", scopes: [untyped(5)], run }), sentence('tool "t"', "scopes")],
   [() => tool({ name: "t", scopes: untyped([["a"]]), run }), sentence('tool "t"', "scopes")],
   [
-    () => createServer({ ...about, sessions: untyped("require") }),
-    sentence("sessions", '"require"', '"optional"', '"required"'),
+    () => createServer({ ...about, requireSession: untyped("required") }),
+    sentence("requireSession", '"required"'),
   ],
   [
     () => createServer({ ...about, cacheScope: untyped("shared") }),

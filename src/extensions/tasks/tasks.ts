@@ -472,7 +472,7 @@ async function toResumable(
   return { canResume: false };
 }
 
-// A further run has no HTTP request from which the server's `session` function could compute the value.
+// A further run has no HTTP request from which the server's `sessionData` function could compute the value.
 function readSession(ctx: Context): readonly [unknown?] | undefined {
   try {
     const value = ctx.session();

@@ -171,7 +171,7 @@ export interface InternalRequest {
   readonly client?: ClientInfo;
   /**
    * The value of `ctx.session()` in an earlier call, in a list that is empty if the value was `undefined`. By default,
-   * the server's `session` function computes the value, but without an HTTP request.
+   * the server's `sessionData` function computes the value, but without an HTTP request.
    */
   readonly session?: readonly [unknown?];
   /**

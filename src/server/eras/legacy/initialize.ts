@@ -31,7 +31,7 @@ type Headers = Reply["headers"];
 
 interface Agreeing {
   readonly client: SessionInfo;
-  /** Receives the value that the server's `session` function returns. */
+  /** Receives the value that the server's `sessionData` function returns. */
   readonly home: Pick<Session, "data">;
   readonly observed?: RequestReport;
 }
@@ -56,7 +56,7 @@ export async function initialize(
     const client = readOffer(message.params, parts.versions);
     observed?.identify(client);
     await core.admit?.({ method: message.method, link, client, route: core.route, observed });
-    const runs = core.hasMiddleware || core.session;
+    const runs = core.hasMiddleware || core.sessionData;
     if (!runs) observed?.start();
     const home: Pick<Session, "data"> = {};
     const outcome = runs

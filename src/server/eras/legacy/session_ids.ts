@@ -21,20 +21,20 @@ interface Sealed {
   readonly i?: Implementation;
   readonly c: ClientCapabilities;
   readonly p?: string;
-  /** The value that the server's `session` function returned. */
+  /** The value that the server's `sessionData` function returned. */
   readonly d?: unknown;
 }
 
 /** The contents of an id, except the result of the negotiation. */
 export interface SealedFor {
   readonly principal: string | undefined;
-  /** The value that the server's `session` function returned. */
+  /** The value that the server's `sessionData` function returned. */
   readonly data: unknown;
 }
 
 export interface OpenedId {
   readonly info: SessionInfo;
-  /** The value that the server's `session` function returned. */
+  /** The value that the server's `sessionData` function returned. */
   readonly data: unknown;
   /** Milliseconds until the session expires. */
   readonly leftMs: number;

@@ -34,7 +34,7 @@ export interface Session {
   caller?: Principal;
   /** The latest call that represents the client between requests. */
   sessionCall?: Call;
-  /** The value that the server's `session` function returned. `undefined` until the function has returned. */
+  /** The value that the server's `sessionData` function returned. `undefined` until the function has returned. */
   data?: readonly [unknown];
   /** The dialect of all calls in the session. Created with the first call. */
   dialect?: Dialect;

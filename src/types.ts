@@ -35,7 +35,7 @@ export type {
   ListName,
   LogMethod,
   LogOptions,
-  ReadRoute,
+  ReadPathParams,
   ReadSession,
 } from "./server/call/context.ts";
 export type { PublishedTool } from "./server/visibility/feature_parts.ts";

@@ -7,7 +7,7 @@ import { z } from "zod";
 import { config } from "./config.ts";
 
 export const path = "/tenants/:tenant/mcp";
-export const params = z.object({ tenant: z.string().regex(/^[a-z][a-z0-9-]{0,30}$/) });
+export const pathSchema = z.object({ tenant: z.string().regex(/^[a-z][a-z0-9-]{0,30}$/) });
 
 export const people = oauth({
   resource: ({ tenant }) => `${config.origin}/tenants/${tenant}/mcp`,
@@ -17,15 +17,15 @@ export const people = oauth({
 });
 
 type Role = "agent" | "manager";
-type Caller = Pick<Context, "principal" | "route">;
+type Caller = Pick<Context, "principal" | "pathParams">;
 
 /**
  * Returns the caller's roles at the tenant in the path. For the role "agent" at the tenant "acme", the claim `roles`
  * contains "acme:agent". The claim may also contain unrelated roles, because some authorization servers add roles of
  * their own.
  */
-function readRoles({ principal, route }: Caller): readonly string[] {
-  const { tenant } = route(params);
+function readRoles({ principal, pathParams }: Caller): readonly string[] {
+  const { tenant } = pathParams(pathSchema);
   const all = findPrincipal({ principal }, people)?.claims.roles ?? [];
   return all.filter((role) => role.startsWith(`${tenant}:`)).map((role) => role.slice(tenant.length + 1));
 }

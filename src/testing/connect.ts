@@ -56,7 +56,7 @@ export interface ConnectTestOptions extends
     | "onNotification"
     | "onSample"
     | "onWarning"
-    | "params"
+    | "pathParams"
     | "roots"
     | "sampling"
     | "timeoutMs"
@@ -99,7 +99,7 @@ const OPTIONS: KnownOptions<keyof ConnectTestOptions> = {
     maxAnswers: true,
     onNotification: "function",
     onWarning: "function",
-    params: true,
+    pathParams: true,
     timeoutMs: true,
     era: ["modern", "legacy"],
     revisions: "texts",
@@ -108,7 +108,7 @@ const OPTIONS: KnownOptions<keyof ConnectTestOptions> = {
     path: true,
     answer: "function",
   },
-  hints: { timeout: "timeoutMs", version: "revisions", versions: "revisions" },
+  hints: { params: "pathParams", timeout: "timeoutMs", version: "revisions", versions: "revisions" },
 };
 
 const REQUESTS: KnownOptions<keyof TestRequestOptions> = {
@@ -192,9 +192,9 @@ export async function connectTest(
   options: ConnectTestOptions = {},
 ): Promise<Connection> {
   checkOptions("connect a test", options, OPTIONS);
-  const { transport = "memory", principal, params, timeoutMs = 10_000, maxAnswers = MAX_ANSWERS } = options;
+  const { transport = "memory", principal, pathParams, timeoutMs = 10_000, maxAnswers = MAX_ANSWERS } = options;
   checkMaxAnswers(maxAnswers);
-  const path = options.path ?? toPath(server, params);
+  const path = options.path ?? toPath(server, pathParams);
   const { era, version } = readRevision(options);
   const protocolOptions = toProtocolOptions(options);
   const log = new FaultLog();
@@ -208,7 +208,7 @@ export async function connectTest(
     await load?.();
   }
   const isPipe = typeof server === "object" && INTERNALS in server && transport === "pipe";
-  const opens = isPipe ? { ...server, ...await enterServer(server, params) } : server;
+  const opens = isPipe ? { ...server, ...await enterServer(server, pathParams) } : server;
   const host = await startHost(opens, options);
   const transcript = new Transcript();
   const received: Notification[] = [];
@@ -260,8 +260,8 @@ export async function connectTest(
   }
 }
 
-/** Returns the endpoint's path, with `params` inserted into the server's path template. */
-function toPath(server: TestServer | string | URL, params: ConnectTestOptions["params"]): string {
+/** Returns the endpoint's path, with `pathParams` inserted into the server's path template. */
+function toPath(server: TestServer | string | URL, params: ConnectTestOptions["pathParams"]): string {
   if (!params) return "/mcp";
   const template = typeof server === "object" && INTERNALS in server ? server[INTERNALS].http?.path : undefined;
   if (template === undefined) return "/mcp";

@@ -38,8 +38,8 @@ export interface FakeContextOptions {
   readonly principal?: Principal;
   /** Fakes of the handler's services, by the names in `ctx.services`. Accessing a service without a fake throws. */
   readonly services?: Readonly<Record<string, unknown>>;
-  /** The path parameters that `ctx.route()` returns, without validation. */
-  readonly route?: Readonly<Record<string, unknown>>;
+  /** The path parameters that `ctx.pathParams()` returns, without validation. */
+  readonly pathParams?: Readonly<Record<string, unknown>>;
   /** The resources that `ctx.readResource` can read, as text or contents, by URI. Defaults to no resources. */
   readonly resources?: Readonly<Record<string, string | readonly ResourceContents[]>>;
   /** The value that `ctx.session()` returns. */
@@ -62,7 +62,7 @@ const OPTIONS: KnownOptions<keyof FakeContextOptions> = {
     client: true,
     principal: true,
     services: true,
-    route: true,
+    pathParams: true,
     resources: true,
     session: true,
     method: true,
@@ -71,6 +71,7 @@ const OPTIONS: KnownOptions<keyof FakeContextOptions> = {
     idempotencyToken: true,
     signal: true,
   },
+  hints: { route: "pathParams" },
 };
 
 /** A context that records the calls that a handler makes. */
@@ -233,9 +234,9 @@ class FakeCall extends Call {
   }
 }
 
-function makeHost({ route, resources = {} }: FakeContextOptions, rounds: Rounds, records: Records): CallHost {
-  // The cast is safe, because the test is responsible for the type of `route`.
-  const readFake = () => route as never;
+function makeHost({ pathParams, resources = {} }: FakeContextOptions, rounds: Rounds, records: Records): CallHost {
+  // The cast is safe, because the test is responsible for the type of `pathParams`.
+  const readFake = () => pathParams as never;
   return {
     server: {
       resourceUpdated(uri) {
@@ -245,7 +246,7 @@ function makeHost({ route, resources = {} }: FakeContextOptions, rounds: Rounds,
       listChanged: (list, options) => void records.announced.push({ kind: "list", list, ...options }),
       handlers: { add() {}, remove() {}, list: () => [], get: () => undefined, enable() {}, disable() {} },
     },
-    route: route && readFake,
+    pathParams: pathParams && readFake,
     reruns: rounds.reruns,
     recheck: () => undefined,
     isGranted: (link, scopes) => isGranted({}, link, scopes),

@@ -191,16 +191,16 @@ Deno.test("admit refuses the request that opens an HTTP+SSE stream or a WebSocke
 });
 
 Deno.test("admit reads the path parameters of a request that opens an HTTP+SSE stream", async () => {
-  const params = z.object({ tenant: z.string() });
+  const pathSchema = z.object({ tenant: z.string() });
   const seen: unknown[] = [];
   const server = createServer({
     name: "shop",
     version: "1.0.0",
     path: "/tenants/:tenant/mcp",
-    params,
+    pathSchema,
     handlers: [tool({ name: "list", run: () => "" })],
-    admit({ method, route }) {
-      const { tenant } = route(params);
+    admit({ method, pathParams }) {
+      const { tenant } = pathParams(pathSchema);
       seen.push([method, tenant]);
       return tenant === "acme" || refuseRequest(403);
     },

@@ -131,7 +131,7 @@ const PROMISED: Readonly<Record<string, readonly [make: (wrong: object) => unkno
       "clock",
       "instructions",
       "path",
-      "params",
+      "pathSchema",
       "icons",
       "routes",
       "revisions",
@@ -255,7 +255,7 @@ const MISTAKES: readonly (readonly [make: () => unknown, message: string])[] = [
   ],
   [() => quota({ rate: untyped({ calls: "5", perMs: 5 }) }), sentence("rate.calls", '"5"')],
   ...[null, false, 0, ""].flatMap((none) => {
-    const route = { name: "a", path: "/t/:tenant/mcp", version: "1.0.0", params: untyped(none) };
+    const route = { name: "a", path: "/t/:tenant/mcp", version: "1.0.0", pathSchema: untyped(none) };
     const method = { "a/b": { params: untyped(none), run: () => ({}) } };
     return ([
       [() => tool({ name: "t", input: untyped(none), run }), sentence('tool "t"')],

@@ -749,6 +749,7 @@ const MISTAKES: readonly (readonly [make: () => unknown, message: string])[] = [
   [() => createServer({ ...about, tools: [] } as Untyped), sentence("tools", "handlers?")],
   [() => createServer({ ...about, timeoutMs: 5 } as Untyped), sentence("timeoutMs", "limits.calls.timeoutMs")],
   [() => createServer({ ...about, session: text } as Untyped), sentence("session", "sessionData?")],
+  [() => createServer({ ...about, params: {} } as Untyped), sentence("params", "pathSchema?")],
   [() => createServer({ ...about, sessions: "required" } as Untyped), sentence("sessions", "requireSession?")],
   [
     () => createServer({ ...about, auth: { authenticate: text, credential: {} } } as Untyped),

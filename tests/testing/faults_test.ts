@@ -127,7 +127,7 @@ Deno.test("the results of a task, of a mounted server and of a concrete path are
   const mounted = mount([createServer({ name: "mounted", ...base, handlers })]);
   const all = [
     [working, { extensions: [taskClient()] }],
-    [paths, { params: { tenant: "acme" } }],
+    [paths, { pathParams: { tenant: "acme" } }],
     [mounted, {}],
   ] as const;
   for (const [server, options] of all) {

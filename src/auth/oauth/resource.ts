@@ -151,8 +151,8 @@ export function readResources(options: ResourceOptions): Resources {
     );
   }
   const toAudiences = typeof audience === "function" ? audience : () => [];
-  const at = ({ route }: PathInfo) => {
-    const params = encode(route());
+  const at = ({ pathParams }: PathInfo) => {
+    const params = encode(pathParams());
     return new Resource(toText(resource(params)), [toAudiences(params)].flat().map(toText), options);
   };
   const routes = (path: string) => {

@@ -8,7 +8,7 @@ import { countIndexes, toWeight } from "../../core/protocol/weight.ts";
 import type { Meta, ResourceContents } from "../../core/protocol/types.ts";
 import type { Account } from "../capacity/account.ts";
 import { type ContainerHost, findInternals, type ServiceCall } from "./container.ts";
-import type { ClientInfo, Context, Log, Principal, ReadRoute, ReadSession, RunningServer } from "./context.ts";
+import type { ClientInfo, Context, Log, Principal, ReadPathParams, ReadSession, RunningServer } from "./context.ts";
 import { CancelError } from "./cancel_error.ts";
 import type { ForwardedRounds } from "./forward.ts";
 import type { Cancellable, InFlight } from "./in_flight.ts";
@@ -41,7 +41,7 @@ export type Deferred = (end: ServiceEnd) => unknown;
 export interface CallHost extends ContainerHost {
   readonly server: RunningServer;
   /** Returns the path parameters. `undefined` if the path has no parameters. */
-  readonly route?: ReadRoute;
+  readonly pathParams?: ReadPathParams;
   /** Detects work that a handler repeats when it runs again after a question. Set only in development. */
   reruns?: RerunWatch;
   /** Registers a function that runs after the call. */
@@ -322,8 +322,8 @@ export abstract class Call implements ServiceCall, Cancellable {
     return this.home.session(this);
   }
 
-  get route(): ReadRoute {
-    return this.host.route ?? refuseRoute;
+  get pathParams(): ReadPathParams {
+    return this.host.pathParams ?? refusePathParams;
   }
 
   /** The reason why the call was cancelled. `undefined` if the call was not cancelled. */
@@ -703,8 +703,8 @@ export abstract class Call implements ServiceCall, Cancellable {
   }
 }
 
-/** The `route` of a call at a path without parameters. */
-export function refuseRoute(): never {
+/** The `pathParams` of a call at a path without parameters. */
+export function refusePathParams(): never {
   throw new TypeError(
     "Cannot read path parameters: the server's path has no parameters; use a path such as /tenants/:tenant/mcp",
   );

@@ -114,7 +114,7 @@ export interface ChangeNotifier {
 }
 
 /** Returns the path parameters. With a schema, the parameters have the schema's type. */
-export interface ReadRoute {
+export interface ReadPathParams {
   <P extends Schema>(params: P): Infer<P>;
   (): Readonly<Record<string, unknown>>;
 }
@@ -298,12 +298,12 @@ export interface Context<S = NoServices> {
   readonly session: ReadSession;
   /**
    * Returns the parameters of the server's path, such as `{ tenant: "acme" }` for `/tenants/:tenant/mcp`. To get typed
-   * values, pass the schema from the server's `params` option.
+   * values, pass the schema from the server's `pathSchema` option.
    *
    * @throws {TypeError} if the path has no parameters, or the passed schema is not the schema from the server's
-   * `params` option.
+   * `pathSchema` option.
    */
-  readonly route: ReadRoute;
+  readonly pathParams: ReadPathParams;
   /**
    * Changes handlers, and notifies clients of changes. The members work like the members of the server object with the
    * same names.

@@ -4,8 +4,8 @@
 import { McpError } from "../../core/protocol/errors.ts";
 import type { Implementation } from "../../core/protocol/types.ts";
 import { type AuthRefusal, isRefusal, toChallengeHeaders } from "./auth.ts";
-import { refuseRoute } from "../call/call.ts";
-import type { ClientInfo, Principal, ReadRoute } from "../call/context.ts";
+import { refusePathParams } from "../call/call.ts";
+import type { ClientInfo, Principal, ReadPathParams } from "../call/context.ts";
 import type { Core, Entering } from "./core.ts";
 import { REPLY_HEADERS } from "../call/link.ts";
 import type { TransportName } from "../call/observer.ts";
@@ -29,12 +29,12 @@ export interface AdmitInfo {
   /** Unverified facts that the client declares about itself. */
   readonly client: ClientInfo & { readonly info?: Implementation };
   /**
-   * Returns the parameters of the server's path, like `ctx.route` in a handler. To get typed values, pass the schema
-   * from the server's `params` option. Compare the parameters with the principal, because the client chooses the path.
+   * Returns the parameters of the server's path, like `ctx.pathParams` in a handler. To get typed values, pass the schema
+   * from the server's `pathSchema` option. Compare the parameters with the principal, because the client chooses the path.
    *
    * @throws {TypeError} if the path has no parameters.
    */
-  readonly route: ReadRoute;
+  readonly pathParams: ReadPathParams;
 }
 
 /**
@@ -48,7 +48,7 @@ export type Admit = (info: AdmitInfo) => true | AuthRefusal | Promise<true | Aut
  * receives.
  */
 export async function admit(core: Core, decide: Admit, entering: Entering): Promise<void> {
-  const { method, link, client, route = refuseRoute, observed } = entering;
+  const { method, link, client, pathParams = refusePathParams, observed } = entering;
   const { transport, principal } = link;
   let decided: unknown;
   try {
@@ -57,7 +57,7 @@ export async function admit(core: Core, decide: Admit, entering: Entering): Prom
       method,
       principal,
       client,
-      route,
+      pathParams,
       get http() {
         return link.http?.request;
       },

@@ -5,8 +5,8 @@
  */
 import type { McpError, REACHED } from "../../core/protocol/errors.ts";
 import { isStrayPromise } from "../../core/protocol/promises.ts";
-import { refuseRoute } from "../call/call.ts";
-import type { Principal, ReadRoute } from "../call/context.ts";
+import { refusePathParams } from "../call/call.ts";
+import type { Principal, ReadPathParams } from "../call/context.ts";
 import { checkOptions, type KnownOptions } from "../../core/known_options.ts";
 import type { Reply } from "../call/link.ts";
 import type { TransportName } from "../call/observer.ts";
@@ -103,11 +103,11 @@ export type Authenticate = (
 /** Facts about the path of a request. */
 export interface PathInfo {
   /**
-   * Returns the parameters of the server's path, like `ctx.route` in a handler. To get typed values, pass the schema
-   * from the server's `params` option. @throws {TypeError} if the path has no parameters, or the passed schema is not
-   * the schema from the server's `params` option.
+   * Returns the parameters of the server's path, like `ctx.pathParams` in a handler. To get typed values, pass the schema
+   * from the server's `pathSchema` option. @throws {TypeError} if the path has no parameters, or the passed schema is not
+   * the schema from the server's `pathSchema` option.
    */
-  readonly route: ReadRoute;
+  readonly pathParams: ReadPathParams;
 }
 
 /** Facts about a request that is being authenticated. */
@@ -211,7 +211,7 @@ export interface AuthRoute {
   /**
    * Path of the endpoint, such as `/.well-known/oauth-protected-resource/mcp`. The path can contain the parameters of
    * the server's path, such as `/.well-known/oauth-protected-resource/tenants/:tenant/mcp`. The server responds with
-   * HTTP 404 if the `params` schema rejects a parameter.
+   * HTTP 404 if the `pathSchema` rejects a parameter.
    */
   readonly path: string;
   /**
@@ -317,7 +317,7 @@ export interface Challenger {
   readonly principal?: Principal;
   readonly auth?: Authentication;
   /** Returns the parameters of the request's path. `undefined` if the server's path has no parameters. */
-  readonly route?: ReadRoute;
+  readonly pathParams?: ReadPathParams;
   report(error: unknown): unknown;
 }
 
@@ -336,9 +336,11 @@ export function toScopeReply(server: Challenger, { data }: McpError, reply: Repl
 
 // Fall back to the default challenge if the author's function throws, so that the response still names the missing
 // scopes.
-function findChallenges({ auth, route = NO_ROUTE.route, principal, report }: Challenger): readonly Challenge[] {
+function findChallenges(
+  { auth, pathParams = NO_PATH_PARAMS.pathParams, principal, report }: Challenger,
+): readonly Challenge[] {
   try {
-    return auth ? readChallenges(auth, { route, principal }) : [BEARER];
+    return auth ? readChallenges(auth, { pathParams, principal }) : [BEARER];
   } catch (error) {
     report(error);
     return [BEARER];
@@ -356,7 +358,7 @@ export function readChallenges(
 }
 
 /** The facts of a path without parameters. */
-export const NO_ROUTE: PathInfo = { route: refuseRoute };
+export const NO_PATH_PARAMS: PathInfo = { pathParams: refusePathParams };
 
 const BEARER: Challenge = { scheme: "Bearer" };
 

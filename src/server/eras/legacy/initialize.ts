@@ -55,7 +55,7 @@ export async function initialize(
     }
     const client = readOffer(message.params, parts.versions);
     observed?.identify(client);
-    await core.admit?.({ method: message.method, link, client, route: core.route, observed });
+    await core.admit?.({ method: message.method, link, client, pathParams: core.pathParams, observed });
     const runs = core.hasMiddleware || core.sessionData;
     if (!runs) observed?.start();
     const home: Pick<Session, "data"> = {};

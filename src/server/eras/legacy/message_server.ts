@@ -111,7 +111,7 @@ export class MessageServer {
       if (requests.checking > core.limits.calls.answersChecked) {
         throw toBusy("take the answer: too many answers are being checked", "calls.answersChecked");
       }
-      await core.admit?.({ method: "response", link, client, route: core.route });
+      await core.admit?.({ method: "response", link, client, pathParams: core.pathParams });
       const asking = requests.find(message);
       if (!asking) return await this.#relay(session, { message, link, mayAnswer });
       if (isFromSameCaller(asking, link) || await mayAnswer(asking.call)) requests.answer(message);

@@ -256,7 +256,7 @@ export class Sessions {
   async attach(session: HttpSession, link: Link): Promise<Reply> {
     const { client, streams } = session;
     try {
-      await this.#core.admit?.({ method: "GET", link, client, route: this.#core.route });
+      await this.#core.admit?.({ method: "GET", link, client, pathParams: this.#core.pathParams });
       const lastEvent = link.headers?.get("last-event-id") ?? null;
       await streams.attach(link, lastEvent, (calls) => mayCall(this.#parts, { session, link }, calls));
       return {};

@@ -12,7 +12,7 @@ import {
   toChecked,
 } from "./access.ts";
 import type { LazyModule } from "../../../core/protocol/lazy_module.ts";
-import type { Authenticator, OpenRoute } from "./authenticator.ts";
+import type { Authenticator, OpenPathParams } from "./authenticator.ts";
 import { Caller, type Place } from "./caller.ts";
 import { readFront } from "./front_principal.ts";
 import { CLOSING, type Refusal, refuse, type Source, toFault, toMessage } from "./refusals.ts";
@@ -25,7 +25,7 @@ export interface WayIn<P extends Place = Place> extends CallerOptions {
   /** Finds the concrete path of a request, if the path has parameters. */
   readonly find?: (request: Request, info: ConnectionInfo | undefined) => Promise<P | undefined>;
   /** Returns a function that reads the path parameters of an authentication route. */
-  readonly open?: (request: Request, info: ConnectionInfo | undefined) => OpenRoute;
+  readonly open?: (request: Request, info: ConnectionInfo | undefined) => OpenPathParams;
   /** Creates the response to requests for other paths. */
   readonly refusePath: () => Response;
 }

@@ -30,7 +30,7 @@ export async function findEntryRefusal(
       method: "GET",
       link: { transport, principal, http: seen },
       client: NOBODY,
-      route: core.route,
+      pathParams: core.pathParams,
     });
   } catch (error) {
     const known = isMcpError(error) ? error : core.report(error);

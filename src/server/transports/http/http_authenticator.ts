@@ -19,7 +19,7 @@ import {
   isChallenge,
   isRefusal,
   isToken,
-  NO_ROUTE,
+  NO_PATH_PARAMS,
   type PathInfo,
   readChallenges,
   refuseRequest,
@@ -28,14 +28,14 @@ import {
 import type { Accounts } from "../../capacity/account.ts";
 import { isCancelError } from "../../call/cancel_error.ts";
 import type { CallerChecks } from "../../call/caller_watch.ts";
-import type { Principal, ReadRoute } from "../../call/context.ts";
+import type { Principal, ReadPathParams } from "../../call/context.ts";
 import type { Core } from "../../engine/core.ts";
 import { ServerPart } from "../../engine/server_part.ts";
 import { RETRY_AFTER, type SeenRequest } from "../../call/link.ts";
 import type { TransportName } from "../../call/observer.ts";
 import { readPrincipal } from "../../call/principal.ts";
 import { type ConnectionInfo, readPeer } from "./access.ts";
-import type { Authenticator, AuthenticatorParts, EnterOptions, OpenRoute } from "./authenticator.ts";
+import type { Authenticator, AuthenticatorParts, EnterOptions, OpenPathParams } from "./authenticator.ts";
 import { AuthenticationLimits, CLOSED, toAuthPot, toDelayPot, TOO_SLOW } from "./authentication_limits.ts";
 import { Caller, type Place } from "./caller.ts";
 import { FRONT } from "./front_principal.ts";
@@ -90,10 +90,10 @@ export class HttpAuthenticator implements Authenticator {
 
   respond(request: Request): Promise<Response> | undefined {
     const route = this.#routes.get(toRequestPath(request.url));
-    return route && this.#serve(route, request, NO_ROUTE);
+    return route && this.#serve(route, request, NO_PATH_PARAMS);
   }
 
-  async respondAt(request: Request, open: OpenRoute): Promise<Response | undefined> {
+  async respondAt(request: Request, open: OpenPathParams): Promise<Response | undefined> {
     const fixed = this.respond(request);
     if (fixed) return await fixed;
     const path = toRequestPath(request.url);
@@ -101,7 +101,7 @@ export class HttpAuthenticator implements Authenticator {
     for (const { route, template } of this.#templates) {
       const values = template.match(path);
       const read = values && await open(values);
-      if (read) return await this.#serve(route, request, { route: read });
+      if (read) return await this.#serve(route, request, { pathParams: read });
     }
   }
 
@@ -270,9 +270,9 @@ export class HttpAuthenticator implements Authenticator {
   readonly #toChecks = (entry: Entry, principal: Principal): CallerChecks => {
     const renew = this.#auth.renew ? (principal: Principal) => this.#renew(principal) : undefined;
     if (principal.expiresAt !== undefined && !this.#auth.rechecks?.(principal)) return { renew };
-    const { request: { url, method, headers }, transport, route, peer } = entry;
+    const { request: { url, method, headers }, transport, pathParams, peer } = entry;
     const copy = new Request(url, { method, headers: new Headers(headers) });
-    return { renew, recheck: () => this.#check(copy, { transport, route, peer }, principal) };
+    return { renew, recheck: () => this.#check(copy, { transport, pathParams, peer }, principal) };
   };
 
   async #renew(principal: Principal): Promise<Principal | false | undefined> {
@@ -291,7 +291,7 @@ export class HttpAuthenticator implements Authenticator {
 
   async #check(
     request: Request,
-    known: Pick<AuthRequestInfo, "transport" | "route" | "peer">,
+    known: Pick<AuthRequestInfo, "transport" | "pathParams" | "peer">,
     principal: Principal,
   ): Promise<boolean | undefined> {
     const { ticker, limits: { auth: { timeoutMs } }, report } = this.#core;
@@ -371,7 +371,7 @@ interface EntryOptions<P extends Place> extends EnterOptions<P>, Pick<Authentica
  */
 class Entry<P extends Place = Place> implements AuthRequestInfo {
   readonly transport: TransportName;
-  readonly route: ReadRoute;
+  readonly pathParams: ReadPathParams;
   readonly place?: P;
   readonly #request: Request;
   readonly #info: ConnectionInfo | undefined;
@@ -389,7 +389,7 @@ class Entry<P extends Place = Place> implements AuthRequestInfo {
     { transport, place, core, proxies, limits, delayed }: EntryOptions<P>,
   ) {
     this.transport = transport;
-    this.route = place?.route ?? NO_ROUTE.route;
+    this.pathParams = place?.pathParams ?? NO_PATH_PARAMS.pathParams;
     this.place = place;
     this.#request = request;
     this.#info = info;

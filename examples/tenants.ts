@@ -66,7 +66,7 @@ const clearNotes = tool({
 const note = resource({
   uri: "note://{id}",
   name: "note",
-  params: z.object({ id: z.coerce.number().int() }),
+  variables: z.object({ id: z.coerce.number().int() }),
   services: { notes },
   read: ({ id }, { services: { notes } }) => notes.find(id),
 });

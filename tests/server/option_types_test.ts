@@ -152,7 +152,7 @@ const PROMISED: Readonly<Record<string, readonly [make: (wrong: object) => unkno
   ],
   'make resource "x://{a}"': [
     (wrong) => resource({ uri: "x://{a}", name: "a", read: run, ...wrong }),
-    ...["params", "complete", "list", "scopes"],
+    ...["variables", "complete", "list", "scopes"],
   ],
   'make resource provider "x"': [
     (wrong) => resourceProvider({ scheme: "x", name: "a", read: run, ...wrong }),
@@ -261,7 +261,10 @@ const MISTAKES: readonly (readonly [make: () => unknown, message: string])[] = [
       [() => tool({ name: "t", input: untyped(none), run }), sentence('tool "t"')],
       [() => tool(untyped({ name: "t", output: none, run })), sentence('tool "t"')],
       [() => prompt({ name: "p", input: untyped(none), run }), sentence('prompt "p"')],
-      [() => resource({ uri: "x://{a}", name: "a", params: untyped(none), read: run }), sentence('resource "x://{a}"')],
+      [
+        () => resource({ uri: "x://{a}", name: "a", variables: untyped(none), read: run }),
+        sentence('resource "x://{a}"'),
+      ],
       [() => createServer(route), sentence("/t/:tenant/mcp")],
       [() => extension({ id: "com.example/a", methods: method }), sentence("a/b", '"com.example/a"')],
       [() => tool(untyped({ name: "t", quota: none, run })), sentence('tool "t"', "quota(…)")],

@@ -752,6 +752,11 @@ const MISTAKES: readonly (readonly [make: () => unknown, message: string])[] = [
   [() => createServer({ ...about, params: {} } as Untyped), sentence("params", "pathSchema?")],
   [() => createServer({ ...about, sessions: "required" } as Untyped), sentence("sessions", "requireSession?")],
   [
+    () => resource({ uri: "x://{a}", name: "a", params: {}, read: text } as Untyped),
+    sentence('"x://{a}"', "params", "variables?"),
+  ],
+  [() => fakeContext({ route: {} } as Untyped), sentence("route", "pathParams?")],
+  [
     () => createServer({ ...about, auth: { authenticate: text, credential: {} } } as Untyped),
     sentence("auth.credential", "auth.credentials?"),
   ],

@@ -88,7 +88,7 @@ export class FailureBudget {
       this.#open(key(), info.now).spent++;
       throw error;
     }
-    if (isPromiseLike(found)) return this.#settle(key(), info, found);
+    if (isPromiseLike(found)) return this.#countCheck(key(), info, found);
     if (isFailure(found)) this.#open(key(), info.now).spent++;
     return found;
   }
@@ -112,7 +112,7 @@ export class FailureBudget {
   }
 
   /** Counts a check while it runs, because otherwise callers could start any number of checks at the same time. */
-  async #settle<T>(key: string | undefined, { now }: AuthRequestInfo, checking: PromiseLike<T>): Promise<T> {
+  async #countCheck<T>(key: string | undefined, { now }: AuthRequestInfo, checking: PromiseLike<T>): Promise<T> {
     const tally = this.#open(key, now);
     tally.spent++;
     const found = await checking;

@@ -353,7 +353,7 @@ class Requests {
 
   async #end(): Promise<void> {
     // Wait until pending messages have been sent, because the program may exit as soon as the client is closed.
-    await this.#rpc.settle();
+    await this.#rpc.flush();
     await this.#protocol.close();
     this.#rpc.abort();
     await this.#rpc.channel.close();

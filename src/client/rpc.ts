@@ -188,7 +188,7 @@ export interface Rpc {
    */
   abort(reason?: unknown): void;
   /** Resolves when all notifications and cancellations have been sent, but at the latest after a second. */
-  settle(): Promise<void>;
+  flush(): Promise<void>;
 }
 
 export interface AnswerQuestionOptions {
@@ -381,7 +381,7 @@ class ChannelRpc implements Rpc {
     );
   }
 
-  /** Makes {@linkcode settle} wait for `sending`. */
+  /** Makes {@linkcode flush} wait for `sending`. */
   #track(sending: Promise<void>): Promise<void> {
     const settled: Promise<void> = sending.catch(() => {}).finally(() => this.#sending.delete(settled));
     this.#sending.add(settled);
@@ -417,7 +417,7 @@ class ChannelRpc implements Rpc {
     return this.#slots.run(async () => await answer(question, signal), signal);
   }
 
-  async settle(): Promise<void> {
+  async flush(): Promise<void> {
     await deadline(Promise.all(this.#sending), { ms: SETTLE_MS, onTimeout: () => {} });
   }
 

@@ -134,7 +134,7 @@ export class Jobs implements TakeoverHost {
     const { id, by } = task.record;
     this.#running.delete(id);
     if (isEnded(task.record)) {
-      task.settle();
+      task.chargeEnded();
       this.#ended.add(task.record);
     } else if (by === null || !task.isLost) {
       // The handler has ended, and no other process runs the task: this process has released the task, or the write of
@@ -213,7 +213,7 @@ export class Jobs implements TakeoverHost {
     this.#takeover.stop();
     this.#stopWatching();
     // Wait for the search first, because it may just be taking over a task.
-    await this.#takeover.settle();
+    await this.#takeover.untilIdle();
     await Promise.all([...this.#running.values()].map(({ over }) => over));
     this.#ended.close();
     this.#stopListening?.();

@@ -177,7 +177,7 @@ export class RunningTask {
    * there is little room left, keeps the old bytes, so that the client's next task is refused when it begins, instead of
    * failing for lack of room for its result.
    */
-  settle(): void {
+  chargeEnded(): void {
     const bytes = toBytes(this.record);
     if (this.#kept?.grow(bytes)) this.#kept.resize(bytes);
     // The store keeps a record that is written after the time to live longer.
@@ -368,12 +368,12 @@ export class RunningTask {
     for (const [key, value] of Object.entries(answers)) {
       const waiting = this.#waiting.get(key);
       if (!waiting) continue;
-      if (await waiting.question.check(value) === undefined) this.#settle(key, value);
+      if (await waiting.question.check(value) === undefined) this.#resolveAnswer(key, value);
       else await this.#change((record) => withoutAnswer(record, key, value));
     }
   }
 
-  #settle(key: string, value: unknown): void {
+  #resolveAnswer(key: string, value: unknown): void {
     this.#waiting.get(key)?.answer(value);
     this.#waiting.delete(key);
   }

@@ -85,7 +85,7 @@ export class Takeover {
   }
 
   /** Settles when no search is running. */
-  async settle(): Promise<void> {
+  async untilIdle(): Promise<void> {
     await this.#looking;
   }
 
@@ -121,7 +121,7 @@ export class Takeover {
         continue;
       }
       // The write of the end may have succeeded, although the store did not respond.
-      if (found && left.over !== undefined) await this.#settle(found.record);
+      if (found && left.over !== undefined) await this.#announceEnd(found.record);
       this.#left.delete(id);
     }
   }
@@ -207,7 +207,7 @@ export class Takeover {
     };
     this.#expect(record, version);
     if (await store.set(next, version) === undefined) return false;
-    await this.#settle(next);
+    await this.#announceEnd(next);
     this.#left.delete(record.id);
     return true;
   }
@@ -218,7 +218,7 @@ export class Takeover {
     this.#left.set(record.id, { use: toUse(record), over: version });
   }
 
-  async #settle(record: TaskRecord): Promise<void> {
+  async #announceEnd(record: TaskRecord): Promise<void> {
     const { store } = this.#jobs;
     this.#jobs.announce(record);
     await store.markEnded(record);

@@ -111,7 +111,7 @@ class Exposed {
   #take(message: ToThread): void {
     if (message.kind === "run") this.#run(message);
     else if (message.kind === "cancel") this.#call?.cancel(toError(message.reason));
-    else this.#call?.settle(message);
+    else this.#call?.answer(message);
   }
 
   async #run({ input, info: info, done }: ToThread & { readonly kind: "run" }): Promise<void> {
@@ -164,7 +164,7 @@ class ExposedCall {
   }
 
   /** Settles the promise of a request to the server. */
-  settle({ id, value, error }: ToThread & { readonly kind: "answer" }): void {
+  answer({ id, value, error }: ToThread & { readonly kind: "answer" }): void {
     const answer = this.#answers.get(id);
     this.#answers.delete(id);
     if (error) answer?.reject(toError(error));

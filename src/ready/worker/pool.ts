@@ -68,7 +68,7 @@ export class Pool {
     } finally {
       // Release the thread only when its handler has ended, because the handler of a cancelled call may still be
       // running.
-      thread.settled().then(() => this.#release(thread));
+      thread.untilIdle().then(() => this.#release(thread));
     }
   }
 
@@ -230,7 +230,7 @@ class Thread {
    * Resolves when the thread is not running a handler. A terminated thread may continue to run its handler
    * indefinitely.
    */
-  settled(): Promise<void> {
+  untilIdle(): Promise<void> {
     return this.#job?.ended.promise ?? Promise.resolve();
   }
 

@@ -400,7 +400,7 @@ export class Account {
   /** Releases the slot of a call that has ended. */
   finish(): void {
     this.#all.running.give(this);
-    this.settle();
+    this.signalRoom();
   }
 
   /** Charges a new call and its bytes. Returns `false` if the tenant's calls or the memory have reached a limit. */
@@ -455,7 +455,7 @@ export class Account {
   /** Releases charged bytes, and wakes callers of {@linkcode untilRoom}. */
   free(bytes: number): void {
     this.#all.memory.give(this, bytes);
-    this.settle();
+    this.signalRoom();
   }
 
   /**
@@ -475,7 +475,7 @@ export class Account {
    * Resolves the promise of {@linkcode untilRoom}. Call this method when a call or another resource of this client has
    * ended.
    */
-  settle(): void {
+  signalRoom(): void {
     const client = this.#toClient();
     client.#room?.resolve();
     client.#room = undefined;

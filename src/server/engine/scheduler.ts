@@ -484,7 +484,7 @@ export class Scheduler implements Executor {
       begin();
     }
     this.#isStarting = false;
-    account.settle();
+    account.signalRoom();
   }
 
   toError(error: unknown, call: Call): McpError {

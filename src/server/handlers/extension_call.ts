@@ -285,11 +285,11 @@ class ExtensionRun {
     this.#redirect = to;
     this.#hasRun = this.#isPending = true;
     this.#inner.passed?.push(this.#running.promise);
-    void this.#settle();
+    void this.#runNext();
     return this.#ended.promise;
   }
 
-  async #settle(): Promise<void> {
+  async #runNext(): Promise<void> {
     const inner = this.#inner;
     try {
       if (inner.ended) throw inner.reason;

@@ -74,7 +74,7 @@ export class Outbox {
     else this.#tail = "";
     this.length -= piece.length;
     if (!this.length) this.#count = 0;
-    if (this.#held || this.#room) this.#settle();
+    if (this.#held || this.#room) this.#releaseRead();
     return piece;
   }
 
@@ -84,7 +84,7 @@ export class Outbox {
     const [text] = this.#texts.splice(0, 1);
     this.length -= text?.length ?? 0;
     this.#count = this.#texts.length;
-    if (this.#held || this.#room) this.#settle();
+    if (this.#held || this.#room) this.#releaseRead();
     return text;
   }
 
@@ -93,7 +93,7 @@ export class Outbox {
     this.#texts = [];
     this.#tail = "";
     this.length = this.#taken = this.#count = 0;
-    this.#settle();
+    this.#releaseRead();
     this.close();
   }
 
@@ -124,7 +124,7 @@ export class Outbox {
     return piece;
   }
 
-  #settle(): void {
+  #releaseRead(): void {
     const held = this.length + this.#taken;
     if (2 * held <= this.#held - STEP) this.#hold(held);
     if (!this.isFull) this.close();

@@ -126,7 +126,7 @@ export interface ServerInternals {
   /** Ends all streams. */
   end(): Promise<void>;
   /** Evicts the state of idle clients from memory. */
-  rest(): void;
+  evictIdle(): void;
   /**
    * Turns `development` on, unless the options set it to `false`. `ready` and `load` wait until the code for
    * development is loaded, and `listener` then receives all reports. Returns a function that removes the listener.
@@ -244,7 +244,7 @@ function growServer<P extends Schema>(
       auth: core.auth,
       stop: ending.stop,
       end: ending.end,
-      rest: () => era.rest?.(),
+      evictIdle: () => era.evictIdle?.(),
       develop,
       observe: (added) => addObserver(core, options, added),
       load: async () => {

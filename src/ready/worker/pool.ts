@@ -139,7 +139,7 @@ export class Pool {
     if (next) next(() => thread);
     else {
       this.#idle.push(thread);
-      thread.rest(() => this.#drop(thread));
+      thread.startIdleTimer(() => this.#drop(thread));
     }
   }
 
@@ -235,7 +235,7 @@ class Thread {
   }
 
   /** Calls `onIdle` if the thread receives no call within `idleMs` milliseconds. */
-  rest(onIdle: () => void): void {
+  startIdleTimer(onIdle: () => void): void {
     this.#thread.keepAlive(false);
     const { idleMs } = this.#options;
     if (idleMs) this.#stopTimer = startBackgroundTimer(onIdle, idleMs);

@@ -49,7 +49,7 @@ function chooseEra(first: SelectiveEra, second: Era): Era {
       await first.load?.();
       await second.load?.();
     },
-    rest: () => second.rest?.(),
+    evictIdle: () => second.evictIdle?.(),
   };
 }
 
@@ -72,8 +72,8 @@ export class LazyEra implements Era {
     await (await this.#module.load()).load?.();
   }
 
-  rest(): void {
-    this.#module.loaded?.rest?.();
+  evictIdle(): void {
+    this.#module.loaded?.evictIdle?.();
   }
 
   /** Returns the era. Loads its code first, unless the code is loaded already. */

@@ -84,7 +84,7 @@ export class ServerLives implements LivesSet {
     return this.#extensions.get(id)?.subscribe(wanted, deliver) ?? (() => {});
   }
 
-  async rest(): Promise<void> {
+  async stopUnlessStarted(): Promise<void> {
     if (this.#isKept) return;
     this.#isStarted = false;
     await this.#stopAll();

@@ -39,8 +39,8 @@ export class LazyContainer implements Container {
     else this.#module.load().then((container) => container.start(), () => {});
   }
 
-  async rest(): Promise<void> {
-    if (this.#isUsed) await (await this.#module.load()).rest();
+  async disposeUnlessStarted(): Promise<void> {
+    if (this.#isUsed) await (await this.#module.load()).disposeUnlessStarted();
   }
 
   async close(): Promise<void> {

@@ -58,8 +58,8 @@ export class HttpSessions {
   }
 
   /** Evicts idle sessions from memory. Their ids stay valid. */
-  rest(): void {
-    this.#sessions.loaded?.rest();
+  evictIdle(): void {
+    this.#sessions.loaded?.evictIdle();
   }
 
   /** Closes the connection of a call if the client can resume the stream. The call continues. */

@@ -81,8 +81,8 @@ class LegacyEra implements Era {
     return this.#web.detach(link);
   }
 
-  rest(): void {
-    this.#web.rest();
+  evictIdle(): void {
+    this.#web.evictIdle();
   }
 
   // Subscribe to changes only when the first client connects. Otherwise each earlier change would start a timer,

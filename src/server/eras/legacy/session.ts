@@ -131,7 +131,7 @@ export class Sessions {
   }
 
   /** Evicts idle sessions from memory. Their ids stay valid. */
-  rest(): void {
+  evictIdle(): void {
     for (const session of this.known) if (!isBusy(session)) this.#forget(session, "evicted");
   }
 

@@ -49,7 +49,7 @@ export interface BranchServer extends PipeServer {
     readonly http: HttpEntry;
     stop(): void;
     end(): Promise<void>;
-    rest(): void;
+    evictIdle(): void;
   };
 }
 
@@ -405,11 +405,11 @@ export class PathRouter {
   /** Evicts the server of a path from memory. Returns `false` if the path is in use. */
   #drop(path: string, { server, users, isChanged }: Entry): boolean {
     if (!server || users || isChanged) return false;
-    const { http, rest, end, engine: { host } } = server[INTERNALS];
+    const { http, evictIdle, end, engine: { host } } = server[INTERNALS];
     if (http.endpoint.loaded?.parts.streams.size) return false;
     if (this.#options.engine.scheduler.busyServers().has(host.server)) return false;
     this.#entries.delete(path);
-    rest();
+    evictIdle();
     end();
     return true;
   }

@@ -144,7 +144,7 @@ async function servePipe(server: PipeServer, options: StdioOptions): Promise<voi
     stopExpiry();
     pipe.close();
     await Promise.race([writer.flush(), writer.lost]);
-    await Promise.all([container?.rest(), host?.lives?.rest()]);
+    await Promise.all([container?.disposeUnlessStarted(), host?.lives?.stopUnlessStarted()]);
     signals?.finish();
   }
 }

@@ -12,13 +12,13 @@ import type { Bounds } from "../server/capacity/limits.ts";
 import { type Mark, type Marking, toSetName } from "../server/engine/marked_ids.ts";
 import { markStored, readSince } from "../server/engine/marking.ts";
 import type {
+  MarkUsedOptions,
   Ruled,
   SharedChange,
   SharedSession,
   SharedSessionInfo,
   SharedState,
   SharingHost,
-  SpendOptions,
   StoreInternals,
   StorePart,
 } from "../server/engine/store.ts";
@@ -263,7 +263,7 @@ export class InstanceState implements SharedState, Sealing {
     return end === "waiting" && await this.ends.write(key) ? "written" : end;
   }
 
-  async spend(account: Account, mark: Mark, { ttlMs, isDated }: SpendOptions): Promise<Marking | undefined> {
+  async markUsed(account: Account, mark: Mark, { ttlMs, isDated }: MarkUsedOptions): Promise<Marking | undefined> {
     // Use a separate list for each version of the format, because an instance that cannot read a list would overwrite it.
     const key = await this.hash(`spent ${VERSION}`, toSetName(mark));
     const sinceKey = isDated ? await this.#toSinceKey() : undefined;

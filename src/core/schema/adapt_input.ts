@@ -8,7 +8,7 @@ import { countIndexes } from "../protocol/weight.ts";
 import { type Discriminator, findDiscriminator } from "./discriminator.ts";
 import type { JsonSchema } from "./json_schema.ts";
 import type { Checked } from "./schema.ts";
-import { areMany, endSteps, spend, startSteps, TOO_MANY_STEPS, TooManySteps, weigh } from "./steps.ts";
+import { areMany, countSteps, endSteps, startSteps, TOO_MANY_STEPS, TooManySteps, weigh } from "./steps.ts";
 
 /** The adaptations to make. By default, the value stays unchanged. */
 export interface AdaptOptions {
@@ -119,7 +119,7 @@ class InputAdapter {
   /** Adapts a value. `isSure` is `false` within alternatives, where defaults are not inserted. */
   adapt(schema: unknown, given: unknown, steps = 0, isSure = true): unknown {
     if (!isObject(schema) || steps > MAX_STEPS) return given;
-    spend(STEP);
+    countSteps(STEP);
     // Remember values only after many steps, because most values are reached once, and remembering every value would
     // cost more time than it saves.
     if (typeof given !== "object" || !given || !areMany()) return this.#adaptOnce(schema, given, steps, isSure);
@@ -178,7 +178,7 @@ class InputAdapter {
     // For a schema with few properties, do not list the properties of the value, because the value may have very many
     // properties that the schema does not define.
     const isShort = properties.size <= SHORT_SCHEMA && !isObject(additionalProperties);
-    if (!isShort) spend(properties.size);
+    if (!isShort) countSteps(properties.size);
     for (const name of isShort ? properties.keys() : Object.keys(value)) {
       const part = properties.has(name) ? properties.get(name) : additionalProperties;
       const item = isObject(part) && Object.hasOwn(value, name) ? value[name] : undefined;
@@ -195,7 +195,7 @@ class InputAdapter {
     for (const [name, given, weight] of defaults && isSure ? missing : []) {
       if (Object.hasOwn(value, name) && value[name] !== undefined) continue;
       if (!this.#defaultsLeft--) throw new RangeError();
-      spend(COPY * weight);
+      countSteps(COPY * weight);
       put(name, weight ? structuredClone(given) : given);
     }
     return made;

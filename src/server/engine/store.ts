@@ -359,7 +359,7 @@ export interface SharedState extends SharedStore {
    * Marks an id as used for a client, and resolves to the id's state before the change. Resolves to `undefined` if the
    * store did not respond. In that case, it is unknown whether the id was used before.
    */
-  spend(account: Account, mark: Mark, options: SpendOptions): Promise<Marking | undefined>;
+  markUsed(account: Account, mark: Mark, options: MarkUsedOptions): Promise<Marking | undefined>;
   /**
    * Resolves to the time since which the store records used ids, in milliseconds since 1970. Call it before an id is
    * created whose use is recorded with `isDated`. Resolves to `undefined` if the store did not respond.
@@ -376,8 +376,8 @@ export interface SharedState extends SharedStore {
   close(): Promise<void>;
 }
 
-/** Options of {@linkcode SharedState.spend}. */
-export interface SpendOptions {
+/** Options of {@linkcode SharedState.markUsed}. */
+export interface MarkUsedOptions {
   /** Milliseconds for which the mark is stored. */
   readonly ttlMs: number;
   /**

@@ -216,10 +216,10 @@ class Encoder {
     const { path, depth } = place;
     if (++this.#values > this.#maxValues) throw this.#tooMany(path);
     if (typeof value === "string") {
-      this.#spend(value.length + 2, path);
+      this.#charge(value.length + 2, path);
       return value;
     }
-    this.#spend(2, path);
+    this.#charge(2, path);
     if (value === null || value === undefined || typeof value === "boolean") return value;
     if (typeof value === "number") {
       if (!Number.isFinite(value)) this.#hasReplaced = true;
@@ -266,7 +266,7 @@ class Encoder {
     for (const [key, value] of entries) {
       if (value === undefined) continue;
       const inner = toPath(path ? `${path}.${key}` : key);
-      this.#spend(key.length, inner);
+      this.#charge(key.length, inner);
       made.push([key, await this.toPart(value, { path: inner, depth: depth + 1 })]);
       await this.#pause();
     }
@@ -285,7 +285,7 @@ class Encoder {
     bytes: Uint8Array,
     { path, mimeType, name }: { readonly path: string; readonly mimeType?: string; readonly name?: string },
   ): unknown {
-    this.#spend(bytes.length, path);
+    this.#charge(bytes.length, path);
     const text = mimeType && TEXT.test(mimeType) ? toText(bytes, mimeType) : undefined;
     if (text !== undefined && name === undefined) return text;
     const end = name ?? (path || "bytes");
@@ -393,7 +393,7 @@ class Encoder {
         mimeType: mimeType ?? (mayBeText && isText(bytes) ? "text/plain" : undefined),
       });
     }
-    this.#spend(text.length, path);
+    this.#charge(text.length, path);
     return text;
   }
 
@@ -417,7 +417,7 @@ class Encoder {
         const { done, value } = await this.#wait(reader.read());
         if (done) break;
         // Count empty pieces too, because a source may send them forever.
-        this.#spend(1, path);
+        this.#charge(1, path);
         await take(value);
         await this.#pause();
       }
@@ -461,7 +461,7 @@ class Encoder {
     if (this.#reason) throw this.#reason;
   }
 
-  #spend(bytes: number, path: string): void {
+  #charge(bytes: number, path: string): void {
     this.#expect(bytes, path);
     this.#used += bytes;
   }

@@ -158,13 +158,13 @@ export class InstanceState implements SharedState, Sealing {
   readonly #own = new OwnChanges();
   /** The time since which the store records used ids. `undefined` until it is read. */
   #since?: number;
-  #isTelling = false;
+  #isSending = false;
   #isClosed = false;
   #listening?: Promise<boolean>;
   #topic?: Promise<string>;
   #stop?: () => void;
   #isListening = false;
-  #telling?: Promise<void>;
+  #sending?: Promise<void>;
   #rules?: InformedRules;
 
   constructor(host: SharingHost, parts: StateParts) {
@@ -174,7 +174,7 @@ export class InstanceState implements SharedState, Sealing {
     this.#trunkRealm = host.state.slot(InstanceState, () => host.sealer).realm;
     this.ends = new PendingEnds(this.clock);
     this.own = new SealedStore(parts, this, "server");
-    host.changes.publish = (change) => this.#tell(change);
+    host.changes.publish = (change) => this.#queueChange(change);
     host.changes.connect = () => {
       const loading = this.#rules?.load();
       const listening = this.#isListening ? undefined : this.listen();
@@ -317,8 +317,8 @@ export class InstanceState implements SharedState, Sealing {
 
   async close(): Promise<void> {
     this.#host.changes.publish = this.#host.changes.connect = undefined;
-    while (this.#isTelling || this.#pending.size) {
-      await Promise.all([this.#telling, ...this.#pending.values()]);
+    while (this.#isSending || this.#pending.size) {
+      await Promise.all([this.#sending, ...this.#pending.values()]);
     }
     const lost = await this.ends.close();
     if (lost) this.#reportLost(`the ends of ${lost} sessions`);
@@ -415,14 +415,14 @@ export class InstanceState implements SharedState, Sealing {
    */
   async publish(store: SealedStore, news: News): Promise<boolean> {
     const publish = async () => {
-      await this.tell(store, news);
+      await this.publishOrThrow(store, news);
       return true;
     };
     return await this.attempt("publish", publish) ?? false;
   }
 
   /** Sends a notification to the other instances. Rejects if the store fails. */
-  async tell(store: SealedStore, news: News): Promise<void> {
+  async publishOrThrow(store: SealedStore, news: News): Promise<void> {
     await store.publish(await this.#toTopic(), { from: this.instance, ...news });
   }
 
@@ -521,16 +521,16 @@ export class InstanceState implements SharedState, Sealing {
 
   // Sends a change to other instances, except for a change of this process's handlers, because the handlers of other
   // instances are not affected.
-  #tell(change: Change | ExtensionNews): void {
+  #queueChange(change: Change | ExtensionNews): void {
     if (change.kind === "close" || change.kind === "log" || change.kind === "list" && change.handlers) return;
     // Limit the number of changes that wait while the store does not respond, because the changes take memory.
     // Subscribers on other instances miss changes above the limit.
     const key = toKey(change);
     const isNew = !this.#changes.has(key);
     if (this.#changes.set(key, change) && isNew && this.#isListening) this.#own.add(change);
-    if (this.#isTelling) return;
-    this.#isTelling = true;
-    this.#telling = this.#tellAll();
+    if (this.#isSending) return;
+    this.#isSending = true;
+    this.#sending = this.#sendQueued();
   }
 
   #takeBatch(): readonly SharedChange[] {
@@ -545,31 +545,31 @@ export class InstanceState implements SharedState, Sealing {
     return batch;
   }
 
-  async #tellAll(): Promise<void> {
+  async #sendQueued(): Promise<void> {
     // Wait for a microtask, to send changes in quick succession in one notification, without duplicates.
     await undefined;
     while (this.#changes.size) {
-      await this.#tellChanges(this.#takeBatch());
+      await this.#sendChanges(this.#takeBatch());
     }
-    this.#isTelling = false;
+    this.#isSending = false;
   }
 
   // If the store refuses a notification for its size, sends each of its changes alone. Otherwise one change, such as of a
   // resource with a long URI, would suppress other changes.
-  async #tellChanges(changes: readonly SharedChange[]): Promise<void> {
+  async #sendChanges(changes: readonly SharedChange[]): Promise<void> {
     let isRefused = false;
-    const tell = async () => {
+    const send = async () => {
       try {
-        await this.tell(this.own, { changes });
+        await this.publishOrThrow(this.own, { changes });
         return true;
       } catch (error) {
         isRefused = error instanceof RangeError;
         throw error;
       }
     };
-    if (await this.attempt("publish", tell)) return;
+    if (await this.attempt("publish", send)) return;
     if (!isRefused || changes.length === 1) return this.#own.remove(changes);
-    for (const change of changes) await this.#tellChanges([change]);
+    for (const change of changes) await this.#sendChanges([change]);
   }
 }
 

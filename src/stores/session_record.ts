@@ -254,7 +254,7 @@ export class SessionRecord implements InformedSession {
     const period = this.#period;
     const forward = async () => {
       const id = await store.append(await this.#toRelayLog(period), message, RELAY);
-      await this.#instances.tell(store, { session: this.key, relay: { period, id } });
+      await this.#instances.publishOrThrow(store, { session: this.key, relay: { period, id } });
       return true;
     };
     // `attempt` rejects if the client has used up its share of the store.

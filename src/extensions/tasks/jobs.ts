@@ -196,7 +196,7 @@ export class Jobs implements TakeoverHost {
     const running = this.#running.get(id);
     if (running) return void running.watch();
     const record = this.#ended.get(id) ?? await this.#read(id, store);
-    if (record && !isEnded(record) && !record.isWatched) await store.tell(record.crew, { id, isWatched: true });
+    if (record && !isEnded(record) && !record.isWatched) await store.publishTo(record.crew, { id, isWatched: true });
   }
 
   /** Returns the current state of a task for a subscriber. Returns `undefined` if the caller has no such task. */
@@ -303,7 +303,7 @@ export class Jobs implements TakeoverHost {
       // Notify clients here only if no process runs the task. A process that runs the task notifies clients itself.
       if (found.record.by === null && next.isWatched && next !== found.record) this.#announce(next);
       if (news && found.record.by !== null) {
-        await store.tell(found.record.crew, { id, base: found.version, version, ...news });
+        await store.publishTo(found.record.crew, { id, base: found.version, version, ...news });
       }
       // Notify others first, because this write may fail.
       await store.markEnded(next);

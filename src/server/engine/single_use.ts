@@ -60,7 +60,7 @@ export class SpentIds {
     if (use.by !== (shared ? STORE : this.#process)) return "elsewhere";
     const known = shared ? await shared(use) : this.#known.find(use);
     if (!known) return "lost";
-    if (shared) this.#known.tell(use.client, known.cutoff);
+    if (shared) this.#known.recordCutoff(use.client, known.cutoff);
     else if (!known.found) this.#known.add(use);
     return known.found ?? "spent";
   }

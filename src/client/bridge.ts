@@ -258,7 +258,7 @@ export class Bridge {
     lines.ended?.then(() => {
       // After the stream has ended, send the next `initialize` to the configured URL.
       if (this.#channel === lines) this.#channel = http;
-      this.#session?.lose();
+      this.#session?.markLost();
     });
     return true;
   }

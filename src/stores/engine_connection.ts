@@ -120,19 +120,19 @@ export class EngineConnection {
     if (engine && engine !== this.#engine) return;
     this.#clients.failures++;
     if (side === "own") this.#own.failures++;
-    if (this.#own.failures >= LOST_AFTER) return this.#lose(this.#clients, this.#own);
+    if (this.#own.failures >= LOST_AFTER) return this.#dropEngine(this.#clients, this.#own);
     if (side === "own" || this.#clients.failures < LOST_AFTER || this.#isTesting) return;
     const testing = this.#options.test();
-    if (!testing) return this.#lose(this.#clients, this.#own);
+    if (!testing) return this.#dropEngine(this.#clients, this.#own);
     this.#isTesting = true;
     testing.then((responds) => {
       this.#isTesting = false;
-      if (!responds && engine === this.#engine) this.#lose(this.#clients);
+      if (!responds && engine === this.#engine) this.#dropEngine(this.#clients);
     });
   }
 
   /** Lets the operations that `circuits` count fail at once, and replaces the engine. */
-  #lose(...circuits: readonly Circuit[]): void {
+  #dropEngine(...circuits: readonly Circuit[]): void {
     const now = systemClock.now();
     // The lease is renewed more often than once per second, and must not replace an engine that was just connected.
     if (now - this.#lostAt < RETRY_MS / 2) return;

@@ -277,7 +277,7 @@ export class RunningTask {
       const { work: _, ...record } = this.record;
       this.record = { ...record, status: "cancelled", updatedAt: this.#host.server.clock.date(), by: null };
       this.#host.onChange(this);
-      this.#lose("the task was cancelled");
+      this.#abandon("the task was cancelled");
       return await this.#deleteValues();
     }
     await this.#queue(() => {
@@ -532,7 +532,7 @@ export class RunningTask {
   async #reread(): Promise<void> {
     const { id, by, run } = this.record;
     const found = await this.#repeat(() => this.#store.get(id));
-    if (!found) return this.#lose("the task is no longer in the store");
+    if (!found) return this.#abandon("the task is no longer in the store");
     this.#version = found.version;
     // Keep `isWatched`, because this process may not have written `isWatched` to the store yet.
     this.record = this.record.isWatched ? { ...found.record, isWatched: true } : found.record;
@@ -541,9 +541,9 @@ export class RunningTask {
       this.#host.onChange(this);
       // This process may have ended the task itself, if only the response of the store was lost.
       await this.#markEnded();
-      return this.#lose("the task has ended");
+      return this.#abandon("the task has ended");
     }
-    if (found.record.by !== by || found.record.run !== run) return this.#lose("another process runs the task");
+    if (found.record.by !== by || found.record.run !== run) return this.#abandon("another process runs the task");
     // Deliver the answers in a microtask: delivering may write the record, and this function runs during a write.
     queueMicrotask(() => this.#deliver(found.record.work?.answers ?? {}).catch(() => {}));
   }
@@ -609,7 +609,7 @@ export class RunningTask {
     }
   }
 
-  #lose(state: string): void {
+  #abandon(state: string): void {
     if (this.#isLost) return;
     this.#isLost = true;
     this.cancelHandler(`Cannot continue the handler: ${state}`);

@@ -81,7 +81,7 @@ export interface PotOptions {
    */
   readonly isCache?: boolean;
   /** Whether a client loses its largest holding first, instead of its least recently used holding. */
-  readonly losesLargest?: boolean;
+  readonly evictsLargest?: boolean;
 }
 
 /** Starts a call that has waited for a slot. */
@@ -108,7 +108,7 @@ export class Pot {
   readonly #shareName: string;
   readonly #tenantName: string;
   readonly #isCache: boolean;
-  readonly #losesLargest: boolean;
+  readonly #evictsLargest: boolean;
   /**
    * The holdings that can be evicted, by root account. The map begins with the least recently used account, and each
    * set with the least recently used holding.
@@ -129,7 +129,7 @@ export class Pot {
     this.#shareName = options.shareName ?? this.#limitName;
     this.#tenantName = options.tenantName ?? this.#limitName;
     this.#isCache = isCache;
-    this.#losesLargest = options.losesLargest ?? false;
+    this.#evictsLargest = options.evictsLargest ?? false;
   }
 
   /** Charges an amount to a client. Returns `false` if there is no room. */
@@ -235,16 +235,16 @@ export class Pot {
     let largest: Holding | undefined;
     for (const holding of own) {
       if (part !== root && !holding.account.isPartOf(part)) continue;
-      if (this.#losesLargest) {
+      if (this.#evictsLargest) {
         if (!largest || holding.amount > largest.amount) largest = holding;
         continue;
       }
       if (!left--) break;
-      if (holding.lose()) return true;
+      if (holding.evict()) return true;
       // Move a holding that is in use to the end, so that the next evictions try other holdings first.
       holding.touch();
     }
-    return largest?.lose() ?? false;
+    return largest?.evict() ?? false;
   }
 }
 
@@ -319,7 +319,7 @@ export class Holding {
   }
 
   /** Evicts the holding, or a part of its amount. Returns `false` if the holding is in use. */
-  lose(): boolean {
+  evict(): boolean {
     const before = this.#amount;
     if (!this.#drop?.()) return false;
     if (this.#amount >= before) this.end();

@@ -89,7 +89,7 @@ export class PipedSessions {
     this.#known.set(inFlight, { session, scope, own, link });
     announce(core, session, "created");
     // Register one callback per connection, so that a client that initializes repeatedly uses no additional memory.
-    if (!before) link.wait({ lost: () => this.#lose(inFlight) });
+    if (!before) link.wait({ lost: () => this.#disconnect(inFlight) });
   }
 
   /**
@@ -141,7 +141,7 @@ export class PipedSessions {
     return reply instanceof Promise ? reply.then((reply) => scope.isOver ? {} : reply) : reply;
   }
 
-  #lose(inFlight: InFlight): void {
+  #disconnect(inFlight: InFlight): void {
     const known = this.#known.get(inFlight);
     if (known) this.#end(inFlight, known, "disconnected");
   }

@@ -460,7 +460,7 @@ export class Streams {
     if (this.#held?.grow(bytes)) return true;
     if (this.#held) return false;
     const { bytes: total } = this.#core.limits.replay;
-    const pot = this.#account.pot({ name: "replay.bytes", total, isCache: true, losesLargest: true });
+    const pot = this.#account.pot({ name: "replay.bytes", total, isCache: true, evictsLargest: true });
     this.#held = pot.keep(this.#account, bytes, () => this.#dropOldest());
     return !!this.#held;
   }

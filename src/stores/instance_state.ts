@@ -100,7 +100,7 @@ export interface InformedSession extends SharedSession {
   /** Ends the session in this process, because another instance has ended the session. */
   endLocal(): void;
   /** Closes the connection of a stream, because another instance now sends the stream to the client. */
-  yieldLocal(stream: string | undefined): void;
+  disconnectLocal(stream: string | undefined): void;
   /**
    * Handles a message that another instance has received from the client. Without `relayed`, handles all messages that
    * this process has not received.
@@ -511,7 +511,7 @@ export class InstanceState implements SharedState, Sealing {
     if (isEnded === true) record.endLocal();
     else if (isRelayed(relay)) record.receiveLocal(relay);
     else if (claim === undefined) this.refreshSession(record);
-    else record.yieldLocal(typeof claim === "string" ? claim : undefined);
+    else record.disconnectLocal(typeof claim === "string" ? claim : undefined);
   }
 
   #announce(change: SharedChange): void {

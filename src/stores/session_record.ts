@@ -220,8 +220,8 @@ export class SessionRecord implements InformedSession {
     return used?.value;
   }
 
-  yieldLocal(stream: string | undefined): void {
-    this.#local?.yield(stream);
+  disconnectLocal(stream: string | undefined): void {
+    this.#local?.disconnectStream(stream);
   }
 
   async makeQuestionId({ method, params = {}, reads = [] }: HandlerCall): Promise<string> {

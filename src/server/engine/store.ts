@@ -482,7 +482,7 @@ export interface LocalSession {
   /** Handles a client's message that another instance has received. */
   receive(message: unknown): void;
   /** Closes the connection of the stream with this name, or of the standalone stream if `stream` is `undefined`. */
-  yield(stream: string | undefined): void;
+  disconnectStream(stream: string | undefined): void;
 }
 
 /** A stream whose events are written to a log. */

@@ -245,7 +245,7 @@ export class Sessions {
         if (kind === "response") session.requests.answer(message as Response); // see above
         if (kind === "notification") session.inFlight.notify(message as Notification); // see above
       },
-      yield: (stream) => session.streams.yield(stream),
+      disconnectStream: (stream) => session.streams.disconnectStream(stream),
     });
   }
 

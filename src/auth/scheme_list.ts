@@ -178,7 +178,7 @@ class SchemeList implements Authentication {
   readonly authenticate: Authentication["authenticate"] = (request, info, server) => {
     const authorization = this.#takesAuthorization ? request.headers.get("authorization") : null;
     const found = this.#list.filter((each) => isFor(each, request, authorization));
-    const isUnknown = authorization !== null && !found.some(({ schemes }) => takes(schemes, authorization));
+    const isUnknown = authorization !== null && !found.some(({ schemes }) => acceptsScheme(schemes, authorization));
     // `Headers` joins repeated headers with commas, and credentials of these schemes contain no comma.
     if (found.length + Number(isUnknown) > 1 || authorization?.includes(",")) return this.#refuseTwo(info);
     const [one] = found;
@@ -298,7 +298,7 @@ function isFor(
   authorization: string | null,
 ): boolean {
   const { headers: given, url } = request;
-  if (authorization !== null && takes(schemes, authorization)) return true;
+  if (authorization !== null && acceptsScheme(schemes, authorization)) return true;
   if (headers.some((name) => given.has(name))) return true;
   if (cookies.length && given.has("cookie")) {
     const cookie = given.get("cookie") ?? "";
@@ -308,7 +308,7 @@ function isFor(
 }
 
 /** Tests whether the scheme of an `Authorization` header is one of `schemes`. */
-function takes(schemes: readonly string[], authorization: string): boolean {
+function acceptsScheme(schemes: readonly string[], authorization: string): boolean {
   return schemes.includes(authorization.split(" ", 1)[0].toLowerCase());
 }
 

@@ -497,7 +497,7 @@ class ChannelRpc implements Rpc {
     const stop = new AbortController();
     // Answer a ping without waiting for a slot, because a ping tests whether the connection works.
     if (request.method === "ping") return await this.#reply(id, await this.#toAnswer(request, stop.signal, from));
-    if (!this.budget.take((from ? [from] : [...this.#running]).map(({ asked }) => asked))) {
+    if (!this.budget.chargeAny((from ? [from] : [...this.#running]).map(({ asked }) => asked))) {
       const message = `Cannot answer ${toShown(request.method)}: ${this.budget.explain()}`;
       return await this.#reply(id, { error: { code: INTERNAL_ERROR, message } });
     }

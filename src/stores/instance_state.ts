@@ -454,7 +454,7 @@ export class InstanceState implements SharedState, Sealing {
   async #startListening(): Promise<boolean> {
     const stop = await this.attempt("subscribe", async () => {
       const topic = await this.#toTopic();
-      return await this.own.follow(topic, (value) => this.#take(value), { onGap: () => this.#refreshAll() });
+      return await this.own.follow(topic, (value) => this.#receive(value), { onGap: () => this.#refreshAll() });
     });
     if (stop) {
       this.#stop = stop;
@@ -489,7 +489,7 @@ export class InstanceState implements SharedState, Sealing {
   /** The reads of {@linkcode refreshSession} that are in progress. */
   readonly #refreshes = new Set<Promise<void>>();
 
-  #take(news: unknown): void | Promise<void> {
+  #receive(news: unknown): void | Promise<void> {
     if (!isObject(news) || this.#isClosed) return;
     const isOwn = news.from === this.instance;
     if (Array.isArray(news.changes)) {
@@ -533,7 +533,7 @@ export class InstanceState implements SharedState, Sealing {
     this.#sending = this.#sendQueued();
   }
 
-  #takeBatch(): readonly SharedChange[] {
+  #nextBatch(): readonly SharedChange[] {
     const batch: SharedChange[] = [];
     let characters = 0;
     for (const [key, change] of this.#changes) {
@@ -549,7 +549,7 @@ export class InstanceState implements SharedState, Sealing {
     // Wait for a microtask, to send changes in quick succession in one notification, without duplicates.
     await undefined;
     while (this.#changes.size) {
-      await this.#sendChanges(this.#takeBatch());
+      await this.#sendChanges(this.#nextBatch());
     }
     this.#isSending = false;
   }

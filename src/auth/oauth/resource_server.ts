@@ -461,7 +461,7 @@ class ResourceServer implements Authentication<OAuthPrincipal> {
       if (!(error instanceof Unavailable)) throw error;
       return refuseRequest(503, {
         reason: "the token cannot be checked now; try again later",
-        cause: error.takeCause(),
+        cause: error.readCauseOnce(),
       });
     }
   }

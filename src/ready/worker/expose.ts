@@ -79,7 +79,7 @@ class Exposed {
     this.#handler = handler;
     guardConsole();
     // The cast is safe, because only the pool sends messages to the thread.
-    thread.addEventListener("message", ({ data }) => this.#take(data as ToThread));
+    thread.addEventListener("message", ({ data }) => this.#receive(data as ToThread));
     this.#announceEnd();
     const ready = () => this.#send({ kind: "ready" });
     const locks = findThreadLocks();
@@ -108,7 +108,7 @@ class Exposed {
     this.#thread.postMessage(message);
   }
 
-  #take(message: ToThread): void {
+  #receive(message: ToThread): void {
     if (message.kind === "run") this.#run(message);
     else if (message.kind === "cancel") this.#call?.cancel(toError(message.reason));
     else this.#call?.answer(message);

@@ -62,7 +62,7 @@ export class Pool {
 
   /** Runs a call in a thread, after waiting for a free thread if necessary. */
   async run(input: unknown, ctx: Context): Promise<unknown> {
-    const thread = await this.#take(ctx);
+    const thread = await this.#acquire(ctx);
     try {
       return await thread.run(input, ctx);
     } finally {
@@ -72,7 +72,7 @@ export class Pool {
     }
   }
 
-  #take(ctx: Context): Promise<Thread> {
+  #acquire(ctx: Context): Promise<Thread> {
     const { signal } = ctx;
     signal.throwIfAborted();
     for (let thread = this.#idle.pop(); thread; thread = this.#idle.pop()) {
@@ -122,7 +122,7 @@ export class Pool {
   // end.
   #refuseWaiting(): void {
     while (this.#isLost()) {
-      const next = this.#waiting.take();
+      const next = this.#waiting.dequeue();
       if (!next) return;
       next(() => {
         throw toBusy(LOST);
@@ -135,7 +135,7 @@ export class Pool {
       this.#threads.delete(thread);
       return this.#startNext();
     }
-    const next = this.#waiting.take();
+    const next = this.#waiting.dequeue();
     if (next) next(() => thread);
     else {
       this.#idle.push(thread);
@@ -147,7 +147,7 @@ export class Pool {
   // next call. Otherwise, the next call would wait forever.
   #startNext(): void {
     while (this.#threads.size < this.#options.size) {
-      const next = this.#waiting.take();
+      const next = this.#waiting.dequeue();
       if (!next) return;
       next(() => this.#start());
     }

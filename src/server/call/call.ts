@@ -284,7 +284,7 @@ export abstract class Call implements ServiceCall, Cancellable {
   }
 
   /** Whether progress is reported even if the client sent no progress token. */
-  get takesAllProgress(): boolean {
+  get reportsAllProgress(): boolean {
     return false;
   }
 
@@ -356,7 +356,7 @@ export abstract class Call implements ServiceCall, Cancellable {
     const { guard } = this;
     return (progress, { total, message } = {}) => {
       const { progressToken: token }: Meta = Object(this.params._meta);
-      if (!(isProgressToken(token) || this.takesAllProgress)) return done;
+      if (!(isProgressToken(token) || this.reportsAllProgress)) return done;
       // Leave out members that have a wrong type. `null` counts as absent.
       const most = Number.isFinite(total) ? total : undefined;
       const text = typeof message === "string" ? message : undefined;

@@ -8,7 +8,7 @@
  *    and what happens when the pot is full. Tests compare the names and rows with the pots that a server creates.
  * 2. Create the pot: `const pot = accounts.pot({ name: "things.open", total: 1000, share: 100 })`. A second call with
  *    the same name returns the same pot. `account.pot` works like `accounts.pot`.
- * 3. For a resource that cannot be evicted, such as a running call, use `pot.take(account, amount)`, which returns
+ * 3. For a resource that cannot be evicted, such as a running call, use `pot.charge(account, amount)`, which returns
  *    whether there is room, and `pot.give(account, amount)`.
  * 4. For a resource that can be evicted, use `const holding = pot.keep(account, amount, drop)`, which returns
  *    `undefined` if there is no room. `holding.touch()` marks the holding as used, and `holding.end()` releases the
@@ -133,7 +133,7 @@ export class Pot {
   }
 
   /** Charges an amount to a client. Returns `false` if there is no room. */
-  take(account: Account, amount = 1): boolean {
+  charge(account: Account, amount = 1): boolean {
     if (!this.makeRoom(account, amount)) return false;
     this.add(account, amount);
     return true;
@@ -144,7 +144,7 @@ export class Pot {
    * `drop`, the amount cannot be evicted. Returns `undefined` if there is no room.
    */
   keep(account: Account, amount: number, drop?: Drop): Holding | undefined {
-    if (!this.take(account, amount)) return;
+    if (!this.charge(account, amount)) return;
     return new Holding(this, account, { amount, drop });
   }
 
@@ -406,7 +406,7 @@ export class Account {
   /** Charges a new call and its bytes. Returns `false` if the tenant's calls or the memory have reached a limit. */
   enter(bytes: number): boolean {
     const { ofTenants } = this.#all;
-    if (this.tenant !== undefined && !ofTenants.take(this)) return false;
+    if (this.tenant !== undefined && !ofTenants.charge(this)) return false;
     if (this.hold(bytes)) return true;
     if (this.tenant !== undefined) ofTenants.give(this);
     return false;
@@ -431,7 +431,7 @@ export class Account {
 
   /** Charges bytes of memory. Returns `false` if there is no room. */
   hold(bytes: number): boolean {
-    return this.#all.memory.take(this, bytes);
+    return this.#all.memory.charge(this, bytes);
   }
 
   /**

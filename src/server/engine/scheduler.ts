@@ -128,7 +128,7 @@ export class Scheduler implements Executor {
    * {@linkcode prepare}.
    */
   find(call: Call, method: Method): Runner | Promise<Runner> {
-    const account = this.#takeSlot(call);
+    const account = this.#reserveSlot(call);
     let runner;
     try {
       runner = method.find(call);
@@ -148,7 +148,7 @@ export class Scheduler implements Executor {
   async prepare<T = Runner>(call: Call, runner: Promise<T>, taken?: Account): Promise<T> {
     // If no slot is free, nothing awaits the step.
     runner.catch(() => {});
-    const account = taken ?? this.#takeSlot(call);
+    const account = taken ?? this.#reserveSlot(call);
     this.preparing++;
     try {
       return await runner;
@@ -160,7 +160,7 @@ export class Scheduler implements Executor {
 
   /** Runs a function while the call holds a slot. If no slot is free, rejects without calling the function. */
   async prepareWith<T>(call: Call, run: () => Promise<T>): Promise<T> {
-    const account = this.#takeSlot(call);
+    const account = this.#reserveSlot(call);
     return await this.prepare(call, run(), account);
   }
 
@@ -215,7 +215,7 @@ export class Scheduler implements Executor {
     this.#deferred.add(running);
   }
 
-  #takeSlot(call: Call): Account {
+  #reserveSlot(call: Call): Account {
     const { account } = call.link;
     const full = this.#findFull(account);
     if (full || !account.enter(call.weigh())) {
@@ -370,7 +370,7 @@ export class Scheduler implements Executor {
     const { account } = call.link;
     const { detached } = this.limits;
     const places = account.pot({ name: "calls.detached", total: detached, share: Math.ceil(detached / 4) });
-    if (!places.take(account)) throw refuse("too many handlers continue after their response", "calls.detached");
+    if (!places.charge(account)) throw refuse("too many handlers continue after their response", "calls.detached");
     account.charge(call.weigh());
     call.account = account;
     return this.#finish(call, result, { timeoutMs, places });

@@ -309,7 +309,7 @@ class Encoder {
   }
 
   async readStream(stream: ReadableStream, place: Place): Promise<unknown> {
-    if (stream.locked) throw this.#taken(stream, place);
+    if (stream.locked) throw this.#alreadyRead(stream, place);
     return await this.readBody(toReader(stream), { place });
   }
 
@@ -320,7 +320,7 @@ class Encoder {
   async readResponse(response: Response, place: Place): Promise<unknown> {
     const { path } = place;
     const { body, ok, status, statusText, bodyUsed } = response;
-    if (bodyUsed || body?.locked) throw this.#taken(response, place);
+    if (bodyUsed || body?.locked) throw this.#alreadyRead(response, place);
     if (!ok && path) {
       throw new Lost(
         `it returned a Response with status ${status}${at(path)}; check response.ok, and throw a ToolError`,
@@ -494,7 +494,7 @@ class Encoder {
     return new Lost(`it is nested deeper than ${MAX_DEPTH} levels${at(path)}; return fewer levels`);
   }
 
-  #taken(value: object, { path }: Place): Lost {
+  #alreadyRead(value: object, { path }: Place): Lost {
     return new Lost(
       `it returned ${toName(value)}${at(path)} that was already read or is locked; return the data instead`,
     );

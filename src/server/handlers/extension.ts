@@ -558,7 +558,7 @@ const extensions: Feature = {
       methods: Object.fromEntries(collect(({ methods }) => methods, ({ compile }) => compile(core))),
       notify(message, source) {
         const method = notifications.get(message.method);
-        if (method && (method.inSessions || !source.hasSession)) return takeNotification(message, method, source);
+        if (method && (method.inSessions || !source.hasSession)) return handleNotification(message, method, source);
       },
       listen: collect(({ listen }) => listen, (key) => key),
     };
@@ -567,7 +567,7 @@ const extensions: Feature = {
 
 // Runs the handler of a notification as a call, within the limits for calls of its client. Errors for the client are
 // dropped, because a notification gets no response.
-async function takeNotification(
+async function handleNotification(
   { method: name, params = {} }: Notification,
   { extension = "", find }: Method,
   { open, client: { version, capabilities }, executor }: NotificationSource,

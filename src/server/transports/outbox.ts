@@ -68,9 +68,9 @@ export class Outbox {
   }
 
   /** Takes about `max` characters: several whole texts, or the next part of a long text. */
-  take(max: number): string {
+  read(max: number): string {
     let piece = this.#tail;
-    if (this.#texts.length || piece.length > max) piece = this.#takeSome(max);
+    if (this.#texts.length || piece.length > max) piece = this.#readSome(max);
     else this.#tail = "";
     this.length -= piece.length;
     if (!this.length) this.#count = 0;
@@ -108,7 +108,7 @@ export class Outbox {
     this.#tail = "";
   }
 
-  #takeSome(max: number): string {
+  #readSome(max: number): string {
     this.#endTail();
     let piece = "";
     let count = 0;

@@ -20,7 +20,7 @@ export interface WaitOptions {
    * Reserves one of the limited number of subscriptions. Returns a function that releases the subscription, or
    * `undefined` if all subscriptions are in use.
    */
-  readonly takeListener: () => (() => void) | undefined;
+  readonly reserveListener: () => (() => void) | undefined;
 }
 
 /**
@@ -197,7 +197,7 @@ export class TaskWaiter {
    * subscription, the client only polls the task.
    */
   async #listen(): Promise<void> {
-    const free = this.#options.takeListener();
+    const free = this.#options.reserveListener();
     if (!free) return;
     try {
       const subscription = await this.#call.subscribe({ extensions: { taskIds: [this.#id] } });

@@ -59,7 +59,7 @@ export class MessageServer {
       case "batch":
         return this.#serveBatch(session, message, link);
       case "response":
-        return this.#takeResponse(session, message, link);
+        return this.#receiveResponse(session, message, link);
       case "notification":
         this.observe(message, link, session);
         if (!session.inFlight.notify(message)) {
@@ -84,7 +84,7 @@ export class MessageServer {
 
   // Passes a response to the call that waits for it. The requests of a session can have tokens with different rights, so
   // the sender needs the rights to this call.
-  #takeResponse(session: Session, message: Response, link: Link): Reply | Promise<Reply> {
+  #receiveResponse(session: Session, message: Response, link: Link): Reply | Promise<Reply> {
     const asking = session.requests.find(message);
     if (!asking && !session.shared) return {};
     const isSameCaller = asking && isFromSameCaller(asking, link);

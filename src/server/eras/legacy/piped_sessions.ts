@@ -123,7 +123,7 @@ export class PipedSessions {
     // does not show to which era its call belongs.
     if (message.kind === "notification") {
       this.#server.observe(message, link);
-      return takeNotification(inFlight, message);
+      return receiveNotification(inFlight, message);
     }
     if (message.kind === "request" && message.method === "ping") {
       return this.#server.serve(this.#server.toBare(link), message, link);
@@ -235,7 +235,7 @@ function weigh(message: Incoming): number {
   return toWeight(text, { max: 0, indexes: countIndexes(text) });
 }
 
-function takeNotification(inFlight: InFlight, notification: Notification): Reply {
+function receiveNotification(inFlight: InFlight, notification: Notification): Reply {
   inFlight.notify(notification);
   return {};
 }

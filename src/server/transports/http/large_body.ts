@@ -83,7 +83,7 @@ export class LargeBodies {
           this.#ticker.cancel(deadline);
           buffer.trim(body.size);
           if (body.size > HEAVY) {
-            body.turn = this.#turns.take(account.turnKey);
+            body.turn = this.#turns.enqueue(account.turnKey);
             this.#list(body, account, drop);
             await body.turn.begun;
           }

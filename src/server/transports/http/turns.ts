@@ -47,7 +47,7 @@ export class Turns {
   #resume?: () => void;
 
   /** Queues a request for its turn. The queue serves the clients round robin. */
-  take(client: unknown): Turn {
+  enqueue(client: unknown): Turn {
     const { promise: begun, resolve } = Promise.withResolvers<void>();
     // Do not queue on Workers, because a timer there ends with its request, so that a request cannot wait for the timer
     // of another request.
@@ -82,7 +82,7 @@ export class Turns {
     if (!this.#isRunning) return;
     this.#isRunning = false;
     if (this.#waiting.isEmpty) return this.#stop();
-    const next = this.#isShort() ? this.#waiting.take() : undefined;
+    const next = this.#isShort() ? this.#waiting.dequeue() : undefined;
     if (next) this.#run(next);
   }
 
@@ -130,7 +130,7 @@ export class Turns {
       this.#timer = this.#startPause(this.#toPauseMs());
       return;
     }
-    const next = this.#resume ?? this.#waiting.take();
+    const next = this.#resume ?? this.#waiting.dequeue();
     this.#timer = this.#resume = undefined;
     if (next) this.#begin(next);
   }

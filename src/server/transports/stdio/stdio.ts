@@ -220,7 +220,7 @@ class LineWriter {
     // Wait for a microtask, so that the responses to a chunk of input are written together.
     await undefined;
     try {
-      while (this.#outbox.length) await this.#output(this.#encoder.encode(this.#outbox.take(WRITE_SIZE)));
+      while (this.#outbox.length) await this.#output(this.#encoder.encode(this.#outbox.read(WRITE_SIZE)));
     } catch {
       this.#outbox.clear();
       this.#onDisconnect();

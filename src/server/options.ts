@@ -44,8 +44,8 @@ export interface PathServerOptions<P extends Schema = TextParams, H extends read
   readonly handlers?: H | PathHandlers<P>;
   /**
    * Schema that validates and converts the path parameters. Requests with invalid parameters get HTTP 404. Handlers and
-   * services read the converted values with `ctx.pathParams(pathSchema)`. The schema runs before the caller is authenticated. An
-   * asynchronous schema times out after 10 seconds. Defaults to a schema that accepts any text.
+   * services read the converted values with `ctx.pathParams(pathSchema)`. The schema runs before the caller is
+   * authenticated. An asynchronous schema times out after 10 seconds. Defaults to a schema that accepts any text.
    */
   readonly pathSchema?: P;
 }

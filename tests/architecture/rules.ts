@@ -329,7 +329,9 @@ const plugin: Deno.lint.Plugin = {
   },
 };
 
-/** Returns the violations in one file, as `architecture/<rule> <path>:<line> <what>`. `path` is relative to the project. */
+/**
+ * Returns the violations in one file, as `architecture/<rule> <path>:<line> <what>`. `path` is relative to the project.
+ */
 export function findViolations(path: string, source: string): string[] {
   return Deno.lint.runPlugin(plugin, path, source).map(({ id, message, range }) => {
     const line = source.slice(0, range[0]).split("\n").length;

@@ -1,5 +1,5 @@
-// ctx.session(): the value that the server's `sessionData` function returned. The function runs once per session, or once
-// per request if there are no sessions.
+// ctx.session(): the value that the server's `sessionData` function returned. The function runs once per session, or
+// once per request if there are no sessions.
 import { assertEquals, assertRejects } from "@std/assert";
 import { type Context, createServer, McpError, tool } from "../../mod.ts";
 import { connectTest } from "../../src/testing/testing.ts";

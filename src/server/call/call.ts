@@ -179,8 +179,8 @@ export abstract class Call implements ServiceCall, Cancellable {
   /** The handler's own timeout, in milliseconds. */
   declare timeoutMs?: number;
   /**
-   * The value from the server's `sessionData` option. Set if this call has read the value, and the client has no session in
-   * which the value is stored.
+   * The value from the server's `sessionData` option. Set if this call has read the value, and the client has no
+   * session in which the value is stored.
    */
   declare data?: readonly [unknown];
   /** Whether the handler has reported progress of a wrong type. */

@@ -289,9 +289,9 @@ export interface Context<S = NoServices> {
   /** The authenticated caller, if the server has `auth`, or if a principal was passed to `fetch`. */
   readonly principal?: Principal;
   /**
-   * Returns the value from the server's `sessionData` function. To get a typed value, pass this function. If the client has
-   * a session, the function is called once, when the session begins. Otherwise the function is called in each request
-   * in which a handler reads the value. Returns `undefined` if the server has no `sessionData` option.
+   * Returns the value from the server's `sessionData` function. To get a typed value, pass this function. If the client
+   * has a session, the function is called once, when the session begins. Otherwise the function is called in each
+   * request in which a handler reads the value. Returns `undefined` if the server has no `sessionData` option.
    *
    * @throws {TypeError} if the passed function is not the server's `sessionData`, or if the value cannot be stored.
    */

@@ -2,7 +2,9 @@
  * A round-robin queue, in which each client gets its turn.
  */
 
-/** `dequeue` returns the oldest item of the client whose last turn was longest ago, among the clients that are ready. */
+/**
+ * `dequeue` returns the oldest item of the client whose last turn was longest ago, among the clients that are ready.
+ */
 export class FairQueue<T> {
   readonly #items = new Map<unknown, Set<T>>();
 

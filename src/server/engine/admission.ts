@@ -29,8 +29,9 @@ export interface AdmitInfo {
   /** Unverified facts that the client declares about itself. */
   readonly client: ClientInfo & { readonly info?: Implementation };
   /**
-   * Returns the parameters of the server's path, like `ctx.pathParams` in a handler. To get typed values, pass the schema
-   * from the server's `pathSchema` option. Compare the parameters with the principal, because the client chooses the path.
+   * Returns the parameters of the server's path, like `ctx.pathParams` in a handler. To get typed values, pass the
+   * schema from the server's `pathSchema` option. Compare the parameters with the principal, because the client chooses
+   * the path.
    *
    * @throws {TypeError} if the path has no parameters.
    */

@@ -103,9 +103,9 @@ export type Authenticate = (
 /** Facts about the path of a request. */
 export interface PathInfo {
   /**
-   * Returns the parameters of the server's path, like `ctx.pathParams` in a handler. To get typed values, pass the schema
-   * from the server's `pathSchema` option. @throws {TypeError} if the path has no parameters, or the passed schema is not
-   * the schema from the server's `pathSchema` option.
+   * Returns the parameters of the server's path, like `ctx.pathParams` in a handler. To get typed values, pass the
+   * schema from the server's `pathSchema` option. @throws {TypeError} if the path has no parameters, or the passed
+   * schema is not the schema from the server's `pathSchema` option.
    */
   readonly pathParams: ReadPathParams;
 }

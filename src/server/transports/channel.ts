@@ -109,7 +109,8 @@ export interface Served {
  * Returns the server to which a channel can be opened. If the path has parameters, returns the server of a concrete
  * path.
  *
- * @throws {TypeError} if path parameters are missing or invalid, or if `pathParams` is set and the path has no parameters.
+ * @throws {TypeError} if path parameters are missing or invalid, or if `pathParams` is set and the path has no
+ * parameters.
  */
 export async function enterServer(
   server: PipeServer,

@@ -366,8 +366,8 @@ interface EntryOptions<P extends Place> extends EnterOptions<P>, Pick<Authentica
 }
 
 /**
- * A request that is being authenticated. `authenticate` receives this object as its `AuthRequestInfo`. Each fact is computed
- * when it is read.
+ * A request that is being authenticated. `authenticate` receives this object as its `AuthRequestInfo`. Each fact is
+ * computed when it is read.
  */
 class Entry<P extends Place = Place> implements AuthRequestInfo {
   readonly transport: TransportName;

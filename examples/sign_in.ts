@@ -19,8 +19,8 @@ const auth = signIn({
 
 const client = await connect(url, { auth });
 for (const { name, description = "" } of await client.listTools()) console.log(`${name}: ${description}`);
-const facts = await auth.facts(url);
+const info = await auth.info(url);
 console.error(
-  facts ? `Signed in at ${facts.issuer} with ${facts.scopes.join(" ") || "no scopes"}` : "No sign-in needed",
+  info ? `Signed in at ${info.issuer} with ${info.scopes.join(" ") || "no scopes"}` : "No sign-in needed",
 );
 await client.close();

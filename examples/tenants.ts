@@ -4,7 +4,7 @@ import { createServer, resource, service, tool } from "@x/mcp";
 import { DatabaseSync } from "node:sqlite";
 import { z } from "zod";
 
-const params = z.object({ tenant: z.string().regex(/^[a-z][a-z0-9-]{0,30}$/) });
+const pathSchema = z.object({ tenant: z.string().regex(/^[a-z][a-z0-9-]{0,30}$/) });
 
 // One database for all tenants. Handlers access the database only through the service `notes`.
 const db = service("db", () => {
@@ -16,7 +16,7 @@ const db = service("db", () => {
 // The notes of the tenant in the path of the call. All SQL is here, and every statement filters by tenant.
 const notes = service("notes", async ({ get, ctx }) => {
   const sql = await get(db);
-  const { tenant } = ctx.route(params);
+  const { tenant } = ctx.pathParams(pathSchema);
   return {
     add: (text: string) =>
       Number(sql.prepare("INSERT INTO notes (tenant, text) VALUES (?, ?)").run(tenant, text).lastInsertRowid),
@@ -35,7 +35,7 @@ const whoami = tool({
   name: "whoami",
   description: "Returns the name of the tenant",
   annotations: { readOnlyHint: true },
-  run: (_, { route }) => route(params).tenant,
+  run: (_, { pathParams }) => pathParams(pathSchema).tenant,
 });
 
 const addNote = tool({
@@ -66,7 +66,7 @@ const clearNotes = tool({
 const note = resource({
   uri: "note://{id}",
   name: "note",
-  params: z.object({ id: z.coerce.number().int() }),
+  variables: z.object({ id: z.coerce.number().int() }),
   services: { notes },
   read: ({ id }, { services: { notes } }) => notes.find(id),
 });
@@ -75,6 +75,6 @@ export default createServer({
   name: "tenants",
   version: "1.0.0",
   path: "/tenants/:tenant/mcp",
-  params,
+  pathSchema,
   handlers: ({ tenant }) => [whoami, addNote, listNotes, note, ...tenant === "acme" ? [clearNotes] : []],
 });

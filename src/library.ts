@@ -6,7 +6,7 @@ import { readRevisions } from "./server/eras/revisions.ts";
 import type { Handler } from "./server/visibility/feature.ts";
 import type { Schema } from "./core/schema/schema.ts";
 import { buildServer, type Server } from "./server/server.ts";
-import type { RouteServerOptions, TextParams } from "./server/options.ts";
+import type { PathServerOptions, TextParams } from "./server/options.ts";
 
 const loadOlder: LoadOlder = async (...args) => (await import("./server/eras/legacy/legacy.ts")).legacyEra(...args);
 
@@ -21,7 +21,7 @@ const loadOlder: LoadOlder = async (...args) => (await import("./server/eras/leg
 export function createServer<
   const P extends Schema = TextParams,
   const H extends readonly Handler[] = readonly Handler[],
->(options: RouteServerOptions<P, H>): Server<H> {
+>(options: PathServerOptions<P, H>): Server<H> {
   const revisions = readRevisions(options?.revisions);
   // The cast is safe, because the type parameter for the handlers exists only at compile time.
   return buildServer(options, (engine) => createEras(engine, revisions, loadOlder)) as Server<H>;
@@ -43,7 +43,7 @@ export type { ResourceEntry, ResourcePage } from "./server/handlers/resource_met
 export type { ResourceReturn } from "./server/handlers/resource_contents.ts";
 export { type Prompt, prompt, type PromptOptions, type PromptReturn } from "./server/handlers/prompt.ts";
 export { type Group, group, type GroupOptions } from "./server/handlers/group.ts";
-export type { Completer, Completers, Completion } from "./server/handlers/completion.ts";
+export type { Completer, Completers, Suggestions } from "./server/handlers/completion.ts";
 export {
   type CallServiceOptions,
   type KeyedServiceOptions,
@@ -56,13 +56,13 @@ export { McpError, ToolError } from "./core/protocol/errors.ts";
 export { type Mount, mount, type MountOptions } from "./server/mount.ts";
 export type { Server } from "./server/server.ts";
 export type { ServerStats } from "./server/stats.ts";
-export type { Route, RouteFacts, RouteList } from "./server/routes.ts";
-export type { RouteHandlers, RouteServerOptions, ServerOptions } from "./server/options.ts";
+export type { Route, RouteInfo, RouteList } from "./server/routes.ts";
+export type { PathHandlers, PathServerOptions, ServerOptions } from "./server/options.ts";
 export type { Clock } from "./core/timers.ts";
 export type {
   Allow,
   ChangeNotifier,
-  ClientFacts,
+  ClientInfo,
   Context,
   Elicited,
   ElicitOptions,

@@ -35,12 +35,12 @@ export type {
   ListName,
   LogMethod,
   LogOptions,
-  ReadRoute,
+  ReadPathParams,
   ReadSession,
 } from "./server/call/context.ts";
 export type { PublishedTool } from "./server/visibility/feature_parts.ts";
 export type { LogFilter, ServerLogOptions } from "./server/call/log.ts";
-export type { AdmitFacts } from "./server/engine/admission.ts";
+export type { AdmitInfo } from "./server/engine/admission.ts";
 export type { Capabilities } from "./server/call/capabilities.ts";
 export type { ResourceContents, SamplingContent } from "./core/protocol/types.ts";
 export type { NameList, TemplateVariables } from "./core/protocol/uri_template.ts";

@@ -1,6 +1,6 @@
 // A tool with an app. Hosts that support apps show a clock. All other hosts show text.
 import { createServer, tool } from "@x/mcp";
-import { app, canShow, ui } from "@x/mcp/apps";
+import { app, supportsApp, ui } from "@x/mcp/apps";
 import { z } from "zod";
 
 const clock = app({ uri: "ui://clock", title: "Clock", file: new URL("./clock.html", import.meta.url) });
@@ -14,7 +14,7 @@ const showTime = tool({
   run({ zone }, ctx) {
     const now = new Date();
     const text = `It is ${now.toLocaleTimeString("en-GB", { timeZone: zone })} (${zone}).`;
-    if (!canShow(ctx, clock)) return text;
+    if (!supportsApp(ctx, clock)) return text;
     return { content: [{ type: "text", text }], structuredContent: { now: now.toISOString(), zone } };
   },
 });

@@ -2,12 +2,12 @@
 import type { Context } from "@x/mcp";
 import { findPrincipal, refuseRequest } from "@x/mcp/auth";
 import { oauth } from "@x/mcp/oauth";
-import type { AdmitFacts } from "@x/mcp/types";
+import type { AdmitInfo } from "@x/mcp/types";
 import { z } from "zod";
 import { config } from "./config.ts";
 
 export const path = "/tenants/:tenant/mcp";
-export const params = z.object({ tenant: z.string().regex(/^[a-z][a-z0-9-]{0,30}$/) });
+export const pathSchema = z.object({ tenant: z.string().regex(/^[a-z][a-z0-9-]{0,30}$/) });
 
 export const people = oauth({
   resource: ({ tenant }) => `${config.origin}/tenants/${tenant}/mcp`,
@@ -17,15 +17,15 @@ export const people = oauth({
 });
 
 type Role = "agent" | "manager";
-type Caller = Pick<Context, "principal" | "route">;
+type Caller = Pick<Context, "principal" | "pathParams">;
 
 /**
  * Returns the caller's roles at the tenant in the path. For the role "agent" at the tenant "acme", the claim `roles`
  * contains "acme:agent". The claim may also contain unrelated roles, because some authorization servers add roles of
  * their own.
  */
-function readRoles({ principal, route }: Caller): readonly string[] {
-  const { tenant } = route(params);
+function readRoles({ principal, pathParams }: Caller): readonly string[] {
+  const { tenant } = pathParams(pathSchema);
   const all = findPrincipal({ principal }, people)?.claims.roles ?? [];
   return all.filter((role) => role.startsWith(`${tenant}:`)).map((role) => role.slice(tenant.length + 1));
 }
@@ -35,7 +35,7 @@ function readRoles({ principal, route }: Caller): readonly string[] {
  * who runs the command line on this machine, because over HTTP, `auth` has already rejected requests without a
  * principal.
  */
-export const admit = (caller: AdmitFacts) =>
+export const admit = (caller: AdmitInfo) =>
   !caller.principal || readRoles(caller).length > 0 ||
   refuseRequest(403, { reason: "you are not a member of this tenant" });
 

@@ -2,7 +2,7 @@
 // methods are asynchronous, so that a database on another machine can replace SQLite without changes in other files.
 import { DatabaseSync } from "node:sqlite";
 import { service } from "@x/mcp";
-import { params } from "./access.ts";
+import { pathSchema } from "./access.ts";
 import { config } from "./config.ts";
 
 export interface Ticket {
@@ -38,7 +38,7 @@ const database = service("database", () => {
 
 /** The tickets of the tenant in the path of the call. */
 export const tickets = service("tickets", async ({ get, ctx }) => {
-  return toTickets(await get(database), ctx.route(params).tenant);
+  return toTickets(await get(database), ctx.pathParams(pathSchema).tenant);
 }, { per: "call", uses: [database] });
 
 function toTickets(db: DatabaseSync, tenant: string): Tickets {

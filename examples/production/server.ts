@@ -5,7 +5,7 @@ import { audit, health, jsonLog, prometheus } from "@x/mcp/observe";
 import { openTelemetry } from "@x/mcp/observe/opentelemetry";
 import { sqliteStore } from "@x/mcp/stores/sqlite";
 import { tasks } from "@x/mcp/tasks";
-import { admit, params, path, people } from "./access.ts";
+import { admit, path, pathSchema, people } from "./access.ts";
 import { config } from "./config.ts";
 import { openDatabase } from "./database.ts";
 import { report } from "./report.ts";
@@ -17,7 +17,7 @@ export default createServer({
   name: "tickets",
   version: "1.0.0",
   path,
-  params,
+  pathSchema,
   auth: people,
   admit,
   hosts: config.hosts,

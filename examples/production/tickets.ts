@@ -12,7 +12,7 @@ export const ticket = resource({
   name: "ticket",
   description: "One ticket",
   scopes: ["tickets:read"],
-  params: z.object({ id: z.coerce.number().int() }),
+  variables: z.object({ id: z.coerce.number().int() }),
   services: { tickets },
   read: ({ id }, { services: { tickets } }) => tickets.find(id),
 });

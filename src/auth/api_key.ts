@@ -2,16 +2,16 @@
  * Authenticates callers by API keys.
  */
 import { quote } from "../core/protocol/errors.ts";
-import type { Authenticate, Authentication, AuthFacts, Challenge } from "../server/engine/auth.ts";
+import type { Authenticate, Authentication, AuthRequestInfo, Challenge } from "../server/engine/auth.ts";
 import type { Principal } from "../server/call/context.ts";
 import { checkOptions, type KnownOptions } from "../core/known_options.ts";
 import { type Places, readCredential, toCaller, toUnknown } from "./credentials.ts";
-import { type CallerFacts, checkFor, checkPrefix, checkSecrets, readOwn, toPrincipal } from "./principal.ts";
+import { type CallerInfo, checkFor, checkPrefix, checkSecrets, readOwn, toPrincipal } from "./principal.ts";
 import { authScheme } from "./scheme_list.ts";
 import { KnownSecrets } from "./secrets.ts";
 
 /** A caller with an API key. */
-export interface ApiKeyCaller extends CallerFacts {
+export interface ApiKeyCaller extends CallerInfo {
   /**
    * The caller's key, or a list of keys, such as the old key and the new key during a rotation. A key has 16 or more
    * visible ASCII characters and contains no comma. `undefined`, as from an unset environment variable, is an error.
@@ -23,10 +23,13 @@ export interface ApiKeyCaller extends CallerFacts {
  * Finds the owner of an API key, for example in a database that stores hashes of the keys. Returns `undefined` for an
  * unknown key.
  */
-export type FindApiKey = (key: string, facts: AuthFacts) => KeyOwner | undefined | Promise<KeyOwner | undefined>;
+export type FindApiKey = (
+  key: string,
+  info: AuthRequestInfo,
+) => ApiKeyOwner | undefined | Promise<ApiKeyOwner | undefined>;
 
 /** The caller to whom an API key was issued. */
-export interface KeyOwner extends CallerFacts {
+export interface ApiKeyOwner extends CallerInfo {
   /** Id of the caller, unique among all callers with an API key. */
   readonly id: string;
 }
@@ -119,9 +122,9 @@ interface Finding {
 }
 
 function toFinder(find: FindApiKey, { places, challenge, prefix }: Finding): Authenticate {
-  return (request, facts) => {
+  return (request, info) => {
     const { credential, refusal } = readCredential(request, places, challenge);
-    return refusal ?? toCaller(find(credential, facts), challenge, (owner) => toOwner(owner, prefix));
+    return refusal ?? toCaller(find(credential, info), challenge, (owner) => toOwner(owner, prefix));
   };
 }
 
@@ -132,7 +135,7 @@ function toLookup(secrets: KnownSecrets<Principal>, places: Places, challenge: C
   };
 }
 
-function toOwner(owner: KeyOwner, prefix: string): Principal {
+function toOwner(owner: ApiKeyOwner, prefix: string): Principal {
   if (typeof owner.id === "string" && owner.id) return toPrincipal(prefix, owner.id, owner);
   throw new TypeError(
     "Cannot authenticate a caller: the id of the owner that the keys function returned is not a non-empty string; return an object such as { id }",

@@ -14,10 +14,10 @@
  * @see specification/2026-07-28/basic/authorization
  * @module
  */
-export { apiKey, type ApiKeyCaller, type ApiKeyOptions, type FindApiKey, type KeyOwner } from "./api_key.ts";
-export { basicAuth, type BasicAuthOptions, type BasicFacts, type BasicUser, type VerifyUser } from "./basic.ts";
+export { apiKey, type ApiKeyCaller, type ApiKeyOptions, type ApiKeyOwner, type FindApiKey } from "./api_key.ts";
+export { basicAuth, type BasicAuthOptions, type BasicUser, type BasicUserInfo, type VerifyUser } from "./basic.ts";
 export { customAuth, type CustomAuthOptions } from "./custom.ts";
-export { type CallerFacts, findPrincipal, requirePrincipal } from "./principal.ts";
+export { type CallerInfo, findPrincipal, requirePrincipal } from "./principal.ts";
 export {
   type ElicitationLinkOptions,
   type ElicitationLinks,
@@ -26,13 +26,13 @@ export {
 } from "./elicitation_links.ts";
 export { refuseRequest, type RefuseRequestOptions } from "../server/engine/auth.ts";
 export type {
-  AuthFacts,
   AuthRefusal,
+  AuthRequestInfo,
   AuthRoute,
   AuthScheme,
   Challenge,
   Credentials,
-  PathFacts,
+  PathInfo,
 } from "../server/engine/auth.ts";
 export { authScheme } from "./scheme_list.ts";
 export { allScopes, hasScopes } from "../server/call/scopes.ts";

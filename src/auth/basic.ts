@@ -3,19 +3,19 @@
  */
 import { quote } from "../core/protocol/errors.ts";
 import { isObject } from "../core/protocol/jsonrpc.ts";
-import { type Authentication, type AuthFacts, type Challenge, isRefusal } from "../server/engine/auth.ts";
+import { type Authentication, type AuthRequestInfo, type Challenge, isRefusal } from "../server/engine/auth.ts";
 import type { Principal } from "../server/call/context.ts";
 import { checkOptions, isPlain, type KnownOptions } from "../core/known_options.ts";
 import { readCredential, toCaller, toUnknown } from "./credentials.ts";
 import { isPromiseLike } from "../core/protocol/promises.ts";
 import { FailureBudget, toGuesser } from "./failure_budget.ts";
-import { type CallerFacts, checkFor, checkSecrets, readOwn, toPrincipal } from "./principal.ts";
+import { type CallerInfo, checkFor, checkSecrets, readOwn, toPrincipal } from "./principal.ts";
 import { authScheme } from "./scheme_list.ts";
 import { digest, KnownSecrets } from "./secrets.ts";
 import { TokenCache } from "./token_cache.ts";
 
 /** Facts about a user. */
-export interface BasicFacts extends CallerFacts {
+export interface BasicUserInfo extends CallerInfo {
   /**
    * Id of the user, unique among all users. Defaults to the name that the client has sent. Many databases treat `ada`,
    * `Ada`, and `ada` followed by a space as the same name, but each of these names would be a different caller. A function
@@ -25,7 +25,7 @@ export interface BasicFacts extends CallerFacts {
 }
 
 /** A user with a password. */
-export interface BasicUser extends BasicFacts {
+export interface BasicUser extends BasicUserInfo {
   /** Password of the user. An empty password, or `undefined` from an unset environment variable, is an error. */
   readonly password: string | undefined;
 }
@@ -37,8 +37,8 @@ export interface BasicUser extends BasicFacts {
 export type VerifyUser = (
   name: string,
   password: string,
-  facts: AuthFacts,
-) => BasicFacts | undefined | Promise<BasicFacts | undefined>;
+  info: AuthRequestInfo,
+) => BasicUserInfo | undefined | Promise<BasicUserInfo | undefined>;
 
 /** Options of {@linkcode basicAuth}. Only `users` is required. */
 export interface BasicAuthOptions {
@@ -87,11 +87,11 @@ export function basicAuth(options: BasicAuthOptions): Authentication {
     : (pair) => secrets?.find(pair) ?? toUnknown(challenge);
   const guesses = new Guesses();
   return {
-    authenticate(request, facts) {
+    authenticate(request, info) {
       const { credential, refusal } = readCredential(request, PLACES, challenge);
       if (refusal) return refusal;
       const pair = decode(credential);
-      return guesses.run(pair, facts, () => verify(pair, facts));
+      return guesses.run(pair, info, () => verify(pair, info));
     },
     start: () => () => guesses.clear(),
     credentials: { headers: [PLACES.header] },
@@ -132,12 +132,12 @@ class Guesses {
   readonly #seen = new TokenCache<number>(SEEN_LIMITS);
 
   /** Checks a name and a password, immediately or after a delay. */
-  run(pair: string, facts: AuthFacts, check: () => Authenticated): Authenticated {
-    const guesser = toGuesser(facts);
+  run(pair: string, info: AuthRequestInfo, check: () => Authenticated): Authenticated {
+    const guesser = toGuesser(info);
     if (guesser === undefined) return check();
     const name = pair.slice(0, Math.max(0, pair.indexOf(":")));
     const place = `${guesser} ${name}`;
-    const { now } = facts;
+    const { now } = info;
     const seen = this.#seen.get(place, now);
     const remember = (found: Awaited<Authenticated>) => {
       if (found && !isRefusal(found)) this.#seen.set(place, { value: now, until: now + SEEN_MS + RENEW_MS }, now);
@@ -150,7 +150,7 @@ class Guesses {
     };
     const peer = seen === undefined ? guesser : undefined;
     // Check the budget of the name first. Otherwise, guesses for one name would delay all names from the same address.
-    return this.#ofName.run(() => toKey(guesser, name), facts, () => this.#ofPeer.run(() => peer, facts, note));
+    return this.#ofName.run(() => toKey(guesser, name), info, () => this.#ofPeer.run(() => peer, info, note));
   }
 
   clear(): void {
@@ -172,7 +172,7 @@ function toKey(guesser: string, bytes: string): string {
   return `${guesser} ${digest(toBytes(name))}`;
 }
 
-type Verify = (pair: string, facts: AuthFacts) => Authenticated;
+type Verify = (pair: string, info: AuthRequestInfo) => Authenticated;
 
 function toSecrets(users: Readonly<Record<string, string | undefined | BasicUser>>): KnownSecrets<Principal> {
   const known = Object.entries(users).map(([name, user]) => {
@@ -192,11 +192,11 @@ function toSecrets(users: Readonly<Record<string, string | undefined | BasicUser
 }
 
 function toVerifier(verify: VerifyUser, challenge: Challenge): Verify {
-  return (pair, facts) => {
+  return (pair, info) => {
     const at = pair.indexOf(":");
     const [name, password] = [toText(pair.slice(0, at)), toText(pair.slice(at + 1))];
     if (at < 1 || name === undefined || password === undefined) return toUnknown(challenge);
-    return toCaller(verify(name, password, facts), challenge, (found) => toFound(name, found));
+    return toCaller(verify(name, password, info), challenge, (found) => toFound(name, found));
   };
 }
 
@@ -210,9 +210,9 @@ function toFound(name: string, found: object): Principal {
   );
 }
 
-function toUser(name: string, facts: BasicFacts): Principal {
-  const { id = name } = facts;
-  if (typeof id === "string" && id) return toPrincipal(PREFIX, id, facts);
+function toUser(name: string, info: BasicUserInfo): Principal {
+  const { id = name } = info;
+  if (typeof id === "string" && id) return toPrincipal(PREFIX, id, info);
   throw new TypeError(
     `Cannot authenticate ${quote(name)}: the id of the user is not a non-empty string; set id to a string, or omit id`,
   );

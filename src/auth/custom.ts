@@ -140,8 +140,8 @@ function withPrefix(verify: Authenticate, prefix: string): Authenticate {
     shareAttached(principal, prefixed);
     return prefixed;
   };
-  return (request, facts, server) => {
-    const found = verify(request, facts, server);
+  return (request, info, server) => {
+    const found = verify(request, info, server);
     return isPromiseLike(found) ? Promise.resolve(found).then(read) : read(found);
   };
 }

@@ -172,8 +172,10 @@ export function elicitationLinks(options: ElicitationLinksOptions = {}): Elicita
         | undefined;
       if (!contents || contents.expires <= Date.now() || contents.principal !== principalId) return;
       if (contents.page !== toPage(opened)) return;
-      const spending = contents.use ? await spent.spend(contents.use, shared && ((use) => shared.spend(use))) : "spent";
-      return spending === "spent" ? { data: contents.data } : undefined;
+      const outcome = contents.use
+        ? await spent.markUsed(contents.use, shared && ((use) => shared.markUsed(use)))
+        : "spent";
+      return outcome === "spent" ? { data: contents.data } : undefined;
     },
   };
 }
@@ -211,7 +213,7 @@ class SharedLinks implements SharedUses {
   }
 
   /** Marks a link as used. Rejects if the store fails. */
-  async spend(use: Mark): Promise<Marking> {
+  async markUsed(use: Mark): Promise<Marking> {
     try {
       const [key, sinceKey] = await Promise.all([this.#hash(toSetName(use)), this.#hash("since")]);
       const place = { store: this.#store, key, sinceKey, ttlMs: toMarkTtl(this.#ttlMs), date: Date.now() };

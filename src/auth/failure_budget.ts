@@ -4,7 +4,7 @@
  */
 import { withLimits } from "../core/protocol/errors.ts";
 import { isPromiseLike } from "../core/protocol/promises.ts";
-import { type AuthFacts, type AuthRefusal, type Delay, isRefusal, refuseRequest } from "../server/engine/auth.ts";
+import { type AuthRefusal, type AuthRequestInfo, type Delay, isRefusal, refuseRequest } from "../server/engine/auth.ts";
 import { deadline } from "../core/kit/deadline.ts";
 import { toNetwork } from "../server/capacity/account.ts";
 import { FIXED_LIMITS, type FixedLimits } from "../server/capacity/fixed_limits.ts";
@@ -74,22 +74,22 @@ export class FailureBudget {
    */
   run<T>(
     toKey: () => string | undefined,
-    facts: AuthFacts,
+    info: AuthRequestInfo,
     check: () => T | PromiseLike<T>,
   ): T | AuthRefusal | Promise<T | AuthRefusal> {
-    const key = () => facts.isRecheck ? undefined : toKey();
+    const key = () => info.isRecheck ? undefined : toKey();
     // Fast path: nobody has failed, and a synchronous check succeeds.
-    const known = this.#tallies.size ? this.#find(key(), facts.now) : undefined;
-    if (known && known.spent >= this.#limit) return this.#enqueue(known, facts, check);
+    const known = this.#tallies.size ? this.#find(key(), info.now) : undefined;
+    if (known && known.spent >= this.#limit) return this.#enqueue(known, info, check);
     let found;
     try {
       found = check();
     } catch (error) {
-      this.#open(key(), facts.now).spent++;
+      this.#open(key(), info.now).spent++;
       throw error;
     }
-    if (isPromiseLike(found)) return this.#settle(key(), facts, found);
-    if (isFailure(found)) this.#open(key(), facts.now).spent++;
+    if (isPromiseLike(found)) return this.#countCheck(key(), info, found);
+    if (isFailure(found)) this.#open(key(), info.now).spent++;
     return found;
   }
 
@@ -112,7 +112,7 @@ export class FailureBudget {
   }
 
   /** Counts a check while it runs, because otherwise callers could start any number of checks at the same time. */
-  async #settle<T>(key: string | undefined, { now }: AuthFacts, checking: PromiseLike<T>): Promise<T> {
+  async #countCheck<T>(key: string | undefined, { now }: AuthRequestInfo, checking: PromiseLike<T>): Promise<T> {
     const tally = this.#open(key, now);
     tally.spent++;
     const found = await checking;
@@ -128,32 +128,32 @@ export class FailureBudget {
   /** Runs a check in its turn. Refuses the request immediately if too many requests wait. */
   #enqueue<T>(
     tally: Tally,
-    facts: AuthFacts,
+    info: AuthRequestInfo,
     check: () => T | PromiseLike<T>,
   ): AuthRefusal | Promise<T | AuthRefusal> {
     const { promise: turn, resolve: start } = Promise.withResolvers<void>();
-    const delay = facts.delay?.(turn, this.#delay);
+    const delay = info.delay?.(turn, this.#delay);
     if (!delay) return this.#full;
     tally.waiting.add(start);
     this.#startNext(tally);
-    return this.#runInTurn({ tally, start, delay }, facts, check);
+    return this.#runInTurn({ tally, start, delay }, info, check);
   }
 
   async #runInTurn<T>(
     { tally, start, delay }: Waiting,
-    facts: AuthFacts,
+    info: AuthRequestInfo,
     check: () => T | PromiseLike<T>,
   ): Promise<T | AuthRefusal> {
     try {
       if (!await delay) return this.#late;
-      return await this.#count(tally, facts, check);
+      return await this.#count(tally, info, check);
     } finally {
       if (!tally.waiting.delete(start)) tally.turns--;
       this.#startNext(tally);
     }
   }
 
-  async #count<T>(tally: Tally, { signal }: AuthFacts, check: () => T | PromiseLike<T>): Promise<T> {
+  async #count<T>(tally: Tally, { signal }: AuthRequestInfo, check: () => T | PromiseLike<T>): Promise<T> {
     let hasFailed = true;
     try {
       // A check that ignores the signal may never end.
@@ -180,7 +180,7 @@ export class FailureBudget {
  * a provider commonly gets such a network, and would otherwise have 256 budgets. Returns `undefined` if the address is
  * unknown.
  */
-export function toGuesser({ peer }: AuthFacts): string | undefined {
+export function toGuesser({ peer }: AuthRequestInfo): string | undefined {
   return peer === undefined ? undefined : toNetwork(`peer ${peer}`) ?? peer;
 }
 

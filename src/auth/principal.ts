@@ -9,7 +9,7 @@ import { readPrincipal } from "../server/call/principal.ts";
 import { covers } from "../server/call/scopes.ts";
 
 /** Scopes of a caller, and other facts about the caller. */
-export interface CallerFacts {
+export interface CallerInfo {
   /** Scopes of the caller. Use `allScopes` to grant every scope. Defaults to no scopes. */
   readonly scopes?: readonly string[];
   /**
@@ -32,8 +32,8 @@ export function checkSecrets(secrets: unknown, message: string): void {
  *
  * @throws {TypeError} if a fact is invalid.
  */
-export function toPrincipal(prefix: string, id: string, facts: CallerFacts = {}): Principal {
-  return readPrincipal({ ...facts, id: `${prefix}:${id}` }, `the caller ${quote(id)}`);
+export function toPrincipal(prefix: string, id: string, info: CallerInfo = {}): Principal {
+  return readPrincipal({ ...info, id: `${prefix}:${id}` }, `the caller ${quote(id)}`);
 }
 
 /**

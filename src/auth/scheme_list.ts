@@ -8,14 +8,14 @@ import { isPromiseLike } from "../core/protocol/promises.ts";
 import {
   AUTHENTICATION,
   type Authentication,
-  type AuthFacts,
   type AuthRefusal,
+  type AuthRequestInfo,
   type AuthRoute,
   type AuthScheme,
   type Challenge,
   EXPIRED,
   isRefusal,
-  type PathFacts,
+  type PathInfo,
   readChallenges,
   refuseRequest,
 } from "../server/engine/auth.ts";
@@ -54,7 +54,7 @@ const SCHEME: KnownOptions<keyof Omit<AuthScheme, "combine">> = {
 };
 
 /** A scheme in the list, and the credentials that the scheme accepts. */
-interface Listed {
+interface SchemeEntry {
   readonly auth: Authentication;
   /** Name of the scheme in errors, such as `apiKey() (auth[1])`. */
   readonly label: string;
@@ -67,7 +67,7 @@ interface Listed {
   readonly query: readonly string[];
 }
 
-function readScheme(given: unknown, at: number): Listed {
+function readScheme(given: unknown, at: number): SchemeEntry {
   const place = `auth[${at}]`;
   checkOptions("create a server", { [place]: given }, { names: { [place]: AUTHENTICATION } });
   const auth: Authentication | undefined = isObject(given) && typeof given.authenticate === "function"
@@ -101,7 +101,7 @@ interface AcceptedForm {
  * Lists the forms of credentials that a scheme accepts. A scheme that accepts cookies also accepts the `cookie` header,
  * because this header contains the cookies.
  */
-function listForms({ schemes, headers, cookies, query }: Listed): readonly AcceptedForm[] {
+function listForms({ schemes, headers, cookies, query }: SchemeEntry): readonly AcceptedForm[] {
   const toForms = (kind: AcceptedForm["kind"], names: readonly string[]) => names.map((name) => ({ kind, name }));
   return [
     ...toForms("scheme", schemes),
@@ -121,7 +121,7 @@ function describeForm({ kind, name }: AcceptedForm): string {
 const OTHER_FORM = 'give one of the schemes another form, such as apiKey({ keys, header: "x-api-key" }) or ' +
   'customAuth(verify, { form: { header: "x-token" } })';
 
-function checkForms(one: Listed, other: Listed): void {
+function checkForms(one: SchemeEntry, other: SchemeEntry): void {
   const forms = listForms(other);
   const shared = listForms(one).find((form) =>
     forms.some(({ kind, name }) => kind === form.kind && name === form.name) && !isOfBoth(form, one, other)
@@ -133,11 +133,11 @@ function checkForms(one: Listed, other: Listed): void {
 
 // Two schemes may share the `cookie` header if each scheme names its cookies, because the names of the cookies are
 // compared separately.
-function isOfBoth({ kind, name }: AcceptedForm, ...both: readonly Listed[]): boolean {
+function isOfBoth({ kind, name }: AcceptedForm, ...both: readonly SchemeEntry[]): boolean {
   return kind === "header" && name === "cookie" && both.every(({ headers }) => !headers.includes("cookie"));
 }
 
-function checkPrefixes(one: Listed, other: Listed): void {
+function checkPrefixes(one: SchemeEntry, other: SchemeEntry): void {
   if (one.prefix !== other.prefix) return;
   const both = `${one.label} and ${other.label}`;
   const state = one.prefix === undefined
@@ -151,10 +151,10 @@ function checkPrefixes(one: Listed, other: Listed): void {
 
 class SchemeList implements Authentication {
   readonly credentials: NonNullable<Authentication["credentials"]>;
-  readonly #list: readonly Listed[];
+  readonly #list: readonly SchemeEntry[];
   readonly #takesAuthorization: boolean;
 
-  constructor(list: readonly Listed[]) {
+  constructor(list: readonly SchemeEntry[]) {
     for (const [at, one] of list.entries()) {
       for (const other of list.slice(at + 1)) {
         checkForms(one, other);
@@ -181,40 +181,40 @@ class SchemeList implements Authentication {
   readonly start: Authentication["start"];
   checkHandler: Authentication["checkHandler"];
 
-  readonly authenticate: Authentication["authenticate"] = (request, facts, server) => {
+  readonly authenticate: Authentication["authenticate"] = (request, info, server) => {
     const authorization = this.#takesAuthorization ? request.headers.get("authorization") : null;
     const found = this.#list.filter((each) => isFor(each, request, authorization));
-    const isUnknown = authorization !== null && !found.some(({ schemes }) => takes(schemes, authorization));
+    const isUnknown = authorization !== null && !found.some(({ schemes }) => acceptsScheme(schemes, authorization));
     // `Headers` joins repeated headers with commas, and credentials of these schemes contain no comma.
-    if (found.length + Number(isUnknown) > 1 || authorization?.includes(",")) return this.#refuseTwo(facts);
+    if (found.length + Number(isUnknown) > 1 || authorization?.includes(",")) return this.#refuseTwo(info);
     const [one] = found;
-    if (!one) return refuseRequest(401, { challenge: this.challenge(facts), reason: NOTHING });
-    const answer = one.auth.authenticate(request, facts, server);
+    if (!one) return refuseRequest(401, { challenge: this.challenge(info), reason: NOTHING });
+    const answer = one.auth.authenticate(request, info, server);
     return isPromiseLike(answer)
-      ? Promise.resolve(answer).then((answer) => this.#judge(one, answer, facts))
-      : this.#judge(one, answer, facts);
+      ? Promise.resolve(answer).then((answer) => this.#judge(one, answer, info))
+      : this.#judge(one, answer, info);
   };
 
-  #refuseTwo(facts: AuthFacts): AuthRefusal {
-    const challenge = this.challenge(facts).map((challenge) => withError(challenge, "invalid_request"));
+  #refuseTwo(info: AuthRequestInfo): AuthRefusal {
+    const challenge = this.challenge(info).map((challenge) => withError(challenge, "invalid_request"));
     return refuseRequest(400, { challenge, reason: "it has more than one credential" });
   }
 
-  #judge(one: Listed, answer: unknown, facts: AuthFacts): Principal | AuthRefusal {
-    if (answer === undefined || answer === null) return this.#refuse(one, refuseRequest(401), facts);
-    if (isRefusal(answer)) return answer.status === 401 ? this.#refuse(one, answer, facts) : answer;
+  #judge(one: SchemeEntry, answer: unknown, info: AuthRequestInfo): Principal | AuthRefusal {
+    if (answer === undefined || answer === null) return this.#refuse(one, refuseRequest(401), info);
+    if (isRefusal(answer)) return answer.status === 401 ? this.#refuse(one, answer, info) : answer;
     const principal = readPrincipal(answer, `authenticate() of ${one.label}`);
     const owner = this.#ownerOf(principal);
     if (owner !== one) throw toForeignId(principal, one, owner);
-    if (principal.expiresAt === undefined || principal.expiresAt > facts.now) return principal;
-    const challenge = readChallenges(one.auth, facts).map((challenge) => withError(challenge, "invalid_token"));
-    return this.#refuse(one, refuseRequest(401, { challenge, reason: EXPIRED }), facts);
+    if (principal.expiresAt === undefined || principal.expiresAt > info.now) return principal;
+    const challenge = readChallenges(one.auth, info).map((challenge) => withError(challenge, "invalid_token"));
+    return this.#refuse(one, refuseRequest(401, { challenge, reason: EXPIRED }), info);
   }
 
   /** Adds the challenges of the other schemes to a refusal by the scheme `one`. */
-  #refuse(one: Listed, refusal: AuthRefusal, facts: AuthFacts): AuthRefusal {
-    const own = refusal.challenges ?? readChallenges(one.auth, facts);
-    const challenges = this.#list.flatMap((each) => each === one ? own : readChallenges(each.auth, facts));
+  #refuse(one: SchemeEntry, refusal: AuthRefusal, info: AuthRequestInfo): AuthRefusal {
+    const own = refusal.challenges ?? readChallenges(one.auth, info);
+    const challenges = this.#list.flatMap((each) => each === one ? own : readChallenges(each.auth, info));
     return { ...refusal, challenges: sort(challenges) };
   }
 
@@ -222,10 +222,10 @@ class SchemeList implements Authentication {
    * Returns the challenges of all schemes. If an authenticated caller lacks scopes, returns only the challenges of the
    * scheme that authenticated the caller.
    */
-  readonly challenge = (facts: PathFacts & { readonly principal?: Principal }): readonly Challenge[] => {
-    const owner = facts.principal && this.#ownerOf(facts.principal);
+  readonly challenge = (info: PathInfo & { readonly principal?: Principal }): readonly Challenge[] => {
+    const owner = info.principal && this.#ownerOf(info.principal);
     const list = owner ? [owner] : this.#list;
-    return sort(list.flatMap(({ auth }) => readChallenges(auth, facts)));
+    return sort(list.flatMap(({ auth }) => readChallenges(auth, info)));
   };
 
   readonly routes = (path: string): readonly AuthRoute[] => {
@@ -239,7 +239,7 @@ class SchemeList implements Authentication {
 
   // If a scheme cannot be started, stop the schemes that were started, because all schemes are started again.
   async #startAll(server: ServerHandle): Promise<() => Promise<void>> {
-    const start = async ({ auth, label }: Listed) => {
+    const start = async ({ auth, label }: SchemeEntry) => {
       const stop: unknown = await auth.start?.(server);
       if (stop === undefined || typeof stop === "function") return () => stop?.();
       throw new TypeError(
@@ -280,7 +280,7 @@ class SchemeList implements Authentication {
   }
 
   // Find the scheme by the id of the principal, because a principal from a store or from a worker thread is a copy.
-  #ownerOf({ id }: Principal): Listed | undefined {
+  #ownerOf({ id }: Principal): SchemeEntry | undefined {
     return this.#list.find(({ prefix }) => prefix !== undefined && id.startsWith(`${prefix}:`)) ??
       this.#list.find(({ prefix }) => prefix === undefined);
   }
@@ -298,9 +298,13 @@ function throwAll(verb: string, settled: readonly PromiseSettledResult<unknown>[
 const NOTHING = "it has no credentials that the server accepts";
 
 /** Tests whether a request has a credential for a scheme. An empty credential counts too. */
-function isFor({ schemes, headers, cookies, query }: Listed, request: Request, authorization: string | null): boolean {
+function isFor(
+  { schemes, headers, cookies, query }: SchemeEntry,
+  request: Request,
+  authorization: string | null,
+): boolean {
   const { headers: given, url } = request;
-  if (authorization !== null && takes(schemes, authorization)) return true;
+  if (authorization !== null && acceptsScheme(schemes, authorization)) return true;
   if (headers.some((name) => given.has(name))) return true;
   if (cookies.length && given.has("cookie")) {
     const cookie = given.get("cookie") ?? "";
@@ -310,11 +314,11 @@ function isFor({ schemes, headers, cookies, query }: Listed, request: Request, a
 }
 
 /** Tests whether the scheme of an `Authorization` header is one of `schemes`. */
-function takes(schemes: readonly string[], authorization: string): boolean {
+function acceptsScheme(schemes: readonly string[], authorization: string): boolean {
   return schemes.includes(authorization.split(" ", 1)[0].toLowerCase());
 }
 
-function toForeignId({ id }: Principal, { label, prefix }: Listed, owner: Listed | undefined): TypeError {
+function toForeignId({ id }: Principal, { label, prefix }: SchemeEntry, owner: SchemeEntry | undefined): TypeError {
   const state = owner?.prefix === undefined
     ? `${label} returned the id ${quote(id)}; return ids that begin with ${quote(`${prefix}:`)}`
     : `${label} returned the id ${quote(id)}, which could be an id of ${owner.label}; return ids with another prefix`;

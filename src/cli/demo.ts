@@ -1,7 +1,7 @@
 /**
  * A demonstration server with at least one handler of each kind. It needs no permissions and no packages.
  */
-import { app, canShow, ui } from "../extensions/apps/apps.ts";
+import { app, supportsApp, ui } from "../extensions/apps/apps.ts";
 import { createServer, prompt, resource, type Server, tool } from "../library.ts";
 import { task, tasks } from "../extensions/tasks/tasks.ts";
 import { VERSION } from "./version.ts";
@@ -82,7 +82,7 @@ const roll = tool({
   use: [ui(dice)],
   run: (_input, ctx) => {
     const eyes = [1, 2].map(() => 1 + Math.floor(Math.random() * 6));
-    return canShow(ctx, dice) ? { eyes } : `You rolled ${eyes.join(" and ")}.`;
+    return supportsApp(ctx, dice) ? { eyes } : `You rolled ${eyes.join(" and ")}.`;
   },
 });
 

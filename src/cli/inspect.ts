@@ -1,7 +1,7 @@
 /**
  * `mcp inspect`: shows the name, the protocol revision, the capabilities and the lists of a server.
  */
-import type { ServerFacts } from "../client/client.ts";
+import type { ServerInfo } from "../client/client.ts";
 import { isObject } from "../core/kit/json.ts";
 import type { Args } from "./args.ts";
 import { formatListing, type FormatOptions } from "./client/listing_text.ts";
@@ -62,7 +62,7 @@ async function showServer({ client, operands, signal }: ServerSession, { flags }
 }
 
 function formatServer(
-  { era, version, info, capabilities, instructions }: ServerFacts,
+  { era, version, info, capabilities, instructions }: ServerInfo,
   { style, width }: FormatOptions,
 ): string[] {
   const name = info ? `${style.bold(toLine(info.name))} ${toLine(info.version)}` : style.bold("Unnamed server");

@@ -58,9 +58,9 @@ async function signInUser(args: Args): Promise<number> {
   const auth = await loadSignIn(settings, { isForced: true });
   await auth.signOut(url);
   return await withServerSession(args, { verb: "sign in to", isForced: true }, async () => {
-    const facts = await auth.facts(url);
-    if (!facts) reportLine(`${url} requires no sign-in.`);
-    for (const line of facts ? toFactLines(facts) : []) reportLine(line);
+    const info = await auth.info(url);
+    if (!info) reportLine(`${url} requires no sign-in.`);
+    for (const line of info ? toFactLines(info) : []) reportLine(line);
     return 0;
   });
 }

@@ -10,7 +10,7 @@ export interface AppModules {
 /** Returns the source of `server.ts`. */
 export function toAppServer(name: string, { library, apps }: AppModules): string {
   return `import { createServer, tool } from ${JSON.stringify(library)};
-import { app, canShow, ui } from ${JSON.stringify(apps)};
+import { app, supportsApp, ui } from ${JSON.stringify(apps)};
 
 const dice = app({ uri: ${
     JSON.stringify(`ui://${name}`)
@@ -23,7 +23,7 @@ export const roll = tool({
   run(_input, ctx) {
     const eyes = 1 + Math.floor(6 * Math.random());
     // Clients that cannot show apps get a sentence instead of data.
-    return canShow(ctx, dice) ? { eyes } : \`The die shows \${eyes}.\`;
+    return supportsApp(ctx, dice) ? { eyes } : \`The die shows \${eyes}.\`;
   },
 });
 

@@ -14,7 +14,7 @@ import { importModule } from "./lazy_modules.ts";
 import { listAll, toCount } from "./listing.ts";
 import { findTarget, load, toKind } from "./load.ts";
 import { bundleFile, toOwnModule } from "./pack/bundle.ts";
-import { type BundleParts, ENTRY, type ServerFacts, toManifest, toRegistryEntry } from "./pack/manifest.ts";
+import { type BundleParts, ENTRY, type PackageInfo, toManifest, toRegistryEntry } from "./pack/manifest.ts";
 import { readSettings, type Setting, toLauncher, toNodeFlags } from "./pack/settings.ts";
 import { writeZip } from "./pack/zip.ts";
 import { joinPath, toBaseName, toFolder, toRelativePath } from "../ready/files/path.ts";
@@ -93,16 +93,16 @@ async function packServer(args: Args): Promise<void> {
   const project = await readProject(folder);
   const { server } = await load(path);
   const described = await describe(server, { target: toBaseName(path), project, flags }).finally(() => server.close());
-  const { facts, tools, hasPrompts } = described;
+  const { info: info, tools, hasPrompts } = described;
   const files = await readFiles(folder, [...all.include ?? [], ...flags.icon === undefined ? [] : [flags.icon]]);
   const icon = flags.icon === undefined ? {} : { icon: readIcon(folder, flags.icon, files) };
   const parts: BundleParts = { settings, flags: nodeFlags, tools, hasPrompts, ...icon };
-  const code = await bundle({ path, name: facts.name, settings });
+  const code = await bundle({ path, name: info.name, settings });
   const zip = writeZip(
-    new Map([...files, [ENTRY, encode(code)], ["manifest.json", encode(toJson(toManifest(facts, parts)))]]),
+    new Map([...files, [ENTRY, encode(code)], ["manifest.json", encode(toJson(toManifest(info, parts)))]]),
   );
-  const output = flags.output ?? `${facts.name.replaceAll(/[^\w.-]+/g, "-")}.mcpb`;
-  const entry = flags.registry === undefined ? undefined : toRegistryEntry(facts, {
+  const output = flags.output ?? `${info.name.replaceAll(/[^\w.-]+/g, "-")}.mcpb`;
+  const entry = flags.registry === undefined ? undefined : toRegistryEntry(info, {
     name: flags.registry,
     settings,
     ...flags.url !== undefined && { bundle: { url: flags.url, sha256: await digest(zip) } },
@@ -113,7 +113,7 @@ async function packServer(args: Args): Promise<void> {
   if (entry) await write("server.json", toJson(entry));
   const written = [output, ...entry ? ["server.json"] : []].join(" and ");
   const counts = `${toCount(tools.length, "tool")}, ${toCount(settings.length, "setting")}`;
-  console.error(toPrintable(`Wrote ${written}: ${facts.name} ${facts.version}, ${counts}.`));
+  console.error(toPrintable(`Wrote ${written}: ${info.name} ${info.version}, ${counts}.`));
 }
 
 /** Returns the path of the file to pack. */
@@ -198,7 +198,7 @@ async function bundle(
 }
 
 interface Described {
-  readonly facts: ServerFacts;
+  readonly info: PackageInfo;
   readonly tools: BundleParts["tools"];
   readonly hasPrompts: boolean;
 }
@@ -234,7 +234,7 @@ async function describe(
   const homepage = websiteUrl ?? toText(project.homepage);
   const license = toText(project.license);
   const repository = readRepository(project.repository);
-  const facts = {
+  const about = {
     name,
     // Use the project's version if the file exports only handlers, because such a file has no version.
     version: version === "0.0.0" ? toText(project.version) ?? version : version,
@@ -245,7 +245,7 @@ async function describe(
     ...license !== undefined && { license },
     ...repository !== undefined && { repository },
   };
-  return { facts, tools: listing.tools, hasPrompts: listing.prompts.length > 0 };
+  return { info: about, tools: listing.tools, hasPrompts: listing.prompts.length > 0 };
 }
 
 function toText(value: unknown): string | undefined {
@@ -253,7 +253,7 @@ function toText(value: unknown): string | undefined {
 }
 
 /** Reads an author as in package.json: an object, or text such as `Ada <ada@example.com> (https://example.com)`. */
-function readAuthor(value: unknown): ServerFacts["author"] | undefined {
+function readAuthor(value: unknown): PackageInfo["author"] | undefined {
   const [, name, email, url] = typeof value === "string"
     ? /^([^<(]*[^<(\s])\s*(?:<([^>]*)>\s*)?(?:\(([^)]*)\))?$/.exec(value.trim()) ?? []
     : isObject(value)

@@ -135,7 +135,7 @@ async function serveTarget(args: Args): Promise<void> {
     const { toStdioNotice } = await importModule<typeof import("./stdio_notice.ts")>("./stdio_notice.ts");
     console.error(await toStdioNotice(target, options));
   }
-  const run = () => serveStdio(server, { signal: closed, params, exit: false });
+  const run = () => serveStdio(server, { signal: closed, pathParams: params, exit: false });
   await (params ? withAction(`Cannot serve ${choice.target}`, run) : run());
   await whole.close();
 }

@@ -29,14 +29,14 @@ async function showToken(args: Args): Promise<number> {
   rejectRest(args, "token");
   const url = readServerUrl(args.operands, "show the token of");
   const auth = await loadSignIn(readSettings(args), {});
-  const facts = await auth.facts(url);
-  if (!facts) throw new CliError(`Cannot show the token of ${url}: there is no token; sign in with mcp login ${url}`);
+  const info = await auth.info(url);
+  if (!info) throw new CliError(`Cannot show the token of ${url}: there is no token; sign in with mcp login ${url}`);
   if ("show" in args.flags) {
     const held = await auth.token({ url, method: "POST" });
     await writeLine(typeof held === "object" ? held.token : held ?? "");
     return 0;
   }
-  if ("json" in args.flags) await writeJson(facts);
-  else for (const line of toFactLines(facts)) await writeLine(line);
+  if ("json" in args.flags) await writeJson(info);
+  else for (const line of toFactLines(info)) await writeLine(line);
   return 0;
 }

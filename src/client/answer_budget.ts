@@ -36,7 +36,7 @@ export class AnswerBudget {
    * answer it. Charges the newest running request first, because a request that runs for hours, such as a long call,
    * would otherwise pay for the requests of short calls.
    */
-  take(running: readonly Asked[]): boolean {
+  chargeAny(running: readonly Asked[]): boolean {
     const asked = running.length ? running.findLast(({ count }) => count < this.max) : this.outside;
     return asked !== undefined && this.charge(asked, 1);
   }

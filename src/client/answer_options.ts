@@ -55,11 +55,11 @@ export interface AnswerContext {
    * The client's request for which the server needs the answer. `undefined` if several requests are running in a
    * session over stdio, because the server's request does not identify the client's request.
    */
-  readonly request?: AskingRequest;
+  readonly request?: OriginatingRequest;
 }
 
 /** A request from the client for which the server needs an answer from the client. */
-export interface AskingRequest {
+export interface OriginatingRequest {
   /** The method of the request, such as `tools/call`. */
   readonly method: string;
   /** The parameters of the request. */

@@ -21,7 +21,7 @@ export class AnswerSlots {
    * Runs a job as soon as a slot is free. If `signal` aborts before the job starts, rejects with the signal's reason.
    */
   async run<T>(job: () => Promise<T>, signal: AbortSignal): Promise<T> {
-    await this.#take(signal);
+    await this.#acquire(signal);
     try {
       signal.throwIfAborted();
       return await job();
@@ -30,7 +30,7 @@ export class AnswerSlots {
     }
   }
 
-  async #take(signal: AbortSignal): Promise<void> {
+  async #acquire(signal: AbortSignal): Promise<void> {
     signal.throwIfAborted();
     if (this.#running < this.#size) return void this.#running++;
     const { promise, resolve, reject } = Promise.withResolvers<void>();

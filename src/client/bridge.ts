@@ -99,7 +99,7 @@ export class Bridge {
       };
       return await this.#options.write({ jsonrpc: "2.0", id: null, error });
     }
-    for (const message of messages) await this.#take(message);
+    for (const message of messages) await this.#receive(message);
   }
 
   /** Ends all requests and the session. */
@@ -117,7 +117,7 @@ export class Bridge {
     await this.#channel.close();
   }
 
-  async #take(message: Message): Promise<void> {
+  async #receive(message: Message): Promise<void> {
     if (message.method === undefined || message.id === undefined) {
       // Wait until a notification has been sent, so that notifications arrive in order. Limit the time, because a
       // server that does not respond must not block later messages.
@@ -258,7 +258,7 @@ export class Bridge {
     lines.ended?.then(() => {
       // After the stream has ended, send the next `initialize` to the configured URL.
       if (this.#channel === lines) this.#channel = http;
-      this.#session?.lose();
+      this.#session?.markLost();
     });
     return true;
   }
@@ -304,7 +304,7 @@ export class Bridge {
       );
     }
     const running = from ? [from] : [...this.#pending.values()];
-    if (isId(id) && method !== "ping" && !this.#budget.take(running.map(({ asked }) => asked))) {
+    if (isId(id) && method !== "ping" && !this.#budget.chargeAny(running.map(({ asked }) => asked))) {
       return this.#reject(id, `Cannot forward ${toShown(method)}: ${this.#budget.explain()}`);
     }
     return method === "notifications/tasks" ? this.#passTask(message) : this.#options.write(message);

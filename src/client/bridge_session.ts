@@ -51,14 +51,14 @@ export class BridgeSession {
     return this.#over.signal.aborted;
   }
 
-  lose(): void {
+  markLost(): void {
     this.#over.abort();
   }
 
   /** Tests whether a response shows that the server no longer knows the session. If so, marks the session as lost. */
   isLostBy({ status, message }: SendResult): boolean {
     const isLost = status === 404 && this.id !== undefined && message?.error?.code !== METHOD_NOT_FOUND;
-    if (isLost) this.lose();
+    if (isLost) this.markLost();
     return isLost;
   }
 

@@ -31,7 +31,7 @@ import {
   type SentRequestOptions,
 } from "./rpc.ts";
 import { createRequestHandler, type RequestHandlerOptions } from "./server_requests.ts";
-import type { Protocol, ServerFacts } from "./protocol.ts";
+import type { Protocol, ServerInfo } from "./protocol.ts";
 import { type Subscription, type SubscriptionFilter, toSubscription } from "./subscription.ts";
 import { type OnMisfit, readEntries, readResult, toMisfit } from "./wire_checks.ts";
 
@@ -59,7 +59,7 @@ export interface Completion {
  */
 export interface Client<Options extends RequestOptions = RequestOptions> extends AsyncDisposable {
   /** Facts about the server, and the protocol revision in use. */
-  readonly server: ServerFacts;
+  readonly server: ServerInfo;
   /**
    * Lists all tools, by requesting all pages. Returns an empty array if the server has no tools.
    *
@@ -353,7 +353,7 @@ class Requests {
 
   async #end(): Promise<void> {
     // Wait until pending messages have been sent, because the program may exit as soon as the client is closed.
-    await this.#rpc.settle();
+    await this.#rpc.flush();
     await this.#protocol.close();
     this.#rpc.abort();
     await this.#rpc.channel.close();

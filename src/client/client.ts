@@ -19,10 +19,10 @@
 export type {
   AnswerContext,
   AnswerOptions,
-  AskingRequest,
   ElicitRequest,
   ElicitResult,
   ElicitUrlRequest,
+  OriginatingRequest,
 } from "./answer_options.ts";
 export type { AuthChallenge, AuthRequest, BoundToken, ClientAuth } from "./client_auth.ts";
 export type { ClientMiddleware, ClientRequest } from "./request_middleware.ts";
@@ -36,15 +36,15 @@ export {
   clientExtension,
   type ClientExtensionOptions,
   type ExtensionResult,
+  type PendingRequest,
   type ReceivedNotification,
   type Schemas,
-  type UnfinishedCall,
 } from "./extension.ts";
 export type { Listed, ListedPrompt, ListedResource, ListedTemplate, ListedTool } from "../core/protocol/listed.ts";
 export type { Message, Notification } from "./message.ts";
 export { McpError } from "../core/protocol/errors.ts";
 export type { Progress, RequestOptions } from "./rpc.ts";
-export type { ServerFacts } from "./protocol.ts";
+export type { ServerInfo } from "./protocol.ts";
 export type { Subscription, SubscriptionFilter, Watch } from "./subscription.ts";
 export type { Target, TargetOptions } from "./target.ts";
 // Types in the signatures of this entry point.

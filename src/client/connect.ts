@@ -76,7 +76,7 @@ const OPTIONS: KnownOptions<keyof ConnectOptions> = {
     fetch: "function",
     headers: true,
     onStderr: "function",
-    params: true,
+    pathParams: true,
     signal: true,
     timeoutMs: true,
     trace: {
@@ -94,7 +94,7 @@ const OPTIONS: KnownOptions<keyof ConnectOptions> = {
     revisions: "texts",
     probeMs: true,
   },
-  hints: { timeout: "timeoutMs", name: "info", version: "revisions", versions: "revisions" },
+  hints: { params: "pathParams", timeout: "timeoutMs", name: "info", version: "revisions", versions: "revisions" },
 };
 
 /**
@@ -131,9 +131,9 @@ export async function connect(target: Target, options: ConnectOptions = {}): Pro
 
 async function connectTo(target: Target, options: ConnectOptions): Promise<Client> {
   checkOptions("connect", options, OPTIONS);
-  if (typeof target === "object" && INTERNALS in target && (options.params || target[INTERNALS].enter)) {
-    const { params, ...rest } = options;
-    return await connectTo(await enterServer(target, params), rest);
+  if (typeof target === "object" && INTERNALS in target && (options.pathParams || target[INTERNALS].enter)) {
+    const { pathParams, ...rest } = options;
+    return await connectTo(await enterServer(target, pathParams), rest);
   }
   const versions = readRevisions(options);
   const legacy = versions.filter((version) => !isModern(version));

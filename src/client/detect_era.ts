@@ -18,7 +18,7 @@ import { toPrintableLine } from "../core/kit/printable.ts";
 import { LegacyCodec, legacyProtocol } from "./legacy.ts";
 import { ModernCodec, modernProtocol, readSupported } from "./modern.ts";
 import type { Rpc } from "./rpc.ts";
-import { type Protocol, type ProtocolOptions, type ServerFacts, toImplementation } from "./protocol.ts";
+import { type Protocol, type ProtocolOptions, type ServerInfo, toImplementation } from "./protocol.ts";
 import { toShown } from "./shown.ts";
 
 /** All supported protocol revisions, newest first. */
@@ -63,7 +63,7 @@ export async function detectEra(rpc: Rpc, options: DetectOptions): Promise<Proto
   if (!modern.length) return await shakeHands();
   const codec = new ModernCodec(modern[0], options);
   rpc.codec = codec;
-  const toProtocol = (server: ServerFacts) => {
+  const toProtocol = (server: ServerInfo) => {
     rpc.codec = codec;
     return modernProtocol(rpc, codec, { ...options, server, versions: modern });
   };
@@ -116,7 +116,7 @@ async function probe(
   codec: ModernCodec,
   modern: readonly string[],
   legacy: readonly string[],
-): Promise<ServerFacts | Refused | undefined> {
+): Promise<ServerInfo | Refused | undefined> {
   for (let refusals = 0;; refusals++) {
     try {
       const { result } = await rpc.request("server/discover", {});
@@ -124,7 +124,7 @@ async function probe(
       const version = choose(result.supportedVersions, modern, legacy);
       if (version === undefined) return;
       codec.version = version;
-      return toFacts(result, version);
+      return toServerInfo(result, version);
     } catch (error) {
       if (!isRemoteError(error)) throw error;
       if (error.code === UNSUPPORTED_VERSION && refusals < MAX_REFUSALS) {
@@ -162,7 +162,7 @@ function choose(
   );
 }
 
-function toFacts({ capabilities, instructions, serverInfo, _meta }: Result, version: string): ServerFacts {
+function toServerInfo({ capabilities, instructions, serverInfo, _meta }: Result, version: string): ServerInfo {
   const meta = isObject(_meta) ? _meta : {};
   return {
     era: "modern",

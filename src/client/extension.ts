@@ -24,11 +24,11 @@ export interface ExtensionResult<R extends Schema = Schema> {
    * Converts the result to the final result, for example by polling. If `finish` throws, the request rejects with the
    * error.
    */
-  readonly finish: (result: Infer<R>, call: UnfinishedCall) => Result | Promise<Result>;
+  readonly finish: (result: Infer<R>, call: PendingRequest) => Result | Promise<Result>;
 }
 
 /** A request whose result an extension finishes. */
-export interface UnfinishedCall {
+export interface PendingRequest {
   /** Method of the request. */
   readonly method: string;
   /** Parameters of the request. */
@@ -118,7 +118,7 @@ export interface ClientExtension {
   /** The name of the parameter to repeat in the HTTP header `Mcp-Name`, by method. */
   readonly subjects: Readonly<Record<string, string>>;
   /** Functions that convert results to final results, by result type. */
-  readonly results: ReadonlyMap<string, (result: Result, call: UnfinishedCall) => Promise<Result>>;
+  readonly results: ReadonlyMap<string, (result: Result, call: PendingRequest) => Promise<Result>>;
   /**
    * Functions that receive notifications, by method. A function rejects if the parameters do not match the schema, or
    * if `receive` throws.
@@ -161,7 +161,7 @@ export function clientExtension<
     compileSchema(schema, { use: "output", place: `${name} of extension ${JSON.stringify(id)}` });
   const finishers = Object.entries<FormResult>(results ?? {}).map(([type, { schema, finish }]) => {
     const compiled = compile(schema, type);
-    const read = async (result: Result, call: UnfinishedCall) => {
+    const read = async (result: Result, call: PendingRequest) => {
       const { _meta, ...given } = result;
       const checked = await compiled.validate(given);
       if (checked.problem !== undefined) {
@@ -192,7 +192,7 @@ export function clientExtension<
 /** {@linkcode ExtensionResult} without its type parameter. */
 interface FormResult {
   readonly schema: Schema;
-  readonly finish: (result: never, call: UnfinishedCall) => unknown;
+  readonly finish: (result: never, call: PendingRequest) => unknown;
 }
 
 /** {@linkcode ReceivedNotification} without its type parameter. */

@@ -12,7 +12,7 @@ import type { Notification } from "./message.ts";
 import type { Codec, Outcome, Rpc, SentRequestOptions } from "./rpc.ts";
 import { deadline } from "../core/kit/deadline.ts";
 import { startTimer } from "../core/kit/timer.ts";
-import { type Protocol, type ProtocolOptions, type ServerFacts, toImplementation } from "./protocol.ts";
+import { type Protocol, type ProtocolOptions, type ServerInfo, toImplementation } from "./protocol.ts";
 import type { SubscriptionFilter, Watch } from "./subscription.ts";
 import { explain, toShown } from "./shown.ts";
 
@@ -84,8 +84,8 @@ class LegacyProtocol implements Protocol {
     this.#logLevel = options.logLevel;
   }
 
-  get server(): ServerFacts {
-    return toFacts(this.#handshake);
+  get server(): ServerInfo {
+    return toServerInfo(this.#handshake);
   }
 
   get handshake(): Result {
@@ -291,7 +291,7 @@ function isSessionLost(error: unknown): boolean {
   return isRemoteError(error) && error.status === 404 && error.code !== METHOD_NOT_FOUND;
 }
 
-function toFacts({ protocolVersion, serverInfo, capabilities, instructions }: Result): ServerFacts {
+function toServerInfo({ protocolVersion, serverInfo, capabilities, instructions }: Result): ServerInfo {
   return {
     era: "legacy",
     version: String(protocolVersion),

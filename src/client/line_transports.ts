@@ -60,9 +60,9 @@ export function childTransport(child: Child, { onBroken, exitMs }: ChildTranspor
         for (let next = await reader.read(); !next.done; next = await reader.read()) {
           // Drop lines after `close`. A process that writes faster than the client can parse would otherwise keep the
           // client busy.
-          if (!isClosed) splitter.push(next.value).forEach(take);
+          if (!isClosed) splitter.push(next.value).forEach(receiveLine);
         }
-        splitter.end().forEach(take);
+        splitter.end().forEach(receiveLine);
       } catch (error) {
         onBroken(error);
       }
@@ -70,7 +70,7 @@ export function childTransport(child: Child, { onBroken, exitMs }: ChildTranspor
       end(`the server ended with code ${code}`, { kind: "exited", code });
     }
 
-    function take(line: ReturnType<LineSplitter["push"]>[number]): void {
+    function receiveLine(line: ReturnType<LineSplitter["push"]>[number]): void {
       if ("text" in line) return void receive(line.text);
       const state = line.problem === "long" ? `the line is longer than ${MAX_BYTES} bytes` : "the line is not UTF-8";
       onBroken(new Error(`Cannot read the server's message: ${state}`));

@@ -15,8 +15,8 @@ import { isObject, type Params, type Result } from "../core/protocol/jsonrpc.ts"
 import type { LogLevel } from "../core/protocol/types.ts";
 import { findHeaderParams, type HeaderParam } from "../core/schema/header_params.ts";
 import type { Asked } from "./answer_budget.ts";
-import type { AskingRequest } from "./answer_options.ts";
-import type { UnfinishedCall } from "./extension.ts";
+import type { OriginatingRequest } from "./answer_options.ts";
+import type { PendingRequest } from "./extension.ts";
 import type { Message, Notification } from "./message.ts";
 import { readPages } from "./pagination.ts";
 import {
@@ -31,7 +31,7 @@ import {
 } from "./rpc.ts";
 import { deadline, delay } from "../core/kit/deadline.ts";
 import { startPatientTimer } from "./deadline.ts";
-import type { ClientIdentity, Protocol, ProtocolOptions, ServerFacts } from "./protocol.ts";
+import type { ClientIdentity, Protocol, ProtocolOptions, ServerInfo } from "./protocol.ts";
 import { type SubscriptionFilter, toSubscription, type Watch } from "./subscription.ts";
 import { toShown } from "./shown.ts";
 
@@ -117,7 +117,7 @@ export class ModernCodec implements Codec {
 }
 
 export interface ModernOptions extends ProtocolOptions {
-  readonly server: ServerFacts;
+  readonly server: ServerInfo;
   readonly versions: readonly string[];
 }
 
@@ -146,7 +146,7 @@ class ModernProtocol implements Protocol {
     this.#hasHeaders = rpc.channel.openStream !== undefined;
   }
 
-  get server(): ServerFacts {
+  get server(): ServerInfo {
     return { ...this.#options.server, version: this.#codec.version };
   }
 
@@ -252,7 +252,7 @@ class ModernProtocol implements Protocol {
     };
   }
 
-  async #answerAll(requests: Params, request: AskingRequest, options: CountedRequest): Promise<Params> {
+  async #answerAll(requests: Params, request: OriginatingRequest, options: CountedRequest): Promise<Params> {
     const { signal = new AbortController().signal, answer } = options;
     const responses: Record<string, unknown> = {};
     // Charge all input requests before answering the first, so that nobody answers in vain.
@@ -269,7 +269,7 @@ class ModernProtocol implements Protocol {
     return responses;
   }
 
-  #charge(asked: Asked, count: number, { method }: AskingRequest): void {
+  #charge(asked: Asked, count: number, { method }: OriginatingRequest): void {
     const { budget } = this.#rpc;
     if (budget.charge(asked, count)) return;
     throw new Error(
@@ -293,7 +293,7 @@ class ModernProtocol implements Protocol {
   /** Converts a result that an extension defines to a final result, unless the caller wants the result unchanged. */
   async #finish(
     outcome: Outcome,
-    { method, params }: Pick<UnfinishedCall, "method" | "params">,
+    { method, params }: Pick<PendingRequest, "method" | "params">,
     options: CountedRequest,
   ): Promise<Outcome> {
     const { resultType } = outcome.result;
@@ -318,9 +318,9 @@ class ModernProtocol implements Protocol {
   }
 
   #toUnfinished(
-    request: AskingRequest,
+    request: OriginatingRequest,
     options: CountedRequest,
-  ): UnfinishedCall {
+  ): PendingRequest {
     const { signal = new AbortController().signal, asked, answer, capabilities, headers, onProgress, resume } = options;
     return {
       ...request,

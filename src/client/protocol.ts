@@ -9,7 +9,7 @@ import type { Outcome, SentRequestOptions } from "./rpc.ts";
 import type { SubscriptionFilter, Watch } from "./subscription.ts";
 
 /** Facts about the server, and the protocol revision in use. */
-export interface ServerFacts {
+export interface ServerInfo {
   /**
    * `"modern"` if each request contains the client's name and capabilities, or `"legacy"` if the connection began with
    * a handshake.
@@ -27,7 +27,7 @@ export interface ServerFacts {
 
 /** The protocol of one era on one connection. */
 export interface Protocol {
-  readonly server: ServerFacts;
+  readonly server: ServerInfo;
   /** The session id. `undefined` without a session, and over transports other than HTTP. */
   readonly sessionId?: string;
   /** The result of the handshake, if there was one. */

@@ -5,7 +5,7 @@ import { INTERNAL_ERROR, isMcpError, McpError } from "../core/protocol/errors.ts
 import { type Id, isId, isObject, type Params, type Result } from "../core/protocol/jsonrpc.ts";
 import type { INTERNALS } from "../core/internals.ts";
 import type { KnownOptions } from "../core/known_options.ts";
-import { ANSWER, type AnswerOptions, type AskingRequest } from "./answer_options.ts";
+import { ANSWER, type AnswerOptions, type OriginatingRequest } from "./answer_options.ts";
 import { type ClientMiddleware, type ClientRequest, runMiddleware } from "./request_middleware.ts";
 import { withDeadline } from "./deadline.ts";
 import type { Channel, SendResult } from "./channel.ts";
@@ -135,7 +135,7 @@ export interface ServerRequest {
   /**
    * The client's request for which the server needs the answer. `undefined` if the client cannot identify this request.
    */
-  readonly request?: AskingRequest;
+  readonly request?: OriginatingRequest;
 }
 
 /**
@@ -194,7 +194,7 @@ export interface Rpc {
    */
   abort(reason?: unknown): void;
   /** Resolves when all notifications and cancellations have been sent, but at the latest after a second. */
-  settle(): Promise<void>;
+  flush(): Promise<void>;
 }
 
 export interface AnswerQuestionOptions {
@@ -221,7 +221,7 @@ export interface RpcOptions {
 /** A request in flight. */
 interface Running {
   readonly id: Id;
-  readonly request: AskingRequest;
+  readonly request: OriginatingRequest;
   readonly asked: Asked;
   /**
    * Answers requests from the server that belong to this request. `undefined` if the connection's function answers
@@ -360,7 +360,7 @@ class ChannelRpc implements Rpc {
   }
 
   /** Sends a request without middleware, and cancels the request when its signal aborts. */
-  async #exchange({ method, params: given }: AskingRequest, options: SentRequestOptions): Promise<Outcome> {
+  async #exchange({ method, params: given }: OriginatingRequest, options: SentRequestOptions): Promise<Outcome> {
     const { id = ++this.#lastId, signal, answer, asked = { count: 0 }, onLate } = options;
     const params = this.#toParams(id, given, options);
     signal?.throwIfAborted();
@@ -398,7 +398,7 @@ class ChannelRpc implements Rpc {
     );
   }
 
-  /** Makes {@linkcode settle} wait for `sending`. */
+  /** Makes {@linkcode flush} wait for `sending`. */
   #track(sending: Promise<void>): Promise<void> {
     const settled: Promise<void> = sending.catch(() => {}).finally(() => this.#sending.delete(settled));
     this.#sending.add(settled);
@@ -441,7 +441,7 @@ class ChannelRpc implements Rpc {
     return this.#slots.run(async () => await answer(question, signal), signal);
   }
 
-  async settle(): Promise<void> {
+  async flush(): Promise<void> {
     await deadline(Promise.all(this.#sending), { ms: SETTLE_MS, onTimeout: () => {} });
   }
 
@@ -521,7 +521,7 @@ class ChannelRpc implements Rpc {
     const stop = new AbortController();
     // Answer a ping without waiting for a slot, because a ping tests whether the connection works.
     if (request.method === "ping") return await this.#reply(id, await this.#toAnswer(request, stop.signal, from));
-    if (!this.budget.take((from ? [from] : [...this.#running]).map(({ asked }) => asked))) {
+    if (!this.budget.chargeAny((from ? [from] : [...this.#running]).map(({ asked }) => asked))) {
       const message = `Cannot answer ${toShown(request.method)}: ${this.budget.explain()}`;
       return await this.#reply(id, { error: { code: INTERNAL_ERROR, message } });
     }

@@ -37,7 +37,7 @@ export interface TargetOptions {
    */
   readonly onStderr?: (text: string) => void;
   /** Path parameters for a server in this process, such as `{ tenant: "acme" }` for the path `/tenants/:tenant/mcp`. */
-  readonly params?: Readonly<Record<string, unknown>>;
+  readonly pathParams?: Readonly<Record<string, unknown>>;
   /** Aborts connecting. Has no effect after the client is connected. */
   readonly signal?: AbortSignal;
   /** Timeout of each request in milliseconds. A request can set its own `timeoutMs`. Defaults to 60,000. */

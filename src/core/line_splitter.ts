@@ -31,7 +31,7 @@ export class LineSplitter {
     // Fast path: decode all whole lines together, unless a line is invalid.
     const isRead = end - from <= this.#limit && this.#read(bytes.subarray(from, end), lines);
     while (!isRead && from < end) from = this.#cut(bytes, from, lines);
-    if (end < bytes.length) this.#take(bytes.slice(end));
+    if (end < bytes.length) this.#append(bytes.slice(end));
     return lines;
   }
 
@@ -45,12 +45,12 @@ export class LineSplitter {
   /** Adds the bytes up to the next line feed to the current line. Returns the index at which the next line starts. */
   #cut(bytes: Uint8Array, from: number, lines: Line[]): number {
     const at = bytes.indexOf(10, from);
-    this.#take(bytes.subarray(from, at));
+    this.#append(bytes.subarray(from, at));
     this.#complete(lines);
     return at + 1;
   }
 
-  #take(part: Uint8Array): void {
+  #append(part: Uint8Array): void {
     if (this.#skips) return;
     this.#size += part.length;
     this.#parts.push(part);

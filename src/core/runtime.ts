@@ -326,8 +326,8 @@ export interface FsModule {
   readonly promises: {
     readdir(path: string, options: { readonly withFileTypes: true }): Promise<readonly FsEntry[]>;
     realpath(path: string): Promise<string>;
-    stat(path: string): Promise<FsFacts>;
-    lstat(path: string): Promise<FsFacts>;
+    stat(path: string): Promise<FsStats>;
+    lstat(path: string): Promise<FsStats>;
     open(path: string, flags: "r"): Promise<FsFile>;
   };
 }
@@ -339,7 +339,7 @@ export interface FsEntry {
   isSymbolicLink(): boolean;
 }
 
-export interface FsFacts extends Omit<FsEntry, "name"> {
+export interface FsStats extends Omit<FsEntry, "name"> {
   readonly dev: number;
   readonly ino: number;
   readonly size: number;
@@ -350,7 +350,7 @@ export interface FsFacts extends Omit<FsEntry, "name"> {
 }
 
 export interface FsFile {
-  stat(): Promise<FsFacts>;
+  stat(): Promise<FsStats>;
   read(buffer: Uint8Array, offset: number, length: number): Promise<{ readonly bytesRead: number }>;
   readFile(): Promise<Uint8Array>;
   close(): Promise<void>;

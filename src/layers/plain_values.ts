@@ -19,17 +19,17 @@ interface Walk {
  */
 export function weighPlain(value: unknown, max: number): number | undefined {
   const walk: Walk = { bytes: max, open: new Set() };
-  return take(value, walk) ? max - walk.bytes : undefined;
+  return weigh(value, walk) ? max - walk.bytes : undefined;
 }
 
-function take(value: unknown, walk: Walk): boolean {
+function weigh(value: unknown, walk: Walk): boolean {
   if ((walk.bytes -= weighOne(value)) < 0) return false;
   if (typeof value === "function" || typeof value === "symbol") return false;
   if (typeof value !== "object" || value === null || isBytes(value) || isDate(value)) return true;
   const parts = listParts(value);
   if (!parts || walk.open.size >= MAX_DEPTH || walk.open.has(value)) return false;
   walk.open.add(value);
-  for (const part of parts) if (!take(part, walk)) return false;
+  for (const part of parts) if (!weigh(part, walk)) return false;
   walk.open.delete(value);
   return true;
 }

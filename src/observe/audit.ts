@@ -233,11 +233,11 @@ interface Audited {
   readonly given: unknown;
 }
 
-function readRoute({ route }: Context): unknown {
+function readRoute({ pathParams }: Context): unknown {
   try {
-    return route();
+    return pathParams();
   } catch {
-    // `route` throws if the path of the server has no parameters.
+    // `pathParams` throws if the path of the server has no parameters.
   }
 }
 

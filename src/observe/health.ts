@@ -4,7 +4,7 @@
 import { INTERNALS } from "../core/internals.ts";
 import { checkOptions, type KnownOptions, show } from "../core/known_options.ts";
 import { deadline } from "../core/kit/deadline.ts";
-import type { Route, RouteFacts } from "../server/routes.ts";
+import type { Route, RouteInfo } from "../server/routes.ts";
 import type { Server } from "../server/server.ts";
 import type { ServerStats } from "../server/stats.ts";
 import { checkCaller, toChecked } from "../server/transports/http/access.ts";
@@ -98,14 +98,14 @@ export function health(options: HealthOptions = {}): readonly Route[] {
     {
       path: readyPath,
       public: true,
-      async fetch(request, facts) {
+      async fetch(request, info) {
         if (!isRead(request)) return respond(request, 405, {});
         // The cast is safe, because only servers that `createServer` or `mount` created call routes, and each server
-        // passes itself as `facts.server`.
-        const whole = facts.server as Server;
+        // passes itself as `info.server`.
+        const whole = info.server as Server;
         const servers = whole[INTERNALS].servers ?? [whole];
         const states = await Promise.all(servers.map((server) => open(server).read()));
-        const known = await Promise.all(servers.map((server) => isKnownCaller(server, request, facts)));
+        const known = await Promise.all(servers.map((server) => isKnownCaller(server, request, info)));
         const shown = states.filter((_state, at) => known[at]);
         return respond(request, states.every(({ ready }) => ready) ? 200 : 503, shown.length ? { servers: shown } : {});
       },
@@ -180,11 +180,11 @@ class Probe {
  * credentials. Checks the Host and Origin headers in the same way as for MCP requests, because otherwise a web page
  * could read the details through DNS rebinding.
  */
-async function isKnownCaller(server: Server, request: Request, { info }: RouteFacts): Promise<boolean> {
+async function isKnownCaller(server: Server, request: Request, { info }: RouteInfo): Promise<boolean> {
   const { options } = server[INTERNALS].http.endpoint;
   if (!options.authenticator || checkCaller(request, info, options, { isSimple: true })) return false;
   try {
-    const authenticator = await options.authenticator.open();
+    const authenticator = await options.authenticator.load();
     if (!authenticator.hasCredentials(request)) return false;
     const checked = toChecked({ request, info });
     return await authenticator.authenticate(checked.request, checked.info, { transport: "http" }) instanceof Caller;

@@ -116,10 +116,10 @@ function makeFolder(
   const [handler, ...toolHandlers] = part.handlers;
   const check = async () => {
     const root = await folder.findRoot();
-    const facts = root === undefined ? undefined : await localFiles.stat(root);
-    if (facts?.kind === "folder") return;
+    const info = root === undefined ? undefined : await localFiles.stat(root);
+    if (info?.kind === "folder") return;
     throw new Error(
-      `Cannot serve ${place}: ${facts ? `${path} is not a folder` : `there is no folder ${path}`}; check the path`,
+      `Cannot serve ${place}: ${info ? `${path} is not a folder` : `there is no folder ${path}`}; check the path`,
     );
   };
   const life = toLife({ id: `folder ${baseUri}`, check, watch: watch ? part.watch : undefined });

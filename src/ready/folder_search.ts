@@ -121,7 +121,7 @@ export class SearchQueue {
 
   #startNext(): void {
     while (this.#running.size < MAX_RUNNING) {
-      const next = this.#waiting.take(({ client }) => !this.#running.has(client));
+      const next = this.#waiting.dequeue(({ client }) => !this.#running.has(client));
       if (!next) return;
       this.#running.add(next.client);
       next.start();

@@ -2,7 +2,7 @@
  * Creates the core of a server from its options.
  */
 import { INTERNAL_ERROR, McpError } from "../core/protocol/errors.ts";
-import { Room } from "../core/protocol/room.ts";
+import { LazyModule } from "../core/protocol/lazy_module.ts";
 import type { Authentication } from "./engine/auth.ts";
 import { CallerWatch } from "./call/caller_watch.ts";
 import { withoutNulls } from "../core/known_options.ts";
@@ -24,7 +24,7 @@ export type CommonOptions = Unlayered<Omit<ServerOptions, "handlers">>;
 export type Share = (core: Pick<Core, "limits" | "observer">) => SharedState | undefined;
 
 /** Loaded on demand, because few servers have the option `admit`. */
-const admissionRoom = new Room(() => import("./engine/admission.ts"));
+const lazyAdmission = new LazyModule(() => import("./engine/admission.ts"));
 
 /** Creates the core of a server. Throws if an option is invalid. */
 export function createCore(
@@ -46,18 +46,18 @@ export function createCore(
     ttlMs,
     cacheScope: options.cacheScope ?? (auth || options.use?.some(seesLists) ? "private" : "anonymous"),
     hasMiddleware: !!options.use?.length,
-    requiresSession: options.sessions === "required",
+    requiresSession: !!options.requireSession,
     mapError: options.mapError,
     encoders: options.encoders,
     publishSchema: options.publishSchema,
-    session: options.session,
+    sessionData: options.sessionData,
     lenientArguments: options.lenientArguments,
     text: options.text,
     auth,
     observer,
     shared: share({ limits, observer }),
     can: readCapabilities(options.capabilities),
-    admit: decide && (async (request) => await (await admissionRoom.open()).admit(core, decide, request)),
+    admit: decide && (async (request) => await (await lazyAdmission.load()).admit(core, decide, request)),
     report: (error, about) => report(core, error, about),
   };
   if (options.observer) core.observing = createObserving(core);

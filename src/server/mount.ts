@@ -9,7 +9,7 @@ import { checkOptions, type KnownOptions } from "../core/known_options.ts";
 import { Ticker } from "../core/timers.ts";
 import { INVALID_REQUEST } from "../core/protocol/errors.ts";
 import { toFailure } from "../core/protocol/jsonrpc.ts";
-import { Room } from "../core/protocol/room.ts";
+import { LazyModule } from "../core/protocol/lazy_module.ts";
 import type { Fetch } from "./transports/http/fetch.ts";
 import { serveBy } from "./transports/http/lazy_endpoint.ts";
 import { toRequestPath } from "./transports/http/address.ts";
@@ -100,7 +100,7 @@ export function mount(servers: readonly Server[], options: MountOptions = {}): M
     resourceUpdated: (uri) => servers.forEach((server) => server.resourceUpdated(uri)),
     listChanged: (list, options) => servers.forEach((server) => server.listChanged(list, options)),
     log: createServerLog((level, data, options) => servers.forEach((server) => server.log[level](data, options))),
-    ready: async () => void await Promise.all([front?.open(), ...servers.map((server) => server.ready())]),
+    ready: async () => void await Promise.all([front?.load(), ...servers.map((server) => server.ready())]),
     end: (select) => servers.forEach((server) => server.end(select)),
     stats: () => servers.map((server) => server.stats()).reduce(addStats),
     close,
@@ -115,11 +115,11 @@ function openRoutes(
   list: RouteList,
   servers: readonly Server[],
   { fetch, server }: { readonly fetch: Fetch; readonly server: () => Server },
-): Room<Routes> {
+): LazyModule<Routes> {
   const { core } = servers[0][INTERNALS].engine;
   const paths = servers.map((server) => server[INTERNALS].http.path);
   const access = servers.map((server) => server[INTERNALS].http.endpoint.options);
-  return new Room(async () => {
+  return new LazyModule(async () => {
     const { Routes } = await import("./routes.ts");
     return new Routes(list, { core, server: server(), paths, access, fetch });
   });

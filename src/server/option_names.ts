@@ -12,7 +12,7 @@ import type { KnownOptions, OptionRule } from "../core/known_options.ts";
 import type { ServerLogOptions } from "./call/log.ts";
 import type { Schema } from "../core/schema/schema.ts";
 import type { CorsOptions } from "./transports/http/cors.ts";
-import type { RouteServerOptions } from "./options.ts";
+import type { PathServerOptions } from "./options.ts";
 
 const CORS: KnownOptions<keyof CorsOptions> = {
   names: { origins: true, credentials: "boolean", headers: "texts" },
@@ -30,7 +30,7 @@ const CLOCK: OptionRule = {
 };
 
 /** The options of `createServer`, with the rule for each value. */
-export const SERVER: KnownOptions<keyof RouteServerOptions<Schema>> = {
+export const SERVER: KnownOptions<keyof PathServerOptions<Schema>> = {
   names: {
     name: "text",
     version: "text",
@@ -40,7 +40,7 @@ export const SERVER: KnownOptions<keyof RouteServerOptions<Schema>> = {
     icons: ICONS,
     instructions: "text",
     handlers: true,
-    params: true,
+    pathSchema: true,
     use: "functions",
     auth: AUTHENTICATION,
     admit: "function",
@@ -48,7 +48,7 @@ export const SERVER: KnownOptions<keyof RouteServerOptions<Schema>> = {
     path: true,
     hosts: "texts",
     proxies: "texts",
-    sessions: ["optional", "required"],
+    requireSession: "boolean",
     revisions: "texts",
     origins: "texts",
     cors: CORS,
@@ -57,7 +57,7 @@ export const SERVER: KnownOptions<keyof RouteServerOptions<Schema>> = {
     sharedDisable: "boolean",
     lenientArguments: "boolean",
     text: TEXT_COPY,
-    session: "function",
+    sessionData: "function",
     limits: true,
     ttlMs: true,
     cacheScope: ["public", "private"],
@@ -86,6 +86,9 @@ export const SERVER: KnownOptions<keyof RouteServerOptions<Schema>> = {
     onError: "observer",
     onToolError: "mapError",
     timeoutMs: "limits.calls.timeoutMs",
+    params: "pathSchema",
+    session: "sessionData",
+    sessions: "requireSession",
     versions: "revisions",
     protocolVersions: "revisions",
   },

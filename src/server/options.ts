@@ -26,7 +26,7 @@ export type TextParams = StandardSchema<Readonly<Record<string, string>>>;
  * Returns the handlers of the concrete path with these parameters. Returns `undefined` if the path does not exist;
  * clients then get HTTP 404.
  */
-export type RouteHandlers<P extends Schema> = (
+export type PathHandlers<P extends Schema> = (
   params: Infer<P>,
 ) => readonly Handler[] | undefined | Promise<readonly Handler[] | undefined>;
 
@@ -34,20 +34,20 @@ export type RouteHandlers<P extends Schema> = (
  * Options of a server whose path can have parameters. Only `name` and `version` are required. `P` is the schema of the
  * path parameters.
  */
-export interface RouteServerOptions<P extends Schema = TextParams, H extends readonly Handler[] = readonly Handler[]>
+export interface PathServerOptions<P extends Schema = TextParams, H extends readonly Handler[] = readonly Handler[]>
   extends Omit<ServerOptions, "handlers"> {
   /**
    * The tools, resources and prompts. If the path has parameters, `handlers` can be a function that returns the
    * handlers of one concrete path. The function runs on the first request to a concrete path, and on the next request
    * after the server has evicted the path from memory.
    */
-  readonly handlers?: H | RouteHandlers<P>;
+  readonly handlers?: H | PathHandlers<P>;
   /**
    * Schema that validates and converts the path parameters. Requests with invalid parameters get HTTP 404. Handlers and
-   * services read the converted values with `ctx.route(params)`. The schema runs before the caller is authenticated. An
-   * asynchronous schema times out after 10 seconds. Defaults to a schema that accepts any text.
+   * services read the converted values with `ctx.pathParams(pathSchema)`. The schema runs before the caller is
+   * authenticated. An asynchronous schema times out after 10 seconds. Defaults to a schema that accepts any text.
    */
-  readonly params?: P;
+  readonly pathSchema?: P;
 }
 
 /** Options of a server. Only `name` and `version` are required. */
@@ -105,11 +105,11 @@ export interface ServerOptions {
    */
   readonly proxies?: readonly string[];
   /**
-   * Whether requests in revisions with sessions need a session id. Defaults to `"optional"`: the server creates a
-   * separate session for each request without a session id. The handler of such a request cannot send requests to the
+   * Whether requests in revisions with sessions need a session id. Defaults to `false`: the server creates a separate
+   * session for each request without a session id. The handler of such a request cannot send requests to the
    * client, and the client cannot resume the stream.
    */
-  readonly sessions?: "optional" | "required";
+  readonly requireSession?: boolean;
   /**
    * Dates of the protocol revisions that the server serves. The code for revisions with a handshake loads only if the
    * list contains such a revision. A client that uses another revision gets error -32022 with this list. The response
@@ -159,7 +159,7 @@ export interface ServerOptions {
    * other clients, the function runs for each request in which a handler reads the value. The function must be
    * synchronous, and its value can have at most 2048 characters of JSON.
    */
-  readonly session?: (ctx: Context) => unknown;
+  readonly sessionData?: (ctx: Context) => unknown;
   /** The limits to change. All other limits keep their defaults. */
   readonly limits?: LimitOptions;
   /** Milliseconds for which clients may cache lists, and resources that do not set their own `ttlMs`. Defaults to 0. */

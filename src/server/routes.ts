@@ -28,11 +28,11 @@ export interface Route {
    * the client's body breaks off or is too large, the server does not report an error. A response whose body is the
    * body of the request then ends early.
    */
-  readonly fetch: (request: Request, facts: RouteFacts) => Response | Promise<Response>;
+  readonly fetch: (request: Request, info: RouteInfo) => Response | Promise<Response>;
 }
 
 /** Facts that a {@linkcode Route} receives with a request. */
-export interface RouteFacts {
+export interface RouteInfo {
   /** The server that has the route, or the object that `mount` returned. */
   readonly server: {
     /** Creates all server-wide services. Rejects if a service fails. */
@@ -52,7 +52,7 @@ export interface RoutedParts {
   readonly core: Core;
   /** The hosts and origins of each server. A request to a route must be allowed by one of them. */
   readonly access: readonly AccessOptions[];
-  readonly server: RouteFacts["server"];
+  readonly server: RouteInfo["server"];
   /** Paths of the MCP endpoints, which routes cannot use. */
   readonly paths: readonly string[];
   /** Handles the requests that are not for a route. */

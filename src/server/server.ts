@@ -1,7 +1,7 @@
 /**
  * Creates servers. Checks the options, and connects the parts of a server.
  */
-import { Room } from "../core/protocol/room.ts";
+import { LazyModule } from "../core/protocol/lazy_module.ts";
 import type { Schema } from "../core/schema/schema.ts";
 import { compileSchema } from "../core/schema/schema_compiler.ts";
 import { Accounts } from "./capacity/account.ts";
@@ -35,11 +35,11 @@ import { corsRule, type Grant, readCorsHeaders } from "./transports/http/cors.ts
 import type { Authenticator } from "./transports/http/authenticator.ts";
 import type { Fetch } from "./transports/http/fetch.ts";
 import { type HttpEntry, LazyEndpoint, serveBy } from "./transports/http/lazy_endpoint.ts";
-import type { Branch, PathRouter, RouteParams } from "./transports/http/path_router.ts";
+import type { Branch, PathParams, PathRouter } from "./transports/http/path_router.ts";
 import type { FindSpot } from "./transports/http/upgrades.ts";
 import { createHandlerSet } from "./handler_set.ts";
 import { addObserver, type CommonOptions, createCore, type Share } from "./create_core.ts";
-import type { RouteServerOptions } from "./options.ts";
+import type { PathServerOptions } from "./options.ts";
 import { LIST_CHANGED, LOG, SERVER } from "./option_names.ts";
 import type { RouteList } from "./routes.ts";
 import { readStats, type ServerStats } from "./stats.ts";
@@ -114,7 +114,7 @@ export interface ServerInternals {
   /** Authenticates callers. */
   readonly auth?: Authentication;
   /** Returns the server of a concrete path. `undefined` if this server's path has no parameters. */
-  readonly enter?: (params?: RouteParams) => Promise<PipeServer>;
+  readonly enter?: (params?: PathParams) => Promise<PipeServer>;
   /** Finds the concrete path that has the parameters of another path, such as the path of a WebSocket endpoint. */
   readonly find?: FindSpot;
   /** The servers that `mount` combined. */
@@ -126,7 +126,7 @@ export interface ServerInternals {
   /** Ends all streams. */
   end(): Promise<void>;
   /** Evicts the state of idle clients from memory. */
-  rest(): void;
+  evictIdle(): void;
   /**
    * Turns `development` on, unless the options set it to `false`. `ready` and `load` wait until the code for
    * development is loaded, and `listener` then receives all reports. Returns a function that removes the listener.
@@ -139,7 +139,7 @@ export interface ServerInternals {
 }
 
 /** Creates a server. `createEra` creates the era that serves the server's messages. */
-export function buildServer<P extends Schema>(options: RouteServerOptions<P>, createEra: CreateEra): Server {
+export function buildServer<P extends Schema>(options: PathServerOptions<P>, createEra: CreateEra): Server {
   checkServerOptions(options);
   return growServer(withLayers(options, { kind: "server", name: options.name }), createEra);
 }
@@ -159,7 +159,7 @@ interface Site {
 
 /** Creates a server. If `branch` is set, creates the server of a concrete path. */
 function growServer<P extends Schema>(
-  options: Unlayered<RouteServerOptions<P>>,
+  options: Unlayered<PathServerOptions<P>>,
   createEra: CreateEra,
   branch?: Branch,
 ): Server {
@@ -199,7 +199,7 @@ function growServer<P extends Schema>(
   const { routes } = options;
   const plain = withServices(host, serve);
   const front = routes && !branch &&
-    new Room(async () =>
+    new LazyModule(async () =>
       new (await import("./routes.ts")).Routes(routes, {
         core,
         server,
@@ -210,7 +210,7 @@ function growServer<P extends Schema>(
     );
   const refuse = (): never => {
     throw new TypeError(
-      `Cannot open ${path}: the path has parameters; pass their values, as in serveStdio(server, { params })`,
+      `Cannot open ${path}: the path has parameters; pass their values, as in serveStdio(server, { pathParams })`,
     );
   };
   const server: Server = {
@@ -225,7 +225,7 @@ function growServer<P extends Schema>(
     }),
     ready: async () => {
       options.store?.[INTERNALS].requireOpen("start the server");
-      if (front) await front.open();
+      if (front) await front.load();
       await core.startAuth?.();
       await Promise.all([findRoot(host).container?.ready(), host.lives?.ready(), developing.ready()]);
     },
@@ -237,15 +237,15 @@ function growServer<P extends Schema>(
       openPipe: hasParams ? refuse : undefined,
       served: { engine, era },
       http: { path, core, endpoint, ended: ending.ended },
-      enter: hasParams ? async (params = refuse()) => await (await routers.open()).enter(params) : undefined,
-      find: hasParams ? async (wanted) => await (await routers.open()).find(wanted) : undefined,
+      enter: hasParams ? async (params = refuse()) => await (await routers.load()).enter(params) : undefined,
+      find: hasParams ? async (wanted) => await (await routers.load()).find(wanted) : undefined,
       name,
       use: options.use,
       engine,
       auth: core.auth,
       stop: ending.stop,
       end: ending.end,
-      rest: () => era.rest?.(),
+      evictIdle: () => era.evictIdle?.(),
       develop,
       observe: (added) => addObserver(core, options, added),
       load: async () => {
@@ -268,7 +268,7 @@ function createParts(options: CommonOptions, { path, branch }: Site): Omit<Engin
   const share: Share = ({ limits, observer }) =>
     options.store?.[INTERNALS].share({ sealer, state, ticker, changes, limits, observer });
   const core = trunk
-    ? { ...trunk.core, sealer, shared: share(trunk.core), route: branch?.route }
+    ? { ...trunk.core, sealer, shared: share(trunk.core), pathParams: branch?.pathParams }
     : createCore(options, { ticker, state, sealer, share });
   const registry = new Registry(core, changes);
   const visibility = new Visibility(registry, changes, trunk?.visibility);
@@ -301,7 +301,7 @@ function createHost(parts: Omit<Engine, "host">, site: Site, handlers: HandlerSe
     },
     parts: core,
     root: branch?.trunk.host,
-    route: branch?.route,
+    pathParams: branch?.pathParams,
     reruns: branch?.trunk.host.reruns,
     endpoint: path,
     defer: (call, run) => scheduler.defer(call, run),
@@ -311,14 +311,14 @@ function createHost(parts: Omit<Engine, "host">, site: Site, handlers: HandlerSe
       return () => recheck(call, core, registry);
     },
     async readResource(call, uri) {
-      const { readInner } = await innerReadRoom.open();
+      const { readInner } = await lazyInnerRead.load();
       return await readInner(call, uri, { core, scheduler, registry, method: registry.methods.get("resources/read") });
     },
   };
 }
 
 /** Loaded on demand, because few handlers read resources. */
-const innerReadRoom = new Room(() => import("./engine/inner_read.ts"));
+const lazyInnerRead = new LazyModule(() => import("./engine/inner_read.ts"));
 
 /** Registers the handlers' services with the host's container. */
 function openServices(handlers: readonly Handler[], host: CallHost): void {
@@ -337,11 +337,11 @@ function createEndpoint({ engine, era, allows }: EndpointParts, options: CommonO
   const { core } = engine;
   const { auth } = core;
   // For concrete paths, the router authenticates the caller before it selects the server.
-  const authenticator = branch || !auth ? undefined : new Room<Authenticator>(async () => {
+  const authenticator = branch || !auth ? undefined : new LazyModule<Authenticator>(async () => {
     const { HttpAuthenticator } = await import("./transports/http/http_authenticator.ts");
     return new HttpAuthenticator(auth, { engine, path, proxies });
   });
-  if (authenticator) core.startAuth = async () => await (await authenticator.open()).ready();
+  if (authenticator) core.startAuth = async () => await (await authenticator.load()).ready();
   return new LazyEndpoint(engine, era, {
     path: branch ? path : hasParams ? readTemplate(path) : readPath(path),
     bodies: branch?.bodies,
@@ -369,19 +369,21 @@ interface TrunkParts {
  */
 function createRouters<P extends Schema>(
   { engine, endpoint, createEra }: TrunkParts,
-  options: Unlayered<RouteServerOptions<P>>,
+  options: Unlayered<PathServerOptions<P>>,
   site: Site,
-): Room<PathRouter> {
+): LazyModule<PathRouter> {
   const { path } = site;
-  const { params, handlers, secret } = options;
-  const schema = params === undefined ? undefined : compileSchema(params, { use: "input", place: `path ${path}` });
+  const { pathSchema, handlers, secret } = options;
+  const schema = pathSchema === undefined
+    ? undefined
+    : compileSchema(pathSchema, { use: "input", place: `path ${path}` });
   const makeHandlers = typeof handlers === "function" ? handlers : undefined;
   const grow = (branch: Branch) => growServer(options, createEra, branch);
-  return new Room(async () => {
+  return new LazyModule(async () => {
     const { PathRouter } = await import("./transports/http/path_router.ts");
     const { proxies } = endpoint.options;
     const parts = { engine, endpoint: await endpoint.load(), proxies };
-    return site.router = new PathRouter({ ...parts, path, secret, params, schema, makeHandlers, grow });
+    return site.router = new PathRouter({ ...parts, path, secret, pathSchema, schema, makeHandlers, grow });
   });
 }
 
@@ -479,9 +481,9 @@ function withServices(host: CallHost, fetch: Fetch): Fetch {
   };
 }
 
-function checkServerOptions<P extends Schema>(options: RouteServerOptions<P>): void {
+function checkServerOptions<P extends Schema>(options: PathServerOptions<P>): void {
   checkOptions("create a server", options, SERVER);
-  const { name, version, ttlMs = 0, store, sharedDisable, path = "/mcp", params, handlers, limits } = options;
+  const { name, version, ttlMs = 0, store, sharedDisable, path = "/mcp", pathSchema, handlers, limits } = options;
   const refuse = (state: string) => new TypeError(`Cannot create a server: ${state}`);
   if (handlers !== undefined && typeof handlers !== "function" && !Array.isArray(handlers)) {
     throw refuse("handlers is not a list; write handlers: [tool, …]");
@@ -492,9 +494,9 @@ function checkServerOptions<P extends Schema>(options: RouteServerOptions<P>): v
   }
   store?.[INTERNALS].requireOpen("create a server");
   if (sharedDisable && !store) throw refuse("sharedDisable requires a store; set store too");
-  if (!/\/:/.test(path) && (params !== undefined || typeof handlers === "function" || limits?.perTenant)) {
+  if (!/\/:/.test(path) && (pathSchema !== undefined || typeof handlers === "function" || limits?.perTenant)) {
     throw refuse(
-      `params, limits.perTenant and a handlers function require path parameters; use a path such as /tenants/:tenant/mcp instead of ${path}`,
+      `pathSchema, limits.perTenant and a handlers function require path parameters; use a path such as /tenants/:tenant/mcp instead of ${path}`,
     );
   }
   if (!Number.isSafeInteger(ttlMs) || ttlMs < 0) {

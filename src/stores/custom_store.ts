@@ -5,7 +5,7 @@ import { INTERNALS } from "../core/internals.ts";
 import { checkOptions, type KnownOptions, show } from "../core/known_options.ts";
 import type {
   Awaitable,
-  ConnectOptions,
+  EngineConnectOptions,
   SharedState,
   SharingHost,
   Store,
@@ -79,7 +79,7 @@ export const STORE_OPTIONS: KnownOptions<keyof StoreOptions> = {
  * @throws {TypeError} if an option is not a number above 0.
  */
 export function customStore(
-  engine: StoreEngine | ((options: ConnectOptions) => Awaitable<StoreEngine>),
+  engine: StoreEngine | ((options: EngineConnectOptions) => Awaitable<StoreEngine>),
   options: StoreOptions = {},
 ): Store {
   checkOptions("create a store", options, STORE_OPTIONS);
@@ -106,7 +106,7 @@ const DEFAULTS = {
 };
 
 /** Facts about a store's engine. */
-export interface EngineFacts {
+export interface EngineInfo {
   /** Whether other processes can use the same engine. Each server then needs a `secret`. */
   readonly isShared: boolean;
   /** Whether the store can replace the engine by connecting again. */
@@ -127,8 +127,8 @@ export class CustomStore extends UserView implements Store {
   readonly #users: Set<InstanceState>;
   readonly #outages = new WeakMap<Observer, OutageReport>();
 
-  constructor(connect: Connect, options: StoreOptions, facts: EngineFacts) {
-    const { isShared, isReplaceable, clock } = facts;
+  constructor(connect: Connect, options: StoreOptions, info: EngineInfo) {
+    const { isShared, isReplaceable, clock } = info;
     const given = Object.entries(options).filter(([, value]) => value !== undefined);
     for (const [name, value] of given) {
       if (typeof value === "number" && value > 0) continue;
@@ -156,7 +156,7 @@ export class CustomStore extends UserView implements Store {
       isShared,
       timeoutMs: all.timeoutMs,
       valueBytes: all.valueBytes,
-      reopen: (changed = {}) => new CustomStore(connect, { ...options, ...changed }, facts),
+      reopen: (changed = {}) => new CustomStore(connect, { ...options, ...changed }, info),
       requireOpen: (action) => {
         if (!this.#closed) return;
         throw new TypeError(
@@ -198,7 +198,7 @@ export class CustomStore extends UserView implements Store {
       outage,
       limits: host.limits,
       store: this[INTERNALS],
-      createSession: (state, facts) => new SessionRecord(state, facts),
+      createSession: (state, info) => new SessionRecord(state, info),
       createRules: (state, ruled, trunk) => new RuleRecord(state, ruled, trunk),
       closeStore: async () => {
         this.#users.delete(state);

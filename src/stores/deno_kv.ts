@@ -400,9 +400,9 @@ class DenoKvEngine implements StoreEngine {
     let stop = () => {};
     const goOn = () => {
       if (isOver) return;
-      stop = systemClock.start(() => void look().then(goOn, lose), LOOK_MS, { background: true });
+      stop = systemClock.start(() => void look().then(goOn, reportLoss), LOOK_MS, { background: true });
     };
-    const lose = (error: unknown) => {
+    const reportLoss = (error: unknown) => {
       if (isLocked(error)) return goOn();
       if (!isOver) onLost(error);
     };

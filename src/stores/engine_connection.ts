@@ -9,11 +9,11 @@
  */
 import { show } from "../core/known_options.ts";
 import { type Clock, systemClock } from "../core/timers.ts";
-import type { Awaitable, ConnectOptions, StoreEngine } from "../server/engine/store.ts";
+import type { Awaitable, EngineConnectOptions, StoreEngine } from "../server/engine/store.ts";
 import { deadline } from "../core/kit/deadline.ts";
 import { isPromiseLike } from "../core/protocol/promises.ts";
 
-export type Connect = (options: ConnectOptions) => Awaitable<StoreEngine>;
+export type Connect = (options: EngineConnectOptions) => Awaitable<StoreEngine>;
 
 export interface EngineConnectionOptions {
   /** The clock of the store, for the engine. The connection itself uses the system clock. */
@@ -119,19 +119,19 @@ export class EngineConnection {
     if (engine && engine !== this.#engine) return;
     this.#clients.failures++;
     if (side === "own") this.#own.failures++;
-    if (this.#own.failures >= LOST_AFTER) return this.#lose(this.#clients, this.#own);
+    if (this.#own.failures >= LOST_AFTER) return this.#dropEngine(this.#clients, this.#own);
     if (side === "own" || this.#clients.failures < LOST_AFTER || this.#isTesting) return;
     const testing = this.#options.test();
-    if (!testing) return this.#lose(this.#clients, this.#own);
+    if (!testing) return this.#dropEngine(this.#clients, this.#own);
     this.#isTesting = true;
     testing.then((responds) => {
       this.#isTesting = false;
-      if (!responds && engine === this.#engine) this.#lose(this.#clients);
+      if (!responds && engine === this.#engine) this.#dropEngine(this.#clients);
     });
   }
 
   /** Lets the operations that `circuits` count fail at once, and replaces the engine. */
-  #lose(...circuits: readonly Circuit[]): void {
+  #dropEngine(...circuits: readonly Circuit[]): void {
     const now = systemClock.now();
     // The lease is renewed more often than once per second, and must not replace an engine that was just connected.
     if (now - this.#lostAt < RETRY_MS / 2) return;

@@ -12,13 +12,13 @@ import type { Bounds } from "../server/capacity/limits.ts";
 import { type Mark, type Marking, toSetName } from "../server/engine/marked_ids.ts";
 import { markStored, readSince } from "../server/engine/marking.ts";
 import type {
+  MarkUsedOptions,
   Ruled,
   SharedChange,
   SharedSession,
-  SharedSessionFacts,
+  SharedSessionInfo,
   SharedState,
   SharingHost,
-  SpendOptions,
   StoreInternals,
   StorePart,
 } from "../server/engine/store.ts";
@@ -79,7 +79,7 @@ function findPots(accounts: Accounts, { replay: { bytes: share } }: Bounds): Pot
 const RELAY_MS = 10_000;
 
 /** The facts with which a session's record is created. */
-export interface SessionFacts {
+export interface SessionRecordInfo {
   /** Hash of the session id. */
   readonly key: string;
   readonly id: string;
@@ -100,7 +100,7 @@ export interface InformedSession extends SharedSession {
   /** Ends the session in this process, because another instance has ended the session. */
   endLocal(): void;
   /** Closes the connection of a stream, because another instance now sends the stream to the client. */
-  yieldLocal(stream: string | undefined): void;
+  disconnectLocal(stream: string | undefined): void;
   /**
    * Handles a message that another instance has received from the client. Without `relayed`, handles all messages that
    * this process has not received.
@@ -124,7 +124,7 @@ export interface StateParts extends StoreParts {
   /** The internal functions of the store. */
   readonly store: StoreInternals;
   /** Creates the record of a session. */
-  readonly createSession: (state: InstanceState, facts: SessionFacts) => InformedSession;
+  readonly createSession: (state: InstanceState, info: SessionRecordInfo) => InformedSession;
   /** Creates the record of the `enable` and `disable` rules. */
   readonly createRules: (state: InstanceState, ruled: Ruled, trunk?: SharedRules) => InformedRules;
   /** The report of the store to the server's observer. */
@@ -158,13 +158,13 @@ export class InstanceState implements SharedState, Sealing {
   readonly #own = new OwnChanges();
   /** The time since which the store records used ids. `undefined` until it is read. */
   #since?: number;
-  #isTelling = false;
+  #isSending = false;
   #isClosed = false;
   #listening?: Promise<boolean>;
   #topic?: Promise<string>;
   #stop?: () => void;
   #isListening = false;
-  #telling?: Promise<void>;
+  #sending?: Promise<void>;
   #rules?: InformedRules;
 
   constructor(host: SharingHost, parts: StateParts) {
@@ -174,7 +174,7 @@ export class InstanceState implements SharedState, Sealing {
     this.#trunkRealm = host.state.slot(InstanceState, () => host.sealer).realm;
     this.ends = new PendingEnds(this.clock);
     this.own = new SealedStore(parts, this, "server");
-    host.changes.publish = (change) => this.#tell(change);
+    host.changes.publish = (change) => this.#queueChange(change);
     host.changes.connect = () => {
       const loading = this.#rules?.load();
       const listening = this.#isListening ? undefined : this.listen();
@@ -239,7 +239,7 @@ export class InstanceState implements SharedState, Sealing {
   }
 
   /** Waits for pending operations on the session, and then opens its record. */
-  async openSession({ id, ms, account, accounts }: SharedSessionFacts): Promise<SharedSession> {
+  async openSession({ id, ms, account, accounts }: SharedSessionInfo): Promise<SharedSession> {
     this.#pots ??= findPots(accounts, this.limits);
     await this.#pending.get(id);
     // Start listening before reading the state. Otherwise a change between the two steps would be missed.
@@ -263,7 +263,7 @@ export class InstanceState implements SharedState, Sealing {
     return end === "waiting" && await this.ends.write(key) ? "written" : end;
   }
 
-  async spend(account: Account, mark: Mark, { ttlMs, isDated }: SpendOptions): Promise<Marking | undefined> {
+  async markUsed(account: Account, mark: Mark, { ttlMs, isDated }: MarkUsedOptions): Promise<Marking | undefined> {
     // Use a separate list for each version of the format, because an instance that cannot read a list would overwrite it.
     const key = await this.hash(`spent ${VERSION}`, toSetName(mark));
     const sinceKey = isDated ? await this.#toSinceKey() : undefined;
@@ -317,8 +317,8 @@ export class InstanceState implements SharedState, Sealing {
 
   async close(): Promise<void> {
     this.#host.changes.publish = this.#host.changes.connect = undefined;
-    while (this.#isTelling || this.#pending.size) {
-      await Promise.all([this.#telling, ...this.#pending.values()]);
+    while (this.#isSending || this.#pending.size) {
+      await Promise.all([this.#sending, ...this.#pending.values()]);
     }
     const lost = await this.ends.close();
     if (lost) this.#reportLost(`the ends of ${lost} sessions`);
@@ -415,14 +415,14 @@ export class InstanceState implements SharedState, Sealing {
    */
   async publish(store: SealedStore, news: News): Promise<boolean> {
     const publish = async () => {
-      await this.tell(store, news);
+      await this.publishOrThrow(store, news);
       return true;
     };
     return await this.attempt("publish", publish) ?? false;
   }
 
   /** Sends a notification to the other instances. Rejects if the store fails. */
-  async tell(store: SealedStore, news: News): Promise<void> {
+  async publishOrThrow(store: SealedStore, news: News): Promise<void> {
     await store.publish(await this.#toTopic(), { from: this.instance, ...news });
   }
 
@@ -454,7 +454,7 @@ export class InstanceState implements SharedState, Sealing {
   async #startListening(): Promise<boolean> {
     const stop = await this.attempt("subscribe", async () => {
       const topic = await this.#toTopic();
-      return await this.own.follow(topic, (value) => this.#take(value), { onGap: () => this.#refreshAll() });
+      return await this.own.follow(topic, (value) => this.#receive(value), { onGap: () => this.#refreshAll() });
     });
     if (stop) {
       this.#stop = stop;
@@ -489,7 +489,7 @@ export class InstanceState implements SharedState, Sealing {
   /** The reads of {@linkcode refreshSession} that are in progress. */
   readonly #refreshes = new Set<Promise<void>>();
 
-  #take(news: unknown): void | Promise<void> {
+  #receive(news: unknown): void | Promise<void> {
     if (!isObject(news) || this.#isClosed) return;
     const isOwn = news.from === this.instance;
     if (Array.isArray(news.changes)) {
@@ -511,7 +511,7 @@ export class InstanceState implements SharedState, Sealing {
     if (isEnded === true) record.endLocal();
     else if (isRelayed(relay)) record.receiveLocal(relay);
     else if (claim === undefined) this.refreshSession(record);
-    else record.yieldLocal(typeof claim === "string" ? claim : undefined);
+    else record.disconnectLocal(typeof claim === "string" ? claim : undefined);
   }
 
   #announce(change: SharedChange): void {
@@ -521,19 +521,19 @@ export class InstanceState implements SharedState, Sealing {
 
   // Sends a change to other instances, except for a change of this process's handlers, because the handlers of other
   // instances are not affected.
-  #tell(change: Change | ExtensionNews): void {
+  #queueChange(change: Change | ExtensionNews): void {
     if (change.kind === "close" || change.kind === "log" || change.kind === "list" && change.handlers) return;
     // Limit the number of changes that wait while the store does not respond, because the changes take memory.
     // Subscribers on other instances miss changes above the limit.
     const key = toKey(change);
     const isNew = !this.#changes.has(key);
     if (this.#changes.set(key, change) && isNew && this.#isListening) this.#own.add(change);
-    if (this.#isTelling) return;
-    this.#isTelling = true;
-    this.#telling = this.#tellAll();
+    if (this.#isSending) return;
+    this.#isSending = true;
+    this.#sending = this.#sendQueued();
   }
 
-  #takeBatch(): readonly SharedChange[] {
+  #nextBatch(): readonly SharedChange[] {
     const batch: SharedChange[] = [];
     let characters = 0;
     for (const [key, change] of this.#changes) {
@@ -545,31 +545,31 @@ export class InstanceState implements SharedState, Sealing {
     return batch;
   }
 
-  async #tellAll(): Promise<void> {
+  async #sendQueued(): Promise<void> {
     // Wait for a microtask, to send changes in quick succession in one notification, without duplicates.
     await undefined;
     while (this.#changes.size) {
-      await this.#tellChanges(this.#takeBatch());
+      await this.#sendChanges(this.#nextBatch());
     }
-    this.#isTelling = false;
+    this.#isSending = false;
   }
 
   // If the store refuses a notification for its size, sends each of its changes alone. Otherwise one change, such as of a
   // resource with a long URI, would suppress other changes.
-  async #tellChanges(changes: readonly SharedChange[]): Promise<void> {
+  async #sendChanges(changes: readonly SharedChange[]): Promise<void> {
     let isRefused = false;
-    const tell = async () => {
+    const send = async () => {
       try {
-        await this.tell(this.own, { changes });
+        await this.publishOrThrow(this.own, { changes });
         return true;
       } catch (error) {
         isRefused = error instanceof RangeError;
         throw error;
       }
     };
-    if (await this.attempt("publish", tell)) return;
+    if (await this.attempt("publish", send)) return;
     if (!isRefused || changes.length === 1) return this.#own.remove(changes);
-    for (const change of changes) await this.#tellChanges([change]);
+    for (const change of changes) await this.#sendChanges([change]);
   }
 }
 

@@ -67,7 +67,7 @@ export class LogCharge {
    * failed, its bytes may be in the log too, so they are released together with this entry. Returns the id before which
    * the log should be trimmed, or `undefined`. Call `release` when the log was trimmed.
    */
-  settle(id: number): number | undefined {
+  countAppended(id: number): number | undefined {
     const { clock, ttlMs, max } = this.#parts;
     const now = clock.now();
     this.#entries.push({ id, bytes: this.#added, at: now });

@@ -358,7 +358,7 @@ export class Operations {
       throw new Error(`Cannot subscribe: the store already has ${max} subscriptions, the maximum (subscriptions)`);
     }
     const pot = account && limits && this.#toSubscriptionPot(account, limits);
-    if (account && !pot?.take(account)) {
+    if (account && !pot?.charge(account)) {
       throw toBusy("subscribe: the client already follows too many topics", "connections.streamsPerClient");
     }
     this.#subscribed++;
@@ -543,7 +543,7 @@ export class Operations {
     };
     const stop = systemClock.start(() => fail(end), timeoutMs);
     if (isCounted) this.#pending++;
-    if (account && !hasSlot) slots?.take(account);
+    if (account && !hasSlot) slots?.acquire(account);
     this.#running.add(end);
     const attempt = async () => {
       engine = undefined;

@@ -52,7 +52,7 @@ export class PendingEnds {
     // Make room by dropping the client's ends that the store has confirmed, because the client may never retry their
     // requests.
     if (!pot.hasShare(account)) this.#dropWritten(account);
-    if (!pot.take(account)) return false;
+    if (!pot.charge(account)) return false;
     this.#ends.set(key, { account, pot, write });
     return true;
   }

@@ -178,7 +178,7 @@ export class RuleRecord implements InformedRules {
     const isDone = await this.#instances.queue(key, () =>
       this.#instances.attempt("set", async () => {
         await this.#write(key);
-        if (this.#isUntold) await this.#instances.tell(this.#instances.own, { rules: true });
+        if (this.#isUntold) await this.#instances.publishOrThrow(this.#instances.own, { rules: true });
         this.#isUntold = false;
         return true;
       }));

@@ -12,7 +12,7 @@ import { isReads } from "../server/call/reads.ts";
 import { toMarkTtl } from "../server/engine/marking.ts";
 import { CHANGED, update } from "../server/engine/update.ts";
 import type { FoundStream, LocalSession, SessionState, WrittenStream } from "../server/engine/store.ts";
-import type { InformedSession, InstanceState, Relayed, SessionFacts } from "./instance_state.ts";
+import type { InformedSession, InstanceState, Relayed, SessionRecordInfo } from "./instance_state.ts";
 import type { SealedStore } from "./sealed_store.ts";
 import { StreamLog } from "./stream_log.ts";
 
@@ -47,7 +47,7 @@ export class SessionRecord implements InformedSession {
   /** The charge for the mark of use that was last written. */
   #useCharge?: Charge;
 
-  constructor(instances: InstanceState, { key, id, ms, account, store }: SessionFacts) {
+  constructor(instances: InstanceState, { key, id, ms, account, store }: SessionRecordInfo) {
     this.key = key;
     this.#id = id;
     this.#instances = instances;
@@ -220,8 +220,8 @@ export class SessionRecord implements InformedSession {
     return used?.value;
   }
 
-  yieldLocal(stream: string | undefined): void {
-    this.#local?.yield(stream);
+  disconnectLocal(stream: string | undefined): void {
+    this.#local?.disconnectStream(stream);
   }
 
   async makeQuestionId({ method, params = {}, reads = [] }: HandlerCall): Promise<string> {
@@ -254,7 +254,7 @@ export class SessionRecord implements InformedSession {
     const period = this.#period;
     const forward = async () => {
       const id = await store.append(await this.#toRelayLog(period), message, RELAY);
-      await this.#instances.tell(store, { session: this.key, relay: { period, id } });
+      await this.#instances.publishOrThrow(store, { session: this.key, relay: { period, id } });
       return true;
     };
     // `attempt` rejects if the client has used up its share of the store.

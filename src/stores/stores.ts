@@ -20,8 +20,8 @@ export { memoryStore, type MemoryStoreOptions } from "./memory_store.ts";
 export type {
   AppendOptions,
   Awaitable,
-  ConnectOptions,
   DeleteOptions,
+  EngineConnectOptions,
   EngineOptions,
   EngineWriteOptions,
   Lease,

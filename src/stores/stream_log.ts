@@ -84,16 +84,16 @@ export class StreamLog {
 
   async #renew(stream: WrittenStream, batch: Batch): Promise<void> {
     const written = await this.#instances.attempt("append", () => this.#append(stream, batch));
-    if (written) await this.#settle(stream, written);
+    if (written) await this.#countAppended(stream, written);
   }
 
   /**
    * Counts an entry that was appended. Removes entries after their time to live, which the log of a long stream would
    * otherwise keep until it has too many entries.
    */
-  async #settle(stream: WrittenStream, id: number): Promise<void> {
+  async #countAppended(stream: WrittenStream, id: number): Promise<void> {
     const charge = this.#toCharge(stream);
-    const before = charge.settle(id);
+    const before = charge.countAppended(id);
     if (before === undefined) return;
     const trim = async () => {
       await this.#store.trim(await this.#toLog(stream.name), before);
@@ -128,7 +128,7 @@ export class StreamLog {
       // further events follow. Do not create a log that is not charged, because a client can open many streams.
       const written = hasRoom && await append(batch) ||
         charge.isOpen && await append({ ...batch, first: first + texts.length, texts: [], calls: undefined });
-      if (written) await this.#settle(stream, written);
+      if (written) await this.#countAppended(stream, written);
       await this.#linger(stream);
     }
     this.#writing.delete(stream);

@@ -89,7 +89,7 @@ export class Subscription {
   #receive(page: LogPage): void {
     if (page.entries.length) this.#page.succeed(page.entries.reduce((sum, { value }) => sum + value.length, 0));
     this.#failures = 0;
-    this.#take(page);
+    this.#receivePage(page);
   }
 
   async #fail(): Promise<void> {
@@ -114,7 +114,7 @@ export class Subscription {
     this.#isReading = false;
   }
 
-  #take(page: LogPage): void {
+  #receivePage(page: LogPage): void {
     if (this.#isOver) return;
     const { entries, first, last, epoch } = page;
     if (this.#isLost(page)) {

@@ -99,7 +99,7 @@ export class Topics {
     const listener = this.#listener;
     if (!listener) return;
     stopListener(listener);
-    this.#lose(listener);
+    this.#dropListener(listener);
   }
 
   /** Ends all subscriptions. Settles when the engine's listener has stopped. */
@@ -122,7 +122,7 @@ export class Topics {
       if (this.#listener !== listener || this.#isClosed) return;
       this.#isLost = true;
       this.#source.onListening("lost", error);
-      this.#lose(listener);
+      this.#dropListener(listener);
     };
     const stop = this.#source.listen(ring, onLost);
     if (!(stop instanceof Promise)) return this.#use(listener, stop);
@@ -142,7 +142,7 @@ export class Topics {
     this.#source.onListening("back");
   }
 
-  #lose(listener: Listener): void {
+  #dropListener(listener: Listener): void {
     this.#listenAt = systemClock.now() + LISTEN_AGAIN_MS;
     this.#forget(listener);
     // Restart the timer, because the polling interval is shorter without a listener.

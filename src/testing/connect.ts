@@ -27,7 +27,7 @@ import { createRequestHandler, type RequestHandlerOptions } from "../client/serv
 import type { SubscriptionFilter } from "../client/subscription.ts";
 import { readResult } from "../client/wire_checks.ts";
 import { FaultLog, withFaults } from "./fault_log.ts";
-import { createSubscription, type Subscription } from "./subscription.ts";
+import { createSubscription, type TestSubscription } from "./subscription.ts";
 import { Transcript } from "../core/kit/transcript.ts";
 import {
   type OpenTransport,
@@ -35,7 +35,7 @@ import {
   startHost,
   type TestServer,
   type Transport,
-  type TransportFacts,
+  type TransportInfo,
 } from "./transports.ts";
 
 /**
@@ -56,7 +56,7 @@ export interface ConnectTestOptions extends
     | "onNotification"
     | "onSample"
     | "onWarning"
-    | "params"
+    | "pathParams"
     | "roots"
     | "sampling"
     | "timeoutMs"
@@ -99,7 +99,7 @@ const OPTIONS: KnownOptions<keyof ConnectTestOptions> = {
     maxAnswers: true,
     onNotification: "function",
     onWarning: "function",
-    params: true,
+    pathParams: true,
     timeoutMs: true,
     era: ["modern", "legacy"],
     revisions: "texts",
@@ -108,7 +108,7 @@ const OPTIONS: KnownOptions<keyof ConnectTestOptions> = {
     path: true,
     answer: "function",
   },
-  hints: { timeout: "timeoutMs", version: "revisions", versions: "revisions" },
+  hints: { params: "pathParams", timeout: "timeoutMs", version: "revisions", versions: "revisions" },
 };
 
 const REQUESTS: KnownOptions<keyof TestRequestOptions> = {
@@ -117,7 +117,7 @@ const REQUESTS: KnownOptions<keyof TestRequestOptions> = {
 };
 
 /** A connected client of `@x/mcp/client`, with facts about the connection for tests. */
-export interface Connection extends Client<TestRequestOptions>, TransportFacts {
+export interface Connection extends Client<TestRequestOptions>, TransportInfo {
   /** The era of the client. */
   readonly era: "modern" | "legacy";
   /** The transport of messages. */
@@ -149,7 +149,7 @@ export interface Connection extends Client<TestRequestOptions>, TransportFacts {
    */
   readonly warnings: readonly string[];
   /** Subscribes to changes. The subscription also records all notifications that it receives. */
-  subscribe(filter: SubscriptionFilter): Promise<Subscription>;
+  subscribe(filter: SubscriptionFilter): Promise<TestSubscription>;
 }
 
 /**
@@ -192,9 +192,9 @@ export async function connectTest(
   options: ConnectTestOptions = {},
 ): Promise<Connection> {
   checkOptions("connect a test", options, OPTIONS);
-  const { transport = "memory", principal, params, timeoutMs = 10_000, maxAnswers = MAX_ANSWERS } = options;
+  const { transport = "memory", principal, pathParams, timeoutMs = 10_000, maxAnswers = MAX_ANSWERS } = options;
   checkMaxAnswers(maxAnswers);
-  const path = options.path ?? toPath(server, params);
+  const path = options.path ?? toPath(server, pathParams);
   const { era, version } = readRevision(options);
   const protocolOptions = toProtocolOptions(options);
   const log = new FaultLog();
@@ -208,7 +208,7 @@ export async function connectTest(
     await load?.();
   }
   const isPipe = typeof server === "object" && INTERNALS in server && transport === "pipe";
-  const opens = isPipe ? { ...server, ...await enterServer(server, params) } : server;
+  const opens = isPipe ? { ...server, ...await enterServer(server, pathParams) } : server;
   const host = await startHost(opens, options);
   const transcript = new Transcript();
   const received: Notification[] = [];
@@ -248,7 +248,7 @@ export async function connectTest(
       transcript: transcript.lines,
       faults: log.faults,
       warnings: log.warnings,
-      ...opened.transport?.facts,
+      ...opened.transport?.info,
     };
     const findOutput = (name: string) => findSchema(server, name, version);
     return toConnection({ rpc, protocol: withFaults(protocol, log, stop), answers: options, findOutput }, facts);
@@ -260,8 +260,8 @@ export async function connectTest(
   }
 }
 
-/** Returns the endpoint's path, with `params` inserted into the server's path template. */
-function toPath(server: TestServer | string | URL, params: ConnectTestOptions["params"]): string {
+/** Returns the endpoint's path, with `pathParams` inserted into the server's path template. */
+function toPath(server: TestServer | string | URL, params: ConnectTestOptions["pathParams"]): string {
   if (!params) return "/mcp";
   const template = typeof server === "object" && INTERNALS in server ? server[INTERNALS].http?.path : undefined;
   if (template === undefined) return "/mcp";
@@ -293,9 +293,9 @@ function fail(error: unknown): never {
   throw error;
 }
 
-type Facts =
+type ConnectionFields =
   & Pick<Connection, "era" | "transport" | "path" | "principal" | "received" | "transcript" | "faults" | "warnings">
-  & TransportFacts;
+  & TransportInfo;
 
 interface Connected {
   readonly rpc: Rpc;
@@ -333,10 +333,10 @@ function findSchema(server: TestServer | string | URL, name: string, version: st
 /** The first revision with output schemas. Before revision 2026-07-28, a listed output schema describes an object. */
 const FIRST_WITH_OUTPUT = "2025-06-18";
 
-function toConnection({ rpc, protocol, answers, findOutput }: Connected, facts: Facts): Connection {
+function toConnection({ rpc, protocol, answers, findOutput }: Connected, info: ConnectionFields): Connection {
   // Assign to the client instead of copying the client, because `server` of the client is a getter.
   return Object.assign(toClient(rpc, protocol, { known: REQUESTS, answers, onMisfit: refuse, findOutput }), {
-    ...facts,
+    ...info,
     handshake: protocol.handshake,
     sessionId: protocol.sessionId,
     subscribe: (filter: SubscriptionFilter) => createSubscription((onChange) => protocol.watch(filter, onChange)),

@@ -58,18 +58,18 @@ export function fakeClock(date: number = Date.UTC(2026, 0)): FakeClock {
     },
     async advance(ms) {
       const end = now + ms;
-      await settle();
+      await waitForTurn();
       for (let next = findDue(end); next; next = findDue(end)) {
         jobs.delete(next);
         now = Math.max(now, next.due);
         next.job();
-        await settle();
+        await waitForTurn();
       }
       now = end;
     },
   };
 }
 
-function settle(): Promise<void> {
+function waitForTurn(): Promise<void> {
   return new Promise((resolve) => setTimeout(resolve, 0));
 }

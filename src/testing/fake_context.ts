@@ -15,7 +15,7 @@ import { OnceValues } from "../server/call/once.ts";
 import type { Question } from "../server/call/question.ts";
 import type { RerunWatch } from "../server/call/rerun_watch.ts";
 import { checkUri } from "../server/visibility/changes.ts";
-import type { ClientFacts, Context, ListChangedOptions, ListName, Principal } from "../server/call/context.ts";
+import type { ClientInfo, Context, ListChangedOptions, ListName, Principal } from "../server/call/context.ts";
 import { checkOptions, type KnownOptions } from "../core/known_options.ts";
 import { readPrincipal } from "../server/call/principal.ts";
 import { isGranted } from "../server/call/scopes.ts";
@@ -33,13 +33,13 @@ export interface FakeContextOptions {
    * Facts about the client. Defaults to a client that declares all capabilities and requests log messages of all
    * levels.
    */
-  readonly client?: Partial<ClientFacts>;
+  readonly client?: Partial<ClientInfo>;
   /** The caller's principal. By default, the caller is not authenticated. */
   readonly principal?: Principal;
   /** Fakes of the handler's services, by the names in `ctx.services`. Accessing a service without a fake throws. */
   readonly services?: Readonly<Record<string, unknown>>;
-  /** The path parameters that `ctx.route()` returns, without validation. */
-  readonly route?: Readonly<Record<string, unknown>>;
+  /** The path parameters that `ctx.pathParams()` returns, without validation. */
+  readonly pathParams?: Readonly<Record<string, unknown>>;
   /** The resources that `ctx.readResource` can read, as text or contents, by URI. Defaults to no resources. */
   readonly resources?: Readonly<Record<string, string | readonly ResourceContents[]>>;
   /** The value that `ctx.session()` returns. */
@@ -62,7 +62,7 @@ const OPTIONS: KnownOptions<keyof FakeContextOptions> = {
     client: true,
     principal: true,
     services: true,
-    route: true,
+    pathParams: true,
     resources: true,
     session: true,
     method: true,
@@ -71,6 +71,7 @@ const OPTIONS: KnownOptions<keyof FakeContextOptions> = {
     idempotencyToken: true,
     signal: true,
   },
+  hints: { route: "pathParams" },
 };
 
 /** A context that records the calls that a handler makes. */
@@ -190,7 +191,7 @@ interface FakeParts {
 class FakeCall extends Call {
   readonly #parts: FakeParts;
 
-  constructor(parts: FakeParts, request: Message, client: ClientFacts) {
+  constructor(parts: FakeParts, request: Message, client: ClientInfo) {
     const { options, rounds, records } = parts;
     // The cast is safe, because the test is responsible for the type of `options.session`.
     const session = () => () => options.session as never;
@@ -233,9 +234,9 @@ class FakeCall extends Call {
   }
 }
 
-function makeHost({ route, resources = {} }: FakeContextOptions, rounds: Rounds, records: Records): CallHost {
-  // The cast is safe, because the test is responsible for the type of `route`.
-  const readFake = () => route as never;
+function makeHost({ pathParams, resources = {} }: FakeContextOptions, rounds: Rounds, records: Records): CallHost {
+  // The cast is safe, because the test is responsible for the type of `pathParams`.
+  const readFake = () => pathParams as never;
   return {
     server: {
       resourceUpdated(uri) {
@@ -245,7 +246,7 @@ function makeHost({ route, resources = {} }: FakeContextOptions, rounds: Rounds,
       listChanged: (list, options) => void records.announced.push({ kind: "list", list, ...options }),
       handlers: { add() {}, remove() {}, list: () => [], get: () => undefined, enable() {}, disable() {} },
     },
-    route: route && readFake,
+    pathParams: pathParams && readFake,
     reruns: rounds.reruns,
     recheck: () => undefined,
     isGranted: (link, scopes) => isGranted({}, link, scopes),
@@ -288,7 +289,7 @@ function toFakes(fakes: Readonly<Record<string, unknown>> = {}): Readonly<Record
   });
 }
 
-const CLIENT: ClientFacts = {
+const CLIENT: ClientInfo = {
   version: "2026-07-28",
   info: { name: "fake", version: "1.0.0" },
   capabilities: { elicitation: { form: {}, url: {} }, sampling: { context: {}, tools: {} }, roots: {} },

@@ -45,7 +45,7 @@ export async function replayTranscript(server: Server, transcript: string | read
   try {
     for (const { isSent, text } of lines) {
       if (isSent) player.send(text);
-      else await player.take(text);
+      else await player.waitFor(text);
     }
     return player.finish();
   } finally {
@@ -86,7 +86,7 @@ class Player {
   }
 
   /** Waits for a server message in the transcript, and adds the received message to the result. */
-  async take(text: string): Promise<void> {
+  async waitFor(text: string): Promise<void> {
     const expected: unknown = JSON.parse(text);
     let at = this.#find(expected);
     if (at < 0) {

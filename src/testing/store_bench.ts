@@ -2,7 +2,7 @@
  * Shared code for store tests: stores whose engines fail on demand, and assertions.
  */
 import { INTERNALS } from "../core/internals.ts";
-import type { Awaitable, ConnectOptions, Store, StoreEngine } from "../server/engine/store.ts";
+import type { Awaitable, EngineConnectOptions, Store, StoreEngine } from "../server/engine/store.ts";
 import { customStore, type StoreOptions } from "../stores/custom_store.ts";
 
 /** A rule that a store must follow, and the test of the rule. */
@@ -37,14 +37,14 @@ export class Bench {
 
   /** Opens a store with its own connection to the data, like another process would. */
   open(faults: Faults = {}, options: StoreOptions = {}): Store {
-    const connect = async (options: ConnectOptions) => toFaulty(await this.connect(options), faults);
+    const connect = async (options: EngineConnectOptions) => toFaulty(await this.connect(options), faults);
     const store = customStore(connect, { pollMs: 100, ...options });
     this.#stores.push(store);
     return store;
   }
 
   /** Connects to an engine without faults. */
-  async connect(options?: ConnectOptions): Promise<StoreEngine> {
+  async connect(options?: EngineConnectOptions): Promise<StoreEngine> {
     return await (await this.#make())[INTERNALS].connect(options);
   }
 

@@ -2,10 +2,10 @@
  * Client subscriptions that record the notifications that they receive.
  */
 import type { Notification } from "../client/message.ts";
-import { type Subscription as ClientSubscription, toSubscription, type Watch } from "../client/subscription.ts";
+import { type Subscription, toSubscription, type Watch } from "../client/subscription.ts";
 
 /** An open client subscription that records the notifications that it receives. */
-export interface Subscription extends ClientSubscription {
+export interface TestSubscription extends Subscription {
   /** All notifications received so far, including notifications that the test has not iterated over. */
   readonly received: readonly Notification[];
   /**
@@ -18,7 +18,7 @@ export interface Subscription extends ClientSubscription {
 /** Opens a subscription with `open`, and records its notifications. */
 export async function createSubscription(
   open: (onChange: (notification: Notification) => void) => Promise<Watch>,
-): Promise<Subscription> {
+): Promise<TestSubscription> {
   const received: Notification[] = [];
   let next = Promise.withResolvers<void>();
   let isOver = false;

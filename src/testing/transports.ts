@@ -43,7 +43,7 @@ export interface TestServer extends PipeServer {
 export type Transport = "memory" | "http" | "pipe" | "stdio";
 
 /** Facts about a connection's transport. */
-export interface TransportFacts {
+export interface TransportInfo {
   /** The URL of the endpoint. `undefined` for `pipe` and `stdio`. */
   readonly url?: string;
   /** The child process. `undefined` unless the transport is `stdio`. */
@@ -81,7 +81,7 @@ function toAnswer({ fetch }: TestServer, principal: Principal | undefined): Fetc
 /** An open transport, and facts about it. */
 export interface OpenTransport {
   readonly channel: Channel;
-  readonly facts: TransportFacts;
+  readonly info: TransportInfo;
 }
 
 export function openTransport(server: TestServer | string | URL, options: TransportOptions): OpenTransport {
@@ -99,7 +99,7 @@ export function openTransport(server: TestServer | string | URL, options: Transp
   if (isFile) return openChild(startChild(toCommand(server)), { transcript, onMessage });
   if (transport === "pipe") {
     const open = memoryTransport(server, principal);
-    return { channel: lineChannel({ open, onMessage, onBroken, trace: transcript }), facts: {} };
+    return { channel: lineChannel({ open, onMessage, onBroken, trace: transcript }), info: {} };
   }
   const strict = { headers, trace: transcript, isStrict: true };
   if (!host) {
@@ -107,13 +107,13 @@ export function openTransport(server: TestServer | string | URL, options: Transp
     const answer = toAnswer(server, principal);
     return {
       channel: httpChannel({ url, sender: createSender(url, (request) => answer(request)), ...strict }),
-      facts: { url },
+      info: { url },
     };
   }
   const url = host.origin + path;
   return {
     channel: httpChannel({ url, sender: createSender(url, fetch), stop: host.stop, ...strict }),
-    facts: { url },
+    info: { url },
   };
 }
 
@@ -125,7 +125,7 @@ function openChild(
   const open = childTransport(child, { onBroken, exitMs: EXIT_MS });
   return {
     channel: lineChannel({ open, onMessage, onBroken, trace: transcript }),
-    facts: { child: { stderr, exitCode: child.exited } },
+    info: { child: { stderr, exitCode: child.exited } },
   };
 }
 

@@ -1,7 +1,7 @@
 // Apps on the server: their metadata, the mistakes that are refused, and the clients that can show apps.
 import { assert, assertEquals, assertStringIncludes, assertThrows } from "@std/assert";
 import { createServer, group, type Handler, tool } from "../../mod.ts";
-import { app, type AppOptions, canShow, ui } from "../../src/extensions/apps/apps.ts";
+import { app, type AppOptions, supportsApp, ui } from "../../src/extensions/apps/apps.ts";
 import { getPage } from "../../src/extensions/apps/page.ts";
 import { script } from "../../src/extensions/apps/bridge_script.ts";
 import { clientExtension } from "../../src/client/client.ts";
@@ -78,9 +78,9 @@ const declared: readonly [name: string, settings: Record<string, unknown> | unde
   ["null", { mimeTypes: null }, false],
 ];
 
-behaviour("canShow returns true only for clients that declare the media type of apps", async (connect) => {
+behaviour("supportsApp returns true only for clients that declare the media type of apps", async (connect) => {
   const chart = make();
-  const draw = tool({ name: "draw", use: [ui(chart)], run: (_, ctx) => `${canShow(ctx, chart)}` });
+  const draw = tool({ name: "draw", use: [ui(chart)], run: (_, ctx) => `${supportsApp(ctx, chart)}` });
   const { join } = await connect({ handlers: [chart, draw] });
   for (const [name, settings, isShown] of declared) {
     const client = await join(settings && { extensions: [clientExtension({ id: ID, settings })] });
@@ -294,10 +294,10 @@ Deno.test("app() reads its file once, and throws if the file is missing, is not 
   assertThrows(() => app({ uri: "ui://chart", file: relative }), TypeError, sentence(...names));
 });
 
-Deno.test("ui and canShow refuse a value that is not an app, and ui refuses an unknown visibility", () => {
+Deno.test("ui and supportsApp refuse a value that is not an app, and ui refuses an unknown visibility", () => {
   for (const odd of [undefined, null, {}, "ui://chart", { uri: () => "https://a" }, { uri: "ui://chart" }]) {
     assertThrows(() => ui(odd as never), TypeError, sentence("app()")); // The cast passes an invalid `visibility` on purpose.
-    assertThrows(() => canShow({} as never, odd as never), TypeError, sentence("app()")); // The casts pass a value that is not an app on purpose.
+    assertThrows(() => supportsApp({} as never, odd as never), TypeError, sentence("app()")); // The casts pass a value that is not an app on purpose.
   }
   for (const visibility of [[], ["user"], "app", [undefined], null]) {
     // The cast passes a value that is not an app on purpose.

@@ -119,7 +119,7 @@ const samples: readonly Sample[] = [
   { path: "src/hand_over.ts", source: `import(name);` },
   { path: "src/hand_over.ts", source: `import("./cli/main.ts");`, rule: "import-direction" },
   { path: "src/client/a.ts", source: `import "../server/eras/eras.ts";`, rule: "import-direction" },
-  { path: "src/new_room/a.ts", source: `import "../server/call/call.ts";`, rule: "import-direction" },
+  { path: "src/new_folder/a.ts", source: `import "../server/call/call.ts";`, rule: "import-direction" },
   { path: "mod.ts", source: `import "./src/hand_over.ts";\nimport "./src/library.ts";` },
   { path: "mod.ts", source: `import("./src/cli/main.ts");`, rule: "import-direction" },
   { path: "mod.ts", source: `import(name);`, rule: "computed-import" },
@@ -223,7 +223,7 @@ for (const { path, source, rule, line = 1 } of samples) {
     ignore,
     fn() {
       const found = findViolations(path, source).map((text) => text.split(" ").slice(0, 2).join(" "));
-      assertEquals(found, rule?.split(" ").map((rule) => `rooms/${rule} ${path}:${line}`) ?? []);
+      assertEquals(found, rule?.split(" ").map((rule) => `architecture/${rule} ${path}:${line}`) ?? []);
     },
   });
 }

@@ -6,14 +6,14 @@ import config from "../../deno.json" with { type: "json" };
 const kit = ["src/core/kit"];
 const protocol = [...kit, "src/core/protocol"];
 const core = [...protocol, "src/core/schema", "src/core"];
-// The rooms of src/server/ that know neither bytes nor revisions. A room can import the rooms before it.
-const inner = ["capacity", "call", "services", "visibility", "engine"].map((room) => `src/server/${room}`);
+// The folders of src/server/ that know neither bytes nor revisions. A folder can import the folders before it.
+const inner = ["capacity", "call", "services", "visibility", "engine"].map((folder) => `src/server/${folder}`);
 const below = [...core, ...inner];
 const CHANNEL = "src/server/transports/channel.ts";
 const server = [...below, CHANNEL, "src/server/transports", "src/server"];
 
 /** Folders of src/, each with the other folders that it can import. A key can also be the path of a single file. */
-export const rooms: Readonly<Record<string, readonly string[]>> = {
+export const folders: Readonly<Record<string, readonly string[]>> = {
   "src/core/kit": [],
   "src/core/protocol": kit,
   "src/core/schema": protocol,
@@ -21,7 +21,7 @@ export const rooms: Readonly<Record<string, readonly string[]>> = {
   // A client connects to a server in the same process through the channel.
   "src/client": [...core, CHANNEL],
   "src/client/oauth": [...core, "src/client"],
-  ...Object.fromEntries(inner.map((room, at) => [room, [...core, ...inner.slice(0, at)]])),
+  ...Object.fromEntries(inner.map((folder, at) => [folder, [...core, ...inner.slice(0, at)]])),
   "src/server/handlers": below,
   "src/server/eras": [...below, "src/server/eras/modern"],
   "src/server/eras/client_quirks.ts": below,
@@ -101,7 +101,7 @@ const packages: Readonly<Record<string, readonly string[]>> = {
 };
 
 // Words for eras are allowed in these folders. Apps are included, because they have their own protocol revisions.
-const eraRooms = [
+const eraFolders = [
   "src/extensions/apps/",
   "src/server/eras/",
   "src/testing/",
@@ -117,31 +117,31 @@ const runtimeGlobals = ["Deno", "Bun"];
 const globalFiles = ["src/core/runtime.ts", "src/cli/runtime_globals.ts"];
 
 /** Returns the longest folder name that contains the path. */
-function findRoom(path: string): string | undefined {
-  return Object.keys(rooms).filter((room) => path === room || path.startsWith(room + "/"))
+function findFolder(path: string): string | undefined {
+  return Object.keys(folders).filter((folder) => path === folder || path.startsWith(folder + "/"))
     .sort((a, b) => b.length - a.length)[0];
 }
 
 /** Returns the reason why a file must not import a specifier, or `undefined` if the import is allowed. */
 function refuseImport(path: string, specifier: string): string | undefined {
-  const room = findRoom(path);
-  if (!room) return "lies in no room of src/";
+  const folder = findFolder(path);
+  if (!folder) return "lies in no folder of src/";
   if (!/^\.\.?\//.test(specifier)) {
     if (path.startsWith(PAGE)) {
       return PACKAGES_OF_PAGE.includes(specifier) ? undefined : `imports the package ${specifier}`;
     }
-    const mayImport = packages[room]?.includes(specifier) || room === "src/cli" && specifier.startsWith("node:");
+    const mayImport = packages[folder]?.includes(specifier) || folder === "src/cli" && specifier.startsWith("node:");
     return mayImport ? undefined : `imports the package ${specifier}`;
   }
   const target = toTarget(path, specifier);
-  const targetRoom = findRoom(target);
-  if (room === "src/cli") {
+  const targetFolder = findFolder(target);
+  if (folder === "src/cli") {
     const open = path.startsWith(PAGE) ? OPEN_TO_PAGE : [...OPEN, "src/cli/"];
     const isOpen = open.some((each) => each.endsWith("/") ? target.startsWith(each) : target === each);
-    return isOpen ? undefined : `${room} imports ${target}, which is not open to it`;
+    return isOpen ? undefined : `${folder} imports ${target}, which is not open to it`;
   }
-  if (targetRoom === room || (targetRoom && rooms[room].includes(targetRoom))) return undefined;
-  return `${room} imports ${targetRoom ?? target}`;
+  if (targetFolder === folder || (targetFolder && folders[folder].includes(targetFolder))) return undefined;
+  return `${folder} imports ${targetFolder ?? target}`;
 }
 
 /** Returns the path of the imported file. */
@@ -197,7 +197,7 @@ const computedImport = rule((context) => ({
 
 const eraWords = rule((context) => ({
   Program() {
-    if (context.filename === "mod.ts" || eraRooms.some((room) => context.filename.startsWith(room))) return;
+    if (context.filename === "mod.ts" || eraFolders.some((folder) => context.filename.startsWith(folder))) return;
     const { sourceCode } = context;
     const blank = (text: string) => text.replace(specPage, (page) => " ".repeat(page.length));
     let text = sourceCode.text;
@@ -315,7 +315,7 @@ const internalKey = rule((context) => {
 });
 
 const plugin: Deno.lint.Plugin = {
-  name: "rooms",
+  name: "architecture",
   rules: {
     "import-direction": importDirection,
     "computed-import": computedImport,
@@ -329,7 +329,9 @@ const plugin: Deno.lint.Plugin = {
   },
 };
 
-/** Returns the violations in one file, as `rooms/<rule> <path>:<line> <what>`. `path` is relative to the project. */
+/**
+ * Returns the violations in one file, as `architecture/<rule> <path>:<line> <what>`. `path` is relative to the project.
+ */
 export function findViolations(path: string, source: string): string[] {
   return Deno.lint.runPlugin(plugin, path, source).map(({ id, message, range }) => {
     const line = source.slice(0, range[0]).split("\n").length;

@@ -3,7 +3,7 @@ import { assert, assertEquals, assertStringIncludes, assertThrows } from "@std/a
 import { SignJWT, UnsecuredJWT } from "jose";
 import { createServer, tool } from "../../mod.ts";
 import { oauth, toPrincipalId } from "../../src/auth/oauth/oauth.ts";
-import { NO_ROUTE } from "../../src/server/engine/auth.ts";
+import { NO_PATH_PARAMS } from "../../src/server/engine/auth.ts";
 import type { ServerHandle } from "../../src/extensions/extension.ts";
 import { fakeClock } from "../../src/testing/testing.ts";
 import { openPort } from "../peers/runtime.ts";
@@ -341,7 +341,7 @@ Deno.test("a verified token is not verified again, and leaves the cache when it 
   const token = await issuer.sign({ claims: { exp: Math.floor(clock.date() / 1000) + 30 } });
   const request = new Request(RESOURCE, { method: "POST", headers: { authorization: `Bearer ${token}` } });
   const signal = AbortSignal.timeout(1000);
-  const facts = { transport: "http", now: clock.date(), signal, ...NO_ROUTE } as const;
+  const facts = { transport: "http", now: clock.date(), signal, ...NO_PATH_PARAMS } as const;
   assert(auth.authenticate(request, facts, handle) instanceof Promise);
   // Concurrent requests with the same token share one verification, so they get the same principal object.
   for (const found of await Promise.all([1, 2].map(() => auth.authenticate(request, facts, handle)))) {

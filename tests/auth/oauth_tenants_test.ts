@@ -1,6 +1,6 @@
 // A path with parameters: each concrete path is a separate protected resource.
 import { assert, assertEquals, assertMatch, assertRejects, assertStringIncludes, assertThrows } from "@std/assert";
-import { createServer, mount, type RouteServerOptions, type Server, tool } from "../../mod.ts";
+import { createServer, mount, type PathServerOptions, type Server, tool } from "../../mod.ts";
 import { elicitationLinks } from "../../src/auth/auth.ts";
 import {
   type AccessToken,
@@ -23,7 +23,10 @@ const WELL_KNOWN = "/.well-known/oauth-protected-resource";
 const path = "/tenants/:tenant/mcp";
 const upgrade = { headers: { upgrade: "websocket", connection: "upgrade" } };
 
-const whoami = tool({ name: "whoami", run: (_, { principal, route }) => `${principal?.subject} of ${route().tenant}` });
+const whoami = tool({
+  name: "whoami",
+  run: (_, { principal, pathParams }) => `${principal?.subject} of ${pathParams().tenant}`,
+});
 const wipe = tool({ name: "wipe", scopes: ["wipe"], run: () => "Wiped." });
 
 function toResource(tenant: string): string {
@@ -36,7 +39,7 @@ function toMetadata(tenant: string): string {
 
 interface Options {
   readonly oauth?: Partial<OAuthOptions>;
-  readonly server?: Partial<RouteServerOptions>;
+  readonly server?: Partial<PathServerOptions>;
 }
 
 function start(issuers: readonly string[], options: Options = {}): Server {
@@ -167,12 +170,12 @@ Deno.test("challenges to GET requests and over other transports contain the meta
 
 Deno.test("MUST serve the metadata of each tenant at the tenant's own well-known URI, without creating the tenant's handlers", async () => {
   let made = 0;
-  const params = z.object({ tenant: z.string().regex(/^[a-z]+$/) });
+  const pathSchema = z.object({ tenant: z.string().regex(/^[a-z]+$/) });
   const issuers = ["https://login.example.com"];
   const resource = ({ tenant }: Readonly<Record<string, unknown>>) => toResource(String(tenant));
   const auth = oauth({ resource, issuers, scopes: ["read"], metadata: { resource_name: "Notes" } });
   const handlers = () => (made++, [whoami]);
-  const server = createServer({ name: "t", version: "1.0.0", path, params, auth, handlers });
+  const server = createServer({ name: "t", version: "1.0.0", path, pathSchema, auth, handlers });
   const ask = (tenant: string, init?: RequestInit) =>
     server.fetch(new Request(`http://localhost${WELL_KNOWN}/tenants/${tenant}/mcp`, init));
   for (const [spelling, tenant] of [["acme", "acme"], ["bee", "bee"], ["%61cme", "acme"], ["acme", "acme"]]) {
@@ -240,11 +243,11 @@ Deno.test("a percent-encoded path belongs to the same resource as the decoded pa
 
 Deno.test("the resource function receives converted parameters, and a path that the params schema refuses gets 404", async () => {
   await using issuer = await TestIssuer.start();
-  const params = z.object({ tenant: z.coerce.number().int().transform((id) => id + 100) });
+  const pathSchema = z.object({ tenant: z.coerce.number().int().transform((id) => id + 100) });
   const seen = new Set<unknown>();
   const resource = ({ tenant }: Readonly<Record<string, unknown>>) => (seen.add(tenant), toResource(String(tenant)));
   const auth = oauth({ resource, issuers: [issuer.name] });
-  const server = createServer({ name: "t", version: "1.0.0", path, params, auth, handlers: [whoami] });
+  const server = createServer({ name: "t", version: "1.0.0", path, pathSchema, auth, handlers: [whoami] });
   const token = await issuer.sign({ claims: { aud: toResource("107") } });
   assertMatch((await call(server, "7", { token })).text, /ada of 107/);
   assertEquals((await call(server, "107", { token })).status, 401);
@@ -417,7 +420,7 @@ Deno.test("at the path of a tenant, callers can exchange their tokens and receiv
     name: "link",
     run: async (_, ctx) => {
       const url = "https://api.example.com/connect";
-      return (await links.elicit(ctx, "mail", { message: "Connect", url, data: ctx.route().tenant })).action;
+      return (await links.elicit(ctx, "mail", { message: "Connect", url, data: ctx.pathParams().tenant })).action;
     },
   });
   const server = start([issuer.name], {

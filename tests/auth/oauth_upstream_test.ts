@@ -2,7 +2,7 @@
 import { assert, assertEquals, assertMatch, assertRejects, assertStringIncludes, assertThrows } from "@std/assert";
 import { type Context, type Server, tool } from "../../mod.ts";
 import { elicitationLinks } from "../../src/auth/auth.ts";
-import { type AccessToken, clientCredentials, exchangeToken } from "../../src/auth/oauth/oauth.ts";
+import { type AccessToken, clientCredentialsToken, exchangeToken } from "../../src/auth/oauth/oauth.ts";
 import { connectTest, fakeClock, fakeContext } from "../../src/testing/testing.ts";
 import { RESOURCE, TestIssuer } from "../support/issuer.ts";
 import { MemoryEngine } from "../../src/stores/memory_engine.ts";
@@ -132,7 +132,7 @@ Deno.test("exchangeToken rejects for callers whose token is from another issuer 
   await without.close();
 });
 
-Deno.test("clientCredentials gets tokens for the server itself, and requests new tokens before the old tokens expire", async () => {
+Deno.test("clientCredentialsToken gets tokens for the server itself, and requests new tokens before the old tokens expire", async () => {
   await using issuer = await TestIssuer.start();
   let seconds = 600;
   const forms = give(
@@ -140,7 +140,7 @@ Deno.test("clientCredentials gets tokens for the server itself, and requests new
     () => ({ access_token: `own-${forms.length}`, token_type: "Bearer", expires_in: seconds }),
   );
   const options = { issuer: issuer.name, ...client, resource: "https://api.example.com", scopes: ["a", "b"] };
-  const getToken = clientCredentials(options);
+  const getToken = clientCredentialsToken(options);
   assertEquals(issuer.paths, [], "no token is requested before the first use");
   const tokens = await Promise.all([getToken(), getToken(), getToken()]);
   assertEquals(tokens.map(({ accessToken }) => accessToken), ["own-1", "own-1", "own-1"]);
@@ -151,13 +151,13 @@ Deno.test("clientCredentials gets tokens for the server itself, and requests new
   });
   assertEquals((await getToken()).accessToken, "own-1");
   seconds = 0;
-  const short = clientCredentials(options);
+  const short = clientCredentialsToken(options);
   assertEquals([(await short()).accessToken, (await short()).accessToken], ["own-2", "own-3"]);
   give(issuer, () => Response.json({ error: "invalid_client" }, { status: 401 }));
   await assertRejects(short, Error, sentence(issuer.name, 401, "invalid_client"));
-  assertThrows(() => clientCredentials({ issuer: issuer.name, clientId: "x" }), TypeError, "clientSecret");
+  assertThrows(() => clientCredentialsToken({ issuer: issuer.name, clientId: "x" }), TypeError, "clientSecret");
   assertThrows(
-    () => clientCredentials({ ...options, issuer: "http://example.com" }),
+    () => clientCredentialsToken({ ...options, issuer: "http://example.com" }),
     TypeError,
     sentence("http://example.com"),
   );
@@ -254,7 +254,7 @@ Deno.test("MUST NOT show the token to handlers, middleware, observers or stores,
         observer,
         store: customStore(recorded),
         secret: "0123456789abcdef0123456789abcdef",
-        session: (ctx) => {
+        sessionData: (ctx) => {
           // Do not pass `ctx` itself, because reading `ctx.session` would call this function again.
           check("session", [ctx.principal, ctx.params, ctx.client, [...ctx.http?.headers ?? []], ctx.http?.url]);
           return {};

@@ -259,7 +259,7 @@ for (const [name, open] of Object.entries(openings)) {
     let now = () => 0;
     let result: (principal: Principal) => unknown = (principal) => ({ ...principal, expiresAt: now() + times[1] });
     const started = start({
-      authenticate: (_, facts) => ({ id: "ada", scopes: ["a"], expiresAt: facts.now + times[0] }),
+      authenticate: (_, info) => ({ id: "ada", scopes: ["a"], expiresAt: info.now + times[0] }),
       renew(principal) {
         asked.push([principal.id, (principal.expiresAt ?? 0) - now()]);
         return result(principal) as Principal; // The cast returns values of the wrong type on purpose.

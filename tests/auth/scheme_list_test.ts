@@ -63,9 +63,9 @@ function counted() {
   const asked: string[] = [];
   const count = (auth: Authentication, name: string): Authentication => ({
     ...auth,
-    authenticate: (request, facts, server) => {
+    authenticate: (request, info, server) => {
       asked.push(name);
-      return auth.authenticate(request, facts, server);
+      return auth.authenticate(request, info, server);
     },
   });
   const bearer = count(
@@ -424,8 +424,8 @@ Deno.test("oauth() in a list has a separate resource for each concrete path", as
   await using issuer = await TestIssuer.start();
   const auth = [
     oauth({ resource: ({ tenant }) => `https://mcp.example.com/${tenant}/mcp`, issuers: [issuer.name] }),
-    customAuth(({ headers }, { route }) => {
-      const { tenant } = route() as { readonly tenant: string }; // The cast is safe, because a parameter without a schema is a string.
+    customAuth(({ headers }, { pathParams }) => {
+      const { tenant } = pathParams() as { readonly tenant: string }; // The cast is safe, because a parameter without a schema is a string.
       return headers.get("x-tenant-key") === tenant ? { id: `tenant:${tenant}` } : undefined;
     }, { form: { header: "x-tenant-key" } }),
   ];

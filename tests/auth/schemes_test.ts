@@ -9,7 +9,7 @@ import {
   refuseRequest,
   requirePrincipal,
 } from "../../src/auth/auth.ts";
-import { clientCredentials, oauth } from "../../src/auth/oauth/oauth.ts";
+import { clientCredentialsToken, oauth } from "../../src/auth/oauth/oauth.ts";
 import { digest } from "../../src/auth/secrets.ts";
 import { toReply, toRequest } from "../support/requests.ts";
 import { sentence } from "../support/messages.ts";
@@ -255,8 +255,8 @@ Deno.test("authentication schemes throw for an unknown option", () => {
       "introspection.endpoint",
     ],
     [
-      () => clientCredentials({ ...client, issuer: "https://login.example", scope: "a" } as never),
-      "clientCredentials()",
+      () => clientCredentialsToken({ ...client, issuer: "https://login.example", scope: "a" } as never),
+      "clientCredentialsToken()",
       "scope",
       "scopes",
     ],

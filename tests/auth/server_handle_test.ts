@@ -28,7 +28,7 @@ function tickets(handles: Handles = []) {
     credentials: { headers: ["authorization"] },
     challenge: { scheme: "Ticket" },
     start: (server) => void handles.push(server),
-    async authenticate({ headers }, _facts, server) {
+    async authenticate({ headers }, _info, server) {
       const [, text = ""] = /^Ticket (.+)$/i.exec(headers.get("authorization") ?? "") ?? [];
       const { id, token } = Object(await server?.open(text));
       return typeof id === "string" ? server?.attach({ id: `desk:${id}` }, { token }) : undefined;
@@ -150,7 +150,7 @@ Deno.test("a value that is not JSON cannot be attached, and a principal without 
   let handle: ServerHandle | undefined;
   const auth: Authentication = {
     start: (server) => void (handle = server),
-    authenticate: (_request, _facts, server) => value === "none" ? { id: "ada" } : server?.attach({ id: "ada" }, value),
+    authenticate: (_request, _info, server) => value === "none" ? { id: "ada" } : server?.attach({ id: "ada" }, value),
   };
   const look = tool({
     name: "look",
@@ -174,8 +174,8 @@ Deno.test("callers that share an API key keep their own values, also at the same
   const auth: Authentication = {
     ...keys,
     start: (server) => void handles.push(server),
-    async authenticate(request, facts, server) {
-      const found = await keys.authenticate(request, facts, server);
+    async authenticate(request, info, server) {
+      const found = await keys.authenticate(request, info, server);
       if (!found || !("id" in found)) return found;
       return server?.attach(found, { token: request.headers.get("x-upstream") });
     },
@@ -364,8 +364,8 @@ Deno.test("a call for an earlier caller does not give its private value to other
   const auth: Authentication = {
     ...keys,
     start: (server) => void handles.push(server),
-    async authenticate(request, facts, server) {
-      const found = await keys.authenticate(request, facts, server);
+    async authenticate(request, info, server) {
+      const found = await keys.authenticate(request, info, server);
       const token = request.headers.get("x-upstream");
       return found && "id" in found && token ? server?.attach(found, { token }) : found;
     },
@@ -420,7 +420,7 @@ Deno.test("an authentication that cannot start is started again with the next re
   const steps: string[] = [];
   const faults: string[] = [];
   let fails = true;
-  const auth = customAuth((_request, _facts, server) => server && { id: "ada" }, {
+  const auth = customAuth((_request, _info, server) => server && { id: "ada" }, {
     start() {
       steps.push("start");
       if (fails) throw new Error("no connection");

@@ -2,7 +2,7 @@
 import { assert, assertEquals, assertRejects, assertStringIncludes, assertThrows } from "@std/assert";
 import { z } from "zod";
 import { createServer, prompt, resource, tool } from "../../mod.ts";
-import type { AdmitFacts } from "../../src/types.ts";
+import type { AdmitInfo } from "../../src/types.ts";
 import type { CallEvent, NotificationEvent, RefusedEvent, SessionEvent } from "../../src/observe/observe.ts";
 import { apiKey, refuseRequest } from "../../src/auth/auth.ts";
 import { connectTest, type ConnectTestOptions, fakeClock, McpError } from "../../src/testing/testing.ts";
@@ -18,7 +18,7 @@ async function fails(run: () => Promise<unknown>): Promise<McpError> {
 }
 
 behaviour("admit decides on each request, with the facts known at the time of the request", async (connect, way) => {
-  const facts: AdmitFacts[] = [];
+  const facts: AdmitInfo[] = [];
   const refused: RefusedEvent[] = [];
   const seen: string[] = [];
   let isOpen = true;
@@ -57,16 +57,16 @@ behaviour("admit decides on each request, with the facts known at the time of th
 });
 
 Deno.test("admit gets the path parameters, and can refuse a caller of another tenant", async () => {
-  const params = z.object({ tenant: z.string() });
+  const pathSchema = z.object({ tenant: z.string() });
   const server = createServer({
     name: "tenants",
     version: "1.0.0",
     path: "/tenants/:tenant/mcp",
-    params,
+    pathSchema,
     auth: apiKey({ keys: { ada: { key: "ada-2f6c1e0b9d4a7853", tenant: "acme" } } }),
     handlers: [hello],
-    admit: ({ principal, route }) =>
-      route(params).tenant === (principal?.tenant ?? "local") || refuseRequest(403, { reason: "no member" }),
+    admit: ({ principal, pathParams }) =>
+      pathParams(pathSchema).tenant === (principal?.tenant ?? "local") || refuseRequest(403, { reason: "no member" }),
   });
   const headers = { authorization: "Bearer ada-2f6c1e0b9d4a7853" };
   const call = async (options: ConnectTestOptions) => {
@@ -75,11 +75,11 @@ Deno.test("admit gets the path parameters, and can refuse a caller of another te
   };
   for (const era of ["modern", "legacy"] as const) {
     assertEquals(await call({ era, transport: "http", path: "/tenants/acme/mcp", headers }), "hello");
-    assertEquals(await call({ era, transport: "pipe", params: { tenant: "local" } }), "hello");
+    assertEquals(await call({ era, transport: "pipe", pathParams: { tenant: "local" } }), "hello");
     for (
       const options of [
         { era, transport: "http", path: "/tenants/globex/mcp", headers },
-        { era, transport: "pipe", params: { tenant: "globex" } },
+        { era, transport: "pipe", pathParams: { tenant: "globex" } },
       ] as const
     ) {
       const { code, message } = await fails(() => call(options));
@@ -96,7 +96,7 @@ Deno.test("if admit reads path parameters but the path has none, every request i
     version: "1.0.0",
     handlers: [hello],
     observer: { fault: ({ error }) => faults.push(error) },
-    admit: ({ route }) => route().tenant === "acme" || refuseRequest(403),
+    admit: ({ pathParams }) => pathParams().tenant === "acme" || refuseRequest(403),
   });
   await using client = await connectTest(server, { era: "modern" });
   assertEquals((await fails(() => client.callTool("hello"))).code, -32603);

@@ -281,7 +281,7 @@ behaviour("a call that is cancelled during its validation does not start its han
   const handlers = [
     tool({ name: "slow", input: slow, run }),
     prompt({ name: "slow", input: slow, run: (input) => `${run(input)}` }),
-    resource({ uri: "slow://{a}", name: "slow", params: slow, read: (input) => `${run(input)}` }),
+    resource({ uri: "slow://{a}", name: "slow", variables: slow, read: (input) => `${run(input)}` }),
   ];
   let cancelled = 0;
   const count: Middleware = async (call, next) => {

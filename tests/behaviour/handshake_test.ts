@@ -101,7 +101,7 @@ behaviour("a second handshake on a pipe ends the session, and begins another", a
   let opened = 0;
   const { client } = await connect({
     handlers: [look],
-    session: () => ++opened,
+    sessionData: () => ++opened,
     observer: { session: ({ state, client, why }) => void sessions.push(`${client?.name} ${state} ${why}`) },
   }, { info: { name: "first", version: "1" }, logLevel: "error" });
   await client.callTool("look");
@@ -180,7 +180,7 @@ behaviour("a session whose other facts fill its id keeps the name and the versio
   const seen: unknown[] = [];
   const look = tool({ name: "look", run: (_input, ctx) => void seen.push(ctx.client.info) });
   // The session's data and the capabilities, of three bytes per character, leave no room for the description.
-  const { client } = await connect({ handlers: [look], session: () => "説".repeat(2000) }, {
+  const { client } = await connect({ handlers: [look], sessionData: () => "説".repeat(2000) }, {
     info: { ...about, description: "d".repeat(900) },
     capabilities: { experimental: { x: { text: "説".repeat(1866) } } },
   });

@@ -72,7 +72,7 @@ Deno.test("connecting to an endpoint without parameters fails if parameters are 
   const [endpoint] = listEndpoints(plain());
   assertEquals(endpoint.toPath({}), "/mcp");
   assertThrows(() => endpoint.toPath({ tenant: "a" }), TypeError, sentence("tenant"));
-  await assertRejects(() => endpoint.enter({ tenant: "a" }), TypeError, sentence("params"));
+  await assertRejects(() => endpoint.enter({ tenant: "a" }), TypeError, sentence("pathParams"));
   await using client = await connect(await endpoint.enter());
   assertEquals(textOf(await client.callTool("ping")), "pong");
 });

@@ -1,5 +1,5 @@
-// ctx.session(): the value that the server's `session` function returned. The function runs once per session, or once
-// per request if there are no sessions.
+// ctx.session(): the value that the server's `sessionData` function returned. The function runs once per session, or
+// once per request if there are no sessions.
 import { assertEquals, assertRejects } from "@std/assert";
 import { type Context, createServer, McpError, tool } from "../../mod.ts";
 import { connectTest } from "../../src/testing/testing.ts";
@@ -25,7 +25,7 @@ behaviour(
     const idle = tool({ name: "idle", run: () => "ok" });
     const { client } = await connect({
       handlers: [show, idle],
-      session: (ctx) => ({ client: ctx.client.info?.name, number: ++computed }),
+      sessionData: (ctx) => ({ client: ctx.client.info?.name, number: ++computed }),
     });
     await client.callTool("idle");
     for (const request of [1, 2]) {
@@ -36,7 +36,7 @@ behaviour(
   },
 );
 
-behaviour("without `session`, ctx.session is undefined", async (connect) => {
+behaviour("without `sessionData`, ctx.session is undefined", async (connect) => {
   const bare = tool({ name: "bare", run: (_, ctx) => `${ctx.session()}` });
   const { client } = await connect({ handlers: [bare] });
   assertEquals(textOf(await client.callTool("bare")), "undefined");
@@ -65,7 +65,7 @@ behaviour(
   "session data that cannot be stored causes the same error in every revision, after the session function has returned",
   async (connect, { era }) => {
     let make: () => unknown = () => "x".repeat(2046);
-    const { client, join, takeFaults } = await connect({ handlers: [show], session: () => make() });
+    const { client, join, takeFaults } = await connect({ handlers: [show], sessionData: () => make() });
     assertEquals(JSON.parse(textOf(await client.callTool("show")))[0].length, 2046);
     for (const [name, [wrong, message]] of Object.entries(UNUSABLE)) {
       make = wrong;
@@ -94,7 +94,7 @@ behaviour(
     });
     const other = tool({ name: "other", run: (_, ctx) => ctx.session(() => ({ name: "forged" })).name });
     const change = tool({ name: "change", run: (_, ctx) => Object.assign(ctx.session(session), { visits: 2 }) && "" });
-    const { client, takeFaults } = await connect({ handlers: [typed, other, change], session });
+    const { client, takeFaults } = await connect({ handlers: [typed, other, change], sessionData: session });
     assertEquals(textOf(await client.callTool("typed")), "test 5");
     assertEquals((await client.callTool("other")).isError, true);
     assertEquals((await client.callTool("change")).isError, true);
@@ -113,7 +113,7 @@ Deno.test("over HTTP, session data survives a restart without a store", async ()
       version: "1.0.0",
       handlers: [show],
       secret: "0123456789abcdef0123456789abcdef",
-      session: ({ principal }) => ({ tenant: principal?.id, number }),
+      sessionData: ({ principal }) => ({ tenant: principal?.id, number }),
     });
   };
   let server = start();

@@ -75,7 +75,7 @@ Deno.test("stats count concrete paths, and the stats of a mount are sums over it
   const tenants = createServer({ ...options, name: "tenants", path: "/tenants/:tenant/mcp" });
   const plain = createServer({ ...options, name: "plain" });
   await using both = mount([tenants, plain]);
-  await using acme = await connectTest(tenants, { params: { tenant: "acme" } });
+  await using acme = await connectTest(tenants, { pathParams: { tenant: "acme" } });
   await using client = await connectTest(plain);
   const calls = [acme.callTool("wait"), client.callTool("wait")];
   await until(() => both.stats().running === 2, "both calls run");

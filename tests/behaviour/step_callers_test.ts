@@ -35,7 +35,7 @@ behaviour(
         run: (_, { services }) => `mail of ${services.mailbox}`,
       }),
     ];
-    const { join } = await connect({ handlers, session: toMailbox });
+    const { join } = await connect({ handlers, sessionData: toMailbox });
     const toOptions = (id: string) => ({ info: { name: id, version: "1" }, headers: { "x-mailbox": id } });
     const [zoe, yan] = [await join(toOptions("zoe")), await join(toOptions("yan"))];
     for (const name of ["header", "name", "sealed", "made"]) {

@@ -2,9 +2,9 @@
 import { assert, assertEquals, assertRejects, assertStringIncludes, assertThrows } from "@std/assert";
 import {
   createServer,
+  type PathServerOptions,
   prompt,
   resource,
-  type RouteServerOptions,
   type Server,
   service,
   tool,
@@ -27,14 +27,14 @@ import { readReply, toRequest } from "../support/requests.ts";
 import { testLimits } from "../support/limits.ts";
 import { sentence } from "../support/messages.ts";
 
-const params = z.object({ tenant: z.string().regex(/^[a-z ]+$/), floor: z.coerce.number().int() });
+const pathSchema = z.object({ tenant: z.string().regex(/^[a-z ]+$/), floor: z.coerce.number().int() });
 const path = "/tenants/:tenant/:floor/mcp";
-type Params = z.infer<typeof params>;
+type Params = z.infer<typeof pathSchema>;
 
 const whoami = tool({
   name: "whoami",
-  run: (_, { route }) => {
-    const { tenant, floor }: Params = route(params);
+  run: (_, { pathParams }) => {
+    const { tenant, floor }: Params = pathParams(pathSchema);
     return `${tenant} on ${floor + 1}`;
   },
 });
@@ -43,7 +43,7 @@ const whoami = tool({
 function tenants(
   name: string,
   run: (
-    start: (options?: Partial<RouteServerOptions<typeof params>>) => Server,
+    start: (options?: Partial<PathServerOptions<typeof pathSchema>>) => Server,
     join: (server: Server, tenant: string, options?: ConnectTestOptions) => Promise<Connection>,
     way: { readonly era: "modern" | "legacy"; readonly transport: "memory" | "http" | "pipe" },
   ) => Promise<void>,
@@ -52,13 +52,13 @@ function tenants(
     for (const transport of ["memory", "http", "pipe"] as const) {
       Deno.test(`${name} (${era} over ${transport})`, async () => {
         await using stack = new AsyncDisposableStack();
-        const start = (options: Partial<RouteServerOptions<typeof params>> = {}) => {
-          const server = createServer({ name: "tenants", version: "1.0.0", path, params, ...options });
+        const start = (options: Partial<PathServerOptions<typeof pathSchema>> = {}) => {
+          const server = createServer({ name: "tenants", version: "1.0.0", path, pathSchema, ...options });
           stack.defer(() => server.close());
           return server;
         };
         const join = async (server: Server, tenant: string, options?: ConnectTestOptions) => {
-          const way = { era, transport, params: { tenant, floor: 1 } };
+          const way = { era, transport, pathParams: { tenant, floor: 1 } };
           return stack.use(await connectTest(server, { ...way, ...options }));
         };
         await run(start, join, { era, transport });
@@ -74,18 +74,18 @@ function post(server: Server, pathname: string, init?: RequestInit): Promise<Res
 
 tenants("handlers, allow and services read the converted parameters", async (start, join) => {
   const rooms = service("rooms", () => new Map<string, number>());
-  const room = service("room", ({ ctx }) => `room of ${ctx.route(params).tenant}`, { per: "call" });
+  const room = service("room", ({ ctx }) => `room of ${ctx.pathParams(pathSchema).tenant}`, { per: "call" });
   const greet = tool({
     name: "greet",
     services: { rooms, room },
-    allow: ({ route }) => route(params).tenant === "acme",
+    allow: ({ pathParams }) => pathParams(pathSchema).tenant === "acme",
     run: (_, ctx) => {
-      ctx.services.rooms.set(ctx.route(params).tenant, ctx.route(params).floor);
+      ctx.services.rooms.set(ctx.pathParams(pathSchema).tenant, ctx.pathParams(pathSchema).floor);
       return ctx.services.room;
     },
   });
-  const home = resource({ uri: "home:/", name: "home", read: (_, { route }) => route(params).tenant });
-  const hello = prompt({ name: "hello", run: (_, { route }) => `Hello ${route(params).tenant}` });
+  const home = resource({ uri: "home:/", name: "home", read: (_, { pathParams }) => pathParams(pathSchema).tenant });
+  const hello = prompt({ name: "hello", run: (_, { pathParams }) => `Hello ${pathParams(pathSchema).tenant}` });
   const server = start({ handlers: [whoami, greet, home, hello] });
   const [acme, bee] = [await join(server, "acme"), await join(server, "bee")];
   assertEquals(textOf(await acme.callTool("whoami")), "acme on 2");
@@ -204,7 +204,7 @@ Deno.test("a path for which `handlers` returns neither a list nor undefined gets
     for (const handlers of [() => returned, () => Promise.resolve(returned)]) {
       const faults: string[] = [];
       const observer = { fault: ({ error }: { readonly error: unknown }) => void faults.push(`${error}`) };
-      const about = { name: "tenants", version: "1.0.0", path, params, observer };
+      const about = { name: "tenants", version: "1.0.0", path, pathSchema, observer };
       const server = createServer({ ...about, handlers: handlers as () => [] }); // The cast makes the wrong type compile.
       const response = await post(server, "/tenants/acme/1/mcp");
       assertEquals([response.status, faults.length], [500, 1], `${returned}`);
@@ -221,7 +221,7 @@ Deno.test("a path with invalid parameters gets the same response as an unknown p
     name: "tenants",
     version: "1.0.0",
     path,
-    params,
+    pathSchema,
     handlers: ({ tenant }) => (count++, tenant === "nobody" ? undefined : [whoami]),
   });
   const unknown = await post(server, "/mcp");
@@ -250,7 +250,7 @@ Deno.test("a path with invalid parameters gets the same response as an unknown p
 
 Deno.test("two spellings of a path identify one endpoint", async () => {
   let count = 0;
-  const server = createServer({ name: "t", version: "1", path, params, handlers: () => (count++, [whoami]) });
+  const server = createServer({ name: "t", version: "1", path, pathSchema, handlers: () => (count++, [whoami]) });
   for (const spelling of ["a%20b", "%61%20b", "%61%20%62"]) {
     const response = await server.fetch(
       new Request(`http://localhost/tenants/${spelling}/1/mcp`, toRequest("tools/call", { name: "whoami" })),
@@ -271,7 +271,15 @@ Deno.test("a session id, a request state and a cursor of one tenant are refused 
   const secret = "a secret of at least thirty-two characters";
   for (const own of [undefined, secret]) {
     const limits = testLimits({ calls: { pageItems: 1 } });
-    const server = createServer({ name: "t", version: "1", path, params, handlers: [ask, more], limits, secret: own });
+    const server = createServer({
+      name: "t",
+      version: "1",
+      path,
+      pathSchema,
+      handlers: [ask, more],
+      limits,
+      secret: own,
+    });
     const [here, there] = ["http://localhost/tenants/acme/1/mcp", "http://localhost/tenants/bee/1/mcp"];
     const session = await startSession(here, server.fetch);
     for (const [url, status] of [[here, 200], [there, 404]] as const) {
@@ -306,7 +314,7 @@ Deno.test("the least recently used path is evicted, its sessions can continue, a
   const made: string[] = [];
   const handlers = ({ tenant }: Params) => (made.push(tenant), [whoami]);
   const limits = testLimits({ endpoints: { open: 2 } });
-  const server = createServer({ name: "t", version: "1", path, params, handlers, limits });
+  const server = createServer({ name: "t", version: "1", path, pathSchema, handlers, limits });
   const toUrl = (tenant: string) => `http://localhost/tenants/${tenant}/1/mcp`;
   const ping = async (tenant: string, session: string, method = "POST") => {
     const headers = { "mcp-session-id": session, accept: "application/json, text/event-stream" };
@@ -337,7 +345,7 @@ Deno.test("a tenant with a running call, an open stream, a channel or a resumabl
   let count = 0;
   const hold = tool({ name: "hold", run: async (_, ctx) => (ctx.closeStream(), count++, await held.pass, "held") });
   const limits = testLimits({ endpoints: { open: 1 } });
-  const server = createServer({ name: "t", version: "1", path, params, handlers: [hold], limits });
+  const server = createServer({ name: "t", version: "1", path, pathSchema, handlers: [hold], limits });
   const toUrl = (tenant: string) => `http://localhost/tenants/${tenant}/1/mcp`;
   const isBusy = async () => {
     const response = await server.fetch(new Request(toUrl("other"), toRequest("tools/list")));
@@ -346,7 +354,7 @@ Deno.test("a tenant with a running call, an open stream, a channel or a resumabl
     return response.status === 503;
   };
   const hasRoom = () => until(async () => !await isBusy(), "the tenant was evicted");
-  const mine = { params: { tenant: "acme", floor: 1 } };
+  const mine = { pathParams: { tenant: "acme", floor: 1 } };
   assertEquals(await isBusy(), false);
 
   const client = await connectTest(server, mine);
@@ -386,7 +394,7 @@ Deno.test("limits apply to all tenants together", async () => {
   let count = 0;
   const hold = tool({ name: "hold", run: async () => (count++, await pass, "held") });
   const limits = testLimits({ calls: { runningPerClient: 1, waiting: 4 }, connections: { sessions: 1 } });
-  const server = createServer({ name: "t", version: "1", path, params, handlers: [hold], limits });
+  const server = createServer({ name: "t", version: "1", path, pathSchema, handlers: [hold], limits });
   const info = { principal: { id: "ada" } };
   const send = (tenant: string) =>
     server.fetch(
@@ -409,12 +417,12 @@ Deno.test("callers are authenticated before the server allocates memory for a pa
   const made: string[] = [];
   const auth = apiKey({ keys: { ada: "the-key-of-ada-0123456789" } });
   const handlers = ({ tenant }: Params) => (made.push(tenant), [whoami]);
-  const server = createServer({ name: "t", version: "1", path, params, auth, handlers });
+  const server = createServer({ name: "t", version: "1", path, pathSchema, auth, handlers });
   const refused = await post(server, "/tenants/acme/1/mcp");
   assertEquals(refused.status, 401);
   assertEquals(made, []);
   const headers = { authorization: "Bearer the-key-of-ada-0123456789" };
-  await using client = await connectTest(server, { params: { tenant: "acme", floor: 1 }, headers });
+  await using client = await connectTest(server, { pathParams: { tenant: "acme", floor: 1 }, headers });
   assertEquals(textOf(await client.callTool("whoami")), "acme on 2");
   assertEquals((await post(server, "/tenants/acme/1/mcp", { method: "PUT", headers })).status, 405);
   await server.close();
@@ -423,9 +431,9 @@ Deno.test("callers are authenticated before the server allocates memory for a pa
 Deno.test("instances that share a store announce a change to all tenants", async () => {
   const note = resource({ uri: "note:/1", name: "note", read: () => "" });
   const shared = { store: memoryStore(), secret: "a secret of at least thirty-two characters" };
-  const start = () => createServer({ name: "t", version: "1", path, params, handlers: () => [note], ...shared });
+  const start = () => createServer({ name: "t", version: "1", path, pathSchema, handlers: () => [note], ...shared });
   const [here, there] = [start(), start()];
-  const mine = { params: { tenant: "acme", floor: 1 } };
+  const mine = { pathParams: { tenant: "acme", floor: 1 } };
   await using client = await connectTest(there, mine);
   await using other = await connectTest(here, mine);
   await other.readResource("note:/1");
@@ -437,14 +445,14 @@ Deno.test("instances that share a store announce a change to all tenants", async
 });
 
 Deno.test("over stdio, the path parameters are passed as an option, and missing parameters throw", async () => {
-  const server = createServer({ name: "t", version: "1", path, params, handlers: [whoami] });
+  const server = createServer({ name: "t", version: "1", path, pathSchema, handlers: [whoami] });
   const serve = async (values?: Record<string, unknown>) => {
     let written = "";
     const messages = [toRequest("tools/call", { name: "whoami" })].map((request) => request.text());
     const lines = (await Promise.all(messages)).map((text) => `${text}\n`).join("");
     const input = new Blob([lines]).stream();
     const output = (bytes: Uint8Array) => Promise.resolve(void (written += new TextDecoder().decode(bytes)));
-    await serveStdio(server, { input, output, params: values });
+    await serveStdio(server, { input, output, pathParams: values });
     return written;
   };
   assertStringIncludes(await serve({ tenant: "acme", floor: 4 }), "acme on 5");
@@ -452,28 +460,31 @@ Deno.test("over stdio, the path parameters are passed as an option, and missing 
   await assertRejects(() => serve({ tenant: "acme" }), TypeError, sentence("floor"));
   await assertRejects(() => serve({ tenant: "ACME", floor: 1 }), TypeError, sentence(path, "ACME"));
   const plain = createServer({ name: "plain", version: "1" });
-  await assertRejects(() => serveStdio(plain, { params: { a: 1 } }), TypeError, sentence("params"));
+  await assertRejects(() => serveStdio(plain, { pathParams: { a: 1 } }), TypeError, sentence("pathParams"));
   await server.close();
 });
 
 Deno.test("mistakes in a path with parameters throw when the server is created", () => {
-  const start = (options: Partial<RouteServerOptions<typeof params>>) =>
+  const start = (options: Partial<PathServerOptions<typeof pathSchema>>) =>
     createServer({ name: "t", version: "1", ...options });
   for (const wrong of ["/:a/:a", "/x:a", "/:", "/:1", "/:a/*", "/{a}/:b", ":a"]) {
     assertThrows(() => start({ path: wrong }), TypeError, "", wrong);
   }
-  assertThrows(() => start({ params }), TypeError, sentence("/mcp"));
+  assertThrows(() => start({ pathSchema }), TypeError, sentence("/mcp"));
   assertThrows(() => start({ handlers: () => [] }), TypeError, sentence("/mcp"));
 });
 
-Deno.test("ctx.route refuses another schema, and a fake context returns the parameters that the test passes", async () => {
-  const other = tool({ name: "other", run: (_, { route }) => route(z.object({ tenant: z.string() })).tenant });
+Deno.test("ctx.pathParams refuses another schema, and a fake context returns the parameters that the test passes", async () => {
+  const other = tool({
+    name: "other",
+    run: (_, { pathParams }) => pathParams(z.object({ tenant: z.string() })).tenant,
+  });
   const faults: unknown[] = [];
   const observer = { fault: ({ error }: { readonly error: unknown }) => faults.push(error) };
-  const server = createServer({ name: "t", version: "1", path, params, handlers: [other], observer });
-  await using client = await connectTest(server, { params: { tenant: "acme", floor: 1 } });
+  const server = createServer({ name: "t", version: "1", path, pathSchema, handlers: [other], observer });
+  await using client = await connectTest(server, { pathParams: { tenant: "acme", floor: 1 } });
   assertEquals((await client.callTool("other")).isError, true);
-  assertStringIncludes(String(faults[0]), sentence("ctx.route("));
-  assertEquals(other.run({}, fakeContext({ route: { tenant: "acme" } })), "acme");
+  assertStringIncludes(String(faults[0]), sentence("ctx.pathParams("));
+  assertEquals(other.run({}, fakeContext({ pathParams: { tenant: "acme" } })), "acme");
   await server.close();
 });

@@ -15,7 +15,7 @@ import {
 } from "../../mod.ts";
 import { guard } from "../../src/layers/layers.ts";
 import { allScopes } from "../../src/auth/auth.ts";
-import type { Connection, Subscription } from "../../src/testing/testing.ts";
+import type { Connection, TestSubscription } from "../../src/testing/testing.ts";
 import { quota } from "../../src/layers/layers.ts";
 import {
   behaviour,
@@ -44,7 +44,7 @@ function forget({ received }: Connection): void {
   (received as unknown[]).length = 0;
 }
 
-async function listen(client: Connection): Promise<Subscription> {
+async function listen(client: Connection): Promise<TestSubscription> {
   const lists = { toolsListChanged: true, promptsListChanged: true, resourcesListChanged: true };
   return await client.subscribe({ ...lists, resourceSubscriptions: ["a:b", FENCE] });
 }

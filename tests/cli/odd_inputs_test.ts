@@ -9,9 +9,9 @@ import { type Finished, run, start } from "../support/processes.ts";
 import { inTerminal, serve } from "./servers.ts";
 
 const source = `import { createServer, tool } from "@x/mcp";
-const params = { type: "object", properties: { tenant: { type: "string" }, area: { type: "string" } } };
-const where = tool({ name: "where", run: (_input, ctx) => JSON.stringify(ctx.route(params)) });
-export default createServer({ name: "s", version: "1.0.0", path: "/:tenant/:area/mcp", params, handlers: [where] });
+const pathSchema = { type: "object", properties: { tenant: { type: "string" }, area: { type: "string" } } };
+const where = tool({ name: "where", run: (_input, ctx) => JSON.stringify(ctx.pathParams(pathSchema)) });
+export default createServer({ name: "s", version: "1.0.0", path: "/:tenant/:area/mcp", pathSchema, handlers: [where] });
 `;
 const files = {
   "s.ts": `import { tool } from "@x/mcp";\nexport default [tool({ name: "hi", run: () => "Hi!" })];`,

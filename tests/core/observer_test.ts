@@ -448,7 +448,7 @@ Deno.test({
       ["observer: { onCall() {} }", "'onCall' does not exist in type 'Observer | readonly Observer[]'"],
       ["observer: [{ refusd() {} }]", "Did you mean to write 'refused'?"],
       ["observer: { call(e) { e.duration } }", "Did you mean 'durationMs'?"],
-      ["onError() {}", "'onError' does not exist in type 'RouteServerOptions<TextParams, readonly Handler[]>'"],
+      ["onError() {}", "'onError' does not exist in type 'PathServerOptions<TextParams, readonly Handler[]>'"],
     ] as const;
     try {
       const lines = mistakes.map(([option]) => `createServer({ name: "s", version: "1", ${option} });`);

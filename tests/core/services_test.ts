@@ -445,7 +445,7 @@ Deno.test("services: rest() disposes services, and a later call creates them aga
   const { server } = make({ handlers: [t] });
   const container = server[INTERNALS].host.container;
   await server.ready();
-  await container?.rest();
+  await container?.disposeUnlessStarted();
   {
     await using client = await connectTest(server, { transport: "pipe" });
     assertEquals(textOf(await client.callTool("t")), "ok");
@@ -453,7 +453,7 @@ Deno.test("services: rest() disposes services, and a later call creates them aga
   assertEquals(log, ["make", "dispose", "make"]);
   // While the server handles requests, rest() keeps the services.
   await textIn(server, "t");
-  await container?.rest();
+  await container?.disposeUnlessStarted();
   assertEquals(log.length, 3);
   await server.close();
   assertEquals(log.at(-1), "dispose");

@@ -206,7 +206,7 @@ for (const era of ["modern", "legacy"] as const) {
           });
           const [tenant, other] = await Promise.all(
             TENANTS.map((tenant) =>
-              connectTest(server, { era, transport, principal: toPrincipal("bob"), params: { tenant } })
+              connectTest(server, { era, transport, principal: toPrincipal("bob"), pathParams: { tenant } })
             ),
           );
           // The other tenant's client is active at the same time, and the other tenant's changes reach only this

@@ -4,7 +4,7 @@ import { assert, assertEquals } from "@std/assert";
 import { z } from "zod";
 import { createServer, tool } from "../../mod.ts";
 import { refuseRequest } from "../../src/auth/auth.ts";
-import type { Admit, AdmitFacts } from "../../src/server/engine/admission.ts";
+import type { Admit, AdmitInfo } from "../../src/server/engine/admission.ts";
 import type { RefusedEvent } from "../../src/server/call/observer.ts";
 import { webSocket } from "../../src/server/transports/websocket.ts";
 import { HELLO, serveOld } from "../hostile/sse.ts";
@@ -128,7 +128,7 @@ Deno.test("if admit fails, GET requests and answers get HTTP 500", async () => {
 
 Deno.test("admit refuses the request that opens an HTTP+SSE stream or a WebSocket, and later answers", async () => {
   const door = makeDoor();
-  const facts: Pick<AdmitFacts, "transport" | "principal">[] = [];
+  const facts: Pick<AdmitInfo, "transport" | "principal">[] = [];
   const answers: string[] = [];
   const order = tool({
     name: "order",
@@ -191,16 +191,16 @@ Deno.test("admit refuses the request that opens an HTTP+SSE stream or a WebSocke
 });
 
 Deno.test("admit reads the path parameters of a request that opens an HTTP+SSE stream", async () => {
-  const params = z.object({ tenant: z.string() });
+  const pathSchema = z.object({ tenant: z.string() });
   const seen: unknown[] = [];
   const server = createServer({
     name: "shop",
     version: "1.0.0",
     path: "/tenants/:tenant/mcp",
-    params,
+    pathSchema,
     handlers: [tool({ name: "list", run: () => "" })],
-    admit({ method, route }) {
-      const { tenant } = route(params);
+    admit({ method, pathParams }) {
+      const { tenant } = pathParams(pathSchema);
       seen.push([method, tenant]);
       return tenant === "acme" || refuseRequest(403);
     },

@@ -240,7 +240,7 @@ Deno.test("a server still rejects a used answer after the state of its path was 
     name: "shop",
     version: "1.0.0",
     path: "/t/:tenant/mcp",
-    params: z.object({ tenant: z.string() }),
+    pathSchema: z.object({ tenant: z.string() }),
     limits: testLimits({ endpoints: { open: 1 } }),
     handlers: [pay],
   });

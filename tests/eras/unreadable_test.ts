@@ -43,7 +43,7 @@ for (const version of [...LEGACY_VERSIONS, "2026-07-28"]) {
 
   Deno.test(`over HTTP, an error without an id has the form of revision ${version}`, async () => {
     await using stack = new AsyncDisposableStack();
-    const server = createServer({ name: "s", version: "1", sessions: "required" });
+    const server = createServer({ name: "s", version: "1", requireSession: true });
     stack.defer(() => server.close());
     const stated = { "mcp-protocol-version": version };
     const bodies = isLegacy ? UNREADABLE : [...UNREADABLE, "[]", "[1]", '{"jsonrpc":"2.0","id":1,"result":{}}'];

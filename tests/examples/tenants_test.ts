@@ -9,8 +9,8 @@ for (const era of ["modern", "legacy"] as const) {
   for (const transport of ["memory", "http", "pipe"] as const) {
     Deno.test(`tenants have separate notes and tools (${era} over ${transport})`, async () => {
       const other = `${era}-${transport}`;
-      await using acme = await connectTest(server, { era, transport, params: { tenant: "acme" } });
-      await using bee = await connectTest(server, { era, transport, params: { tenant: other } });
+      await using acme = await connectTest(server, { era, transport, pathParams: { tenant: "acme" } });
+      await using bee = await connectTest(server, { era, transport, pathParams: { tenant: other } });
       assertEquals(textOf(await acme.callTool("whoami")), "acme");
       assertEquals(textOf(await bee.callTool("whoami")), other);
       const added = textOf(await acme.callTool("add_note", { text: "Buy milk" }));

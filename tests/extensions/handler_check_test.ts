@@ -178,7 +178,7 @@ Deno.test("a call of a handler for an extension can have the session value of an
   const audit = createAudit((server) => void (own = server));
   const session = ({ http }: Context) => http ? "from the request" : "without a request";
   const read = tool({ name: "read", run: (_, ctx) => String(ctx.session(session)) });
-  const server = createServer({ name: "office", version: "1.0.0", handlers: [read, audit], session });
+  const server = createServer({ name: "office", version: "1.0.0", handlers: [read, audit], sessionData: session });
   await using client = await connectTest(server, declares);
   await client.listTools();
   const textFor = async (more: object) => {

@@ -153,7 +153,7 @@ Deno.test("each tenant's path starts and stops its own extension", async () => {
     store: memoryStore(),
   });
   for (const tenant of ["a", "b"]) {
-    await using client = await connectTest(server, { ...declares, params: { tenant }, transport: "http" });
+    await using client = await connectTest(server, { ...declares, pathParams: { tenant }, transport: "http" });
     await client.request("server/discover");
   }
   await until(() => seen.length === 2, "the starts");

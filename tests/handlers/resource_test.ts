@@ -546,7 +546,7 @@ Deno.test("a template converts and validates its variables, and a URI that the s
   const note = resource({
     uri: "note://{id}{?all}",
     name: "note",
-    params: z.object({ id: z.coerce.number().int(), all: z.stringbool().optional() }),
+    variables: z.object({ id: z.coerce.number().int(), all: z.stringbool().optional() }),
     read: ({ id, all }) => {
       const next: number = id + 1;
       const isAll: boolean | undefined = all;
@@ -556,7 +556,7 @@ Deno.test("a template converts and validates its variables, and a URI that the s
   const raw = resource({
     uri: "raw://{id}",
     name: "raw",
-    params: { type: "object", properties: { id: { type: "integer" } }, required: ["id"] },
+    variables: { type: "object", properties: { id: { type: "integer" } }, required: ["id"] },
     read: ({ id }) => `${id + 1}`,
   });
   await using client = await connectTest(createServer({ name: "t", version: "1", handlers: [note, raw] }));
@@ -569,11 +569,11 @@ Deno.test("a template converts and validates its variables, and a URI that the s
   }
 });
 
-Deno.test("`params` of a resource require a URI template", () => {
-  const params = z.object({ id: z.string() });
+Deno.test("`variables` of a resource require a URI template", () => {
+  const variables = z.object({ id: z.string() });
   assertThrows(
-    () => resource({ uri: "note://1", name: "note", params, read: () => "" }),
+    () => resource({ uri: "note://1", name: "note", variables, read: () => "" }),
     TypeError,
-    sentence("params", "uri"),
+    sentence("variables", "uri"),
   );
 });

@@ -1,6 +1,6 @@
 // A closing server responds to every accepted request, whatever the request is waiting for.
 import { assert, assertEquals } from "@std/assert";
-import { createServer, type RouteServerOptions, type Server, tool } from "../../mod.ts";
+import { createServer, type PathServerOptions, type Server, tool } from "../../mod.ts";
 import { INTERNALS } from "../../src/core/internals.ts";
 import { webSocket } from "../../src/server/transports/websocket.ts";
 import { z } from "zod";
@@ -15,7 +15,7 @@ import { readReply } from "../support/requests.ts";
 const never = new Promise<never>(() => {});
 const quick = tool({ name: "quick", input: { type: "object" }, run: () => "" });
 
-function startTenants(options: Partial<RouteServerOptions>): Server {
+function startTenants(options: Partial<PathServerOptions>): Server {
   return createServer({
     name: "tenants",
     version: "1.0.0",
@@ -115,8 +115,8 @@ Deno.test("requests whose bodies wait in a queue get a response, and their handl
 });
 
 Deno.test("a request gets a response if the server closes while it validates the path or creates the handlers", async () => {
-  const params = z.object({ tenant: z.string().refine(() => never) });
-  const checking = createServer({ name: "tenants", version: "1.0.0", path: "/:tenant/mcp", params });
+  const pathSchema = z.object({ tenant: z.string().refine(() => never) });
+  const checking = createServer({ name: "tenants", version: "1.0.0", path: "/:tenant/mcp", pathSchema });
   await closeWhile(checking, checking.fetch(atTenant()));
   const making = startTenants({ handlers: () => never });
   await closeWhile(making, making.fetch(atTenant()), making.fetch(atTenant()));

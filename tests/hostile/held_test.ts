@@ -54,7 +54,7 @@ Deno.test("an outgoing text stays charged in full until it was taken completely"
   const account = accounts.find("x");
   const outbox = new Outbox({ texts: Infinity, characters: 1, account: () => account });
   assert(outbox.push("x".repeat(4_000_000)));
-  for (let i = 0; i < 200; i++) outbox.take(16_384);
+  for (let i = 0; i < 200; i++) outbox.read(16_384);
   assertLess(7_900_000, accounts.memory.used);
   outbox.clear();
   assertEquals(accounts.memory.used, 0);

@@ -37,7 +37,7 @@ cases("independent requests of an old revision are served without a session", { 
 
 cases("requests without a session are refused where sessions are required", {
   version: LEGACY,
-  server: { sessions: "required" },
+  server: { requireSession: true },
 }, () => [
   { name: "a request", headers: none, ...invalid, id: 1 },
   { name: "a notification", headers: none, body: '{"jsonrpc":"2.0","method":"x"}', ...invalid },

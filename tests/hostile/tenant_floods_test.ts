@@ -1,6 +1,6 @@
 // Clients that use many paths of a server, or paths whose handlers are created slowly, fail or do not exist.
 import { assert, assertEquals, assertMatch } from "@std/assert";
-import { createServer, type RouteServerOptions, type Server, service, tool } from "../../mod.ts";
+import { createServer, type PathServerOptions, type Server, service, tool } from "../../mod.ts";
 import { INTERNALS } from "../../src/core/internals.ts";
 import { openPipe } from "../../src/server/transports/channel.ts";
 import { turn, until } from "../support/behaviour.ts";
@@ -12,7 +12,7 @@ import { sentence } from "../support/messages.ts";
 
 const quick = tool({ name: "quick", input: any, run: () => "" });
 
-function startTenants(options: Partial<RouteServerOptions> = {}): Server {
+function startTenants(options: Partial<PathServerOptions> = {}): Server {
   return createServer({
     name: "tenants",
     version: "1.0.0",

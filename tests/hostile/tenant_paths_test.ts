@@ -7,7 +7,7 @@ import { toReply, toRequest } from "../support/requests.ts";
 import type { RawAnswer } from "./raw.ts";
 import { connectRaw } from "./raw.ts";
 
-const where = tool({ name: "where", run: (_, { route }) => JSON.stringify(route()) });
+const where = tool({ name: "where", run: (_, { pathParams }) => JSON.stringify(pathParams()) });
 const named = (name: string, path: string, more = {}) => {
   const run = () => name;
   return createServer({ name, version: "1.0.0", path, handlers: [tool({ name: "where", run })], ...more });
@@ -133,7 +133,7 @@ Deno.test("no path can insert text into the headers of a challenge", async () =>
   });
   const realm: Authentication = {
     authenticate: () => undefined,
-    challenge: ({ route }) => ({ scheme: "Key", params: { realm: `${route().tenant}` } }),
+    challenge: ({ pathParams }) => ({ scheme: "Key", params: { realm: `${pathParams().tenant}` } }),
   };
   for (const auth of [byPath, realm]) {
     const server = createServer({ name: "tenants", version: "1.0.0", path: "/:tenant/mcp", auth });

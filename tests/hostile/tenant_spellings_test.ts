@@ -8,14 +8,14 @@ import { toCall } from "./unread.ts";
  * Calls a tool at a path for each of the given segments. Returns the statuses, and the number of paths that were
  * created.
  */
-async function visit(params: z.ZodObject, segments: readonly string[], path = "/t/:id/mcp") {
+async function visit(pathSchema: z.ZodObject, segments: readonly string[], path = "/t/:id/mcp") {
   const made: unknown[] = [];
   const here = tool({ name: "here", run: () => "here" });
   const handlers = (found: unknown) => {
     made.push(found);
     return [here];
   };
-  const server = createServer({ name: "tenants", version: "1.0.0", path, params, handlers });
+  const server = createServer({ name: "tenants", version: "1.0.0", path, pathSchema, handlers });
   const statuses: Record<string, number> = {};
   for (const segment of segments) {
     const { headers, body } = toCall("here");

@@ -217,7 +217,7 @@ Deno.test("a guard of a path with parameters stands around the handlers of each 
     handlers: ({ tenant }) => [tool({ name: "who", run: () => tenant })],
     use: [guard({ output: [(value) => `${value} guarded`] })],
   });
-  await using client = await connectTest(server, { params: { tenant: "a" } });
+  await using client = await connectTest(server, { pathParams: { tenant: "a" } });
   assertEquals(textOf(await client.callTool("who")), "a guarded");
   server.handlers.add(tool({ name: "late", run: () => "late" }));
   assertEquals(textOf(await client.callTool("late")), "late guarded");

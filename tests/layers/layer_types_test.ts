@@ -140,8 +140,8 @@ Deno.test("callbacks of layers get the variables of a template, the URI of a res
     resource({ uri, name, use: [check(({ id }) => id.trim())], read: ({ id }) => id }),
     resource({ use: [audit, check(({ id }) => id.trim())], uri, name, read: ({ id }) => id }),
     resource({ read: ({ id }) => id, name, use: [check(({ id }) => id.trim())], uri: "notes://{id}" }),
-    resource({ uri, name, params, use: [check(({ id }) => id.toFixed())], read: ({ id }) => id.toFixed() }),
-    resource({ read: ({ id }) => id.toFixed(), use: [check(({ id }) => id.toFixed())], uri, name, params }),
+    resource({ uri, name, variables: params, use: [check(({ id }) => id.toFixed())], read: ({ id }) => id.toFixed() }),
+    resource({ read: ({ id }) => id.toFixed(), use: [check(({ id }) => id.toFixed())], uri, name, variables: params }),
     resource({
       uri: "notes://{+path}{?page}",
       name,

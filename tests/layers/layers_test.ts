@@ -709,7 +709,7 @@ behaviour("each path of a server with parameters starts its layers, and shares s
       starts.push("start");
       return `${++slot(key, () => ({ count: 0 })).count}`;
     },
-    onInput: (_input, ctx, state) => void starts.push(`${ctx.route().tenant} ${state}`),
+    onInput: (_input, ctx, state) => void starts.push(`${ctx.pathParams().tenant} ${state}`),
   }));
   const one = tool({ name: "one", run: () => "1" });
   const server = createServer({
@@ -720,7 +720,7 @@ behaviour("each path of a server with parameters starts its layers, and shares s
     use: [shared],
   });
   for (const tenant of ["a", "b"]) {
-    await using client = await connectTest(server, { params: { tenant } });
+    await using client = await connectTest(server, { pathParams: { tenant } });
     await client.callTool("one");
     await client.callTool("one");
   }

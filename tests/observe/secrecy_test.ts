@@ -188,7 +188,7 @@ behaviour(
     const { client, server, takeFaults } = await connect({
       ...watched.options,
       handlers,
-      session: () => ({ value: s("sessionData") }),
+      sessionData: () => ({ value: s("sessionData") }),
     }, {
       principal,
       onElicit: () => ({ action: "accept", content: { answer: s("answer") } }),

@@ -1,5 +1,5 @@
 // Writes the table of folders in docs/project/architecture.md from the README of each folder and the rules for imports.
-import { rooms } from "../architecture/rules.ts";
+import { folders } from "../architecture/rules.ts";
 
 const root = new URL("../../", import.meta.url);
 
@@ -13,7 +13,9 @@ const imports: Readonly<Record<string, string>> = {
 };
 
 /** The folders of src/, in the order in which a folder can import the folders before it. */
-export const rows: readonly string[] = [...new Set(Object.keys(rooms).map(toRow))].filter((row) => !row.includes("."));
+export const rows: readonly string[] = [...new Set(Object.keys(folders).map(toRow))].filter((row) =>
+  !row.includes(".")
+);
 
 function toRow(path: string): string {
   return path.split("/")[1] ?? path;
@@ -35,7 +37,7 @@ function toTask(readme: string): string {
 
 /** Returns the rows that the files of a row can import. Names a file if the row can import only this file. */
 function listImports(row: string): readonly string[] {
-  const imported = Object.entries(rooms).filter(([room]) => toRow(room) === row).flatMap(([, targets]) => targets)
+  const imported = Object.entries(folders).filter(([folder]) => toRow(folder) === row).flatMap(([, targets]) => targets)
     .filter((target) => toRow(target) !== row);
   const isWhole = (other: string) => imported.some((path) => toRow(path) === other && !path.endsWith(".ts"));
   const names = imported.map((path) => isWhole(toRow(path)) ? `${toRow(path)}/` : path.replace(/^src\//, ""));

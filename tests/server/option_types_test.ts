@@ -55,7 +55,7 @@ const FACTORIES: Readonly<Record<string, Typed>> = {
   "create a server": {
     make: (wrong) => createServer({ ...about, ...wrong }),
     lists: ["handlers", "use", "icons", "hosts", "proxies", "origins", "encoders"],
-    functions: ["admit", "session", "mapError", "publishSchema"],
+    functions: ["admit", "sessionData", "mapError", "publishSchema"],
     objects: ["capabilities"],
   },
   'make tool "t"': {
@@ -124,7 +124,18 @@ const PROMISED: Readonly<Record<string, readonly [make: (wrong: object) => unkno
   "create a server": [
     (wrong) => createServer({ ...about, ...wrong }),
     ...["capabilities", "auth", "store", "limits", "observer", "cors", "text", "handlers", "use", "admit"],
-    ...["session", "sessions", "secret", "clock", "instructions", "path", "params", "icons", "routes", "revisions"],
+    ...[
+      "sessionData",
+      "requireSession",
+      "secret",
+      "clock",
+      "instructions",
+      "path",
+      "pathSchema",
+      "icons",
+      "routes",
+      "revisions",
+    ],
   ],
   'make tool "t"': [
     (wrong) => tool({ name: "t", run, ...wrong }),
@@ -141,7 +152,7 @@ const PROMISED: Readonly<Record<string, readonly [make: (wrong: object) => unkno
   ],
   'make resource "x://{a}"': [
     (wrong) => resource({ uri: "x://{a}", name: "a", read: run, ...wrong }),
-    ...["params", "complete", "list", "scopes"],
+    ...["variables", "complete", "list", "scopes"],
   ],
   'make resource provider "x"': [
     (wrong) => resourceProvider({ scheme: "x", name: "a", read: run, ...wrong }),
@@ -218,8 +229,8 @@ const MISTAKES: readonly (readonly [make: () => unknown, message: string])[] = [
   [() => tool({ name: "t", scopes: [untyped(5)], run }), sentence('tool "t"', "scopes")],
   [() => tool({ name: "t", scopes: untyped([["a"]]), run }), sentence('tool "t"', "scopes")],
   [
-    () => createServer({ ...about, sessions: untyped("require") }),
-    sentence("sessions", '"require"', '"optional"', '"required"'),
+    () => createServer({ ...about, requireSession: untyped("required") }),
+    sentence("requireSession", '"required"'),
   ],
   [
     () => createServer({ ...about, cacheScope: untyped("shared") }),
@@ -244,13 +255,16 @@ const MISTAKES: readonly (readonly [make: () => unknown, message: string])[] = [
   ],
   [() => quota({ rate: untyped({ calls: "5", perMs: 5 }) }), sentence("rate.calls", '"5"')],
   ...[null, false, 0, ""].flatMap((none) => {
-    const route = { name: "a", path: "/t/:tenant/mcp", version: "1.0.0", params: untyped(none) };
+    const route = { name: "a", path: "/t/:tenant/mcp", version: "1.0.0", pathSchema: untyped(none) };
     const method = { "a/b": { params: untyped(none), run: () => ({}) } };
     return ([
       [() => tool({ name: "t", input: untyped(none), run }), sentence('tool "t"')],
       [() => tool(untyped({ name: "t", output: none, run })), sentence('tool "t"')],
       [() => prompt({ name: "p", input: untyped(none), run }), sentence('prompt "p"')],
-      [() => resource({ uri: "x://{a}", name: "a", params: untyped(none), read: run }), sentence('resource "x://{a}"')],
+      [
+        () => resource({ uri: "x://{a}", name: "a", variables: untyped(none), read: run }),
+        sentence('resource "x://{a}"'),
+      ],
       [() => createServer(route), sentence("/t/:tenant/mcp")],
       [() => extension({ id: "com.example/a", methods: method }), sentence("a/b", '"com.example/a"')],
       [() => tool(untyped({ name: "t", quota: none, run })), sentence('tool "t"', "quota(…)")],

@@ -16,7 +16,7 @@ import {
 } from "../../mod.ts";
 import { app, ui } from "../../src/extensions/apps/apps.ts";
 import { apiKey, authScheme, basicAuth, customAuth, elicitationLinks, refuseRequest } from "../../src/auth/auth.ts";
-import { clientCredentials, exchangeToken, oauth } from "../../src/auth/oauth/oauth.ts";
+import { clientCredentialsToken, exchangeToken, oauth } from "../../src/auth/oauth/oauth.ts";
 import { clientExtension, connect as connectClient } from "../../src/client/client.ts";
 import { discover } from "../../src/ready/discovery/discovery.ts";
 import { media, resourceLink } from "../../src/library.ts";
@@ -35,7 +35,7 @@ import { httpSse } from "../../src/server/transports/http/sse_2024.ts";
 import { serveStdio } from "../../src/server/transports/stdio/stdio.ts";
 import { webSocket } from "../../src/server/transports/websocket.ts";
 import {
-  clientCredentials as programTokens,
+  clientCredentials,
   enterpriseSignIn,
   loopback,
   memoryTokens,
@@ -107,12 +107,12 @@ const serverOptions = {
   path: "/mcp",
   hosts: ["a.example"],
   proxies: ["10.0.0.1"],
-  sessions: "optional",
+  requireSession: true,
   origins: ["https://a.example"],
   cors: { origins: ["https://a.example"], credentials: true, headers: ["traceparent"] },
   secret: "x".repeat(32),
   lenientArguments: true,
-  session: () => 1,
+  sessionData: () => 1,
   limits: { calls: { running: 5 } },
   ttlMs: 5,
   cacheScope: "private",
@@ -256,7 +256,7 @@ const FACTORIES: Readonly<Record<string, readonly Sample[]>> = {
     exchange: { ...client, issuer },
     fetch,
   }]],
-  "./oauth clientCredentials": [[clientCredentials, {
+  "./oauth clientCredentialsToken": [[clientCredentialsToken, {
     ...client,
     issuer,
     resource: "https://a.example",
@@ -391,7 +391,7 @@ const FACTORIES: Readonly<Record<string, readonly Sample[]>> = {
     clientMetadataUrl: "https://a.example/client.json",
   }]],
   "./client/oauth loopback": [[loopback, { open: text, port: 8001 }]],
-  "./client/oauth clientCredentials": [[programTokens, { ...TOKENS, client: { id: "a", secret: "b", issuer } }]],
+  "./client/oauth clientCredentials": [[clientCredentials, { ...TOKENS, client: { id: "a", secret: "b", issuer } }]],
   "./client/oauth workloadIdentity": [[workloadIdentity, {
     ...TOKENS,
     assertion: text,
@@ -461,7 +461,7 @@ const WITHOUT_OPTIONS: Readonly<Record<string, string>> = {
   ". isQuestion": "any value",
   ". onlyMethods": "methods and a middleware",
   "./auth hasScopes": "a context and scopes",
-  "./apps canShow": "a context and an app",
+  "./apps supportsApp": "a context and an app",
   "./apps/page getPage": "nothing",
   "./auth findPrincipal": "a context and an authentication",
   "./auth requirePrincipal": "a context, and an authentication",
@@ -748,6 +748,14 @@ const MISTAKES: readonly (readonly [make: () => unknown, message: string])[] = [
   [() => createServer({ ...about, admits: text } as Untyped), sentence("admits", "admit?")],
   [() => createServer({ ...about, tools: [] } as Untyped), sentence("tools", "handlers?")],
   [() => createServer({ ...about, timeoutMs: 5 } as Untyped), sentence("timeoutMs", "limits.calls.timeoutMs")],
+  [() => createServer({ ...about, session: text } as Untyped), sentence("session", "sessionData?")],
+  [() => createServer({ ...about, params: {} } as Untyped), sentence("params", "pathSchema?")],
+  [() => createServer({ ...about, sessions: "required" } as Untyped), sentence("sessions", "requireSession?")],
+  [
+    () => resource({ uri: "x://{a}", name: "a", params: {}, read: text } as Untyped),
+    sentence('"x://{a}"', "params", "variables?"),
+  ],
+  [() => fakeContext({ route: {} } as Untyped), sentence("route", "pathParams?")],
   [
     () => createServer({ ...about, auth: { authenticate: text, credential: {} } } as Untyped),
     sentence("auth.credential", "auth.credentials?"),

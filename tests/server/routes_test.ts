@@ -1,7 +1,7 @@
 // The checks of requests for routes next to the MCP endpoint: Host, Origin and the size of the body.
 import { createConnection, type Socket } from "node:net";
 import { assertEquals, assertInstanceOf, assertMatch, assertRejects, assertStringIncludes } from "@std/assert";
-import { createServer, mount, type RouteFacts, type Server, type ServerOptions } from "../../mod.ts";
+import { createServer, mount, type RouteInfo, type Server, type ServerOptions } from "../../mod.ts";
 import { health, prometheus } from "../../src/observe/observe.ts";
 import { openHttpServer } from "../../src/testing/http_server.ts";
 import { turn, until } from "../support/behaviour.ts";
@@ -272,7 +272,7 @@ Deno.test("facts about the connection also answer for the request that a route g
   }
   const route = {
     path: "/ask",
-    async fetch(request: Request, { info }: RouteFacts) {
+    async fetch(request: Request, { info }: RouteInfo) {
       const runtime = Object(info?.info ?? info);
       runtime.timeout(request, 9);
       const stranger = runtime.requestIP(new Request("http://localhost/"));

@@ -561,7 +561,7 @@ Deno.test("tenants of one server have separate idempotency keys", async () => {
       secret: SECRET,
     });
     const call = async (tenant: string) => {
-      await using client = await connectTest(server, { principal: ada, params: { tenant } });
+      await using client = await connectTest(server, { principal: ada, pathParams: { tenant } });
       return Object((await client.callTool("pay", { key: "a" })).structuredContent).run;
     };
     assertEquals([await call("one"), await call("two"), await call("one"), await call("two")], [1, 2, 1, 2]);

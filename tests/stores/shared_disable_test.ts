@@ -8,9 +8,9 @@ import {
   extension,
   group,
   type Handler,
+  type PathServerOptions,
   prompt,
   resource,
-  type RouteServerOptions,
   type Server,
   type ServerOptions,
   tool,
@@ -50,7 +50,7 @@ class Fleet implements AsyncDisposable {
     this.#open = open;
   }
 
-  start(options: Partial<RouteServerOptions> = {}): Server {
+  start(options: Partial<PathServerOptions> = {}): Server {
     const server = createServer({
       name: "disk",
       version: "1.0.0",
@@ -649,7 +649,7 @@ Deno.test("while the rules for all paths are unreadable, a path's rule is kept t
       }), { timeoutMs: 200, pollMs: 50 });
   await using fleet = new Fleet(open);
   const start = () => fleet.start({ path: "/tenants/:tenant/mcp", handlers: [read, wipe, reveal] });
-  const acme = { params: { tenant: "acme" } };
+  const acme = { pathParams: { tenant: "acme" } };
   const first = start();
   first.handlers.disable(wipe);
   const before = await fleet.join(first, acme);
@@ -715,7 +715,7 @@ const reveal = tool({
 for (const era of ["modern", "legacy"] as const) {
   for (const transport of ["http", "pipe"] as const) {
     Deno.test(`on a server with paths, a rule for the server applies to all paths on all instances, and a rule for a path applies only to this path (${era} over ${transport})`, async () => {
-      const toTenant = (tenant: string) => ({ params: { tenant }, era, transport });
+      const toTenant = (tenant: string) => ({ pathParams: { tenant }, era, transport });
       const path = "/tenants/:tenant/mcp";
       await using fleet = new Fleet(shareMemory());
       const handlers = [read, wipe, reset, reveal];
@@ -756,10 +756,10 @@ for (const era of ["modern", "legacy"] as const) {
         await using fleet = new Fleet(shareMemory());
         const start = () => fleet.start({ path: "/tenants/:tenant/mcp", handlers: [read, wipe, reset, reveal] });
         const [a, b] = [start(), start()];
-        const params = { tenant: "acme" };
+        const pathParams = { tenant: "acme" };
         const [client, other] = [
-          await fleet.join(a, { params, era, transport }),
-          await fleet.join(b, { params, era, transport }),
+          await fleet.join(a, { pathParams, era, transport }),
+          await fleet.join(b, { pathParams, era, transport }),
         ];
         await client.callTool("reset");
         await untilNames(other, "read,reset,reveal");
@@ -787,12 +787,12 @@ for (const era of ["modern", "legacy"] as const) {
       const start = () => fleet.start({ path: "/tenants/:tenant/mcp", handlers: [read, wipe, reset] });
       const first = start();
       first.handlers.disable(read);
-      const before = await fleet.join(first, { params: { tenant: "acme" }, era, transport });
+      const before = await fleet.join(first, { pathParams: { tenant: "acme" }, era, transport });
       await before.callTool("reset");
       await first.close();
       losable.isLost = true;
       const server = start();
-      const client = await fleet.join(server, { params: { tenant: "acme" }, era, transport });
+      const client = await fleet.join(server, { pathParams: { tenant: "acme" }, era, transport });
       await assertBusy(() => client.listTools());
       await assertBusy(() => client.callTool("wipe"));
       losable.isLost = false;

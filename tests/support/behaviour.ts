@@ -11,7 +11,7 @@ import {
   connectTest,
   type ConnectTestOptions,
   type FakeClock,
-  type Subscription,
+  type TestSubscription,
 } from "../../src/testing/testing.ts";
 import { createInstances, hasInstances, type PerInstance } from "./instances.ts";
 
@@ -186,7 +186,7 @@ export const fenced = resource({ uri: FENCE, name: "fence", read: () => "" });
  * Waits until subscriptions to {@linkcode FENCE} have received all changes announced so far. The first fence ends the
  * current batch of changes. By the second fence, the promises of `allow` and `to` have settled.
  */
-export async function fence(server: Server, ...subscriptions: readonly Subscription[]): Promise<void> {
+export async function fence(server: Server, ...subscriptions: readonly TestSubscription[]): Promise<void> {
   for (const round of ["first", "second"]) {
     const counts = subscriptions.map(countFences);
     server.resourceUpdated(FENCE);
@@ -195,11 +195,11 @@ export async function fence(server: Server, ...subscriptions: readonly Subscript
 }
 
 /** Returns the notifications that a subscription or a client has received, without the fences. */
-export function withoutFences({ received }: Pick<Subscription, "received">): Subscription["received"] {
+export function withoutFences({ received }: Pick<TestSubscription, "received">): TestSubscription["received"] {
   return received.filter(({ params }) => params.uri !== FENCE);
 }
 
-function countFences(subscription: Subscription): number {
+function countFences(subscription: TestSubscription): number {
   return subscription.received.length - withoutFences(subscription).length;
 }
 

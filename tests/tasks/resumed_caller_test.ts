@@ -154,7 +154,7 @@ Deno.test("a task continues with the session value of its first run", async () =
   for (const tenant of ["acme", undefined]) {
     const { ended } = await resume((ctx) => ctx.session() ?? null, {
       // Without a request, the function would give everybody the same tenant.
-      session: ({ http }) => http ? http.headers.get("x-tenant") ?? undefined : "everybody",
+      sessionData: ({ http }) => http ? http.headers.get("x-tenant") ?? undefined : "everybody",
       client: { principal: { id: "ada" }, transport: "http", headers: tenant ? { "x-tenant": tenant } : {} },
     });
     assertEquals(textOfEnded(ended), JSON.stringify(tenant ?? null));

@@ -112,7 +112,7 @@ behaviour(
 
 Deno.test("a failed handshake has the original error as its cause", async () => {
   const observer = { fault() {} };
-  const server = createServer({ name: "s", version: "1.0.0", session: () => breaks(), observer });
+  const server = createServer({ name: "s", version: "1.0.0", sessionData: () => breaks(), observer });
   const error = await assertRejects(() => connectTest(server, { era: "legacy" }), McpError, sentence());
   assert(error.cause instanceof RangeError);
   await server.close();
@@ -127,7 +127,7 @@ Deno.test("the results of a task, of a mounted server and of a concrete path are
   const mounted = mount([createServer({ name: "mounted", ...base, handlers })]);
   const all = [
     [working, { extensions: [taskClient()] }],
-    [paths, { params: { tenant: "acme" } }],
+    [paths, { pathParams: { tenant: "acme" } }],
     [mounted, {}],
   ] as const;
   for (const [server, options] of all) {

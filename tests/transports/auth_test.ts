@@ -245,10 +245,10 @@ Deno.test("the HTTP+SSE transport authenticates its stream and its messages", as
   const ways: string[] = [];
   const own: Authentication = {
     ...auth,
-    authenticate: async (request, facts, server) => {
-      ways.push(`${request.method} ${facts.transport}`);
-      const found = await auth.authenticate(request, facts, server);
-      return found && "id" in found ? { ...found, expiresAt: facts.now + 9000 } : found;
+    authenticate: async (request, info, server) => {
+      ways.push(`${request.method} ${info.transport}`);
+      const found = await auth.authenticate(request, info, server);
+      return found && "id" in found ? { ...found, expiresAt: info.now + 9000 } : found;
     },
   };
   const server = start({ auth: own, clock });
@@ -277,9 +277,9 @@ Deno.test("the HTTP+SSE transport authenticates its stream and its messages", as
 
 Deno.test("a WebSocket upgrade is authenticated, and the WebSocket closes when the credentials expire", async () => {
   for (const isAsync of [false, true]) {
-    const expiring = customAuth((request, facts) => {
-      const found = new URL(request.url).searchParams.get("key") === ADA && facts.transport === "websocket"
-        ? { id: "ada", expiresAt: facts.now + 400 }
+    const expiring = customAuth((request, info) => {
+      const found = new URL(request.url).searchParams.get("key") === ADA && info.transport === "websocket"
+        ? { id: "ada", expiresAt: info.now + 400 }
         : undefined;
       return isAsync ? turn().then(() => found) : found;
     }, { query: ["key"] });

@@ -1,6 +1,6 @@
 // Custom authentication on paths with parameters, and the limits on work before the caller is authenticated.
 import { assertEquals, assertMatch, assertRejects, assertStringIncludes, assertThrows } from "@std/assert";
-import { type Authentication, createServer, McpError, mount, type RouteServerOptions, tool } from "../../mod.ts";
+import { type Authentication, createServer, McpError, mount, type PathServerOptions, tool } from "../../mod.ts";
 import { customAuth, refuseRequest } from "../../src/auth/auth.ts";
 import { fakeClock } from "../../src/testing/testing.ts";
 import { httpSse } from "../../src/server/transports/http/sse_2024.ts";
@@ -11,15 +11,15 @@ import { toRequest } from "../support/requests.ts";
 import { testLimits } from "../support/limits.ts";
 import { sentence } from "../support/messages.ts";
 
-const params = z.object({ tenant: z.string().regex(/^[a-z]+$/), floor: z.coerce.number().int() });
+const pathSchema = z.object({ tenant: z.string().regex(/^[a-z]+$/), floor: z.coerce.number().int() });
 const path = "/tenants/:tenant/:floor/mcp";
-type Options = Partial<RouteServerOptions<typeof params>>;
+type Options = Partial<PathServerOptions<typeof pathSchema>>;
 
 const whoami = tool({ name: "whoami", run: (_, ctx) => `${ctx.principal?.id}` });
 
 function start(options: Options = {}) {
   const observer = { fault() {} };
-  return createServer({ name: "t", version: "1.0.0", path, params, handlers: [whoami], observer, ...options });
+  return createServer({ name: "t", version: "1.0.0", path, pathSchema, handlers: [whoami], observer, ...options });
 }
 
 function at(pathname: string, headers: Record<string, string> = {}, name = "whoami"): Request {
@@ -28,14 +28,14 @@ function at(pathname: string, headers: Record<string, string> = {}, name = "whoa
 
 /** A caller's key consists of the tenant's name and the next floor. */
 const own: Authentication = {
-  authenticate({ headers }, { route }) {
-    const { tenant, floor } = route(params);
+  authenticate({ headers }, { pathParams }) {
+    const { tenant, floor } = pathParams(pathSchema);
     return headers.get("x-key") === `${tenant} ${floor + 1}` ? { id: `${tenant}:ada`, scopes: [] } : undefined;
   },
   credentials: { headers: ["x-key"] },
-  challenge: ({ route }) => ({ scheme: "Key", params: { realm: route(params).tenant } }),
+  challenge: ({ pathParams }) => ({ scheme: "Key", params: { realm: pathParams(pathSchema).tenant } }),
   routes: [
-    { path: "/facts/:floor/:tenant", fetch: (_request, { route }) => Response.json(route(params)) },
+    { path: "/facts/:floor/:tenant", fetch: (_request, { pathParams }) => Response.json(pathParams(pathSchema)) },
     { path: "/facts", fetch: () => new Response("all") },
   ],
 };
@@ -64,8 +64,8 @@ Deno.test("an authentication gets the converted path parameters, for its callers
 
 Deno.test("WebSockets and streams are authenticated with the parameters of their path", async () => {
   const seen: string[] = [];
-  const auth = customAuth((_request, { route, transport }) => {
-    seen.push(`${transport} ${JSON.stringify(route(params))}`);
+  const auth = customAuth((_request, { pathParams, transport }) => {
+    seen.push(`${transport} ${JSON.stringify(pathParams(pathSchema))}`);
     return refuseRequest(403, { reason: "nobody may" });
   });
   const server = start({ auth });
@@ -176,7 +176,7 @@ Deno.test("an invalid challenge, and missing path parameters, are reported as fa
     assertEquals(String(faults.splice(0)), sentence("challenge"));
     await server.close();
   }
-  const auth = customAuth((_request, { route }) => ({ id: String(route().tenant) }));
+  const auth = customAuth((_request, { pathParams }) => ({ id: String(pathParams().tenant) }));
   const plain = createServer({ name: "t", version: "1", auth, observer });
   assertEquals((await plain.fetch(toRequest("tools/list"))).status, 500);
   assertEquals(String(faults), sentence("TypeError"));
@@ -194,7 +194,7 @@ Deno.test("concurrent asynchronous checks of parameters are limited per peer and
   const clock = fakeClock();
   const faults: unknown[] = [];
   let checks = 0;
-  const { "~standard": standard } = params;
+  const { "~standard": standard } = pathSchema;
   const validate = () => (checks++, new Promise<never>(() => {}));
   const slow = { "~standard": { ...standard, validate } };
   let authentications = 0;
@@ -203,7 +203,7 @@ Deno.test("concurrent asynchronous checks of parameters are limited per peer and
     name: "t",
     version: "1.0.0",
     path,
-    params: slow,
+    pathSchema: slow,
     auth,
     limits: testLimits({ auth: { running: 5, runningPerPeer: 2, timeoutMs: 1000 } }),
     observer: { fault: ({ error }) => void faults.push(error) },
@@ -253,10 +253,10 @@ Deno.test("concurrent checks with a synchronous schema are not limited in number
 
 Deno.test("an error in the schema or in the handlers function is not reported as a busy server", async () => {
   for (const error of [new Error("broken"), McpError.internalError("broken")]) {
-    const broken = params.refine((): boolean => {
+    const broken = pathSchema.refine((): boolean => {
       throw error;
     });
-    const server = start({ params: broken as never }); // The cast makes one type fit both schemas.
+    const server = start({ pathSchema: broken as never }); // The cast makes one type fit both schemas.
     const response = await server.fetch(at("/tenants/acme/1/mcp"));
     assertEquals([response.status, (await response.text()).includes("broken")], [500, false]);
     await server.close();

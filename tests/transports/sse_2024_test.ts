@@ -1,6 +1,6 @@
 // The HTTP+SSE transport of revision 2024-11-05, as bytes on a connection.
 import { assert, assertEquals, assertMatch, assertThrows } from "@std/assert";
-import { createServer, type RouteServerOptions, type ServerOptions, tool } from "../../mod.ts";
+import { createServer, type PathServerOptions, type ServerOptions, tool } from "../../mod.ts";
 import { customAuth } from "../../src/auth/auth.ts";
 import { z } from "zod";
 import { until } from "../support/behaviour.ts";
@@ -199,8 +199,8 @@ Deno.test("the number of streams is limited", async () => {
 
 const tenantPaths = { path: "/tenants/:tenant/sse", messages: "/tenants/:tenant/messages" };
 
-function setUpTenants(options: Partial<RouteServerOptions> = {}) {
-  const whoami = tool({ name: "whoami", run: (_, ctx) => `${ctx.principal?.id} of ${ctx.route().tenant}` });
+function setUpTenants(options: Partial<PathServerOptions> = {}) {
+  const whoami = tool({ name: "whoami", run: (_, ctx) => `${ctx.principal?.id} of ${ctx.pathParams().tenant}` });
   const path = "/tenants/:tenant/mcp";
   const server = createServer({ name: "old", version: "1.0.0", path, handlers: [whoami], ...options });
   const { fetch } = httpSse(server, tenantPaths);
@@ -247,13 +247,13 @@ Deno.test("each tenant has separate streams, and its sessions are refused on ano
 
 Deno.test("a tenant that does not exist has no stream, and posting messages never creates handlers", async () => {
   const made: unknown[] = [];
-  const params = z.object({ tenant: z.string().regex(/^[a-z]+$/) });
+  const pathSchema = z.object({ tenant: z.string().regex(/^[a-z]+$/) });
   const limits = testLimits({ endpoints: { open: 1 } });
   const server = createServer({
     name: "old",
     version: "1.0.0",
     path: "/tenants/:tenant/mcp",
-    params,
+    pathSchema,
     limits,
     handlers: ({ tenant }) => (made.push(tenant), tenant === "nobody" ? undefined : []),
   });

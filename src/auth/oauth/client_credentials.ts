@@ -7,8 +7,8 @@ import { Issuer } from "./issuer.ts";
 import { type AccessToken, requestToken, ReusedToken } from "./access_token.ts";
 import { checkClient, CLIENT, type OAuthClient } from "./oauth_client.ts";
 
-/** Options of {@linkcode clientCredentials}. */
-export interface ClientCredentialsOptions extends OAuthClient {
+/** Options of {@linkcode clientCredentialsToken}. */
+export interface ClientCredentialsTokenOptions extends OAuthClient {
   /** URL of the authorization server. The token endpoint is read from the authorization server's metadata. */
   readonly issuer: string;
   /** URL of the server for which the token is requested. Sent as the parameter `resource` of RFC 8707. */
@@ -24,7 +24,7 @@ export interface ClientCredentialsOptions extends OAuthClient {
   readonly fetch?: Send;
 }
 
-const OPTIONS: KnownOptions<keyof ClientCredentialsOptions> = {
+const OPTIONS: KnownOptions<keyof ClientCredentialsTokenOptions> = {
   names: { ...CLIENT.names, issuer: true, resource: true, audience: true, scopes: true, fetch: true },
   hints: { ...CLIENT.hints, scope: "scopes" },
 };
@@ -35,9 +35,9 @@ const OPTIONS: KnownOptions<keyof ClientCredentialsOptions> = {
  * share one request.
  *
  * ```ts
- * import { clientCredentials } from "@x/mcp/oauth";
+ * import { clientCredentialsToken } from "@x/mcp/oauth";
  *
- * const getToken = clientCredentials({
+ * const getToken = clientCredentialsToken({
  *   issuer: "https://login.example.com",
  *   clientId: "notes-server",
  *   clientSecret: "5f2b8c1d", // better from the environment
@@ -52,11 +52,11 @@ const OPTIONS: KnownOptions<keyof ClientCredentialsOptions> = {
  *
  * @throws {TypeError} if an option is missing, unknown or invalid.
  */
-export function clientCredentials(options: ClientCredentialsOptions): () => Promise<AccessToken> {
-  checkOptions("use clientCredentials()", options, OPTIONS);
+export function clientCredentialsToken(options: ClientCredentialsTokenOptions): () => Promise<AccessToken> {
+  checkOptions("use clientCredentialsToken()", options, OPTIONS);
   const { resource, audience, scopes, fetch: send = (url, init) => fetch(url, init), issuer: name, ...client } =
     options;
-  checkClient(client, "clientCredentials()");
+  checkClient(client, "clientCredentialsToken()");
   const issuer = new Issuer(name, send);
   const params = { grant_type: "client_credentials", resource, audience, scope: scopes?.join(" ") };
   // The function belongs to no server, so there is no other clock.

@@ -4,7 +4,7 @@
  * @see specification/2026-07-28/basic/authorization
  */
 import { calculateJwkThumbprint, decodeProtectedHeader, EmbeddedJWK, errors, type JWTPayload, jwtVerify } from "jose";
-import { type AuthFacts, type AuthRefusal, refuseRequest } from "../../server/engine/auth.ts";
+import { type AuthRefusal, type AuthRequestInfo, refuseRequest } from "../../server/engine/auth.ts";
 import type { ServerHandle } from "../../server/engine/server_handle.ts";
 import { sha256 } from "../../core/kit/sha256.ts";
 
@@ -50,7 +50,7 @@ const WINDOW_MS = 60_000;
  */
 export async function checkProof(
   proven: ProvenRequest,
-  { now }: AuthFacts,
+  { now }: AuthRequestInfo,
   server: ServerHandle,
 ): Promise<AuthRefusal | undefined> {
   const { thumbprint, principal } = proven;

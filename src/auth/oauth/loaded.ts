@@ -24,7 +24,7 @@ export class Unavailable extends Error {
    * Returns this error on the first call, if the error has a cause. Otherwise returns `undefined`, so that only one of
    * the waiting requests reports the error.
    */
-  takeCause(): unknown {
+  readCauseOnce(): unknown {
     if (this.#isTaken || this.cause === undefined) return;
     this.#isTaken = true;
     return this;

@@ -3,7 +3,7 @@
  *
  * @see specification/2026-07-28/basic/authorization/authorization-server-discovery
  */
-import type { AuthRoute, PathFacts } from "../../server/engine/auth.ts";
+import type { AuthRoute, PathInfo } from "../../server/engine/auth.ts";
 
 /** An endpoint that serves the metadata of one resource. */
 export interface MetadataRoute extends AuthRoute {
@@ -37,8 +37,8 @@ export function fixedRoutes(
 /**
  * Creates the metadata endpoint for a path with parameters. `toJson` returns the metadata of one concrete path.
  */
-export function pathRoutes(path: string, toJson: (facts: PathFacts) => string): readonly AuthRoute[] {
-  return [{ path: WELL_KNOWN + path, fetch: ({ method }, facts) => respond(method, toJson(facts)) }];
+export function pathRoutes(path: string, toJson: (info: PathInfo) => string): readonly AuthRoute[] {
+  return [{ path: WELL_KNOWN + path, fetch: ({ method }, info) => respond(method, toJson(info)) }];
 }
 
 // Allow web pages of any origin to read the metadata. MCP clients in browsers send additional headers, so the browser

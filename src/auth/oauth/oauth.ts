@@ -17,7 +17,7 @@
  */
 export { oauth, type OAuthAuthentication, type OAuthOptions } from "./resource_server.ts";
 export { type Claims, type OAuthPrincipal, toPrincipalId } from "./caller.ts";
-export { clientCredentials, type ClientCredentialsOptions } from "./client_credentials.ts";
+export { clientCredentialsToken, type ClientCredentialsTokenOptions } from "./client_credentials.ts";
 export { type ExchangeOptions, type ExchangeRequest, exchangeToken } from "./token_exchange.ts";
 export type { IntrospectionOptions } from "./introspection.ts";
 export type { AccessToken } from "./access_token.ts";

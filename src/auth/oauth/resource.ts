@@ -6,7 +6,7 @@
 import { hideCredentials } from "../../core/kit/url_text.ts";
 import { quote } from "../../core/protocol/errors.ts";
 import { isStrayPromise } from "../../core/protocol/promises.ts";
-import type { AuthRoute, Challenge, PathFacts } from "../../server/engine/auth.ts";
+import type { AuthRoute, Challenge, PathInfo } from "../../server/engine/auth.ts";
 import { toAudience } from "./claims.ts";
 import { PROOF_ALGORITHMS } from "./dpop.ts";
 import { readSecureUrl } from "./http.ts";
@@ -117,8 +117,8 @@ export class Resource {
 /** The resources of a server. */
 export interface Resources {
   /** Returns the resource for the concrete path of a request. */
-  readonly at: (facts: PathFacts) => Resource;
-  readonly challenge: Challenge | ((facts: PathFacts) => Challenge);
+  readonly at: (info: PathInfo) => Resource;
+  readonly challenge: Challenge | ((info: PathInfo) => Challenge);
   readonly routes: readonly AuthRoute[] | ((path: string) => readonly AuthRoute[]);
 }
 
@@ -151,16 +151,16 @@ export function readResources(options: ResourceOptions): Resources {
     );
   }
   const toAudiences = typeof audience === "function" ? audience : () => [];
-  const at = ({ route }: PathFacts) => {
-    const params = encode(route());
+  const at = ({ pathParams }: PathInfo) => {
+    const params = encode(pathParams());
     return new Resource(toText(resource(params)), [toAudiences(params)].flat().map(toText), options);
   };
   const routes = (path: string) => {
-    if (path.includes("/:")) return pathRoutes(path, (facts) => at(facts).metadata);
+    if (path.includes("/:")) return pathRoutes(path, (info) => at(info).metadata);
     const state = `resource is a function, but the server's path ${path} has no parameters`;
     throw new TypeError(`Cannot use oauth(): ${state}; write the resource as a URL`);
   };
-  return { at, challenge: (facts) => at(facts).challenge, routes };
+  return { at, challenge: (info) => at(info).challenge, routes };
 }
 
 /**

@@ -6,8 +6,8 @@
 import type { JWTHeaderParameters } from "jose";
 import {
   type Authentication,
-  type AuthFacts,
   type AuthRefusal,
+  type AuthRequestInfo,
   type Challenge,
   isRefusal,
   refuseRequest,
@@ -285,7 +285,7 @@ class ResourceServer implements Authentication<OAuthPrincipal> {
   readonly #rules: Omit<JwtRules, "audiences">;
   readonly #readScopes: (claims: Claims) => readonly string[] | undefined;
   readonly #claims: TypedClaims;
-  readonly #introspect?: (token: string, facts: AuthFacts) => Promise<Introspected>;
+  readonly #introspect?: (token: string, info: AuthRequestInfo) => Promise<Introspected>;
   readonly #exchange?: TokenExchange;
   /**
    * Accepted tokens. The cache key is the key of the resource, followed by `Bearer`, a space and the token, which is
@@ -353,12 +353,12 @@ class ResourceServer implements Authentication<OAuthPrincipal> {
   readonly checkPath: (path: string) => void;
   readonly readPrincipal = (principal: Principal): OAuthPrincipal | undefined => this.#claims.read(principal);
   // This property is an arrow function, because the server calls `authenticate` without its object.
-  readonly authenticate: Authentication["authenticate"] = (request, facts, server) => {
-    const { now } = facts;
+  readonly authenticate: Authentication["authenticate"] = (request, info, server) => {
+    const { now } = info;
     // Fast path: look up the whole header in the cache before parsing the header, because most tokens are already in
     // the cache.
     const header = request.headers.get("Authorization") ?? "";
-    const resource = this.#toResource(facts);
+    const resource = this.#toResource(info);
     const { key } = resource;
     const known = this.#find(key + header, now);
     if (known && known.thumbprint === undefined && !request.url.includes("?")) return toCurrent(known, now);
@@ -369,11 +369,11 @@ class ResourceServer implements Authentication<OAuthPrincipal> {
     const found = known ?? this.#find(key + PREFIX + token, now);
     if (found && found.thumbprint === undefined) return admitUnbound(found, presented, now);
     const admit = (found: Verdict | AuthRefusal) =>
-      isRefusal(found) ? found : this.#admit(found, presented, { request, facts, server });
-    if (found) return facts.refuseIfFull?.() ?? admit(found);
+      isRefusal(found) ? found : this.#admit(found, presented, { request, info, server });
+    if (found) return info.refuseIfFull?.() ?? admit(found);
     const checked = this.#isUnknown(presented, now)
-      ? this.#budget.run(() => toGuesser(facts), facts, () => this.#check(presented, facts, server))
-      : this.#check(presented, facts, server);
+      ? this.#budget.run(() => toGuesser(info), info, () => this.#check(presented, info, server))
+      : this.#check(presented, info, server);
     return isPromiseLike(checked) ? checked.then(admit) : admit(checked);
   };
 
@@ -386,23 +386,23 @@ class ResourceServer implements Authentication<OAuthPrincipal> {
   /** Verifies a token that is not in the cache, or joins the verification of the same token that is in progress. */
   #check(
     presented: Presented,
-    facts: AuthFacts,
+    info: AuthRequestInfo,
     server: ServerHandle | undefined,
   ): AuthRefusal | Verdict | Promise<Verdict | AuthRefusal> {
     const { token, resource: { key } } = presented;
     // The token may have been accepted while this request was delayed.
-    const found = this.#find(key + PREFIX + token, facts.now);
+    const found = this.#find(key + PREFIX + token, info.now);
     if (found) return found;
     // Limit the number of concurrent checks per address, because the token may be invalid.
-    const full = facts.refuseIfFull?.();
+    const full = info.refuseIfFull?.();
     if (full) return full;
     const running = this.#running.get(key + token);
     if (running) return running.then(withoutCause);
     const forget = () => void (this.#running.get(key + token) === verifying && this.#running.delete(key + token));
-    const verifying = this.#verify(presented, facts, server).finally(forget);
+    const verifying = this.#verify(presented, info, server).finally(forget);
     this.#running.set(key + token, verifying);
     // Later requests must not wait for a check that was aborted, because a check that ignores the signal may never end.
-    facts.signal.addEventListener("abort", forget, { once: true });
+    info.signal.addEventListener("abort", forget, { once: true });
     return verifying;
   }
 
@@ -413,25 +413,25 @@ class ResourceServer implements Authentication<OAuthPrincipal> {
   async #admit(
     verdict: Verdict,
     presented: Presented,
-    { request, facts, server }: {
+    { request, info, server }: {
       readonly request: Request;
-      readonly facts: AuthFacts;
+      readonly info: AuthRequestInfo;
       readonly server: ServerHandle | undefined;
     },
   ): Promise<Principal | AuthRefusal> {
     const { thumbprint, principal: { id: principal } } = verdict;
     const { scheme, token, resource } = presented;
-    if (thumbprint === undefined) return admitUnbound(verdict, presented, facts.now);
+    if (thumbprint === undefined) return admitUnbound(verdict, presented, info.now);
     if (scheme !== "DPoP") {
       // The token may be stolen.
       const reason = "the token is bound to a key; send the token with the scheme DPoP and a proof";
       return refuseToken({ scheme, error: "invalid_token", reason, isBound: true }, resource);
     }
     // The recheck of an open stream needs no proof, because the request that opened the stream had a proof.
-    if (facts.isRecheck) return toCurrent(verdict, facts.now);
+    if (info.isRecheck) return toCurrent(verdict, info.now);
     try {
       const proven = { request, token, thumbprint, principal, resource: resource.url };
-      return await checkProof(proven, facts, requireServer(server)) ?? toCurrent(verdict, facts.now);
+      return await checkProof(proven, info, requireServer(server)) ?? toCurrent(verdict, info.now);
     } catch (error) {
       if (!(error instanceof InvalidProof)) throw error;
       return refuseToken({ scheme, error: "invalid_dpop_proof", reason: error.message }, resource);
@@ -445,14 +445,14 @@ class ResourceServer implements Authentication<OAuthPrincipal> {
 
   async #verify(
     presented: Presented,
-    facts: AuthFacts,
+    info: AuthRequestInfo,
     server: ServerHandle | undefined,
   ): Promise<Verdict | AuthRefusal> {
     try {
       const header = readJwtHeader(presented.token);
       return await (header
-        ? this.#verifyJwt(presented, header, { now: facts.now, server })
-        : this.#verifyOpaque(presented, facts, server));
+        ? this.#verifyJwt(presented, header, { now: info.now, server })
+        : this.#verifyOpaque(presented, info, server));
     } catch (error) {
       if (error instanceof InvalidToken) {
         const { message: reason, detail } = error;
@@ -461,7 +461,7 @@ class ResourceServer implements Authentication<OAuthPrincipal> {
       if (!(error instanceof Unavailable)) throw error;
       return refuseRequest(503, {
         reason: "the token cannot be checked now; try again later",
-        cause: error.takeCause(),
+        cause: error.readCauseOnce(),
       });
     }
   }
@@ -477,16 +477,16 @@ class ResourceServer implements Authentication<OAuthPrincipal> {
 
   async #verifyOpaque(
     presented: Presented,
-    facts: AuthFacts,
+    info: AuthRequestInfo,
     server: ServerHandle | undefined,
   ): Promise<Verdict | AuthRefusal> {
-    const { now } = facts;
+    const { now } = info;
     const { token, resource } = presented;
     if (!this.#introspect) throw new InvalidToken("the token is not a signed JWT");
     const refused = this.#refused.get(resource.key + token, now);
     if (refused) throw refused;
     try {
-      const { issuer, claims } = await this.#introspect(token, facts);
+      const { issuer, claims } = await this.#introspect(token, info);
       const rules = { ...this.#rules, audiences: resource.audiences };
       const expiresAt = checkClaims(claims, rules, now);
       const thumbprint = this.#readThumbprint(claims);
@@ -601,7 +601,7 @@ function toIntrospect(
   options: NonNullable<OAuthOptions["introspection"]>,
   issuers: ReadonlyMap<string, Issuer>,
   send: Send,
-): (token: string, facts: AuthFacts) => Promise<Introspected> {
+): (token: string, info: AuthRequestInfo) => Promise<Introspected> {
   const toFound = (found: Claims | undefined, issuer: Issuer | undefined): Introspected => {
     // Check `active` here too, because a custom function may return the whole introspection response of an issuer.
     if (!found || found.active !== undefined && found.active !== true) {

@@ -57,9 +57,9 @@ export async function checkOutput(file: string): Promise<void> {
   const folder = toFolder(path);
   // Without read permission, skip the check: a clearer error message does not justify a permission prompt.
   if (!platform.mayRead(path) || !platform.mayRead(folder)) return;
-  const facts = await platform.files.stat(path).catch(() => undefined);
-  if (facts?.kind === "folder") throw new CliError(`Cannot write ${file}: it is a folder; name a file in it`);
-  if (facts || await platform.files.stat(folder).catch(() => undefined)) return;
+  const info = await platform.files.stat(path).catch(() => undefined);
+  if (info?.kind === "folder") throw new CliError(`Cannot write ${file}: it is a folder; name a file in it`);
+  if (info || await platform.files.stat(folder).catch(() => undefined)) return;
   throw new CliError(`Cannot write ${file}: there is no folder ${folder}; create it first`);
 }
 

@@ -77,9 +77,9 @@ export async function findFile(source: Source, key: KeyPath, path: string, kind 
   const real = await platform.files.resolve(path).catch((error) => {
     throw source.toProblem(key, toMessage(error));
   });
-  const facts = real === undefined ? undefined : await platform.files.stat(real);
-  if (real === undefined || !facts) throw source.toProblem(key, `there is no ${kind} ${path}; check the path`);
-  if (facts.kind !== kind) {
+  const info = real === undefined ? undefined : await platform.files.stat(real);
+  if (real === undefined || !info) throw source.toProblem(key, `there is no ${kind} ${path}; check the path`);
+  if (info.kind !== kind) {
     throw source.toProblem(key, `${path} is not a ${kind === "file" ? "regular file" : kind}; check the path`);
   }
   if (toRelativePath(source.folder, path) !== undefined && toRelativePath(source.folder, real) === undefined) {
@@ -122,8 +122,8 @@ async function readSource(
 async function readBytes(file: string, path: string): Promise<{ real: string; bytes: Uint8Array }> {
   try {
     const real = await platform.files.resolve(path);
-    const facts = real === undefined ? undefined : await platform.files.stat(real);
-    if (real !== undefined && facts?.kind === "file") {
+    const info = real === undefined ? undefined : await platform.files.stat(real);
+    if (real !== undefined && info?.kind === "file") {
       return { real, bytes: await platform.files.read(real, MAX_BYTES + 1) };
     }
     throw new CliError(`Cannot use ${file}: there is no file ${path}; check the path`);

@@ -25,7 +25,7 @@ import { LOG_LEVELS } from "../client/log_messages.ts";
 import { INTERNAL_ERROR, INVALID_REQUEST } from "../protocol.ts";
 import type { SignInPage } from "../../client/oauth/oauth.ts";
 import type { Args } from "../args.ts";
-import { createAuth, findFacts } from "../sign_in/sign_in_options.ts";
+import { createAuth, findSignInInfo } from "../sign_in/sign_in_options.ts";
 import type { EventStream } from "./event_stream.ts";
 
 export interface ConnectionOptions {
@@ -82,7 +82,7 @@ export class Connection {
       if (events.signal.aborted) await this.close();
       else {
         events.send({ kind: "open" });
-        await this.#tellSignIn();
+        await this.#notifySignIn();
       }
     } catch (error) {
       events.send({ kind: "failed", message: error instanceof Error ? error.message : String(error) });
@@ -93,14 +93,14 @@ export class Connection {
   /** Sends a request from the page. `stream` receives the notifications from the server, and then the response. */
   async send(request: Params, stream: EventStream): Promise<void> {
     const message = { jsonrpc: "2.0", id: request.id };
-    const tell = ({ method, params }: Notification) => stream.send({ jsonrpc: "2.0", method, params });
+    const notify = ({ method, params }: Notification) => stream.send({ jsonrpc: "2.0", method, params });
     try {
-      stream.send({ ...message, result: await this.#request(request, tell, stream.signal) });
+      stream.send({ ...message, result: await this.#request(request, notify, stream.signal) });
     } catch (error) {
       stream.send({ ...message, error: this.#toError(error) });
     }
     stream.close();
-    if (this.#hasAsked) await this.#tellSignIn().catch(() => {});
+    if (this.#hasAsked) await this.#notifySignIn().catch(() => {});
   }
 
   /** Passes the page's response to the server. If `result` is `undefined`, rejects the server's request. */
@@ -120,18 +120,18 @@ export class Connection {
     await deadline(this.#client?.close().catch(() => {}), { ms: CLOSE_TIMEOUT_MS, onTimeout: () => {} });
   }
 
-  async #request({ method, params: given }: Params, tell: (notification: Notification) => void, signal: AbortSignal) {
+  async #request({ method, params: given }: Params, notify: (notification: Notification) => void, signal: AbortSignal) {
     const client = this.#client;
     if (!client || typeof method !== "string") throw new McpError(INVALID_REQUEST, "The message is not a request");
     const { _meta, ...params } = isObject(given) ? given : {};
     const meta = isObject(_meta) ? _meta : {};
     const isModern = client.server.era === "modern";
     if (method === "server/discover" && !isModern) return toDiscovery(client);
-    if (method === "subscriptions/listen") return await listen(client, params.notifications, tell, signal);
+    if (method === "subscriptions/listen") return await listen(client, params.notifications, notify, signal);
     if (!isModern) await this.#setLevel(client, meta[`${META}logLevel`]);
     const kept = ["progressToken", ...isModern ? [`${META}clientCapabilities`, `${META}logLevel`] : []];
     const request = { ...params, _meta: Object.fromEntries(kept.map((name) => [name, meta[name]])) };
-    return await client.request(method, request, { signal, timeoutMs: Infinity, onNotification: tell });
+    return await client.request(method, request, { signal, timeoutMs: Infinity, onNotification: notify });
   }
 
   async #setLevel(client: Client, wanted: unknown): Promise<void> {
@@ -149,13 +149,13 @@ export class Connection {
   }
 
   /** Notifies the page of the token's issuer, scopes and expiry. */
-  async #tellSignIn(): Promise<void> {
+  async #notifySignIn(): Promise<void> {
     const { target, headers = {}, args = NO_ARGS, events } = this.#options;
     this.#hasAsked = false;
     if (typeof target !== "string" || !createAuth(args, headers)) return;
-    const facts = await findFacts(args, target);
-    if (!facts) return;
-    const { issuer, scopes, expiresAt, canRefresh } = facts;
+    const info = await findSignInInfo(args, target);
+    if (!info) return;
+    const { issuer, scopes, expiresAt, canRefresh } = info;
     const end = expiresAt === undefined ? "" : ` until ${new Date(expiresAt).toISOString()}`;
     const renewal = canRefresh ? ", and is renewed automatically" : "";
     const text = `Signed in at ${issuer} for ${scopes.join(", ") || "all scopes"}. The token is valid${end}${renewal}.`;
@@ -239,7 +239,7 @@ function toDiscovery({ server }: Client): Result {
 async function listen(
   client: Client,
   wanted: unknown,
-  tell: (notification: Notification) => void,
+  notify: (notification: Notification) => void,
   signal: AbortSignal,
 ): Promise<Result> {
   // The cast is safe, because the page creates the filter, and the client validates the filter.
@@ -247,8 +247,8 @@ async function listen(
   const close = () => void subscription.close().catch(() => {});
   signal.addEventListener("abort", close, { once: true });
   if (signal.aborted) close();
-  tell({ method: "notifications/subscriptions/acknowledged", params: { notifications: subscription.granted } });
-  for await (const notification of subscription) tell(notification);
+  notify({ method: "notifications/subscriptions/acknowledged", params: { notifications: subscription.granted } });
+  for await (const notification of subscription) notify(notification);
   signal.throwIfAborted();
   throw new Error("The server closed the subscription");
 }

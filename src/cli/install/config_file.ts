@@ -7,7 +7,7 @@ import { isObject } from "../../core/kit/json.ts";
 import { importModule } from "../lazy_modules.ts";
 import { toFolder } from "../../ready/files/path.ts";
 import { platform } from "../platform.ts";
-import type { FileFacts } from "../../ready/files/local_files.ts";
+import type { FileInfo } from "../../ready/files/local_files.ts";
 import { CliError } from "../cli_error.ts";
 import type { InstallClient } from "./clients.ts";
 import { type EditOptions, isEqual } from "./edit_options.ts";
@@ -22,8 +22,8 @@ export interface ConfigChange {
   readonly after: string;
   /** Whether the change replaces an entry. */
   readonly isReplacement: boolean;
-  /** The facts about the file before it was read. `undefined` if the file did not exist. */
-  readonly facts: FileFacts | undefined;
+  /** Information about the file before it was read. `undefined` if the file did not exist. */
+  readonly info: FileInfo | undefined;
 }
 
 /** An entry to add. */
@@ -45,14 +45,14 @@ export async function prepareChange(
   { name, entry, mayReplace }: NewEntry,
 ): Promise<ConfigChange> {
   const { parseFile, setEntry } = await importEditor(client.format);
-  const { facts, bytes } = await readExisting(file);
+  const { info, bytes } = await readExisting(file);
   const before = bytes ? decode(file, bytes) : "";
   const options: EditOptions = { file, path: [client.serversKey, name] };
   const { [client.serversKey]: servers } = Object(parseFile(before, file));
   const entries = isObject(servers) ? servers : {};
   const isThere = Object.hasOwn(entries, name);
   if (isThere && isEqual(entries[name], entry)) {
-    return { file, before, after: before, isReplacement: false, facts };
+    return { file, before, after: before, isReplacement: false, info };
   }
   // Ignore case when comparing names, because clients may treat names that differ only in case as the same name.
   const other = Object.keys(entries).find((each) => each.toLowerCase() === name.toLowerCase());
@@ -62,14 +62,14 @@ export async function prepareChange(
         `--name, or add --name ${other} --force to replace the entry`,
     );
   }
-  return { file, before, after: setEntry(before, entry, options), isReplacement: isThere, facts };
+  return { file, before, after: setEntry(before, entry, options), isReplacement: isThere, info };
 }
 
-async function readExisting(file: string): Promise<{ readonly facts?: FileFacts; readonly bytes?: Uint8Array }> {
+async function readExisting(file: string): Promise<{ readonly info?: FileInfo; readonly bytes?: Uint8Array }> {
   try {
-    const facts = await platform.files.stat(file);
-    if (!facts) return {};
-    if (facts.kind === "file") return { facts, bytes: await platform.files.read(file, MAX_BYTES + 1) };
+    const info = await platform.files.stat(file);
+    if (!info) return {};
+    if (info.kind === "file") return { info, bytes: await platform.files.read(file, MAX_BYTES + 1) };
   } catch (error) {
     if (!hasErrorCode(error)) throw error;
     throw new CliError(
@@ -86,10 +86,10 @@ async function readExisting(file: string): Promise<{ readonly facts?: FileFacts;
  * @throws {CliError} if the file cannot be written, or has changed since it was read.
  */
 export async function writeChange(change: ConfigChange): Promise<string | undefined> {
-  const { file, after, facts } = change;
+  const { file, after, info } = change;
   try {
-    if (!facts) await prepareFolder(file);
-    return await withLock(file, () => facts ? replaceFile(change, facts) : createFile(file, after));
+    if (!info) await prepareFolder(file);
+    return await withLock(file, () => info ? replaceFile(change, info) : createFile(file, after));
   } catch (error) {
     if (error instanceof CliError || !hasErrorCode(error)) throw error;
     throw new CliError(
@@ -134,14 +134,14 @@ async function createFile(file: string, text: string): Promise<undefined> {
   await platform.files.replace(file, text);
 }
 
-async function replaceFile({ file, before, after }: ConfigChange, facts: FileFacts): Promise<string> {
+async function replaceFile({ file, before, after }: ConfigChange, info: FileInfo): Promise<string> {
   // Check the permission bits, because a rename replaces the file, and succeeds even if the file is read-only.
-  if (!(facts.mode & 0o200)) {
+  if (!(info.mode & 0o200)) {
     throw new CliError(`Cannot change ${file}: it is read-only; make the file writable for its owner`);
   }
-  const backup = await writeBackup(file, before, facts.mode);
+  const backup = await writeBackup(file, before, info.mode);
   try {
-    await checkVersion(file, facts.version);
+    await checkVersion(file, info.version);
     await platform.files.replace(file, after);
     return backup;
   } catch (error) {

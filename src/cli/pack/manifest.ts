@@ -10,7 +10,7 @@ interface Named {
 }
 
 /** Facts about a server, from the server itself and from its project. */
-export interface ServerFacts extends Named {
+export interface PackageInfo extends Named {
   readonly version: string;
   readonly title?: string;
   readonly description: string;
@@ -39,8 +39,8 @@ export const ENTRY = "server.mjs";
 /** The range of Node versions that can run the bundle. */
 const NODE = ">=22.18.0";
 
-export function toManifest(facts: ServerFacts, parts: BundleParts): object {
-  const { title, websiteUrl, repository, license, name, version, description, author } = facts;
+export function toManifest(info: PackageInfo, parts: BundleParts): object {
+  const { title, websiteUrl, repository, license, name, version, description, author } = info;
   const { settings, flags, tools, hasPrompts, icon } = parts;
   const env = Object.fromEntries(settings.map(({ name }) => [name, toReference(name)]));
   return {
@@ -101,10 +101,10 @@ export interface Publication {
  *
  * @throws {CliError} if the registry would reject the entry.
  */
-export function toRegistryEntry(facts: ServerFacts, publication: Publication): object {
+export function toRegistryEntry(info: PackageInfo, publication: Publication): object {
   const { name, settings, bundle, npm, remotes = [] } = publication;
-  const { version, description, title, websiteUrl, repository } = facts;
-  checkRegistryEntry(facts, publication);
+  const { version, description, title, websiteUrl, repository } = info;
+  checkRegistryEntry(info, publication);
   const common = {
     version,
     transport: { type: "stdio" },
@@ -126,7 +126,7 @@ export function toRegistryEntry(facts: ServerFacts, publication: Publication): o
   };
 }
 
-function checkRegistryEntry({ version, description }: ServerFacts, publication: Publication): void {
+function checkRegistryEntry({ version, description }: PackageInfo, publication: Publication): void {
   const { name, bundle, npm, remotes = [] } = publication;
   if (!REGISTRY_NAME.test(name)) {
     throw new UsageError(

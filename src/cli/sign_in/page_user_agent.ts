@@ -10,21 +10,21 @@ export type AskPage = (page: SignInPage, signal: AbortSignal) => Promise<boolean
 /** Creates the user agent for the inspector's page. */
 export function pageUserAgent(ask: AskPage, port?: number): UserAgent {
   return async (start) => {
-    const trip = await loopback({ port, open: () => {} })(start);
+    const attempt = await loopback({ port, open: () => {} })(start);
     return {
-      redirectUri: trip.redirectUri,
+      redirectUri: attempt.redirectUri,
       async visit(page, { signal }) {
         const stop = new AbortController();
         const refused = refuse(ask(page, AbortSignal.any([signal, stop.signal])), page);
         refused.catch(() => {});
         try {
-          return await Promise.race([trip.visit(page, { signal }), refused]);
+          return await Promise.race([attempt.visit(page, { signal }), refused]);
         } finally {
           // Close the dialog, because the redirect can arrive while the dialog is still open.
           stop.abort(new DOMException("The user has come back", "AbortError"));
         }
       },
-      end: (error) => trip.end(error),
+      end: (error) => attempt.end(error),
     };
   };
 }

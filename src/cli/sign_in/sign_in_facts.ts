@@ -1,7 +1,7 @@
 /**
  * Formats the facts about a sign-in for several commands, and reads the server URL from their operands.
  */
-import type { SignInFacts } from "../../client/oauth/oauth.ts";
+import type { SignInInfo } from "../../client/oauth/oauth.ts";
 import { UsageError } from "../cli_error.ts";
 import { terminalWidth } from "../client/terminal_output.ts";
 import { toLine, toTable } from "../client/terminal_text.ts";
@@ -30,7 +30,7 @@ export function readServerUrl([url, extra]: readonly string[], verb: string): st
 
 /** Describes a sign-in in several lines. The lines do not contain the token. */
 export function toFactLines(
-  { server, issuer, clientId, scopes, expiresAt, canRefresh }: SignInFacts,
+  { server, issuer, clientId, scopes, expiresAt, canRefresh }: SignInInfo,
 ): readonly string[] {
   const lines = [
     ["Server", server],

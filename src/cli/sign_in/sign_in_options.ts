@@ -2,7 +2,7 @@
  * The options of commands that sign in, and the token source that these commands use.
  */
 import type { ClientAuth } from "../../client/client.ts";
-import type { SignIn, SignInFacts } from "../../client/oauth/oauth.ts";
+import type { SignIn, SignInInfo } from "../../client/oauth/oauth.ts";
 import { toTokenKey } from "../../core/kit/token_key.ts";
 import type { Args } from "../args.ts";
 import type { Options } from "../command.ts";
@@ -71,8 +71,8 @@ export function createAuth(
 }
 
 /** Returns the facts about the sign-in to a server. Returns `undefined` if there are no tokens for the server. */
-export async function findFacts(args: Args, server: string): Promise<SignInFacts | undefined> {
-  return await hasTokens(server) ? await (await loadSignIn(readSettings(args), {})).facts(server) : undefined;
+export async function findSignInInfo(args: Args, server: string): Promise<SignInInfo | undefined> {
+  return await hasTokens(server) ? await (await loadSignIn(readSettings(args), {})).info(server) : undefined;
 }
 
 async function hasTokens(server: string): Promise<boolean> {

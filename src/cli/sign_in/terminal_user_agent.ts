@@ -27,18 +27,18 @@ export function terminalUserAgent({ port, opens, isForced }: TerminalUserAgentOp
       await showPage(page, opens);
       shown.resolve();
     };
-    const trip = await loopback({ port, open })(start);
+    const attempt = await loopback({ port, open })(start);
     return {
-      redirectUri: trip.redirectUri,
+      redirectUri: attempt.redirectUri,
       async visit(page, { signal }) {
         if (!isForced && !platform.terminal.isAt("errors")) {
           throw refuse(page);
         }
         const stop = new AbortController();
         const either = AbortSignal.any([signal, stop.signal]);
-        const pasted = canPrompt() ? [shown.promise.then(() => readPasted(trip.redirectUri, either))] : [];
+        const pasted = canPrompt() ? [shown.promise.then(() => readPasted(attempt.redirectUri, either))] : [];
         try {
-          return await Promise.race([trip.visit(page, { signal }), ...pasted]);
+          return await Promise.race([attempt.visit(page, { signal }), ...pasted]);
         } finally {
           stop.abort();
           if (pasted.length) reportLine("");
@@ -46,7 +46,7 @@ export function terminalUserAgent({ port, opens, isForced }: TerminalUserAgentOp
       },
       async end(error) {
         if (error === undefined) reportLine("You are signed in.");
-        await trip.end(error);
+        await attempt.end(error);
       },
     };
   };

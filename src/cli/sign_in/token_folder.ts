@@ -105,14 +105,14 @@ async function toName(key: string): Promise<string> {
  * @throws {CliError} if another user owns the folder or its parent folder, or can write to one of them.
  */
 async function checkFolder(path: string): Promise<void> {
-  const facts = await files.stat(path);
-  if (facts && facts.kind !== "folder") {
+  const info = await files.stat(path);
+  if (info && info.kind !== "folder") {
     throw new CliError(`Cannot use the tokens in ${path}: it is not a folder; move or remove the file`);
   }
   if (platform.os === "windows") return;
   const parent = toFolder(path);
   const user = platform.findUserId();
-  for (const [folder, found] of [[path, facts], [parent, await files.stat(parent)]] as const) {
+  for (const [folder, found] of [[path, info], [parent, await files.stat(parent)]] as const) {
     if (!found) continue;
     const state = `Cannot use the tokens in ${path}`;
     // A folder of root is safe, because root can read and write all files anyway.
@@ -142,10 +142,10 @@ async function readValue(file: string, key: string): Promise<string | undefined>
 
 /** Returns `undefined` if there is no file, or if the file contains no value. The user then has to sign in again. */
 async function readFile(file: string): Promise<Entry | undefined> {
-  const facts = await files.lstat(file);
-  if (!facts) return;
-  if (facts.kind !== "file") throw new CliError(`Cannot read tokens: ${file} is not a regular file; remove ${file}`);
-  if (platform.os !== "windows" && facts.mode & OTHERS) {
+  const info = await files.lstat(file);
+  if (!info) return;
+  if (info.kind !== "file") throw new CliError(`Cannot read tokens: ${file} is not a regular file; remove ${file}`);
+  if (platform.os !== "windows" && info.mode & OTHERS) {
     throw new CliError(`Cannot use the tokens in ${file}: other users may read the file; run chmod 600 for the file`);
   }
   try {
@@ -205,13 +205,13 @@ function startBeat(file: string, ms: number): () => void {
 
 /** Removes an expired lock, whose process has ended without releasing the lock. */
 async function removeDead(file: string, deadMs: number): Promise<void> {
-  const facts = await files.lstat(file);
-  if (!facts || Date.now() - facts.modified < deadMs) return;
+  const info = await files.lstat(file);
+  if (!info || Date.now() - info.modified < deadMs) return;
   // Rename the lock first, because only one process can rename the file. If another process has taken the lock in the
   // meantime, rename it back.
   const grave = `${file}.${crypto.randomUUID()}`;
   if (!await files.rename(file, grave)) return;
   const taken = await files.lstat(grave);
-  if (taken && taken.identity !== facts.identity) await files.rename(grave, file);
+  if (taken && taken.identity !== info.identity) await files.rename(grave, file);
   else await files.remove(grave).catch(() => {});
 }

@@ -28,7 +28,7 @@ import {
   toAuthentication,
 } from "./registration.ts";
 import { isThisMachine } from "./requests.ts";
-import type { SignInTrip, UserAgent } from "./user_agent.ts";
+import type { SignInAttempt, UserAgent } from "./user_agent.ts";
 import { toDuration } from "../../core/kit/duration.ts";
 
 export interface CodeGrantOptions extends ClientIdentityOptions {
@@ -70,18 +70,18 @@ async function signInUser(options: CodeGrantOptions, context: GrantContext): Pro
   checkProofOfCode(context);
   const ownPath = await toOwnPath(options, context.authorizationServer);
   if (!ownPath) checkIssuerOfCode(options, context);
-  const trip = await startTrip(ownPath ?? "", options, context);
+  const attempt = await startAttempt(ownPath ?? "", options, context);
   try {
-    const { redirectUri } = trip;
+    const { redirectUri } = attempt;
     const url = readRedirectUri(redirectUri, context.server);
     if (ownPath && !url.pathname.endsWith(ownPath)) {
       checkIssuerOfCode(options, context, "use path, which the user agent gets, in its redirectUri, or, ");
     }
-    const granted = await travel(trip, redirectUri, options, context);
-    await trip.end();
+    const granted = await authorize(attempt, redirectUri, options, context);
+    await attempt.end();
     return granted;
   } catch (error) {
-    await trip.end(error);
+    await attempt.end(error);
     throw error;
   }
 }
@@ -99,13 +99,13 @@ async function toOwnPath(options: CodeGrantOptions, server: AuthorizationServer)
 }
 
 /** Starts a sign-in. If the signal aborts first, ends the sign-in when it has started, because it may hold a port. */
-async function startTrip(ownPath: string, options: CodeGrantOptions, context: GrantContext): Promise<SignInTrip> {
+async function startAttempt(ownPath: string, options: CodeGrantOptions, context: GrantContext): Promise<SignInAttempt> {
   const { authorizationServer: { issuer }, signal } = context;
   const starting = Promise.resolve(options.userAgent({ issuer, path: `/callback${ownPath}` }));
   try {
     return await deadline(starting, { signal });
   } catch (error) {
-    starting.then((trip) => trip.end(error)).catch(() => {});
+    starting.then((attempt) => attempt.end(error)).catch(() => {});
     throw error;
   }
 }
@@ -146,8 +146,8 @@ function checkIssuerOfCode(
   );
 }
 
-async function travel(
-  trip: SignInTrip,
+async function authorize(
+  attempt: SignInAttempt,
   redirectUri: string,
   options: CodeGrantOptions,
   context: GrantContext,
@@ -181,7 +181,7 @@ async function travel(
   // waits for a token.
   const host = url.host === new URL(issuer).host ? {} : { pageHost: url.host };
   const page = { url: url.href, server, issuer, ...host, scopes };
-  const address = await deadline(trip.visit(page, { signal }), { signal });
+  const address = await deadline(attempt.visit(page, { signal }), { signal });
   signal.throwIfAborted();
   return await exchangeCode({ address, redirectUri, client, state, verifier }, context);
 }

@@ -10,7 +10,7 @@ import { serveOnNode } from "../../core/kit/node_server.ts";
 import { startTimer } from "../../core/kit/timer.ts";
 import { bun, deno, node } from "../../core/runtime.ts";
 import { SignInError } from "./errors.ts";
-import type { SignInPage, SignInTrip, UserAgent } from "./user_agent.ts";
+import type { SignInAttempt, SignInPage, UserAgent } from "./user_agent.ts";
 
 /** The options of {@linkcode loopback}. */
 export interface LoopbackOptions {
@@ -52,14 +52,14 @@ export function loopback(options: LoopbackOptions): UserAgent {
     );
   }
   return async ({ path }) => {
-    const trip = new LoopbackTrip(open, path);
-    await trip.start(port);
-    return trip;
+    const attempt = new LoopbackAttempt(open, path);
+    await attempt.start(port);
+    return attempt;
   };
 }
 
 /** An HTTP server for one sign-in, which receives the redirect and shows the outcome. */
-class LoopbackTrip implements SignInTrip {
+class LoopbackAttempt implements SignInAttempt {
   readonly #open: LoopbackOptions["open"];
   readonly #path: string;
   #host = HOST;

@@ -21,9 +21,9 @@
  */
 export { loopback, type LoopbackOptions } from "./loopback.ts";
 export { memoryTokens, type TokenStore } from "./token_store.ts";
-export type { SignInPage, SignInStart, SignInTrip, UserAgent } from "./user_agent.ts";
+export type { SignInAttempt, SignInPage, SignInStart, UserAgent } from "./user_agent.ts";
 export { signIn, type SignInOptions } from "./sign_in.ts";
-export type { SignIn, SignInFacts, TokenOptions } from "./token_options.ts";
+export type { SignIn, SignInInfo, TokenOptions } from "./token_options.ts";
 export type { ClientIdentityOptions, KnownClient } from "./registration.ts";
 export {
   clientCredentials,

@@ -29,7 +29,7 @@ export interface TokenOptions {
 }
 
 /** Facts about a sign-in to a server. */
-export interface SignInFacts {
+export interface SignInInfo {
   /** The URL of the server. */
   readonly server: string;
   /** The issuer identifier of the authorization server. */
@@ -52,7 +52,7 @@ export interface SignInFacts {
 /** A token source. Any number of connections and servers can share a token source. */
 export interface SignIn extends ClientAuth {
   /** Returns facts about the stored sign-in to the server at a URL, or `undefined` if there is no stored sign-in. */
-  readonly facts: (server: string) => Promise<SignInFacts | undefined>;
+  readonly info: (server: string) => Promise<SignInInfo | undefined>;
   /**
    * Deletes the stored tokens of a server, and revokes the tokens if the authorization server supports revocation.
    * Returns whether there were tokens.

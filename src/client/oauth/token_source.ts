@@ -29,7 +29,7 @@ export interface SourceOptions {
 }
 
 /** Facts for finding a server's authorization server. */
-interface DiscoverFacts {
+interface DiscoveryInfo {
   /** The URL of the resource metadata, if the server's challenge contained the URL. */
   readonly metadataUrl?: string;
   readonly held?: HeldTokens;
@@ -105,7 +105,7 @@ export class TokenSource {
    * Reads the metadata. `held` are the server's tokens. The user has agreed to their resource, so the user does not have
    * to name it again.
    */
-  async discover(signal: AbortSignal, { metadataUrl, held = this.#held }: DiscoverFacts = {}): Promise<Discovered> {
+  async discover(signal: AbortSignal, { metadataUrl, held = this.#held }: DiscoveryInfo = {}): Promise<Discovered> {
     const { grant: { issuer }, resource = held?.resource } = this.#options;
     return await discover({ requests: this.#requests, server: this.#server, metadataUrl, issuer, resource, signal });
   }
@@ -306,7 +306,7 @@ function isNew({ issuedAt }: HeldTokens): boolean {
  */
 const LAST_MS = 8.64e15;
 
-interface TokenFacts {
+interface TokenInfo {
   readonly issuer: string;
   readonly resource: string;
   readonly requested: readonly string[];
@@ -316,7 +316,7 @@ interface TokenFacts {
 
 function toHeld(
   { client, response }: Granted,
-  { issuer, resource, requested, key, metadataUrl }: TokenFacts,
+  { issuer, resource, requested, key, metadataUrl }: TokenInfo,
 ): HeldTokens {
   const { access_token: token, refresh_token: refreshToken, expires_in: seconds } = response;
   const issuedAt = Date.now();

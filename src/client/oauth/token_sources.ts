@@ -6,7 +6,7 @@ import type { AuthChallenge, ClientAuth } from "../client_auth.ts";
 import type { Grant } from "./grant.ts";
 import type { HeldTokens } from "./held_tokens.ts";
 import { toAuthentication, toRequestOptions } from "./registration.ts";
-import type { SignIn, SignInFacts, TokenOptions } from "./token_options.ts";
+import type { SignIn, SignInInfo, TokenOptions } from "./token_options.ts";
 import { type RefreshOptions, type SourceOptions, TokenSource } from "./token_source.ts";
 import { memoryTokens } from "./token_store.ts";
 
@@ -39,7 +39,7 @@ export class TokenSources implements SignIn {
   readonly refresh = (challenge: AuthChallenge, options: RefreshOptions): Promise<boolean> =>
     this.#find(challenge.url).refresh(challenge, options);
 
-  readonly facts = async (server: string): Promise<SignInFacts | undefined> => {
+  readonly info = async (server: string): Promise<SignInInfo | undefined> => {
     const held = await this.#find(server).read();
     if (!held) return;
     const { issuer, resource, client: { id: clientId }, scopes, expiresAt, refreshToken } = held;

@@ -17,7 +17,7 @@ export interface SignInStart {
 }
 
 /** One sign-in of a user, from opening the authorization server's page until the sign-in has ended. */
-export interface SignInTrip {
+export interface SignInAttempt {
   /** The redirect URI of the sign-in, such as `http://127.0.0.1:50123/callback/jFvQ3x0aMBl8Bd7uOeOLzQ`. */
   readonly redirectUri: string;
   /**
@@ -49,4 +49,4 @@ export interface SignInPage {
 }
 
 /** Starts a sign-in. When the returned promise resolves, the redirect can be received. */
-export type UserAgent = (start: SignInStart) => SignInTrip | Promise<SignInTrip>;
+export type UserAgent = (start: SignInStart) => SignInAttempt | Promise<SignInAttempt>;

@@ -19,7 +19,7 @@ export function readStack({ name, message, stack = "" }: Error): Stack {
   return { head: at < 0 ? [name, message].filter(Boolean).join(": ") : stack.slice(0, end).trimStart(), frames };
 }
 
-const LIBRARY = [new URL("../", import.meta.url), new URL("../../mod.", import.meta.url)].map(({ pathname }) =>
+const LIBRARY = [new URL("../../", import.meta.url), new URL("../../../mod.", import.meta.url)].map(({ pathname }) =>
   decodePath(pathname)
 );
 

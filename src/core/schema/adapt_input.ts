@@ -8,7 +8,7 @@ import { countIndexes } from "../protocol/weight.ts";
 import { type Discriminator, findDiscriminator } from "./discriminator.ts";
 import type { JsonSchema } from "./json_schema.ts";
 import type { Checked } from "./schema.ts";
-import { areMany, endSteps, spend, startSteps, TOO_MANY_STEPS, TooManySteps, weigh } from "./steps.ts";
+import { areMany, countSteps, endSteps, startSteps, TOO_MANY_STEPS, TooManySteps, weigh } from "./steps.ts";
 
 /** The adaptations to make. By default, the value stays unchanged. */
 export interface AdaptOptions {
@@ -119,7 +119,7 @@ class InputAdapter {
   /** Adapts a value. `isSure` is `false` within alternatives, where defaults are not inserted. */
   adapt(schema: unknown, given: unknown, steps = 0, isSure = true): unknown {
     if (!isObject(schema) || steps > MAX_STEPS) return given;
-    spend(STEP);
+    countSteps(STEP);
     // Remember values only after many steps, because most values are reached once, and remembering every value would
     // cost more time than it saves.
     if (typeof given !== "object" || !given || !areMany()) return this.#adaptOnce(schema, given, steps, isSure);
@@ -136,7 +136,7 @@ class InputAdapter {
 
   #adaptOnce(schema: JsonSchema, given: unknown, steps: number, isSure: boolean): unknown {
     const { $ref, allOf, anyOf, oneOf } = schema;
-    let value = typeof given === "string" ? this.#takeValue(schema, given) : given;
+    let value = typeof given === "string" ? this.#parseValue(schema, given) : given;
     if ($ref !== undefined) value = this.adapt(this.#follow($ref), value, steps + 1, isSure);
     if (Array.isArray(allOf)) { for (const form of allOf) value = this.adapt(form, value, steps + 1, isSure); }
     for (const forms of [anyOf, oneOf]) {
@@ -178,11 +178,11 @@ class InputAdapter {
     // For a schema with few properties, do not list the properties of the value, because the value may have very many
     // properties that the schema does not define.
     const isShort = properties.size <= SHORT_SCHEMA && !isObject(additionalProperties);
-    if (!isShort) spend(properties.size);
+    if (!isShort) countSteps(properties.size);
     for (const name of isShort ? properties.keys() : Object.keys(value)) {
       const part = properties.has(name) ? properties.get(name) : additionalProperties;
       const item = isObject(part) && Object.hasOwn(value, name) ? value[name] : undefined;
-      if (dropsNull && item === null && properties.has(name) && !required.has(name) && !this.#takes(part, "null")) {
+      if (dropsNull && item === null && properties.has(name) && !required.has(name) && !this.#accepts(part, "null")) {
         copy();
         delete made[name];
         continue;
@@ -195,7 +195,7 @@ class InputAdapter {
     for (const [name, given, weight] of defaults && isSure ? missing : []) {
       if (Object.hasOwn(value, name) && value[name] !== undefined) continue;
       if (!this.#defaultsLeft--) throw new RangeError();
-      spend(COPY * weight);
+      countSteps(COPY * weight);
       put(name, weight ? structuredClone(given) : given);
     }
     return made;
@@ -205,7 +205,7 @@ class InputAdapter {
    * Parses a text as JSON if the schema does not accept a string. Returns the parsed value, or the text if it was not
    * parsed.
    */
-  #takeValue(schema: JsonSchema, text: string): unknown {
+  #parseValue(schema: JsonSchema, text: string): unknown {
     const found = this.#findValue(schema, text);
     if (!found) return text;
     // Subtract the values and keys of this text, because their limits apply to all texts together.
@@ -223,17 +223,17 @@ class InputAdapter {
    */
   #findValue(schema: JsonSchema, text: string): JsonText | undefined {
     const { jsonText } = this.#options;
-    if (!jsonText || this.#takes(schema, "string")) return;
+    if (!jsonText || this.#accepts(schema, "string")) return;
     if (!this.#texts.has(text)) {
       const max = { depth: jsonText.depth, values: this.#valuesLeft, indexes: this.#indexesLeft };
       const found = readJson(text, max);
       // Remember the outcome for long texts, and for texts that are not JSON, because throwing a parse error takes
       // longer than parsing a short text.
-      if (found && text.length <= LONG_TEXT) return this.#takes(schema, toKind(found.value)) ? found : undefined;
+      if (found && text.length <= LONG_TEXT) return this.#accepts(schema, toKind(found.value)) ? found : undefined;
       this.#texts.set(text, found);
     }
     const found = this.#texts.get(text);
-    return found && found.values <= this.#valuesLeft && this.#takes(schema, toKind(found.value)) ? found : undefined;
+    return found && found.values <= this.#valuesLeft && this.#accepts(schema, toKind(found.value)) ? found : undefined;
   }
 
   /** Finds the first alternative that a value roughly matches. */
@@ -260,7 +260,7 @@ class InputAdapter {
     const choices = toChoices(schema);
     if (choices && typeof value !== "object" && !choices.includes(value)) return false;
     const isJsonText = () => typeof value === "string" && this.#findValue(schema, value);
-    if (!this.#takes(schema, toKind(value)) && !isJsonText()) return false;
+    if (!this.#accepts(schema, toKind(value)) && !isJsonText()) return false;
     const { required } = schema;
     if (!deep || !isObject(value)) return true;
     const { properties } = this.#toKnown(schema);
@@ -273,7 +273,7 @@ class InputAdapter {
   }
 
   /** Whether a schema may accept values of a JSON type. */
-  #takes(schema: unknown, kind: string, steps = 0): boolean {
+  #accepts(schema: unknown, kind: string, steps = 0): boolean {
     if (schema === false || !this.#mayTest()) return false;
     this.#testsLeft--;
     if (!isObject(schema) || steps > MAX_STEPS) return true;
@@ -285,10 +285,10 @@ class InputAdapter {
     if (choices) this.#testsLeft -= choices.length >> CHOICES_PER_TEST;
     if (choices && !choices.some((choice) => toKind(choice) === kind)) return false;
     for (const forms of [anyOf, oneOf]) {
-      if (Array.isArray(forms) && !forms.some((form) => this.#takes(form, kind, steps + 1))) return false;
+      if (Array.isArray(forms) && !forms.some((form) => this.#accepts(form, kind, steps + 1))) return false;
     }
-    if (Array.isArray(allOf) && !allOf.every((form) => this.#takes(form, kind, steps + 1))) return false;
-    return $ref === undefined || this.#takes(this.#follow($ref), kind, steps + 1);
+    if (Array.isArray(allOf) && !allOf.every((form) => this.#accepts(form, kind, steps + 1))) return false;
+    return $ref === undefined || this.#accepts(this.#follow($ref), kind, steps + 1);
   }
 
   #mayTest(): boolean {

@@ -22,7 +22,7 @@ import { type Discriminator, findDiscriminator } from "./discriminator.ts";
 import { hasEqual, toKey } from "./json_equal.ts";
 import { type Choices, type Node, Nodes, type Sub, Types } from "./json_node.ts";
 import type { Checked } from "./schema.ts";
-import { areMany, endSteps, spend, startSteps, TOO_MANY_STEPS, TooManySteps, uncounted } from "./steps.ts";
+import { areMany, countSteps, endSteps, startSteps, TOO_MANY_STEPS, TooManySteps, uncounted } from "./steps.ts";
 
 type Key = string | number;
 type Value = Readonly<Record<string, unknown>>;
@@ -157,7 +157,7 @@ class Validator {
     }
     const before = this.#found;
     const own = this.#tracks && (seen || sub.isTracking) && this.#hasParts(value) ? new Set<Key>() : undefined;
-    spend(own ? 3 * STEP : STEP);
+    countSteps(own ? 3 * STEP : STEP);
     if (sub.$ref !== undefined && this.#draft7) return this.#check(this.#refs.get(sub.$ref), value, own);
     if (sub.types !== undefined && !(sub.types & toTypes(value, this.#isPartial))) {
       return this.#expect(toTypeNames(sub.schema.type), isUnsafe(value) ? UNSAFE : toKind(value));
@@ -178,17 +178,17 @@ class Validator {
     if (!own) return;
     this.#checkUnevaluated(sub, value, own);
     if (this.#found > before || !seen) return;
-    spend(TRACKED * own.size);
+    countSteps(TRACKED * own.size);
     own.forEach((key) => seen.add(key));
   }
 
   /** Checks a value, or uses the known outcome if the same value has already been checked against the same schema. */
   #checkOnce(sub: Node, value: object, seen?: Set<Key>): void {
-    spend(STEP);
+    countSteps(STEP);
     const known = this.#known.get(sub)?.get(value);
     const keys = typeof known === "object" ? known : undefined;
     if (keys || known && !seen) {
-      spend(TRACKED * (keys?.size ?? 0));
+      countSteps(TRACKED * (keys?.size ?? 0));
       return keys?.forEach((key) => seen?.add(key));
     }
     // Use a known failure only if its message is not needed. Otherwise check the value again.
@@ -203,7 +203,7 @@ class Validator {
 
   #remember<T>(known: Map<Node, Map<object, T>>, sub: Node, value: object, outcome: T): void {
     if (this.#remembered++ >= MAX_REMEMBERED) return;
-    spend(STEP);
+    countSteps(STEP);
     const ofNode = known.get(sub);
     if (ofNode) ofNode.set(value, outcome);
     else known.set(sub, new Map([[value, outcome]]));
@@ -226,7 +226,7 @@ class Validator {
   #listKeys(value: object): readonly string[] {
     if (value === this.#listed) return this.#keys;
     const keys = Object.keys(value);
-    spend(4 * keys.length);
+    countSteps(4 * keys.length);
     if (keys.length < MANY_KEYS) return keys;
     this.#listed = value;
     return this.#keys = keys;
@@ -271,7 +271,7 @@ class Validator {
 
   #checkItems(sub: Node, list: readonly unknown[], own: Set<Key> | undefined): void {
     const { tuple = [], items, contains } = sub;
-    spend((own ? TRACKED : 2) * list.length);
+    countSteps((own ? TRACKED : 2) * list.length);
     this.#bound(list.length, " items", sub.minItems, sub.maxItems);
     if (items !== undefined || tuple.length) {
       list.some((item, i) => {
@@ -317,7 +317,7 @@ class Validator {
    * these properties.
    */
   #checkConstants(constants: readonly (readonly [string, Node])[], value: Value): void {
-    spend(2 * constants.length);
+    countSteps(2 * constants.length);
     for (const [key, sub] of constants) {
       const item = lookUp(value, key);
       if (item !== undefined && !allows(sub, item)) this.#checkPart(key, sub, item, undefined);
@@ -328,7 +328,7 @@ class Validator {
   // Look up each property of the schema. Do not list the properties of the value, because the value may have very many
   // properties that the schema does not define.
   #checkKnown(properties: ReadonlyMap<string, Sub>, value: Value, own: Set<Key> | undefined): void {
-    spend(2 * properties.size);
+    countSteps(2 * properties.size);
     for (const [key, sub] of properties) {
       const item = lookUp(value, key);
       if (item !== undefined) this.#checkPart(key, sub, item, own);
@@ -347,7 +347,7 @@ class Validator {
     const patternProperties = this.#isPartial ? undefined : sub.patternProperties;
     const isOpen = patternProperties !== sub.patternProperties;
     let count = 0;
-    spend(NAME * keys.length);
+    countSteps(NAME * keys.length);
     for (const key of keys) {
       const item = value[key];
       if (item === undefined) continue;
@@ -373,7 +373,7 @@ class Validator {
 
   #checkRequired(names: readonly string[], value: Value): void {
     for (const name of names) {
-      spend(8);
+      countSteps(8);
       if (lookUp(value, name) === undefined) this.#fail("required", name);
       if (this.#isDone()) return;
     }
@@ -421,7 +421,7 @@ class Validator {
     const known = this.#findDiscriminator(forms, all);
     const given = known && lookUp(value, known.name);
     if (given === undefined || !known) return false;
-    spend(STEP);
+    countSteps(STEP);
     const form = known.forms.get(given);
     if (form) this.#check(this.#nodes.find(form), value, seen);
     else if (this.#isSilent) this.#fail("");
@@ -463,11 +463,11 @@ class Validator {
   #checkUnevaluated(sub: Node, value: unknown, own: Set<Key>): void {
     if (!sub.isTracking) return;
     if (Array.isArray(value)) {
-      spend(TRACKED * value.length);
+      countSteps(TRACKED * value.length);
       value.forEach((item, i) => own.has(i) || this.#checkPart(i, sub.unevaluatedItems, item, own));
     } else if (isObject(value)) {
       const keys = this.#listKeys(value);
-      spend(TRACKED * keys.length);
+      countSteps(TRACKED * keys.length);
       for (const key of keys) {
         const item = value[key];
         if (item !== undefined && !own.has(key)) this.#checkPart(key, sub.unevaluatedProperties, item, own);
@@ -512,7 +512,7 @@ class Validator {
   #isMatch(sub: Sub, value: unknown, seen?: Set<Key>): boolean {
     // In draft-07, keywords beside a reference have no effect.
     if (typeof sub === "object" && sub.hasChoices && !(this.#draft7 && sub.$ref !== undefined) && !allows(sub, value)) {
-      spend(2);
+      countSteps(2);
       return false;
     }
     const wasSilent = this.#isSilent;
@@ -531,7 +531,7 @@ class Validator {
 
   #matches(pattern: string, text: string): boolean {
     if (this.#isPartial) return true;
-    spend(4 + (text.length >> 2));
+    countSteps(4 + (text.length >> 2));
     return !!this.#patterns.get(pattern)?.test(text);
   }
 
@@ -548,7 +548,7 @@ class Validator {
     if (this.#isDone()) return;
     this.#found++;
     if (this.#isSilent) return;
-    spend(FAILURE + 10 * this.#path.length);
+    countSteps(FAILURE + 10 * this.#path.length);
     this.#issues.push({ path: toPath(key === undefined ? this.#path : [...this.#path, key]), message });
   }
 
@@ -677,7 +677,7 @@ function showChoices(list: readonly unknown[]): string {
 
 /** Counts code points, so that a surrogate pair counts once. */
 function countCharacters(text: string): number {
-  spend(text.length >> 2);
+  countSteps(text.length >> 2);
   let count = text.length;
   for (let i = 1; i < text.length; i++) {
     if ((text.charCodeAt(i) & 0xfc00) === 0xdc00 && (text.charCodeAt(i - 1) & 0xfc00) === 0xd800) count--;

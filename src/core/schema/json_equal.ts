@@ -2,7 +2,7 @@
  * Tests whether values are equal as JSON, regardless of the order of properties.
  */
 import { isObject } from "../protocol/jsonrpc.ts";
-import { spend } from "./steps.ts";
+import { countSteps } from "./steps.ts";
 
 /** Steps for each value. */
 const STEP = 20;
@@ -11,20 +11,20 @@ const NAME = 24;
 
 /** Returns a text that is the same for all values that are equal as JSON. */
 export function toKey(value: unknown): string {
-  spend(STEP);
+  countSteps(STEP);
   if (Array.isArray(value)) {
     let text = "[";
     for (const item of value) text += toKey(item) + ",";
     return text + "]";
   }
   if (!isObject(value)) {
-    if (typeof value === "string") spend(value.length);
+    if (typeof value === "string") countSteps(value.length);
     return `${Number.isFinite(value) ? value : JSON.stringify(value)}`;
   }
   if (typeof value.toJSON === "function") return toKey(value.toJSON());
   const names = Object.keys(value);
   if (names.length > 1) names.sort();
-  spend(NAME * names.length);
+  countSteps(NAME * names.length);
   let text = "{";
   for (const name of names) {
     // Write the length before each name, so that names need no quotes. The comma separates the value from the length of
@@ -43,11 +43,11 @@ export function hasEqual(list: readonly unknown[]): boolean {
   const numbers: number[] = [];
   const keys: string[] = [];
   for (const given of list) {
-    spend(STEP);
+    countSteps(STEP);
     const item = isObject(given) && typeof given.toJSON === "function" ? given.toJSON() : given;
     if (typeof item === "number" && Number.isFinite(item)) numbers.push(item);
     else if (typeof item === "string") {
-      spend(item.length >> 2);
+      countSteps(item.length >> 2);
       // The quotation mark distinguishes texts from other values, whose keys never begin with a quotation mark.
       keys.push('"' + item);
     } else keys.push(toKey(item));

@@ -1,7 +1,7 @@
 /**
  * Compiles schemas of any form to a JSON Schema and a validator.
  */
-import { Room } from "../protocol/room.ts";
+import { LazyModule } from "../protocol/lazy_module.ts";
 import { isPromiseLike } from "../protocol/promises.ts";
 import { acceptsOnlyObjects, gatherDefs, inlineRoot } from "./json_refs.ts";
 import { type Inspected, inspectJsonSchema, type Issue, type JsonSchema, toPath, toText } from "./json_schema.ts";
@@ -167,7 +167,7 @@ function compileShape(
   });
   return {
     json: () => json,
-    validate: async (value) => toChecked(await (await schemaRoom.open()).validateShape(shape, value)),
+    validate: async (value) => toChecked(await (await lazySchemaChecks.load()).validateShape(shape, value)),
   };
 }
 
@@ -175,14 +175,16 @@ function compileShape(
  * Loads the code for raw JSON Schemas and text values. Few servers need this code, because most servers describe their
  * inputs with Standard Schemas.
  */
-export const schemaRoom: Room<typeof import("./schema_room.ts")> = new Room(() => import("./schema_room.ts"));
+export const lazySchemaChecks: LazyModule<typeof import("./schema_checks.ts")> = new LazyModule(() =>
+  import("./schema_checks.ts")
+);
 
 function compileJson(inspected: Inspected, json: JsonSchema): CompiledSchema {
-  const room = new Room(async () => (await schemaRoom.open()).createReader(inspected, toProblem));
+  const reader = new LazyModule(async () => (await lazySchemaChecks.load()).createReader(inspected, toProblem));
   return {
     isRaw: true,
     json: () => json,
-    validate: (value) => room.loaded ? room.loaded(value) : room.open().then((check) => check(value)),
+    validate: (value) => reader.loaded ? reader.loaded(value) : reader.load().then((check) => check(value)),
   };
 }
 

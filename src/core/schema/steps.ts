@@ -52,7 +52,7 @@ export function endSteps(): number {
 }
 
 /** Adds `count` steps to the current validation. @throws {TooManySteps} if the limit is exceeded. */
-export function spend(count: number): void {
+export function countSteps(count: number): void {
   steps += count;
   if (steps > limit) raiseLimit();
 }

@@ -3,7 +3,7 @@
  *
  * ```ts
  * import { createServer, tool } from "@x/mcp";
- * import { app, canShow, ui } from "@x/mcp/apps";
+ * import { app, supportsApp, ui } from "@x/mcp/apps";
  *
  * const clock = app({
  *   uri: "ui://clock",
@@ -16,7 +16,7 @@
  *   use: [ui(clock)],
  *   run(_input, ctx) {
  *     const now = new Date().toISOString();
- *     return canShow(ctx, clock) ? { now } : `It is ${now}.`;
+ *     return supportsApp(ctx, clock) ? { now } : `It is ${now}.`;
  *   },
  * });
  *
@@ -201,7 +201,7 @@ export function ui(app: App, options: UiOptions = {}): Layer {
  *
  * @throws {TypeError} if `app` was not created by {@linkcode app}.
  */
-export function canShow<S>(ctx: Context<S>, app: App): boolean {
+export function supportsApp<S>(ctx: Context<S>, app: App): boolean {
   toUri(app, "test whether a client can show an app");
   const { extensions } = ctx.client.capabilities;
   const settings: unknown = isObject(extensions) && Object.hasOwn(extensions, ID) ? extensions[ID] : undefined;

@@ -48,10 +48,10 @@ export class SkillFolder {
       for (const { name } of entries) {
         if (/^\.|^node_modules$/.test(name) || !isPortableName(name)) continue;
         const path = folder ? `${folder}/${name}` : name;
-        const facts = await fs().lstat(`${root}/${path}`).catch(() => undefined);
-        if (facts?.isDirectory() && path.split("/").length < MAX_DEPTH) folders.push(path);
-        if (!facts?.isFile()) continue;
-        files.push({ path, size: facts.size, stamp: toStamp(facts) });
+        const info = await fs().lstat(`${root}/${path}`).catch(() => undefined);
+        if (info?.isDirectory() && path.split("/").length < MAX_DEPTH) folders.push(path);
+        if (!info?.isFile()) continue;
+        files.push({ path, size: info.size, stamp: toStamp(info) });
         if (files.length > limit) return files;
       }
     }
@@ -71,9 +71,9 @@ export class SkillFolder {
     const file = await fs().open(full, "r").catch(() => undefined);
     if (!file) return;
     try {
-      const [facts, real, now] = [await file.stat(), await fs().realpath(full), await fs().lstat(full)];
-      const isSame = real === full && now.isFile() && now.ino === facts.ino && now.dev === facts.dev;
-      if (!facts.isFile() || facts.size > maxBytes || !isSame) return;
+      const [info, real, now] = [await file.stat(), await fs().realpath(full), await fs().lstat(full)];
+      const isSame = real === full && now.isFile() && now.ino === info.ino && now.dev === info.dev;
+      if (!info.isFile() || info.size > maxBytes || !isSame) return;
       const bytes = new Uint8Array(await file.readFile());
       return bytes.length <= maxBytes ? bytes : undefined;
     } catch {

@@ -134,7 +134,7 @@ export class Jobs implements TakeoverHost {
     const { id, by } = task.record;
     this.#running.delete(id);
     if (isEnded(task.record)) {
-      task.settle();
+      task.chargeEnded();
       this.#ended.add(task.record);
     } else if (by === null || !task.isLost) {
       // The handler has ended, and no other process runs the task: this process has released the task, or the write of
@@ -196,7 +196,7 @@ export class Jobs implements TakeoverHost {
     const running = this.#running.get(id);
     if (running) return void running.watch();
     const record = this.#ended.get(id) ?? await this.#read(id, store);
-    if (record && !isEnded(record) && !record.isWatched) await store.tell(record.crew, { id, isWatched: true });
+    if (record && !isEnded(record) && !record.isWatched) await store.publishTo(record.crew, { id, isWatched: true });
   }
 
   /** Returns the current state of a task for a subscriber. Returns `undefined` if the caller has no such task. */
@@ -213,7 +213,7 @@ export class Jobs implements TakeoverHost {
     this.#takeover.stop();
     this.#stopWatching();
     // Wait for the search first, because it may just be taking over a task.
-    await this.#takeover.settle();
+    await this.#takeover.untilIdle();
     await Promise.all([...this.#running.values()].map(({ over }) => over));
     this.#ended.close();
     this.#stopListening?.();
@@ -303,7 +303,7 @@ export class Jobs implements TakeoverHost {
       // Notify clients here only if no process runs the task. A process that runs the task notifies clients itself.
       if (found.record.by === null && next.isWatched && next !== found.record) this.#announce(next);
       if (news && found.record.by !== null) {
-        await store.tell(found.record.crew, { id, base: found.version, version, ...news });
+        await store.publishTo(found.record.crew, { id, base: found.version, version, ...news });
       }
       // Notify others first, because this write may fail.
       await store.markEnded(next);

@@ -8,7 +8,7 @@ import { toBytes } from "./bytes.ts";
 import {
   isEnded,
   type OpenQuestion,
-  type TaskError,
+  type TaskFailure,
   type TaskRecord,
   type TaskStatus,
   type TaskWork,
@@ -177,7 +177,7 @@ export class RunningTask {
    * there is little room left, keeps the old bytes, so that the client's next task is refused when it begins, instead of
    * failing for lack of room for its result.
    */
-  settle(): void {
+  chargeEnded(): void {
     const bytes = toBytes(this.record);
     if (this.#kept?.grow(bytes)) this.#kept.resize(bytes);
     // The store keeps a record that is written after the time to live longer.
@@ -277,7 +277,7 @@ export class RunningTask {
       const { work: _, ...record } = this.record;
       this.record = { ...record, status: "cancelled", updatedAt: this.#host.server.clock.date(), by: null };
       this.#host.onChange(this);
-      this.#lose("the task was cancelled");
+      this.#abandon("the task was cancelled");
       return await this.#deleteValues();
     }
     await this.#queue(() => {
@@ -368,12 +368,12 @@ export class RunningTask {
     for (const [key, value] of Object.entries(answers)) {
       const waiting = this.#waiting.get(key);
       if (!waiting) continue;
-      if (await waiting.question.check(value) === undefined) this.#settle(key, value);
+      if (await waiting.question.check(value) === undefined) this.#resolveAnswer(key, value);
       else await this.#change((record) => withoutAnswer(record, key, value));
     }
   }
 
-  #settle(key: string, value: unknown): void {
+  #resolveAnswer(key: string, value: unknown): void {
     this.#waiting.get(key)?.answer(value);
     this.#waiting.delete(key);
   }
@@ -470,8 +470,8 @@ export class RunningTask {
     }
   }
 
-  async #fail(error: TaskError): Promise<void> {
-    const finish = (error: TaskError) => this.#finish("failed", { statusMessage: error.message, error });
+  async #fail(error: TaskFailure): Promise<void> {
+    const finish = (error: TaskFailure) => this.#finish("failed", { statusMessage: error.message, error });
     try {
       await finish(error);
     } catch (cause) {
@@ -532,7 +532,7 @@ export class RunningTask {
   async #reread(): Promise<void> {
     const { id, by, run } = this.record;
     const found = await this.#repeat(() => this.#store.get(id));
-    if (!found) return this.#lose("the task is no longer in the store");
+    if (!found) return this.#abandon("the task is no longer in the store");
     this.#version = found.version;
     // Keep `isWatched`, because this process may not have written `isWatched` to the store yet.
     this.record = this.record.isWatched ? { ...found.record, isWatched: true } : found.record;
@@ -541,9 +541,9 @@ export class RunningTask {
       this.#host.onChange(this);
       // This process may have ended the task itself, if only the response of the store was lost.
       await this.#markEnded();
-      return this.#lose("the task has ended");
+      return this.#abandon("the task has ended");
     }
-    if (found.record.by !== by || found.record.run !== run) return this.#lose("another process runs the task");
+    if (found.record.by !== by || found.record.run !== run) return this.#abandon("another process runs the task");
     // Deliver the answers in a microtask: delivering may write the record, and this function runs during a write.
     queueMicrotask(() => this.#deliver(found.record.work?.answers ?? {}).catch(() => {}));
   }
@@ -609,7 +609,7 @@ export class RunningTask {
     }
   }
 
-  #lose(state: string): void {
+  #abandon(state: string): void {
     if (this.#isLost) return;
     this.#isLost = true;
     this.cancelHandler(`Cannot continue the handler: ${state}`);
@@ -650,7 +650,7 @@ export interface Adopted {
  */
 type End =
   | { readonly result: Result }
-  | { readonly result?: undefined; readonly error: TaskError; readonly why?: unknown };
+  | { readonly result?: undefined; readonly error: TaskFailure; readonly why?: unknown };
 
 async function toEnd(ending: Promise<Result>): Promise<End> {
   try {

@@ -85,7 +85,7 @@ export class Takeover {
   }
 
   /** Settles when no search is running. */
-  async settle(): Promise<void> {
+  async untilIdle(): Promise<void> {
     await this.#looking;
   }
 
@@ -97,9 +97,9 @@ export class Takeover {
       if (this.#isOver) return;
       if (crew.prefix === prefix || crew.by !== null && await store.lease.isHeld(crew.by)) continue;
       // The process may have its lease again, and have written the entry again for a new task.
-      if (await this.#takeAll(crew)) await store.deleteCrew(crew.prefix, version);
+      if (await this.#takeOverAll(crew)) await store.deleteCrew(crew.prefix, version);
     }
-    await this.#takeLeft();
+    await this.#retryLeft();
   }
 
   /** Whether a task waits for a later search, because this process has no capacity for it. */
@@ -108,20 +108,20 @@ export class Takeover {
   }
 
   /** Retries the tasks that this process does not run. */
-  async #takeLeft(): Promise<void> {
+  async #retryLeft(): Promise<void> {
     const { store, prefix } = this.#jobs;
     for (const [id, left] of [...this.#left]) {
       if (this.#isOver) return;
       if (this.#mustWait(left.use)) continue;
       const found = await store.get(id);
       if (found && !isEnded(found.record)) {
-        if (!await this.#isRun(found.record)) await this.#take(found, id.slice(0, prefix.length)).catch(() => {});
+        if (!await this.#isRun(found.record)) await this.#takeOver(found, id.slice(0, prefix.length)).catch(() => {});
         // Otherwise another process runs the task, unless a write of this process can still arrive.
         else if (found.version !== left.over) this.#left.delete(id);
         continue;
       }
       // The write of the end may have succeeded, although the store did not respond.
-      if (found && left.over !== undefined) await this.#settle(found.record);
+      if (found && left.over !== undefined) await this.#announceEnd(found.record);
       this.#left.delete(id);
     }
   }
@@ -141,7 +141,7 @@ export class Takeover {
   }
 
   /** Takes over all tasks of a process that has ended. Returns `false` if some tasks could not be taken over yet. */
-  async #takeAll(crew: Crew): Promise<boolean> {
+  async #takeOverAll(crew: Crew): Promise<boolean> {
     const { store } = this.#jobs;
     // A process that has released its tasks runs none of them, even if its lease has not expired yet.
     const isRun = async (record: TaskRecord) =>
@@ -158,14 +158,14 @@ export class Takeover {
         // Without capacity, skip tasks that can resume. The next search finds such a task again, unless a process with
         // capacity has taken it over.
         const mustWait = found.record.work?.canResume && this.#mustWait(toUse(found.record));
-        isDone = !mustWait && await this.#take(found, prefix) && isDone;
+        isDone = !mustWait && await this.#takeOver(found, prefix) && isDone;
       }
     }
     return isDone;
   }
 
   /** Takes over a task. Returns `false` if the task was changed after `version` was read. */
-  async #take({ record, version }: FoundTask, prefix: string): Promise<boolean> {
+  async #takeOver({ record, version }: FoundTask, prefix: string): Promise<boolean> {
     const { store, server: { clock } } = this.#jobs;
     const { work } = record;
     // Never run a task without the whole principal of its owner, which an older version of the library did not store.
@@ -207,7 +207,7 @@ export class Takeover {
     };
     this.#expect(record, version);
     if (await store.set(next, version) === undefined) return false;
-    await this.#settle(next);
+    await this.#announceEnd(next);
     this.#left.delete(record.id);
     return true;
   }
@@ -218,7 +218,7 @@ export class Takeover {
     this.#left.set(record.id, { use: toUse(record), over: version });
   }
 
-  async #settle(record: TaskRecord): Promise<void> {
+  async #announceEnd(record: TaskRecord): Promise<void> {
     const { store } = this.#jobs;
     this.#jobs.announce(record);
     await store.markEnded(record);

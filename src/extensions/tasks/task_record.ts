@@ -6,7 +6,7 @@
 import { isSameJson, toJsonText } from "../../server/call/json_copy.ts";
 import type { Reads } from "../../server/call/lives.ts";
 import { joinReads } from "../../server/call/reads.ts";
-import type { ClientFacts, Params, Principal, Result } from "../../library.ts";
+import type { ClientInfo, Params, Principal, Result } from "../../library.ts";
 
 /** Status of a task. `completed`, `cancelled` and `failed` are final. */
 export type TaskStatus = "working" | "input_required" | "completed" | "cancelled" | "failed";
@@ -18,7 +18,7 @@ export interface OpenQuestion {
 }
 
 /** The error of a task that has failed. */
-export interface TaskError {
+export interface TaskFailure {
   /** Code of the JSON-RPC error. */
   readonly code: number;
   /** Description of the error. */
@@ -41,7 +41,7 @@ export interface TaskWork {
    * or if the value could not be computed.
    */
   readonly session?: readonly [unknown?];
-  readonly client: ClientFacts;
+  readonly client: ClientInfo;
   /** Hash of the tool's name and schemas, and of the option `version`. */
   readonly hash: string;
   /** The option `version` when the task began. */
@@ -91,7 +91,7 @@ export interface TaskRecord {
   /** The data that a further run of the handler needs. `undefined` after the task has ended. */
   readonly work?: TaskWork;
   readonly result?: Result;
-  readonly error?: TaskError;
+  readonly error?: TaskFailure;
 }
 
 /** Adds the resources that a run of the handler has read. `caller` is the hash of the run's caller. */
@@ -121,7 +121,7 @@ export function toOpenQuestions({ work }: TaskRecord): Record<string, OpenQuesti
 }
 
 /** Returns the result of `tasks/get`. With `capabilities`, omits questions that the client cannot answer. */
-export function toDetailed(record: TaskRecord, capabilities?: ClientFacts["capabilities"]): Params {
+export function toDetailed(record: TaskRecord, capabilities?: ClientInfo["capabilities"]): Params {
   const open = Object.entries(toOpenQuestions(record));
   const status = record.work && open.length ? "input_required" : record.status;
   // The client that called the tool had the capabilities for all questions, but another client may read the task.

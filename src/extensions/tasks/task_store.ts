@@ -191,7 +191,7 @@ export class TaskStore {
   }
 
   /** Publishes a message to the process that listens on the prefix. */
-  async tell(prefix: string, news: unknown): Promise<void> {
+  async publishTo(prefix: string, news: unknown): Promise<void> {
     const topic = `c-${prefix}`;
     await this.#store.publish(topic, await this.#seal(topic, news));
   }

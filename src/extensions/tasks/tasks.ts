@@ -28,7 +28,7 @@ import { RunningTask, toFull } from "./running_task.ts";
 import { readTaskOptions, type TaskOptions, type TaskRules } from "./task_options.ts";
 import {
   findStoreProblem,
-  type TaskError,
+  type TaskFailure,
   type TaskRecord,
   type TaskStatus,
   type TaskWork,
@@ -38,7 +38,7 @@ import {
 } from "./task_record.ts";
 
 export type { ResumeOptions, TaskOptions } from "./task_options.ts";
-export type { TaskError, TaskStatus } from "./task_record.ts";
+export type { TaskFailure, TaskStatus } from "./task_record.ts";
 
 /** A task, as operators of the server see it. */
 export interface TaskInfo {
@@ -61,7 +61,7 @@ export interface TaskInfo {
   /** The result of a completed task. */
   readonly result?: Result;
   /** The error of a failed task. */
-  readonly error?: TaskError;
+  readonly error?: TaskFailure;
 }
 
 /**
@@ -472,7 +472,7 @@ async function toResumable(
   return { canResume: false };
 }
 
-// A further run has no HTTP request from which the server's `session` function could compute the value.
+// A further run has no HTTP request from which the server's `sessionData` function could compute the value.
 function readSession(ctx: Context): readonly [unknown?] | undefined {
   try {
     const value = ctx.session();

@@ -127,7 +127,7 @@ export class Places {
 
   #next(): void {
     while (this.#taken.size < this.#calls) {
-      const start = this.#queue.take();
+      const start = this.#queue.dequeue();
       if (!start) return;
       start();
     }

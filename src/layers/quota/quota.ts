@@ -137,7 +137,7 @@ function limit(limited: LayerCall, open: Open): void {
   const { places, buckets } = open(core);
   // Check the queue first, because a call that can neither run nor wait must not use up a token.
   places?.check(call, limited);
-  const retryAfterMs = buckets?.take(limited.client, core.ticker.clock.now());
+  const retryAfterMs = buckets?.consume(limited.client, core.ticker.clock.now());
   if (retryAfterMs) throw refuseRate(retryAfterMs, limited);
 }
 
@@ -146,7 +146,7 @@ function enter(entry: LayerEntry, next: () => Promise<Result>, open: Open): Prom
   const core = toCore(call);
   const { places, sharedRate } = open(core);
   const start = () => places ? places.run(call, entry, next) : next();
-  return sharedRate ? takeShared(sharedRate, entry, { call, core }).then(start) : start();
+  return sharedRate ? countShared(sharedRate, entry, { call, core }).then(start) : start();
 }
 
 interface Taking {
@@ -154,13 +154,13 @@ interface Taking {
   readonly core: FeatureParts;
 }
 
-async function takeShared(rate: SharedRate, entry: LayerEntry, { call, core }: Taking): Promise<void> {
+async function countShared(rate: SharedRate, entry: LayerEntry, { call, core }: Taking): Promise<void> {
   const { shared, ticker } = core;
   const { client, isInternal } = entry;
   // An internal call continues a call that was counted, such as a task that runs again. Do not use the store for a
   // client that is identified only by its connection, because all calls on a connection go to the same instance.
   if (!shared || isInternal || typeof client !== "string") return;
-  const retryAfterMs = await rate.take(shared, call, { client, now: ticker.clock.date() });
+  const retryAfterMs = await rate.count(shared, call, { client, now: ticker.clock.date() });
   if (retryAfterMs) throw refuseRate(retryAfterMs, entry);
 }
 

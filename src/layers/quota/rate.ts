@@ -42,8 +42,8 @@ export class Buckets {
   }
 
   /** Takes a token and returns 0. If the bucket is empty, returns the milliseconds until the next token. */
-  take(client: ClientKey, now: number): number {
-    return (isPrincipal(client) ? this.#principals : this.#others).take(client, now);
+  consume(client: ClientKey, now: number): number {
+    return (isPrincipal(client) ? this.#principals : this.#others).consume(client, now);
   }
 }
 
@@ -75,7 +75,7 @@ class ClientBuckets {
     return new Set([...this.#young.keys(), ...this.#older.keys()]).size;
   }
 
-  take(client: ClientKey, now: number): number {
+  consume(client: ClientKey, now: number): number {
     this.#age(now);
     const bucket = this.#find(client, now);
     const { calls, perMs } = this.#rate;

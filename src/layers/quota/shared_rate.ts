@@ -47,7 +47,7 @@ export class SharedRate {
    * Rejects with the error for the client, code -31503, if the client has used up its share of the store. If such a call
    * ran without being counted, a client could exceed the rate by filling its share.
    */
-  async take(store: SharedStore, call: Call, { client, now }: Taken): Promise<number> {
+  async count(store: SharedStore, call: Call, { client, now }: Taken): Promise<number> {
     const { calls, perMs } = this.#rate;
     const period = Math.floor(now / perMs);
     if (period !== this.#period) {

@@ -5,7 +5,7 @@ import { delay } from "../../core/kit/deadline.ts";
 import { hasErrorCode } from "../../core/kit/error_code.ts";
 import { deno } from "../../core/runtime.ts";
 import { toMatcher } from "./glob.ts";
-import { type FileFacts, isWindows, localFiles, type OpenFile } from "./local_files.ts";
+import { type FileInfo, isWindows, localFiles, type OpenFile } from "./local_files.ts";
 import { joinPath, toRelativePath } from "./path.ts";
 
 /** Maximum number of listed files. Files that are not listed can still be read. */
@@ -139,11 +139,11 @@ class ConfinedFolder implements Folder {
     // Check the target too, because a symbolic link must not make an excluded file readable.
     if (!this.includes(inner)) return MISSING;
     const look = () => localFiles.lstat(real);
-    const facts = await orUnavailable(isProven ? prove({ root, folder: toParent(inner) }, look, { until }) : look());
-    if (!facts) return MISSING;
-    if (isUnavailable(facts)) return facts;
-    if (facts.kind !== "file" && facts.kind !== "folder") return { state: "it is not a regular file" };
-    return { path, root, real, kind: facts.kind, size: facts.size };
+    const info = await orUnavailable(isProven ? prove({ root, folder: toParent(inner) }, look, { until }) : look());
+    if (!info) return MISSING;
+    if (isUnavailable(info)) return info;
+    if (info.kind !== "file" && info.kind !== "folder") return { state: "it is not a regular file" };
+    return { path, root, real, kind: info.kind, size: info.size };
   }
 
   async read(path: string): Promise<Uint8Array | Unavailable> {
@@ -209,10 +209,10 @@ class ConfinedFolder implements Folder {
       const path = joinNames(folder, name);
       if (!this.includes(path)) continue;
       const real = joinPath(root, path);
-      const facts = await localFiles.lstat(real).catch(() => undefined);
-      if (!facts || facts.kind === "other") continue;
-      if (facts.kind === "file") files++;
-      items.push({ path, root, real, kind: facts.kind, size: facts.size });
+      const info = await localFiles.lstat(real).catch(() => undefined);
+      if (!info || info.kind === "other") continue;
+      if (info.kind === "file") files++;
+      items.push({ path, root, real, kind: info.kind, size: info.size });
     }
     return items;
   }
@@ -337,7 +337,7 @@ async function prove<T>(
       // Read the facts from the innermost folder outwards, because the facts of a folder must be read after the facts
       // of its subfolder.
       const after = await statFolders([...folders].reverse());
-      isProven = after !== undefined && after.reverse().every((facts, i) => isSameNode(facts, before[i], i < fixed));
+      isProven = after !== undefined && after.reverse().every((info, i) => isSameNode(info, before[i], i < fixed));
     } finally {
       if (!isProven && result !== undefined) await drop?.(result);
     }
@@ -351,8 +351,8 @@ async function readConfined(root: string, real: string, maxBytes: number): Promi
   const close = (file: OpenFile) => file[Symbol.asyncDispose]();
   const open = async () => {
     const file = await localFiles.open(real);
-    const facts = await localFiles.lstat(real).catch(() => undefined);
-    if (facts?.kind === "file" && facts.identity === file.facts.identity) return file;
+    const info = await localFiles.lstat(real).catch(() => undefined);
+    if (info?.kind === "file" && info.identity === file.info.identity) return file;
     await close(file);
   };
   const folder = toParent(toRelativePath(root, real) ?? "");
@@ -370,16 +370,16 @@ async function readConfined(root: string, real: string, maxBytes: number): Promi
  * Reads the facts of folders one after the other, in the given order, because the proof depends on the order. Returns
  * `undefined` if a path is not a folder.
  */
-async function statFolders(paths: readonly string[]): Promise<FileFacts[] | undefined> {
-  const all: FileFacts[] = [];
+async function statFolders(paths: readonly string[]): Promise<FileInfo[] | undefined> {
+  const all: FileInfo[] = [];
   for (const path of paths) {
-    const facts = await localFiles.lstat(path);
-    if (facts?.kind !== "folder") return;
-    all.push(facts);
+    const info = await localFiles.lstat(path);
+    if (info?.kind !== "folder") return;
+    all.push(info);
   }
   return all;
 }
 
-function isSameNode(a: FileFacts, b: FileFacts, isFixed: boolean): boolean {
+function isSameNode(a: FileInfo, b: FileInfo, isFixed: boolean): boolean {
   return a.identity === b.identity && (!isFixed || a.changed === b.changed);
 }

@@ -15,7 +15,7 @@ const POLL_MS = 500;
  * the file.
  */
 export function watchFile(path: string, onChange: () => void): () => void {
-  const readVersion = () => localFiles.stat(path).then((facts) => facts?.version, () => undefined);
+  const readVersion = () => localFiles.stat(path).then((info) => info?.version, () => undefined);
   let before = readVersion();
   let isStopped = false;
   let stopTimer = startBackgroundTimer(check, POLL_MS);

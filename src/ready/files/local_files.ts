@@ -6,13 +6,13 @@
  * Servers that do not read files start faster.
  */
 import { hasErrorCode } from "../../core/kit/error_code.ts";
-import { deno, findProcess, type FsEntry, type FsFacts, type FsFile } from "../../core/runtime.ts";
+import { deno, findProcess, type FsEntry, type FsFile, type FsStats } from "../../core/runtime.ts";
 
 /** The kind of file at a path. */
 export type FileKind = "file" | "folder" | "link" | "other";
 
 /** The facts of a file or folder. */
-export interface FileFacts {
+export interface FileInfo {
   readonly kind: FileKind;
   /** Size in bytes. */
   readonly size: number;
@@ -34,7 +34,7 @@ export interface FileFacts {
 
 /** A file that is open for reading. */
 export interface OpenFile extends AsyncDisposable {
-  readonly facts: FileFacts;
+  readonly info: FileInfo;
   /** Reads at most `maxBytes` bytes from the start of the file. */
   read(maxBytes: number): Promise<Uint8Array>;
 }
@@ -64,13 +64,13 @@ const fs = () => findProcess().getBuiltinModule("fs");
 /** Reads files and folders. */
 export const localFiles = {
   /** Returns the facts of a path after following symbolic links. Returns `undefined` if the path does not exist. */
-  async stat(path: string): Promise<FileFacts | undefined> {
-    return await fs().promises.stat(path).then(toFacts, ignoreNotFound);
+  async stat(path: string): Promise<FileInfo | undefined> {
+    return await fs().promises.stat(path).then(toFileInfo, ignoreNotFound);
   },
 
   /** Returns the facts of a path without following symbolic links. Returns `undefined` if the path does not exist. */
-  async lstat(path: string): Promise<FileFacts | undefined> {
-    return await fs().promises.lstat(path).then(toFacts, ignoreNotFound);
+  async lstat(path: string): Promise<FileInfo | undefined> {
+    return await fs().promises.lstat(path).then(toFileInfo, ignoreNotFound);
   },
 
   /** Returns the path after resolving all symbolic links in it. Returns `undefined` if the path does not exist. */
@@ -88,7 +88,7 @@ export const localFiles = {
   async open(path: string): Promise<OpenFile> {
     const file = await fs().promises.open(path, "r");
     return {
-      facts: toFacts(await file.stat()),
+      info: toFileInfo(await file.stat()),
       read: (maxBytes) => readBytes(file, maxBytes),
       [Symbol.asyncDispose]: () => file.close(),
     };
@@ -130,7 +130,7 @@ export function ignoreNotFound(error: unknown): undefined {
   throw error;
 }
 
-function toFacts(stats: FsFacts): FileFacts {
+function toFileInfo(stats: FsStats): FileInfo {
   const { size, mode, uid, mtimeMs, ino, dev, ctimeMs } = stats;
   return {
     kind: toKind(stats),

@@ -12,7 +12,7 @@ import { ELICIT } from "../../server/call/question_kinds.ts";
 import { toForm } from "../../core/schema/form.ts";
 import { deno, findThread, findThreadLocks, type ThreadGlobal } from "../../core/runtime.ts";
 import { guardConsole } from "../../server/transports/stdio/stdout_guard.ts";
-import { type FromThread, type ThreadFacts, toError, toSentError, type ToThread } from "./messages.ts";
+import { type CallInfo, type FromThread, toError, toSentError, type ToThread } from "./messages.ts";
 
 /**
  * The context of a handler in a worker thread. Its methods work like the methods of {@linkcode Context}. The HTTP
@@ -79,7 +79,7 @@ class Exposed {
     this.#handler = handler;
     guardConsole();
     // The cast is safe, because only the pool sends messages to the thread.
-    thread.addEventListener("message", ({ data }) => this.#take(data as ToThread));
+    thread.addEventListener("message", ({ data }) => this.#receive(data as ToThread));
     this.#announceEnd();
     const ready = () => this.#send({ kind: "ready" });
     const locks = findThreadLocks();
@@ -108,20 +108,20 @@ class Exposed {
     this.#thread.postMessage(message);
   }
 
-  #take(message: ToThread): void {
+  #receive(message: ToThread): void {
     if (message.kind === "run") this.#run(message);
     else if (message.kind === "cancel") this.#call?.cancel(toError(message.reason));
-    else this.#call?.settle(message);
+    else this.#call?.answer(message);
   }
 
-  async #run({ input, facts, done }: ToThread & { readonly kind: "run" }): Promise<void> {
+  async #run({ input, info: info, done }: ToThread & { readonly kind: "run" }): Promise<void> {
     const call = this.#call = new ExposedCall(done, (message) => this.#send(message));
     let message: FromThread;
     try {
       const cancelled = Atomics.load(done, 1);
       if (cancelled) throw new CancelError(fromReasonNumber(cancelled));
       // The cast is safe, because the server has validated the input.
-      message = { kind: "result", value: await this.#handler(input as never, call.toContext(facts)) };
+      message = { kind: "result", value: await this.#handler(input as never, call.toContext(info)) };
     } catch (error) {
       message = { kind: "failed", error: toSentError(error) };
     }
@@ -164,7 +164,7 @@ class ExposedCall {
   }
 
   /** Settles the promise of a request to the server. */
-  settle({ id, value, error }: ToThread & { readonly kind: "answer" }): void {
+  answer({ id, value, error }: ToThread & { readonly kind: "answer" }): void {
     const answer = this.#answers.get(id);
     this.#answers.delete(id);
     if (error) answer?.reject(toError(error));
@@ -180,11 +180,11 @@ class ExposedCall {
     abort(this.#controller, reason);
   }
 
-  toContext({ withheld = [], ...facts }: ThreadFacts): WorkerContext {
-    const wanted = facts.client.logLevel;
-    if (facts.principal) withhold(facts.principal, withheld);
+  toContext({ withheld = [], ...info }: CallInfo): WorkerContext {
+    const wanted = info.client.logLevel;
+    if (info.principal) withhold(info.principal, withheld);
     return {
-      ...facts,
+      ...info,
       signal: toLiveSignal(this.#controller, this.#done),
       progress: (progress, options) => this.#notify("progress", [progress, options]),
       log: createLog((level, data, logger) => {

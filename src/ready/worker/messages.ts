@@ -9,7 +9,7 @@ import { isQuestion, QuestionError } from "../../server/call/question.ts";
 import type { CancelReason } from "../../server/call/observer.ts";
 
 /** The facts about a call that the server sends to a thread. */
-export interface ThreadFacts {
+export interface CallInfo {
   readonly method: string;
   readonly client: Context["client"];
   readonly principal?: Principal;
@@ -20,7 +20,7 @@ export interface ThreadFacts {
 }
 
 export type ToThread =
-  | { readonly kind: "run"; readonly input: unknown; readonly facts: ThreadFacts; readonly done: Int32Array }
+  | { readonly kind: "run"; readonly input: unknown; readonly info: CallInfo; readonly done: Int32Array }
   | { readonly kind: "answer"; readonly id: number; readonly value?: unknown; readonly error?: SentError }
   | { readonly kind: "cancel"; readonly reason: SentError };
 

@@ -10,10 +10,10 @@ import { FairQueue } from "../../server/capacity/fair_queue.ts";
 import { toBusy } from "../../core/protocol/errors.ts";
 import { deno, findThreadLocks, startBackgroundTimer } from "../../core/runtime.ts";
 import {
+  type CallInfo,
   type FromThread,
   isCopyable,
   type SentError,
-  type ThreadFacts,
   toError,
   toSentError,
   type ToThread,
@@ -62,17 +62,17 @@ export class Pool {
 
   /** Runs a call in a thread, after waiting for a free thread if necessary. */
   async run(input: unknown, ctx: Context): Promise<unknown> {
-    const thread = await this.#take(ctx);
+    const thread = await this.#acquire(ctx);
     try {
       return await thread.run(input, ctx);
     } finally {
       // Release the thread only when its handler has ended, because the handler of a cancelled call may still be
       // running.
-      thread.settled().then(() => this.#release(thread));
+      thread.untilIdle().then(() => this.#release(thread));
     }
   }
 
-  #take(ctx: Context): Promise<Thread> {
+  #acquire(ctx: Context): Promise<Thread> {
     const { signal } = ctx;
     signal.throwIfAborted();
     for (let thread = this.#idle.pop(); thread; thread = this.#idle.pop()) {
@@ -122,7 +122,7 @@ export class Pool {
   // end.
   #refuseWaiting(): void {
     while (this.#isLost()) {
-      const next = this.#waiting.take();
+      const next = this.#waiting.dequeue();
       if (!next) return;
       next(() => {
         throw toBusy(LOST);
@@ -135,11 +135,11 @@ export class Pool {
       this.#threads.delete(thread);
       return this.#startNext();
     }
-    const next = this.#waiting.take();
+    const next = this.#waiting.dequeue();
     if (next) next(() => thread);
     else {
       this.#idle.push(thread);
-      thread.rest(() => this.#drop(thread));
+      thread.startIdleTimer(() => this.#drop(thread));
     }
   }
 
@@ -147,7 +147,7 @@ export class Pool {
   // next call. Otherwise, the next call would wait forever.
   #startNext(): void {
     while (this.#threads.size < this.#options.size) {
-      const next = this.#waiting.take();
+      const next = this.#waiting.dequeue();
       if (!next) return;
       next(() => this.#start());
     }
@@ -230,12 +230,12 @@ class Thread {
    * Resolves when the thread is not running a handler. A terminated thread may continue to run its handler
    * indefinitely.
    */
-  settled(): Promise<void> {
+  untilIdle(): Promise<void> {
     return this.#job?.ended.promise ?? Promise.resolve();
   }
 
   /** Calls `onIdle` if the thread receives no call within `idleMs` milliseconds. */
-  rest(onIdle: () => void): void {
+  startIdleTimer(onIdle: () => void): void {
     this.#thread.keepAlive(false);
     const { idleMs } = this.#options;
     if (idleMs) this.#stopTimer = startBackgroundTimer(onIdle, idleMs);
@@ -362,8 +362,8 @@ class Job {
 
   begin(): void {
     const { method, client, principal, meta, idempotencyToken } = this.#ctx;
-    const facts: ThreadFacts = { method, client, meta, idempotencyToken, ...toSentPrincipal(principal) };
-    this.#send({ kind: "run", input: this.#input, facts, done: this.#done });
+    const info: CallInfo = { method, client, meta, idempotencyToken, ...toSentPrincipal(principal) };
+    this.#send({ kind: "run", input: this.#input, info: info, done: this.#done });
   }
 
   cancel(reason: unknown): void {
@@ -452,7 +452,7 @@ function toKey(error: SentError): string {
  * `withheld`, so that reading them throws. If a field were only missing, a check such as `if (!principal.blocked)`
  * would pass.
  */
-function toSentPrincipal(principal: Principal | undefined): Pick<ThreadFacts, "principal" | "withheld"> {
+function toSentPrincipal(principal: Principal | undefined): Pick<CallInfo, "principal" | "withheld"> {
   if (!principal) return {};
   const withheld = Object.entries(principal).flatMap(([name, fact]) => isCopyable(fact) ? [] : name);
   const sent = Object.entries(principal).filter(([name]) => !withheld.includes(name));

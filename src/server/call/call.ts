@@ -3,12 +3,12 @@
  */
 import { INVALID_PARAMS, McpError, quote, withLimits } from "../../core/protocol/errors.ts";
 import { type Id, isObject, type Params, type Request as Message, type Result } from "../../core/protocol/jsonrpc.ts";
-import { Room } from "../../core/protocol/room.ts";
+import { LazyModule } from "../../core/protocol/lazy_module.ts";
 import { countIndexes, toWeight } from "../../core/protocol/weight.ts";
 import type { Meta, ResourceContents } from "../../core/protocol/types.ts";
 import type { Account } from "../capacity/account.ts";
 import { type ContainerHost, findInternals, type ServiceCall } from "./container.ts";
-import type { ClientFacts, Context, Log, Principal, ReadRoute, ReadSession, RunningServer } from "./context.ts";
+import type { ClientInfo, Context, Log, Principal, ReadPathParams, ReadSession, RunningServer } from "./context.ts";
 import { CancelError } from "./cancel_error.ts";
 import type { ForwardedRounds } from "./forward.ts";
 import type { Cancellable, InFlight } from "./in_flight.ts";
@@ -26,7 +26,7 @@ import { HAS_SCOPES } from "../../core/internals.ts";
 import type { Service, ServiceEnd } from "./service.ts";
 
 /** Loaded on demand, because few servers forward requests. */
-const forwardRoom = new Room(() => import("./forward.ts"));
+const lazyForward = new LazyModule(() => import("./forward.ts"));
 
 /**
  * Called if the client receives a handle, such as a task, because the handler continues after the response. `type` is
@@ -41,7 +41,7 @@ export type Deferred = (end: ServiceEnd) => unknown;
 export interface CallHost extends ContainerHost {
   readonly server: RunningServer;
   /** Returns the path parameters. `undefined` if the path has no parameters. */
-  readonly route?: ReadRoute;
+  readonly pathParams?: ReadPathParams;
   /** Detects work that a handler repeats when it runs again after a question. Set only in development. */
   reruns?: RerunWatch;
   /** Registers a function that runs after the call. */
@@ -109,7 +109,7 @@ export interface PassedWork {
 export abstract class Call implements ServiceCall, Cancellable {
   readonly id: Id;
   readonly method: string;
-  readonly client: ClientFacts;
+  readonly client: ClientInfo;
   readonly link: Link;
   /** The connection's running calls. A cancellation from the client finds the call in this list by the call's id. */
   readonly inFlight: InFlight;
@@ -175,8 +175,8 @@ export abstract class Call implements ServiceCall, Cancellable {
   /** The handler's own timeout, in milliseconds. */
   declare timeoutMs?: number;
   /**
-   * The value from the server's `session` option. Set if this call has read the value, and the client has no session in
-   * which the value is stored.
+   * The value from the server's `sessionData` option. Set if this call has read the value, and the client has no
+   * session in which the value is stored.
    */
   declare data?: readonly [unknown];
   /** Whether the handler has reported progress of a wrong type. */
@@ -227,7 +227,7 @@ export abstract class Call implements ServiceCall, Cancellable {
     home: CallHome,
     link: Link,
     request: Message,
-    client: ClientFacts,
+    client: ClientInfo,
     inFlight: InFlight = link.inFlight,
   ) {
     this.home = home;
@@ -280,7 +280,7 @@ export abstract class Call implements ServiceCall, Cancellable {
   }
 
   /** Whether progress is reported even if the client sent no progress token. */
-  get takesAllProgress(): boolean {
+  get reportsAllProgress(): boolean {
     return false;
   }
 
@@ -318,8 +318,8 @@ export abstract class Call implements ServiceCall, Cancellable {
     return this.home.session(this);
   }
 
-  get route(): ReadRoute {
-    return this.host.route ?? refuseRoute;
+  get pathParams(): ReadPathParams {
+    return this.host.pathParams ?? refusePathParams;
   }
 
   /** The reason why the call was cancelled. `undefined` if the call was not cancelled. */
@@ -352,7 +352,7 @@ export abstract class Call implements ServiceCall, Cancellable {
     const { guard } = this;
     return (progress, { total, message } = {}) => {
       const { progressToken: token }: Meta = Object(this.params._meta);
-      if (!(isProgressToken(token) || this.takesAllProgress)) return done;
+      if (!(isProgressToken(token) || this.reportsAllProgress)) return done;
       // Leave out members that have a wrong type. `null` counts as absent.
       const most = Number.isFinite(total) ? total : undefined;
       const text = typeof message === "string" ? message : undefined;
@@ -393,7 +393,7 @@ export abstract class Call implements ServiceCall, Cancellable {
   get forward(): Context["forward"] {
     return (send, options) => {
       const ask = (question: PreparedQuestion) => quiet(this.#put(() => question));
-      const result = forwardRoom.open().then(({ forward }) => forward({ call: this, ask, send, options }));
+      const result = lazyForward.load().then(({ forward }) => forward({ call: this, ask, send, options }));
       return this.#watch(result, "forward");
     };
   }
@@ -699,8 +699,8 @@ export abstract class Call implements ServiceCall, Cancellable {
   }
 }
 
-/** The `route` of a call at a path without parameters. */
-export function refuseRoute(): never {
+/** The `pathParams` of a call at a path without parameters. */
+export function refusePathParams(): never {
   throw new TypeError(
     "Cannot read path parameters: the server's path has no parameters; use a path such as /tenants/:tenant/mcp",
   );

@@ -85,12 +85,12 @@ export interface Container {
   /** Creates all services that live as long as the server. Rejects if a service cannot be created. */
   ready(): Promise<void>;
   /**
-   * Creates the services that live as long as the server. Called on the first request. After this call, `rest` does
-   * nothing.
+   * Creates the services that live as long as the server. Called on the first request. After this call,
+   * `disposeUnlessStarted` does nothing.
    */
   start(): void;
   /** Disposes all services, unless `start` was called. The next call creates the services again. */
-  rest(): Promise<void>;
+  disposeUnlessStarted(): Promise<void>;
   /** Disposes all services permanently. Waits a limited time for each service. */
   close(): Promise<void>;
 }

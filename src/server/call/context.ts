@@ -35,7 +35,7 @@ export interface Principal {
 }
 
 /** Unverified facts that the client declares about itself. Never use these facts to authorize a caller. */
-export interface ClientFacts {
+export interface ClientInfo {
   /** Protocol revision of this call. */
   readonly version: string;
   /**
@@ -114,13 +114,13 @@ export interface ChangeNotifier {
 }
 
 /** Returns the path parameters. With a schema, the parameters have the schema's type. */
-export interface ReadRoute {
+export interface ReadPathParams {
   <P extends Schema>(params: P): Infer<P>;
   (): Readonly<Record<string, unknown>>;
 }
 
 /**
- * Returns the value from the server's `session` function. To get a value with the function's return type, pass the
+ * Returns the value from the server's `sessionData` function. To get a value with the function's return type, pass the
  * function.
  */
 export interface ReadSession {
@@ -285,25 +285,25 @@ export interface Context<S = NoServices> {
   /** Values of the services that the handler declares, by name. Empty in middleware. */
   readonly services: S;
   /** Facts that the client declares about itself. */
-  readonly client: ClientFacts;
+  readonly client: ClientInfo;
   /** The authenticated caller, if the server has `auth`, or if a principal was passed to `fetch`. */
   readonly principal?: Principal;
   /**
-   * Returns the value from the server's `session` function. To get a typed value, pass this function. If the client has
-   * a session, the function is called once, when the session begins. Otherwise the function is called in each request
-   * in which a handler reads the value. Returns `undefined` if the server has no `session` option.
+   * Returns the value from the server's `sessionData` function. To get a typed value, pass this function. If the client
+   * has a session, the function is called once, when the session begins. Otherwise the function is called in each
+   * request in which a handler reads the value. Returns `undefined` if the server has no `sessionData` option.
    *
-   * @throws {TypeError} if the passed function is not the server's `session`, or if the value cannot be stored.
+   * @throws {TypeError} if the passed function is not the server's `sessionData`, or if the value cannot be stored.
    */
   readonly session: ReadSession;
   /**
    * Returns the parameters of the server's path, such as `{ tenant: "acme" }` for `/tenants/:tenant/mcp`. To get typed
-   * values, pass the schema from the server's `params` option.
+   * values, pass the schema from the server's `pathSchema` option.
    *
    * @throws {TypeError} if the path has no parameters, or the passed schema is not the schema from the server's
-   * `params` option.
+   * `pathSchema` option.
    */
-  readonly route: ReadRoute;
+  readonly pathParams: ReadPathParams;
   /**
    * Changes handlers, and notifies clients of changes. The members work like the members of the server object with the
    * same names.

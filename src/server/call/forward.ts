@@ -6,7 +6,7 @@
  */
 import { isRemoteError, quote } from "../../core/protocol/errors.ts";
 import { isObject, type Params } from "../../core/protocol/jsonrpc.ts";
-import type { ClientFacts, ForwardedRequest, ForwardOptions, ForwardRetry } from "./context.ts";
+import type { ClientInfo, ForwardedRequest, ForwardOptions, ForwardRetry } from "./context.ts";
 import { findForwarder, type Forwarder, openKeys } from "./forwarded_keys.ts";
 import { checkOptions, type KnownOptions, show } from "../../core/known_options.ts";
 import { FORM, type PreparedQuestion, type Question } from "./question.ts";
@@ -34,7 +34,7 @@ export interface ForwardedRounds {
 /** The properties of a call that forwarding uses. */
 interface ForwardingCall extends Forwarder {
   readonly signal: AbortSignal;
-  readonly client: ClientFacts;
+  readonly client: ClientInfo;
   readonly host: {
     readonly reruns?: RerunWatch;
     /** The call whose handler reads the resource of this call. */
@@ -74,7 +74,7 @@ export async function forward<R extends object>(forwarding: Forwarding<R>): Prom
   const { call, send, options } = forwarding;
   const { reruns } = call.host;
   const key = readKey(options);
-  const place = takePlace(call, key);
+  const place = reservePlace(call, key);
   const request = toRequest(call);
   const before = place.rounds?.get(place.key);
   let questions = before?.questions ?? 0;
@@ -121,7 +121,7 @@ interface Place {
  * to the call of the client's request, because the client retries that call. A place is used once per run, because the
  * next run may send the requests in another order, and an answer must reach the server that has asked.
  */
-function takePlace(call: ForwardingCall, key: string): Place {
+function reservePlace(call: ForwardingCall, key: string): Place {
   const uris: string[] = [];
   let outermost = call;
   for (let { outer } = call.host; outer; { outer } = outer.host) {

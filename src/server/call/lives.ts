@@ -7,7 +7,7 @@ import type { Context } from "./context.ts";
 export interface Lives {
   /**
    * Starts all extensions, and each extension that is added later. Reports errors to the observer. After this call,
-   * `rest` does nothing, unless `isKept` is `false`.
+   * `stopUnlessStarted` does nothing, unless `isKept` is `false`.
    */
   start(isKept?: boolean): void;
   /** Starts all extensions. Rejects if an extension cannot be started. */
@@ -25,7 +25,7 @@ export interface Lives {
   /** Calls `deliver` for each notification about the wanted topics. Returns a function that ends the subscription. */
   subscribe(id: string, wanted: WantedTopics, deliver: (published: Published) => void): () => void;
   /** Stops all extensions that no request has started. The next request starts the extensions again. */
-  rest(): Promise<void>;
+  stopUnlessStarted(): Promise<void>;
   /** Aborts the signals of all extensions, to announce that the server is closing. */
   stop(): void;
   /** Stops all extensions permanently. Waits a limited time for each extension. */

@@ -3,7 +3,7 @@
  *
  * @see specification/2026-07-28/server/utilities/logging
  */
-import type { ClientFacts, Log, LogMethod, LogOptions, Principal } from "./context.ts";
+import type { ClientInfo, Log, LogMethod, LogOptions, Principal } from "./context.ts";
 import { LOG_LEVELS, type LogLevel } from "../../core/protocol/types.ts";
 import { readSyncVerdict } from "./verdict.ts";
 
@@ -12,7 +12,7 @@ export type LogFilter = (receiver: {
   /** The authenticated caller of the client's latest request, if any. */
   readonly principal?: Principal;
   /** Unverified facts that the client declares about itself. */
-  readonly client: ClientFacts;
+  readonly client: ClientInfo;
 }) => boolean;
 
 /** Options of a log message that is sent outside of a call. */
@@ -40,7 +40,7 @@ export function toSafeFilter(to: LogFilter, report: (error: unknown) => unknown)
 }
 
 /** Tests whether a client requests log messages of a given level. */
-export function wantsLevel({ logLevel }: ClientFacts, level: LogLevel): boolean {
+export function wantsLevel({ logLevel }: ClientInfo, level: LogLevel): boolean {
   return !!logLevel && LOG_LEVELS.indexOf(level) >= LOG_LEVELS.indexOf(logLevel);
 }
 

@@ -6,7 +6,7 @@ import type { Result } from "../../core/protocol/jsonrpc.ts";
 import type { Call } from "./call.ts";
 import type { Context } from "./context.ts";
 import { INTERNALS } from "../../core/internals.ts";
-import { wireRoom } from "./wire_room.ts";
+import { lazyWireCheck } from "./lazy_wire_check.ts";
 
 /**
  * Wraps a call. Calls `next` to run the handler, and returns the handler's result or another result, or throws. After a
@@ -152,6 +152,6 @@ export function compose<A extends readonly unknown[]>(
 
 async function check(call: Call, running: Result | Promise<Result>): Promise<Result> {
   const result = await running;
-  const { checkMiddleware } = wireRoom.loaded ?? await wireRoom.open();
+  const { checkMiddleware } = lazyWireCheck.loaded ?? await lazyWireCheck.load();
   return checkMiddleware(call, result);
 }

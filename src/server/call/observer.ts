@@ -4,7 +4,7 @@
 import type { Limited, McpError } from "../../core/protocol/errors.ts";
 import type { Request as Message, Result } from "../../core/protocol/jsonrpc.ts";
 import type { Implementation } from "../../core/protocol/types.ts";
-import type { ClientFacts, Principal } from "./context.ts";
+import type { ClientInfo, Principal } from "./context.ts";
 
 /**
  * The transport of a message. `memory` stands for a client in the same process, such as in a test. `internal` stands
@@ -388,7 +388,7 @@ export interface RequestReport {
   /** The reason why the request is refused. Set only if the error code does not determine the reason. */
   reason?: RefusalReason;
   /** Adds facts that the server knows only after it has read the request. */
-  identify(client: ClientFacts, subject?: unknown, session?: string): void;
+  identify(client: ClientInfo, subject?: unknown, session?: string): void;
   /** Creates the report of a call that is a part of this call. */
   part(method: string, subject: string | undefined): RequestReport;
   /** Runs the call inside the `around` methods of the observers. */

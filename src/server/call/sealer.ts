@@ -1,7 +1,7 @@
 /**
  * Seals values that clients store for the server, so that clients cannot read or change the values.
  */
-import { Room } from "../../core/protocol/room.ts";
+import { LazyModule } from "../../core/protocol/lazy_module.ts";
 import type { Cipher } from "./cipher.ts";
 
 /**
@@ -25,7 +25,7 @@ export class Sealer {
   readonly isShared: boolean;
   /** Text that distinguishes the server from other servers with the same secret. */
   readonly realm: string;
-  readonly #cipher: Room<Cipher>;
+  readonly #cipher: LazyModule<Cipher>;
   /** Whether the server has warned of a value that was sealed with another secret. */
   hasWarned = false;
 
@@ -43,7 +43,7 @@ export class Sealer {
       const state = short ? "it has fewer than 32 characters" : "it is empty";
       throw new TypeError(`Cannot use the secret: ${state}; \`openssl rand -hex 32\` creates a suitable secret`);
     }
-    this.#cipher = new Room(async () => new (await import("./cipher.ts")).Cipher(realm, secrets));
+    this.#cipher = new LazyModule(async () => new (await import("./cipher.ts")).Cipher(realm, secrets));
   }
 
   /**
@@ -51,7 +51,7 @@ export class Sealer {
    * the text.
    */
   async seal(purpose: string, value: unknown): Promise<string> {
-    return await (this.#cipher.loaded ?? await this.#cipher.open()).seal(purpose, value);
+    return await (this.#cipher.loaded ?? await this.#cipher.load()).seal(purpose, value);
   }
 
   /**
@@ -59,7 +59,7 @@ export class Sealer {
    * purpose.
    */
   async open(purpose: string, text: string): Promise<unknown> {
-    return await (this.#cipher.loaded ?? await this.#cipher.open()).open(purpose, text);
+    return await (this.#cipher.loaded ?? await this.#cipher.load()).open(purpose, text);
   }
 }
 

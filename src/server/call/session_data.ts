@@ -1,5 +1,5 @@
 /**
- * Computes the value that the server's `session` function returns.
+ * Computes the value that the server's `sessionData` function returns.
  */
 import { isStrayPromise } from "../../core/protocol/promises.ts";
 import type { Call } from "./call.ts";
@@ -9,7 +9,7 @@ import { isSameJson, toJsonText } from "./json_copy.ts";
 /** The server options that concern session data. */
 export interface SessionOptions {
   /** Computes a JSON value that is stored with a client's session. */
-  readonly session?: (call: Call) => unknown;
+  readonly sessionData?: (call: Call) => unknown;
 }
 
 /**
@@ -22,10 +22,10 @@ const MAX_DATA = 2048;
  *
  * @throws {TypeError} if the value is a promise, is not JSON, or is too long.
  */
-export function readSessionData({ session }: SessionOptions, call: Call): unknown {
-  const data = session?.(call);
+export function readSessionData({ sessionData }: SessionOptions, call: Call): unknown {
+  const data = sessionData?.(call);
   if (data === undefined) return;
-  const refuse = (state: string) => new TypeError(`Cannot store the session value: session returned ${state}`);
+  const refuse = (state: string) => new TypeError(`Cannot store the session value: sessionData returned ${state}`);
   if (isStrayPromise(data)) throw refuse("a promise; to load data, use a service with `per`");
   const text = toJsonText(data);
   if (text !== undefined && text.length > MAX_DATA) {
@@ -36,7 +36,7 @@ export function readSessionData({ session }: SessionOptions, call: Call): unknow
   throw refuse("a value that JSON cannot represent; use objects, arrays, strings, numbers and booleans");
 }
 
-/** Computes the value for a call without a session. Calls the server's `session` function only once per call. */
+/** Computes the value for a call without a session. Calls the server's `sessionData` function only once per call. */
 export function readCallData(core: SessionOptions, call: Call): unknown {
   return (call.data ??= [readSessionData(core, call)])[0];
 }
@@ -44,9 +44,9 @@ export function readCallData(core: SessionOptions, call: Call): unknown {
 /** Returns a function that creates `ctx.session` for a call. `find` returns the session value of a call. */
 export function createSessionReader(core: SessionOptions, find: (call: Call) => unknown): (call: Call) => ReadSession {
   return (call) => (given?: unknown) => {
-    if (given === undefined || given === core.session) return find(call) as never; // The cast is safe, because `session` returned the value.
+    if (given === undefined || given === core.sessionData) return find(call) as never; // The cast is safe, because `sessionData` returned the value.
     throw new TypeError(
-      "Cannot read the session value: the passed function is not the session option of createServer; pass that function, or nothing",
+      "Cannot read the session value: the passed function is not the sessionData option of createServer; pass that function, or nothing",
     );
   };
 }

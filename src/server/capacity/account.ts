@@ -8,7 +8,7 @@
  *    and what happens when the pot is full. Tests compare the names and rows with the pots that a server creates.
  * 2. Create the pot: `const pot = accounts.pot({ name: "things.open", total: 1000, share: 100 })`. A second call with
  *    the same name returns the same pot. `account.pot` works like `accounts.pot`.
- * 3. For a resource that cannot be evicted, such as a running call, use `pot.take(account, amount)`, which returns
+ * 3. For a resource that cannot be evicted, such as a running call, use `pot.charge(account, amount)`, which returns
  *    whether there is room, and `pot.give(account, amount)`.
  * 4. For a resource that can be evicted, use `const holding = pot.keep(account, amount, drop)`, which returns
  *    `undefined` if there is no room. `holding.touch()` marks the holding as used, and `holding.end()` releases the
@@ -81,7 +81,7 @@ export interface PotOptions {
    */
   readonly isCache?: boolean;
   /** Whether a client loses its largest holding first, instead of its least recently used holding. */
-  readonly losesLargest?: boolean;
+  readonly evictsLargest?: boolean;
 }
 
 /** Starts a call that has waited for a slot. */
@@ -108,7 +108,7 @@ export class Pot {
   readonly #shareName: string;
   readonly #tenantName: string;
   readonly #isCache: boolean;
-  readonly #losesLargest: boolean;
+  readonly #evictsLargest: boolean;
   /**
    * The holdings that can be evicted, by root account. The map begins with the least recently used account, and each
    * set with the least recently used holding.
@@ -129,11 +129,11 @@ export class Pot {
     this.#shareName = options.shareName ?? this.#limitName;
     this.#tenantName = options.tenantName ?? this.#limitName;
     this.#isCache = isCache;
-    this.#losesLargest = options.losesLargest ?? false;
+    this.#evictsLargest = options.evictsLargest ?? false;
   }
 
   /** Charges an amount to a client. Returns `false` if there is no room. */
-  take(account: Account, amount = 1): boolean {
+  charge(account: Account, amount = 1): boolean {
     if (!this.makeRoom(account, amount)) return false;
     this.add(account, amount);
     return true;
@@ -144,7 +144,7 @@ export class Pot {
    * `drop`, the amount cannot be evicted. Returns `undefined` if there is no room.
    */
   keep(account: Account, amount: number, drop?: Drop): Holding | undefined {
-    if (!this.take(account, amount)) return;
+    if (!this.charge(account, amount)) return;
     return new Holding(this, account, { amount, drop });
   }
 
@@ -235,16 +235,16 @@ export class Pot {
     let largest: Holding | undefined;
     for (const holding of own) {
       if (part !== root && !holding.account.isPartOf(part)) continue;
-      if (this.#losesLargest) {
+      if (this.#evictsLargest) {
         if (!largest || holding.amount > largest.amount) largest = holding;
         continue;
       }
       if (!left--) break;
-      if (holding.lose()) return true;
+      if (holding.evict()) return true;
       // Move a holding that is in use to the end, so that the next evictions try other holdings first.
       holding.touch();
     }
-    return largest?.lose() ?? false;
+    return largest?.evict() ?? false;
   }
 }
 
@@ -319,7 +319,7 @@ export class Holding {
   }
 
   /** Evicts the holding, or a part of its amount. Returns `false` if the holding is in use. */
-  lose(): boolean {
+  evict(): boolean {
     const before = this.#amount;
     if (!this.#drop?.()) return false;
     if (this.#amount >= before) this.end();
@@ -400,13 +400,13 @@ export class Account {
   /** Releases the slot of a call that has ended. */
   finish(): void {
     this.#all.running.give(this);
-    this.settle();
+    this.signalRoom();
   }
 
   /** Charges a new call and its bytes. Returns `false` if the tenant's calls or the memory have reached a limit. */
   enter(bytes: number): boolean {
     const { ofTenants } = this.#all;
-    if (this.tenant !== undefined && !ofTenants.take(this)) return false;
+    if (this.tenant !== undefined && !ofTenants.charge(this)) return false;
     if (this.hold(bytes)) return true;
     if (this.tenant !== undefined) ofTenants.give(this);
     return false;
@@ -431,7 +431,7 @@ export class Account {
 
   /** Charges bytes of memory. Returns `false` if there is no room. */
   hold(bytes: number): boolean {
-    return this.#all.memory.take(this, bytes);
+    return this.#all.memory.charge(this, bytes);
   }
 
   /**
@@ -455,7 +455,7 @@ export class Account {
   /** Releases charged bytes, and wakes callers of {@linkcode untilRoom}. */
   free(bytes: number): void {
     this.#all.memory.give(this, bytes);
-    this.settle();
+    this.signalRoom();
   }
 
   /**
@@ -475,7 +475,7 @@ export class Account {
    * Resolves the promise of {@linkcode untilRoom}. Call this method when a call or another resource of this client has
    * ended.
    */
-  settle(): void {
+  signalRoom(): void {
     const client = this.#toClient();
     client.#room?.resolve();
     client.#room = undefined;

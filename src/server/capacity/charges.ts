@@ -149,6 +149,6 @@ export class Charge {
   end(): void {
     this.#expiring?.delete(this);
     for (const holding of this.#holdings) holding.end();
-    this.account.settle();
+    this.account.signalRoom();
   }
 }

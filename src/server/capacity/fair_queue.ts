@@ -2,7 +2,9 @@
  * A round-robin queue, in which each client gets its turn.
  */
 
-/** `take` returns the oldest item of the client whose last turn was longest ago, among the clients that are ready. */
+/**
+ * `dequeue` returns the oldest item of the client whose last turn was longest ago, among the clients that are ready.
+ */
 export class FairQueue<T> {
   readonly #items = new Map<unknown, Set<T>>();
 
@@ -27,7 +29,7 @@ export class FairQueue<T> {
    * Removes and returns the item whose turn it is. Skips each client whose oldest item is not ready. Returns `undefined`
    * if no item is left or ready.
    */
-  take(isReady?: (item: T) => boolean): T | undefined {
+  dequeue(isReady?: (item: T) => boolean): T | undefined {
     for (const [client, own] of this.#items) {
       const [first] = own;
       if (isReady && !isReady(first)) continue;

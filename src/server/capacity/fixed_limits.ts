@@ -368,7 +368,7 @@ export interface FixedLimits {
      *
      * Reason: the client's call cannot start before this step has ended.
      *
-     * Exceeded: HTTP 503 with `Retry-After`, code -31503. During an authentication, `facts.signal` aborts.
+     * Exceeded: HTTP 503 with `Retry-After`, code -31503. During an authentication, `info.signal` aborts.
      */
     readonly timeoutMs: number;
     /**

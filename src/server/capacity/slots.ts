@@ -39,7 +39,7 @@ export class Slots {
   }
 
   /** Takes a slot. Call only if {@linkcode isFree} returns `true`. */
-  take(account: Account): void {
+  acquire(account: Account): void {
     this.#slots.add(account);
   }
 
@@ -49,7 +49,7 @@ export class Slots {
    * number of requests that have begun.
    */
   wait(account: Account, isFirst: boolean): Promise<void> | undefined {
-    if (isFirst && !this.#waiting.take(account)) return;
+    if (isFirst && !this.#waiting.charge(account)) return;
     const { promise, resolve: start } = Promise.withResolvers<void>();
     this.#queue.add(account.turnKey, { account, isFirst, start });
     return promise;
@@ -58,14 +58,14 @@ export class Slots {
   /** Releases a slot, and starts the waiting operations for which there is room. */
   give(account: Account): void {
     this.#slots.give(account);
-    for (let next = this.#take(); next; next = this.#take()) {
+    for (let next = this.#nextReady(); next; next = this.#nextReady()) {
       if (next.isFirst) this.#waiting.give(next.account);
       this.#slots.add(next.account);
       next.start();
     }
   }
 
-  #take(): Waiting | undefined {
-    return this.#queue.take(({ account }) => this.isFree(account));
+  #nextReady(): Waiting | undefined {
+    return this.#queue.dequeue(({ account }) => this.isFree(account));
   }
 }

@@ -4,14 +4,14 @@
 import { McpError } from "../../core/protocol/errors.ts";
 import type { Implementation } from "../../core/protocol/types.ts";
 import { type AuthRefusal, isRefusal, toChallengeHeaders } from "./auth.ts";
-import { refuseRoute } from "../call/call.ts";
-import type { ClientFacts, Principal, ReadRoute } from "../call/context.ts";
+import { refusePathParams } from "../call/call.ts";
+import type { ClientInfo, Principal, ReadPathParams } from "../call/context.ts";
 import type { Core, Entering } from "./core.ts";
 import { REPLY_HEADERS } from "../call/link.ts";
 import type { TransportName } from "../call/observer.ts";
 
 /** Facts about a request that the server's `admit` option accepts or refuses. */
-export interface AdmitFacts {
+export interface AdmitInfo {
   /** The transport. */
   readonly transport: TransportName;
   /**
@@ -27,28 +27,29 @@ export interface AdmitFacts {
    */
   readonly http?: Request;
   /** Unverified facts that the client declares about itself. */
-  readonly client: ClientFacts & { readonly info?: Implementation };
+  readonly client: ClientInfo & { readonly info?: Implementation };
   /**
-   * Returns the parameters of the server's path, like `ctx.route` in a handler. To get typed values, pass the schema
-   * from the server's `params` option. Compare the parameters with the principal, because the client chooses the path.
+   * Returns the parameters of the server's path, like `ctx.pathParams` in a handler. To get typed values, pass the
+   * schema from the server's `pathSchema` option. Compare the parameters with the principal, because the client chooses
+   * the path.
    *
    * @throws {TypeError} if the path has no parameters.
    */
-  readonly route: ReadRoute;
+  readonly pathParams: ReadPathParams;
 }
 
 /**
  * Decides whether the server accepts a request. Returns `true`, or a refusal created by `refuseRequest()`. The server
  * also refuses the request if the function throws.
  */
-export type Admit = (facts: AdmitFacts) => true | AuthRefusal | Promise<true | AuthRefusal>;
+export type Admit = (info: AdmitInfo) => true | AuthRefusal | Promise<true | AuthRefusal>;
 
 /**
  * Runs the server's `admit` option for a request. If the option refuses the request, throws the error that the client
  * receives.
  */
 export async function admit(core: Core, decide: Admit, entering: Entering): Promise<void> {
-  const { method, link, client, route = refuseRoute, observed } = entering;
+  const { method, link, client, pathParams = refusePathParams, observed } = entering;
   const { transport, principal } = link;
   let decided: unknown;
   try {
@@ -57,7 +58,7 @@ export async function admit(core: Core, decide: Admit, entering: Entering): Prom
       method,
       principal,
       client,
-      route,
+      pathParams,
       get http() {
         return link.http?.request;
       },

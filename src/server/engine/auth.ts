@@ -5,8 +5,8 @@
  */
 import type { McpError, REACHED } from "../../core/protocol/errors.ts";
 import { isStrayPromise } from "../../core/protocol/promises.ts";
-import { refuseRoute } from "../call/call.ts";
-import type { Principal, ReadRoute } from "../call/context.ts";
+import { refusePathParams } from "../call/call.ts";
+import type { Principal, ReadPathParams } from "../call/context.ts";
 import { checkOptions, type KnownOptions } from "../../core/known_options.ts";
 import type { Reply } from "../call/link.ts";
 import type { TransportName } from "../call/observer.ts";
@@ -39,7 +39,7 @@ export interface Authentication<P extends Principal = Principal> {
   readonly challenge?:
     | Challenge
     | readonly Challenge[]
-    | ((facts: PathFacts & { readonly principal?: Principal }) => Challenge | readonly Challenge[]);
+    | ((info: PathInfo & { readonly principal?: Principal }) => Challenge | readonly Challenge[]);
   /**
    * Endpoints that need no authentication, such as metadata, or a function that returns the endpoints for the server's
    * path, such as `/tenants/:tenant/mcp`. The server serves these endpoints. If a router serves the server below a
@@ -96,22 +96,22 @@ export interface Authentication<P extends Principal = Principal> {
  */
 export type Authenticate = (
   request: Request,
-  facts: AuthFacts,
+  info: AuthRequestInfo,
   server: ServerHandle | undefined,
 ) => Principal | AuthRefusal | undefined | Promise<Principal | AuthRefusal | undefined>;
 
 /** Facts about the path of a request. */
-export interface PathFacts {
+export interface PathInfo {
   /**
-   * Returns the parameters of the server's path, like `ctx.route` in a handler. To get typed values, pass the schema
-   * from the server's `params` option. @throws {TypeError} if the path has no parameters, or the passed schema is not
-   * the schema from the server's `params` option.
+   * Returns the parameters of the server's path, like `ctx.pathParams` in a handler. To get typed values, pass the
+   * schema from the server's `pathSchema` option. @throws {TypeError} if the path has no parameters, or the passed
+   * schema is not the schema from the server's `pathSchema` option.
    */
-  readonly route: ReadRoute;
+  readonly pathParams: ReadPathParams;
 }
 
 /** Facts about a request that is being authenticated. */
-export interface AuthFacts extends PathFacts {
+export interface AuthRequestInfo extends PathInfo {
   /** The transport: `http`, `websocket` or `http-sse`. */
   readonly transport: TransportName;
   /**
@@ -146,7 +146,7 @@ export interface AuthFacts extends PathFacts {
 }
 
 /** Why and how a request is delayed. */
-export type Delay = Parameters<NonNullable<AuthFacts["delay"]>>[1];
+export type Delay = Parameters<NonNullable<AuthRequestInfo["delay"]>>[1];
 
 /** Describes an authentication that can be used in a list. Created by `authScheme()`. */
 export interface AuthScheme {
@@ -211,7 +211,7 @@ export interface AuthRoute {
   /**
    * Path of the endpoint, such as `/.well-known/oauth-protected-resource/mcp`. The path can contain the parameters of
    * the server's path, such as `/.well-known/oauth-protected-resource/tenants/:tenant/mcp`. The server responds with
-   * HTTP 404 if the `params` schema rejects a parameter.
+   * HTTP 404 if the `pathSchema` rejects a parameter.
    */
   readonly path: string;
   /**
@@ -220,7 +220,7 @@ export interface AuthRoute {
    */
   readonly fetch: (
     request: Request,
-    facts: PathFacts,
+    info: PathInfo,
     server: ServerHandle | undefined,
   ) => Response | Promise<Response>;
 }
@@ -317,7 +317,7 @@ export interface Challenger {
   readonly principal?: Principal;
   readonly auth?: Authentication;
   /** Returns the parameters of the request's path. `undefined` if the server's path has no parameters. */
-  readonly route?: ReadRoute;
+  readonly pathParams?: ReadPathParams;
   report(error: unknown): unknown;
 }
 
@@ -336,9 +336,11 @@ export function toScopeReply(server: Challenger, { data }: McpError, reply: Repl
 
 // Fall back to the default challenge if the author's function throws, so that the response still names the missing
 // scopes.
-function findChallenges({ auth, route = NO_ROUTE.route, principal, report }: Challenger): readonly Challenge[] {
+function findChallenges(
+  { auth, pathParams = NO_PATH_PARAMS.pathParams, principal, report }: Challenger,
+): readonly Challenge[] {
   try {
-    return auth ? readChallenges(auth, { route, principal }) : [BEARER];
+    return auth ? readChallenges(auth, { pathParams, principal }) : [BEARER];
   } catch (error) {
     report(error);
     return [BEARER];
@@ -348,15 +350,15 @@ function findChallenges({ auth, route = NO_ROUTE.route, principal, report }: Cha
 /** Returns an authentication's challenges for a request. Throws if a challenge is invalid. */
 export function readChallenges(
   { challenge = BEARER }: Pick<Authentication, "challenge">,
-  facts: PathFacts & { readonly principal?: Principal },
+  info: PathInfo & { readonly principal?: Principal },
 ): readonly Challenge[] {
-  const made = [typeof challenge === "function" ? challenge(facts) : challenge].flat();
+  const made = [typeof challenge === "function" ? challenge(info) : challenge].flat();
   if (!made.some(isStrayPromise) && made.every(isChallenge)) return made;
   throw new TypeError(`Cannot challenge a caller: ${CHALLENGE}`);
 }
 
 /** The facts of a path without parameters. */
-export const NO_ROUTE: PathFacts = { route: refuseRoute };
+export const NO_PATH_PARAMS: PathInfo = { pathParams: refusePathParams };
 
 const BEARER: Challenge = { scheme: "Bearer" };
 

@@ -4,7 +4,7 @@
 import type { Implementation } from "../../core/protocol/types.ts";
 import type { Authentication } from "./auth.ts";
 import type { CallerWatch } from "../call/caller_watch.ts";
-import type { ClientFacts, ReadRoute } from "../call/context.ts";
+import type { ClientInfo, ReadPathParams } from "../call/context.ts";
 import type { Development } from "../call/development.ts";
 import type { Link } from "../call/link.ts";
 import type { RequestReport } from "../call/observer.ts";
@@ -16,8 +16,8 @@ import type { FeatureParts } from "../visibility/feature_parts.ts";
 export interface Entering {
   readonly method: string;
   readonly link: Pick<Link, "transport" | "principal" | "http">;
-  readonly client: ClientFacts;
-  readonly route?: ReadRoute;
+  readonly client: ClientInfo;
+  readonly pathParams?: ReadPathParams;
   readonly observed?: RequestReport;
 }
 
@@ -32,7 +32,7 @@ export interface Core extends FeatureParts, SessionOptions {
   /** Starts the authentication, unless it has started. Rejects if it cannot be started. */
   startAuth?(): Promise<void>;
   /** Returns the path parameters. `undefined` if the server's path has no parameters. */
-  readonly route?: ReadRoute;
+  readonly pathParams?: ReadPathParams;
   /** Whether a request in a revision with sessions must have a session id. */
   readonly requiresSession: boolean;
   /**

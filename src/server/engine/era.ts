@@ -37,7 +37,7 @@ export interface Era {
   /** Loads the code that the first message requires. */
   load?(): Promise<void>;
   /** Evicts the state of idle clients from memory. These clients can continue with their next request. */
-  rest?(): void;
+  evictIdle?(): void;
 }
 
 /** Creates an era for one endpoint. */

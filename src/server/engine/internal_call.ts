@@ -8,7 +8,7 @@ import { openAttached, shareAttached } from "./attached.ts";
 import type { Account } from "../capacity/account.ts";
 import { Call, type CallHome } from "../call/call.ts";
 import { CancelError } from "../call/cancel_error.ts";
-import type { ClientFacts, Principal } from "../call/context.ts";
+import type { ClientInfo, Principal } from "../call/context.ts";
 import { InFlight } from "../call/in_flight.ts";
 import { checkOptions, type KnownOptions } from "../../core/known_options.ts";
 import type { Link } from "../call/link.ts";
@@ -181,7 +181,7 @@ function toOwn(given: Principal): Principal {
   return copy;
 }
 
-const NOBODY: ClientFacts = { version: "", capabilities: {} };
+const NOBODY: ClientInfo = { version: "", capabilities: {} };
 
 function toHome({ core, host, registry }: Engine): CallHome {
   return {

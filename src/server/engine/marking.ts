@@ -21,7 +21,7 @@ export class KnownMarks {
   /** The sets by name. The set that was least recently changed comes first. */
   readonly #sets = new Map<string, KnownSet>();
   /** Cut-offs that were found in a store, by client, newest last. */
-  readonly #told = new BoundedMap<string, number>({ full: "evict", max: MAX_TOLD });
+  readonly #cutoffs = new BoundedMap<string, number>({ full: "evict", max: MAX_CUTOFFS });
 
   /** `ttlMs` is the lifetime of an id in milliseconds. */
   constructor(clock: Clock, ttlMs: number) {
@@ -40,12 +40,12 @@ export class KnownMarks {
    */
   toTime(client: string): number {
     const cutoff = this.#sets.get(toSetName({ client }))?.ids.toCutoff(client) ?? 0;
-    return Math.max(this.#clock.date(), cutoff + 1, (this.#told.get(client) ?? 0) + 1);
+    return Math.max(this.#clock.date(), cutoff + 1, (this.#cutoffs.get(client) ?? 0) + 1);
   }
 
   /** Records a client's cut-off that was found in a store. */
-  tell(client: string, cutoff: number): void {
-    this.#told.set(client, cutoff);
+  recordCutoff(client: string, cutoff: number): void {
+    this.#cutoffs.set(client, cutoff);
   }
 
   /** Marks an id in memory, and drops expired sets. */
@@ -70,7 +70,7 @@ export class KnownMarks {
 }
 
 /** Maximum number of clients whose cut-off from a store is in memory. */
-const MAX_TOLD = 1000;
+const MAX_CUTOFFS = 1000;
 
 /** A store that seals values when it writes them, and opens values when it reads them. */
 export interface MarkStore {

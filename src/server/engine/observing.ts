@@ -14,7 +14,7 @@ import {
   UNSUPPORTED_VERSION,
 } from "../../core/protocol/errors.ts";
 import { type Id, isObject, type Request, type Result } from "../../core/protocol/jsonrpc.ts";
-import type { ClientFacts } from "../call/context.ts";
+import type { ClientInfo } from "../call/context.ts";
 import { isQuestion } from "../call/question.ts";
 import type { Core } from "./core.ts";
 import type {
@@ -142,7 +142,7 @@ class ObservedCall implements RequestReport {
   readonly #method: string;
   readonly #trace: Trace;
   readonly #since: number;
-  #client?: ClientFacts;
+  #client?: ClientInfo;
   #session?: string;
   #subject?: string;
   /** Milliseconds that the call has waited. Set when the call starts. */
@@ -175,7 +175,7 @@ class ObservedCall implements RequestReport {
     this.#trace = readTrace(params?._meta);
   }
 
-  identify(client: ClientFacts, subject?: unknown, session?: string): void {
+  identify(client: ClientInfo, subject?: unknown, session?: string): void {
     this.#client = client;
     this.#subject = typeof subject === "string" ? subject : undefined;
     this.#session = session;

@@ -109,8 +109,8 @@ async function markUsed(
   const client = `d${(await toClientHash(JSON.stringify([part, principal]))).slice(1)}`;
   const mark = { client, at: at + BEHIND_MS, id: await sha256(id) };
   const marking = shared
-    // `spend` rejects if the principal has used up its share of the store.
-    ? await shared.spend(accounts.find(`principal ${principal}`), mark, { ttlMs: MARK_MS, isDated: true })
+    // `markUsed` rejects if the principal has used up its share of the store.
+    ? await shared.markUsed(accounts.find(`principal ${principal}`), mark, { ttlMs: MARK_MS, isDated: true })
       .catch(() => {})
     : markInMemory(state.slot(USED, () => new KnownMarks(clock, MARK_MS)), mark);
   if (!marking) return "unknown";

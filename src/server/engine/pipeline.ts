@@ -9,7 +9,7 @@ import { type Id, type Request, type Result, toSuccess } from "../../core/protoc
 import { isWithin } from "../../core/protocol/weight.ts";
 import type { HeaderParam } from "../../core/schema/header_params.ts";
 import { type Call, toTooLong } from "../call/call.ts";
-import type { ClientFacts, Principal } from "../call/context.ts";
+import type { ClientInfo, Principal } from "../call/context.ts";
 import type { Engine } from "./era.ts";
 import type { Method, Outcome, Runner } from "../visibility/feature.ts";
 import type { HeaderReader, Link, Reply } from "../call/link.ts";
@@ -39,8 +39,8 @@ export interface Dialect {
   /** Finds the implementation of a method. Returns `undefined` for a method without handlers. */
   find(name: string): Method | undefined;
   /** Reads the facts about the client. Throws the error that the client receives if a fact is missing or invalid. */
-  read(message: Request, link: Link, method: Method | undefined): ClientFacts;
-  open(message: Request, link: Link, client: ClientFacts): Call;
+  read(message: Request, link: Link, method: Method | undefined): ClientInfo;
+  open(message: Request, link: Link, client: ClientInfo): Call;
   /** Serves a method without handlers, such as `ping`. Returns `undefined` if the method does not exist in the era. */
   serve(call: Call): Reply | Promise<Reply> | undefined;
   /** Checks parameters that the client must repeat in HTTP headers. Throws if a header does not match. */

@@ -4,7 +4,7 @@
 import type { ServiceEnd } from "../call/service.ts";
 import { hasValidCode, isMcpError, type McpError, toBusy } from "../../core/protocol/errors.ts";
 import type { Result } from "../../core/protocol/jsonrpc.ts";
-import { Room } from "../../core/protocol/room.ts";
+import { LazyModule } from "../../core/protocol/lazy_module.ts";
 import type { Account, Accounts, Pot, Start } from "../capacity/account.ts";
 import type { Call, Deferred } from "../call/call.ts";
 import { CancelError } from "../call/cancel_error.ts";
@@ -42,7 +42,7 @@ export class Scheduler implements Executor {
    */
   invoke?: (call: Call, runner: Runner) => Result | Promise<Result>;
   #isWatched = false;
-  readonly #ignored = new Room(async () => {
+  readonly #ignored = new LazyModule(async () => {
     const { IgnoredQuestions } = await import("../call/ignored_questions.ts");
     return new IgnoredQuestions<Call>((text, call) => {
       const { development } = this.#core;
@@ -128,7 +128,7 @@ export class Scheduler implements Executor {
    * {@linkcode prepare}.
    */
   find(call: Call, method: Method): Runner | Promise<Runner> {
-    const account = this.#takeSlot(call);
+    const account = this.#reserveSlot(call);
     let runner;
     try {
       runner = method.find(call);
@@ -148,7 +148,7 @@ export class Scheduler implements Executor {
   async prepare<T = Runner>(call: Call, runner: Promise<T>, taken?: Account): Promise<T> {
     // If no slot is free, nothing awaits the step.
     runner.catch(() => {});
-    const account = taken ?? this.#takeSlot(call);
+    const account = taken ?? this.#reserveSlot(call);
     this.preparing++;
     try {
       return await runner;
@@ -160,7 +160,7 @@ export class Scheduler implements Executor {
 
   /** Runs a function while the call holds a slot. If no slot is free, rejects without calling the function. */
   async prepareWith<T>(call: Call, run: () => Promise<T>): Promise<T> {
-    const account = this.#takeSlot(call);
+    const account = this.#reserveSlot(call);
     return await this.prepare(call, run(), account);
   }
 
@@ -215,7 +215,7 @@ export class Scheduler implements Executor {
     this.#deferred.add(running);
   }
 
-  #takeSlot(call: Call): Account {
+  #reserveSlot(call: Call): Account {
     const { account } = call.link;
     const full = this.#findFull(account);
     if (full || !account.enter(call.weigh())) {
@@ -335,7 +335,7 @@ export class Scheduler implements Executor {
 
   async #check(call: Call): Promise<void> {
     const sources = await call.questions?.listIgnored();
-    if (sources?.length) (await this.#ignored.open()).report(sources, call);
+    if (sources?.length) (await this.#ignored.load()).report(sources, call);
   }
 
   #endAtOnce(call: Call, outcome: Outcome): Outcome {
@@ -370,7 +370,7 @@ export class Scheduler implements Executor {
     const { account } = call.link;
     const { detached } = this.limits;
     const places = account.pot({ name: "calls.detached", total: detached, share: Math.ceil(detached / 4) });
-    if (!places.take(account)) throw refuse("too many handlers continue after their response", "calls.detached");
+    if (!places.charge(account)) throw refuse("too many handlers continue after their response", "calls.detached");
     account.charge(call.weigh());
     call.account = account;
     return this.#finish(call, result, { timeoutMs, places });
@@ -484,7 +484,7 @@ export class Scheduler implements Executor {
       begin();
     }
     this.#isStarting = false;
-    account.settle();
+    account.signalRoom();
   }
 
   toError(error: unknown, call: Call): McpError {

@@ -2,7 +2,7 @@
  * The handle of a server, which the server gives to its parts when they start.
  */
 import type { Params, Result } from "../../core/protocol/jsonrpc.ts";
-import type { ChangeNotifier, ClientFacts, Context, Principal } from "../call/context.ts";
+import type { ChangeNotifier, ClientInfo, Context, Principal } from "../call/context.ts";
 import type { HandlerCall } from "../call/lives.ts";
 import type { Clock } from "../../core/timers.ts";
 import type { Awaitable, StoreView } from "./store.ts";
@@ -168,10 +168,10 @@ export interface InternalRequest {
    */
   readonly hasAllScopes?: boolean;
   /** The client, such as the `ctx.client` of an earlier call. Defaults to a client without capabilities. */
-  readonly client?: ClientFacts;
+  readonly client?: ClientInfo;
   /**
    * The value of `ctx.session()` in an earlier call, in a list that is empty if the value was `undefined`. By default,
-   * the server's `session` function computes the value, but without an HTTP request.
+   * the server's `sessionData` function computes the value, but without an HTTP request.
    */
   readonly session?: readonly [unknown?];
   /**

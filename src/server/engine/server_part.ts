@@ -42,7 +42,7 @@ export class ServerPart {
   }
 
   /** Notifies the part that handlers were added or removed. */
-  tellChange(): void {
+  notifyChange(): void {
     for (const onChange of [...this.#watchers]) {
       try {
         onChange();

@@ -12,13 +12,13 @@ export interface SingleUse extends Mark {
 }
 
 /** The result of using an id. Only `spent` means that the id was valid and unused. */
-export type Spending = "spent" | Found | "elsewhere" | "lost";
+export type UseOutcome = "spent" | Found | "elsewhere" | "lost";
 
 /**
  * Marks an id as used in a store that several processes share. Resolves to the id's state before the change, or to
  * `undefined` if the store did not respond.
  */
-export type SpendShared = (use: Mark) => Promise<Marking | undefined>;
+export type MarkUsedShared = (use: Mark) => Promise<Marking | undefined>;
 
 /** The uses that a store records. */
 export interface SharedUses {
@@ -55,12 +55,12 @@ export class SpentIds {
   }
 
   /** Marks an id as used. Pass `shared` if the server has a store. */
-  async spend(use: SingleUse, shared?: SpendShared): Promise<Spending> {
+  async markUsed(use: SingleUse, shared?: MarkUsedShared): Promise<UseOutcome> {
     // Refuse the id, because another process may have recorded a use that this process cannot see.
     if (use.by !== (shared ? STORE : this.#process)) return "elsewhere";
     const known = shared ? await shared(use) : this.#known.find(use);
     if (!known) return "lost";
-    if (shared) this.#known.tell(use.client, known.cutoff);
+    if (shared) this.#known.recordCutoff(use.client, known.cutoff);
     else if (!known.found) this.#known.add(use);
     return known.found ?? "spent";
   }

@@ -127,7 +127,7 @@ export interface EngineOptions {
 }
 
 /** Options that a store passes to the function that connects to its engine. */
-export interface ConnectOptions extends EngineOptions {
+export interface EngineConnectOptions extends EngineOptions {
   /** The clock of the store: the clock of the first server that uses it, or else the system clock. */
   readonly clock: Clock;
 }
@@ -305,7 +305,7 @@ export interface SubscribeOptions {
  */
 export interface StoreInternals {
   /** Opens the store's engine. */
-  connect(options?: ConnectOptions): Awaitable<StoreEngine>;
+  connect(options?: EngineConnectOptions): Awaitable<StoreEngine>;
   /** Whether other processes can read the store's data. */
   readonly isShared: boolean;
   /** Timeout of one operation, in milliseconds. */
@@ -351,7 +351,7 @@ export interface SharedState extends SharedStore {
   /** The parts of the store that belong to one extension. */
   openPart(extension: string): Promise<StorePart>;
   /** Opens the shared state of a session. */
-  openSession(facts: SharedSessionFacts): Promise<SharedSession>;
+  openSession(info: SharedSessionInfo): Promise<SharedSession>;
   /**
    * If the end of a session is not recorded in the store yet, tries to record the end. Resolves to `written` if the end
    * was recorded, to `waiting` if the end is still pending, and to `undefined` if the session has no pending end.
@@ -361,7 +361,7 @@ export interface SharedState extends SharedStore {
    * Marks an id as used for a client, and resolves to the id's state before the change. Resolves to `undefined` if the
    * store did not respond. In that case, it is unknown whether the id was used before.
    */
-  spend(account: Account, mark: Mark, options: SpendOptions): Promise<Marking | undefined>;
+  markUsed(account: Account, mark: Mark, options: MarkUsedOptions): Promise<Marking | undefined>;
   /**
    * Resolves to the time since which the store records used ids, in milliseconds since 1970. Call it before an id is
    * created whose use is recorded with `isDated`. Resolves to `undefined` if the store did not respond.
@@ -378,8 +378,8 @@ export interface SharedState extends SharedStore {
   close(): Promise<void>;
 }
 
-/** Options of {@linkcode SharedState.spend}. */
-export interface SpendOptions {
+/** Options of {@linkcode SharedState.markUsed}. */
+export interface MarkUsedOptions {
   /** Milliseconds for which the mark is stored. */
   readonly ttlMs: number;
   /**
@@ -407,7 +407,7 @@ export interface Ruled {
 }
 
 /** The facts that are required to open a session's shared state. */
-export interface SharedSessionFacts {
+export interface SharedSessionInfo {
   readonly id: string;
   /** Milliseconds until the session expires. */
   readonly ms: number;
@@ -484,7 +484,7 @@ export interface LocalSession {
   /** Handles a client's message that another instance has received. */
   receive(message: unknown): void;
   /** Closes the connection of the stream with this name, or of the standalone stream if `stream` is `undefined`. */
-  yield(stream: string | undefined): void;
+  disconnectStream(stream: string | undefined): void;
 }
 
 /** A stream whose events are written to a log. */

@@ -5,7 +5,7 @@
  * client is a claim of the client that nobody has verified.
  */
 import { isObject, type Params, type Result } from "../../core/protocol/jsonrpc.ts";
-import type { ClientFacts } from "../call/context.ts";
+import type { ClientInfo } from "../call/context.ts";
 
 /** A deviation of one client. */
 export interface ClientQuirk {
@@ -37,7 +37,7 @@ export const QUIRKS: ReadonlyMap<string, ClientQuirk> = new Map<string, ClientQu
 ]);
 
 /** Returns the deviation of a client, if one is known. */
-export function findQuirk({ info }: Pick<ClientFacts, "info">): ClientQuirk | undefined {
+export function findQuirk({ info }: Pick<ClientInfo, "info">): ClientQuirk | undefined {
   return info && QUIRKS.get(info.name);
 }
 

@@ -5,7 +5,7 @@
  * @see specification/2026-07-28/basic/versioning (Backward Compatibility)
  */
 import type { Incoming } from "../../core/protocol/jsonrpc.ts";
-import { Room } from "../../core/protocol/room.ts";
+import { LazyModule } from "../../core/protocol/lazy_module.ts";
 import type { Engine, Era } from "../engine/era.ts";
 import type { Link, Reply } from "../call/link.ts";
 import { META_VERSION, VERSION } from "./modern/meta_keys.ts";
@@ -49,36 +49,36 @@ function chooseEra(first: SelectiveEra, second: Era): Era {
       await first.load?.();
       await second.load?.();
     },
-    rest: () => second.rest?.(),
+    evictIdle: () => second.evictIdle?.(),
   };
 }
 
 /** An era that loads its code when the first message arrives. */
 export class LazyEra implements Era {
-  readonly #room: Room<Era>;
+  readonly #module: LazyModule<Era>;
 
   /** Creates an era. The first message or stream calls `load`. */
   constructor(load: () => Promise<Era>) {
-    this.#room = new Room(load);
+    this.#module = new LazyModule(load);
   }
 
   // While the code loads, messages wait. The era then accepts the waiting messages in the order of their arrival.
   accept(message: Incoming, link: Link): Reply | Promise<Reply> {
-    const { loaded } = this.#room;
-    return loaded ? loaded.accept(message, link) : this.#room.open().then((era) => era.accept(message, link));
+    const { loaded } = this.#module;
+    return loaded ? loaded.accept(message, link) : this.#module.load().then((era) => era.accept(message, link));
   }
 
   async load(): Promise<void> {
-    await (await this.#room.open()).load?.();
+    await (await this.#module.load()).load?.();
   }
 
-  rest(): void {
-    this.#room.loaded?.rest?.();
+  evictIdle(): void {
+    this.#module.loaded?.evictIdle?.();
   }
 
   /** Returns the era. Loads its code first, unless the code is loaded already. */
   protected open(): Promise<Era> {
-    return this.#room.open();
+    return this.#module.load();
   }
 }
 

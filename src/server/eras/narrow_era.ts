@@ -25,7 +25,7 @@ export function narrowEra(engine: Engine, era: Era, served: readonly string[]): 
     attach: era.attach?.bind(era),
     detach: era.detach?.bind(era),
     load: era.load?.bind(era),
-    rest: era.rest?.bind(era),
+    evictIdle: era.evictIdle?.bind(era),
   };
 }
 

@@ -47,7 +47,7 @@ export class Claim {
   #state: "free" | "doubtful" | "taken" | "over" = "free";
   #timeout?: Timeout;
 
-  /** Creates a claim. Only `take` reserves the key. */
+  /** Creates a claim. Only `reserve` reserves the key. */
   constructor(parts: ClaimParts) {
     this.#parts = parts;
   }
@@ -61,7 +61,7 @@ export class Claim {
    * Reserves the key if the stored record has this version. `null` reserves the key only if no record is stored.
    * Returns whether the key was reserved, or `undefined` if the store does not respond.
    */
-  async take(version: string | null): Promise<boolean | undefined> {
+  async reserve(version: string | null): Promise<boolean | undefined> {
     const { values, name, ttlMs } = this.#parts;
     const record = { ...this.claimed, by: values.lease.id };
     const before = this.#state;

@@ -82,7 +82,7 @@ export class Claims {
     while (true) {
       if (call.ended) throw call.endError;
       const turn = this.#turns.get(token);
-      if (!turn) return await this.#takeTurn(keyed);
+      if (!turn) return await this.#runTurn(keyed);
       await call.untilCancelled(Promise.race([turn.running.promise, turn.over.promise]));
       if (turn.input && !isSame(turn.input, input)) throw toConflict(keyed);
       const kept = await call.untilCancelled(turn.over.promise);
@@ -92,7 +92,7 @@ export class Claims {
 
   // A turn lasts until its handler has ended, even if the call is cancelled earlier. Otherwise the next call with the
   // key would run the handler at the same time.
-  async #takeTurn(keyed: KeyedCall): Promise<Result> {
+  async #runTurn(keyed: KeyedCall): Promise<Result> {
     const turn: Turn = { running: Promise.withResolvers(), over: Promise.withResolvers() };
     this.#turns.set(keyed.token, turn);
     try {
@@ -140,7 +140,7 @@ export class Claims {
     while (true) {
       if (call.ended) throw call.endError;
       if (claim && version !== undefined) {
-        const isTaken = await claim.take(version);
+        const isTaken = await claim.reserve(version);
         if (isTaken) return claim;
         if (isTaken === undefined) throw toStoreLost(keyed);
       }

@@ -21,13 +21,13 @@ import { INTERNALS } from "../../core/internals.ts";
 import type { RunnerSteps } from "../engine/layers.ts";
 import type { NoServices } from "../call/service.ts";
 import { attempt } from "./attempt.ts";
-import { wireRoom } from "../call/wire_room.ts";
+import { lazyWireCheck } from "../call/lazy_wire_check.ts";
 
 /**
  * Suggestions, best first: an array of all suggestions, or an object with some of the suggestions. The server sends at
  * most 100 suggestions.
  */
-export type Completion = readonly string[] | {
+export type Suggestions = readonly string[] | {
   readonly values: readonly string[];
   /** Number of all suggestions, including suggestions that are not in `values`. */
   readonly total?: number;
@@ -45,7 +45,7 @@ export type Completer<S = NoServices> = (
   value: string,
   others: Readonly<Record<string, string>>,
   ctx: Context<S>,
-) => Completion | Promise<Completion>;
+) => Suggestions | Promise<Suggestions>;
 
 /** Completers by argument name. */
 export type Completers<Name extends string = string, S = NoServices> = { readonly [N in Name]?: Completer<S> };
@@ -139,7 +139,7 @@ async function answer(definition: CompletionOptions, call: Call, core: FeaturePa
   if (!completer) return { completion: { values: [], total: 0, hasMore: false } };
   const run = async (call: Call, ctx: Context<never> = call) => {
     const completion = toCompletion(await completer(value, others, ctx), `${quote(name)} of ${place}`);
-    const { checkResult } = await wireRoom.open();
+    const { checkResult } = await lazyWireCheck.load();
     return checkResult(call, { completion }, `the completer of ${quote(name)} of ${place}`);
   };
   return await attempt({ core, call, subject, mapError }, () => (services?.inject(run) ?? run)(call));
@@ -172,8 +172,8 @@ function findCompleter(
   return revealed instanceof Promise ? revealed.then(toRunner) : toRunner(revealed);
 }
 
-function toCompletion(given: Completion, place: string): Result {
-  const { values: all, total, hasMore }: Partial<Exclude<Completion, readonly string[]>> = isList(given)
+function toCompletion(given: Suggestions, place: string): Result {
+  const { values: all, total, hasMore }: Partial<Exclude<Suggestions, readonly string[]>> = isList(given)
     ? { values: given }
     : given ?? {};
   if (!all || !isList(all)) {

@@ -16,7 +16,7 @@ import { checkOptions, type KnownOptions, show } from "../../core/known_options.
 import { isContent } from "./content_checks.ts";
 import type { EncodedResults, Sending } from "./encoded_results.ts";
 import { ignoreRejections } from "../../core/protocol/promises.ts";
-import { loadValues } from "./value_room.ts";
+import { loadValues } from "./lazy_values.ts";
 
 /** Options of {@linkcode media}. */
 export interface MediaOptions {

@@ -221,10 +221,10 @@ class Encoder {
     const { path, depth } = place;
     if (++this.#values > this.#maxValues) throw this.#tooMany(path);
     if (typeof value === "string") {
-      this.#spend(value.length + 2, path);
+      this.#charge(value.length + 2, path);
       return value;
     }
-    this.#spend(2, path);
+    this.#charge(2, path);
     if (value === null || value === undefined || typeof value === "boolean") return value;
     if (typeof value === "number") {
       if (!Number.isFinite(value)) this.#hasReplaced = true;
@@ -271,7 +271,7 @@ class Encoder {
     for (const [key, value] of entries) {
       if (value === undefined) continue;
       const inner = toPath(path ? `${path}.${key}` : key);
-      this.#spend(key.length, inner);
+      this.#charge(key.length, inner);
       made.push([key, await this.toPart(value, { path: inner, depth: depth + 1 })]);
       await this.#pause();
     }
@@ -290,7 +290,7 @@ class Encoder {
     bytes: Uint8Array,
     { path, mimeType, name }: { readonly path: string; readonly mimeType?: string; readonly name?: string },
   ): unknown {
-    this.#spend(bytes.length, path);
+    this.#charge(bytes.length, path);
     const text = mimeType && TEXT.test(mimeType) ? toText(bytes, mimeType) : undefined;
     if (text !== undefined && name === undefined) {
       // The text is decoded, so the charset of the bytes no longer applies.
@@ -318,7 +318,7 @@ class Encoder {
   }
 
   async readStream(stream: ReadableStream, place: Place): Promise<unknown> {
-    if (stream.locked) throw this.#taken(stream, place);
+    if (stream.locked) throw this.#alreadyRead(stream, place);
     return await this.readBody(toReader(stream), { place });
   }
 
@@ -329,7 +329,7 @@ class Encoder {
   async readResponse(response: Response, place: Place): Promise<unknown> {
     const { path } = place;
     const { body, ok, status, statusText, bodyUsed } = response;
-    if (bodyUsed || body?.locked) throw this.#taken(response, place);
+    if (bodyUsed || body?.locked) throw this.#alreadyRead(response, place);
     if (!ok && path) {
       throw new Lost(
         `it returned a Response with status ${status}${at(path)}; check response.ok, and throw a ToolError`,
@@ -403,7 +403,7 @@ class Encoder {
         mimeType: mimeType ?? (mayBeText && isText(bytes) ? "text/plain" : undefined),
       });
     }
-    this.#spend(text.length, path);
+    this.#charge(text.length, path);
     return text;
   }
 
@@ -427,7 +427,7 @@ class Encoder {
         const { done, value } = await this.#wait(reader.read());
         if (done) break;
         // Count empty pieces too, because a source may send them forever.
-        this.#spend(1, path);
+        this.#charge(1, path);
         await take(value);
         await this.#pause();
       }
@@ -471,7 +471,7 @@ class Encoder {
     if (this.#reason) throw this.#reason;
   }
 
-  #spend(bytes: number, path: string): void {
+  #charge(bytes: number, path: string): void {
     this.#expect(bytes, path);
     this.#used += bytes;
   }
@@ -504,7 +504,7 @@ class Encoder {
     return new Lost(`it is nested deeper than ${MAX_DEPTH} levels${at(path)}; return fewer levels`);
   }
 
-  #taken(value: object, { path }: Place): Lost {
+  #alreadyRead(value: object, { path }: Place): Lost {
     return new Lost(
       `it returned ${toName(value)}${at(path)} that was already read or is locked; return the data instead`,
     );

@@ -36,7 +36,7 @@ import { attempt } from "./attempt.ts";
 import { extensionLayer } from "./handler_layers.ts";
 import { QUOTA } from "./option_names.ts";
 import { createLife } from "./watcher.ts";
-import { wireRoom } from "../call/wire_room.ts";
+import { lazyWireCheck } from "../call/lazy_wire_check.ts";
 
 /** Schemas, keyed by the name of a method, notification or filter key. */
 export type Schemas = { readonly [name: string]: Schema };
@@ -476,7 +476,7 @@ function compile(
           if (isObject(result) && result._meta === undefined) return result;
           if (name.startsWith("notifications/")) return {};
           // The extension defines all other members.
-          if (isObject(result)) return (await wireRoom.open()).checkResult(call, result, `run of ${quote(id)}`);
+          if (isObject(result)) return (await lazyWireCheck.load()).checkResult(call, result, `run of ${quote(id)}`);
           throw new TypeError(`Cannot send the result of ${name}: run did not return an object; return an object`);
         }),
     };
@@ -558,7 +558,7 @@ const extensions: Feature = {
       methods: Object.fromEntries(collect(({ methods }) => methods, ({ compile }) => compile(core))),
       notify(message, source) {
         const method = notifications.get(message.method);
-        if (method && (method.inSessions || !source.hasSession)) return takeNotification(message, method, source);
+        if (method && (method.inSessions || !source.hasSession)) return handleNotification(message, method, source);
       },
       listen: collect(({ listen }) => listen, (key) => key),
     };
@@ -567,7 +567,7 @@ const extensions: Feature = {
 
 // Runs the handler of a notification as a call, within the limits for calls of its client. Errors for the client are
 // dropped, because a notification gets no response.
-async function takeNotification(
+async function handleNotification(
   { method: name, params = {} }: Notification,
   { extension = "", find }: Method,
   { open, client: { version, capabilities }, executor }: NotificationSource,

@@ -57,7 +57,7 @@ interface Says {
   release(retryMs: number | undefined): void;
   read(read: Read): void;
   isAsking(): boolean;
-  takesAllProgress(): boolean;
+  reportsAllProgress(): boolean;
   identify(token: string, onHandle?: OnHandle): void;
   /** Returns the report of the outer call. `undefined` after the handler was detached. */
   report(): RequestReport | undefined;
@@ -97,8 +97,8 @@ class InnerCall extends Call {
     return this.observed ?? this.#says.report();
   }
 
-  override get takesAllProgress(): boolean {
-    return this.#says.takesAllProgress();
+  override get reportsAllProgress(): boolean {
+    return this.#says.reportsAllProgress();
   }
 
   // Pass the token to the outer calls too, because an outer layer may also answer with a handle.
@@ -171,7 +171,7 @@ class ExtensionRun {
       release: (retryMs) => this.#outer?.release(retryMs),
       read: (read) => this.#outer && addTo(this.#outer, read),
       isAsking: () => !!this.#outer?.isAsking,
-      takesAllProgress: () => this.#redirect.progress !== undefined,
+      reportsAllProgress: () => this.#redirect.progress !== undefined,
       identify: (token, onHandle) => this.#outer?.identifyEffects(token, onHandle),
       report: () => this.#outer?.report,
     });
@@ -285,11 +285,11 @@ class ExtensionRun {
     this.#redirect = to;
     this.#hasRun = this.#isPending = true;
     this.#inner.passed?.push(this.#running.promise);
-    void this.#settle();
+    void this.#runNext();
     return this.#ended.promise;
   }
 
-  async #settle(): Promise<void> {
+  async #runNext(): Promise<void> {
     const inner = this.#inner;
     try {
       if (inner.ended) throw inner.endError;

@@ -44,16 +44,16 @@ export class ServerLives implements LivesSet {
       this.#extensions.set(life.id, new LivingExtension(this.#engine, life));
       if (this.#isStarted) this.#start(life.id);
     }
-    this.#tellChange();
+    this.#notifyChange();
   }
 
   // Wait for a microtask, because a handler that is replaced is first removed, and then added.
-  #tellChange(): void {
+  #notifyChange(): void {
     if (this.#isChanging) return;
     this.#isChanging = true;
     queueMicrotask(() => {
       this.#isChanging = false;
-      for (const extension of this.#extensions.values()) extension.part?.tellChange();
+      for (const extension of this.#extensions.values()) extension.part?.notifyChange();
     });
   }
 
@@ -84,7 +84,7 @@ export class ServerLives implements LivesSet {
     return this.#extensions.get(id)?.subscribe(wanted, deliver) ?? (() => {});
   }
 
-  async rest(): Promise<void> {
+  async stopUnlessStarted(): Promise<void> {
     if (this.#isKept) return;
     this.#isStarted = false;
     await this.#stopAll();

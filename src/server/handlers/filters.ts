@@ -1,5 +1,5 @@
 /**
- * Runs the guards and encoders around a handler. Loaded by `value_room.ts` when a call first needs guards or encoders.
+ * Runs the guards and encoders around a handler. Loaded by `lazy_values.ts` when a call first needs guards or encoders.
  */
 import { ignoreRejections } from "../../core/protocol/promises.ts";
 import {
@@ -149,7 +149,7 @@ class OutputGuards {
         } finally {
           await this.#messages?.said();
           // Throw the error of a refused question here too, so that an idempotency key keeps no result of such a run.
-          await this.#questions?.settled();
+          await this.#questions?.untilChecked();
         }
         return results.finish(toOwn(await this.#pass(encoded.value, ctx, "result")), encoded);
       });
@@ -168,7 +168,7 @@ class OutputGuards {
     if (this.#isOpen) return await run();
     const { call, core } = this.#run;
     const pass = (value: unknown, part: OutputPart) => this.#pass(value, this.#ctx, part);
-    const { ask, settled } = this.#questions = guardQuestions(call, (params) => pass(params, "question"));
+    const { ask, untilChecked } = this.#questions = guardQuestions(call, (params) => pass(params, "question"));
     const { say, said } = this.#messages = guardMessages(pass, (error) => core.report(error, call));
     // Never remove the guard, because work that the handler has not awaited can still send messages.
     call.guardSent({ ask, say, said });
@@ -176,7 +176,7 @@ class OutputGuards {
       return await run();
     } finally {
       await said();
-      await settled();
+      await untilChecked();
     }
   }
 

@@ -17,7 +17,7 @@ export interface GuardedQuestions extends Pick<SentGuard, "ask"> {
    *
    * @throws the error of a guard that refused a question, even if the handler has caught this error.
    */
-  settled(): Promise<void>;
+  untilChecked(): Promise<void>;
 }
 
 /**
@@ -43,13 +43,13 @@ export function guardQuestions(call: Call, pass: (params: unknown) => Promise<un
       if (question.method === "roots/list") return await ask(question);
       const checked = check(question);
       const asked = checked.then((question) => [ask(question)]);
-      // Return an array, because `settled` must not wait for the answer.
+      // Return an array, because `untilChecked` must not wait for the answer.
       const done = asked.catch((error) => void (refused ??= [error])).finally(() => waiting.delete(done));
       waiting.add(done);
       const [answer] = await asked;
       return await answer;
     },
-    async settled() {
+    async untilChecked() {
       while (waiting.size) await Promise.all(waiting);
       if (refused) throw refused[0];
     },

@@ -3,7 +3,7 @@
  * against other handlers, and the list of steps. Extensions do not load `layer.ts`, so that a server with an extension,
  * but without other layers, does not contain the code for their steps.
  */
-import { Room } from "../../core/protocol/room.ts";
+import { LazyModule } from "../../core/protocol/lazy_module.ts";
 import { quote } from "../../core/protocol/errors.ts";
 import type { Meta } from "../../core/protocol/types.ts";
 import type { Result } from "../../core/protocol/jsonrpc.ts";
@@ -144,7 +144,7 @@ function toMeta({ _meta }: CompiledOptions, key: string, layers: readonly LayerS
 }
 
 /** The code for layers of extensions. It is loaded when a client first calls a handler with such a layer. */
-const callRoom = /* @__PURE__ */ new Room(() => import("./extension_call.ts"));
+const lazyExtensionCall = /* @__PURE__ */ new LazyModule(() => import("./extension_call.ts"));
 
 /** Returns the function that runs a call through the layers of extensions, if such a layer has the step `around`. */
 function toWithin(
@@ -159,7 +159,7 @@ function toWithin(
   if (!wrapping.length) return;
   return (call, runner, executor) =>
     wrapping.reduceRight<(call: Call) => Result | Promise<Result>>(
-      (next, layer) => async (call) => await (await callRoom.open()).runWrapped(call, layer, next, executor),
+      (next, layer) => async (call) => await (await lazyExtensionCall.load()).runWrapped(call, layer, next, executor),
       (call) => executor.invoke ? executor.invoke(call, runner) : runner.run(call),
     )(call);
 }

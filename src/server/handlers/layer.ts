@@ -2,7 +2,7 @@
  * Creates layers, and sorts the steps of a handler's layers.
  */
 import { toHandled } from "../../core/protocol/promises.ts";
-import { Room } from "../../core/protocol/room.ts";
+import { LazyModule } from "../../core/protocol/lazy_module.ts";
 import { keep } from "../capacity/charges.ts";
 import type { Call } from "../call/call.ts";
 import type { Context } from "../call/context.ts";
@@ -289,7 +289,7 @@ function toSteps(options: Options, { handler, items, layers }: Applied): RunnerS
 }
 
 /** The code that runs calls with a key. It is loaded when a client first calls a tool with keys. */
-const keyRoom = /* @__PURE__ */ new Room(() => import("./idempotent_call.ts"));
+const lazyIdempotentCall = /* @__PURE__ */ new LazyModule(() => import("./idempotent_call.ts"));
 
 /** Milliseconds for which a key is remembered. */
 const KEY_TTL_MS = 600_000;
@@ -306,7 +306,7 @@ function toKeyed(layers: readonly Bound[], { key: place, name }: HandlerInfo): H
   const key: IdempotentTool["key"] = (input, ctx) => withState(bound, ctx, (state) => read(input, ctx, state));
   return (invoke, services) => {
     const tool: IdempotentTool = { place, name, services, key, isGuarded, rerun, ttlMs };
-    return async (...given) => (await keyRoom.open()).runIdempotent(tool, invoke, given);
+    return async (...given) => (await lazyIdempotentCall.load()).runIdempotent(tool, invoke, given);
   };
 }
 

@@ -39,7 +39,7 @@ import { type Completers, completion, readArguments } from "./completion.ts";
 import { loadResults } from "./content.ts";
 import { isContent, isDoubtful } from "./content_checks.ts";
 import type { Sending } from "./encoded_results.ts";
-import { runGuarded } from "./value_room.ts";
+import { runGuarded } from "./lazy_values.ts";
 import { DESCRIPTION, HANDLER, HANDLER_ELSEWHERE, HANDLER_HINTS } from "./option_names.ts";
 
 /** A message that a prompt returns. Its content can be a plain string. */

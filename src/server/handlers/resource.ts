@@ -10,7 +10,7 @@ import { ANNOTATIONS } from "../../core/protocol/annotations.ts";
 import type { Typed } from "../../core/typed.ts";
 import { parseTemplate, type TemplateVariables, type UriTemplate } from "../../core/protocol/uri_template.ts";
 import type { Infer, Schema } from "../../core/schema/schema.ts";
-import { compileSchema, schemaRoom } from "../../core/schema/schema_compiler.ts";
+import { compileSchema, lazySchemaChecks } from "../../core/schema/schema_compiler.ts";
 import type { TextValues } from "../../core/schema/text_values.ts";
 import { readScopes } from "../call/scopes.ts";
 import type { Call } from "../call/call.ts";
@@ -37,7 +37,7 @@ import { type Completers, completion } from "./completion.ts";
 import { DESCRIPTION, HANDLER, HANDLER_ELSEWHERE, HANDLER_HINTS } from "./option_names.ts";
 import { type ResourceReturn, toContents } from "./resource_contents.ts";
 import { type Definition, type ResourceEntry, type ResourcePage, resources } from "./resource_methods.ts";
-import { wireRoom } from "../call/wire_room.ts";
+import { lazyWireCheck } from "../call/lazy_wire_check.ts";
 
 /**
  * Decides whether a caller may see and read a resource. `subject` is the first argument of `read`: the variables of a
@@ -98,8 +98,8 @@ export interface ResourceFixedOptions<S extends Services = NoServices> extends R
 }
 
 /**
- * The type of the variables that a template's `read` gets: the output type of `params`, or strings if there is no
- * `params`.
+ * The type of the variables that a template's `read` gets: the output type of `variables`, or strings if there is no
+ * `variables`.
  */
 export type ReadVariables<U extends string, P extends Schema | undefined = undefined> =
   // Not a distributive type, because `P` is `never` while TypeScript infers the layers in `use`.
@@ -119,7 +119,7 @@ export interface ResourceTemplateOptions<
    * Schema that converts and checks the variables, such as `z.object({ id: z.coerce.number() })`. If the schema rejects
    * the variables of a URI, the resource does not exist. By default, a variable can be any text.
    */
-  readonly params?: P;
+  readonly variables?: P;
   /** Completers, keyed by variable name. */
   readonly complete?: Completers<Extract<keyof TemplateVariables<U>, string>, ServiceValues<S>>;
   /**
@@ -204,19 +204,19 @@ const FIXED: KnownOptions<keyof ResourceFixedOptions | "use"> = {
   names: /* @__PURE__ */ Object.assign({ uri: true, size: SIZE, annotations: HINTS } as const, RESOURCE, DESCRIPTION),
   hints: /* @__PURE__ */ Object.assign({ meta: "_meta", uriTemplate: "uri" } as const, HANDLER_HINTS, READ_HINTS),
   elsewhere: /* @__PURE__ */ Object.assign(
-    { params: VARIABLES, complete: VARIABLES, list: VARIABLES, subscribe: PROVIDED, unsubscribe: PROVIDED },
+    { variables: VARIABLES, complete: VARIABLES, list: VARIABLES, subscribe: PROVIDED, unsubscribe: PROVIDED },
     HANDLER_ELSEWHERE,
   ),
 };
 
 const TEMPLATE: KnownOptions<keyof ResourceTemplateOptions<TemplateText> | "use"> = {
   names: /* @__PURE__ */ Object.assign(
-    { uri: true, annotations: HINTS, params: true, complete: true, list: "function" } as const,
+    { uri: true, annotations: HINTS, variables: true, complete: true, list: "function" } as const,
     RESOURCE,
     DESCRIPTION,
   ),
   hints: /* @__PURE__ */ Object.assign(
-    { meta: "_meta", uriTemplate: "uri", arguments: "params", input: "params" } as const,
+    { meta: "_meta", uriTemplate: "uri", arguments: "variables", input: "variables", params: "variables" } as const,
     HANDLER_HINTS,
     READ_HINTS,
   ),
@@ -236,7 +236,7 @@ const PROVIDER: KnownOptions<keyof ResourceProviderOptions> = {
   hints: /* @__PURE__ */ Object.assign({}, HANDLER_HINTS, READ_HINTS),
   elsewhere: /* @__PURE__ */ Object.assign({
     uri: FROM_URI,
-    params: FROM_URI,
+    variables: FROM_URI,
     complete: FROM_URI,
     title: LISTED,
     description: LISTED,
@@ -331,7 +331,7 @@ export function resource<
   S extends Services = NoServices,
   const P extends Schema | undefined = undefined,
 >(
-  options: { readonly uri: U; readonly params?: P } & ResourceOptions<U, S, P>,
+  options: { readonly uri: U; readonly variables?: P } & ResourceOptions<U, S, P>,
 ): ResourceOf<U, S, P> {
   const isTemplate = /[{}]/.test(String(Object(options).uri));
   checkOptions(`make ${toPlace("resource", options, "uri")}`, options, isTemplate ? TEMPLATE : FIXED);
@@ -403,16 +403,16 @@ interface Form<Input>
   extends Omit<ResourceEntry, "uri">, Omit<ResourceCommonOptions, "allow" | "services">, SubscriptionHooks {
   readonly uri?: string;
   readonly scheme?: string;
-  readonly params?: Schema;
+  readonly variables?: Schema;
   readonly services?: Services;
   readonly use?: readonly UseItem<never, never, never>[];
   readonly allow?: (ctx: Context<never>, subject?: never) => boolean | Promise<boolean>;
   readonly complete?: Completers<string, never>;
-  readonly list?: (first: never, ctx: Context<never>) => Listed | Promise<Listed>;
+  readonly list?: (first: never, ctx: Context<never>) => ListedResources | Promise<ListedResources>;
   readonly read: (input: Input, ctx: Context<never>) => ResourceReturn | Promise<ResourceReturn>;
 }
 
-type Listed = readonly ResourceEntry[] | ResourcePage;
+type ListedResources = readonly ResourceEntry[] | ResourcePage;
 
 interface Defined {
   readonly definition: Definition;
@@ -437,7 +437,7 @@ function define<Input>(options: Form<Input>): Defined {
       const listed = await (isTemplate ? list(ctx as never, ctx) : list(cursor as never, ctx));
       const { resources, nextCursor } = readPage(listed, { cursor, size, place: key });
       const report = (error: unknown) => call.host.parts?.report(error, call);
-      const { checkEntries } = await wireRoom.open();
+      const { checkEntries } = await lazyWireCheck.load();
       const entries = checkEntries(call, resources, { method: "resources/list", source: `of ${quote(key)}` });
       return { resources: entries.map((entry) => ({ mimeType, ...withoutUnsafeIcons(entry, report) })), nextCursor };
     });
@@ -483,7 +483,7 @@ function define<Input>(options: Form<Input>): Defined {
       _meta,
     }),
     list: listPage && (services?.share(listPage) ?? listPage),
-    convert: form.params === undefined ? undefined : toConverter(form.params, `resource ${quote(key)}`),
+    convert: form.variables === undefined ? undefined : toConverter(form.variables, `resource ${quote(key)}`),
     invoke: compose(use, services?.inject(invoke) ?? invoke),
   };
   return { definition, template: isTemplate ? template : undefined, services };
@@ -511,10 +511,10 @@ function checkForm<Input>({ scheme, name, read, ttlMs }: Form<Input>, key: strin
 }
 
 /** Returns a function that converts and checks the variables of a template. */
-function toConverter(params: Schema, place: string): Definition["convert"] {
-  const schema = compileSchema(params, { use: "input", place });
+function toConverter(variables: Schema, place: string): Definition["convert"] {
+  const schema = compileSchema(variables, { use: "input", place });
   return async (uri, matched) => {
-    const { readTextValues } = await schemaRoom.open();
+    const { readTextValues } = await lazySchemaChecks.load();
     const checked = await readTextValues(schema, matched as TextValues); // The cast is safe, because the template that matched the URI returned `matched`.
     if (checked.problem !== undefined) throw McpError.resourceNotFound(uri);
     return checked.value;

@@ -28,7 +28,7 @@ import type { Filter, HandlerGuards } from "../visibility/guards.ts";
 import { createList, Cursors, type Entry } from "../visibility/pagination.ts";
 import type { SubscriptionHooks } from "../visibility/subscribers.ts";
 import { attempt } from "./attempt.ts";
-import { runGuarded } from "./value_room.ts";
+import { runGuarded } from "./lazy_values.ts";
 
 /** A resource in a list. Only `uri` and `name` are required. `size` is in bytes. */
 export type ResourceEntry = Omit<ResourceLink, "type">;

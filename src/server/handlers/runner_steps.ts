@@ -8,7 +8,7 @@ import type { Call, PassedWork } from "../call/call.ts";
 import type { CancelError } from "../call/cancel_error.ts";
 import { show } from "../../core/known_options.ts";
 import { compose, type Middleware } from "../call/middleware.ts";
-import { wireRoom } from "../call/wire_room.ts";
+import { lazyWireCheck } from "../call/lazy_wire_check.ts";
 import type { Timeout } from "../../core/timers.ts";
 import type { LayerEntry, RunnerSteps } from "../engine/layers.ts";
 import type { Runner, RunWithin } from "../visibility/feature.ts";
@@ -67,7 +67,7 @@ function toChecked(
   { result, call, bound: { steps: { name } } }: Received,
 ): Result | Promise<Result> {
   if (result && (returned === undefined || returned === result)) return result;
-  return wireRoom.open().then((wire) => wire.checkResult(call, returned, `the layer ${show(name)}`));
+  return lazyWireCheck.load().then((wire) => wire.checkResult(call, returned, `the layer ${show(name)}`));
 }
 
 /**

@@ -18,7 +18,7 @@ import { MAX_LINE, TEXT_COPY } from "../../core/protocol/text_option.ts";
 import { isStrayPromise } from "../../core/protocol/promises.ts";
 import type { Content, Icon, Meta, ToolAnnotations, ToolResult } from "../../core/protocol/types.ts";
 import type { Checked, CompiledSchema, Infer, InferInput, Schema, StandardSchema } from "../../core/schema/schema.ts";
-import { compileSchema, schemaRoom } from "../../core/schema/schema_compiler.ts";
+import { compileSchema, lazySchemaChecks } from "../../core/schema/schema_compiler.ts";
 import { findHeaderParams, type HeaderParam } from "../../core/schema/header_params.ts";
 import { readScopes } from "../call/scopes.ts";
 import type { Call } from "../call/call.ts";
@@ -50,7 +50,7 @@ import type { ListedTool } from "../../core/protocol/listed.ts";
 import type { Typed } from "../../core/typed.ts";
 import { toForeign, toListedOptions } from "./tool_from.ts";
 import type { Callable } from "./callable.ts";
-import { loadValues, runGuarded } from "./value_room.ts";
+import { loadValues, runGuarded } from "./lazy_values.ts";
 import type { ToolVariant } from "./variant.ts";
 import { DESCRIPTION, HANDLER, HANDLER_ELSEWHERE, HANDLER_HINTS } from "./option_names.ts";
 
@@ -546,7 +546,7 @@ function toUnknown(name: unknown): McpError {
 }
 
 async function readLeniently(input: CompiledSchema, given: Params, { limits }: FeatureParts): Promise<Checked> {
-  const { adaptInput } = await schemaRoom.open();
+  const { adaptInput } = await lazySchemaChecks.load();
   const adapted = adaptInput(given, input.json(), { jsonText: limits.request, dropsNull: true });
   return adapted.problem === undefined ? await input.validate(adapted.value) : adapted;
 }

@@ -2,7 +2,7 @@
  * A container that loads the code for creating services on first use, so that the startup of a server without services
  * is not delayed.
  */
-import { Room } from "../../core/protocol/room.ts";
+import { LazyModule } from "../../core/protocol/lazy_module.ts";
 import type { Container, ContainerParts, ServiceCall } from "../call/container.ts";
 import type { Service } from "../call/service.ts";
 import type { Injection, ServiceContainer } from "./service_container.ts";
@@ -12,7 +12,7 @@ export class LazyContainer implements Container {
   readonly #parts: ContainerParts;
   /** Services that were added before the container code was loaded. */
   readonly #added: Service[] = [];
-  readonly #room: Room<ServiceContainer> = new Room(() => this.#open());
+  readonly #module: LazyModule<ServiceContainer> = new LazyModule(() => this.#open());
   /** Whether the container code was loaded or is being loaded. */
   #isUsed = false;
   #isClosing = false;
@@ -23,29 +23,29 @@ export class LazyContainer implements Container {
 
   /** Adds a handler's services. `ready` creates the services that live as long as the server. */
   add(services: readonly Service[]): void {
-    const { loaded } = this.#room;
+    const { loaded } = this.#module;
     if (loaded) loaded.add(services);
     else this.#added.push(...services);
   }
 
   async ready(): Promise<void> {
-    await (await this.#room.open()).ready();
+    await (await this.#module.load()).ready();
   }
 
   start(): void {
-    const { loaded } = this.#room;
+    const { loaded } = this.#module;
     if (loaded) loaded.start();
     // Ignore a loading error, because the next call that needs a service reports the error.
-    else this.#room.open().then((container) => container.start(), () => {});
+    else this.#module.load().then((container) => container.start(), () => {});
   }
 
-  async rest(): Promise<void> {
-    if (this.#isUsed) await (await this.#room.open()).rest();
+  async disposeUnlessStarted(): Promise<void> {
+    if (this.#isUsed) await (await this.#module.load()).disposeUnlessStarted();
   }
 
   async close(): Promise<void> {
     this.#isClosing = true;
-    if (this.#isUsed) await (await this.#room.open()).close();
+    if (this.#isUsed) await (await this.#module.load()).close();
   }
 
   /** Runs a function with its services. {@linkcode ServiceContainer.run} describes the fast path. */
@@ -54,7 +54,7 @@ export class LazyContainer implements Container {
     injection: Injection<C, A, R>,
     rest: A,
   ): R | Promise<Awaited<R>> {
-    const container = this.#room.loaded;
+    const container = this.#module.loaded;
     return container ? container.run(call, injection, rest) : this.#runLater(call, injection, rest);
   }
 
@@ -63,12 +63,12 @@ export class LazyContainer implements Container {
     injection: Injection<C, A, R>,
     rest: A,
   ): Promise<Awaited<R>> {
-    return await (await this.#room.open()).run(call, injection, rest);
+    return await (await this.#module.load()).run(call, injection, rest);
   }
 
   /** Resolves to a service's value, for `ctx.get` in a handler that declares no services. */
   async get(call: ServiceCall, service: Service): Promise<unknown> {
-    return await (await this.#room.open()).getForCall(call, service);
+    return await (await this.#module.load()).getForCall(call, service);
   }
 
   async #open(): Promise<ServiceContainer> {

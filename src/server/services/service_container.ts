@@ -173,7 +173,7 @@ export class ServiceContainer implements Container {
     return found instanceof Promise ? await found : found.value;
   }
 
-  async rest(): Promise<void> {
+  async disposeUnlessStarted(): Promise<void> {
     if (!this.#isPinned) await this.#disposeAll();
   }
 

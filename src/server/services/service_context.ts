@@ -51,8 +51,8 @@ export class ServiceContext<S> implements Context<S> {
     return this.#call.session;
   }
 
-  get route(): Context["route"] {
-    return this.#call.route;
+  get pathParams(): Context["pathParams"] {
+    return this.#call.pathParams;
   }
 
   get server(): Context["server"] {

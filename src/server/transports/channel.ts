@@ -109,7 +109,8 @@ export interface Served {
  * Returns the server to which a channel can be opened. If the path has parameters, returns the server of a concrete
  * path.
  *
- * @throws {TypeError} if path parameters are missing or invalid, or if `params` is set and the path has no parameters.
+ * @throws {TypeError} if path parameters are missing or invalid, or if `pathParams` is set and the path has no
+ * parameters.
  */
 export async function enterServer(
   server: PipeServer,
@@ -118,7 +119,7 @@ export async function enterServer(
   const { enter } = server[INTERNALS];
   if (enter) return await enter(params);
   if (!params) return server;
-  throw new TypeError("Cannot open a channel to the server: its path has no parameters; omit params");
+  throw new TypeError("Cannot open a channel to the server: its path has no parameters; omit pathParams");
 }
 
 /**

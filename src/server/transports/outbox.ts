@@ -68,13 +68,13 @@ export class Outbox {
   }
 
   /** Takes about `max` characters: several whole texts, or the next part of a long text. */
-  take(max: number): string {
+  read(max: number): string {
     let piece = this.#tail;
-    if (this.#texts.length || piece.length > max) piece = this.#takeSome(max);
+    if (this.#texts.length || piece.length > max) piece = this.#readSome(max);
     else this.#tail = "";
     this.length -= piece.length;
     if (!this.length) this.#count = 0;
-    if (this.#held || this.#room) this.#settle();
+    if (this.#held || this.#room) this.#releaseRead();
     return piece;
   }
 
@@ -84,7 +84,7 @@ export class Outbox {
     const [text] = this.#texts.splice(0, 1);
     this.length -= text?.length ?? 0;
     this.#count = this.#texts.length;
-    if (this.#held || this.#room) this.#settle();
+    if (this.#held || this.#room) this.#releaseRead();
     return text;
   }
 
@@ -93,7 +93,7 @@ export class Outbox {
     this.#texts = [];
     this.#tail = "";
     this.length = this.#taken = this.#count = 0;
-    this.#settle();
+    this.#releaseRead();
     this.close();
   }
 
@@ -108,7 +108,7 @@ export class Outbox {
     this.#tail = "";
   }
 
-  #takeSome(max: number): string {
+  #readSome(max: number): string {
     this.#endTail();
     let piece = "";
     let count = 0;
@@ -124,7 +124,7 @@ export class Outbox {
     return piece;
   }
 
-  #settle(): void {
+  #releaseRead(): void {
     const held = this.length + this.#taken;
     if (2 * held <= this.#held - STEP) this.#hold(held);
     if (!this.isFull) this.close();

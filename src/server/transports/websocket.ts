@@ -156,7 +156,7 @@ class SocketEndpoint {
       const account = parts.account(caller);
       const peer = parts.peer(caller);
       const owner: Owner = { principal, account, peer, endpoint: served, checks: caller.seen?.toChecks?.(principal) };
-      const place = takeSocket(account, () => owner.drop?.() ?? false);
+      const place = chargeSocket(account, () => owner.drop?.() ?? false);
       if (!(place instanceof Holding)) return this.#refuse(place, principal);
       owner.place = place;
       const response = await this.#admit(caller, { parts, served: served ?? this.#server });
@@ -268,7 +268,7 @@ class SocketEndpoint {
 }
 
 /** Charges the client for a socket. Returns a refusal if a limit does not allow another socket. */
-function takeSocket(account: Account, drop: Drop): Holding | Refusal {
+function chargeSocket(account: Account, drop: Drop): Holding | Refusal {
   const refuse = (state: string, limits: string) => toOverload(toBusy(`open the socket: ${state}`, limits));
   // Reject further sockets of a client that is at its memory limit, because the size of a message is known only after
   // it has arrived.
@@ -372,7 +372,7 @@ class SocketConnection {
     const isHeld = this.#growBuffer(isText ? 2 * data.length : toSize(data));
     if (!isText) return this.#socket.close(UNSUPPORTED_DATA, "messages must be text");
     if (!isHeld) return this.#socket.close(TRY_LATER, "too much memory is used");
-    if (this.#isReading) return this.#take(data);
+    if (this.#isReading) return this.#receive(data);
     this.#queuedSize += data.length;
     const hasRoom = this.#queued.length < MAX_QUEUED && this.#queuedSize <= this.#pipe.lineBytes;
     if (hasRoom && this.#pipe.account.hold(2 * data.length)) return void this.#queued.push(data);
@@ -470,7 +470,7 @@ class SocketConnection {
     this.#socket.close(TRY_LATER, "the client does not read its messages");
   }
 
-  #take(text: string): void {
+  #receive(text: string): void {
     const { lineBytes } = this.#pipe;
     const isLong = text.length * 3 > lineBytes && !isWithin(text, lineBytes);
     const wait = isLong ? this.#pipe.reject("long") : this.#pipe.receive(text);
@@ -482,7 +482,7 @@ class SocketConnection {
         const [text] = this.#queued.splice(0, 1);
         this.#queuedSize -= text.length;
         this.#pipe.account.free(2 * text.length);
-        this.#take(text);
+        this.#receive(text);
       }
     });
   }

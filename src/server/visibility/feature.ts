@@ -5,7 +5,7 @@ import type { Notification, Request, Result } from "../../core/protocol/jsonrpc.
 import type { HeaderParam } from "../../core/schema/header_params.ts";
 import type { Call } from "../call/call.ts";
 import type { Binding } from "../call/container.ts";
-import type { Allow, ClientFacts, Context } from "../call/context.ts";
+import type { Allow, ClientInfo, Context } from "../call/context.ts";
 import type { FeatureParts } from "./feature_parts.ts";
 import type { McpError } from "../../core/protocol/errors.ts";
 import type { Bounds } from "../capacity/limits.ts";
@@ -212,7 +212,7 @@ export interface NotificationSource {
   /** Whether the client has a session. */
   readonly hasSession?: boolean;
   /** Creates a call in whose context the notification is handled. */
-  open(message: Request, client: ClientFacts): Call;
+  open(message: Request, client: ClientInfo): Call;
   /** The facts about the client that the notification contains. */
   readonly client: { readonly version: string; readonly capabilities: unknown };
   readonly executor: Executor;

@@ -42,16 +42,16 @@ export class Subscribers {
     const entry = known?.hooks === hooks ? known : { hooks, count: 0, isOn: false, isBusy: false };
     this.#entries.set(uri, entry);
     entry.count++;
-    this.#settle(uri, entry);
+    this.#runHooks(uri, entry);
     return () => {
       entry.count--;
-      this.#settle(uri, entry);
+      this.#runHooks(uri, entry);
     };
   }
 
   // Calls one hook at a time, so that `unsubscribe` is never called before a slow `subscribe` has ended. A subscription
   // that begins and ends while a hook runs causes no further calls.
-  async #settle(uri: string, entry: Entry): Promise<void> {
+  async #runHooks(uri: string, entry: Entry): Promise<void> {
     if (entry.isBusy) return;
     entry.isBusy = true;
     while (entry.isOn !== entry.count > 0) {

@@ -171,13 +171,13 @@ class RedisEngine implements StoreEngine {
   async listen(onRing: (log: string) => void, onLost: (error?: unknown) => void): Promise<() => void> {
     const link = await this.#openOther();
     let isOver = false;
-    const lose = (error?: unknown) => {
+    const reportLoss = (error?: unknown) => {
       if (isOver) return;
       isOver = true;
       link.close();
       onLost(error);
     };
-    await link.subscribe(this.#channel, onRing, lose);
+    await link.subscribe(this.#channel, onRing, reportLoss);
     return () => {
       isOver = true;
       link.close();

@@ -17,9 +17,9 @@ async function show(program: readonly string[], url: string, pageHost?: string):
   await Deno.writeTextFile(
     file,
     `import { terminalUserAgent } from "${root}src/cli/sign_in/terminal_user_agent.ts";
-const trip = await terminalUserAgent({ opens: false, isForced: true })({ issuer: "", path: "/callback/a1" });
-await trip.visit(${JSON.stringify(page)}, { signal: AbortSignal.timeout(1) }).catch(() => {});
-await trip.end(new Error("enough"));
+const attempt = await terminalUserAgent({ opens: false, isForced: true })({ issuer: "", path: "/callback/a1" });
+await attempt.visit(${JSON.stringify(page)}, { signal: AbortSignal.timeout(1) }).catch(() => {});
+await attempt.end(new Error("enough"));
 `,
   );
   const { stderr, code } = await run([...program, file]);

@@ -1,7 +1,7 @@
 // The loopback server that receives the redirect from an authorization server.
 import { assertEquals, assertRejects, assertStringIncludes, assertThrows } from "@std/assert";
 import { SignInError } from "../../../src/client/oauth/errors.ts";
-import { loopback, type SignInTrip } from "../../../src/client/oauth/oauth.ts";
+import { loopback, type SignInAttempt } from "../../../src/client/oauth/oauth.ts";
 import { sentence } from "../../support/messages.ts";
 
 const page = (state: string) => ({
@@ -12,7 +12,7 @@ const page = (state: string) => ({
 });
 
 const begun = { issuer: "https://login.example.com", path: "/callback/a1" };
-const start = async (): Promise<SignInTrip> => await loopback({ open: () => {} })(begun);
+const start = async (): Promise<SignInAttempt> => await loopback({ open: () => {} })(begun);
 const never = new AbortController().signal;
 
 async function look(url: string, init?: RequestInit): Promise<readonly [number, string]> {
@@ -20,57 +20,57 @@ async function look(url: string, init?: RequestInit): Promise<readonly [number, 
   return [response.status, await response.text()];
 }
 
-async function isClosed(trip: SignInTrip): Promise<boolean> {
-  return await fetch(trip.redirectUri).then((response) => response.body?.cancel().then(() => false), () => true) ??
+async function isClosed(attempt: SignInAttempt): Promise<boolean> {
+  return await fetch(attempt.redirectUri).then((response) => response.body?.cancel().then(() => false), () => true) ??
     false;
 }
 
 Deno.test("the redirect is accepted only once, and the page shows the outcome of the sign-in", async () => {
-  const trip = await start();
-  const visit = trip.visit(page("s1"), { signal: never });
-  const last = look(`${trip.redirectUri}?code=code-of-ada&state=s1&iss=x`);
-  assertEquals(await visit, `${trip.redirectUri}?code=code-of-ada&state=s1&iss=x`);
-  const [again, text] = await look(`${trip.redirectUri}?code=c2&state=s1`);
+  const attempt = await start();
+  const visit = attempt.visit(page("s1"), { signal: never });
+  const last = look(`${attempt.redirectUri}?code=code-of-ada&state=s1&iss=x`);
+  assertEquals(await visit, `${attempt.redirectUri}?code=code-of-ada&state=s1&iss=x`);
+  const [again, text] = await look(`${attempt.redirectUri}?code=c2&state=s1`);
   assertEquals(again, 409);
   assertStringIncludes(text, `<p>${sentence()}<p>`);
-  await trip.end();
+  await attempt.end();
   const [status, shown] = await last;
   assertEquals([status, shown.includes("code-of-ada")], [200, false]);
   assertStringIncludes(shown, `<p>${sentence()}<p>`);
-  assertEquals(await isClosed(trip), true);
+  assertEquals(await isClosed(attempt), true);
 });
 
 Deno.test("a request with another state, path, method or host changes nothing", async () => {
-  const trip = await start();
+  const attempt = await start();
   // Before a sign-in starts, every redirect is refused, even with the state "undefined".
-  assertEquals((await look(`${trip.redirectUri}?code=c&state=undefined`))[0], 400);
-  const visit = trip.visit(page("s1"), { signal: never });
-  const local = trip.redirectUri.replace("127.0.0.1", "localhost");
+  assertEquals((await look(`${attempt.redirectUri}?code=c&state=undefined`))[0], 400);
+  const visit = attempt.visit(page("s1"), { signal: never });
+  const local = attempt.redirectUri.replace("127.0.0.1", "localhost");
   for (
     const [url, init, expected] of [
-      [`${trip.redirectUri}?code=evil&state=s2`, {}, 400],
-      [`${trip.redirectUri}?code=evil`, {}, 400],
-      [`${trip.redirectUri}?code=evil&state=s2&state=s1`, {}, 400],
-      [trip.redirectUri.replace("/callback/a1", "/?code=evil&state=s1"), {}, 404],
-      [trip.redirectUri.replace("/callback/a1", "/callback?code=evil&state=s1"), {}, 404],
-      [trip.redirectUri.replace("/a1", "/b2?code=evil&state=s1"), {}, 404],
-      [trip.redirectUri.replace("/a1", "/A1?code=evil&state=s1"), {}, 404],
-      [trip.redirectUri.replace("/a1", "/..%2fa1?code=evil&state=s1"), {}, 404],
-      [`${trip.redirectUri}?code=evil&state=s1`, { method: "POST" }, 405],
+      [`${attempt.redirectUri}?code=evil&state=s2`, {}, 400],
+      [`${attempt.redirectUri}?code=evil`, {}, 400],
+      [`${attempt.redirectUri}?code=evil&state=s2&state=s1`, {}, 400],
+      [attempt.redirectUri.replace("/callback/a1", "/?code=evil&state=s1"), {}, 404],
+      [attempt.redirectUri.replace("/callback/a1", "/callback?code=evil&state=s1"), {}, 404],
+      [attempt.redirectUri.replace("/a1", "/b2?code=evil&state=s1"), {}, 404],
+      [attempt.redirectUri.replace("/a1", "/A1?code=evil&state=s1"), {}, 404],
+      [attempt.redirectUri.replace("/a1", "/..%2fa1?code=evil&state=s1"), {}, 404],
+      [`${attempt.redirectUri}?code=evil&state=s1`, { method: "POST" }, 405],
       [`${local}?code=evil&state=s1`, {}, 403],
     ] as const
   ) assertEquals((await look(url, init).catch(() => [expected]))[0], expected, url);
-  const last = look(`${trip.redirectUri}?code=good&state=s1`);
+  const last = look(`${attempt.redirectUri}?code=good&state=s1`);
   assertStringIncludes(await visit, "code=good");
-  await trip.end(new Error("a secret detail"));
+  await attempt.end(new Error("a secret detail"));
   const [status, text] = await last;
   assertEquals([status, text.includes("secret")], [400, false]);
-  assertEquals(await isClosed(trip), true);
+  assertEquals(await isClosed(attempt), true);
 });
 
 Deno.test("the page's headers forbid frames, caching and scripts, and the page contains no URL", async () => {
-  const trip = await start();
-  const response = await fetch(`${trip.redirectUri}?state=<script>`);
+  const attempt = await start();
+  const response = await fetch(`${attempt.redirectUri}?state=<script>`);
   await response.body?.cancel();
   const names = ["cache-control", "content-security-policy", "referrer-policy", "x-content-type-options"];
   assertEquals(names.map((name) => response.headers.get(name)), [
@@ -79,17 +79,17 @@ Deno.test("the page's headers forbid frames, caching and scripts, and the page c
     "no-referrer",
     "nosniff",
   ]);
-  await trip.end();
+  await attempt.end();
 });
 
 Deno.test("the loopback server stops listening if the sign-in is aborted or its page cannot be opened", async () => {
-  const trip = await start();
+  const attempt = await start();
   const stop = new AbortController();
-  const visit = trip.visit(page("s1"), { signal: stop.signal });
+  const visit = attempt.visit(page("s1"), { signal: stop.signal });
   stop.abort(new Error("enough"));
   await assertRejects(() => visit, Error, "enough");
-  await trip.end(new Error("enough"));
-  assertEquals(await isClosed(trip), true);
+  await attempt.end(new Error("enough"));
+  assertEquals(await isClosed(attempt), true);
 
   const blind = await loopback({ open: () => Promise.reject(new Error("no browser")) })(begun);
   await assertRejects(() => blind.visit(page("s1"), { signal: never }), Error, "no browser");
@@ -98,10 +98,10 @@ Deno.test("the loopback server stops listening if the sign-in is aborted or its 
 });
 
 Deno.test("the port option sets the port, and a sign-in fails if the port is in use", async () => {
-  const trip = await start();
-  const port = Number(new URL(trip.redirectUri).port);
+  const attempt = await start();
+  const port = Number(new URL(attempt.redirectUri).port);
   await assertRejects(async () => await loopback({ port, open: () => {} })(begun), SignInError, `127.0.0.1:${port}`);
-  await trip.end();
+  await attempt.end();
   const chosen = await loopback({ port, open: () => {} })(begun);
   assertEquals(chosen.redirectUri, `http://127.0.0.1:${port}/callback/a1`);
   await chosen.end();

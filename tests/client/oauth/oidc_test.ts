@@ -97,9 +97,9 @@ testWithOidc(
     const first = create();
     await (await connect(url, { fetch, auth: first })).close();
     assertEquals(visits.length, 1);
-    const facts = await first.facts(url);
-    assert(facts?.expiresAt && facts.expiresAt > Date.now() && facts.canRefresh, JSON.stringify(facts));
-    assertEquals([facts.issuer, facts.resource, facts.scopes], [oidc.issuers.second, url, ["notes:read"]]);
+    const info = await first.info(url);
+    assert(info?.expiresAt && info.expiresAt > Date.now() && info.canRefresh, JSON.stringify(info));
+    assertEquals([info.issuer, info.resource, info.scopes], [oidc.issuers.second, url, ["notes:read"]]);
 
     // Make the stored token expire, so that each client detects the expiry on its first request.
     await store.update(`server ${url}`, (text) => {
@@ -112,7 +112,7 @@ testWithOidc(
     for (const client of several) await client.close();
 
     assertEquals([await first.signOut(url), await first.signOut(url)], [true, false]);
-    assertEquals(await create().facts(url), undefined);
+    assertEquals(await create().info(url), undefined);
     await close();
   },
 );
@@ -149,10 +149,10 @@ testWithOidc(
     const auth = signIn({
       fetch,
       userAgent: async (start) => {
-        const trip = await browser(start);
-        if (isWilling) return trip;
+        const attempt = await browser(start);
+        if (isWilling) return attempt;
         return {
-          ...trip,
+          ...attempt,
           visit: ({ url }) => {
             const state = new URL(url).searchParams.get("state");
             const params = new URLSearchParams({ error: "access_denied", state: state ?? "", iss: oidc.issuers.first });

@@ -140,8 +140,8 @@ Deno.test("an expiry time beyond the range of timers is accepted, and causes no 
       fetch: bed.fetch,
     });
     for (let round = 0; round < 2; round++) assertEquals(await use(bed, auth), "Hello!");
-    const facts = await auth.facts(bed.server);
-    assert(typeof facts?.expiresAt === "number" && facts.expiresAt > Date.now(), String(facts?.expiresAt));
+    const info = await auth.info(bed.server);
+    assert(typeof info?.expiresAt === "number" && info.expiresAt > Date.now(), String(info?.expiresAt));
     assertEquals(bed.forms.length, 1);
   }
 });

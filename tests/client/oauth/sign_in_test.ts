@@ -80,7 +80,7 @@ function refuses(name: string, wrong: Wrong, { names = [], visits = 0, forms = 0
     assert(bed.ends.length >= visits && bed.ends.length <= 1);
     for (const end of bed.ends) assert(end instanceof Error);
     checkSecrets(bed);
-    assertEquals(await bed.signIn(options).facts(bed.server), undefined);
+    assertEquals(await bed.signIn(options).info(bed.server), undefined);
   });
 }
 
@@ -595,7 +595,7 @@ Deno.test("an invalid refresh token leads to a new sign-in, but a failing author
   await expire();
   answer = () => new Response("", { status: 503 });
   await assertRejects(() => use(bed, { store }), Error, sentence(bed.issuer, 503));
-  assert(await bed.signIn({ store }).facts(bed.server), "the user was signed out");
+  assert(await bed.signIn({ store }).info(bed.server), "the user was signed out");
   assertEquals(bed.visits.length, 1);
   answer = () => Response.json({ error: "invalid_grant" }, { status: 400 });
   assertEquals([await use(bed, { store }), bed.visits.length], ["Hello!", 2]);
@@ -980,7 +980,7 @@ Deno.test("without a refresh token, an expired token leads to a new sign-in", as
   await using bed = new Bed({ token: ({ refresh_token: _, ...right }) => right });
   const store = memoryTokens();
   await use(bed, { store });
-  assertEquals((await bed.signIn({ store }).facts(bed.server))?.canRefresh, false);
+  assertEquals((await bed.signIn({ store }).info(bed.server))?.canRefresh, false);
   bed.revoke();
   await store.update(
     `server ${bed.server}`,

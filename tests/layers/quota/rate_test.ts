@@ -13,13 +13,13 @@ const MAX = BOUNDS.rates.clients;
 
 Deno.test("a bucket refills with time, up to its burst", () => {
   const buckets = new Buckets({ calls: 2, perMs: 1000, burst: 3 }, MAX);
-  assertEquals([1, 2, 3].map(() => buckets.take("a", 0)), [0, 0, 0]);
-  assertEquals(buckets.take("a", 0), 500);
-  assertEquals(buckets.take("a", 200), 300);
-  assertEquals(buckets.take("a", 500), 0);
-  assertEquals(buckets.take("a", 500), 500);
-  assertEquals(buckets.take("b", 500), 0);
-  assertEquals([1, 2, 3, 4].map(() => buckets.take("a", 60_000)), [0, 0, 0, 500]);
+  assertEquals([1, 2, 3].map(() => buckets.consume("a", 0)), [0, 0, 0]);
+  assertEquals(buckets.consume("a", 0), 500);
+  assertEquals(buckets.consume("a", 200), 300);
+  assertEquals(buckets.consume("a", 500), 0);
+  assertEquals(buckets.consume("a", 500), 500);
+  assertEquals(buckets.consume("b", 500), 0);
+  assertEquals([1, 2, 3, 4].map(() => buckets.consume("a", 60_000)), [0, 0, 0, 500]);
 });
 
 Deno.test("no client can exceed its rate, whenever it calls", () => {
@@ -34,9 +34,9 @@ Deno.test("no client can exceed its rate, whenever it calls", () => {
     const buckets = new Buckets(rate, MAX);
     const taken: number[] = [];
     for (let now = 0; now < 20_000; now += random() * 200) {
-      const wait = buckets.take("a", now);
+      const wait = buckets.consume("a", now);
       if (!wait) taken.push(now);
-      else assertEquals(buckets.take("a", now + wait), 0, "the wait was too short");
+      else assertEquals(buckets.consume("a", now + wait), 0, "the wait was too short");
       if (wait) {
         now += wait;
         taken.push(now);
@@ -54,18 +54,18 @@ Deno.test("no client can exceed its rate, whenever it calls", () => {
 
 Deno.test("the number of buckets is limited, and clients beyond the limit share one bucket", () => {
   const buckets = new Buckets({ calls: 1, perMs: 60_000 }, MAX);
-  for (let i = 0; i < 10_000; i++) assertEquals(buckets.take(`client ${i}`, 0), 0);
-  assertEquals(buckets.take("late", 0), 0);
-  assertEquals(buckets.take("later", 0), 60_000);
-  assertEquals(buckets.take("client 1", 1), 59_999);
-  assertEquals(buckets.take("later", 120_001), 0);
+  for (let i = 0; i < 10_000; i++) assertEquals(buckets.consume(`client ${i}`, 0), 0);
+  assertEquals(buckets.consume("late", 0), 0);
+  assertEquals(buckets.consume("later", 0), 60_000);
+  assertEquals(buckets.consume("client 1", 1), 59_999);
+  assertEquals(buckets.consume("later", 120_001), 0);
 });
 
 Deno.test("clients that return in each period do not make the number of buckets grow without limit", () => {
   const buckets = new Buckets({ calls: 1, perMs: 1000 }, MAX);
   for (let period = 0; period < 6; period++) {
     // New clients call first, followed by all earlier clients.
-    for (let i = 10_000 * (period + 1) - 1; i >= 0; i--) buckets.take(`client ${i}`, period * 1500);
+    for (let i = 10_000 * (period + 1) - 1; i >= 0; i--) buckets.consume(`client ${i}`, period * 1500);
   }
   assert(buckets.size <= 45_000, `${buckets.size} buckets`);
 });
@@ -75,11 +75,11 @@ Deno.test("callers with many addresses do not affect the rate of principals, and
   const toPrincipal = (i: number) => `principal ${i}`;
   for (const [toMany, few] of [[toAddress, toPrincipal], [toPrincipal, toAddress]] as const) {
     const buckets = new Buckets({ calls: 1, perMs: 60_000 }, MAX);
-    for (let i = 0; i < MAX + 6; i++) buckets.take(toMany(i), 0);
-    assert(buckets.take(toMany(MAX + 7), 0) > 0, "the attack had no effect");
+    for (let i = 0; i < MAX + 6; i++) buckets.consume(toMany(i), 0);
+    assert(buckets.consume(toMany(MAX + 7), 0) > 0, "the attack had no effect");
     for (let i = 0; i < 3; i++) {
-      assertEquals(buckets.take(few(i), 0), 0);
-      assertEquals(buckets.take(few(i), 1), 59_999);
+      assertEquals(buckets.consume(few(i), 0), 0);
+      assertEquals(buckets.consume(few(i), 1), 59_999);
     }
   }
 });

@@ -59,7 +59,7 @@ export function startTenants(): Site {
     ...toOptions(),
     limits: { ...LIMITS, perTenant: { running: 24 } },
     path: "/:tenant/mcp",
-    params: z.object({ tenant: z.string().refine((name) => name.startsWith("check") ? slowly(true) : true) }),
+    pathSchema: z.object({ tenant: z.string().refine((name) => name.startsWith("check") ? slowly(true) : true) }),
     handlers: ({ tenant }) => tenant.startsWith("make") ? slowly(listHandlers()) : listHandlers(),
     store: makeSlowStore(),
     secret: "a secret of at least thirty-two characters",

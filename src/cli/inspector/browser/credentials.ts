@@ -34,7 +34,7 @@ export const usualKind: Place["kind"] = endpoint === undefined ? "named" : "own"
 /**
  * The key that the relay requires for connections to other servers. `undefined` if the page was opened without the key.
  */
-export const key: string | undefined = takeKey() ?? toText(readStored().key);
+export const key: string | undefined = moveKey() ?? toText(readStored().key);
 
 /** The server and the protocol revision that the page uses. */
 export const place: Place = readPlace(readStored().place);
@@ -94,7 +94,7 @@ function toKey({ kind, url }: Place): string {
 }
 
 /** Moves the key from the URL fragment to the tab's storage. Returns `undefined` if the fragment contains no key. */
-function takeKey(): string | undefined {
+function moveKey(): string | undefined {
   const parts = location.hash.slice(1).split("&");
   const found = parts.map((part) => /^key=([\da-f]{64})$/.exec(part)?.[1]).find((key) => key !== undefined);
   if (found === undefined) return;

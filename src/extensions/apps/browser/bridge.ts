@@ -45,10 +45,10 @@ const request = async (method: string, params?: object) => {
 const emit = (event: string, value: unknown) =>
   [...listeners.get(event) ?? []].map(async (listener) => await listener(value));
 
-function tell(event: keyof AppEvents, value: unknown): void {
+function deliver(event: keyof AppEvents, value: unknown): void {
   past.set(event, value);
   if (event === "input") past.delete("partial");
-  for (const told of emit(event, value)) told.catch(reportError);
+  for (const delivered of emit(event, value)) delivered.catch(reportError);
 }
 
 function merge(changed: AppHostContext = {}): void {
@@ -61,7 +61,7 @@ function merge(changed: AppHostContext = {}): void {
     fonts.textContent = css;
     document.head.append(fonts);
   }
-  tell("context", context);
+  deliver("context", context);
 }
 
 function measure(): void {
@@ -91,10 +91,10 @@ addEventListener("message", ({ source, data }: MessageEvent<Message | null>) => 
     if (error) answer?.reject(Object.assign(new Error(error.message), error));
     else answer?.resolve(result);
   } else if (id !== undefined) void respond(id, method, params.reason);
-  else if (method === "ui/notifications/tool-input") tell("input", params.arguments ?? {});
-  else if (method === "ui/notifications/tool-input-partial") tell("partial", params.arguments ?? {});
-  else if (method === "ui/notifications/tool-result") tell("result", params);
-  else if (method === "ui/notifications/tool-cancelled") tell("cancelled", params.reason);
+  else if (method === "ui/notifications/tool-input") deliver("input", params.arguments ?? {});
+  else if (method === "ui/notifications/tool-input-partial") deliver("partial", params.arguments ?? {});
+  else if (method === "ui/notifications/tool-result") deliver("result", params);
+  else if (method === "ui/notifications/tool-cancelled") deliver("cancelled", params.reason);
   else if (method === "ui/notifications/host-context-changed") merge(params);
 });
 

@@ -50,7 +50,7 @@ export function taskClient(options: TaskClientOptions = {}): ClientExtension {
   const { giveUpMs = GIVE_UP_MS, clock = systemClock } = options;
   checkTimeout(giveUpMs, "giveUpMs");
   let listeners = 0;
-  const takeListener = () => {
+  const reserveListener = () => {
     if (listeners >= MAX_LISTENERS) return;
     listeners++;
     return () => void listeners--;
@@ -70,7 +70,7 @@ export function taskClient(options: TaskClientOptions = {}): ClientExtension {
             );
           }
           const first = call.isResumed ? undefined : readTask({ ...result, result: {} }, taskId);
-          return new TaskWaiter(taskId, call, { clock, giveUpMs, takeListener }).wait(first);
+          return new TaskWaiter(taskId, call, { clock, giveUpMs, reserveListener }).wait(first);
         },
       },
     },

@@ -8,7 +8,7 @@ import type { Clock } from "../../../core/timers.ts";
 import { deadline, delay } from "../../../core/kit/deadline.ts";
 import { INVALID_PARAMS, isRemoteError } from "../../../core/protocol/errors.ts";
 import type { Params, Result } from "../../../core/protocol/jsonrpc.ts";
-import type { UnfinishedCall } from "../../../client/extension.ts";
+import type { PendingRequest } from "../../../client/extension.ts";
 import { isTransient, MIN_POLL_MS, toPollMs, toRetryMs } from "./task_polling.ts";
 import { hasEnded, readTask, TaskError, type TaskQuestion, type TaskState } from "./task_state.ts";
 
@@ -20,7 +20,7 @@ export interface WaitOptions {
    * Reserves one of the limited number of subscriptions. Returns a function that releases the subscription, or
    * `undefined` if all subscriptions are in use.
    */
-  readonly takeListener: () => (() => void) | undefined;
+  readonly reserveListener: () => (() => void) | undefined;
 }
 
 /**
@@ -38,7 +38,7 @@ const CANCEL_MS = 5000;
 
 export class TaskWaiter {
   readonly #id: string;
-  readonly #call: UnfinishedCall;
+  readonly #call: PendingRequest;
   readonly #options: WaitOptions;
   readonly #since: number;
   readonly #stop = new AbortController();
@@ -53,7 +53,7 @@ export class TaskWaiter {
   #reports = 0;
 
   /** `id` is the id of the task that the server created for `call`. */
-  constructor(id: string, call: UnfinishedCall, options: WaitOptions) {
+  constructor(id: string, call: PendingRequest, options: WaitOptions) {
     this.#id = id;
     this.#call = call;
     this.#options = options;
@@ -199,7 +199,7 @@ export class TaskWaiter {
    * subscription, the client only polls the task.
    */
   async #listen(): Promise<void> {
-    const free = this.#options.takeListener();
+    const free = this.#options.reserveListener();
     if (!free) return;
     try {
       const subscription = await this.#call.subscribe({ extensions: { taskIds: [this.#id] } });

@@ -7,7 +7,7 @@ import { INVALID_REQUEST, McpError, toBusy } from "../../../core/protocol/errors
 import { type Batch, type Broken, type Incoming, toFailure, toMessage } from "../../../core/protocol/jsonrpc.ts";
 import type { Core } from "../../engine/core.ts";
 import type { Link, Reply } from "../../call/link.ts";
-import { refuse, refuseBusy, toFacts } from "./error_replies.ts";
+import { refuse, refuseBusy, toErrorInfo } from "./error_replies.ts";
 import type { Session } from "./session_state.ts";
 import { hasBatches } from "./versions.ts";
 
@@ -89,7 +89,7 @@ async function serveItems(
 }
 
 function refuseItem(core: Core, link: Link, broken: Broken): Reply {
-  core.observing?.refuse(link, { ...toFacts(broken), reason: "message" });
+  core.observing?.refuse(link, { ...toErrorInfo(broken), reason: "message" });
   return { text: toFailure(broken.id ?? null, broken) };
 }
 

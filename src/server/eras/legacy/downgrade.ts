@@ -6,7 +6,7 @@
 import { restoreText, toJsonText } from "../../../core/protocol/text_copy.ts";
 import { INVALID_PARAMS, INVALID_REQUEST, McpError, MISSING_CAPABILITY } from "../../../core/protocol/errors.ts";
 import { isObject, type Params, type Result } from "../../../core/protocol/jsonrpc.ts";
-import type { ClientFacts } from "../../call/context.ts";
+import type { ClientInfo } from "../../call/context.ts";
 import type { Question } from "../../call/question.ts";
 import type { Version } from "./versions.ts";
 
@@ -49,7 +49,7 @@ export function downgradeError(method: string, error: McpError): McpError {
 /** Converts a question for a client of an older revision. `restore` converts the answer back. */
 export function downgradeQuestion(
   { method, params }: Question,
-  { version, capabilities }: ClientFacts,
+  { version, capabilities }: ClientInfo,
 ): { readonly params: Params; readonly restore?: (answer: unknown) => unknown } {
   // Up to 2025-11-25, a URL elicitation requires an id.
   if (params.mode === "url") return { params: { ...params, elicitationId: crypto.randomUUID() } };

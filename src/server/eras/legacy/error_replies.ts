@@ -49,7 +49,7 @@ export function refuse(core: Core, link: Link, { status, state, reason, limits, 
   const { message } = refused;
   const error = withLimits(new McpError(INVALID_REQUEST, `Cannot serve the request: ${state}`), limits);
   const method = message && "method" in message ? message.method : undefined;
-  core.observing?.refuse(link, { ...toFacts(error), status, reason, method });
+  core.observing?.refuse(link, { ...toErrorInfo(error), status, reason, method });
   return { text: toFailure(toId(refused), error), status };
 }
 
@@ -64,7 +64,7 @@ export function isBusy({ code }: McpError): boolean {
  */
 export function refuseBusy(core: Core, link: Link, refused: RefusedRequest, error: unknown): Reply {
   if (!isMcpError(error)) throw error;
-  core.observing?.refuse(link, { ...toFacts(error), status: 503, reason: "limit" });
+  core.observing?.refuse(link, { ...toErrorInfo(error), status: 503, reason: "limit" });
   return { text: toFailure(toId(refused), error), status: 503, headers: RETRY_AFTER };
 }
 
@@ -84,7 +84,7 @@ export function refuseAccess(core: Core, link: Link, refused: RefusedRequest, er
   const isScope = isScopeError(error);
   const reply = isScope ? toScopeReply({ ...core, principal: link.principal }, error, rejected) : rejected;
   const reason = isAdmission ? "admission" : isFault ? "fault" : isScope ? "scope" : "session";
-  core.observing?.refuse(link, { ...toFacts(error), status: reply.status, reason });
+  core.observing?.refuse(link, { ...toErrorInfo(error), status: reply.status, reason });
   return reply;
 }
 
@@ -106,12 +106,12 @@ export function toErrorReply(
 }
 
 /** Returns the fields that observers receive from an error. */
-export function toFacts(error: ErrorFacts): ErrorFacts {
+export function toErrorInfo(error: ErrorInfo): ErrorInfo {
   const { code, message, [REACHED]: limits } = error;
   return { code, message, [REACHED]: limits };
 }
 
-type ErrorFacts = Pick<McpError, "code" | "message" | typeof REACHED>;
+type ErrorInfo = Pick<McpError, "code" | "message" | typeof REACHED>;
 
 function toId({ message, version }: RefusedRequest): Id | null | undefined {
   return message?.kind === "request" ? message.id : toNoId(version);

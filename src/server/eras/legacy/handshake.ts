@@ -8,7 +8,7 @@ import { isObject, type Params, type Result } from "../../../core/protocol/jsonr
 import type { Implementation } from "../../../core/protocol/types.ts";
 import { FIXED_LIMITS } from "../../capacity/fixed_limits.ts";
 import type { Engine } from "../../engine/era.ts";
-import type { SessionFacts } from "./session_state.ts";
+import type { SessionInfo } from "./session_state.ts";
 import { isVersion, type Version, VERSIONS } from "./versions.ts";
 
 /**
@@ -21,7 +21,7 @@ const MAX_CAPABILITIES = 4096;
  * Reads the parameters of `initialize`. If the server does not serve the requested revision, offers its newest
  * revision. Throws an `McpError` if a parameter is invalid.
  */
-export function readOffer(params: Params = {}, versions: readonly Version[] = VERSIONS): SessionFacts {
+export function readOffer(params: Params = {}, versions: readonly Version[] = VERSIONS): SessionInfo {
   const { protocolVersion } = params;
   // `null` counts as absent.
   const [capabilities, clientInfo] = [params.capabilities ?? undefined, params.clientInfo ?? undefined];
@@ -63,7 +63,7 @@ function copyStart(text: string, length: number): string {
 }
 
 /** Returns the result of `initialize` for a negotiated session. */
-export function toAgreement({ core, registry }: Engine, { version }: SessionFacts): Result {
+export function toAgreement({ core, registry }: Engine, { version }: SessionInfo): Result {
   return {
     protocolVersion: version,
     capabilities: { ...toCapabilities(registry), logging: core.can.logging ? {} : undefined },

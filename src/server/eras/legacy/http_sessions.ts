@@ -5,7 +5,7 @@
  */
 import { toBusy } from "../../../core/protocol/errors.ts";
 import { type Batch, type Id, isId, isObject, type Request } from "../../../core/protocol/jsonrpc.ts";
-import { Room } from "../../../core/protocol/room.ts";
+import { LazyModule } from "../../../core/protocol/lazy_module.ts";
 import type { Call } from "../../call/call.ts";
 import type { Link, Reply } from "../../call/link.ts";
 import { countSubscriber } from "../../engine/watching.ts";
@@ -35,7 +35,7 @@ export class HttpSessions {
    * The sessions. The first HTTP request loads the code for sessions. A stdio server does not load this code, which
    * would make its startup 50 % longer.
    */
-  readonly #sessions: Room<Sessions>;
+  readonly #sessions: LazyModule<Sessions>;
 
   /** `watch` is called before each `initialize`. */
   constructor(parts: DialectParts, server: MessageServer, watch: () => void) {
@@ -43,7 +43,7 @@ export class HttpSessions {
     this.#server = server;
     this.#watch = watch;
     const count = (session: Session, uri: string) => countSubscriber(parts.engine, uri, server.callOf(session));
-    this.#sessions = new Room(async () => new (await import("./session.ts")).Sessions({ parts, count }));
+    this.#sessions = new LazyModule(async () => new (await import("./session.ts")).Sessions({ parts, count }));
   }
 
   /** The endpoint's sessions that are in the memory of this process. */
@@ -58,8 +58,8 @@ export class HttpSessions {
   }
 
   /** Evicts idle sessions from memory. Their ids stay valid. */
-  rest(): void {
-    this.#sessions.loaded?.rest();
+  evictIdle(): void {
+    this.#sessions.loaded?.evictIdle();
   }
 
   /** Closes the connection of a call if the client can resume the stream. The call continues. */
@@ -101,7 +101,7 @@ export class HttpSessions {
     if (typeof id !== "string") return this.#refuseBare(link);
     const { core } = this.#parts.engine;
     try {
-      switch (await (await this.#sessions.open()).close(id, link)) {
+      switch (await (await this.#sessions.load()).close(id, link)) {
         case "ended":
           return { status: 204 };
         case "waiting":
@@ -120,9 +120,9 @@ export class HttpSessions {
   initialize(message: Request, link: Link, id: string | null | undefined): Promise<Reply> {
     this.#watch();
     return initialize(this.#parts, { message, link }, {
-      prepare: async () => typeof id === "string" && !!await (await this.#sessions.open()).open(id, link),
+      prepare: async () => typeof id === "string" && !!await (await this.#sessions.load()).open(id, link),
       open: async (client, { data }) => {
-        const sessions = await this.#sessions.open();
+        const sessions = await this.#sessions.load();
         return { "mcp-session-id": await sessions.create(client, link, data?.[0]) };
       },
     });
@@ -143,7 +143,7 @@ export class HttpSessions {
     const id = headers?.get("mcp-session-id");
     if (typeof id !== "string") return { refusal: this.#refuseBare(link) };
     this.#watch();
-    const sessions = await this.#sessions.open();
+    const sessions = await this.#sessions.load();
     try {
       const session = await sessions.open(id, link);
       return session
@@ -158,7 +158,7 @@ export class HttpSessions {
     const { version } = link;
     let session;
     this.#watch();
-    const sessions = await this.#sessions.open();
+    const sessions = await this.#sessions.load();
     try {
       session = await sessions.open(id, link);
     } catch (error) {

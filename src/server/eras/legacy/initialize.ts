@@ -12,7 +12,7 @@ import { readSessionData } from "../../call/session_data.ts";
 import { toErrorReply } from "./error_replies.ts";
 import { readOffer, toAgreement } from "./handshake.ts";
 import { type DialectParts, LegacyCall, SessionHome } from "./legacy_call.ts";
-import type { Session, SessionFacts } from "./session_state.ts";
+import type { Session, SessionInfo } from "./session_state.ts";
 
 export interface ReceivedRequest {
   readonly message: Request;
@@ -24,14 +24,14 @@ export interface SessionOpening {
   /** Returns whether the request belongs to a session that is already open. */
   readonly prepare?: () => Promise<boolean>;
   /** Opens the session. Returns the response headers. */
-  open(client: SessionFacts, home: Pick<Session, "data">): Headers | undefined | Promise<Headers | undefined>;
+  open(client: SessionInfo, home: Pick<Session, "data">): Headers | undefined | Promise<Headers | undefined>;
 }
 
 type Headers = Reply["headers"];
 
 interface Agreeing {
-  readonly client: SessionFacts;
-  /** Receives the value that the server's `session` function returns. */
+  readonly client: SessionInfo;
+  /** Receives the value that the server's `sessionData` function returns. */
   readonly home: Pick<Session, "data">;
   readonly observed?: RequestReport;
 }
@@ -55,8 +55,8 @@ export async function initialize(
     }
     const client = readOffer(message.params, parts.versions);
     observed?.identify(client);
-    await core.admit?.({ method: message.method, link, client, route: core.route, observed });
-    const runs = core.hasMiddleware || core.session;
+    await core.admit?.({ method: message.method, link, client, pathParams: core.pathParams, observed });
+    const runs = core.hasMiddleware || core.sessionData;
     if (!runs) observed?.start();
     const home: Pick<Session, "data"> = {};
     const outcome = runs

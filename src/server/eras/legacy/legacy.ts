@@ -10,7 +10,7 @@ import type { Link, Reply } from "../../call/link.ts";
 import { wantsLevel } from "../../call/log.ts";
 import { Pipeline } from "../../engine/pipeline.ts";
 import { mayNotify } from "../../engine/watching.ts";
-import { refuse, toFacts } from "./error_replies.ts";
+import { refuse, toErrorInfo } from "./error_replies.ts";
 import { HttpSessions } from "./http_sessions.ts";
 import { MessageServer } from "./message_server.ts";
 import { PipedSessions } from "./piped_sessions.ts";
@@ -53,7 +53,7 @@ class LegacyEra implements Era {
     const later = http ? undefined : this.#piped.serveAfter(message, link, () => this.accept(message, link));
     if (later) return later;
     if (message.kind === "broken") {
-      this.#engine.core.observing?.refuse(link, { ...toFacts(message), status: 400, reason: "message" });
+      this.#engine.core.observing?.refuse(link, { ...toErrorInfo(message), status: 400, reason: "message" });
       const session = http ? this.#web.find(link) : this.#piped.find(link);
       const stated = session ? session.client.version : version;
       return { text: toFailure(message.id ?? toNoId(stated), message), status: 400 };
@@ -81,8 +81,8 @@ class LegacyEra implements Era {
     return this.#web.detach(link);
   }
 
-  rest(): void {
-    this.#web.rest();
+  evictIdle(): void {
+    this.#web.evictIdle();
   }
 
   // Subscribe to changes only when the first client connects. Otherwise each earlier change would start a timer,

@@ -16,7 +16,7 @@ import {
   toSuccess,
 } from "../../../core/protocol/jsonrpc.ts";
 import type { Call } from "../../call/call.ts";
-import type { ClientFacts, Principal } from "../../call/context.ts";
+import type { ClientInfo, Principal } from "../../call/context.ts";
 import { type Link, type Reply, toSilent } from "../../call/link.ts";
 import type { HandlerCall } from "../../call/lives.ts";
 import { type Method, toMethod } from "../../visibility/feature.ts";
@@ -25,7 +25,7 @@ import { serveBatch } from "./batch.ts";
 import { mayCall } from "./call_access.ts";
 import { findQuirk } from "../client_quirks.ts";
 import { downgradeResult } from "./downgrade.ts";
-import { refuseAccess, refuseBusy, toErrorReply, toFacts } from "./error_replies.ts";
+import { refuseAccess, refuseBusy, toErrorInfo, toErrorReply } from "./error_replies.ts";
 import { type DialectParts, LegacyCall, SessionHome } from "./legacy_call.ts";
 import { findSessionMethod } from "./session_methods.ts";
 import type { Asking } from "./server_requests.ts";
@@ -59,7 +59,7 @@ export class MessageServer {
       case "batch":
         return this.#serveBatch(session, message, link);
       case "response":
-        return this.#takeResponse(session, message, link);
+        return this.#receiveResponse(session, message, link);
       case "notification":
         this.observe(message, link, session);
         if (!session.inFlight.notify(message)) {
@@ -84,7 +84,7 @@ export class MessageServer {
 
   // Passes a response to the call that waits for it. The requests of a session can have tokens with different rights, so
   // the sender needs the rights to this call.
-  #takeResponse(session: Session, message: Response, link: Link): Reply | Promise<Reply> {
+  #receiveResponse(session: Session, message: Response, link: Link): Reply | Promise<Reply> {
     const asking = session.requests.find(message);
     if (!asking && !session.shared) return {};
     const isSameCaller = asking && isFromSameCaller(asking, link);
@@ -99,14 +99,19 @@ export class MessageServer {
     const mayAnswer = (call: HandlerCall) =>
       mayCall(this.#parts, { session, link }, [call], (error) => {
         // The client gets the same reply as for an unknown id.
-        core.observing?.refuse(link, { ...toFacts(error), status: ACCEPTED, reason: "params", method: call.method });
+        core.observing?.refuse(link, {
+          ...toErrorInfo(error),
+          status: ACCEPTED,
+          reason: "params",
+          method: call.method,
+        });
       });
     requests.checking++;
     try {
       if (requests.checking > core.limits.calls.answersChecked) {
         throw toBusy("take the answer: too many answers are being checked", "calls.answersChecked");
       }
-      await core.admit?.({ method: "response", link, client, route: core.route });
+      await core.admit?.({ method: "response", link, client, pathParams: core.pathParams });
       const asking = requests.find(message);
       if (!asking) return await this.#relay(session, { message, link, mayAnswer });
       if (isFromSameCaller(asking, link) || await mayAnswer(asking.call)) requests.answer(message);
@@ -195,7 +200,7 @@ class SessionDialect implements Dialect {
     return method?.extension === undefined || method.inSessions ? method : undefined;
   }
 
-  read({ params }: Request): ClientFacts {
+  read({ params }: Request): ClientInfo {
     const meta = params?._meta;
     const progressToken = isObject(meta) ? meta.progressToken : undefined;
     const { idCharacters } = this.#parts.engine.core.limits.request;
@@ -208,7 +213,7 @@ class SessionDialect implements Dialect {
     return this.#session.client;
   }
 
-  open(message: Request, link: Link, client: ClientFacts): LegacyCall {
+  open(message: Request, link: Link, client: ClientInfo): LegacyCall {
     return new LegacyCall(this.#home, link, message, client, this.#session.inFlight);
   }
 

@@ -17,7 +17,7 @@ import { refuse, refuseBusy } from "./error_replies.ts";
 import { initialize } from "./initialize.ts";
 import type { MessageServer, Readable } from "./message_server.ts";
 import type { DialectParts } from "./legacy_call.ts";
-import { announce, createSession, endSubscriptions, type Session, type SessionFacts } from "./session_state.ts";
+import { announce, createSession, endSubscriptions, type Session, type SessionInfo } from "./session_state.ts";
 
 interface Opening {
   /** Callbacks that run once the response to `initialize` is written. */
@@ -71,7 +71,7 @@ export class PipedSessions {
 
   // A client that initializes again begins a new session, because some gateways connect several clients one after
   // another to the same process. The earlier session ends only now, so that a failed `initialize` does not end it.
-  #open(client: SessionFacts, link: Link, data: Session["data"]): undefined {
+  #open(client: SessionInfo, link: Link, data: Session["data"]): undefined {
     const { core } = this.#parts.engine;
     const { inFlight, account, principal, transport } = link;
     const before = this.#known.get(inFlight);
@@ -89,7 +89,7 @@ export class PipedSessions {
     this.#known.set(inFlight, { session, scope, own, link });
     announce(core, session, "created");
     // Register one callback per connection, so that a client that initializes repeatedly uses no additional memory.
-    if (!before) link.wait({ lost: () => this.#lose(inFlight) });
+    if (!before) link.wait({ lost: () => this.#disconnect(inFlight) });
   }
 
   /**
@@ -123,7 +123,7 @@ export class PipedSessions {
     // does not show to which era its call belongs.
     if (message.kind === "notification") {
       this.#server.observe(message, link);
-      return takeNotification(inFlight, message);
+      return receiveNotification(inFlight, message);
     }
     if (message.kind === "request" && message.method === "ping") {
       return this.#server.serve(this.#server.toBare(link), message, link);
@@ -141,7 +141,7 @@ export class PipedSessions {
     return reply instanceof Promise ? reply.then((reply) => scope.isOver ? {} : reply) : reply;
   }
 
-  #lose(inFlight: InFlight): void {
+  #disconnect(inFlight: InFlight): void {
     const known = this.#known.get(inFlight);
     if (known) this.#end(inFlight, known, "disconnected");
   }
@@ -235,7 +235,7 @@ function weigh(message: Incoming): number {
   return toWeight(text, { max: 0, indexes: countIndexes(text) });
 }
 
-function takeNotification(inFlight: InFlight, notification: Notification): Reply {
+function receiveNotification(inFlight: InFlight, notification: Notification): Reply {
   inFlight.notify(notification);
   return {};
 }

@@ -292,7 +292,7 @@ export class Streams {
    * Closes the connection of a stream, or of the standalone streams if `name` is `undefined`, because another instance
    * now writes to the client. Two instances with standalone streams would send each notification twice.
    */
-  yield(name: string | undefined): void {
+  disconnectStream(name: string | undefined): void {
     if (name !== undefined) return this.#streams.get(name)?.disconnect();
     for (const stream of this.#own.splice(0)) {
       stream.end();
@@ -460,7 +460,7 @@ export class Streams {
     if (this.#held?.grow(bytes)) return true;
     if (this.#held) return false;
     const { bytes: total } = this.#core.limits.replay;
-    const pot = this.#account.pot({ name: "replay.bytes", total, isCache: true, losesLargest: true });
+    const pot = this.#account.pot({ name: "replay.bytes", total, isCache: true, evictsLargest: true });
     this.#held = pot.keep(this.#account, bytes, () => this.#dropOldest());
     return !!this.#held;
   }

@@ -29,7 +29,7 @@ import {
   createSession,
   endSubscriptions,
   type Session,
-  type SessionFacts,
+  type SessionInfo,
   toShortId,
 } from "./session_state.ts";
 import { hasPriming } from "./versions.ts";
@@ -131,13 +131,13 @@ export class Sessions {
   }
 
   /** Evicts idle sessions from memory. Their ids stay valid. */
-  rest(): void {
+  evictIdle(): void {
     for (const session of this.known) if (!isBusy(session)) this.#forget(session, "evicted");
   }
 
   /** Creates a session id. Throws if the negotiated facts are too long. */
-  async create(facts: SessionFacts, { principal }: Link, data?: unknown): Promise<string> {
-    const id = await this.#ids.seal(facts, { principal: principal?.id, data });
+  async create(info: SessionInfo, { principal }: Link, data?: unknown): Promise<string> {
+    const id = await this.#ids.seal(info, { principal: principal?.id, data });
     if (this.#core.observer.session) this.#unused.set(toShortId(id));
     return id;
   }
@@ -177,7 +177,7 @@ export class Sessions {
   // Adds the session of an opened id, unless the session has ended or another request has added the session in the
   // meantime.
   #add(id: string, opened: OpenedId, { link, shared, isEnding }: Adding): HttpSession | undefined {
-    const { facts, leftMs, data } = opened;
+    const { info: info, leftMs, data } = opened;
     if (shared?.isEnded) return;
     // Two requests may open the same session concurrently. Both requests get the session that was added first. If that
     // session has ended, neither request gets a session.
@@ -190,9 +190,9 @@ export class Sessions {
     const { ticker } = this.#core;
     const { account } = link;
     const place = this.#charge(id, account);
-    const streams = new Streams(this.#core, hasPriming(facts.version), account, shared);
+    const streams = new Streams(this.#core, hasPriming(info.version), account, shared);
     const session: HttpSession = {
-      ...createSession(this.#core, facts, {
+      ...createSession(this.#core, info, {
         account,
         caller: link.principal,
         notify: (text, key) => streams.listener?.notify?.(text, key),
@@ -245,7 +245,7 @@ export class Sessions {
         if (kind === "response") session.requests.answer(message as Response); // see above
         if (kind === "notification") session.inFlight.notify(message as Notification); // see above
       },
-      yield: (stream) => session.streams.yield(stream),
+      disconnectStream: (stream) => session.streams.disconnectStream(stream),
     });
   }
 
@@ -256,7 +256,7 @@ export class Sessions {
   async attach(session: HttpSession, link: Link): Promise<Reply> {
     const { client, streams } = session;
     try {
-      await this.#core.admit?.({ method: "GET", link, client, route: this.#core.route });
+      await this.#core.admit?.({ method: "GET", link, client, pathParams: this.#core.pathParams });
       const lastEvent = link.headers?.get("last-event-id") ?? null;
       await streams.attach(link, lastEvent, (calls) => mayCall(this.#parts, { session, link }, calls));
       return {};

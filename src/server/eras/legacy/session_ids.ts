@@ -10,7 +10,7 @@ import type { Core } from "../../engine/core.ts";
 import type { Link } from "../../call/link.ts";
 import { openVersioned, sealVersioned } from "../../call/versioned_seal.ts";
 import { warnOfForeign } from "../../call/foreign_values.ts";
-import type { SessionFacts } from "./session_state.ts";
+import type { SessionInfo } from "./session_state.ts";
 import { isVersion, type Version } from "./versions.ts";
 
 /** The sealed contents of an id. The field names are short, because every request contains the id. */
@@ -21,20 +21,20 @@ interface Sealed {
   readonly i?: Implementation;
   readonly c: ClientCapabilities;
   readonly p?: string;
-  /** The value that the server's `session` function returned. */
+  /** The value that the server's `sessionData` function returned. */
   readonly d?: unknown;
 }
 
 /** The contents of an id, except the result of the negotiation. */
 export interface SealedFor {
   readonly principal: string | undefined;
-  /** The value that the server's `session` function returned. */
+  /** The value that the server's `sessionData` function returned. */
   readonly data: unknown;
 }
 
 export interface OpenedId {
-  readonly facts: SessionFacts;
-  /** The value that the server's `session` function returned. */
+  readonly info: SessionInfo;
+  /** The value that the server's `sessionData` function returned. */
   readonly data: unknown;
   /** Milliseconds until the session expires. */
   readonly leftMs: number;
@@ -56,7 +56,7 @@ export class SessionIds {
    * and version. Throws if the id would be longer than `MAX_ID`.
    */
   async seal(
-    { version, info, capabilities }: SessionFacts,
+    { version, info, capabilities }: SessionInfo,
     { principal, data }: SealedFor,
   ): Promise<string> {
     const start = this.#core.ticker.clock.date();
@@ -88,8 +88,8 @@ export class SessionIds {
     // when the system clock is set.
     const leftMs = Math.min(sealed.t + limits.sessions.lifeMs - ticker.clock.date(), limits.sessions.lifeMs);
     if (leftMs < 0) return;
-    const facts = { version: sealed.v, info: sealed.i, capabilities: sealed.c };
-    return { facts, data: sealed.d, leftMs };
+    const info = { version: sealed.v, info: sealed.i, capabilities: sealed.c };
+    return { info, data: sealed.d, leftMs };
   }
 }
 

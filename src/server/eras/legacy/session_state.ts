@@ -4,7 +4,7 @@
 import type { LogLevel } from "../../../core/protocol/types.ts";
 import type { Account } from "../../capacity/account.ts";
 import type { Call } from "../../call/call.ts";
-import type { ClientFacts, Principal } from "../../call/context.ts";
+import type { ClientInfo, Principal } from "../../call/context.ts";
 import type { Core } from "../../engine/core.ts";
 import { InFlight } from "../../call/in_flight.ts";
 import type { CancelReason, Observer, SessionEvent, TransportName } from "../../call/observer.ts";
@@ -15,7 +15,7 @@ import { ServerRequests } from "./server_requests.ts";
 import type { Version } from "./versions.ts";
 
 /** The result of the negotiation in `initialize`, and the current log level. */
-export interface SessionFacts extends ClientFacts {
+export interface SessionInfo extends ClientInfo {
   readonly version: Version;
   logLevel?: LogLevel;
 }
@@ -24,7 +24,7 @@ export interface SessionFacts extends ClientFacts {
 export interface Session {
   /** The session id. `undefined` for a session that ends with its connection or with its only request. */
   readonly id?: string;
-  readonly client: SessionFacts;
+  readonly client: SessionInfo;
   readonly transport: TransportName;
   /** Whether the observer has received the end of the session. */
   hasEnded?: boolean;
@@ -34,7 +34,7 @@ export interface Session {
   caller?: Principal;
   /** The latest call that represents the client between requests. */
   sessionCall?: Call;
-  /** The value that the server's `session` function returned. `undefined` until the function has returned. */
+  /** The value that the server's `sessionData` function returned. `undefined` until the function has returned. */
   data?: readonly [unknown];
   /** The dialect of all calls in the session. Created with the first call. */
   dialect?: Dialect;
@@ -61,7 +61,7 @@ export interface Session {
 /** Creates a session without an id, which ends with its connection or with its only request. */
 export function createSession(
   core: Core,
-  client: SessionFacts,
+  client: SessionInfo,
   known:
     & Pick<Session, "account" | "notify" | "transport">
     & Partial<Pick<Session, "caller" | "inFlight" | "shared">>,

@@ -16,7 +16,7 @@ import { isObject, type Request } from "../../../core/protocol/jsonrpc.ts";
 import { decodeHeaderValue } from "../../../core/protocol/header_value.ts";
 import { type Implementation, LOG_LEVELS } from "../../../core/protocol/types.ts";
 import { isProgressToken } from "../../call/call.ts";
-import type { ClientFacts } from "../../call/context.ts";
+import type { ClientInfo } from "../../call/context.ts";
 import type { Core } from "../../engine/core.ts";
 import type { Method } from "../../visibility/feature.ts";
 import type { HeaderReader, Link } from "../../call/link.ts";
@@ -35,7 +35,7 @@ export function readEnvelope(
     /** The revisions that the server serves. */
     readonly revisions: readonly string[];
   },
-): ClientFacts {
+): ClientInfo {
   const { params = {} } = message;
   const { _meta: meta = {} } = params;
   if (!isObject(meta)) throw invalid("params._meta is not an object");

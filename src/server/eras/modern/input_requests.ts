@@ -11,7 +11,7 @@ import type { ForwardedRound } from "../../call/forward.ts";
 import { OnceValues } from "../../call/once.ts";
 import { type Question, QuestionError } from "../../call/question.ts";
 import { toMarkTtl } from "../../engine/marking.ts";
-import { type SingleUse, type Spending, SpentIds } from "../../engine/single_use.ts";
+import { type SingleUse, SpentIds, type UseOutcome } from "../../engine/single_use.ts";
 import { findQuirk } from "../client_quirks.ts";
 import { openState, refuse, sealState } from "./request_state.ts";
 
@@ -84,17 +84,17 @@ export class InputRequests {
   }
 
   /** Marks a single-use state as used. Throws if the state was already used, or if the store does not respond. */
-  async spend(): Promise<void> {
+  async markUsed(): Promise<void> {
     if (!this.#use) return;
     const { shared, limits } = this.#engine.core;
     const ttlMs = toMarkTtl(limits.calls.stateMs);
     const { account } = this.#call.link;
     const spent = findSpentIds(this.#engine);
-    const spending = await spent.spend(
+    const outcome = await spent.markUsed(
       this.#use,
-      shared && ((use) => shared.spend(account, use, { ttlMs, isDated: true })),
+      shared && ((use) => shared.markUsed(account, use, { ttlMs, isDated: true })),
     );
-    if (spending !== "spent") throw toUnspendable(spending);
+    if (outcome !== "spent") throw toUseError(outcome);
   }
 
   /**
@@ -168,8 +168,8 @@ export class InputRequests {
   }
 }
 
-function toUnspendable(spending: Exclude<Spending, "spent">): McpError {
-  switch (spending) {
+function toUseError(outcome: Exclude<UseOutcome, "spent">): McpError {
+  switch (outcome) {
     case "marked":
       return refuse("this answer was already used; call again without requestState");
     case "cut-off":

@@ -193,7 +193,7 @@ class Subscription {
   readonly #filter: Filter;
   readonly #idText: string;
   readonly #notify: (text: string, key?: string) => void;
-  readonly #onChange = (change: Change): void => this.#take(change);
+  readonly #onChange = (change: Change): void => this.#handleChange(change);
   readonly #stops: (() => void)[] = [];
   #ended?: (result: Result | undefined) => void;
 
@@ -237,7 +237,7 @@ class Subscription {
     else start();
   }
 
-  #take(change: Change): void {
+  #handleChange(change: Change): void {
     if (change.kind === "close") return this.#end({});
     // In this revision, log messages are sent only as part of a request.
     if (change.kind === "log") return;

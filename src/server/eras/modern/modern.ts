@@ -21,7 +21,7 @@ import {
 import { isScopeError } from "../../call/scopes.ts";
 import type { Call } from "../../call/call.ts";
 import type { Engine, Era } from "../../engine/era.ts";
-import type { ClientFacts } from "../../call/context.ts";
+import type { ClientInfo } from "../../call/context.ts";
 import type { Method } from "../../visibility/feature.ts";
 import { type HeaderReader, type Link, type Reply, toHints } from "../../call/link.ts";
 import type { RefusalReason } from "../../call/observer.ts";
@@ -99,11 +99,11 @@ class ModernEra implements Era, Dialect {
     return this.#own.get(name) ?? this.#engine.registry.methods.get(name);
   }
 
-  read(message: Request, link: Link, method: Method | undefined): ClientFacts {
+  read(message: Request, link: Link, method: Method | undefined): ClientInfo {
     return readEnvelope(message, link, { method, core: this.#engine.core, revisions: this.#revisions });
   }
 
-  open(message: Request, link: Link, client: ClientFacts): Call {
+  open(message: Request, link: Link, client: ClientInfo): Call {
     return new ModernCall(this.#home, link, message, client);
   }
 

@@ -58,7 +58,7 @@ export class ModernCall extends Call {
     await inputs.restore();
     // Mark the answer as used only after the call has a slot, so that the answer stays usable if a busy server rejects
     // the call.
-    if (inputs.isSingleUse) await this.home.engine.scheduler.prepareWith(this, () => inputs.spend());
+    if (inputs.isSingleUse) await this.home.engine.scheduler.prepareWith(this, () => inputs.markUsed());
   }
 
   #toInputs(): InputRequests {

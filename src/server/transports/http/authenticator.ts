@@ -2,7 +2,7 @@
  * The interface between the HTTP endpoint and the authenticator. The code of the authenticator loads only for servers
  * with `auth`.
  */
-import type { ReadRoute } from "../../call/context.ts";
+import type { ReadPathParams } from "../../call/context.ts";
 import type { Engine } from "../../engine/era.ts";
 import type { TransportName } from "../../call/observer.ts";
 import type { ConnectionInfo } from "./access.ts";
@@ -17,7 +17,7 @@ export interface Authenticator {
    */
   respond(request: Request): Promise<Response> | undefined;
   /** Like `respond`, but also for routes with path parameters, which `open` reads. */
-  respondAt(request: Request, open: OpenRoute): Promise<Response | undefined>;
+  respondAt(request: Request, open: OpenPathParams): Promise<Response | undefined>;
   /** Authenticates the caller of a request. Returns a response if the request is rejected. */
   authenticate<P extends Place>(
     request: Request,
@@ -35,7 +35,7 @@ export interface Authenticator {
 }
 
 /** Validates and converts path parameters. Resolves to `undefined` if the parameters are invalid. */
-export type OpenRoute = (values: PathValues) => Promise<ReadRoute | undefined>;
+export type OpenPathParams = (values: PathValues) => Promise<ReadPathParams | undefined>;
 
 /** The endpoint through which a request reached the authenticator. */
 export interface EnterOptions<P extends Place = Place> {

@@ -1,7 +1,7 @@
 /**
  * The identified caller of an HTTP request.
  */
-import type { Principal, ReadRoute } from "../../call/context.ts";
+import type { Principal, ReadPathParams } from "../../call/context.ts";
 import type { SeenRequest } from "../../call/link.ts";
 import type { ConnectionInfo } from "./access.ts";
 import type { PathValues } from "./path_template.ts";
@@ -13,7 +13,7 @@ export interface Place {
   /** The parameters from the path, percent-decoded but not converted. */
   readonly values: PathValues;
   /** Returns the parameters as the schema has converted them. */
-  readonly route: ReadRoute;
+  readonly pathParams: ReadPathParams;
 }
 
 export interface Known<P extends Place = Place> {

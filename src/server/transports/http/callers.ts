@@ -11,8 +11,8 @@ import {
   isKnownHost,
   toChecked,
 } from "./access.ts";
-import type { Room } from "../../../core/protocol/room.ts";
-import type { Authenticator, OpenRoute } from "./authenticator.ts";
+import type { LazyModule } from "../../../core/protocol/lazy_module.ts";
+import type { Authenticator, OpenPathParams } from "./authenticator.ts";
 import { Caller, type Place } from "./caller.ts";
 import { readFront } from "./front_principal.ts";
 import { CLOSING, type Refusal, refuse, type Source, toFault, toMessage } from "./refusals.ts";
@@ -25,14 +25,14 @@ export interface WayIn<P extends Place = Place> extends CallerOptions {
   /** Finds the concrete path of a request, if the path has parameters. */
   readonly find?: (request: Request, info: ConnectionInfo | undefined) => Promise<P | undefined>;
   /** Returns a function that reads the path parameters of an authentication route. */
-  readonly open?: (request: Request, info: ConnectionInfo | undefined) => OpenRoute;
+  readonly open?: (request: Request, info: ConnectionInfo | undefined) => OpenPathParams;
   /** Creates the response to requests for other paths. */
   readonly refusePath: () => Response;
 }
 
 export interface CallersOptions extends AccessOptions {
   /** The authenticator, if the server has `auth`. */
-  readonly authenticator?: Room<Authenticator>;
+  readonly authenticator?: LazyModule<Authenticator>;
 }
 
 /** A caller, or the response to a rejected request. */
@@ -56,7 +56,7 @@ export class Callers {
   /** Rejects all further requests, and all requests that are being authenticated. */
   close(): void {
     this.#isClosing = true;
-    this.#options.authenticator?.open().then((authenticator) => authenticator.close(), () => {});
+    this.#options.authenticator?.load().then((authenticator) => authenticator.close(), () => {});
   }
 
   /**
@@ -100,7 +100,7 @@ export class Callers {
     try {
       // If the code of the authentication cannot be loaded, reject the request, because unauthenticated requests must
       // not be served.
-      await this.#options.authenticator?.open();
+      await this.#options.authenticator?.load();
     } catch (error) {
       return toFault(this.#core, error);
     }

@@ -2,7 +2,7 @@
  * Runs the server's `admit` option for a request that opens a WebSocket or an HTTP+SSE stream.
  */
 import { isMcpError } from "../../../core/protocol/errors.ts";
-import type { ClientFacts } from "../../call/context.ts";
+import type { ClientInfo } from "../../call/context.ts";
 import { INTERNALS } from "../../../core/internals.ts";
 import { toHints } from "../../call/link.ts";
 import type { TransportName } from "../../call/observer.ts";
@@ -11,7 +11,7 @@ import type { Caller } from "./caller.ts";
 import type { Refusal } from "./refusals.ts";
 
 /** The facts about a client that has sent no message yet. */
-const NOBODY: ClientFacts = { version: "", capabilities: {} };
+const NOBODY: ClientInfo = { version: "", capabilities: {} };
 
 /**
  * Returns the refusal if the server's `admit` option refuses the caller, otherwise `undefined`. `served` is the server
@@ -30,7 +30,7 @@ export async function findEntryRefusal(
       method: "GET",
       link: { transport, principal, http: seen },
       client: NOBODY,
-      route: core.route,
+      pathParams: core.pathParams,
     });
   } catch (error) {
     const known = isMcpError(error) ? error : core.report(error);

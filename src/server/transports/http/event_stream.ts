@@ -192,7 +192,7 @@ export class EventStream {
 
   // Keep chunks small, because a runtime buffers several chunks for a client that does not read.
   #hand(): void {
-    const chunk = this.#outbox.take(this.#owner.limits.waitingCharacters);
+    const chunk = this.#outbox.read(this.#owner.limits.waitingCharacters);
     this.#moved = true;
     this.#isFull = false;
     try {

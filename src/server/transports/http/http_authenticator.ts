@@ -8,8 +8,8 @@ import { quote, REACHED, withLimits } from "../../../core/protocol/errors.ts";
 import { isPromiseLike } from "../../../core/protocol/promises.ts";
 import {
   type Authentication,
-  type AuthFacts,
   type AuthRefusal,
+  type AuthRequestInfo,
   type AuthRoute,
   CHALLENGE,
   type Challenge,
@@ -19,8 +19,8 @@ import {
   isChallenge,
   isRefusal,
   isToken,
-  NO_ROUTE,
-  type PathFacts,
+  NO_PATH_PARAMS,
+  type PathInfo,
   readChallenges,
   refuseRequest,
   toChallengeHeaders,
@@ -28,14 +28,14 @@ import {
 import type { Accounts } from "../../capacity/account.ts";
 import { isCancelError } from "../../call/cancel_error.ts";
 import type { CallerChecks } from "../../call/caller_watch.ts";
-import type { Principal, ReadRoute } from "../../call/context.ts";
+import type { Principal, ReadPathParams } from "../../call/context.ts";
 import type { Core } from "../../engine/core.ts";
 import { ServerPart } from "../../engine/server_part.ts";
 import { RETRY_AFTER, type SeenRequest } from "../../call/link.ts";
 import type { TransportName } from "../../call/observer.ts";
 import { readPrincipal } from "../../call/principal.ts";
 import { type ConnectionInfo, readPeer } from "./access.ts";
-import type { Authenticator, AuthenticatorParts, EnterOptions, OpenRoute } from "./authenticator.ts";
+import type { Authenticator, AuthenticatorParts, EnterOptions, OpenPathParams } from "./authenticator.ts";
 import { AuthenticationLimits, CLOSED, toAuthPot, toDelayPot, TOO_SLOW } from "./authentication_limits.ts";
 import { Caller, type Place } from "./caller.ts";
 import { FRONT } from "./front_principal.ts";
@@ -90,10 +90,10 @@ export class HttpAuthenticator implements Authenticator {
 
   respond(request: Request): Promise<Response> | undefined {
     const route = this.#routes.get(toRequestPath(request.url));
-    return route && this.#serve(route, request, NO_ROUTE);
+    return route && this.#serve(route, request, NO_PATH_PARAMS);
   }
 
-  async respondAt(request: Request, open: OpenRoute): Promise<Response | undefined> {
+  async respondAt(request: Request, open: OpenPathParams): Promise<Response | undefined> {
     const fixed = this.respond(request);
     if (fixed) return await fixed;
     const path = toRequestPath(request.url);
@@ -101,16 +101,16 @@ export class HttpAuthenticator implements Authenticator {
     for (const { route, template } of this.#templates) {
       const values = template.match(path);
       const read = values && await open(values);
-      if (read) return await this.#serve(route, request, { route: read });
+      if (read) return await this.#serve(route, request, { pathParams: read });
     }
   }
 
-  async #serve(route: AuthRoute, request: Request, facts: PathFacts): Promise<Response> {
+  async #serve(route: AuthRoute, request: Request, info: PathInfo): Promise<Response> {
     try {
       const starting = this.#part.start();
       const refused = starting && await this.#untilStarted(starting, request, undefined, { transport: "http" });
       if (refused) return refused;
-      const response: unknown = await route.fetch(request, facts, this.#part.handle);
+      const response: unknown = await route.fetch(request, info, this.#part.handle);
       if (response instanceof Response) return response;
       throw new TypeError(
         `Cannot serve the route ${quote(route.path)}: its fetch() did not return a Response; return a Response`,
@@ -270,9 +270,9 @@ export class HttpAuthenticator implements Authenticator {
   readonly #toChecks = (entry: Entry, principal: Principal): CallerChecks => {
     const renew = this.#auth.renew ? (principal: Principal) => this.#renew(principal) : undefined;
     if (principal.expiresAt !== undefined && !this.#auth.rechecks?.(principal)) return { renew };
-    const { request: { url, method, headers }, transport, route, peer } = entry;
+    const { request: { url, method, headers }, transport, pathParams, peer } = entry;
     const copy = new Request(url, { method, headers: new Headers(headers) });
-    return { renew, recheck: () => this.#check(copy, { transport, route, peer }, principal) };
+    return { renew, recheck: () => this.#check(copy, { transport, pathParams, peer }, principal) };
   };
 
   async #renew(principal: Principal): Promise<Principal | false | undefined> {
@@ -291,7 +291,7 @@ export class HttpAuthenticator implements Authenticator {
 
   async #check(
     request: Request,
-    known: Pick<AuthFacts, "transport" | "route" | "peer">,
+    known: Pick<AuthRequestInfo, "transport" | "pathParams" | "peer">,
     principal: Principal,
   ): Promise<boolean | undefined> {
     const { ticker, limits: { auth: { timeoutMs } }, report } = this.#core;
@@ -302,9 +302,9 @@ export class HttpAuthenticator implements Authenticator {
     };
     try {
       const now = ticker.clock.date();
-      const facts: AuthFacts = { ...known, now, signal: controller.signal, isRecheck: true };
+      const info: AuthRequestInfo = { ...known, now, signal: controller.signal, isRecheck: true };
       const limit = { ms: timeoutMs, onTimeout, clock: ticker };
-      const found: unknown = await deadline(this.#auth.authenticate(request, facts, this.#part.handle), limit);
+      const found: unknown = await deadline(this.#auth.authenticate(request, info, this.#part.handle), limit);
       if (isRefusal(found)) return found.status === 503 || found.status === 429 ? undefined : false;
       if (found === undefined || found === null) return false;
       const { id, scopes, expiresAt = Infinity } = readPrincipal(found, "authenticate()");
@@ -366,12 +366,12 @@ interface EntryOptions<P extends Place> extends EnterOptions<P>, Pick<Authentica
 }
 
 /**
- * A request that is being authenticated. `authenticate` receives this object as its `AuthFacts`. Each fact is computed
- * when it is read.
+ * A request that is being authenticated. `authenticate` receives this object as its `AuthRequestInfo`. Each fact is
+ * computed when it is read.
  */
-class Entry<P extends Place = Place> implements AuthFacts {
+class Entry<P extends Place = Place> implements AuthRequestInfo {
   readonly transport: TransportName;
-  readonly route: ReadRoute;
+  readonly pathParams: ReadPathParams;
   readonly place?: P;
   readonly #request: Request;
   readonly #info: ConnectionInfo | undefined;
@@ -389,7 +389,7 @@ class Entry<P extends Place = Place> implements AuthFacts {
     { transport, place, core, proxies, limits, delayed }: EntryOptions<P>,
   ) {
     this.transport = transport;
-    this.route = place?.route ?? NO_ROUTE.route;
+    this.pathParams = place?.pathParams ?? NO_PATH_PARAMS.pathParams;
     this.place = place;
     this.#request = request;
     this.#info = info;

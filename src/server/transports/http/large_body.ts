@@ -65,12 +65,12 @@ export class LargeBodies {
     if (!reader) return new ArrayBuffer(0);
     const buffer = new BodyBuffer(length === null ? bodyBytes : Number(length));
     const body: IncomingBody = { reader, buffer, size: 0 };
-    const lose = () => {
+    const drop = () => {
       stop(body, TOO_MUCH_ARRIVING);
       return true;
     };
-    body.charge = account.keep(buffer.size, lose);
-    if (!body.charge) lose();
+    body.charge = account.keep(buffer.size, drop);
+    if (!body.charge) drop();
     this.#reading.add(body);
     this.#arriving.add(body);
     const deadline = this.#ticker.startTimeout(bodyMs, () => stop(body, tooSlow(bodyMs)));
@@ -83,8 +83,8 @@ export class LargeBodies {
           this.#ticker.cancel(deadline);
           buffer.trim(body.size);
           if (body.size > HEAVY) {
-            body.turn = this.#turns.take(account.turnKey);
-            this.#list(body, account, lose);
+            body.turn = this.#turns.enqueue(account.turnKey);
+            this.#list(body, account, drop);
             await body.turn.begun;
           }
           // While the body waited for its turn, the server may have rejected the body to make room for other bodies.
@@ -93,8 +93,8 @@ export class LargeBodies {
         const from = body.size;
         body.size += value.length;
         if (body.size > bodyBytes) return TOO_LARGE;
-        if (!this.#hold(body)) lose();
-        if (body.size > SMALL) this.#list(body, account, lose);
+        if (!this.#hold(body)) drop();
+        if (body.size > SMALL) this.#list(body, account, drop);
         if (body.refusal) return body.refusal;
         if (hasSmallPieces(body.size, ++reads)) return TOO_SMALL_PIECES;
         // Copy the piece, because a runtime may keep a 64 KiB buffer for a piece of one byte.
@@ -129,12 +129,12 @@ export class LargeBodies {
   // Counts the body in the pot of large bodies. At the limit, the client with the most bytes loses its oldest body.
   // Therefore a slow body cannot block other bodies, and a client cannot evict the bodies of clients that use less. A
   // body that arrives alone may exceed the limit.
-  #list(body: IncomingBody, account: Account, lose: Drop): void {
+  #list(body: IncomingBody, account: Account, drop: Drop): void {
     const pot = this.#toPot(account);
-    const place = body.place ??= pot.keep(account, 0, lose);
+    const place = body.place ??= pot.keep(account, 0, drop);
     const { size } = body;
     if (place && pot.used === place.amount) place.add(size - place.amount);
-    else if (!place?.grow(size - place.amount)) lose();
+    else if (!place?.grow(size - place.amount)) drop();
   }
 
   #toPot(account: Account): Pot {

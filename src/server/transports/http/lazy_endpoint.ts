@@ -2,7 +2,7 @@
  * The HTTP endpoint of a server. The first request loads the code of the transport, so that a stdio server never loads
  * this code.
  */
-import { Room } from "../../../core/protocol/room.ts";
+import { LazyModule } from "../../../core/protocol/lazy_module.ts";
 import type { Core } from "../../engine/core.ts";
 import type { Engine, Era } from "../../engine/era.ts";
 import type { Caller } from "./caller.ts";
@@ -23,7 +23,7 @@ export class LazyEndpoint {
   readonly options: HttpOptions;
   readonly #engine: Engine;
   readonly #era: Era;
-  readonly #room: Room<Endpoint>;
+  readonly #module: LazyModule<Endpoint>;
   readonly #fetchLater: Fetch;
   #isClosing = false;
 
@@ -32,22 +32,22 @@ export class LazyEndpoint {
     this.#engine = engine;
     this.#era = era;
     this.options = options;
-    this.#room = new Room(() => this.#load());
-    this.#fetchLater = serveBy(engine.core, this.#room);
+    this.#module = new LazyModule(() => this.#load());
+    this.#fetchLater = serveBy(engine.core, this.#module);
   }
 
   /** The endpoint. `undefined` until its code is loaded. */
   get loaded(): Endpoint | undefined {
-    return this.#room.loaded;
+    return this.#module.loaded;
   }
 
   /** Returns the endpoint. Loads its code first, unless the code is loaded already. */
   load(): Promise<Endpoint> {
-    return this.#room.open();
+    return this.#module.load();
   }
 
   readonly fetch: Fetch = (request, info) => {
-    const { loaded } = this.#room;
+    const { loaded } = this.#module;
     return loaded ? loaded.fetch(request, info) : this.#fetchLater(request, info);
   };
 
@@ -74,11 +74,11 @@ export class LazyEndpoint {
  * Returns a `fetch` function that loads its implementation with the first request. Responds with status 500 if the
  * implementation cannot be loaded.
  */
-export function serveBy(core: Pick<Core, "report">, room: Room<{ readonly fetch: Fetch }>): Fetch {
+export function serveBy(core: Pick<Core, "report">, endpoint: LazyModule<{ readonly fetch: Fetch }>): Fetch {
   return async (request, info) => {
     let loaded;
     try {
-      loaded = await room.open();
+      loaded = await endpoint.load();
     } catch (error) {
       core.report(error);
       return new Response(null, { status: 500 });

@@ -6,7 +6,7 @@ import { toBusy, withLimits } from "../../../core/protocol/errors.ts";
 import type { Checked, CompiledSchema, Schema } from "../../../core/schema/schema.ts";
 import { readTextValues } from "../../../core/schema/text_values.ts";
 import type { Change } from "../../visibility/changes.ts";
-import type { HandlerSet, ReadRoute } from "../../call/context.ts";
+import type { HandlerSet, ReadPathParams } from "../../call/context.ts";
 import { type ContainerHost, findRoot } from "../../call/container.ts";
 import type { Account, Holding, Pot, PotOptions } from "../../capacity/account.ts";
 import type { Engine } from "../../engine/era.ts";
@@ -25,8 +25,8 @@ import type { RequestBodies } from "./request_body.ts";
 import type { Spot, Wanted } from "./upgrades.ts";
 import type { HttpEntry } from "./lazy_endpoint.ts";
 
-/** Path parameters by name. If the server has a `params` schema, the values have the output types of the schema. */
-export type RouteParams = Readonly<Record<string, unknown>>;
+/** Path parameters by name. If the server has a `pathSchema`, the values have the output types of the schema. */
+export type PathParams = Readonly<Record<string, unknown>>;
 
 /** The parts that the server of a concrete path receives from the server whose path has parameters (the trunk). */
 export interface Branch {
@@ -36,7 +36,7 @@ export interface Branch {
   readonly path: string;
   readonly secret: string | readonly string[];
   readonly handlers: readonly Handler[];
-  readonly route: ReadRoute;
+  readonly pathParams: ReadPathParams;
   /** Wraps the handler set of the path, so that the router notices when a handler changes the set. */
   readonly watch: (handlers: HandlerSet<Handler>) => HandlerSet<Handler>;
 }
@@ -49,7 +49,7 @@ export interface BranchServer extends PipeServer {
     readonly http: HttpEntry;
     stop(): void;
     end(): Promise<void>;
-    rest(): void;
+    evictIdle(): void;
   };
 }
 
@@ -66,8 +66,8 @@ export interface PathRouterOptions {
   /** Addresses of trusted proxies. */
   readonly proxies: readonly string[];
   readonly secret?: string | readonly string[];
-  /** The server's option `params`. `schema` is the same schema, compiled. */
-  readonly params?: Schema;
+  /** The server's option `pathSchema`. `schema` is the same schema, compiled. */
+  readonly pathSchema?: Schema;
   readonly schema?: CompiledSchema;
   readonly makeHandlers?: MakeHandlers;
   /** Creates the server of a concrete path. */
@@ -76,7 +76,7 @@ export interface PathRouterOptions {
 
 /** A concrete path with its converted parameters. */
 interface FullPlace extends Place {
-  readonly params: RouteParams;
+  readonly params: PathParams;
 }
 
 /** A concrete path whose server is being created or is in memory. */
@@ -125,7 +125,7 @@ export class PathRouter {
       path,
       find: (request, info) => this.#match(this.#template, request, this.#toEntering({ request, info })),
       open: (request, info) => async (values) =>
-        (await this.#locate(values, this.#toEntering({ request, info })))?.route,
+        (await this.#locate(values, this.#toEntering({ request, info })))?.pathParams,
       refusePath: () => options.endpoint.refusePath(),
     };
     const { core, accounts } = options.engine;
@@ -176,14 +176,14 @@ export class PathRouter {
    * @throws {TypeError} if a parameter is missing or invalid.
    * @throws {McpError} if too many paths are in use.
    */
-  async enter(params: RouteParams): Promise<PipeServer> {
+  async enter(params: PathParams): Promise<PipeServer> {
     const { path } = this.#options;
     const values = Object.fromEntries(Object.entries(params).map(([name, value]) => [name, String(value)]));
     const pathname = this.#template.build(values);
     const place = pathname.length <= MAX_PATH ? await this.#locate(values, {}) : undefined;
     const server = place && await this.#enter(place, this.#options.engine.accounts.find());
     if (server) return server;
-    throw new TypeError(`Cannot open ${path}: there is no endpoint for ${JSON.stringify(values)}; check params`);
+    throw new TypeError(`Cannot open ${path}: there is no endpoint for ${JSON.stringify(values)}; check pathParams`);
   }
 
   /**
@@ -287,7 +287,7 @@ export class PathRouter {
   // Validates the parameters of a path. Runs before the authentication, because the authentication may depend on the
   // parameters.
   async #locate(values: PathValues, entering: Entering): Promise<FullPlace | undefined> {
-    const { schema, params: source } = this.#options;
+    const { schema, pathSchema: source } = this.#options;
     // Build the path from the decoded parameters, so that all encodings of a path lead to the same endpoint.
     const path = this.#template.build(values);
     const checked = schema ? await this.#check(schema, values, entering) : { value: values };
@@ -295,15 +295,15 @@ export class PathRouter {
     const convert = async (values: PathValues) => schema ? await this.#check(schema, values, entering) : checked;
     if (schema && !await isCanonical(values, checked.value, convert)) return;
     // A schema may return any value. The cast is safe, because the router only passes the value on to handlers.
-    const params = checked.value as RouteParams;
-    const route = (wanted?: Schema) => {
+    const params = checked.value as PathParams;
+    const read = (wanted?: Schema) => {
       if (wanted === undefined || wanted === source) return params;
       throw new TypeError(
-        "Cannot read path parameters: the schema passed to ctx.route() is not the server's `params` schema; pass the `params` schema",
+        "Cannot read path parameters: the schema passed to ctx.pathParams() is not the server's `pathSchema`; pass the value of `pathSchema`",
       );
     };
     // The cast is safe, because the values have the output type of the server's schema.
-    return { path, values, params, route: route as ReadRoute };
+    return { path, values, params, pathParams: read as ReadPathParams };
   }
 
   // Checks parameters with the schema. Any client can start an asynchronous check, so the `auth` limits apply to the
@@ -315,7 +315,7 @@ export class PathRouter {
     try {
       return await this.#limits.wait(checked, entering);
     } catch (error) {
-      throw this.#toClientError(error, { verb: "check", part: "params", late: CHECK_TOO_SLOW });
+      throw this.#toClientError(error, { verb: "check", part: "pathSchema", late: CHECK_TOO_SLOW });
     }
   }
 
@@ -368,7 +368,7 @@ export class PathRouter {
   }
 
   async #grow(
-    { path, params, route }: FullPlace,
+    { path, params, pathParams }: FullPlace,
     entry: Entry,
     account: Account,
   ): Promise<BranchServer | undefined> {
@@ -395,7 +395,7 @@ export class PathRouter {
     const handlers = [...engine.registry.handlers, ...own];
     const { bodies } = endpoint.parts;
     const watch = (handlers: HandlerSet<Handler>) => watchChanges(handlers, () => entry.isChanged = true);
-    entry.server = grow({ trunk: engine, bodies, path, secret: this.#secret, handlers, route, watch });
+    entry.server = grow({ trunk: engine, bodies, path, secret: this.#secret, handlers, pathParams, watch });
     const { engine: { host } } = entry.server[INTERNALS];
     findRoot(host).container?.start();
     host.lives?.start();
@@ -405,11 +405,11 @@ export class PathRouter {
   /** Evicts the server of a path from memory. Returns `false` if the path is in use. */
   #drop(path: string, { server, users, isChanged }: Entry): boolean {
     if (!server || users || isChanged) return false;
-    const { http, rest, end, engine: { host } } = server[INTERNALS];
+    const { http, evictIdle, end, engine: { host } } = server[INTERNALS];
     if (http.endpoint.loaded?.parts.streams.size) return false;
     if (this.#options.engine.scheduler.busyServers().has(host.server)) return false;
     this.#entries.delete(path);
-    rest();
+    evictIdle();
     end();
     return true;
   }

@@ -18,11 +18,11 @@ const SLOW_BYTES = 2 * SMALL;
 type Sender = Pick<Link, "account">;
 
 /** Receives the bytes of a body, or a refusal if the body was not read. */
-type TakeBody = (body: ArrayBuffer | Refusal) => void;
+type OnBody = (body: ArrayBuffer | Refusal) => void;
 
 interface SmallBody {
   readonly sender: Sender;
-  readonly take: TakeBody;
+  readonly onBody: OnBody;
   isOver: boolean;
   /** The deadline and the charge of a slow body. */
   slow?: { readonly deadline: Timeout; readonly charge: Holding };
@@ -54,28 +54,28 @@ export class RequestBodies {
   }
 
   /**
-   * Reads a body. Calls `take` once, with the bytes or with a refusal. Uses a callback, because a promise would take
+   * Reads a body. Calls `onBody` once, with the bytes or with a refusal. Uses a callback, because a promise would take
    * more CPU time than the rest of this method.
    */
-  read(request: Request, sender: Sender, take: TakeBody): void {
-    if (this.#closed) return take(this.#closed);
+  read(request: Request, sender: Sender, onBody: OnBody): void {
+    if (this.#closed) return onBody(this.#closed);
     const length = request.headers.get("content-length");
     // For a small body, the runtime enforces the declared length, so only a timeout is needed.
     if (length === null || !isWithin(length, this.#small)) {
-      this.#large.read(request, sender.account).catch(() => INCOMPLETE).then(take);
+      this.#large.read(request, sender.account).catch(() => INCOMPLETE).then(onBody);
       return;
     }
-    const body: SmallBody = { sender, take, isOver: false, slow: undefined, turn: undefined };
+    const body: SmallBody = { sender, onBody, isOver: false, slow: undefined, turn: undefined };
     this.#arriving.add(body);
-    request.arrayBuffer().then((bytes) => this.#take(body, bytes), () => this.#end(body, INCOMPLETE));
+    request.arrayBuffer().then((bytes) => this.#receive(body, bytes), () => this.#end(body, INCOMPLETE));
   }
 
   // Passes on a body that has arrived. A body that waits for its turn stays in `#arriving`, so that the client is
   // charged if the wait is long.
-  #take(body: SmallBody, bytes: ArrayBuffer): void {
+  #receive(body: SmallBody, bytes: ArrayBuffer): void {
     if (bytes.byteLength <= HEAVY) return this.#end(body, bytes);
     if (body.isOver) return;
-    const turn = body.turn = this.turns.take(body.sender.account.turnKey);
+    const turn = body.turn = this.turns.enqueue(body.sender.account.turnKey);
     turn.begun.then(() => this.#end(body, bytes));
   }
 
@@ -90,7 +90,7 @@ export class RequestBodies {
       this.#ticker.cancel(body.slow.deadline);
       body.slow.charge.end();
     }
-    body.take(result);
+    body.onBody(result);
     body.turn?.leave();
   }
 

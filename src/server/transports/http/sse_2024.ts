@@ -166,7 +166,7 @@ class SseStreams {
       const caller = await parts.callers.identify(request, info, opens ? this.#opening : this.#posting);
       if (caller instanceof Response) return caller;
       ({ principal } = caller);
-      if (posts) return await this.#take(caller, parts);
+      if (posts) return await this.#receiveMessage(caller, parts);
       const served = caller.place ? await caller.place.open(caller) : this.#server;
       if (!served) return this.#refuse(NOT_FOUND, principal);
       return await this.#admit(caller, { parts, served });
@@ -252,7 +252,7 @@ class SseStreams {
     return new Response(stream.toBody(), { headers: STREAM_HEADERS });
   }
 
-  async #take({ request, principal, place }: Caller<Spot>, parts: HttpParts): Promise<Response> {
+  async #receiveMessage({ request, principal, place }: Caller<Spot>, parts: HttpParts): Promise<Response> {
     const id = URL.parse(request.url)?.searchParams.get("sessionId") ?? "";
     const open = this.#open.get(id);
     if (!open || open.owner !== principal?.id || open.place !== place?.path) {

@@ -36,26 +36,26 @@ export class Turns {
    * length has no turn, and must not pause or end the turn of another message.
    */
   #isRunning = false;
-  #hasRested = false;
+  #hasPaused = false;
   /**
    * Time in milliseconds at which the current step started. In a series of short steps, the time at which the first
    * step started.
    */
   #since = 0;
-  #restUntil = 0;
+  #pausedUntil = 0;
   /** Starts the second step of a paused turn. */
   #resume?: () => void;
 
   /** Queues a request for its turn. The queue serves the clients round robin. */
-  take(client: unknown): Turn {
+  enqueue(client: unknown): Turn {
     const { promise: begun, resolve } = Promise.withResolvers<void>();
     // Do not queue on Workers, because a timer there ends with its request, so that a request cannot wait for the timer
     // of another request.
     if (!deno && !bun && !node) resolve();
-    else if (this.#timer === undefined && performance.now() >= this.#restUntil) this.#begin(resolve);
+    else if (this.#timer === undefined && performance.now() >= this.#pausedUntil) this.#begin(resolve);
     else {
       this.#waiting.add(client, resolve);
-      this.#timer ??= this.#rest(this.#restUntil - performance.now());
+      this.#timer ??= this.#startPause(this.#pausedUntil - performance.now());
       const leave = () => {
         this.#waiting.delete(client, resolve);
         resolve();
@@ -82,7 +82,7 @@ export class Turns {
     if (!this.#isRunning) return;
     this.#isRunning = false;
     if (this.#waiting.isEmpty) return this.#stop();
-    const next = this.#isShort() ? this.#waiting.take() : undefined;
+    const next = this.#isShort() ? this.#waiting.dequeue() : undefined;
     if (next) this.#run(next);
   }
 
@@ -93,7 +93,7 @@ export class Turns {
 
   #begin(resolve: () => void): void {
     this.#since = performance.now();
-    this.#hasRested = false;
+    this.#hasPaused = false;
     this.#timer = setTimeout(this.#tick);
     this.#run(resolve);
   }
@@ -104,20 +104,20 @@ export class Turns {
   }
 
   // Stops the timer, because a timer without a waiting request would keep the process alive. A request that arrives
-  // soon after a long step still waits until `#restUntil`.
+  // soon after a long step still waits until `#pausedUntil`.
   #stop(): void {
     clearTimeout(this.#timer);
     this.#timer = undefined;
-    this.#restUntil = this.#isShort() ? 0 : performance.now() + this.#toRest();
+    this.#pausedUntil = this.#isShort() ? 0 : performance.now() + this.#toPauseMs();
   }
 
   /** Returns the number of milliseconds for which the event loop serves other requests after the current step. */
-  #toRest(): number {
-    return Math.min((performance.now() - this.#since) / 2, MAX_REST_MS);
+  #toPauseMs(): number {
+    return Math.min((performance.now() - this.#since) / 2, MAX_PAUSE_MS);
   }
 
-  #rest(ms: number): ReturnType<typeof setTimeout> {
-    this.#hasRested = true;
+  #startPause(ms: number): ReturnType<typeof setTimeout> {
+    this.#hasPaused = true;
     return setTimeout(this.#tick, Math.max(0, ms));
   }
 
@@ -126,11 +126,11 @@ export class Turns {
   // event loop, to arrive, to be read, and to be answered.
   #goOn(): void {
     this.#isRunning = false;
-    if (!this.#hasRested && !this.#isShort()) {
-      this.#timer = this.#rest(this.#toRest());
+    if (!this.#hasPaused && !this.#isShort()) {
+      this.#timer = this.#startPause(this.#toPauseMs());
       return;
     }
-    const next = this.#resume ?? this.#waiting.take();
+    const next = this.#resume ?? this.#waiting.dequeue();
     this.#timer = this.#resume = undefined;
     if (next) this.#begin(next);
   }
@@ -145,4 +145,4 @@ const SHORT_MS = 0.5;
  * Maximum pause between two steps, in milliseconds. A limit is needed, because the pause is half as long as the
  * previous step, and a handler may block the process for a long time.
  */
-const MAX_REST_MS = 100;
+const MAX_PAUSE_MS = 100;

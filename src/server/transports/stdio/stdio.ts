@@ -41,7 +41,7 @@ export interface StdioOptions {
   /** The caller, for `ctx.principal`. Defaults to a caller with all scopes, because the client started this process. */
   readonly principal?: Principal;
   /** Values of the path parameters, such as `{ tenant: "acme" }` for `/tenants/:tenant/mcp`. */
-  readonly params?: Readonly<Record<string, unknown>>;
+  readonly pathParams?: Readonly<Record<string, unknown>>;
   /** When this signal aborts, the server stops, as if the input had ended. */
   readonly signal?: AbortSignal;
   /**
@@ -59,10 +59,11 @@ const OPTIONS: KnownOptions<keyof StdioOptions> = {
     output: "function",
     drainMs: true,
     principal: true,
-    params: true,
+    pathParams: true,
     signal: true,
     exit: "boolean",
   },
+  hints: { params: "pathParams" },
 };
 
 /**
@@ -84,9 +85,9 @@ export async function serveStdio(server: PipeServer, options: StdioOptions = {})
   checkOptions("serve stdio", options, OPTIONS);
   const restore = options.output ? () => {} : guardConsole();
   try {
-    const { params, exit = true, input, signal } = options;
-    const needsEntry = params || server[INTERNALS].enter;
-    await servePipe(needsEntry ? await enterServer(server, params) : server, options);
+    const { pathParams, exit = true, input, signal } = options;
+    const needsEntry = pathParams || server[INTERNALS].enter;
+    await servePipe(needsEntry ? await enterServer(server, pathParams) : server, options);
     // A server should exit promptly when its input ends. See Shutdown in the specification.
     if (exit && !input && !signal?.aborted) exitSoon();
   } finally {
@@ -143,7 +144,7 @@ async function servePipe(server: PipeServer, options: StdioOptions): Promise<voi
     stopExpiry();
     pipe.close();
     await Promise.race([writer.flush(), writer.lost]);
-    await Promise.all([container?.rest(), host?.lives?.rest()]);
+    await Promise.all([container?.disposeUnlessStarted(), host?.lives?.stopUnlessStarted()]);
     signals?.finish();
   }
 }
@@ -219,7 +220,7 @@ class LineWriter {
     // Wait for a microtask, so that the responses to a chunk of input are written together.
     await undefined;
     try {
-      while (this.#outbox.length) await this.#output(this.#encoder.encode(this.#outbox.take(WRITE_SIZE)));
+      while (this.#outbox.length) await this.#output(this.#encoder.encode(this.#outbox.read(WRITE_SIZE)));
     } catch {
       this.#outbox.clear();
       this.#onDisconnect();

@@ -3,7 +3,7 @@
  */
 
 /** A part of the library that is loaded when it is first needed. */
-export class Room<T> {
+export class LazyModule<T> {
   readonly #load: () => Promise<T>;
   #loading?: Promise<T>;
   #loaded?: T;
@@ -18,7 +18,7 @@ export class Room<T> {
   }
 
   /** Returns the loaded part, and loads it if necessary. If loading fails, the next call loads the part again. */
-  open(): Promise<T> {
+  load(): Promise<T> {
     if (this.#loading) return this.#loading;
     const loading = this.#loading = this.#load();
     // Register this handler first, so that `loaded` is set before any caller that awaits the promise continues.

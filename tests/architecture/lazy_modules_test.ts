@@ -1,4 +1,4 @@
-// The library loads only a few parts on demand. Each such part, a "room", is loaded as a whole.
+// The library loads only a few modules on demand.
 import { assertEquals } from "@std/assert";
 import { listSources } from "../support/sources.ts";
 import { findLoads } from "./rules.ts";
@@ -7,16 +7,16 @@ const root = new URL("../../", import.meta.url);
 const ignore = typeof Deno === "undefined"; // Deno's linter provides the syntax tree.
 
 /**
- * By file, the rooms that the file loads on demand. Loading each room at startup would take at least 3 ms, or would
+ * By file, the modules that the file loads on demand. Loading each module at startup would take at least 3 ms, or would
  * require a package. Routes, development reports, reports of ignored questions, reads of resources by handlers, checks of the author's values, sealed
  * values, `admit` and the limitation to some revisions are exceptions: few servers use them, and they must not enlarge the
  * bundles of other servers.
  */
-const rooms: Readonly<Record<string, readonly string[]>> = {
+const lazyModules: Readonly<Record<string, readonly string[]>> = {
   "src/auth/oauth/access_token.ts": ["src/auth/oauth/token_requests.ts"],
   "src/server/call/call.ts": ["src/server/call/forward.ts"],
   "src/server/call/sealer.ts": ["src/server/call/cipher.ts"],
-  "src/server/call/wire_room.ts": ["src/server/call/wire_check.ts"],
+  "src/server/call/lazy_wire_check.ts": ["src/server/call/wire_check.ts"],
   "src/server/engine/scheduler.ts": ["src/server/call/ignored_questions.ts"],
   "src/server/services/lazy_container.ts": ["src/server/services/service_container.ts"],
   "src/server/eras/legacy/http_sessions.ts": ["src/server/eras/legacy/session.ts"],
@@ -24,10 +24,10 @@ const rooms: Readonly<Record<string, readonly string[]>> = {
   "src/server/handlers/extension_lives.ts": ["src/server/engine/server_part.ts"],
   "src/server/handlers/handler_layers.ts": ["src/server/handlers/extension_call.ts"],
   "src/server/handlers/layer.ts": ["src/server/handlers/idempotent_call.ts"],
-  "src/server/handlers/value_room.ts": ["src/server/handlers/values.ts"],
+  "src/server/handlers/lazy_values.ts": ["src/server/handlers/values.ts"],
   "src/library.ts": ["src/server/eras/legacy/legacy.ts"],
   "src/server/mount.ts": ["src/server/routes.ts"],
-  "src/core/schema/schema_compiler.ts": ["src/core/schema/schema_room.ts"],
+  "src/core/schema/schema_compiler.ts": ["src/core/schema/schema_checks.ts"],
   "src/server/create_core.ts": ["src/server/engine/admission.ts"],
   "src/server/server.ts": [
     "src/server/routes.ts",
@@ -40,7 +40,7 @@ const rooms: Readonly<Record<string, readonly string[]>> = {
 };
 
 Deno.test({
-  name: "the library loads only the listed rooms on demand",
+  name: "the library loads only the listed modules on demand",
   ignore,
   async fn() {
     const found: Record<string, readonly string[]> = {};
@@ -51,6 +51,6 @@ Deno.test({
       const loads = findLoads(path, await Deno.readTextFile(new URL(path, root)));
       if (loads.length) found[path] = loads;
     }
-    assertEquals(found, rooms);
+    assertEquals(found, lazyModules);
   },
 });

@@ -26,6 +26,7 @@ export const BY_HAND: Readonly<Record<string, string>> = {
   "schema": "writes mcp.schema.json; a test compares it",
   "docs:limits": "writes a page; a test compares it",
   "docs:events": "writes a page; a test compares it",
+  "docs:folders": "writes a table of a page; a test compares it",
   "inspector:page": "bundles the page; a test compares it",
   "apps:bridge": "bundles a script; a test compares it",
   "publish:prepare": "changes a folder before it is published; tests/release/registry_test.ts runs its code",

@@ -1,6 +1,6 @@
 /**
- * Code that most servers never need: guards, encoders for values that JSON cannot represent, the questions of the
- * `confirm` option, and tools that differ between callers. Loaded by `lazy_values.ts`.
+ * Code that most servers never need: guards, encoders for values that JSON cannot represent, and tools that differ
+ * between callers. Loaded by `lazy_values.ts`.
  */
 export { EncodedResults } from "./encoded_results.ts";
 export { runFiltered } from "./filters.ts";

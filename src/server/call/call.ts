@@ -200,6 +200,8 @@ export abstract class Call implements ServiceCall, Cancellable {
   declare watched?: WatchedRun;
   /** The resources that the handler has read, if not every caller may read them. */
   declare reads?: Reads;
+  /** The caller for whom the output guards run. Declared without a value, because few calls have guards. */
+  declare guarded?: Read;
   /** Called when such a read begins. Set only for a call within another call. */
   declare onRead?: (read: Read) => void;
   /**

@@ -18,6 +18,7 @@ import type { Context } from "../call/context.ts";
 import { CALL } from "../../core/internals.ts";
 import type { SentGuard } from "../call/sent_guard.ts";
 import { isQuestion } from "../call/question.ts";
+import { noteGuards } from "../call/reads.ts";
 import type { FeatureParts, MapError } from "../visibility/feature_parts.ts";
 import type {
   EncodedValue,
@@ -170,6 +171,7 @@ class OutputGuards {
     const pass = (value: unknown, part: OutputPart) => this.#pass(value, this.#ctx, part);
     const { ask, settled } = this.#questions = guardQuestions(call, (params) => pass(params, "question"));
     const { say, said } = this.#messages = guardMessages(pass, (error) => core.report(error, call));
+    await noteGuards(call);
     // Never remove the guard, because work that the handler has not awaited can still send messages.
     call.guardSent({ ask, say, said });
     try {

@@ -47,7 +47,7 @@ async function checkCaller(outer: Call, caller: string, state: string): Promise<
 }
 
 async function check(outer: Call, checked: HandlerCall, { core, registry }: CheckParts): Promise<void> {
-  await core.shared?.rules?.open(checked.method);
+  await core.shared?.rules?.open(checked.method, registry.methods.get(checked.method)?.isBrought);
   const call = new Probe(outer, checked);
   try {
     await call.untilCancelled(findGranted(call, core, registry));

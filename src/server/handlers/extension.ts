@@ -600,7 +600,10 @@ const extensions: Feature = {
     const capabilities: Compiled["capabilities"] = all.length
       ? { extensions: Object.fromEntries(all.map(({ id, settings }) => [id, settings])) }
       : {};
-    const notifications = collect(({ notifications }) => notifications, ({ compile }, brought) => compile(core, brought));
+    const notifications = collect(
+      ({ notifications }) => notifications,
+      ({ compile }, brought) => compile(core, brought),
+    );
     return {
       capabilities,
       methods: Object.fromEntries(collect(({ methods }) => methods, ({ compile }, brought) => compile(core, brought))),

@@ -115,12 +115,12 @@ export class RuleRecord implements InformedRules {
     if (!this.#isClosed) this.refresh();
   }
 
-  open(method: string): Promise<void> | undefined {
-    if (!this.#list && RULED.test(method)) return this.#open(method);
+  open(method: string, isBrought = false): Promise<void> | undefined {
+    if (!this.#list && (isBrought || RULED.test(method))) return this.#open(method, isBrought);
   }
 
-  async #open(method: string): Promise<void> {
-    await Promise.all([this.load(), this.#trunk?.open(method)]);
+  async #open(method: string, isBrought: boolean): Promise<void> {
+    await Promise.all([this.load(), this.#trunk?.open(method, isBrought)]);
     if (this.#list) return;
     this.#isLate = true;
     throw toBusy("serve the request: the store does not report which handlers are disabled");
@@ -328,7 +328,7 @@ const RULED = /^(tools|resources|prompts|completion|subscriptions)\//;
 
 /** Returns the handlers that the rules hide. If the rules are not known, returns all handlers that can be disabled. */
 function findHidden(handlers: readonly Handler[], rules: readonly PlacedRule[] | undefined): ReadonlySet<Handler> {
-  // Extensions cannot be disabled, so they stay visible.
+  // Extensions cannot be disabled, but the handlers that bring them can.
   if (!rules) return new Set(handlers.filter((handler) => handler[INTERNALS].feature.name !== "extensions"));
   const hidden = new Set<Handler>();
   if (!rules.length) return hidden;

@@ -118,6 +118,39 @@ behaviour("skills in a group, and within a layer of the server, have their metho
   await server.close();
 });
 
+behaviour("skills of a hidden or disabled handler have no methods", async (connect) => {
+  await using folder = await makeFolder(FILES);
+  const hidden = group("office", [skills({ dir: folder.path })], {
+    allow: ({ principal }) => principal?.id === "boss",
+  });
+  const own = skills({ dir: folder.path });
+  const uri = "skill://git-flow/SKILL.md";
+  const refuses = async (client: Connection) => {
+    for (
+      const [method, params] of [
+        ["skills/list", {}],
+        ["skills/get", { uri }],
+        ["resources/directory/read", { uri: "skill://git-flow" }],
+      ] as const
+    ) {
+      const { code } = await assertRejects(() => client.request(method, params), McpError);
+      assertEquals(code, -32_601, method);
+    }
+    await assertRejects(() => client.readResource(uri), McpError);
+  };
+  const office = await connect({ handlers: [hidden] }, { ...declared, principal: { id: "boss" } });
+  assertEquals((await list(office.client)).length, 3);
+  await refuses(await office.join({ ...declared, principal: { id: "eve" } }));
+  const { client, server } = await connect({ handlers: [own] }, declared);
+  assertEquals((await list(client)).length, 3);
+  server.handlers.disable(own);
+  await refuses(client);
+  server.handlers.enable(own);
+  assertEquals((await list(client)).length, 3);
+  // The servers must not read the folder again while it is removed.
+  for (const each of [office.server, server]) await each.close();
+});
+
 behaviour("a skill is an ordinary resource, and its folders can be listed", async (connect) => {
   await using folder = await makeFolder(FILES);
   const { client } = await connect({ handlers: [skills({ dir: pathToFileURL(folder.path) })] }, declared);

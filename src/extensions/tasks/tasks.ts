@@ -19,7 +19,7 @@
  * @see ext-tasks specification/draft/tasks
  * @module
  */
-import { hashCaller } from "../../server/call/reads.ts";
+import { hashCaller, isForNobody } from "../../server/call/reads.ts";
 import { type Context, extension, McpError, type Result } from "../../library.ts";
 import type { Layer } from "../../layers/layers.ts";
 import type { Extension, Next, ServerHandle, StartPart, WrappedCall } from "../extension.ts";
@@ -337,8 +337,22 @@ async function begin(call: WrappedCall, next: Next, rules: TaskRules): Promise<R
   const isDue = rules.after ? late.promise : Promise.race([running, task.asked, late.promise]);
   const isTask = await Promise.race([isDue.then(() => true), ended]);
   stop();
-  if (!isTask || call.isAsking) return await ending;
+  if (!isTask || call.isAsking || cannotShare(call, jobs)) return await ending;
   return await detach(call, task, { ending, jobs });
+}
+
+/**
+ * Tests whether no request could get the task, because output guards have checked it for a caller that cannot be compared
+ * with other callers.
+ */
+function cannotShare({ handler: { name }, reads }: WrappedCall, jobs: Jobs): boolean {
+  if (!isForNobody(reads)) return false;
+  jobs.reportOnce(
+    name,
+    `Cannot make tasks of the tool ${JSON.stringify(name)}: it has output guards, and the caller's principal is not ` +
+      "plain JSON data, so no request could get the task; return a principal of plain JSON data",
+  );
+  return true;
 }
 
 /** Returns the error for a client whose answers the store has rejected. */

@@ -11,6 +11,7 @@ import type { FeatureParts } from "../../server/visibility/feature_parts.ts";
 import type { Handler } from "../../server/visibility/feature.ts";
 import type { HandlerInfo } from "../../server/engine/layers.ts";
 import { INTERNALS } from "../../core/internals.ts";
+import { hashCaller, noteGuards, UNKNOWN_CALLER } from "../../server/call/reads.ts";
 import type { SharedValues } from "../../server/call/shared_values.ts";
 import { toCore } from "../../server/handlers/bound_layer.ts";
 import { type Definition, resources } from "../../server/handlers/resource_methods.ts";
@@ -29,6 +30,8 @@ interface Kept {
   readonly pages: readonly Page[];
   /** Id of the only caller that may read the result. `undefined` if the caller was not authenticated. */
   readonly principal?: string;
+  /** The caller for whom output guards have checked the result, as a hash, if there are output guards. */
+  readonly caller?: string;
   /** The bytes that the result takes from the limit of the tool, and from the memory limit of the client. */
   readonly charge: Charge;
   /** Time at which the result expires, in milliseconds of the monotonic clock. */
@@ -46,6 +49,7 @@ interface Page {
 interface SharedPages {
   readonly v: 1;
   readonly principal?: string;
+  readonly caller?: string;
   /** Total number of pages of the result. */
   readonly count: number;
   readonly pages: readonly Page[];
@@ -93,10 +97,19 @@ export class Keeper {
    * Keeps content blocks, and returns a result that links to the kept blocks. Returns `undefined` if the blocks exceed
    * a limit. With a store, the link works on all instances when this method returns.
    */
-  keep(
+  keep(blocks: readonly Content[], about: KeptResult): Result | undefined | Promise<Result | undefined> {
+    const { call } = about;
+    // Output guards of the tool, or of a resource that the tool has read, may leave something else for another caller.
+    if (!call.guard && !call.reads) return this.#keep(blocks, about);
+    return hashCaller(call.principal).then((caller) =>
+      caller === UNKNOWN_CALLER ? undefined : this.#keep(blocks, { ...about, caller })
+    );
+  }
+
+  #keep(
     blocks: readonly Content[],
-    { size, call }: { readonly size: number; readonly call: Call },
-  ): Result | Promise<Result> | undefined {
+    { size, call, caller }: KeptResult & { readonly caller?: string },
+  ): Result | undefined | Promise<Result> {
     const pages = blocks.flatMap((block) => this.#toPages(block));
     // A character takes two bytes in memory.
     const bytes = pages.reduce((sum, { text = "", blob = "" }) => sum + 2 * (text.length + blob.length) + 100, 200);
@@ -113,7 +126,7 @@ export class Keeper {
     const charge = keep(core, account, amounts, { ttlMs: this.#keepMs, drop });
     if (!charge) return;
     const ends = core.ticker.clock.now() + this.#keepMs;
-    results.set(id, { core, pages, principal: principal?.id, charge, ends });
+    results.set(id, { core, pages, principal: principal?.id, caller, charge, ends });
     const uri = `${this.#start}${id}/1`;
     const minutes = Math.max(1, Math.round(this.#keepMs / 60_000));
     // Put a space after the URI, because models and programs may read punctuation as part of the URI.
@@ -132,9 +145,8 @@ export class Keeper {
     // call, and the handler would run again.
     const shared = core.shared?.by(account, { mustWait: true });
     if (!shared) return result;
-    return shared.queue(id, () => this.#share(results, shared, id, { pages, principal: principal?.id })).then(() =>
-      result
-    );
+    const kept = { pages, principal: principal?.id, caller };
+    return shared.queue(id, () => this.#share(results, shared, id, kept)).then(() => result);
   }
 
   // Writes the pages to the store. If the store fails, the link works only on this instance.
@@ -142,7 +154,7 @@ export class Keeper {
     results: Results,
     shared: SharedValues,
     id: string,
-    { pages, principal }: Pick<Kept, "pages" | "principal">,
+    { pages, principal, caller }: Pick<Kept, "pages" | "principal" | "caller">,
   ): Promise<void> {
     const count = pages.length;
     // Write one value after another, so that a large result takes one operation of the client's share.
@@ -150,7 +162,7 @@ export class Keeper {
       for (const place of this.#toPlaces(count)) {
         if (!results.has(id)) return;
         const part = pages.slice(place * this.#perValue, (place + 1) * this.#perValue);
-        const value: SharedPages = { v: 1, principal, count, pages: part };
+        const value: SharedPages = { v: 1, principal, caller, count, pages: part };
         await shared.set(await this.#toKey(shared, id, place), value, { ttlMs: this.#keepMs });
       }
     });
@@ -199,18 +211,28 @@ export class Keeper {
     const at = Number(number);
     const found = this.#open(core).get(id);
     const kept = found?.core === core && found.ends > core.ticker.clock.now() ? found : undefined;
-    const known = kept && { principal: kept.principal, count: kept.pages.length, page: kept.pages[at - 1] };
+    const known = kept && { ...kept, count: kept.pages.length, page: kept.pages[at - 1] };
     const { shared } = core;
-    if (known || !shared) return this.#toResult(uri, { id, at, known, call });
-    return this.#find(shared.by(call.link.account), id, at)
-      .then((known) => this.#toResult(uri, { id, at, known, call }));
+    if (known || !shared) return this.#check(uri, { id, at, known, call });
+    return this.#find(shared.by(call.link.account), id, at).then((known) => this.#check(uri, { id, at, known, call }));
   }
 
-  #toResult(
-    uri: string,
-    { id, at, known, call }: { readonly id: string; readonly at: number; readonly known?: Found; readonly call: Call },
-  ): Result {
+  #check(uri: string, reading: PageRead): Result | Promise<Result> {
+    const { known, call } = reading;
     if (!known?.page || known.principal !== call.link.principal?.id) throw McpError.resourceNotFound(uri);
+    return known.caller === undefined ? this.#toResult(uri, reading) : this.#checkCaller(uri, reading);
+  }
+
+  async #checkCaller(uri: string, reading: PageRead): Promise<Result> {
+    const { known, call } = reading;
+    if (known?.caller !== await hashCaller(call.principal)) throw McpError.resourceNotFound(uri);
+    // The stream of this call, and a tool that reads the page, also belong to this caller only.
+    await noteGuards(call);
+    return this.#toResult(uri, reading);
+  }
+
+  #toResult(uri: string, { id, at, known }: PageRead): Result {
+    if (!known) throw McpError.resourceNotFound(uri);
     const next = `${this.#start}${id}/${at + 1}`;
     const note = `[Page ${at} of ${known.count}. Next page: ${next}]`;
     const rest = at < known.count ? [{ uri: next, mimeType: "text/plain", text: note }] : [];
@@ -254,9 +276,25 @@ function toPieces(text: string, max: number): string[] {
   return pieces;
 }
 
-/** A page of a result in the store, with the total number of pages and the owner. */
+/** A large result, and the call that returned it. */
+interface KeptResult {
+  /** The size of the result in bytes. */
+  readonly size: number;
+  readonly call: Call;
+}
+
+/** A request for page `at` of a result. `known` is undefined if the result is not kept. */
+interface PageRead {
+  readonly id: string;
+  readonly at: number;
+  readonly known?: Found;
+  readonly call: Call;
+}
+
+/** A page of a result, with the total number of pages and the owner. */
 interface Found {
   readonly principal?: string;
+  readonly caller?: string;
   readonly count: number;
   readonly page?: Page;
 }

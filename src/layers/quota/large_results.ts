@@ -5,7 +5,9 @@ import { INTERNAL_ERROR, McpError, quote } from "../../core/protocol/errors.ts";
 import { isObject, type Result } from "../../core/protocol/jsonrpc.ts";
 import { restoreText } from "../../core/protocol/text_copy.ts";
 import type { Content } from "../../core/protocol/types.ts";
+import type { Call } from "../../server/call/call.ts";
 import { toCall } from "../../server/call/find_call.ts";
+import { readCaller } from "../../server/call/reads.ts";
 import type { HandlerInfo, LayerCall } from "../../server/engine/layers.ts";
 import type { Handler } from "../../server/visibility/feature.ts";
 import { isContent } from "../../server/handlers/content_checks.ts";
@@ -61,19 +63,28 @@ export function readLargeResults(options: LargeResultsOptions, handler: HandlerI
       if (kind === "tool") {
         const { content } = restoreText(result);
         const blocks: readonly Content[] = Array.isArray(content) ? content.filter(isContent) : [];
-        // A link would outlive the check of the caller's rights to the resources that the handler has read.
-        const kept = call.reads ? undefined : keeper?.keep(blocks, { size, call });
         const { isError } = result;
-        if (kept instanceof Promise) return kept.then((kept) => ({ ...kept, isError }));
-        if (kept) return { ...kept, isError };
-        if (onLarge === "cut") return { content: cutBlocks(blocks, resultBytes, size), isError: result.isError };
-        const words = `Cannot send the result of ${place}: ${state}. Request less data.`;
-        return { content: [toText(words)], isError: true };
+        const refuse = () => {
+          if (onLarge === "cut") return { content: cutBlocks(blocks, resultBytes, size), isError };
+          const words = `Cannot send the result of ${place}: ${state}. Request less data.`;
+          return { content: [toText(words)], isError: true };
+        };
+        const kept = keeper && canKeep(call) ? keeper.keep(blocks, { size, call }) : undefined;
+        if (kept instanceof Promise) return kept.then((kept) => kept ? { ...kept, isError } : refuse());
+        return kept ? { ...kept, isError } : refuse();
       }
       if (onLarge === "cut") return cutOther(result, resultBytes, size);
       throw new McpError(INTERNAL_ERROR, `Cannot send the result of ${place}: ${state}`);
     },
   };
+}
+
+/**
+ * Tests whether a link may stand for a result. A link would outlive the check of the caller's rights to the resources
+ * that the handler has read.
+ */
+function canKeep({ reads = [] }: Call): boolean {
+  return typeof reads !== "string" && reads.every((entry) => readCaller(entry) !== undefined);
 }
 
 /** Bytes that are reserved for the note, and for the JSON around a truncated text. */

@@ -196,6 +196,8 @@ export abstract class Call implements ServiceCall, Cancellable {
   declare watched?: WatchedRun;
   /** The resources that the handler has read, if not every caller may read them. */
   declare reads?: Reads;
+  /** The caller for whom the output guards run. Declared without a value, because few calls have guards. */
+  declare guarded?: Read;
   /** Called when such a read begins. Set only for a call within another call. */
   declare onRead?: (read: Read) => void;
   /**
@@ -207,6 +209,8 @@ export abstract class Call implements ServiceCall, Cancellable {
   declare questions?: AskedQuestions;
   /** The output guards of the handler's run. Declared without a value, because few calls have guards. */
   declare guard?: SentGuard;
+  /** The handler's result as JSON, before the handler's middleware. Declared without a value, as above. */
+  declare made?: string;
   /**
    * Data from the server extension that makes this call. Declared without a value, because few calls are made by
    * extensions.

@@ -48,7 +48,8 @@ export interface HandlerCall {
   readonly params?: { readonly [name: string]: unknown };
   /**
    * URIs of the resources that the handler has read with `ctx.readResource` for its caller, if not every caller may read
-   * them. The caller needs the rights to these resources too. If there are too many resources to check the rights of
+   * them. The caller needs the rights to these resources too. An entry that begins with `=` is the hash of the only caller
+   * for whom output guards have checked what the handler returns. If there are too many resources to check the rights of
    * another caller, the hash of the only caller who may use what the handler returns.
    */
   readonly reads?: readonly string[] | string;
@@ -61,6 +62,8 @@ export type Reads = NonNullable<HandlerCall["reads"]>;
 export interface Read {
   readonly uri: string;
   readonly caller: string;
+  /** Whether the entry stands for the output guards around the output of a call, instead of a resource. */
+  readonly isOutput?: boolean;
 }
 
 /** The resources that an earlier run of a call's handler has read. */

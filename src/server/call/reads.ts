@@ -1,6 +1,7 @@
 /**
  * Records the resources that a handler reads with `ctx.readResource`. The caller's rights to these resources decide who
- * may use the result, the stream, the questions and the task of the call.
+ * may use the result, the stream, the questions and the task of the call. Also records for which caller the output
+ * guards have run, because only this caller may use what they have left.
  */
 import { sha256 } from "../../core/kit/sha256.ts";
 import type { Call } from "./call.ts";
@@ -14,9 +15,27 @@ export async function noteRead(call: Call, uri: string): Promise<void> {
   addTo(call, { uri, caller: await hashCaller(call.principal) });
 }
 
+/**
+ * Records that the output of `call` passes output guards, whose result may depend on the caller. The values inside the
+ * handler have not passed these guards, so the record only limits who gets what the call sends.
+ */
+export async function noteGuards(call: Call): Promise<void> {
+  // Hash the caller only if something outlives the response, because a request has its own principal.
+  if (!call.onRead && !call.link.onRead) return;
+  const caller = await hashCaller(call.principal);
+  const read = { uri: CALLER + caller, caller, isOutput: true };
+  call.guarded = read;
+  spread(call, read);
+}
+
 /** Records a read in a call and its outer calls. */
 export function addTo(call: Call, read: Read): void {
-  call.reads = addRead(call.reads, read);
+  if (read.isOutput) call.guarded = read;
+  else call.reads = addRead(call.reads, read);
+  spread(call, read);
+}
+
+function spread(call: Call, read: Read): void {
   // The link of an outer call also belongs to the inner call, so only the outermost call informs its link.
   if (call.onRead) call.onRead(read);
   else call.link.onRead?.((reads) => addRead(reads, read));
@@ -25,6 +44,21 @@ export function addTo(call: Call, read: Read): void {
 /** Records a question of a resource that the handler of `call` reads, because the result depends on the answer too. */
 export function noteQuestion(call: Call, key: string, { method, params }: Question): void {
   call.askedTexts = (call.askedTexts ?? new Map()).set(key, JSON.stringify([method, params]));
+}
+
+/** Returns what decides who may use the output of a call: the resources that its handler has read, and its caller. */
+export function toReads({ reads, guarded }: Call): Reads {
+  return guarded ? addRead(reads, guarded) : reads ?? [];
+}
+
+/** Returns the hash of the caller that an entry of a list names, or `undefined` if the entry is a URI. */
+export function readCaller(entry: string): string | undefined {
+  return entry.startsWith(CALLER) ? entry.slice(CALLER.length) : undefined;
+}
+
+/** Tests whether no other caller can ever use what depends on `reads`, because its caller cannot be compared. */
+export function isForNobody(reads: Reads): boolean {
+  return typeof reads === "string" ? reads === UNKNOWN_CALLER : reads.includes(CALLER + UNKNOWN_CALLER);
 }
 
 /** Sets the resources that an earlier run of the call's handler has read. */
@@ -50,7 +84,9 @@ function addRead(reads: Reads = [], { uri, caller }: Read): Reads {
   return all.length > MAX_READS || characters > MAX_CHARACTERS ? caller : all;
 }
 
-const hashes = new WeakMap<Principal, Promise<string>>();
+const hashes = new WeakMap<object, Promise<string>>();
+/** The key of callers without a principal. */
+const ANONYMOUS = {};
 
 /** Stands for a caller that cannot be compared with any caller, not even with itself. */
 export const UNKNOWN_CALLER = "unknown";
@@ -60,14 +96,16 @@ export const UNKNOWN_CALLER = "unknown";
  * {@linkcode UNKNOWN_CALLER} if the caller cannot be compared.
  */
 export function hashCaller(principal: Principal | undefined): Promise<string> {
-  const print = principal && hashes.get(principal);
-  if (print) return print;
+  const known = hashes.get(principal ?? ANONYMOUS);
+  if (known) return known;
   const text = toCallerPrint(principal);
   const hash = text === undefined ? Promise.resolve(UNKNOWN_CALLER) : sha256(text);
-  if (principal) hashes.set(principal, hash);
+  hashes.set(principal ?? ANONYMOUS, hash);
   return hash;
 }
 
+/** Begins an entry with the hash of a caller, in place of a URI. No URI begins with this character. */
+const CALLER = "=";
 /** Maximum number of resources in a list, because each check of a caller checks all of them. */
 const MAX_READS = 32;
 /** Maximum length of all URIs in a list, because streams and tasks keep the list. */

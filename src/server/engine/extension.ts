@@ -55,7 +55,8 @@ export interface WrappedCall {
   readonly declared: Params | undefined;
   /**
    * URIs of the resources that the handler has read so far with `ctx.readResource`, if not every caller may read them.
-   * A text if there are too many. If the extension gives the handler's result or questions to later requests, pass this
+   * A text if there are too many. If output guards check the handler's output, the list also has an entry for the
+   * caller, because another caller might not get the same output. If the extension gives the handler's result or questions to later requests, pass this
    * value to {@linkcode ServerHandle.check}.
    */
   readonly reads: readonly string[] | string;

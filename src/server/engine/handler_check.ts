@@ -6,7 +6,7 @@ import { INVALID_PARAMS, McpError } from "../../core/protocol/errors.ts";
 import { Call, type CallHome, type CallHost } from "../call/call.ts";
 import { InFlight } from "../call/in_flight.ts";
 import type { HandlerCall, Reads } from "../call/lives.ts";
-import { hashCaller, UNKNOWN_CALLER } from "../call/reads.ts";
+import { hashCaller, readCaller, UNKNOWN_CALLER } from "../call/reads.ts";
 import type { Core } from "./core.ts";
 import { findGranted } from "./recheck.ts";
 import type { Registry } from "../visibility/registry.ts";
@@ -33,16 +33,21 @@ export async function checkHandler(outer: Call, checked: HandlerCall, parts: Che
  * would receive.
  */
 export async function checkReads(outer: Call, reads: Reads, parts: CheckParts): Promise<void> {
-  if (typeof reads !== "string") {
-    for (const uri of reads) await check(outer, { method: "resources/read", params: { uri } }, parts);
-  } else if (reads === UNKNOWN_CALLER || reads !== await hashCaller(outer.principal)) {
-    const state = "the handler has read too many resources for another caller";
-    throw new McpError(INVALID_PARAMS, `Cannot use the call: ${state}; call the handler again`);
+  if (typeof reads === "string") return await checkCaller(outer, reads, "the handler has read too many resources");
+  for (const uri of reads) {
+    const caller = readCaller(uri);
+    if (caller === undefined) await check(outer, { method: "resources/read", params: { uri } }, parts);
+    else await checkCaller(outer, caller, "output guards have checked the output");
   }
 }
 
+async function checkCaller(outer: Call, caller: string, state: string): Promise<void> {
+  if (caller !== UNKNOWN_CALLER && caller === await hashCaller(outer.principal)) return;
+  throw new McpError(INVALID_PARAMS, `Cannot use the call: ${state} for another caller; call the handler again`);
+}
+
 async function check(outer: Call, checked: HandlerCall, { core, registry }: CheckParts): Promise<void> {
-  await core.shared?.rules?.open(checked.method);
+  await core.shared?.rules?.open(checked.method, registry.methods.get(checked.method)?.isBrought);
   const call = new Probe(outer, checked);
   try {
     await call.untilCancelled(findGranted(call, core, registry));

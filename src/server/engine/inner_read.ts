@@ -115,7 +115,8 @@ class InnerRead extends Call {
     super(toHome(outer, uri, depth), link, request, client, new InFlight());
     this.#outer = outer;
     this.#uri = uri;
-    this.onRead = (read) => addTo(outer, read);
+    // The outer handler gets what the output guards of the resource have left for its caller.
+    this.onRead = ({ uri, caller }) => addTo(outer, { uri, caller });
     this.inherit(outer);
   }
 

@@ -104,7 +104,7 @@ export class Pipeline {
   }
 
   #find(dialect: Dialect, call: Call, method: Method | undefined): Reply | Promise<Reply> {
-    const opening = this.#engine.core.shared?.rules?.open(call.method);
+    const opening = this.#engine.core.shared?.rules?.open(call.method, method?.isBrought);
     if (opening) return this.#admit(dialect, call, opening);
     if (!method) {
       const reply = dialect.serve(call);

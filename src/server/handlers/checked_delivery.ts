@@ -1,5 +1,6 @@
 /**
- * Delivers the notifications of an extension that belong to a handler only to subscribers that may call the handler.
+ * Delivers the notifications of an extension only to subscribers for whom the extension exists, and that may call the
+ * handler to which a notification belongs.
  */
 import type { HandlerCall, Published } from "../call/lives.ts";
 import type { Deliver } from "./topics.ts";
@@ -8,19 +9,28 @@ import type { Deliver } from "./topics.ts";
 export class CheckedDelivery {
   readonly #deliver: Deliver;
   readonly #mayCall: (handler: HandlerCall) => Promise<boolean>;
+  readonly #findShown: () => (() => boolean | Promise<boolean>) | undefined;
   /** Notifications that wait for the check, by method and topic. */
   readonly #waiting = new Map<string, Published>();
   #isChecking = false;
   #isOver = false;
 
-  /** Calls `deliver` with the notifications of handlers for which `mayCall` resolves to `true`. */
-  constructor(deliver: Deliver, mayCall: (handler: HandlerCall) => Promise<boolean>) {
+  /**
+   * Calls `deliver` with the notifications of handlers for which `mayCall` resolves to `true`. `findShown` returns the
+   * function that decides whether the extension exists for the subscriber, if the extension does not exist for everybody.
+   */
+  constructor(
+    deliver: Deliver,
+    mayCall: (handler: HandlerCall) => Promise<boolean>,
+    findShown: () => (() => boolean | Promise<boolean>) | undefined,
+  ) {
     this.#deliver = deliver;
     this.#mayCall = mayCall;
+    this.#findShown = findShown;
   }
 
   deliver(published: Published): void {
-    if (!published.handler) return this.#deliver(published);
+    if (!published.handler && !this.#findShown()) return this.#deliver(published);
     this.#waiting.set(`${published.method} ${published.topic}`, published);
     if (!this.#isChecking) void this.#checkAll();
   }
@@ -37,7 +47,8 @@ export class CheckedDelivery {
     this.#isChecking = true;
     for (const [key, published] of this.#waiting) {
       this.#waiting.delete(key);
-      const mayGet = !published.handler || await this.#mayCall(published.handler);
+      const isShown = await this.#findShown()?.() ?? true;
+      const mayGet = isShown && (!published.handler || await this.#mayCall(published.handler));
       if (mayGet && !this.#isOver) this.#deliver(published);
     }
     this.#isChecking = false;

@@ -20,12 +20,15 @@ import {
   type Feature,
   type Granted,
   type Handler,
+  isAllowed,
+  type IsShown,
   type ListenKey,
   type Method,
   type NotificationSource,
   type Runner,
   toDefinitions,
 } from "../visibility/feature.ts";
+import { toUnknownMethod, withAlso } from "../visibility/registry.ts";
 import { INTERNALS } from "../../core/internals.ts";
 import { checkOptions, isPlain, type KnownOptions, toPlace } from "../../core/known_options.ts";
 import type { Reply } from "../call/link.ts";
@@ -362,9 +365,16 @@ interface Definition {
 /** A method or notification of an extension. */
 interface Compiling {
   /** Creates the protocol method for one server. */
-  readonly compile: (core: FeatureParts) => Method;
+  readonly compile: (core: FeatureParts, brought: Brought) => Method;
   /** Handlers that the layers of the method add to the server. */
   readonly also?: readonly Handler[];
+}
+
+/** How other handlers bring an extension to a server. */
+interface Brought {
+  readonly isBrought?: boolean;
+  /** Decides whether the extension exists for a caller. `undefined` if it exists for all callers. */
+  readonly isShown?: IsShown;
 }
 
 type Refuse = (state: string) => TypeError;
@@ -459,7 +469,7 @@ function compile(
   const schema = params === undefined ? undefined : compileSchema(params, { use: "input", place });
   schema?.json();
   const needs = [`extensions.${id}`];
-  const make = (core: FeatureParts): Method => {
+  const make = (core: FeatureParts, { isBrought, isShown }: Brought): Method => {
     const plain: Runner = {
       run: (call: Call) =>
         attempt({ core, call, subject: name }, async () => {
@@ -481,11 +491,17 @@ function compile(
         }),
     };
     const runner = steps?.apply(plain) ?? plain;
-    const find = (call: Call) => {
+    const findShown = (call: Call) => {
       if (!undeclared) requireCapabilities(call.client.capabilities, needs, `run ${quote(name)}`);
       return runner;
     };
-    return { subject, extension: id, inSessions: sessions, find };
+    const find = isShown
+      ? async (call: Call) => {
+        if (!await isShown(call)) throw toUnknownMethod(name);
+        return findShown(call);
+      }
+      : findShown;
+    return { subject, extension: id, inSessions: sessions, isBrought, find };
   };
   return { compile: make, also: steps?.also };
 }
@@ -525,11 +541,40 @@ function toGranted(granted: unknown, key: string): Granted {
   throw refuse("grant returned an array with a value that is not a string; return strings");
 }
 
+/** Finds the handlers that bring an extension. The extension exists for callers that may see one of them. */
+function toBrought({ [INTERNALS]: { key } }: Handler, all: readonly Handler[], core: FeatureParts): Brought {
+  const isExtension = ({ [INTERNALS]: internals }: Handler) =>
+    internals.feature.name === "extensions" && internals.key === key;
+  // A group only repeats what its members bring.
+  const bringing = all.filter((handler) =>
+    handler[INTERNALS].feature.name !== "groups" && withAlso(handler).slice(1).some(isExtension)
+  );
+  const isBrought = bringing.length > 0;
+  if (!isBrought || bringing.some(({ allow }) => !allow)) return { isBrought };
+  return {
+    isBrought,
+    async isShown(call) {
+      for (const { allow } of bringing) if (await isAllowed(allow, call, core)) return true;
+      return false;
+    },
+  };
+}
+
+function toShownKey(key: ListenKey, { isShown }: Brought): ListenKey {
+  if (!isShown) return key;
+  return {
+    ...key,
+    isShown,
+    grant: async (value, call) => await isShown(call) ? await key.grant(value, call) : undefined,
+  };
+}
+
 /** The feature that serves all extensions. */
 const extensions: Feature = {
   name: "extensions",
-  compile(handlers, core) {
+  compile(handlers, core, served) {
     const all = toDefinitions<Definition>(handlers);
+    const brought = new Map(all.map((definition, at) => [definition, toBrought(handlers[at], served, core)]));
     const owners = new Map<string, string>();
     const own = (name: string, id: string) => {
       const other = owners.get(name);
@@ -542,25 +587,31 @@ const extensions: Feature = {
       }
       owners.set(name, id);
     };
-    const collect = <T, R>(pick: (definition: Definition) => ReadonlyMap<string, T>, make: (item: T) => R) =>
+    const collect = <T, R>(
+      pick: (definition: Definition) => ReadonlyMap<string, T>,
+      make: (item: T, brought: Brought) => R,
+    ) =>
       new Map(all.flatMap((definition) =>
         [...pick(definition)].map(([name, item]) => {
           own(name, definition.id);
-          return [name, make(item)] as const;
+          return [name, make(item, brought.get(definition) ?? {})] as const;
         })
       ));
     const capabilities: Compiled["capabilities"] = all.length
       ? { extensions: Object.fromEntries(all.map(({ id, settings }) => [id, settings])) }
       : {};
-    const notifications = collect(({ notifications }) => notifications, ({ compile }) => compile(core));
+    const notifications = collect(
+      ({ notifications }) => notifications,
+      ({ compile }, brought) => compile(core, brought),
+    );
     return {
       capabilities,
-      methods: Object.fromEntries(collect(({ methods }) => methods, ({ compile }) => compile(core))),
+      methods: Object.fromEntries(collect(({ methods }) => methods, ({ compile }, brought) => compile(core, brought))),
       notify(message, source) {
         const method = notifications.get(message.method);
         if (method && (method.inSessions || !source.hasSession)) return handleNotification(message, method, source);
       },
-      listen: collect(({ listen }) => listen, (key) => key),
+      listen: collect(({ listen }) => listen, toShownKey),
     };
   },
 };

@@ -19,7 +19,7 @@ import { checkOptions, type KnownOptions, show } from "../../core/known_options.
 import type { RequestReport } from "../call/observer.ts";
 import { keepKeys } from "../call/forwarded_keys.ts";
 import type { Read } from "../call/lives.ts";
-import { addTo } from "../call/reads.ts";
+import { addTo, toReads } from "../call/reads.ts";
 import { OnceValues } from "../call/once.ts";
 import { type Question, requireCapabilities } from "../call/question.ts";
 import { isGranted } from "../call/scopes.ts";
@@ -247,7 +247,7 @@ class ExtensionRun {
       declared: this.#declared,
       internal: inner.internal,
       get reads() {
-        return inner.reads ?? [];
+        return toReads(inner);
       },
       untilRun: () => this.#started.promise,
       // The cast is safe for the reason below.

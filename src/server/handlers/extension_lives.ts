@@ -4,6 +4,7 @@
  */
 import { quote } from "../../core/protocol/errors.ts";
 import { CancelError } from "../call/cancel_error.ts";
+import { toCall } from "../call/find_call.ts";
 import type { Published, WantedTopics } from "../call/lives.ts";
 import type { Context } from "../call/context.ts";
 import type { Engine } from "../engine/era.ts";
@@ -162,6 +163,11 @@ class LivingExtension {
     const delivery = new CheckedDelivery(
       deliver,
       async (handler) => await (await loadParts()).mayCall(wanted.ctx, handler, this.#engine),
+      () => {
+        // Handlers may have changed since the subscription began.
+        const isShown = this.#engine.registry.compiled("extensions")?.listen?.get(wanted.key)?.isShown;
+        return isShown && (() => isShown(toCall(wanted.ctx, "check the subscriber")));
+      },
     );
     const stop = this.#topics.subscribe(wanted, (published) => delivery.deliver(published));
     this.#listen();

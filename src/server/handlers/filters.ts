@@ -18,6 +18,7 @@ import type { Context } from "../call/context.ts";
 import { CALL } from "../../core/internals.ts";
 import type { SentGuard } from "../call/sent_guard.ts";
 import { isQuestion } from "../call/question.ts";
+import { noteGuards } from "../call/reads.ts";
 import type { FeatureParts, MapError } from "../visibility/feature_parts.ts";
 import type {
   EncodedValue,
@@ -34,6 +35,7 @@ import { EncodedResults } from "./encoded_results.ts";
 import { guardMessages } from "./guarded_messages.ts";
 import { type GuardedQuestions, guardQuestions } from "./guarded_questions.ts";
 import { readSyncVerdict } from "../call/verdict.ts";
+import { wireRoom } from "../call/wire_room.ts";
 
 /** The parts of a handler that guards need. */
 export interface Guarded {
@@ -73,7 +75,8 @@ export async function runFiltered(guarded: Guarded, run: FilteredRun): Promise<R
       // A cancelled call does not start its handler.
       if (call.ended) throw call.endError;
       if (!isKeyed) call.onRun?.();
-      return await next(value, (returns, ctx, sending) => outputs.run(returns, ctx, sending));
+      const result = await next(value, (returns, ctx, sending) => outputs.run(returns, ctx, sending));
+      return guards?.isWrapped ? await outputs.guardChanged(result) : result;
     }));
 }
 
@@ -170,6 +173,7 @@ class OutputGuards {
     const pass = (value: unknown, part: OutputPart) => this.#pass(value, this.#ctx, part);
     const { ask, untilChecked } = this.#questions = guardQuestions(call, (params) => pass(params, "question"));
     const { say, said } = this.#messages = guardMessages(pass, (error) => core.report(error, call));
+    await noteGuards(call);
     // Never remove the guard, because work that the handler has not awaited can still send messages.
     call.guardSent({ ask, say, said });
     try {
@@ -178,6 +182,17 @@ class OutputGuards {
       await said();
       await untilChecked();
     }
+  }
+
+  /** Passes a result through the guards if middleware has changed the result that had passed the guards. */
+  async guardChanged(result: Result): Promise<Result> {
+    const { call } = this.#run;
+    const text = JSON.stringify(result);
+    // A middleware that only copies the result changes nothing.
+    if (text === call.made) return result;
+    const given: unknown = JSON.parse(text);
+    const passed = toGuardedResult(call, await this.#pass(given, call, "result"));
+    return (await wireRoom.open()).checkResult(call, passed, "an output guard");
   }
 
   // Copy plain data, so that a guard cannot change an object that the handler still uses.
@@ -290,6 +305,13 @@ class OutputGuards {
     if (typeof left.message !== "string") throw new TypeError(NO_WORDS);
     return new McpError(Number.isInteger(left.code) ? left.code : code, left.message, left.data);
   }
+}
+
+/** Returns the result that guards have left, in the form of a result of the method. */
+function toGuardedResult({ method }: Call, left: unknown): unknown {
+  if (method !== "tools/call") return left;
+  if (typeof left === "string") return { content: [{ type: "text", text: left }] };
+  return Array.isArray(left) ? { content: left } : left;
 }
 
 const NO_WORDS =

@@ -180,11 +180,13 @@ function applyToHandler(options: Options, applied: Applied): Options {
   const { run } = options;
   const runs = layers.flatMap((bound) => bound.steps.run ? [{ ...bound, run: bound.steps.run }] : [])
     .sort((a, b) => RANKS.indexOf(a.steps.rank) - RANKS.indexOf(b.steps.rank));
+  const use = items.flatMap((item) => typeof item === "function" ? item : toMiddleware(item, item.steps.inside));
+  const guards = toGuards(layers, use.length > 0);
   return {
     ...options,
-    use: items.flatMap((item) => typeof item === "function" ? item : toMiddleware(item, item.steps.inside)),
+    use: guards?.isWrapped ? [...use, noteResult] : use,
     ...run && runs.length && { run: wrapRun(run, runs) },
-    guards: toGuards(layers),
+    guards,
     steps: toSteps(options, applied),
     ...toCompiled(options, { handler, items, runs, keyed: toKeyed(layers, handler) }),
   };
@@ -240,7 +242,14 @@ function isOfServer({ layer }: Bound): boolean {
   return !!layer[INTERNALS].isOfServer;
 }
 
-function toGuards(layers: readonly Bound[]): HandlerGuards | undefined {
+/** The innermost middleware, which notes what the middleware gets from `next`. */
+const noteResult: Middleware = async (ctx, next) => {
+  const result = await next();
+  toCall(ctx, "run middleware").made = JSON.stringify(result);
+  return result;
+};
+
+function toGuards(layers: readonly Bound[], hasMiddleware: boolean): HandlerGuards | undefined {
   if (!layers.some(({ steps: { onInput, onOutput } }) => onInput || onOutput)) return;
   const toSteps = (some: readonly Bound[]): GuardSteps => ({
     input: some.flatMap(toInputGuard),
@@ -250,6 +259,7 @@ function toGuards(layers: readonly Bound[]): HandlerGuards | undefined {
   return {
     own: toSteps(layers.filter((bound) => !isOfServer(bound))),
     outer: toSteps(layers.filter(isOfServer)),
+    isWrapped: hasMiddleware && layers.some(({ steps }) => steps.onOutput),
   };
 }
 

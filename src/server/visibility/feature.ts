@@ -188,8 +188,11 @@ export function toDefinitions<Definition>(handlers: readonly Handler[]): readonl
 export interface Feature {
   /** Name of the capability in the protocol, such as `tools`. */
   readonly name: string;
-  /** Compiles all handlers of this feature to methods. Throws if two handlers conflict. */
-  compile(handlers: readonly Handler[], core: FeatureParts): Compiled;
+  /**
+   * Compiles all handlers of this feature to methods. `all` contains the handlers of all features. Throws if two handlers
+   * conflict.
+   */
+  compile(handlers: readonly Handler[], core: FeatureParts, all: readonly Handler[]): Compiled;
 }
 
 /** The result of compiling a feature's handlers. */
@@ -224,12 +227,17 @@ export interface ListenKey {
   readonly extension: string;
   /** Name of the key. */
   readonly key: string;
+  /** Decides whether the extension exists for a caller. `undefined` if it exists for all callers. */
+  readonly isShown?: IsShown;
   /**
    * Decides which part of the key's value in the filter is granted. Resolves to `undefined` if nothing is granted.
    * Rejects with the error that the client receives if the value is invalid.
    */
   grant(value: unknown, call: Call): Promise<Granted | undefined>;
 }
+
+/** Decides whether something exists for the caller of a call. */
+export type IsShown = (call: Call) => boolean | Promise<boolean>;
 
 /** The granted part of a key's value in the filter. */
 export interface Granted {
@@ -284,6 +292,8 @@ export interface Method {
   readonly subject?: string;
   /** Id of the extension that defines the method, if any. */
   readonly extension?: string;
+  /** Whether other handlers bring the method's extension, so that rules for these handlers decide about the method. */
+  readonly isBrought?: boolean;
   /** Whether a method of an extension also exists for clients with sessions. */
   readonly inSessions?: boolean;
   /** Whether the method's handlers may send requests to the client. */

@@ -94,6 +94,8 @@ export interface HandlerGuards {
   readonly own: GuardSteps;
   /** Steps of layers of the server. They get no services, so that they can refuse a call before services are created. */
   readonly outer: GuardSteps;
+  /** Whether middleware can change a result that has passed the output guards. */
+  readonly isWrapped?: boolean;
 }
 
 export const ENCODERS: OptionRule = {

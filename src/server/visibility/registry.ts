@@ -145,11 +145,14 @@ export class Registry {
   #compile(handlers: readonly Handler[], changed: readonly Handler[]): void {
     for (const handler of handlers) handler[INTERNALS].layers?.verify(handlers, toName(handler));
     const ruled = this.rule?.(handlers);
-    const features = new Map<string, Feature>(changed.map(({ [INTERNALS]: { feature } }) => [feature.name, feature]));
+    // The extensions that a changed handler brings depend on its visibility.
+    const features = new Map<string, Feature>(
+      changed.flatMap(withAlso).map(({ [INTERNALS]: { feature } }) => [feature.name, feature]),
+    );
     const compiled = new Map(this.#compiled);
+    const all = handlers.map((handler) => ruled?.get(handler) ?? handler);
     for (const [name, feature] of features) {
-      const own = handlers.filter((handler) => isOf(handler, name));
-      compiled.set(name, feature.compile(own.map((handler) => ruled?.get(handler) ?? handler), this.#core));
+      compiled.set(name, feature.compile(all.filter((handler) => isOf(handler, name)), this.#core, all));
     }
     this.#handlers = handlers;
     this.#ruled = ruled;

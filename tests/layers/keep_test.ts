@@ -72,3 +72,31 @@ Deno.test("results that were dropped do not use up the memory of their clients",
   }
   await server.close();
 });
+
+behaviour("a drop that throws is reported, and hinders no other result from expiring", async (connect) => {
+  const clock = fakeClock();
+  let expired = 0;
+  const keeping = layer(() => ({
+    name: "keeping",
+    run(call, next) {
+      const limit = { of: "keeping", bytes: 160_000, least: 100 };
+      for (let i = 0; i < 2; i++) {
+        const drop = () => {
+          if (i === 0) throw new Error("on purpose");
+          return !!++expired;
+        };
+        call.keep(10_000, { ttlMs: 1000, drop, limit });
+      }
+      return next();
+    },
+  }));
+  const { client, server, takeFaults } = await connect({
+    handlers: [tool({ name: "hello", use: [keeping], run: () => "Hello" })],
+    clock,
+  }, { principal: { id: "ada" } });
+  const before = server.stats().bytes;
+  for (let i = 0; i < 3; i++) assertEquals(textOf(await client.callTool("hello")), "Hello");
+  await clock.advance(5000);
+  assertEquals([expired, server.stats().bytes], [3, before]);
+  assertEquals(new Set(takeFaults().map(({ error }) => String(error))), new Set(["Error: on purpose"]));
+}, { perInstance: "functions" });

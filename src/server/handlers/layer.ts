@@ -12,6 +12,7 @@ import { checkOptions, isPlain, type KnownOptions, type OptionRule, show } from 
 import { type Middleware, onlyMethods, withName } from "../call/middleware.ts";
 import type { NoServices } from "../call/service.ts";
 import type { GroupedOptions, Handler, HandlerLayers } from "../visibility/feature.ts";
+import type { FeatureParts } from "../visibility/feature_parts.ts";
 import type { GuardSteps, HandlerGuards } from "../visibility/guards.ts";
 import { withAlso } from "../visibility/registry.ts";
 import type {
@@ -379,9 +380,23 @@ class StepRun extends StepCall implements LayerRun<never, never, never> {
       const share = limit.bytes / 4;
       const pot = account.pot({ name: "handler.cacheBytes", of: limit.of, total: limit.bytes, share, isCache: true });
       const amounts = [[account.memory, bytes], [pot, Math.max(bytes, limit.least)]] as const;
-      const charge = keep(toCore(call), account, amounts, { ttlMs, drop });
+      const core = toCore(call);
+      const charge = keep(core, account, amounts, { ttlMs, drop: () => runDrop(drop, core) });
       return charge && { use: (ctx) => charge.use(toCall(ctx, "run a layer").link.account), end: () => charge.end() };
     };
+  }
+}
+
+/**
+ * Returns whether `drop` has released its value. If `drop` throws, the value counts as in use until it expires. Without
+ * the `try`, the error would fail the call of another client, or stop the timers of the server.
+ */
+function runDrop(drop: () => boolean, core: FeatureParts): boolean {
+  try {
+    return drop();
+  } catch (error) {
+    core.report(error);
+    return false;
   }
 }
 

@@ -9,7 +9,8 @@ import { connectTest } from "../../src/testing/testing.ts";
 import { gate, until } from "../support/behaviour.ts";
 import { wrapEngine } from "../support/engines.ts";
 import { testLimits } from "../support/limits.ts";
-import { declared } from "./declared.ts";
+import { type Answer, ask } from "../support/requests.ts";
+import { declared, ID } from "./declared.ts";
 
 /** An instance whose handlers run until the gate is open. */
 function serve(shared: Store, { detached = 16 } = {}) {
@@ -59,6 +60,16 @@ function serve(shared: Store, { detached = 16 } = {}) {
     await using client = await connectTest(server, { ...declared, principal: { id } });
     return (await client.request("tasks/get", { taskId })).status;
   };
+  /** Starts tasks of a caller without a principal, who has an address or not. Returns the answers. */
+  const beginFrom = async (hostname: string | undefined, count: number) => {
+    const info = hostname === undefined ? undefined : { remoteAddr: { hostname } };
+    const target = { fetch: (request: Request) => server.fetch(request, info) };
+    const answers: Answer[] = [];
+    for (let i = 0; i < count; i++) {
+      answers.push(await ask(target, "tools/call", { name: "work", arguments: {}, _meta: META }));
+    }
+    return answers;
+  };
   /** Makes calls of a client that wait until the gate is open. */
   const fill = async (id: string, ...names: string[]) => {
     const client = await connectTest(server, { ...declared, principal: { id } });
@@ -74,8 +85,10 @@ function serve(shared: Store, { detached = 16 } = {}) {
     operations.filter((each) => /^set /.test(each) && each.endsWith(taskId)).length;
   /** The number of times this instance has searched for tasks. */
   const countSearches = () => operations.filter((each) => /^list .*i-$/.test(each)).length;
-  return { server, ran, operations, begin, fill, statusOf, countWrites, countSearches, open };
+  return { server, ran, operations, begin, beginFrom, fill, statusOf, countWrites, countSearches, open };
 }
+
+const META = { "io.modelcontextprotocol/clientCapabilities": { extensions: { [ID]: {} } } };
 
 for (
   const { what, filling, leaving, fits } of [
@@ -119,6 +132,40 @@ for (
     }
     for (const id of left) await until(async () => await survivor.statusOf("eve", id) === "completed", "the end");
     await end();
+    await survivor.server.close();
+  });
+}
+
+for (
+  const { caller, hostname, other } of [
+    { caller: "an address without a principal", hostname: "203.0.113.9", other: "198.51.100.7" },
+    { caller: "all callers without a principal and an address together", hostname: undefined, other: "203.0.113.9" },
+  ]
+) {
+  Deno.test(`the tasks of ${caller} that a process takes over use no more than the share of one client`, async () => {
+    const shared = memoryStore();
+    const survivor = serve(shared);
+    await survivor.server.ready();
+    const others = [serve(shared), serve(shared), serve(shared)];
+    for (const { beginFrom } of others) {
+      for (const { result } of await beginFrom(hostname, 4)) assertEquals(result?.resultType, "task");
+    }
+    for (const { server } of others) await server.close();
+    // A client may have a quarter of 16 detached calls.
+    await until(() => survivor.ran.length >= 4, "the first tasks");
+    const searches = survivor.countSearches();
+    await until(() => survivor.countSearches() > searches + 3, "some searches");
+    assertEquals(survivor.ran.length, 4);
+    const [answer] = await survivor.beginFrom(other, 1);
+    assertEquals(answer.result?.resultType, "task");
+    if (hostname !== undefined) {
+      // New tasks of the caller count towards the same share.
+      const [{ error }] = await survivor.beginFrom(hostname, 1);
+      assertEquals(error?.code, -31503);
+    }
+    survivor.open();
+    // The handler of a refused task has run, too.
+    await until(() => survivor.ran.length >= 13, "the other tasks");
     await survivor.server.close();
   });
 }

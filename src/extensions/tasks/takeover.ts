@@ -194,8 +194,9 @@ export class Takeover {
     return true;
   }
 
-  async #fail({ record: { work: _, ...record }, version }: FoundTask, message: string): Promise<boolean> {
+  async #fail({ record: left, version }: FoundTask, message: string): Promise<boolean> {
     const { store, server: { clock } } = this.#jobs;
+    const { work: _, ...record } = left;
     const error = { code: McpError.internalError(message).code, message };
     const next = {
       ...record,
@@ -205,7 +206,7 @@ export class Takeover {
       by: null,
       updatedAt: clock.date(),
     };
-    this.#expect(record, version);
+    this.#expect(left, version);
     if (await store.set(next, version) === undefined) return false;
     await this.#settle(next);
     this.#left.delete(record.id);
@@ -240,6 +241,7 @@ export class Takeover {
       principal: toPrincipal(work.caller, server.clock.date()),
       attached: work.attached,
       hasAllScopes: work.hasAllScopes,
+      account: work.account,
       session,
       // The run gets values that earlier runs have made from these resources.
       reads: task.record.reads,
@@ -264,8 +266,8 @@ function toPrincipal(stored: Principal | undefined, now: number): Principal | un
 }
 
 /** Returns a key for the tasks of one client and one tool, which this process either all has room for, or not. */
-function toUse({ owner, tool }: TaskRecord): string {
-  return JSON.stringify([owner, tool]);
+function toUse({ owner, tool, work }: TaskRecord): string {
+  return JSON.stringify([owner, work?.account, tool]);
 }
 
 /**

@@ -72,6 +72,12 @@ export interface WrappedCall {
    */
   readonly hasAllScopes: boolean;
   /**
+   * Identifies a caller without a principal in the limits per client, by its address. All callers without an address
+   * count as one client. Pass the value to {@linkcode ServerHandle.call} to run the handler again for this caller.
+   * `undefined` if the caller has a principal.
+   */
+  readonly account?: string;
+  /**
    * Seals the private values that other parts of the server have attached to the caller's principal, so that
    * {@linkcode ServerHandle.call} can run the handler again with these values. Resolves to `undefined` if there are none.
    */

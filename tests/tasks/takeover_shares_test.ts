@@ -37,6 +37,7 @@ function serve(shared: Store, { detached = 16 } = {}) {
     handlers: [
       tasks(),
       tool({ name: "work", use: [resuming], run: run("work") }),
+      tool({ name: "quick", use: [resuming], run: () => "done" }),
       tool({ name: "narrow", use: [resuming, quota({ concurrency: { calls: 1, waiting: 4 } })], run: run("narrow") }),
       tool({
         name: "rated",
@@ -192,6 +193,32 @@ Deno.test("a process without room for many clients' tasks tries a few tasks per 
   for (const [owner, id] of ids) {
     await until(async () => await survivor.statusOf(owner, id) === "completed", "the end");
   }
+  await survivor.server.close();
+});
+
+Deno.test("while tasks wait for room, a search does not read the ended tasks of their process again", async () => {
+  const shared = memoryStore();
+  const [survivor, other] = [serve(shared), serve(shared, { detached: 64 })];
+  // The client uses up its share of the survivor.
+  const end = await survivor.fill("eve", "work", "work", "work", "work");
+  await until(() => survivor.ran.length === 4, "the first handlers");
+  const ended = await other.begin("eve", "quick", "quick", "quick");
+  for (const id of ended) await until(async () => await other.statusOf("eve", id) === "completed", "the end");
+  const waiting = await other.begin("eve", ...Array(8).fill("work"));
+  await other.server.close();
+  const prefix = waiting[0].slice(0, 8);
+  const count = (name: string, key: string) =>
+    survivor.operations.filter((each) => each.startsWith(`${name} `) && each.includes(key)).length;
+  await until(() => waiting.some((id) => survivor.countWrites(id) >= 2), "a refusal");
+  const searches = survivor.countSearches();
+  await until(() => survivor.countSearches() > searches + 5, "further searches");
+  assert(count("list", `-t-${prefix}`) <= 1, "the tasks were listed again");
+  assertEquals(ended.map((id) => count("get", id)), [0, 0, 0]);
+  survivor.open();
+  for (const id of waiting) await until(async () => await survivor.statusOf("eve", id) === "completed", "the end");
+  // Nobody is responsible for the tasks of the closed process any more.
+  await until(() => count("delete", `-i-${prefix}`) > 0, "the deletion of the entry");
+  await end();
   await survivor.server.close();
 });
 

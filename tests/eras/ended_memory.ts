@@ -1,5 +1,6 @@
 // The memory of a process whose client opens and ends sessions.
 import { createServer } from "../../mod.ts";
+import type { ReadHeap } from "../support/heap.ts";
 
 const HEADERS = {
   host: "localhost",
@@ -11,9 +12,8 @@ const PEER = { remoteAddr: { hostname: "192.0.2.1" } };
 
 /**
  * Opens and ends sessions of one client. Resolves to the bytes by which the heap then grows for each further session.
- * `readHeap` collects garbage first.
  */
-export async function measureEnded(readHeap: () => number): Promise<number> {
+export async function measure(readHeap: ReadHeap): Promise<number> {
   const server = createServer({ name: "ended", version: "1.0.0", handlers: [] });
   const send = async (method: string, init: { readonly body?: string; readonly session?: string }) => {
     const { body, session } = init;

@@ -1,5 +1,4 @@
 // The memory for ended sessions is limited. Beyond the limit, a client's oldest ended session is forgotten.
-import process from "node:process";
 import { assert, assertEquals, assertStringIncludes } from "@std/assert";
 import { createServer, type Server, type ServerOptions, tool } from "../../mod.ts";
 import { INTERNALS } from "../../src/core/internals.ts";
@@ -10,9 +9,9 @@ import { customStore, memoryStore, type StoreEngine } from "../../src/stores/sto
 import { fakeClock } from "../../src/testing/testing.ts";
 import { until } from "../support/behaviour.ts";
 import { wrapEngine } from "../support/engines.ts";
+import { measureHeap } from "../support/heap.ts";
 import { sentence } from "../support/messages.ts";
 import { readReply } from "../support/requests.ts";
-import { measureEnded } from "./ended_memory.ts";
 
 type Json = { readonly [key: string]: unknown };
 
@@ -228,31 +227,9 @@ Deno.test("a client that has ended more than 256 sessions can continue its oldes
 });
 
 Deno.test("the memory of a process does not grow with the sessions that a client ends", async () => {
-  const bytes = await measure();
+  const bytes = await measureHeap(new URL("ended_memory.ts", import.meta.url));
   assert(bytes < 150, `each ended session uses ${bytes} bytes`);
 });
-
-async function measure(): Promise<number> {
-  const { Bun } = globalThis as { Bun?: { gc(isSynchronous: boolean): void } }; // Deno has no types for Bun.
-  if (Bun) {
-    return await measureEnded(() => {
-      Bun.gc(true);
-      return process.memoryUsage().heapUsed;
-    });
-  }
-  // Deno collects garbage only in a process that was started with a flag.
-  const url = JSON.stringify(new URL("ended_memory.ts", import.meta.url).href);
-  const program = `import { measureEnded } from ${url};
-    console.log(await measureEnded(() => {
-      gc();
-      return Deno.memoryUsage().heapUsed;
-    }));`;
-  const args = ["eval", "--no-check", "--v8-flags=--expose-gc", program];
-  const { stdout, stderr } = await new Deno.Command("deno", { args }).output();
-  const bytes = parseFloat(new TextDecoder().decode(stdout));
-  assert(Number.isFinite(bytes), new TextDecoder().decode(stderr));
-  return bytes;
-}
 
 Deno.test("a session that one instance of a shared store has ended has ended on all instances, and no other session has", async () => {
   const store = memoryStore();

@@ -5,6 +5,7 @@ import { createServer, tool } from "../../mod.ts";
 import { type Layer, layer } from "../../src/layers/layers.ts";
 import { connectTest, fakeClock } from "../../src/testing/testing.ts";
 import { behaviour, textOf, until } from "../support/behaviour.ts";
+import { measureHeap } from "../support/heap.ts";
 
 const MINUTE_MS = 60_000;
 
@@ -100,3 +101,8 @@ behaviour("a drop that throws is reported, and hinders no other result from expi
   assertEquals([expired, server.stats().bytes], [3, before]);
   assertEquals(new Set(takeFaults().map(({ error }) => String(error))), new Set(["Error: on purpose"]));
 }, { perInstance: "functions" });
+
+Deno.test("a result that a layer keeps does not keep its call in memory", async () => {
+  const bytes = await measureHeap(new URL("cached_memory.ts", import.meta.url));
+  assert(bytes < 5000, `each result uses ${bytes} bytes`);
+});

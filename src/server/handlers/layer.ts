@@ -3,6 +3,7 @@
  */
 import { toHandled } from "../../core/protocol/promises.ts";
 import { Room } from "../../core/protocol/room.ts";
+import type { Account } from "../capacity/account.ts";
 import { keep } from "../capacity/charges.ts";
 import type { Call } from "../call/call.ts";
 import type { Context } from "../call/context.ts";
@@ -17,6 +18,8 @@ import type { GuardSteps, HandlerGuards } from "../visibility/guards.ts";
 import { withAlso } from "../visibility/registry.ts";
 import type {
   HandlerInfo,
+  KeepOptions,
+  KeptValue,
   Layer,
   LayeredHandler,
   LayeredOptions,
@@ -375,16 +378,28 @@ class StepRun extends StepCall implements LayerRun<never, never, never> {
 
   get keep(): LayerRun["keep"] {
     const { call } = this.#parts;
-    const { account } = call.link;
-    return (bytes, { ttlMs, drop, limit }) => {
-      const share = limit.bytes / 4;
-      const pot = account.pot({ name: "handler.cacheBytes", of: limit.of, total: limit.bytes, share, isCache: true });
-      const amounts = [[account.memory, bytes], [pot, Math.max(bytes, limit.least)]] as const;
-      const core = toCore(call);
-      const charge = keep(core, account, amounts, { ttlMs, drop: () => runDrop(drop, core) });
-      return charge && { use: (ctx) => charge.use(toCall(ctx, "run a layer").link.account), end: () => charge.end() };
-    };
+    return (bytes, options) => keepValue(bytes, options, { account: call.link.account, core: toCore(call) });
   }
+}
+
+/** The client that is charged for a value, and its server. */
+interface KeptFor {
+  readonly account: Account;
+  readonly core: FeatureParts;
+}
+
+// The functions that live as long as the value are created here, and not in a method of the run. Otherwise they would
+// keep the call and its request in memory.
+function keepValue(
+  bytes: number,
+  { ttlMs, drop, limit }: KeepOptions,
+  { account, core }: KeptFor,
+): KeptValue | undefined {
+  const share = limit.bytes / 4;
+  const pot = account.pot({ name: "handler.cacheBytes", of: limit.of, total: limit.bytes, share, isCache: true });
+  const amounts = [[account.memory, bytes], [pot, Math.max(bytes, limit.least)]] as const;
+  const charge = keep(core, account, amounts, { ttlMs, drop: () => runDrop(drop, core) });
+  return charge && { use: (ctx) => charge.use(toCall(ctx, "run a layer").link.account), end: () => charge.end() };
 }
 
 /**

@@ -32,24 +32,28 @@ Deno.test("a charge takes an amount of every pot, or of none", () => {
   assertEquals([first.used, second.used, ada.amount(first)], [0, 0, 0]);
 });
 
-Deno.test("an evicted charge releases all its amounts, and calls drop once", () => {
-  const { charges, first, accounts } = open();
+Deno.test("an evicted charge releases all its amounts, and calls drop once", async () => {
+  const { charges, clock, first, accounts } = open();
   const cache = accounts.pot({ name: "handler.cacheBytes", of: "test", total: 100, isCache: true });
   const dropped: string[] = [];
-  const keep = (name: string) => {
+  // The charge may end in `drop`, as that of a cache does.
+  const keep = (name: string, isEnded: boolean) => {
     const charge = charges.keep(accounts.find("principal ada"), [[first, 60], [cache, 60]], {
+      ttlMs: 1000,
       drop: () => {
         dropped.push(name);
-        charge?.end();
+        if (isEnded) charge?.end();
         return true;
       },
     });
     return charge;
   };
-  assert(keep("old"));
-  assert(keep("new"));
-  assertEquals(dropped, ["old"]);
+  for (const [name, isEnded] of [["a", true], ["b", false], ["c", false]] as const) assert(keep(name, isEnded));
+  assertEquals(dropped, ["a", "b"]);
   assertEquals([first.used, cache.used], [60, 60]);
+  await clock.advance(3000);
+  assertEquals(dropped, ["a", "b", "c"]);
+  assertEquals([first.used, cache.used], [0, 0]);
 });
 
 Deno.test("charges expire on time, and never release an amount that a client still uses", async () => {

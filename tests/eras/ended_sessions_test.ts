@@ -9,6 +9,7 @@ import { customStore, memoryStore, type StoreEngine } from "../../src/stores/sto
 import { fakeClock } from "../../src/testing/testing.ts";
 import { until } from "../support/behaviour.ts";
 import { wrapEngine } from "../support/engines.ts";
+import { measureHeap } from "../support/heap.ts";
 import { sentence } from "../support/messages.ts";
 import { readReply } from "../support/requests.ts";
 
@@ -223,6 +224,11 @@ Deno.test("a client that has ended more than 256 sessions can continue its oldes
   assertEquals([await use(eve, other), await use(ada, other), await use(ada, first)], [200, 404, 404]);
   assertEquals([await end(eve, other), await use(eve, other)], [204, 404]);
   await server.close();
+});
+
+Deno.test("the memory of a process does not grow with the sessions that a client ends", async () => {
+  const bytes = await measureHeap(new URL("ended_memory.ts", import.meta.url));
+  assert(bytes < 150, `each ended session uses ${bytes} bytes`);
 });
 
 Deno.test("a session that one instance of a shared store has ended has ended on all instances, and no other session has", async () => {

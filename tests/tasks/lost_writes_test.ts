@@ -1,6 +1,6 @@
 // Writes of tasks that fail, or whose responses are lost. A task whose handler has ended is never forgotten: this process
 // or another process runs it again.
-import { assert, assertEquals } from "@std/assert";
+import { assert, assertEquals, assertRejects } from "@std/assert";
 import { McpError } from "../../mod.ts";
 import { memoryStore } from "../../src/stores/stores.ts";
 import { gate, turn, until } from "../support/behaviour.ts";
@@ -212,5 +212,84 @@ Deno.test("the entry of an instance that has its lease again is not removed, so 
   open();
   await crash(a);
   await reach(b, id, "completed");
+  await b.close();
+});
+
+/** Cancels a task through an instance whose message to the instance that runs the task is lost. */
+async function cancelUnheard(instance: Instance, taskId: string) {
+  instance.around = (command) => {
+    if (command.name === "append") throw new Error("the connection was lost");
+    return command.run();
+  };
+  await assertRejects(() => instance.client.request("tasks/cancel", { taskId }));
+  instance.around = undefined;
+}
+
+Deno.test("a client that repeats a cancellation whose message was lost ends the handler on another instance", async () => {
+  const shared = memoryStore();
+  let isAborted = false;
+  const run: Run = async (ctx) => {
+    await Promise.resolve(untilAborted(ctx)).catch(() => isAborted = true);
+    return "";
+  };
+  const options = { timeoutMs: 300 };
+  const [a, b] = [await startInstance(shared, run, options), await startInstance(shared, run, options)];
+  const id = await start(a);
+  await cancelUnheard(b, id);
+  assertEquals(isAborted, false);
+  await b.client.request("tasks/cancel", { taskId: id });
+  await until(() => isAborted, "the handler is cancelled");
+  assertEquals((await reach(a, id, "cancelled")).status, "cancelled");
+  await a.close();
+  await b.close();
+});
+
+Deno.test("a handler makes no further value of ctx.once after another instance has ended its task", async () => {
+  const shared = memoryStore();
+  const made: string[] = [];
+  const { pass, open } = gate();
+  let end: unknown;
+  const run: Run = async (ctx) => {
+    await ctx.once("first", () => made.push("first"));
+    await pass;
+    await ctx.once("second", () => made.push("second")).catch((error) => {
+      end = error;
+      throw error;
+    });
+    return "";
+  };
+  const options = { timeoutMs: 300 };
+  const [a, b] = [await startInstance(shared, run, options), await startInstance(shared, run, options)];
+  const id = await start(a);
+  await until(() => made.length === 1, "the first value");
+  await cancelUnheard(b, id);
+  open();
+  await until(() => end !== undefined, "the second value is refused");
+  assertEquals(made, ["first"]);
+  assertEquals(String(end), `Error: ${sentence("has ended")}`);
+  await a.close();
+  await b.close();
+});
+
+Deno.test("repeated cancellations of a task that has ended count towards the client's share", async () => {
+  const shared = memoryStore();
+  const [a, b] = [await startInstance(shared, untilAborted), await startInstance(shared, untilAborted)];
+  const id = await start(a);
+  let told = 0;
+  b.around = (command) => {
+    if (command.name === "append") told++;
+    return command.run();
+  };
+  for (let i = 0; i < 3; i++) await b.client.request("tasks/cancel", { taskId: id });
+  const { bytes } = b.server.stats();
+  for (let i = 0; i < 10; i++) await b.client.request("tasks/cancel", { taskId: id });
+  assertEquals(told, 13);
+  assert(b.server.stats().bytes >= bytes + 5120, "the messages are not counted");
+  // The process that has run the task knows its end.
+  told = 0;
+  a.around = b.around;
+  await a.client.request("tasks/cancel", { taskId: id });
+  assertEquals(told, 0);
+  await a.close();
   await b.close();
 });

@@ -9,7 +9,8 @@ import { connectTest } from "../../src/testing/testing.ts";
 import { gate, until } from "../support/behaviour.ts";
 import { wrapEngine } from "../support/engines.ts";
 import { testLimits } from "../support/limits.ts";
-import { declared } from "./declared.ts";
+import { type Answer, ask } from "../support/requests.ts";
+import { declared, ID } from "./declared.ts";
 
 /** An instance whose handlers run until the gate is open. */
 function serve(shared: Store, { detached = 16 } = {}) {
@@ -36,6 +37,7 @@ function serve(shared: Store, { detached = 16 } = {}) {
     handlers: [
       tasks(),
       tool({ name: "work", use: [resuming], run: run("work") }),
+      tool({ name: "quick", use: [resuming], run: () => "done" }),
       tool({ name: "narrow", use: [resuming, quota({ concurrency: { calls: 1, waiting: 4 } })], run: run("narrow") }),
       tool({
         name: "rated",
@@ -59,6 +61,16 @@ function serve(shared: Store, { detached = 16 } = {}) {
     await using client = await connectTest(server, { ...declared, principal: { id } });
     return (await client.request("tasks/get", { taskId })).status;
   };
+  /** Starts tasks of a caller without a principal, who has an address or not. Returns the answers. */
+  const beginFrom = async (hostname: string | undefined, count: number) => {
+    const info = hostname === undefined ? undefined : { remoteAddr: { hostname } };
+    const target = { fetch: (request: Request) => server.fetch(request, info) };
+    const answers: Answer[] = [];
+    for (let i = 0; i < count; i++) {
+      answers.push(await ask(target, "tools/call", { name: "work", arguments: {}, _meta: META }));
+    }
+    return answers;
+  };
   /** Makes calls of a client that wait until the gate is open. */
   const fill = async (id: string, ...names: string[]) => {
     const client = await connectTest(server, { ...declared, principal: { id } });
@@ -74,8 +86,10 @@ function serve(shared: Store, { detached = 16 } = {}) {
     operations.filter((each) => /^set /.test(each) && each.endsWith(taskId)).length;
   /** The number of times this instance has searched for tasks. */
   const countSearches = () => operations.filter((each) => /^list .*i-$/.test(each)).length;
-  return { server, ran, operations, begin, fill, statusOf, countWrites, countSearches, open };
+  return { server, ran, operations, begin, beginFrom, fill, statusOf, countWrites, countSearches, open };
 }
+
+const META = { "io.modelcontextprotocol/clientCapabilities": { extensions: { [ID]: {} } } };
 
 for (
   const { what, filling, leaving, fits } of [
@@ -123,6 +137,40 @@ for (
   });
 }
 
+for (
+  const { caller, hostname, other } of [
+    { caller: "an address without a principal", hostname: "203.0.113.9", other: "198.51.100.7" },
+    { caller: "all callers without a principal and an address together", hostname: undefined, other: "203.0.113.9" },
+  ]
+) {
+  Deno.test(`the tasks of ${caller} that a process takes over use no more than the share of one client`, async () => {
+    const shared = memoryStore();
+    const survivor = serve(shared);
+    await survivor.server.ready();
+    const others = [serve(shared), serve(shared), serve(shared)];
+    for (const { beginFrom } of others) {
+      for (const { result } of await beginFrom(hostname, 4)) assertEquals(result?.resultType, "task");
+    }
+    for (const { server } of others) await server.close();
+    // A client may have a quarter of 16 detached calls.
+    await until(() => survivor.ran.length >= 4, "the first tasks");
+    const searches = survivor.countSearches();
+    await until(() => survivor.countSearches() > searches + 3, "some searches");
+    assertEquals(survivor.ran.length, 4);
+    const [answer] = await survivor.beginFrom(other, 1);
+    assertEquals(answer.result?.resultType, "task");
+    if (hostname !== undefined) {
+      // New tasks of the caller count towards the same share.
+      const [{ error }] = await survivor.beginFrom(hostname, 1);
+      assertEquals(error?.code, -31503);
+    }
+    survivor.open();
+    // The handler of a refused task has run, too.
+    await until(() => survivor.ran.length >= 13, "the other tasks");
+    await survivor.server.close();
+  });
+}
+
 Deno.test("a process without room for many clients' tasks tries a few tasks per search, and all of them in turn", async () => {
   const shared = memoryStore();
   const survivor = serve(shared, { detached: 4 });
@@ -145,6 +193,32 @@ Deno.test("a process without room for many clients' tasks tries a few tasks per 
   for (const [owner, id] of ids) {
     await until(async () => await survivor.statusOf(owner, id) === "completed", "the end");
   }
+  await survivor.server.close();
+});
+
+Deno.test("while tasks wait for room, a search does not read the ended tasks of their process again", async () => {
+  const shared = memoryStore();
+  const [survivor, other] = [serve(shared), serve(shared, { detached: 64 })];
+  // The client uses up its share of the survivor.
+  const end = await survivor.fill("eve", "work", "work", "work", "work");
+  await until(() => survivor.ran.length === 4, "the first handlers");
+  const ended = await other.begin("eve", "quick", "quick", "quick");
+  for (const id of ended) await until(async () => await other.statusOf("eve", id) === "completed", "the end");
+  const waiting = await other.begin("eve", ...Array(8).fill("work"));
+  await other.server.close();
+  const prefix = waiting[0].slice(0, 8);
+  const count = (name: string, key: string) =>
+    survivor.operations.filter((each) => each.startsWith(`${name} `) && each.includes(key)).length;
+  await until(() => waiting.some((id) => survivor.countWrites(id) >= 2), "a refusal");
+  const searches = survivor.countSearches();
+  await until(() => survivor.countSearches() > searches + 5, "further searches");
+  assert(count("list", `-t-${prefix}`) <= 1, "the tasks were listed again");
+  assertEquals(ended.map((id) => count("get", id)), [0, 0, 0]);
+  survivor.open();
+  for (const id of waiting) await until(async () => await survivor.statusOf("eve", id) === "completed", "the end");
+  // Nobody is responsible for the tasks of the closed process any more.
+  await until(() => count("delete", `-i-${prefix}`) > 0, "the deletion of the entry");
+  await end();
   await survivor.server.close();
 });
 

@@ -185,7 +185,19 @@ export class Jobs implements TakeoverHost {
     return await this.#change(id, caller, (running) => running.cancel(), ({ work: _, ...record }) => {
       const next = { ...record, status: "cancelled" as const, updatedAt: this.server.clock.date(), by: null };
       return { next, news: { isCancelled: true } };
-    });
+    }, (record) => this.#repeatCancel(record, caller));
+  }
+
+  // The client may have repeated its request because the message to the process that ran the task was lost.
+  async #repeatCancel(record: TaskRecord, caller: Caller | undefined): Promise<void> {
+    const { id, crew, status } = record;
+    if (status !== "cancelled" || crew === this.prefix || !this.store.isShared) return;
+    const kept = caller?.keep(MESSAGE_BYTES);
+    if (caller && !kept) throw toFull();
+    kept?.expireIn(MESSAGE_MS);
+    const store = caller?.store ?? this.store;
+    await store.publishTo(crew, { id, isCancelled: true });
+    await store.markEnded(record);
   }
 
   /**
@@ -257,13 +269,14 @@ export class Jobs implements TakeoverHost {
 
   /**
    * Changes a task. If the task does not run in this process, writes the change to the store and notifies the process
-   * that runs the task.
+   * that runs the task. Calls `onEnded` instead if the task has already ended.
    */
   async #change(
     id: string,
     caller: Caller | undefined,
     changeHere: (running: RunningTask) => Promise<unknown>,
     change: (record: TaskRecord) => Change,
+    onEnded?: (record: TaskRecord) => Promise<void>,
   ): Promise<boolean> {
     const store = caller?.store ?? this.store;
     for (let left = ATTEMPTS; left; left--) {
@@ -284,7 +297,10 @@ export class Jobs implements TakeoverHost {
       }
       const found = ID.test(id) ? await store.get(id) : undefined;
       if (!found || !await mayUse(found.record, caller)) return false;
-      if (isEnded(found.record)) return true;
+      if (isEnded(found.record)) {
+        await onEnded?.(found.record);
+        return true;
+      }
       const { next, news } = change(found.record);
       const kept = caller && this.#keepAnswers(found.record, { next, news }, caller);
       const release = () => kept?.forEach((each) => each.end());

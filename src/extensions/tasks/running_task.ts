@@ -14,7 +14,7 @@ import {
   type TaskWork,
   withReads,
 } from "./task_record.ts";
-import { MAX_VALUES, type TaskStore, VALUE_BYTES } from "./task_store.ts";
+import { type FoundTask, MAX_VALUES, type TaskStore, VALUE_BYTES } from "./task_store.ts";
 
 /** The server, its store, and callbacks that a running task calls. */
 export interface TaskHost {
@@ -274,6 +274,7 @@ export class RunningTask {
   /** Applies a change that another process has written: clients' answers, or a cancellation. */
   async adopt({ base, version, answers = {}, others = {}, isCancelled }: Adopted): Promise<void> {
     if (isCancelled) {
+      if (isEnded(this.record)) return;
       const { work: _, ...record } = this.record;
       this.record = { ...record, status: "cancelled", updatedAt: this.#host.server.clock.date(), by: null };
       this.#host.onChange(this);
@@ -401,7 +402,10 @@ export class RunningTask {
     // Do not create a value after the task has ended in this process, because another process may now be creating the
     // value.
     if (this.#isOver || this.#isLost || isEnded(this.record)) throw new Error(OVER);
-    if (this.isTask) await this.#confirm();
+    if (this.isTask) {
+      await this.#confirm();
+      await this.#check();
+    }
     const json = JSON.stringify(await (this.isTask ? make() : direct())) ?? "null";
     if (this.isTask) {
       // Do not store a value after the end of the task, because nobody would read the value.
@@ -530,8 +534,17 @@ export class RunningTask {
    * take over the task.
    */
   async #reread(): Promise<void> {
-    const { id, by, run } = this.record;
-    const found = await this.#repeat(() => this.#store.get(id));
+    await this.#apply(await this.#find());
+  }
+
+  /** Reads the record in the store. */
+  #find(): Promise<FoundTask | undefined> {
+    return this.#repeat(() => this.#store.get(this.record.id));
+  }
+
+  /** Applies the record that another process has written. */
+  async #apply(found: FoundTask | undefined): Promise<void> {
+    const { by, run } = this.record;
     if (!found) return this.#abandon("the task is no longer in the store");
     this.#version = found.version;
     // Keep `isWatched`, because this process may not have written `isWatched` to the store yet.
@@ -607,6 +620,19 @@ export class RunningTask {
       await this.#change((record) => record);
       this.#term = term;
     }
+  }
+
+  /**
+   * Reads the record again if another process has changed it. Throws if the task has ended, because the message of
+   * another process about a cancellation may have been lost.
+   */
+  async #check(): Promise<void> {
+    if (!this.#store.isShared || this.#version === null) return;
+    await this.#queue(async () => {
+      const found = await this.#find();
+      if (found?.version !== this.#version) await this.#apply(found);
+    });
+    if (this.#isOver || this.#isLost || isEnded(this.record)) throw new Error(OVER);
   }
 
   #abandon(state: string): void {

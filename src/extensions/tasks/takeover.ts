@@ -4,7 +4,7 @@
 import { McpError, type Principal } from "../../library.ts";
 import { RunningTask, type TaskHost, TOO_LONG } from "./running_task.ts";
 import { isEnded, isExpired, type TaskRecord, toTimeLeft } from "./task_record.ts";
-import type { Crew, FoundTask } from "./task_store.ts";
+import type { Crew, FoundCrew, FoundTask } from "./task_store.ts";
 
 /** The part of {@linkcode Jobs} that a takeover uses. */
 export interface TakeoverHost extends TaskHost {
@@ -26,6 +26,14 @@ interface LeftTask {
   readonly over?: string;
 }
 
+/** The tasks of an ended process that no process has taken over yet. */
+interface WaitingTasks {
+  /** The version of the process's entry when its tasks were listed. A process that runs again writes its entry again. */
+  readonly version: string;
+  /** The keys of {@linkcode toUse} of the tasks, by id. */
+  readonly uses: ReadonlyMap<string, string>;
+}
+
 /** Searches for tasks whose process has ended, and takes over these tasks. */
 export class Takeover {
   readonly #jobs: TakeoverHost;
@@ -44,6 +52,11 @@ export class Takeover {
    * or several searches if a search was refused {@linkcode MAX_REFUSALS} times.
    */
   readonly #refused = new Set<string>();
+  /**
+   * The tasks of ended processes that no process has taken over yet, by the prefix of their process. The next search
+   * reads only these tasks, because a list of all tasks contains the results of those that have ended.
+   */
+  readonly #waiting = new Map<string, WaitingTasks>();
   /** The number of tasks that this process has released since the current search began. */
   #refusals = 0;
 
@@ -93,11 +106,16 @@ export class Takeover {
     const { store, prefix } = this.#jobs;
     if (this.#refusals < MAX_REFUSALS) this.#refused.clear();
     this.#refusals = 0;
-    for (const { crew, version } of await store.listCrews()) {
+    const crews = await store.listCrews();
+    for (const each of this.#waiting.keys()) {
+      if (!crews.some(({ crew }) => crew.prefix === each)) this.#waiting.delete(each);
+    }
+    for (const found of crews) {
+      const { crew, version } = found;
       if (this.#isOver) return;
       if (crew.prefix === prefix || crew.by !== null && await store.lease.isHeld(crew.by)) continue;
       // The process may have its lease again, and have written the entry again for a new task.
-      if (await this.#takeOverAll(crew)) await store.deleteCrew(crew.prefix, version);
+      if (await this.#takeOverAll(found)) await store.deleteCrew(crew.prefix, version);
     }
     await this.#retryLeft();
   }
@@ -141,27 +159,41 @@ export class Takeover {
   }
 
   /** Takes over all tasks of a process that has ended. Returns `false` if some tasks could not be taken over yet. */
-  async #takeOverAll(crew: Crew): Promise<boolean> {
-    const { store } = this.#jobs;
-    // A process that has released its tasks runs none of them, even if its lease has not expired yet.
-    const isRun = async (record: TaskRecord) =>
-      !(crew.by === null && record.crew === crew.prefix) && await this.#isRun(record);
-    let isDone = true;
-    for (const prefix of crew.prefixes) {
-      for await (const found of store.list(prefix)) {
-        if (this.#isOver) return false;
-        if (isEnded(found.record)) continue;
-        if (await isRun(found.record)) {
-          isDone &&= found.record.crew !== crew.prefix;
-          continue;
-        }
-        // Without capacity, skip tasks that can resume. The next search finds such a task again, unless a process with
-        // capacity has taken it over.
-        const mustWait = found.record.work?.canResume && this.#mustWait(toUse(found.record));
-        isDone = !mustWait && await this.#takeOver(found, prefix) && isDone;
-      }
+  async #takeOverAll({ crew, version }: FoundCrew): Promise<boolean> {
+    const known = this.#waiting.get(crew.prefix);
+    const uses = new Map<string, string>();
+    for await (const found of known?.version === version ? this.#readWaiting(known, uses) : this.#listTasks(crew)) {
+      if (this.#isOver) return false;
+      if (!await this.#takeOverOne(found, crew)) uses.set(found.record.id, toUse(found.record));
     }
-    return isDone;
+    if (uses.size) this.#waiting.set(crew.prefix, { version, uses });
+    else this.#waiting.delete(crew.prefix);
+    return !uses.size;
+  }
+
+  async *#listTasks({ prefixes }: Crew): AsyncGenerator<FoundTask> {
+    for (const prefix of prefixes) yield* this.#jobs.store.list(prefix);
+  }
+
+  /** Reads the tasks for which this process may have capacity. Adds the others to `uses`. */
+  async *#readWaiting(known: WaitingTasks, uses: Map<string, string>): AsyncGenerator<FoundTask> {
+    for (const [id, use] of known.uses) {
+      const found = this.#mustWait(use) ? void uses.set(id, use) : await this.#jobs.store.get(id);
+      if (found) yield found;
+    }
+  }
+
+  /** Takes over a task of a process that has ended, if necessary. Returns `false` if a later search must try again. */
+  async #takeOverOne(found: FoundTask, crew: Crew): Promise<boolean> {
+    const { record } = found;
+    if (isEnded(record)) return true;
+    // A process that has released its tasks runs none of them, even if its lease has not expired yet.
+    const isReleased = crew.by === null && record.crew === crew.prefix;
+    if (!isReleased && await this.#isRun(record)) return record.crew !== crew.prefix;
+    // Without capacity, skip tasks that can resume. The next search finds such a task again, unless a process with
+    // capacity has taken it over.
+    if (record.work?.canResume && this.#mustWait(toUse(record))) return false;
+    return await this.#takeOver(found, record.id.slice(0, crew.prefix.length));
   }
 
   /** Takes over a task. Returns `false` if the task was changed after `version` was read. */
@@ -194,8 +226,9 @@ export class Takeover {
     return true;
   }
 
-  async #fail({ record: { work: _, ...record }, version }: FoundTask, message: string): Promise<boolean> {
+  async #fail({ record: left, version }: FoundTask, message: string): Promise<boolean> {
     const { store, server: { clock } } = this.#jobs;
+    const { work: _, ...record } = left;
     const error = { code: McpError.internalError(message).code, message };
     const next = {
       ...record,
@@ -205,7 +238,7 @@ export class Takeover {
       by: null,
       updatedAt: clock.date(),
     };
-    this.#expect(record, version);
+    this.#expect(left, version);
     if (await store.set(next, version) === undefined) return false;
     await this.#announceEnd(next);
     this.#left.delete(record.id);
@@ -240,6 +273,7 @@ export class Takeover {
       principal: toPrincipal(work.caller, server.clock.date()),
       attached: work.attached,
       hasAllScopes: work.hasAllScopes,
+      account: work.account,
       session,
       // The run gets values that earlier runs have made from these resources.
       reads: task.record.reads,
@@ -264,8 +298,8 @@ function toPrincipal(stored: Principal | undefined, now: number): Principal | un
 }
 
 /** Returns a key for the tasks of one client and one tool, which this process either all has room for, or not. */
-function toUse({ owner, tool }: TaskRecord): string {
-  return JSON.stringify([owner, tool]);
+function toUse({ owner, tool, work }: TaskRecord): string {
+  return JSON.stringify([owner, work?.account, tool]);
 }
 
 /**

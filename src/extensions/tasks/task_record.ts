@@ -36,6 +36,8 @@ export interface TaskWork {
   readonly attached?: string;
   /** Whether a caller without a principal has all scopes, because it started the server. */
   readonly hasAllScopes?: boolean;
+  /** Identifies a caller without a principal, whose further runs count towards the limits of the same client. */
+  readonly account?: string;
   /**
    * The value of `ctx.session()`, in a list that is empty if the value is `undefined`. Omitted if the task cannot resume,
    * or if the value could not be computed.

@@ -466,16 +466,18 @@ async function toRecord(call: WrappedCall, rules: TaskRules, jobs: Jobs): Promis
 
 /** Returns what a further run needs to have the same caller. */
 async function toResumable(
-  { ctx, handler, hasAllScopes, sealAttached }: WrappedCall,
+  { ctx, handler, hasAllScopes, account, sealAttached }: WrappedCall,
   { resume }: TaskRules,
   jobs: Jobs,
-): Promise<Pick<TaskWork, "canResume" | "caller" | "attached" | "hasAllScopes" | "session">> {
+): Promise<Pick<TaskWork, "canResume" | "caller" | "attached" | "hasAllScopes" | "account" | "session">> {
   // Without a shared store, the task ends with its process.
   if (!resume || !jobs.store.isShared) return { canResume: resume !== undefined };
   const { principal: caller } = ctx;
   const attached = await sealAttached();
   const problem = caller && findStoreProblem(caller, attached);
-  if (problem === undefined) return { canResume: true, caller, attached, hasAllScopes, session: readSession(ctx) };
+  if (problem === undefined) {
+    return { canResume: true, caller, attached, hasAllScopes, account, session: readSession(ctx) };
+  }
   jobs.reportOnce(
     handler.name,
     `Cannot resume tasks of the tool ${

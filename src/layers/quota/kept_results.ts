@@ -192,7 +192,6 @@ export class Keeper {
     const { core, pages, charge, ends } = kept;
     const shared = core.shared?.by(charge.account, { mustWait: true });
     results.delete(id);
-    charge.end();
     // Delete an evicted result from the store too. Otherwise a client could fill the store. The result may be evicted
     // while it is being written.
     if (shared && ends > core.ticker.clock.now()) void shared.queue(id, () => this.#remove(shared, id, pages.length));

@@ -61,12 +61,13 @@ export class Charges {
    */
   keep(account: Account, amounts: Amounts, { ttlMs, drop }: ChargeOptions = {}): Charge | undefined {
     const holdings: Holding[] = [];
+    const charge = new Charge(this, holdings, drop);
+    const lose = drop && (() => charge.lose());
     for (const [pot, amount] of amounts) {
-      const holding = pot.keep(account, amount, drop);
+      const holding = pot.keep(account, amount, lose);
       if (!holding) return void holdings.forEach((holding) => holding.end());
       holdings.push(holding);
     }
-    const charge = new Charge(this, holdings, drop);
     if (ttlMs !== undefined) charge.expireIn(ttlMs);
     return charge;
   }
@@ -143,6 +144,16 @@ export class Charge {
   expire(): void {
     this.#drop?.();
     this.end();
+  }
+
+  /**
+   * Releases the resource and the amounts of all pots, because one of the pots needs the room. Returns `false` if the
+   * resource is in use.
+   */
+  lose(): boolean {
+    if (!this.#drop?.()) return false;
+    this.end();
+    return true;
   }
 
   /** Releases the amounts. Does nothing if they have already been released. */

@@ -56,8 +56,8 @@ export interface WrappedCall {
   /**
    * URIs of the resources that the handler has read so far with `ctx.readResource`, if not every caller may read them.
    * A text if there are too many. If output guards check the handler's output, the list also has an entry for the
-   * caller, because another caller might not get the same output. If the extension gives the handler's result or questions to later requests, pass this
-   * value to {@linkcode ServerHandle.check}.
+   * caller, because another caller might not get the same output. If the extension gives the handler's result or
+   * questions to later requests, pass this value to {@linkcode ServerHandle.check}.
    */
   readonly reads: readonly string[] | string;
   /**
@@ -72,6 +72,12 @@ export interface WrappedCall {
    * process. Pass the value to {@linkcode ServerHandle.call} to run the handler again for this caller.
    */
   readonly hasAllScopes: boolean;
+  /**
+   * Identifies a caller without a principal in the limits per client, by its address. All callers without an address
+   * count as one client. Pass the value to {@linkcode ServerHandle.call} to run the handler again for this caller.
+   * `undefined` if the caller has a principal.
+   */
+  readonly account?: string;
   /**
    * Seals the private values that other parts of the server have attached to the caller's principal, so that
    * {@linkcode ServerHandle.call} can run the handler again with these values. Resolves to `undefined` if there are none.

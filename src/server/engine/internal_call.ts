@@ -29,6 +29,7 @@ const REQUEST: KnownOptions<keyof InternalRequest> = {
     params: true,
     principal: true,
     hasAllScopes: "boolean",
+    account: "text",
     client: true,
     session: "list",
     attached: true,
@@ -127,7 +128,7 @@ class InternalCall extends Call {
     const text = JSON.stringify(params);
     const weight = toWeight(text, { max: 0, indexes: countIndexes(text) });
     const principal = given === undefined ? undefined : toOwn(given);
-    const link = new InternalLink(engine, principal, request.hasAllScopes);
+    const link = new InternalLink(engine, principal, request);
     // NaN is not equal to any id, so no client can cancel the call.
     super(toHome(engine), link, { kind: "request", id: NaN, method, params: JSON.parse(text), weight }, client);
     this.markInternal(data);
@@ -158,10 +159,14 @@ class InternalLink implements Link {
   readonly principal?: Principal;
   readonly hasAllScopes?: boolean;
 
-  constructor({ accounts, tenant }: Engine, principal?: Principal, hasAllScopes?: boolean) {
+  constructor(
+    { accounts, tenant }: Engine,
+    principal: Principal | undefined,
+    { hasAllScopes, account }: Pick<InternalRequest, "hasAllScopes" | "account">,
+  ) {
     this.principal = principal;
     this.hasAllScopes = hasAllScopes;
-    this.account = accounts.find(principal && `principal ${principal.id}`, tenant);
+    this.account = accounts.find(principal ? `principal ${principal.id}` : account ?? undefined, tenant);
   }
 
   send(): undefined {}

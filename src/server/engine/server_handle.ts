@@ -167,6 +167,11 @@ export interface InternalRequest {
    * Ignored if `principal` is set. Defaults to `false`.
    */
   readonly hasAllScopes?: boolean;
+  /**
+   * The {@linkcode WrappedCall.account} of an earlier call, so that the call counts towards the limits of the same
+   * client. Ignored if `principal` is set. By default, a call without a principal belongs to a client of its own.
+   */
+  readonly account?: string;
   /** The client, such as the `ctx.client` of an earlier call. Defaults to a client without capabilities. */
   readonly client?: ClientInfo;
   /**

@@ -240,6 +240,7 @@ class ExtensionRun {
       ctx: inner,
       hasSession: !inner.home.hasResultTypes,
       hasAllScopes: !inner.principal && isGranted({}, inner.link, []),
+      account: inner.principal ? undefined : inner.link.account.key ?? UNKNOWN,
       get isAsking() {
         return isAsking();
       },
@@ -407,6 +408,9 @@ class ExtensionRun {
     return this.#made.get(key, () => this.#outer ? this.#outer.makeOnce(key, make) : make());
   }
 }
+
+/** The account of callers without a principal and an address. */
+const UNKNOWN = "unknown";
 
 const REDIRECT: KnownOptions<keyof Redirect> = {
   names: { progress: "function", log: "function", ask: "function", once: "function" },

@@ -35,7 +35,7 @@ import { EncodedResults } from "./encoded_results.ts";
 import { guardMessages } from "./guarded_messages.ts";
 import { type GuardedQuestions, guardQuestions } from "./guarded_questions.ts";
 import { readSyncVerdict } from "../call/verdict.ts";
-import { wireRoom } from "../call/wire_room.ts";
+import { lazyWireCheck } from "../call/lazy_wire_check.ts";
 
 /** The parts of a handler that guards need. */
 export interface Guarded {
@@ -192,7 +192,7 @@ class OutputGuards {
     if (text === call.made) return result;
     const given: unknown = JSON.parse(text);
     const passed = toGuardedResult(call, await this.#pass(given, call, "result"));
-    return (await wireRoom.open()).checkResult(call, passed, "an output guard");
+    return (await lazyWireCheck.load()).checkResult(call, passed, "an output guard");
   }
 
   // Copy plain data, so that a guard cannot change an object that the handler still uses.

@@ -3,6 +3,7 @@
  */
 import { toHandled } from "../../core/protocol/promises.ts";
 import { LazyModule } from "../../core/protocol/lazy_module.ts";
+import type { Account } from "../capacity/account.ts";
 import { keep } from "../capacity/charges.ts";
 import type { Call } from "../call/call.ts";
 import type { Context } from "../call/context.ts";
@@ -12,10 +13,13 @@ import { checkOptions, isPlain, type KnownOptions, type OptionRule, show } from 
 import { type Middleware, onlyMethods, withName } from "../call/middleware.ts";
 import type { NoServices } from "../call/service.ts";
 import type { GroupedOptions, Handler, HandlerLayers } from "../visibility/feature.ts";
+import type { FeatureParts } from "../visibility/feature_parts.ts";
 import type { GuardSteps, HandlerGuards } from "../visibility/guards.ts";
 import { withAlso } from "../visibility/registry.ts";
 import type {
   HandlerInfo,
+  KeepOptions,
+  KeptValue,
   Layer,
   LayeredHandler,
   LayeredOptions,
@@ -384,14 +388,40 @@ class StepRun extends StepCall implements LayerRun<never, never, never> {
 
   get keep(): LayerRun["keep"] {
     const { call } = this.#parts;
-    const { account } = call.link;
-    return (bytes, { ttlMs, drop, limit }) => {
-      const share = limit.bytes / 4;
-      const pot = account.pot({ name: "handler.cacheBytes", of: limit.of, total: limit.bytes, share, isCache: true });
-      const amounts = [[account.memory, bytes], [pot, Math.max(bytes, limit.least)]] as const;
-      const charge = keep(toCore(call), account, amounts, { ttlMs, drop });
-      return charge && { use: (ctx) => charge.use(toCall(ctx, "run a layer").link.account), end: () => charge.end() };
-    };
+    return (bytes, options) => keepValue(bytes, options, { account: call.link.account, core: toCore(call) });
+  }
+}
+
+/** The client that is charged for a value, and its server. */
+interface KeptFor {
+  readonly account: Account;
+  readonly core: FeatureParts;
+}
+
+// The functions that live as long as the value are created here, and not in a method of the run. Otherwise they would
+// keep the call and its request in memory.
+function keepValue(
+  bytes: number,
+  { ttlMs, drop, limit }: KeepOptions,
+  { account, core }: KeptFor,
+): KeptValue | undefined {
+  const share = limit.bytes / 4;
+  const pot = account.pot({ name: "handler.cacheBytes", of: limit.of, total: limit.bytes, share, isCache: true });
+  const amounts = [[account.memory, bytes], [pot, Math.max(bytes, limit.least)]] as const;
+  const charge = keep(core, account, amounts, { ttlMs, drop: () => runDrop(drop, core) });
+  return charge && { use: (ctx) => charge.use(toCall(ctx, "run a layer").link.account), end: () => charge.end() };
+}
+
+/**
+ * Returns whether `drop` has released its value. If `drop` throws, the value counts as in use until it expires. Without
+ * the `try`, the error would fail the call of another client, or stop the timers of the server.
+ */
+function runDrop(drop: () => boolean, core: FeatureParts): boolean {
+  try {
+    return drop();
+  } catch (error) {
+    core.report(error);
+    return false;
   }
 }
 

@@ -1,0 +1,42 @@
+// The memory of a process whose client opens and ends sessions.
+import { createServer } from "../../mod.ts";
+import type { ReadHeap } from "../support/heap.ts";
+
+const HEADERS = {
+  host: "localhost",
+  "content-type": "application/json",
+  accept: "application/json, text/event-stream",
+};
+
+const PEER = { remoteAddr: { hostname: "192.0.2.1" } };
+
+/**
+ * Opens and ends sessions of one client. Resolves to the bytes by which the heap then grows for each further session.
+ */
+export async function measure(readHeap: ReadHeap): Promise<number> {
+  const server = createServer({ name: "ended", version: "1.0.0", handlers: [] });
+  const send = async (method: string, init: { readonly body?: string; readonly session?: string }) => {
+    const { body, session } = init;
+    const headers = { ...HEADERS, ...session === undefined ? {} : { "mcp-session-id": session } };
+    const response = await server.fetch(new Request("http://localhost/mcp", { method, headers, body }), PEER);
+    await response.body?.cancel();
+    return response;
+  };
+  const params = { protocolVersion: "2025-11-25", capabilities: {}, clientInfo: { name: "c", version: "1" } };
+  const hello = JSON.stringify({ jsonrpc: "2.0", id: 1, method: "initialize", params });
+  const flood = async (count: number) => {
+    for (let i = 0; i < count; i++) {
+      const session = (await send("POST", { body: hello })).headers.get("mcp-session-id") ?? "";
+      const { status } = await send("DELETE", { session });
+      if (status !== 204) throw new Error(`status ${status}`);
+    }
+  };
+  await flood(1000);
+  const before = readHeap();
+  await flood(COUNT);
+  const bytes = (readHeap() - before) / COUNT;
+  await server.close();
+  return bytes;
+}
+
+const COUNT = 3000;

@@ -181,6 +181,8 @@ async function watch(folder: SkillFolder, catalog: Catalog, server: ServerHandle
     if (toListText(before) !== toListText(known)) server.listChanged("resources");
   };
   const stopWatching = await folder.watch(() => {
+    // A closed watcher can still report events that occurred before.
+    if (server.signal.aborted) return;
     // Wait until no more events arrive, because saving a file causes several events.
     stopTimer?.();
     const start = () => void (comparing = compare().catch(() => {}));

@@ -72,7 +72,8 @@ class FolderWatcher {
 
   #onEvent(root: string, path: string): void {
     const inner = toRelativePath(root, path);
-    if (!inner || !this.#folder.includes(inner)) return;
+    // A closed watcher can still report events that occurred before.
+    if (this.#isStopped || !inner || !this.#folder.includes(inner)) return;
     this.#touched.add(inner);
     this.#schedule();
   }

@@ -57,7 +57,12 @@ export function createCore(
     observer,
     shared: share({ limits, observer }),
     can: readCapabilities(options.capabilities),
-    admit: decide && (async (request) => await (await admissionRoom.open()).admit(core, decide, request)),
+    admit: decide && ((request) => {
+      const { loaded } = admissionRoom;
+      return loaded
+        ? loaded.admit(core, decide, request)
+        : admissionRoom.open().then(({ admit }) => admit(core, decide, request));
+    }),
     report: (error, about) => report(core, error, about),
   };
   if (options.observer) core.observing = createObserving(core);

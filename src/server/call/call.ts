@@ -193,6 +193,7 @@ export abstract class Call implements ServiceCall, Cancellable {
   declare hasAsked?: boolean;
   /** Running time in milliseconds. Set after the call has run for one period of `age`. */
   declare ranMs?: number;
+  /** Whether the call waits for a slot, or for a step before its handler, such as `allow`. */
   declare isQueued?: boolean;
   /** The handler's work since its last question, which {@linkcode RerunWatch} records in development. */
   declare stretch?: Stretch;
@@ -546,7 +547,8 @@ export abstract class Call implements ServiceCall, Cancellable {
 
   /** Counts this running call against the client's limits, unless the call already counts. */
   charge(): void {
-    if (this.account || this.isSubscription) return;
+    // The scheduler charges the steps before the handler itself.
+    if (this.account || this.isSubscription || this.isQueued) return;
     this.account = this.link.account;
     this.account.start();
     this.account.charge(this.weigh());
@@ -600,6 +602,12 @@ export abstract class Call implements ServiceCall, Cancellable {
     this.onCancel?.();
     for (const reject of this.waiting ?? []) reject(reason);
     this.passed?.cancel(this, reason);
+  }
+
+  /** The error for a handler that must not start or continue, because the call was cancelled or has its response. */
+  get endError(): Error {
+    return this.reason ??
+      new Error("Cannot run the handler: the response was already sent; await next() in the middleware");
   }
 
   /** Settles like `work`, or rejects with the reason as soon as the call is cancelled. */

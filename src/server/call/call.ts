@@ -486,8 +486,12 @@ export abstract class Call implements ServiceCall, Cancellable {
     this.timeoutMs = ms;
   }
 
-  /** Runs the synchronous part of the handler. In development, measures the duration of `run`. */
-  timed<T>(run: () => T): T {
+  /**
+   * Runs the synchronous part of the handler, unless the call has ended, because a middleware or a layer may call
+   * `next()` late. In development, measures the duration of `run`.
+   */
+  startHandler<T>(run: () => T): T {
+    if (this.ended) throw this.endError;
     return this.watched ? this.watched.time(run) : run();
   }
 

@@ -305,6 +305,8 @@ class ExtensionRun {
     try {
       if (inner.ended) throw inner.reason;
       const result = await this.#next(inner);
+      // The executor checks the questions of a detached call.
+      if (inner.questions && !this.#isDetached) this.#executor.checkQuestions(inner, result);
       this.#running.resolve(result);
       if (!this.#isDetached) this.#ended.resolve(result);
     } catch (error) {

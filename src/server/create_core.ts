@@ -57,7 +57,12 @@ export function createCore(
     observer,
     shared: share({ limits, observer }),
     can: readCapabilities(options.capabilities),
-    admit: decide && (async (request) => await (await lazyAdmission.load()).admit(core, decide, request)),
+    admit: decide && ((request) => {
+      const { loaded } = lazyAdmission;
+      return loaded
+        ? loaded.admit(core, decide, request)
+        : lazyAdmission.load().then(({ admit }) => admit(core, decide, request));
+    }),
     report: (error, about) => report(core, error, about),
   };
   if (options.observer) core.observing = createObserving(core);

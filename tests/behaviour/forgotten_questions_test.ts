@@ -2,7 +2,7 @@
 // warning, and otherwise to the observer.
 import { assertEquals } from "@std/assert";
 import { z } from "zod";
-import { type Context, createServer, prompt, resource, service, tool, ToolError } from "../../mod.ts";
+import { type Context, createServer, extension, prompt, resource, service, tool, ToolError } from "../../mod.ts";
 import { guard } from "../../src/layers/layers.ts";
 import { connect } from "../../src/client/client.ts";
 import { taskClient } from "../../src/extensions/tasks/client/tasks.ts";
@@ -27,6 +27,8 @@ const asker = service("asker", () => ({
   forget: (ctx: Pick<Context, "elicit">) => void ask(ctx),
   wait: async (ctx: Pick<Context, "elicit">) => (await ask(ctx)).action,
 }));
+
+const wrapping = extension({ id: "com.example/wrapping" });
 
 const forgetting = [
   tool({
@@ -59,6 +61,11 @@ const forgetting = [
     },
   }),
   tool({ name: "service", services: { asker }, run: (_input, ctx) => ctx.services.asker.forget(ctx) }),
+  tool({
+    name: "wrapped",
+    use: [wrapping.layer({ around: (_call, next) => next() })],
+    run: (_input, ctx) => void ask(ctx),
+  }),
   tool({ name: "guarded", use: [guard({ output: [(value) => value] })], run: (_input, ctx) => void ask(ctx) }),
   prompt({
     name: "prompt",
@@ -86,7 +93,7 @@ async function use(connected: Connection, name: string): Promise<void> {
 }
 
 behaviour("a question that is not awaited is reported once, with its handler and its key", async (join) => {
-  const { client: connected } = await join({ handlers: forgetting, clock: fakeClock() }, client);
+  const { client: connected } = await join({ handlers: [wrapping, ...forgetting], clock: fakeClock() }, client);
   const sources: Readonly<Record<string, string>> = {
     url: 'ctx.elicitUrl("page")',
     sample: 'ctx.sample("joke")',
@@ -107,7 +114,7 @@ behaviour("a question that is not awaited is reported once, with its handler and
 }, { perInstance: "observer" });
 
 behaviour("a resource that a handler reads is reported like a resource that a client reads", async (join) => {
-  const { client: connected } = await join({ handlers: forgetting, clock: fakeClock() }, client);
+  const { client: connected } = await join({ handlers: [wrapping, ...forgetting], clock: fakeClock() }, client);
   const warnings = await collectWarnings(() => connected.callTool("reads"));
   assertEquals(warnings, [sentence('ctx.elicit("sure")', 'resources/read "note://1"')]);
 }, { perInstance: "observer" });
@@ -260,7 +267,10 @@ Deno.test("a tool that runs as a task is reported if it does not await its quest
 
 behaviour("outside of development, the observer gets an error for each question that is not awaited", async (join) => {
   const handlers = [...forgetting, ...awaiting.filter(({ name }) => name !== "service")];
-  const { client: connected, takeFaults } = await join({ handlers, development: false }, client);
+  const { client: connected, takeFaults } = await join(
+    { handlers: [wrapping, ...handlers], development: false },
+    client,
+  );
   const warnings = await collectWarnings(async () => {
     for (const { name } of handlers) {
       for (let i = 0; i < 2; i++) await use(connected, name);
@@ -280,7 +290,7 @@ Deno.test("the observer gets the method and the handler of a question that is no
   const observer = {
     fault: ({ error, method, subject }: FaultEvent) => void faults.push([method, subject, String(error)]),
   };
-  const server = createServer({ name: "s", version: "1.0.0", handlers: forgetting, observer });
+  const server = createServer({ name: "s", version: "1.0.0", handlers: [wrapping, ...forgetting], observer });
   await using connected = await connect(server, client);
   await connected.callTool("void");
   await until(() => faults.length > 0, "the report");

@@ -16,9 +16,21 @@ import { clientExtension } from "../../src/client/client.ts";
 import { INTERNALS } from "../../src/core/internals.ts";
 import { customStore, memoryStore, type Store } from "../../src/stores/stores.ts";
 import { serveStdio } from "../../src/server/transports/stdio/stdio.ts";
-import { type Connection, connectTest } from "../../src/testing/testing.ts";
+import { type Connection, connectTest, fakeClock } from "../../src/testing/testing.ts";
 import { z } from "zod";
-import { behaviour, FENCE, fence, fenced, gate, textOf, turn, until, withoutFences } from "../support/behaviour.ts";
+import {
+  advanceUntil,
+  behaviour,
+  FENCE,
+  fence,
+  fenced,
+  gate,
+  started,
+  textOf,
+  turn,
+  until,
+  withoutFences,
+} from "../support/behaviour.ts";
 import { wrapEngine } from "../support/engines.ts";
 import { sentence } from "../support/messages.ts";
 
@@ -256,6 +268,29 @@ function serveCalls(options: Partial<ServerOptions> = {}) {
   };
   return { server, call, host: () => host!, internals };
 }
+
+Deno.test("a call of an extension ends if allow hangs: after calls.timeoutMs, or when its signal aborts", async () => {
+  const clock = fakeClock();
+  let asked = 0;
+  const { server, call } = serveCalls({ clock, limits: { calls: { timeoutMs: 1000 } } });
+  server.handlers.add(tool({
+    name: "hung",
+    allow: () => {
+      asked++;
+      return new Promise(() => {});
+    },
+    run: () => "ran",
+  }));
+  const late = started(call("hung"));
+  await until(() => asked === 1, "allow is called");
+  await assertRejects(() => advanceUntil(clock, 200, late), McpError, sentence("1000 ms", "calls.timeoutMs"));
+  const controller = new AbortController();
+  const cancelled = started(call("hung", { signal: controller.signal }));
+  await until(() => asked === 2, "allow is called again");
+  controller.abort(new Error("no longer needed"));
+  await assertRejects(() => cancelled, Error, sentence("no longer needed"));
+  await server.close();
+});
 
 Deno.test("an extension can call a handler for a caller without admission and rate limits, and observers get the events of the call", async () => {
   const events: Partial<CallEvent>[] = [];

@@ -2,9 +2,9 @@
 import process from "node:process";
 import { Worker as Thread } from "node:worker_threads";
 import { assert, assertEquals, assertRejects, assertStringIncludes, assertThrows } from "@std/assert";
-import { type Context, createServer, McpError, tool } from "../../mod.ts";
+import { type Context, createServer, extension, McpError, tool } from "../../mod.ts";
 import { allScopes } from "../../src/auth/auth.ts";
-import { quota } from "../../src/layers/layers.ts";
+import { quota, type UseItem } from "../../src/layers/layers.ts";
 import { connectTest, fakeClock, fakeContext } from "../../src/testing/testing.ts";
 import { BUSY } from "../../src/core/protocol/errors.ts";
 import { worker } from "../../src/ready/worker/worker.ts";
@@ -247,31 +247,41 @@ behaviour("a call that waits for a thread can be cancelled", async (join) => {
   assertEquals(textOf(await first), "burnt");
 }, { transports: ["memory"] });
 
-behaviour("the wait for a thread does not count towards the timeout of a call", async (join) => {
-  const clock = fakeClock();
-  const run = worker<typeof heavy>(heavyFile, { size: 1, idleMs: 0, stopMs: 60_000 });
-  const make = (name: string, timeoutMs: number) =>
-    tool({ name, input, use: [quota({ timeoutMs })], run: async (input, ctx) => await run(input, ctx) as string });
-  const { client } = await join({ clock, handlers: [make("slow", 60_000), make("quick", 1000)] });
-  const abort = new AbortController();
-  let quick: Promise<unknown> | undefined;
-  const slow = client.callTool("slow", { job: "wait" }, {
-    signal: abort.signal,
-    onProgress: () => void (quick = started(client.callTool("quick", { job: "echo", value: "waited" }).then(textOf))),
-  });
-  await until(() => !!quick, "a call that waits for the thread");
-  await turn(20);
-  await clock.advance(5000);
-  abort.abort();
-  await assertRejects(() => slow);
-  assertEquals(await quick, "waited");
-  // The time on the thread counts.
-  let isRunning = false;
-  const late = started(client.callTool("quick", { job: "wait" }, { onProgress: () => void (isRunning = true) }));
-  await until(() => isRunning, "a call that runs in the thread");
-  await clock.advance(1000);
-  assertEquals(String(await late.catch((error) => error)), sentence("McpError", 1000, "handler.timeoutMs"));
-}, { perInstance: "ready" });
+for (const [name, isWrapped] of [["", false], [" with a layer of an extension", true]] as const) {
+  behaviour(`the wait for a thread does not count towards the timeout of a call${name}`, async (join) => {
+    const clock = fakeClock();
+    const run = worker<typeof heavy>(heavyFile, { size: 1, idleMs: 0, stopMs: 60_000 });
+    const late = extension({ id: "com.example/late" });
+    const around = late.layer({ around: async (_call, next) => await next() });
+    const make = (name: string, timeoutMs: number, use: readonly UseItem[] = []) =>
+      tool({
+        name,
+        input,
+        use: [quota({ timeoutMs }), ...use],
+        run: async (input, ctx) => await run(input, ctx) as string,
+      });
+    const handlers = [late, make("slow", 60_000), make("quick", 1000, isWrapped ? [around] : [])];
+    const { client } = await join({ clock, handlers });
+    const abort = new AbortController();
+    let quick: Promise<unknown> | undefined;
+    const slow = client.callTool("slow", { job: "wait" }, {
+      signal: abort.signal,
+      onProgress: () => void (quick = started(client.callTool("quick", { job: "echo", value: "waited" }).then(textOf))),
+    });
+    await until(() => !!quick, "a call that waits for the thread");
+    await turn(20);
+    await clock.advance(5000);
+    abort.abort();
+    await assertRejects(() => slow);
+    assertEquals(await quick, "waited");
+    // The time on the thread counts.
+    let isRunning = false;
+    const last = started(client.callTool("quick", { job: "wait" }, { onProgress: () => void (isRunning = true) }));
+    await until(() => isRunning, "a call that runs in the thread");
+    await clock.advance(1000);
+    assertEquals(String(await last.catch((error) => error)), sentence("McpError", 1000, "handler.timeoutMs"));
+  }, { perInstance: "ready" });
+}
 
 Deno.test("a blocked thread cannot flood the server with notifications", async () => {
   let count = 0;

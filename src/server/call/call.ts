@@ -189,6 +189,7 @@ export abstract class Call implements ServiceCall, Cancellable {
   declare hasAsked?: boolean;
   /** Running time in milliseconds. Set after the call has run for one period of `age`. */
   declare ranMs?: number;
+  /** Whether the call waits for a slot, or for a step before its handler, such as `allow`. */
   declare isQueued?: boolean;
   /** The handler's work since its last question, which {@linkcode RerunWatch} records in development. */
   declare stretch?: Stretch;
@@ -484,8 +485,12 @@ export abstract class Call implements ServiceCall, Cancellable {
     this.timeoutMs = ms;
   }
 
-  /** Runs the synchronous part of the handler. In development, measures the duration of `run`. */
-  timed<T>(run: () => T): T {
+  /**
+   * Runs the synchronous part of the handler, unless the call has ended, because a middleware or a layer may call
+   * `next()` late. In development, measures the duration of `run`.
+   */
+  startHandler<T>(run: () => T): T {
+    if (this.ended) throw this.endError;
     return this.watched ? this.watched.time(run) : run();
   }
 
@@ -540,7 +545,8 @@ export abstract class Call implements ServiceCall, Cancellable {
 
   /** Counts this running call against the client's limits, unless the call already counts. */
   charge(): void {
-    if (this.account || this.isSubscription) return;
+    // The scheduler charges the steps before the handler itself.
+    if (this.account || this.isSubscription || this.isQueued) return;
     this.account = this.link.account;
     this.account.start();
     this.account.charge(this.weigh());

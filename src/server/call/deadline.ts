@@ -2,6 +2,7 @@
  * Exact timeouts of calls.
  */
 import type { Call, Deadline } from "./call.ts";
+import type { Bounds } from "../capacity/limits.ts";
 import type { Ticker, Timeout } from "../../core/timers.ts";
 
 /**
@@ -10,6 +11,31 @@ import type { Ticker, Timeout } from "../../core/timers.ts";
  */
 export function startDeadline(call: Call, ticker: Ticker, ms: number, isTotal?: boolean): void {
   call.deadline = new ExactDeadline(call, ticker, ms, isTotal);
+}
+
+/** The parts of the server that limit the time of a step. */
+interface StepParts {
+  readonly ticker: Ticker;
+  readonly limits: Pick<Bounds, "calls">;
+}
+
+/**
+ * Settles like `step`, which decides whether a call may run, such as `allow`. Cancels the call if the step takes longer
+ * than `calls.timeoutMs`, because a step that never settles would otherwise hold a slot forever.
+ *
+ * @throws the reason as soon as the call is cancelled.
+ */
+export async function untilDecided<T>(
+  call: Call,
+  step: T | Promise<T>,
+  { ticker, limits: { calls: { timeoutMs } } }: StepParts,
+): Promise<T> {
+  const timeout = ticker.startTimeout(timeoutMs, () => call.timeOut(timeoutMs, "calls.timeoutMs"));
+  try {
+    return await call.untilCancelled(Promise.resolve(step));
+  } finally {
+    ticker.cancel(timeout);
+  }
 }
 
 class ExactDeadline implements Deadline {

@@ -72,7 +72,8 @@ export interface Limits {
     /**
      * Time that one handler may run. The time in which the call waits in a queue or for the client's answer does not
      * count. The default value is checked only every 15 seconds, so a handler may run longer. Any other value is
-     * enforced exactly. A handler's `quota({ timeoutMs })` takes precedence.
+     * enforced exactly. A handler's `quota({ timeoutMs })` takes precedence. Each step before the handler, such as
+     * `admit`, `allow` or `limit` of a layer, may take the same time again.
      *
      * Exceeded: `ctx.signal` aborts, and the client gets code -32603.
      */

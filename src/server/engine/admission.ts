@@ -1,7 +1,9 @@
 /**
  * Runs the server's `admit` option, which decides whether to accept a request before its handler is looked up.
  */
-import { McpError } from "../../core/protocol/errors.ts";
+import { deadline } from "../../core/kit/deadline.ts";
+import { McpError, toBusy } from "../../core/protocol/errors.ts";
+import { isPromiseLike } from "../../core/protocol/promises.ts";
 import type { Implementation } from "../../core/protocol/types.ts";
 import { type AuthRefusal, isRefusal, toChallengeHeaders } from "./auth.ts";
 import { refusePathParams } from "../call/call.ts";
@@ -45,15 +47,15 @@ export interface AdmitInfo {
 export type Admit = (info: AdmitInfo) => true | AuthRefusal | Promise<true | AuthRefusal>;
 
 /**
- * Runs the server's `admit` option for a request. If the option refuses the request, throws the error that the client
- * receives.
+ * Runs the server's `admit` option for a request. Returns a promise only if the option is asynchronous. If the option
+ * refuses the request, throws the error that the client receives.
  */
-export async function admit(core: Core, decide: Admit, entering: Entering): Promise<void> {
-  const { method, link, client, pathParams = refusePathParams, observed } = entering;
+export function admit(core: Core, decide: Admit, entering: Entering): Promise<void> | undefined {
+  const { method, link, client, pathParams = refusePathParams } = entering;
   const { transport, principal } = link;
   let decided: unknown;
   try {
-    decided = await decide({
+    decided = decide({
       transport,
       method,
       principal,
@@ -66,6 +68,27 @@ export async function admit(core: Core, decide: Admit, entering: Entering): Prom
   } catch (error) {
     throw core.report(error, { method });
   }
+  if (isPromiseLike(decided)) return admitLater(core, decided, entering);
+  check(core, decided, entering);
+}
+
+// Limits the time, because a request that is not a call, such as the answer to a question, has no timeout of its own.
+async function admitLater(core: Core, deciding: PromiseLike<unknown>, entering: Entering): Promise<void> {
+  const { ticker, limits: { calls: { timeoutMs: ms } } } = core;
+  let decided: unknown;
+  try {
+    decided = await deadline(deciding, { ms, clock: ticker, onTimeout: () => LATE });
+  } catch (error) {
+    throw core.report(error, { method: entering.method });
+  }
+  if (decided === LATE) throw toBusy("serve the request: admit has not decided in time", "calls.timeoutMs");
+  check(core, decided, entering);
+}
+
+/** The outcome of an `admit` that has not decided in time. */
+const LATE = Symbol();
+
+function check(core: Core, decided: unknown, { method, observed }: Entering): void {
   if (decided === true) return;
   if (!isRefusal(decided)) {
     const state = "admit did not return true or the result of refuseRequest()";

@@ -36,10 +36,10 @@ export interface Core extends FeatureParts, SessionOptions {
   /** Whether a request in a revision with sessions must have a session id. */
   readonly requiresSession: boolean;
   /**
-   * Runs the `admit` option for a request. If the option refuses the request, throws the error that the client
-   * receives.
+   * Runs the `admit` option for a request. Returns a promise only if the option is asynchronous, or its code is not
+   * loaded yet. If the option refuses the request, throws the error that the client receives.
    */
-  readonly admit?: (request: Entering) => Promise<void>;
+  readonly admit?: (request: Entering) => Promise<void> | undefined;
   /** Reports problems to the server's author. Set only in development. */
   development?: Development;
   /** State that all instances share. `undefined` if the server has no store. */

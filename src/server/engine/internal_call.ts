@@ -8,6 +8,7 @@ import { openAttached, shareAttached } from "./attached.ts";
 import type { Account } from "../capacity/account.ts";
 import { Call, type CallHome } from "../call/call.ts";
 import { CancelError } from "../call/cancel_error.ts";
+import { untilDecided } from "../call/deadline.ts";
 import type { ClientInfo, Principal } from "../call/context.ts";
 import { InFlight } from "../call/in_flight.ts";
 import { checkOptions, type KnownOptions } from "../../core/known_options.ts";
@@ -94,7 +95,7 @@ interface Run {
 
 async function run(engine: Engine, call: Call, { find, timeoutMs }: Run): Promise<Result> {
   const { core, scheduler } = engine;
-  const runner = await find();
+  const runner = await untilDecided(call, find(), core);
   if (runner.scopes) requireScopes(core, call, runner.scopes);
   if (runner.requires) requireCapabilities(call.client.capabilities, runner.requires, "run the call");
   if (call.reason) throw call.reason;

@@ -77,7 +77,8 @@ export class Pipeline {
       const client = dialect.read(message, link, method);
       call = dialect.open(message, link, client);
       if (observed) call.observe(observed, method?.subject);
-      const reply = core.admit ? this.#admit(dialect, call, core.admit(call)) : this.#find(dialect, call, method);
+      const admitting = core.admit?.(call);
+      const reply = admitting ? this.#admit(dialect, call, admitting) : this.#find(dialect, call, method);
       return reply instanceof Promise ? this.#guard(dialect, call, reply) : reply;
     } catch (error) {
       return this.#fail(dialect, call ?? { id: message.id, method: message.method, observed }, error);
@@ -94,7 +95,7 @@ export class Pipeline {
   // This is a separate method, because a closure in `answer` would keep all variables of `answer` in memory, such as
   // the message of a subscription until the subscription ends.
   #guard(dialect: Dialect, call: Call, reply: Promise<Reply>): Promise<Reply> {
-    return reply.catch((error) => this.#fail(dialect, call, error));
+    return reply.catch((error) => isUnanswered(call) ? this.#cancel(call) : this.#fail(dialect, call, error));
   }
 
   #admit(dialect: Dialect, call: Call, admitted: Promise<void>): Promise<Reply> {
@@ -135,7 +136,8 @@ export class Pipeline {
   #restore(dialect: Dialect, found: Found): Reply | Promise<Reply> {
     const { call, method } = found;
     const restoring = method.asks ? call.restore() : undefined;
-    return restoring ? restoring.then(() => this.#schedule(dialect, found)) : this.#schedule(dialect, found);
+    if (!restoring) return this.#schedule(dialect, found);
+    return this.#engine.scheduler.waitFor(call, restoring).then(() => this.#schedule(dialect, found));
   }
 
   #schedule(dialect: Dialect, found: Found): Reply | Promise<Reply> {
@@ -151,10 +153,7 @@ export class Pipeline {
   // the answers.
   #reply(dialect: Dialect, found: Found, outcome: Outcome): Reply | Promise<Reply> {
     const { call, method } = found;
-    if (!outcome) {
-      call.observed?.cancel();
-      return {};
-    }
+    if (!outcome) return this.#cancel(call);
     const asking = call.toQuestions();
     if (asking) return asking.then((result) => this.#succeed(call, result, this.#write(dialect, found, result)));
     const { result, error } = outcome;
@@ -167,6 +166,11 @@ export class Pipeline {
       result,
       name ? this.#share(dialect, found, result, name) : this.#write(dialect, found, result),
     );
+  }
+
+  #cancel({ observed }: Call): Reply {
+    observed?.cancel();
+    return {};
   }
 
   #succeed(call: Call, result: Result, text: string): Reply {
@@ -195,4 +199,9 @@ export class Pipeline {
     const reply = dialect.writeError(request, known);
     return isScopeError(known) ? toScopeReply({ ...core, principal: request.principal }, known, reply) : reply;
   }
+}
+
+/** Whether the call was cancelled, and its client no longer waits for a response. */
+function isUnanswered({ reason }: Call): boolean {
+  return !!reason && !reason.response;
 }

@@ -3,7 +3,8 @@
  */
 import type { Call } from "../call/call.ts";
 import type { Core } from "./core.ts";
-import type { Method, Runner } from "../visibility/feature.ts";
+import { untilDecided } from "../call/deadline.ts";
+import type { Runner } from "../visibility/feature.ts";
 import { requireCapabilities } from "../call/question.ts";
 import { type Registry, toUnknownMethod } from "../visibility/registry.ts";
 import { requireScopes } from "../call/scopes.ts";
@@ -25,17 +26,7 @@ export async function findGranted(call: Call, core: Core, registry: Registry): P
   const method = registry.methods.get(call.method);
   if (!method) throw toUnknownMethod(call.method);
   // Disable questions, because `allow` must not ask the client questions in any lookup.
-  const runner = await call.withoutQuestions(() => find(call, method, core));
+  const runner = await call.withoutQuestions(async () => await untilDecided(call, method.find(call), core));
   if (runner.scopes) requireScopes(core, call, runner.scopes);
   return runner;
-}
-
-// Limit the duration, because an `allow` that never settles would hold a slot forever.
-async function find(call: Call, method: Method, { ticker, limits: { calls: { timeoutMs } } }: Core): Promise<Runner> {
-  const timeout = ticker.startTimeout(timeoutMs, () => call.timeOut(timeoutMs, "calls.timeoutMs"));
-  try {
-    return await method.find(call);
-  } finally {
-    ticker.cancel(timeout);
-  }
 }

@@ -15,7 +15,7 @@ import type { InFlight } from "../call/in_flight.ts";
 import type { RunWatch } from "../call/run_watch.ts";
 import type { Bounds } from "../capacity/limits.ts";
 import { LIMITS } from "../capacity/limits.ts";
-import { startDeadline } from "../call/deadline.ts";
+import { startDeadline, untilDecided } from "../call/deadline.ts";
 import type { Sweep } from "../../core/timers.ts";
 
 /**
@@ -116,7 +116,7 @@ export class Scheduler implements Executor {
     // Check whether the client is still connected, because preparing the call may have taken a while, for example if
     // the code of the era had to be loaded.
     if (call.inFlight.over) call.cancel(call.inFlight.over);
-    if (call.ended) return;
+    if (call.ended) return toCancelled(call);
     if (!this.isOpen) return { error: refuse("the server is closing") };
     const isUncontended = this.#running < this.#uncontendedCalls &&
       this.#accounts.memory.used + this.#unchargedBytes + call.weight <= this.#uncontendedBytes;
@@ -151,10 +151,30 @@ export class Scheduler implements Executor {
     const account = taken ?? this.#reserveSlot(call);
     this.preparing++;
     try {
-      return await runner;
+      return await this.waitFor(call, runner);
     } finally {
       this.preparing--;
       this.#giveBack(call, account);
+    }
+  }
+
+  /**
+   * Waits for an asynchronous step before the handler starts. During this step, the call can be cancelled, and
+   * `calls.timeoutMs` limits its time. Takes no slot.
+   *
+   * @throws the reason as soon as the call is cancelled.
+   */
+  async waitFor<T>(call: Call, step: Promise<T>): Promise<T> {
+    const { inFlight } = call;
+    inFlight.add(call);
+    this.#busy.add(inFlight);
+    call.isQueued = true;
+    if (inFlight.over) call.cancel(inFlight.over);
+    try {
+      return await untilDecided(call, step, this.#core);
+    } finally {
+      call.isQueued = false;
+      this.#leave(call);
     }
   }
 

@@ -138,7 +138,8 @@ async function answer(definition: CompletionOptions, call: Call, core: FeaturePa
   const completer = Object.hasOwn(complete, name) ? complete[name] : undefined;
   if (!completer) return { completion: { values: [], total: 0, hasMore: false } };
   const run = async (call: Call, ctx: Context<never> = call) => {
-    const completion = toCompletion(await completer(value, others, ctx), `${quote(name)} of ${place}`);
+    const completed = call.startHandler(() => completer(value, others, ctx));
+    const completion = toCompletion(await completed, `${quote(name)} of ${place}`);
     const { checkResult } = await lazyWireCheck.load();
     return checkResult(call, { completion }, `the completer of ${quote(name)} of ${place}`);
   };

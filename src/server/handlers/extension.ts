@@ -479,10 +479,8 @@ function compile(
             throw new McpError(INVALID_PARAMS, `Cannot run ${quote(name)}: ${checked.problem}`);
           }
           await call.host.lives?.until(id);
-          // A cancelled call does not start its handler.
-          if (call.ended) throw call.endError;
           // The cast is safe, because the schema validated the value.
-          const result = await run(checked.value as never, call, findServer(call, id));
+          const result = await call.startHandler(() => run(checked.value as never, call, findServer(call, id)));
           if (isObject(result) && result._meta === undefined) return result;
           if (name.startsWith("notifications/")) return {};
           // The extension defines all other members.

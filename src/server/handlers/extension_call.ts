@@ -69,6 +69,8 @@ interface Says {
  */
 class InnerCall extends Call {
   readonly #says: Says;
+  /** The answers to questions that have not arrived. */
+  readonly #answers = new WeakSet<Promise<unknown>>();
 
   constructor(outer: Call, home: CallHome, says: Says) {
     const { id, method, params, client, link } = outer;
@@ -112,7 +114,16 @@ class InnerCall extends Call {
   }
 
   askClient(key: string, question: Question): Promise<unknown> {
-    return this.#says.ask(key, question);
+    const answer = this.#says.ask(key, question);
+    this.#answers.add(answer);
+    return answer;
+  }
+
+  // The timeout of the outer call pauses too. For a question, it pauses only while the client is asked, because an
+  // extension may answer the question itself.
+  override untilAnswered<T>(answer: Promise<T>): Promise<T> {
+    const outer = this.#answers.has(answer) ? undefined : this.#says.outer();
+    return super.untilAnswered(outer ? outer.untilAnswered(answer) : answer);
   }
 
   makeOnce(key: string, make: () => unknown): Promise<unknown> {
@@ -295,6 +306,8 @@ class ExtensionRun {
     try {
       if (inner.ended) throw inner.endError;
       const result = await this.#next(inner);
+      // The executor checks the questions of a detached call.
+      if (inner.questions && !this.#isDetached) this.#executor.checkQuestions(inner, result);
       this.#running.resolve(result);
       if (!this.#isDetached) this.#ended.resolve(result);
     } catch (error) {

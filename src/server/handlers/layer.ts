@@ -331,22 +331,28 @@ interface Running extends Bound {
 
 /** Wraps a tool's `run` function in the steps, of which the first is the outermost. */
 function wrapRun(run: Run, all: readonly Running[]): Run {
-  const runFrom = (at: number, input: never, ctx: Context<never>, consents = 0, outer?: Watched): unknown => {
-    const bound = all[at];
-    if (!bound) return run(input, ctx);
-    const call = toCall(ctx, "run a layer");
-    // The answer to a step that asks for consent is not part of the run that other steps wrap.
-    const watched = outer ?? watchRounds(ctx, call, consents);
-    const before = countAsked(call);
-    const next = () => {
-      const value = bound.steps.rank === "ask"
-        ? runFrom(at + 1, input, watched.ctx, consents + countAsked(call) - before)
-        : runFrom(at + 1, input, watched.ctx, consents, watched);
-      return value instanceof Promise ? toHandled(value) : value;
+  return (input, given) => {
+    // Find the call only once, because the address of its client is unknown after the client has disconnected.
+    const call = toCall(given, "run a layer");
+    const runFrom = (at: number, ctx: Context<never>, consents = 0, outer?: Watched): unknown => {
+      // A layer may call `next()` late.
+      if (call.ended) throw call.endError;
+      const bound = all[at];
+      if (!bound) return run(input, ctx);
+      // The answer to a step that asks for consent is not part of the run that other steps wrap.
+      const watched = outer ?? watchRounds(ctx, call, consents);
+      const before = countAsked(call);
+      const next = () => {
+        const value = bound.steps.rank === "ask"
+          ? runFrom(at + 1, watched.ctx, consents + countAsked(call) - before)
+          : runFrom(at + 1, watched.ctx, consents, watched);
+        return value instanceof Promise ? toHandled(value) : value;
+      };
+      const parts = { bound, input, ctx, call, watched };
+      return withState(bound, ctx, (state) => bound.run(new StepRun({ ...parts, state }), next));
     };
-    return withState(bound, ctx, (state) => bound.run(new StepRun({ bound, input, ctx, state, call, watched }), next));
+    return runFrom(0, given);
   };
-  return (input, ctx) => runFrom(0, input, ctx);
 }
 
 /** The parts from which a {@linkcode StepRun} is made. */

@@ -248,7 +248,7 @@ function define<I extends Schema, S extends Services>(
     filter: Filter | undefined,
   ) => {
     // The cast is safe, because the input schema validated `value`.
-    const returns = (ctx: Context<never>) => call.timed(() => run(value as Infer<I>, ctx));
+    const returns = (ctx: Context<never>) => call.startHandler(() => run(value as Infer<I>, ctx));
     const sending = { place, call, core };
     return toPromptResult(await (filter ? filter(returns, ctx, sending) : returns(ctx)), sending);
   };

@@ -434,7 +434,7 @@ function define<Input>(options: Form<Input>): Defined {
   const listPage = list &&
     (async (call: Call, ctx: Context<never> = call, cursor: string | undefined, size: number) => {
       // The cast is safe, because of the signatures above: `list` of a template takes only the context.
-      const listed = await (isTemplate ? list(ctx as never, ctx) : list(cursor as never, ctx));
+      const listed = await call.startHandler(() => isTemplate ? list(ctx as never, ctx) : list(cursor as never, ctx));
       const { resources, nextCursor } = readPage(listed, { cursor, size, place: key });
       const report = (error: unknown) => call.host.parts?.report(error, call);
       const { checkEntries } = await lazyWireCheck.load();
@@ -451,7 +451,7 @@ function define<Input>(options: Form<Input>): Defined {
   ) => {
     const sending = { place: `resource ${quote(uri)}`, call, core, mimeType };
     // The cast is safe, because the `match` function of these options returned `matched`.
-    const returns = (ctx: Context<never>) => call.timed(() => read(matched as Input, ctx));
+    const returns = (ctx: Context<never>) => call.startHandler(() => read(matched as Input, ctx));
     const value = await (filter ? filter(returns, ctx, sending) : returns(ctx));
     const contents = await toContents(value, { uri, mimeType }, sending);
     if (!contents) throw McpError.resourceNotFound(uri);

@@ -392,10 +392,11 @@ function define<I extends Schema, O extends Schema, S extends Services>(
       return output ? toCheckedResult(value, sending, output) : toPlainResult(value, sending);
     };
     // The cast is safe for the reason below.
-    if (filter) return filter((ctx) => call.timed(() => run(value as never, ctx)), ctx, sending).then(answer);
-    // The cast is safe, because the input schema validated `value`.
-    const returned = call.watched
-      ? call.watched.time(() => run(value as never, ctx)) // The cast is safe for the reason above.
+    if (filter) return filter((ctx) => call.startHandler(() => run(value as never, ctx)), ctx, sending).then(answer);
+    // Fast path: without `startHandler`, no closure is needed. The cast is safe, because the input schema validated
+    // `value`.
+    const returned = call.watched || call.ended
+      ? call.startHandler(() => run(value as never, ctx)) // The cast is safe for the reason above.
       : run(value as never, ctx);
     // Wait for thenables too, because a query builder is a thenable but not a promise. `isPromiseLike` is not used,
     // because another function would increase the cost of each call.

@@ -168,6 +168,8 @@ export interface Executor {
    * of `calls.running`. Throws if the limit is reached.
    */
   detach(call: Call, result: Promise<Result>, timeoutMs?: number): Promise<Outcome>;
+  /** Reports the questions of a call that its handler has not awaited. */
+  checkQuestions(call: Call, result: Result): void;
   /** Converts any error to the error that the client receives. Reports an unexpected error to the observer. */
   toError(error: unknown, call: Call): McpError;
 }

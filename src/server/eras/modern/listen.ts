@@ -64,35 +64,32 @@ async function openThrough(
   call: Call,
   invoke: NonNullable<Engine["scheduler"]["invoke"]>,
 ): Promise<Result | undefined> {
-  const { promise: begun, resolve, reject } = Promise.withResolvers<Runner>();
+  const { promise: begun, resolve, reject } = Promise.withResolvers<void>();
+  const { promise: left, resolve: leave } = Promise.withResolvers<void>();
   const runner: Runner = {
     async run() {
-      resolve(runner);
-      call.inFlight.remove(call);
+      resolve();
+      // Wait until the call has given its slot back, because `grant` takes a slot too.
+      await left;
       const result = call.ended ? undefined : await open(engine, call);
       if (!result) throw call.endError;
       return result;
     },
   };
   let ended: Promise<Result> | undefined;
-  const find = () => {
+  const begin = () => {
     call.observed?.start();
     ended = Promise.resolve(invoke(call, runner));
-    ended.then(() => resolve(runner), reject);
+    ended.then(() => resolve(), reject);
     return begun;
   };
-  call.inFlight.add(call);
   try {
-    await engine.scheduler.find(call, { find });
+    await engine.scheduler.prepareWith(call, begin).finally(leave);
     return await ended;
-  } catch (error) {
-    // Send no error to a client that cancelled its subscription.
-    if (endsWithResult(call)) throw error;
   } finally {
     // Cancel the subscription if middleware returned before the subscription ended. Otherwise the subscription would
     // stay open without a reply.
     call.cancel(new CancelError("closing"));
-    call.inFlight.remove(call);
   }
 }
 
@@ -168,8 +165,7 @@ async function grant(
   const deciding = Promise.all(keys.map(async ([name, key]) => {
     return { name, key, granted: await key.grant(Object(call.params.notifications)[name], call) };
   }));
-  call.inFlight.add(call);
-  const decided = await scheduler.prepare(call, deciding).finally(() => call.inFlight.remove(call));
+  const decided = await scheduler.prepare(call, deciding);
   const taken = decided.flatMap(({ name, key, granted }) => granted ? [{ name, key, ...granted }] : []);
   const topics = taken.map(({ key, topics }) => ({ key, names: topics }));
   if (!isWatchable([...filter.uris, ...topics.flatMap(({ names }) => names)], core.limits)) {

@@ -1,0 +1,293 @@
+// Asynchronous steps before a handler, such as `allow`: a step that hangs, and a call that is cancelled during a step.
+import { assertEquals, assertRejects } from "@std/assert";
+import { z } from "zod";
+import { extension, resource, type ServerOptions, tool } from "../../mod.ts";
+import { layer } from "../../src/layers/layers.ts";
+import type { RefusedEvent } from "../../src/observe/observe.ts";
+import { fakeClock, McpError } from "../../src/testing/testing.ts";
+import {
+  advanceUntil,
+  behaviour,
+  type BehaviourOptions,
+  gate,
+  started,
+  textOf,
+  turn,
+  until,
+} from "../support/behaviour.ts";
+import { testLimits } from "../support/limits.ts";
+import { sentence } from "../support/messages.ts";
+
+const ID = "com.example/feed";
+const schema = z.object({});
+
+/** Waits during calls of `tools/call`. Must return `true`, because only `true` allows a call. */
+type Wait = (method: string) => true | Promise<true>;
+
+/** The steps before a handler that can be asynchronous, and servers with the tool `held`, for which a step waits. */
+const STEPS: Readonly<Record<string, (wait: Wait, run: () => string) => Partial<ServerOptions>>> = {
+  admit: (wait, run) => ({ handlers: [tool({ name: "held", run })], admit: ({ method }) => wait(method) }),
+  allow: (wait, run) => ({ handlers: [tool({ name: "held", allow: ({ method }) => wait(method), run })] }),
+  limit: (wait, run) => {
+    const limited = layer(() => ({ name: "limited", limit: async ({ ctx }) => void await wait(ctx.method) }));
+    return { handlers: [tool({ name: "held", use: [limited], run })] };
+  },
+  "start of a layer": (wait, run) => {
+    const slow = layer(() => ({ name: "slow", start: async () => void await wait("tools/call"), limit: () => {} }));
+    return { handlers: [tool({ name: "held", use: [slow], run })] };
+  },
+};
+
+const free = tool({ name: "free", run: () => "free" });
+const alone: BehaviourOptions = { perInstance: "limits" };
+
+for (const [name, serve] of Object.entries(STEPS)) {
+  behaviour(`if ${name} hangs, the call times out and gives its slot back`, async (connect) => {
+    const clock = fakeClock();
+    const { pass, open } = gate();
+    let waiting = 0;
+    const wait: Wait = async (method): Promise<true> => {
+      if (method !== "tools/call") return true;
+      waiting++;
+      await pass;
+      return true;
+    };
+    const { handlers = [], ...options } = serve(wait, () => "held");
+    const limits = { calls: { runningPerClient: 2, timeoutMs: 1000 } };
+    const { client, server } = await connect({ ...options, handlers: [...handlers, free], limits, clock });
+    const calls = [1, 2].map(() => started(client.callTool("held")));
+    await until(() => waiting && server.stats().running === 2, "both calls hold a slot");
+    for (const call of calls) {
+      await assertRejects(() => advanceUntil(clock, 200, call), McpError, sentence("1000 ms", "calls.timeoutMs"));
+    }
+    assertEquals(server.stats().running, 0);
+    open();
+    assertEquals(textOf(await client.callTool("free")), "free");
+  }, alone);
+}
+
+behaviour("the default timeout also ends a call whose allow hangs", async (connect) => {
+  const clock = fakeClock();
+  const held = tool({
+    name: "held",
+    allow: ({ method }) => method !== "tools/call" || new Promise(() => {}),
+    run() {},
+  });
+  const { client, server } = await connect({ handlers: [held], clock });
+  const call = started(client.callTool("held"));
+  await until(() => server.stats().running === 1, "the call holds a slot");
+  await assertRejects(() => advanceUntil(clock, 1000, call), McpError, sentence("calls.timeoutMs"));
+  assertEquals(server.stats().running, 0);
+}, alone);
+
+behaviour("the time of allow does not count towards the timeout of the handler", async (connect) => {
+  const clock = fakeClock();
+  const { pass, open } = gate();
+  const held = tool({
+    name: "held",
+    allow: async ({ method }) => {
+      if (method === "tools/call") await pass;
+      return true;
+    },
+    run: async (_input, { server }) => {
+      await clock.advance(700);
+      return server ? "done" : "";
+    },
+  });
+  const { client, server } = await connect({ handlers: [held], clock, limits: { calls: { timeoutMs: 1000 } } });
+  const call = client.callTool("held");
+  await until(() => server.stats().running === 1, "the call holds a slot");
+  await clock.advance(700);
+  open();
+  assertEquals(textOf(await call), "done");
+}, alone);
+
+// In 2026-07-28 over HTTP, a client cancels a call by closing the stream of the response, which does not exist yet.
+const cancellable: readonly BehaviourOptions[] = [{ eras: ["legacy"] }, { eras: ["modern"], transports: ["pipe"] }];
+
+for (const [name, serve] of Object.entries(STEPS)) {
+  for (const options of cancellable) {
+    behaviour(
+      `a call that is cancelled during ${name} gives its slot back, and its handler does not run`,
+      async (connect) => {
+        const { pass, open } = gate();
+        let runs = 0;
+        let waiting = 0;
+        const wait: Wait = async (method): Promise<true> => {
+          if (method !== "tools/call") return true;
+          waiting++;
+          await pass;
+          return true;
+        };
+        const { client, server } = await connect(serve(wait, () => `${++runs}`));
+        const controller = new AbortController();
+        const call = started(client.callTool("held", {}, { signal: controller.signal }));
+        await until(() => waiting && server.stats().running === 1, "the call holds a slot during the step");
+        controller.abort();
+        await assertRejects(() => call);
+        await until(() => server.stats().running === 0, "the slot is free");
+        open();
+        await turn(5);
+        assertEquals(runs, 0);
+        assertEquals(textOf(await client.callTool("held")), "1");
+      },
+      { ...options, ...alone },
+    );
+  }
+}
+
+behaviour(
+  "a call that is cancelled while allow decides about a resource of an earlier run does not run",
+  async (connect) => {
+    const { pass, open } = gate();
+    let isSlow = false;
+    let waiting = 0;
+    const asked: string[] = [];
+    const row = resource({
+      uri: "x://row",
+      name: "row",
+      allow: async () => {
+        if (!isSlow) return true;
+        waiting++;
+        await pass;
+        return true;
+      },
+      read: () => "row",
+    });
+    const held = tool({
+      name: "held",
+      async run(_input, ctx) {
+        asked.push("run");
+        await ctx.readResource("x://row");
+        return (await ctx.elicit("sure", { message: "Sure?", schema })).action;
+      },
+    });
+    const controller = new AbortController();
+    const { client } = await connect({ handlers: [row, held] }, {
+      onElicit: () => {
+        isSlow = true;
+        return { action: "accept", content: {} };
+      },
+    });
+    const call = started(client.callTool("held", {}, { signal: controller.signal }));
+    await until(() => waiting, "allow decides again");
+    controller.abort();
+    await assertRejects(() => call);
+    await turn(5);
+    open();
+    await turn(5);
+    assertEquals(asked, ["run"]);
+  },
+  { eras: ["modern"], transports: ["pipe"], ...alone },
+);
+
+behaviour("if admit hangs for an answer, the answer is refused, and later answers are accepted", async (connect) => {
+  const clock = fakeClock();
+  const { pass, open } = gate();
+  const refused: RefusedEvent[] = [];
+  let hangs = 0;
+  const held = tool({
+    name: "held",
+    run: async (_input, ctx) => (await ctx.elicit("sure", { message: "Sure?", schema })).action,
+  });
+  const { client } = await connect({
+    handlers: [held],
+    admit: ({ method }) => {
+      if (method !== "response" || hangs > 0) return true;
+      hangs++;
+      return pass.then(() => true as const);
+    },
+    observer: { refused: (event) => refused.push(event) },
+    limits: testLimits({ calls: { answersChecked: 1, timeoutMs: 1000 } }),
+    clock,
+  }, { onElicit: () => ({ action: "accept", content: {} }) });
+  const first = started(client.callTool("held"));
+  await until(async () => {
+    await clock.advance(200);
+    return refused.length;
+  }, "the answer is refused");
+  assertEquals(refused.map(({ reason, message }) => [reason, message]), [[
+    "limit",
+    sentence("admit", "calls.timeoutMs"),
+  ]]);
+  assertEquals(textOf(await client.callTool("held")), "accept");
+  open();
+  first.catch(() => {});
+}, { eras: ["legacy"], ...alone });
+
+for (const step of ["grant", "middleware"]) {
+  behaviour(`if ${step} of a subscription hangs, the request times out and gives its slot back`, async (connect) => {
+    const clock = fakeClock();
+    let waiting = 0;
+    const hang = () => {
+      waiting++;
+      return new Promise<never>(() => {});
+    };
+    const filter = z.boolean();
+    const feed = extension({ id: ID, listen: { feed: { filter, grant: step === "grant" ? hang : undefined } } });
+    const { client, server } = await connect({
+      handlers: [feed, free],
+      use: [async ({ method }, next) => {
+        return step === "middleware" && method === "subscriptions/listen" ? await hang() : await next();
+      }],
+      limits: { calls: { runningPerClient: 1, timeoutMs: 1000 } },
+      clock,
+    }, { capabilities: { extensions: { [ID]: {} } } });
+    const opening = started(client.subscribe({ extensions: { feed: true } }));
+    await until(() => waiting, "the step has begun");
+    assertEquals(server.stats().running, 1);
+    await assertRejects(() => advanceUntil(clock, 200, opening), McpError, sentence("1000 ms", "calls.timeoutMs"));
+    assertEquals(server.stats().running, 0);
+    assertEquals(textOf(await client.callTool("free")), "free");
+  }, { eras: ["modern"], ...alone });
+}
+
+behaviour("a subscription whose middleware and grant are slow holds one slot, and then none", async (connect) => {
+  const steps = [gate(), gate()];
+  let at = 0;
+  const wait = async () => await steps[at++].pass;
+  const feed = extension({
+    id: ID,
+    listen: {
+      feed: {
+        filter: z.boolean(),
+        grant: async () => {
+          await wait();
+          return true;
+        },
+      },
+    },
+  });
+  const { client, server } = await connect({
+    handlers: [feed],
+    use: [async ({ method }, next) => {
+      if (method === "subscriptions/listen") await wait();
+      return await next();
+    }],
+    limits: { calls: { runningPerClient: 1 } },
+  }, { capabilities: { extensions: { [ID]: {} } } });
+  const opening = client.subscribe({ extensions: { feed: true } });
+  for (const [i, { open }] of steps.entries()) {
+    await until(() => at === i + 1, `step ${i + 1} has begun`);
+    assertEquals(server.stats().running, 1);
+    open();
+  }
+  const subscription = await opening;
+  assertEquals(server.stats().running, 0);
+  feed.publish("feed", { method: "notifications/feed" });
+  await until(() => subscription.received.length, "the event");
+}, { eras: ["modern"], ...alone });
+
+behaviour("close() ends a call whose allow hangs", async (connect) => {
+  const clock = fakeClock();
+  const held = tool({
+    name: "held",
+    allow: ({ method }) => method !== "tools/call" || new Promise(() => {}),
+    run() {},
+  });
+  const { client, server } = await connect({ handlers: [held], clock });
+  const call = started(client.callTool("held"));
+  await until(() => server.stats().running === 1, "the call holds a slot");
+  await advanceUntil(clock, 1000, server.close());
+  await assertRejects(() => call, Error, sentence("closing"));
+}, alone);

@@ -76,8 +76,14 @@ function readScheme(given: unknown, at: number): Listed {
   const { scheme, credentials: { headers = [], cookies = [], query = [] } = {} } = auth ?? {};
   const { name = "a function or an object of your own", schemes, prefix } = scheme ?? {};
   const label = `${name} (${place})`;
+  if (auth && !scheme) {
+    throw new TypeError(
+      `Cannot create a server: an object of your own (${place}) has no scheme; set scheme: authScheme({ name, schemes, prefix })`,
+    );
+  }
   if (!auth || !schemes) {
-    const remedy = 'use customAuth(verify, { form: "bearer" }), or another function such as apiKey()';
+    const remedy =
+      'use customAuth(verify, { form: "bearer" }), set schemes in authScheme(), or use another function such as apiKey()';
     throw new TypeError(`Cannot create a server: ${label} does not state the form of its credentials; ${remedy}`);
   }
   const names = headers.map((name) => name.toLowerCase()).filter((name) => name !== "authorization");

@@ -79,7 +79,7 @@ function onBunImport(bun: BunGlobal, resolve: ResolveImport): void {
   function findPath(specifier: string, importer: string): string {
     isResolving = true;
     try {
-      return bun.resolveSync(specifier.replace(/\?.*$/, ""), importer.replace(/[^/\\]*$/, ""));
+      return bun.resolveSync(specifier.replace(/\?.*$/, ""), toFolder(importer));
     } catch {
       return "";
     } finally {
@@ -99,6 +99,11 @@ function onBunImport(bun: BunGlobal, resolve: ResolveImport): void {
       });
     },
   });
+}
+
+/** Returns the folder of a file, with the separator at its end. */
+function toFolder(path: string): string {
+  return path.slice(0, Math.max(path.lastIndexOf("/"), path.lastIndexOf("\\")) + 1);
 }
 
 /** Returns the URL of a path from Bun. Returns names of packages and built-in modules unchanged. */

@@ -28,7 +28,7 @@ export async function findModuleRemedy(error: unknown, url: string): Promise<str
   // The stack begins with the position, such as `/home/me/server.ts:1`. The file can be an import of the target.
   const [, place] = /^(?:file:\/\/)?([/a-z].*):\d+\n/i.exec(error.stack ?? "") ?? [];
   const file = decodePath(place ?? new URL(url).pathname);
-  const [, stem] = /([^/]*)\.c[jt]s$/.exec(file) ?? [];
+  const [, stem] = /^(.*)\.c[jt]s$/s.exec(file.slice(file.lastIndexOf("/") + 1)) ?? [];
   if (stem !== undefined) {
     return `Node reads this file as CommonJS because of its extension; rename the file to ${stem}.ts or ${stem}.mjs.`;
   }

@@ -255,7 +255,7 @@ function toText(value: unknown): string | undefined {
 /** Reads an author as in package.json: an object, or text such as `Ada <ada@example.com> (https://example.com)`. */
 function readAuthor(value: unknown): ServerFacts["author"] | undefined {
   const [, name, email, url] = typeof value === "string"
-    ? /^([^<(]+?)\s*(?:<([^>]*)>)?\s*(?:\(([^)]*)\))?$/.exec(value.trim()) ?? []
+    ? /^([^<(]*[^<(\s])\s*(?:<([^>]*)>\s*)?(?:\(([^)]*)\))?$/.exec(value.trim()) ?? []
     : isObject(value)
     ? [undefined, toText(value.name), toText(value.email), toText(value.url)]
     : [];

@@ -212,7 +212,11 @@ class ModernProtocol implements Protocol {
    * Sends a request. While the server's result requires input, answers the input requests, and sends the request again
    * with the answers.
    */
-  async #sendWithAnswers(method: string, params: Params, options: CountedRequest): Promise<Outcome> {
+  async #sendWithAnswers(method: string, params: Params, given: CountedRequest): Promise<Outcome> {
+    const options = {
+      ...given,
+      ...this.#options.extensions?.length && { onLate: this.#toLate(method, params, given) },
+    };
     let outcome = await this.#send(method, params, options);
     for (let round = 0; outcome.result.resultType === "input_required" && options.rounds !== false; round++) {
       if (round >= MAX_ROUNDS) {
@@ -232,6 +236,20 @@ class ModernProtocol implements Protocol {
       outcome = { ...await this.#send(method, next, { ...options, id: undefined }), isRetried: true };
     }
     return outcome;
+  }
+
+  /**
+   * Returns the function that passes the late result of a cancelled request to the extension that defines the result,
+   * so that the extension can cancel the work on the server.
+   */
+  #toLate(method: string, params: Params, options: CountedRequest): SentRequestOptions["onLate"] {
+    return (result) => {
+      const { resultType = "complete" } = result;
+      if (resultType === "complete" || resultType === "input_required") return;
+      // Also finish a result that the program wanted unchanged, because the program no longer receives the result.
+      const signal = AbortSignal.abort(options.signal?.reason);
+      this.#finish({ result }, { method, params }, { ...options, signal, finish: true, rounds: true }).catch(() => {});
+    };
   }
 
   async #answerAll(requests: Params, request: AskingRequest, options: CountedRequest): Promise<Params> {

@@ -12,6 +12,7 @@ import type { Channel, SendResult } from "./channel.ts";
 import { AnswerBudget, type Asked, MAX_ANSWERS } from "./answer_budget.ts";
 import { AnswerSlots } from "./answer_slots.ts";
 import type { Message, Notification } from "./message.ts";
+import { BoundedMap } from "../core/kit/bounded_map.ts";
 import { deadline, delay } from "../core/kit/deadline.ts";
 import { withFailure } from "../core/kit/failure.ts";
 import { startTimer } from "../core/kit/timer.ts";
@@ -113,6 +114,11 @@ export interface SentRequestOptions extends TestRequestOptions {
   readonly capabilities?: ClientCapabilities;
   /** Counts the server's requests that the program's request causes. Defaults to a new count. */
   readonly asked?: Asked;
+  /**
+   * Called with the result if the result arrives after the client has cancelled the request. The client remembers this
+   * function only for a limited number of requests.
+   */
+  readonly onLate?: (result: Result) => void;
 }
 
 /** An elicitation, sampling or roots request from the server. */
@@ -274,6 +280,9 @@ const FAILED: SendResult = { status: 503 };
  */
 const MAX_REPLYING = 100;
 
+/** Maximum number of cancelled requests whose late results the client still receives. */
+const MAX_LATE = 100;
+
 /** A request from the server that the client is answering, or that waits to be answered. */
 interface Question {
   readonly id: Id;
@@ -303,6 +312,8 @@ class ChannelRpc implements Rpc {
   readonly #onError: (error: unknown) => void;
   readonly #repeatsAnswers: boolean;
   readonly #running = new Set<Running>();
+  /** The functions that receive the late results of cancelled requests, by id. */
+  readonly #late = new BoundedMap<Id, (result: Result) => void>({ full: "evict", max: MAX_LATE });
   readonly #questions = new Set<Question>();
   readonly #slots = new AnswerSlots(MAX_ANSWERING);
   #questionCharacters = 0;
@@ -350,7 +361,7 @@ class ChannelRpc implements Rpc {
 
   /** Sends a request without middleware, and cancels the request when its signal aborts. */
   async #exchange({ method, params: given }: AskingRequest, options: SentRequestOptions): Promise<Outcome> {
-    const { id = ++this.#lastId, signal, answer, asked = { count: 0 } } = options;
+    const { id = ++this.#lastId, signal, answer, asked = { count: 0 }, onLate } = options;
     const params = this.#toParams(id, given, options);
     signal?.throwIfAborted();
     const request = { method, params: given };
@@ -358,7 +369,13 @@ class ChannelRpc implements Rpc {
     const onAbort = () => this.#giveUp(running, method, signal?.reason);
     signal?.addEventListener("abort", onAbort, { once: true });
     try {
-      return toOutcome(id, await this.#send({ jsonrpc: "2.0", id, method, params }, running, options));
+      const outcome = toOutcome(id, await this.#send({ jsonrpc: "2.0", id, method, params }, running, options));
+      if (running.isGivenUp) onLate?.(outcome.result);
+      return outcome;
+    } catch (error) {
+      // No late result can arrive on the aborted stream of a single request.
+      if (running.isGivenUp && onLate && !this.channel.openStream) this.#late.set(id, onLate);
+      throw error;
     } finally {
       signal?.removeEventListener("abort", onAbort);
     }
@@ -390,8 +407,7 @@ class ChannelRpc implements Rpc {
 
   receive(message: Message, from?: Running): void {
     const { id, method, params = {} } = message;
-    // Ignore responses. A response arrives here only if its request was cancelled.
-    if (method === undefined) return;
+    if (method === undefined) return this.#receiveLate(message);
     if (isId(id)) return void this.#respond(id, { method, params }, from).catch(this.#onError);
     const notification = { method, params };
     if (method === "notifications/cancelled") this.#receiveCancelled(params.requestId);
@@ -403,6 +419,14 @@ class ChannelRpc implements Rpc {
         this.#onError(error);
       }
     }
+  }
+
+  /** Processes a response that no request waits for, because the request was cancelled. */
+  #receiveLate({ id, result }: Message): void {
+    const onLate = isId(id) ? this.#late.get(id) : undefined;
+    if (!onLate || !isId(id)) return;
+    this.#late.delete(id);
+    if (isObject(result)) onLate(result);
   }
 
   abort(

@@ -2,7 +2,7 @@
  * Asks the user for consent before a tool runs.
  */
 import { show } from "../core/known_options.ts";
-import type { Layer } from "../server/engine/layers.ts";
+import type { Layer, LayerRun } from "../server/engine/layers.ts";
 import { layer } from "../server/handlers/layer.ts";
 import { type Context, isQuestion, ToolError } from "../library.ts";
 import { isMcpError } from "../core/protocol/errors.ts";
@@ -30,7 +30,7 @@ export function confirm<Input = unknown, Services = unknown>(
   return layer<Input, Services>(({ key, name }) => ({
     name: "confirm",
     rank: "ask",
-    async run({ input, ctx }, next) {
+    async run({ input, ctx, server }, next) {
       const message: unknown = typeof question === "function" ? await question(input, ctx) : question;
       if (typeof message !== "string" || !message) {
         throw new TypeError(
@@ -39,7 +39,7 @@ export function confirm<Input = unknown, Services = unknown>(
           }; use a question, such as "Delete all notes?"`,
         );
       }
-      const action = await ask(ctx, { key: toKey(ctx), name, message });
+      const action = await ask(ctx, { key: toKey(ctx, server), name, message });
       if (action === "accept") return await next();
       const state = action === "decline" ? "the user declined" : "the user closed the question";
       throw new ToolError(`${name} did not run: ${state}. Do not call ${name} again unless the user asks you to.`);
@@ -47,11 +47,12 @@ export function confirm<Input = unknown, Services = unknown>(
   }));
 }
 
-/** The number of questions for consent in a call, by the signal of the call. */
-const counts = new WeakMap<AbortSignal, number>();
+/** Key of a server's numbers of questions for consent, by the signal of the call. */
+const COUNTS = {};
 
 /** Returns the key of the next question. A tool and its server may each have a layer that asks. */
-function toKey({ signal }: Context<unknown>): string {
+function toKey({ signal }: Context<unknown>, { slot }: LayerRun["server"]): string {
+  const counts = slot(COUNTS, () => new WeakMap<AbortSignal, number>());
   const count = (counts.get(signal) ?? 0) + 1;
   counts.set(signal, count);
   return count === 1 ? "tool.confirm" : `tool.confirm ${count}`;

@@ -81,14 +81,15 @@ function readAuth({ auth }: CommonOptions): Authentication | undefined {
   if (auth === undefined) return;
   const read = typeof auth === "function"
     ? { authenticate: auth }
-    // The first scheme combines the list, so that a server without `auth` does not load the code that combines schemes.
+    // A scheme combines the list, so that a server without `auth` does not load the code that combines schemes.
     : auth instanceof Array
-    ? auth[0]?.scheme?.combine?.(auth)
+    ? auth.find((each) => each?.scheme?.combine)?.scheme?.combine(auth)
     : auth;
   if (typeof read?.authenticate === "function") return read;
-  throw new TypeError(
-    "Cannot create a server: auth is not an authentication; use a function, apiKey() or [apiKey(), …]",
-  );
+  const state = auth instanceof Array && auth.length
+    ? "no item of auth has a scheme; use apiKey(), or set scheme: authScheme({ name, schemes, prefix })"
+    : "auth is not an authentication; use a function, apiKey() or [apiKey(), …]";
+  throw new TypeError(`Cannot create a server: ${state}`);
 }
 
 /**

@@ -224,6 +224,7 @@ function growServer<P extends Schema>(
       changes.log({ level, logger: toLogger(logger), data: toLoggable(data) }, toSafeFilter(to, core.report));
     }),
     ready: async () => {
+      options.store?.[INTERNALS].requireOpen("start the server");
       if (front) await front.open();
       await core.startAuth?.();
       await Promise.all([findRoot(host).container?.ready(), host.lives?.ready(), developing.ready()]);
@@ -489,6 +490,7 @@ function checkServerOptions<P extends Schema>(options: RouteServerOptions<P>): v
   if (store !== undefined && !(INTERNALS in Object(store))) {
     throw refuse("store is not a store; create a store with a function from @x/mcp/stores");
   }
+  store?.[INTERNALS].requireOpen("create a server");
   if (sharedDisable && !store) throw refuse("sharedDisable requires a store; set store too");
   if (!/\/:/.test(path) && (params !== undefined || typeof handlers === "function" || limits?.perTenant)) {
     throw refuse(

@@ -158,6 +158,12 @@ export class CustomStore extends UserView implements Store {
       timeoutMs: all.timeoutMs,
       valueBytes: all.valueBytes,
       reopen: (changed = {}) => new CustomStore(connect, { ...options, ...changed }, facts),
+      requireOpen: (action) => {
+        if (!this.#closed) return;
+        throw new TypeError(
+          `Cannot ${action}: its store is closed; create a new store for each server that starts later`,
+        );
+      },
       share: (host) => {
         clock.use(host.ticker.clock);
         return this.#share(host);

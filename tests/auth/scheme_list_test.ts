@@ -4,6 +4,7 @@ import { type Authentication, createServer, mount, type Server, type ServerOptio
 import {
   allScopes,
   apiKey,
+  authScheme,
   basicAuth,
   customAuth,
   findPrincipal,
@@ -238,7 +239,11 @@ Deno.test("createServer() throws if two schemes in a list match the same credent
     refuse(auth, 'customAuth(verify, { form: "bearer" })');
   }
   refuse([apiKey({ keys }), verify], "(auth[1])");
-  refuse([apiKey({ keys }), { authenticate: verify }], "(auth[1])");
+  const own = { authenticate: verify };
+  refuse([apiKey({ keys }), own], "(auth[1])", "scheme: authScheme(");
+  refuse([own, apiKey({ keys })], "(auth[0])", "scheme: authScheme(");
+  refuse([apiKey({ keys }), { ...own, scheme: authScheme({ name: "own" }) }], "own (auth[1])", "schemes");
+  refuse([own, own], "scheme: authScheme(");
   refuse([apiKey({ keys }), undefined], "(auth[1])");
   refuse([apiKey({ keys }), { ...basicAuth({ users: { a: "b" } }), authenticate: undefined }], "(auth[1])");
   refuse([apiKey({ keys }), { ...basicAuth({ users: { a: "b" } }), satisfy: verify }], "auth[1].satisfy");

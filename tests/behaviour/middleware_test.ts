@@ -1,7 +1,19 @@
 // Middleware runs for every method that the server serves, in every era and over every transport.
 import { assert, assertEquals, assertRejects } from "@std/assert";
-import { createServer, isQuestion, McpError, type Middleware, prompt, resource, tool } from "../../mod.ts";
-import { behaviour, gate, LEGACY_VERSIONS, turn, until } from "../support/behaviour.ts";
+import { z } from "zod";
+import {
+  createServer,
+  extension,
+  isQuestion,
+  McpError,
+  type Middleware,
+  onlyMethods,
+  prompt,
+  resource,
+  tool,
+} from "../../mod.ts";
+import { type Layer, layer } from "../../src/layers/layers.ts";
+import { behaviour, gate, LEGACY_VERSIONS, started, textOf, turn, until } from "../support/behaviour.ts";
 import { LATE_STREAMS, testLimits } from "../support/limits.ts";
 import { sentence } from "../support/messages.ts";
 
@@ -324,3 +336,81 @@ behaviour("middleware can distinguish an open question from a failure", async (c
 function onlyCalls(middleware: Middleware): Middleware {
   return async (call, next) => call.method === "tools/call" ? await middleware(call, next) : await next();
 }
+
+const late = extension({ id: "com.example/late" });
+
+/** Layers with which the handler starts after different steps. */
+const LATE_STARTS: Readonly<Record<string, readonly (Middleware | Layer)[]>> = {
+  "no layer": [],
+  "a layer with enter": [layer(() => ({ name: "enter", enter: (_call, next) => next() }))],
+  "an input guard": [layer(() => ({ name: "guard", onInput: () => undefined }))],
+  "an idempotency key": [layer(() => ({ name: "key", key: () => "k" }))],
+  "a layer of an extension": [late.layer({ around: async (_call, next) => await next() })],
+};
+
+for (const [name, use] of Object.entries(LATE_STARTS)) {
+  behaviour(`a handler with ${name} does not start after the response, and the error has words`, async (connect) => {
+    let runs = 0;
+    const starts: (() => Promise<unknown>)[] = [];
+    const { client, takeFaults } = await connect({
+      handlers: [late, tool({ name: "t", use, annotations: { readOnlyHint: true }, run: () => `${++runs}` })],
+      use: [onlyMethods(["tools/call"], async (_call, next) => {
+        starts.push(next);
+        return await Promise.resolve({ content: [{ type: "text", text: "early" }] });
+      })],
+    });
+    assertEquals(textOf(await client.callTool("t")), "early");
+    await turn(3);
+    const outcomes = await Promise.allSettled(starts.map((start) => start()));
+    const rejected = outcomes.flatMap((outcome) => outcome.status === "rejected" ? [outcome.reason] : []);
+    const errors = [...rejected, ...takeFaults().map(({ error }) => error)];
+    const messages = errors.map((error) => error instanceof Error ? error.message : error);
+    assertEquals([messages, runs], [[sentence("next()")], 0]);
+  });
+}
+
+behaviour("prompts and resources do not start after the response, and the error has words", async (connect) => {
+  let runs = 0;
+  const starts: (() => Promise<unknown>)[] = [];
+  const { client, takeFaults } = await connect({
+    handlers: [
+      prompt({ name: "p", run: () => `${++runs}` }),
+      resource({ uri: "x://r", name: "r", read: () => `${++runs}` }),
+    ],
+    use: [onlyMethods(["prompts/get", "resources/read"], async (call, next) => {
+      starts.push(next);
+      return await Promise.resolve(call.method === "prompts/get" ? { messages: [] } : { contents: [] });
+    })],
+  });
+  await client.getPrompt("p");
+  await client.readResource("x://r");
+  await turn(3);
+  await Promise.allSettled(starts.map((start) => start()));
+  const messages = takeFaults().map(({ error }) => error instanceof Error ? error.message : error);
+  assertEquals([messages, runs], [[sentence("next()"), sentence("next()")], 0]);
+});
+
+behaviour("a handler whose input is validated during the response does not start, and is reported", async (connect) => {
+  let runs = 0;
+  const { pass, open } = gate();
+  const input = z.object({}).refine(async () => {
+    await pass;
+    return true;
+  });
+  const { client, takeFaults } = await connect({
+    handlers: [tool({ name: "t", input, run: () => `${++runs}` })],
+    use: [onlyMethods(["tools/call"], async (_call, next) => {
+      started(next());
+      await turn();
+      return { content: [{ type: "text", text: "early" }] };
+    })],
+  });
+  assertEquals(textOf(await client.callTool("t")), "early");
+  open();
+  const faults: unknown[] = [];
+  await until(
+    () => faults.push(...takeFaults().map(({ error }) => error instanceof Error ? error.message : error)),
+    "a fault",
+  );
+  assertEquals([faults, runs], [[sentence("next()")], 0]);
+});

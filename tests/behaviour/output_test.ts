@@ -1,6 +1,6 @@
 // Results of tools with an output schema: structured content is any JSON value, where the revision allows it.
 import { assertEquals, assertRejects } from "@std/assert";
-import { tool } from "../../mod.ts";
+import { resource, tool } from "../../mod.ts";
 import { guard } from "../../src/layers/layers.ts";
 import { behaviour, LEGACY_VERSIONS, textOf } from "../support/behaviour.ts";
 import { sentence } from "../support/messages.ts";
@@ -205,3 +205,33 @@ behaviour(
     );
   },
 );
+
+behaviour("the text of a resource has the media type of its blob or response", async (connect) => {
+  const reads: Readonly<Record<string, () => Blob | Response>> = {
+    csv: () => new Blob(["a,b"], { type: "text/csv" }),
+    plain: () => new Blob(["a,b"], { type: "text/plain" }),
+    html: () => new Response("a,b", { headers: { "content-type": "text/html; charset=utf-8; version=5" } }),
+    text: () => new Response("a,b"),
+  };
+  const handlers = Object.entries(reads).flatMap(([name, read]) => [
+    resource({ uri: `own://${name}`, name, read }),
+    resource({ uri: `guarded://${name}`, name, use: [guard({ output: [() => {}] })], read }),
+    resource({ uri: `declared://${name}`, name, mimeType: "text/x-own", read }),
+    resource({
+      uri: `both://${name}`,
+      name,
+      mimeType: "text/x-own",
+      use: [guard({ output: [() => {}] })],
+      read,
+    }),
+  ]);
+  const types = { csv: "text/csv", plain: "text/plain", html: "text/html; version=5", text: "text/plain" };
+  const { client } = await connect({ handlers });
+  for (const [name, type] of Object.entries(types)) {
+    for (const scheme of ["own", "guarded", "declared", "both"]) {
+      const uri = `${scheme}://${name}`;
+      const mimeType = ["own", "guarded"].includes(scheme) ? type : "text/x-own";
+      assertEquals((await client.readResource(uri)).contents, [{ uri, mimeType, text: "a,b" }]);
+    }
+  }
+});

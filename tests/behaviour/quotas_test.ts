@@ -128,14 +128,11 @@ behaviour(
 );
 
 behaviour(
-  "the timeout of a resource that a handler reads is paused while the resource waits for an answer or a slot",
+  "the timeout of a resource that a handler reads is paused while the resource waits for an answer",
   async (connect) => {
     const clock = fakeClock();
-    const reached: string[] = [];
     let asked = 0;
-    let held = 0;
-    const answering = gate();
-    const holding = gate();
+    const { pass, open } = gate();
     const schema = z.object({ ok: z.boolean() });
     const asking = resource({
       uri: "x://asking",
@@ -143,41 +140,19 @@ behaviour(
       use: [quota({ timeoutMs: 1000 })],
       read: async (_, ctx) => (await ctx.elicit("a", { message: "Sure?", schema })).action,
     });
-    const single = resource({
-      uri: "x://single",
-      name: "single",
-      use: [quota({ timeoutMs: Infinity, concurrency: 1 })],
-      read: () => {
-        held++;
-        return holding.pass.then(() => "single");
-      },
-    });
-    const { client } = await connect({
-      clock,
-      handlers: [reader(1000), asking, single],
-      observer: { limit: ({ limit }) => void reached.push(limit) },
-    }, {
+    const { client } = await connect({ clock, handlers: [reader(1000), asking] }, {
       onElicit: async () => {
         asked++;
-        await answering.pass;
+        await pass;
         return { action: "accept", content: { ok: true } };
       },
     });
     const answered = client.callTool("reader", { uri: "x://asking" });
     await until(() => asked > 0, "the resource asks");
     await clock.advance(5000);
-    answering.open();
+    open();
     assertEquals(textOf(await answered), "accept");
-    const first = client.readResource("x://single");
-    await until(() => held > 0, "the resource holds its slot");
-    const second = client.callTool("reader", { uri: "x://single" });
-    await until(() => reached.includes("handler.concurrency"), "the second read waits");
-    await clock.advance(5000);
-    holding.open();
-    assertEquals(Object((await first).contents[0]).text, "single");
-    assertEquals(textOf(await second), "single");
   },
-  { perInstance: "limits" },
 );
 
 behaviour(

@@ -10,6 +10,7 @@ import { z } from "zod";
 import { behaviour, started, textOf, turn, until } from "../support/behaviour.ts";
 import { sentence } from "../support/messages.ts";
 import { withTimersOn } from "../support/timers.ts";
+import { fakePipe } from "./fakes.ts";
 import { asking, completed, type Script, scriptTasks, working } from "./scripted_tasks.ts";
 
 const modern = { eras: ["modern"] } as const;
@@ -470,4 +471,57 @@ Deno.test("the interval between polls has a minimum and a maximum, whatever poll
 Deno.test("the extension throws for invalid options", () => {
   assertThrows(() => taskClient({ giveUpMs: 0 }), RangeError);
   assertThrows(() => taskClient({ pollMs: 1 } as object), TypeError);
+});
+
+/** Starts a client for a server that responds to `tools/call` only when `answer` is called. */
+async function startLate() {
+  const calls: (() => void)[] = [];
+  const target = fakePipe(({ id, method }, say) => {
+    if (method === "server/discover") {
+      say({ id, result: { supportedVersions: ["2026-07-28"], capabilities: { tools: {} } } });
+    } else if (method === "tools/call") calls.push(() => say({ id, result: { resultType: "task", ...working() } }));
+    else if (id !== undefined) say({ id, result: {} });
+  });
+  const client = await connect(target, { extensions: [taskClient()] });
+  const listCancelled = () =>
+    target.heard.filter(({ method }) => method === "tasks/cancel").map(({ params }) => Object(params).taskId);
+  return { client, calls, heard: target.heard, listCancelled };
+}
+
+Deno.test("a task whose handle arrives after the client has given up is cancelled once", async () => {
+  for (const send of ["callTool", "startTool"] as const) {
+    const { client, calls, heard, listCancelled } = await startLate();
+    const stop = new AbortController();
+    const options = { signal: stop.signal };
+    const call: Promise<unknown> = send === "callTool"
+      ? client.callTool("t", {}, options)
+      : startTool(client, "t", {}, options);
+    started(call);
+    await until(() => calls.length === 1, "the server receives the call");
+    stop.abort(new Error("stopped"));
+    await assertRejects(() => call, Error, "stopped");
+    await until(() => heard.some(({ method }) => method === "notifications/cancelled"), "the cancellation of the call");
+    await turn(3);
+    calls[0]();
+    await until(() => listCancelled().length, "the cancellation of the task");
+    calls[0]();
+    await turn(5);
+    assertEquals(listCancelled(), ["t1"]);
+    await client.close();
+  }
+});
+
+Deno.test("a client remembers a limited number of cancelled calls whose tasks may arrive late", async () => {
+  const { client, calls, listCancelled } = await startLate();
+  const stop = new AbortController();
+  const all = Array.from({ length: 150 }, () => started(client.callTool("t", {}, { signal: stop.signal })));
+  await until(() => calls.length === 150, "the server receives the calls");
+  stop.abort(new Error("stopped"));
+  await Promise.allSettled(all);
+  await turn(3);
+  for (const answer of calls) answer();
+  await until(() => listCancelled().length === 100, "the cancellations");
+  await turn(5);
+  assertEquals(listCancelled().length, 100);
+  await client.close();
 });

@@ -17,12 +17,21 @@ interface Pattern {
   readonly flags: string;
 }
 
-/** Returns the source files that the package's exports import, except files that do not run in a server. */
+/** Files of the command line that read text from local files, or from a user. */
+const CLI = ["import_graph.ts", "module_type.ts", "pack.ts", "client/form_field.ts"].map((path) => `src/cli/${path}`);
+
+/**
+ * Returns the source files that the package's exports import, except files that do not run in a server, and files of the
+ * command line.
+ */
 async function listFiles(): Promise<ReadonlyMap<string, string>> {
   const files = new Map<string, string>();
-  const queue = Object.values(config.exports).map((path) => new URL(path, new URL("../../", import.meta.url)).href);
+  const queue = [...Object.values(config.exports), ...CLI].map((path) =>
+    new URL(path, new URL("../../", import.meta.url)).href
+  );
   for (const url of queue) {
-    if (files.has(url) || /\/src\/(testing|cli)\//.test(url)) continue;
+    const isOther = /\/src\/(testing|cli)\//.test(url) && !CLI.some((path) => url.endsWith(path));
+    if (files.has(url) || isOther) continue;
     const text = await (await fetch(url)).text();
     files.set(url, text);
     const imports = text.matchAll(/^(?:import|export|\}).*"(\.[^"]+\.ts)"|\bimport\("(\.[^"]+\.ts)"\)/gm);

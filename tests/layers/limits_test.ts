@@ -556,3 +556,43 @@ Deno.test("a quota with links is only for servers with tools, and the error name
     sentence('prompt "p"', "link"),
   );
 });
+
+for (const step of ["limit", "enter"] as const) {
+  behaviour(`a call of every kind whose ${step} hangs ends after its timeout`, async (connect) => {
+    for (const timeoutMs of [undefined, 500]) {
+      const clock = fakeClock();
+      const { pass, open } = gate();
+      let hanging = 0;
+      let nexts = 0;
+      const hang = layer(() => ({
+        name: "hang",
+        timeoutMs,
+        limit: step === "limit" ? () => (hanging++, pass) : undefined,
+        enter: async (_call, next) => {
+          if (step === "enter") {
+            hanging++;
+            await pass;
+          }
+          nexts++;
+          return await next();
+        },
+      }));
+      const { handlers, calls, declared } = everyKind([hang]);
+      const { client } = await connect({ clock, handlers, limits: { calls: { timeoutMs: 1000 } } }, declared);
+      for (const [at, call] of calls(client).entries()) {
+        let error: unknown;
+        started(call()).catch((reason) => error = reason);
+        await until(() => hanging === at + 1, "the step hangs");
+        await clock.advance((timeoutMs ?? 1000) - 100);
+        await turn(3);
+        assertEquals(error, undefined);
+        await clock.advance(100);
+        await until(() => error, "the call ends");
+        assertEquals(Object(error).message, sentence(timeoutMs ? "500" : "1000", "timeoutMs"));
+      }
+      open();
+      await turn(5);
+      assertEquals(nexts, step === "enter" ? 6 : 0);
+    }
+  }, { perInstance: "limits" });
+}

@@ -572,3 +572,19 @@ async function failure(run: () => unknown): Promise<unknown> {
     return error;
   }
 }
+
+Deno.test("a server does not start with a closed store", async () => {
+  const options = { name: "s", version: "1.0.0", secret: "x".repeat(32) };
+  const closed = memoryStore();
+  await using first = createServer({ ...options, store: closed });
+  await first.ready();
+  await closed.close();
+  await assertRejects(() => first.ready(), TypeError, sentence("closed"));
+  const shared = memoryStore();
+  const second = createServer({ ...options, store: shared });
+  await using third = createServer({ ...options, store: shared });
+  await second.close();
+  await third.ready();
+  await third.close();
+  assertThrows(() => createServer({ ...options, store: shared }), TypeError, sentence("closed"));
+});

@@ -129,7 +129,7 @@ function parseValue(text: string, { type }: Params, choices: readonly Choice[]):
   if (choices.length) return findChoice(text, choices);
   if (type === "boolean") return /^(y|yes|true)$/i.test(text) ? true : /^(n|no|false)$/i.test(text) ? false : undefined;
   if (type !== "number" && type !== "integer") return text;
-  return /^[-+]?(\d+\.?\d*|\.\d+)(e[-+]?\d+)?$/i.test(text) ? Number(text) : undefined;
+  return /^[-+]?(\d+(\.\d*)?|\.\d+)(e[-+]?\d+)?$/i.test(text) ? Number(text) : undefined;
 }
 
 /** Finds a choice by its value, its title or its number, in this order, because a value may look like a number. */

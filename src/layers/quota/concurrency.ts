@@ -43,20 +43,14 @@ export class Places {
   }
 
   /** Throws the error for the client if the call can neither run immediately nor wait in the queue. */
-  check(call: Call, { reachLimit }: LayerCall): void {
-    if (this.#isFree || this.#isWithin(call)) return;
+  check(call: Call, { reachLimit, isInner }: LayerCall): void {
+    if (this.#isFree || isInner) return;
     reachLimit("handler.concurrency");
     this.#requireRoom(call);
   }
 
   get #isFree(): boolean {
     return this.#taken.size < this.#calls && this.#queue.isEmpty;
-  }
-
-  // A nested read shares the slot of its outer call. If the read needed another slot, it could wait forever, because
-  // the outer call keeps its slot until the read has ended.
-  #isWithin({ places }: Call): boolean {
-    return !!places?.some((place) => this.#taken.has(place));
   }
 
   #requireRoom({ link: { account, http } }: Call): void {
@@ -78,12 +72,14 @@ export class Places {
   }
 
   /** Waits until a slot is free, and runs a call in the slot. The slot is free again when the handler has ended. */
-  run(call: Call, { ended }: LayerEntry, next: () => Promise<Result>): Promise<Result> {
-    if (this.#isWithin(call)) return next();
+  run(call: Call, { ended, isInner }: LayerEntry, next: () => Promise<Result>): Promise<Result> {
+    // A read in a handler needs no slot. Two handlers that read each other's resources could otherwise wait forever,
+    // because each of them keeps its slot until its read has ended.
+    if (isInner) return next();
     if (!this.#isFree) return this.#runLater(call, ended, next);
     this.#taken.add(ended);
-    this.#hold(call, ended);
-    if (call.ended) throw call.reason;
+    this.#hold(ended);
+    if (call.ended) throw call.endError;
     return next();
   }
 
@@ -93,15 +89,14 @@ export class Places {
     call.observed?.wait();
     await call.untilAnswered(this.#wait(call, ended));
     call.observed?.start();
-    this.#hold(call, ended);
+    this.#hold(ended);
     if (recheck) await deadline(recheck(), { signal: call.signal });
-    if (call.ended) throw call.reason;
+    if (call.ended) throw call.endError;
     return await next();
   }
 
-  /** Shares a slot that is in use with the inner calls, and frees it when the handler has ended. */
-  #hold(call: Call, ended: Promise<void>): void {
-    call.addPlace(ended);
+  /** Frees a slot that is in use when the handler has ended. */
+  #hold(ended: Promise<void>): void {
     void ended.then(() => {
       this.#taken.delete(ended);
       this.#next();

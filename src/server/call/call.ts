@@ -144,11 +144,6 @@ export abstract class Call implements ServiceCall, Cancellable {
    * a value, because few calls have such a layer.
    */
   declare passed?: PassedWork;
-  /**
-   * The places in quotas that this call and its outer calls hold. The list is never changed but replaced, because a
-   * place of an inner call is not a place of its outer call. Declared without a value, because few calls have a quota.
-   */
-  declare places?: readonly object[];
   declare deferred?: Deferred[];
   /**
    * Reports the call to the observer. The field is initialized even without an observer, so that observed calls have
@@ -456,10 +451,9 @@ export abstract class Call implements ServiceCall, Cancellable {
     this.asks = true;
   }
 
-  /** Copies the permission to ask questions, the session value, the extension's data and the places of an outer call. */
-  inherit({ asks, data, internal, places }: Call): void {
+  /** Copies the permission to ask questions, the session value and the extension's data of an outer call. */
+  inherit({ asks, data, internal }: Call): void {
     this.asks = asks;
-    if (places) this.places = places;
     if (data) this.data = data;
     if (internal) this.internal = internal;
   }
@@ -498,11 +492,6 @@ export abstract class Call implements ServiceCall, Cancellable {
   /** Passes everything that middleware and layers of extensions wait for from now on to `passed`. */
   watchPassed(passed: PassedWork | undefined): void {
     this.passed = passed;
-  }
-
-  /** Adds a place that this call and its inner calls share. */
-  addPlace(place: object): void {
-    this.places = [...this.places ?? [], place];
   }
 
   /** Calls `run` after the input was validated, when the handler starts. */
@@ -600,6 +589,12 @@ export abstract class Call implements ServiceCall, Cancellable {
     this.onCancel?.();
     for (const reject of this.waiting ?? []) reject(reason);
     this.passed?.cancel(this, reason);
+  }
+
+  /** The error for a handler that must not start or continue, because the call was cancelled or has its response. */
+  get endError(): Error {
+    return this.reason ??
+      new Error("Cannot run the handler: the response was already sent; await next() in the middleware");
   }
 
   /** Settles like `work`, or rejects with the reason as soon as the call is cancelled. */

@@ -87,7 +87,8 @@ export interface Steps<Input = unknown, Services = NoServices, State = never, Sh
   /**
    * Decides whether a call may run, after the checks of `allow`, scopes and `requires`, and before the response starts.
    * Throw `McpError.rateLimited` or `McpError.busy` to refuse the call with status 429 or 503 over HTTP. Cannot send
-   * requests to the client. Also runs for a resource that a handler reads, but not for a call that the server makes.
+   * requests to the client. All `limit` steps of a call together have the timeout of the handler. Also runs for a
+   * resource that a handler reads, but not for a call that the server makes.
    */
   readonly limit?: (call: LayerCall<State>) => void | Promise<void>;
   /**

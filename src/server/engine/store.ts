@@ -317,6 +317,8 @@ export interface StoreInternals {
    * The new store polls its topics every `pollMs` milliseconds.
    */
   reopen(options?: { readonly pollMs?: number }): Store;
+  /** Throws if the store was closed. `action` names for the error what needs the store, such as `create a server`. */
+  requireOpen(action: string): void;
   /**
    * Connects a server to the store.
    *

@@ -80,7 +80,7 @@ export class Claims {
   async run(keyed: KeyedCall): Promise<Result> {
     const { call, token, input } = keyed;
     while (true) {
-      if (call.ended) throw call.reason;
+      if (call.ended) throw call.endError;
       const turn = this.#turns.get(token);
       if (!turn) return await this.#takeTurn(keyed);
       await call.untilCancelled(Promise.race([turn.running.promise, turn.over.promise]));
@@ -138,7 +138,7 @@ export class Claims {
      */
     let version: string | null | undefined = null;
     while (true) {
-      if (call.ended) throw call.reason;
+      if (call.ended) throw call.endError;
       if (claim && version !== undefined) {
         const isTaken = await claim.take(version);
         if (isTaken) return claim;

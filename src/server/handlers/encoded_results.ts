@@ -119,7 +119,7 @@ export class EncodedResults {
     const encoded = await this.#encode(given);
     const { value, text, media, blocks, isError } = encoded;
     if (method === "resources/read") {
-      if (!media.length && !isError) return { value };
+      if (!media.length && !isError) return { value, mimeType: encoded.mimeType };
       return { value: this.#toContents(encoded, { uri: String(call.params.uri), mimeType }) };
     }
     if (method === "prompts/get") return { value: media.length || isError ? this.#toMessages(encoded) : value };
@@ -131,8 +131,11 @@ export class EncodedResults {
   }
 
   /** Builds the result from the value that the output guards returned. */
-  finish(left: unknown, how: EncodedValue["finish"]): unknown {
+  finish(left: unknown, { finish: how, mimeType }: EncodedValue): unknown {
     if (how === "scalar") return this.#ofScalar(left);
+    if (mimeType && typeof left === "string") {
+      return [{ uri: this.#tools.call.params.uri, mimeType: this.#tools.mimeType ?? mimeType, text: left }];
+    }
     if (!how || !this.#isFull(left) || left.structuredContent === undefined || left.isError) return left;
     const { structuredContent, ...rest } = left;
     if (this.#tools.output) return { ...left, ...this.#withCopy(structuredContent, left.content) };
@@ -166,7 +169,7 @@ export class EncodedResults {
   }
 
   #toContents(
-    { value, text, media, isError }: Encoded,
+    { value, text, mimeType: own, media, isError }: Encoded,
     { uri, mimeType }: { readonly uri: string; readonly mimeType?: string },
   ): readonly unknown[] | undefined {
     if (isError) throw this.#toFailed();
@@ -178,7 +181,7 @@ export class EncodedResults {
     if (value === undefined) return found.length ? found : undefined;
     if (Array.isArray(value) && value.length && value.every(isContents)) return value;
     return [
-      { uri, mimeType: mimeType ?? (typeof value === "string" ? undefined : "application/json"), text },
+      { uri, mimeType: mimeType ?? (typeof value === "string" ? own : "application/json"), text },
       ...found,
     ];
   }

@@ -38,6 +38,8 @@ export interface Encoded extends Limited {
   readonly value?: unknown;
   /** The value as text: a string unchanged, any other value as JSON. `undefined` if there is no value. */
   readonly text?: string;
+  /** Media type of the value, if the whole value is the text of a `Blob`, or of another body with a media type. */
+  readonly mimeType?: string;
   /** Media in the value, in order. */
   readonly media: readonly Media[];
   /** Content blocks that replace the whole value: one for media, several for a list of texts, blocks and media. */
@@ -175,6 +177,8 @@ class Encoder {
   readonly #open = new Set<unknown>();
   #isError = false;
   #isPlain = true;
+  /** Media type of the text that is the whole value. */
+  #mimeType?: string;
   /** Whether the value contains media, or numbers that JSON represents as `null`. */
   #hasReplaced = false;
   #used = 0;
@@ -208,7 +212,8 @@ class Encoder {
     const blocks = Array.isArray(value) ? this.#toBlocks(value) : undefined;
     const json = this.#hasReplaced ? this.#refer(value) : value;
     const text = typeof json === "string" ? json : JSON.stringify(json);
-    return { value: json, text, media: this.#media, blocks, isError, isPlain: this.#isPlain };
+    const mimeType = typeof json === "string" ? this.#mimeType : undefined;
+    return { value: json, text, mimeType, media: this.#media, blocks, isError, isPlain: this.#isPlain };
   }
 
   /** Converts a value to JSON. Bytes and other media become {@linkcode Found} objects. */
@@ -287,7 +292,11 @@ class Encoder {
   ): unknown {
     this.#spend(bytes.length, path);
     const text = mimeType && TEXT.test(mimeType) ? toText(bytes, mimeType) : undefined;
-    if (text !== undefined && name === undefined) return text;
+    if (text !== undefined && name === undefined) {
+      // The text is decoded, so the charset of the bytes no longer applies.
+      if (!path) this.#mimeType = mimeType?.replace(/;\s*charset=[^;]*/i, "");
+      return text;
+    }
     const end = name ?? (path || "bytes");
     const shown = mimeType || "application/octet-stream";
     const blob = text === undefined ? toBase64(bytes) : undefined;
@@ -335,6 +344,7 @@ class Encoder {
       } catch (error) {
         if (error instanceof Lost) throw error;
         // The body is not valid JSON, although its media type is JSON. Send the body as text.
+        this.#mimeType = undefined;
       }
     }
     if (ok) return made;

@@ -470,7 +470,7 @@ function compile(
           }
           await call.host.lives?.until(id);
           // A cancelled call does not start its handler.
-          if (call.ended) throw call.reason;
+          if (call.ended) throw call.endError;
           // The cast is safe, because the schema validated the value.
           const result = await run(checked.value as never, call, findServer(call, id));
           if (isObject(result) && result._meta === undefined) return result;

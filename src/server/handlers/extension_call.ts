@@ -293,14 +293,14 @@ class ExtensionRun {
   async #settle(): Promise<void> {
     const inner = this.#inner;
     try {
-      if (inner.ended) throw inner.reason;
+      if (inner.ended) throw inner.endError;
       const result = await this.#next(inner);
       this.#running.resolve(result);
       if (!this.#isDetached) this.#ended.resolve(result);
     } catch (error) {
       const known = this.#executor.toError(error, inner);
       this.#running.reject(known);
-      if (!this.#isDetached) this.#ended.reject(inner.ended ? inner.reason : known);
+      if (!this.#isDetached) this.#ended.reject(inner.reason ?? known);
     } finally {
       this.#isPending = false;
     }

@@ -71,7 +71,7 @@ export async function runFiltered(guarded: Guarded, run: FilteredRun): Promise<R
       const passOwn = async (_call: Call, ctx: Context<never> = call) => await passInput(input, own, ctx);
       const value = own.input.length ? await (services?.share(passOwn) ?? passOwn)(call) : input;
       // A cancelled call does not start its handler.
-      if (call.ended) throw call.reason;
+      if (call.ended) throw call.endError;
       if (!isKeyed) call.onRun?.();
       return await next(value, (returns, ctx, sending) => outputs.run(returns, ctx, sending));
     }));
@@ -151,7 +151,7 @@ class OutputGuards {
           // Throw the error of a refused question here too, so that an idempotency key keeps no result of such a run.
           await this.#questions?.settled();
         }
-        return results.finish(toOwn(await this.#pass(encoded.value, ctx, "result")), encoded.finish);
+        return results.finish(toOwn(await this.#pass(encoded.value, ctx, "result")), encoded);
       });
     } finally {
       // The services that live for the call end with the handler.

@@ -2,6 +2,7 @@
  * Passes a handler's questions to the client through the output guards.
  */
 import { isObject, type Params } from "../../core/protocol/jsonrpc.ts";
+import { INVALID_PARAMS, McpError } from "../../core/protocol/errors.ts";
 import type { Call } from "../call/call.ts";
 import type { Question } from "../call/question.ts";
 import type { SentGuard } from "../call/sent_guard.ts";
@@ -33,7 +34,7 @@ export function guardQuestions(call: Call, pass: (params: unknown) => Promise<un
       );
     }
     const left = await pass(JSON.parse(JSON.stringify(question.params)));
-    if (call.ended) throw call.reason;
+    if (call.ended) throw call.reason ?? new McpError(INVALID_PARAMS, "Cannot ask the client: the call has ended");
     return { ...question, params: readParams(left, question) };
   };
   return {

@@ -24,7 +24,7 @@ export async function runIdempotent(
   const key = checkKey(await readKey(tool, call, value), tool, core);
   const begin = async (filter: Filter | undefined) => {
     // A cancelled call does not start its handler.
-    if (call.ended) throw call.reason;
+    if (call.ended) throw call.endError;
     call.onRun?.();
     return await invoke(call, ctx, value, core, filter);
   };

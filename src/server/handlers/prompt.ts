@@ -311,13 +311,13 @@ async function getPrompt(definition: Definition, call: Call, core: FeatureParts)
   return await attempt({ core, call, subject: key, mapError }, async () => {
     const checked = input ? await input.validate(args) : { value: {} };
     if (checked.problem !== undefined) throw new McpError(INVALID_PARAMS, `${state}: ${checked.problem}`);
+    // A cancelled call does not start its handler.
+    if (call.ended) throw call.endError;
     const { value } = checked;
     if (guards || core.encoders) {
       const next = (value: unknown, filter: Filter) => invoke(call, undefined, value, core, filter);
       return await runGuarded(definition, { call, core, value, next });
     }
-    // A cancelled call does not start its handler.
-    if (call.ended) throw call.reason;
     call.onRun?.();
     return await invoke(call, undefined, value, core, undefined);
   });

@@ -122,12 +122,12 @@ export const resources: Feature = {
       const { convert, guards, mapError } = definition;
       return await attempt({ core, call, subject: uri, mapError }, async () => {
         const value = convert ? await convert(uri, matched) : matched;
+        // A cancelled call does not start its handler.
+        if (call.ended) throw call.endError;
         if (guards || core.encoders) {
           const next = (value: unknown, filter: Filter) => definition.invoke(call, undefined, uri, value, core, filter);
           return await runGuarded(definition, { call, core, value, next });
         }
-        // A cancelled call does not start its handler.
-        if (call.ended) throw call.reason;
         call.onRun?.();
         return await definition.invoke(call, undefined, uri, value, core, undefined);
       });

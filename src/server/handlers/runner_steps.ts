@@ -2,6 +2,7 @@
  * Puts the steps of layers around the whole call of a handler: `limit`, `enter`, `around` and `result`.
  */
 import type { Result } from "../../core/protocol/jsonrpc.ts";
+import { deadline } from "../../core/kit/deadline.ts";
 import { isPromiseLike, toHandled } from "../../core/protocol/promises.ts";
 import type { Call, PassedWork } from "../call/call.ts";
 import type { CancelError } from "../call/cancel_error.ts";
@@ -34,7 +35,7 @@ export function toApply(layers: readonly Bound[], around: readonly Middleware[])
       ...(enters.length || timeoutMs !== undefined) && {
         within: toEntering({ enters, timeoutMs, runner }),
       },
-      ...limits.length && { check: (call: Call) => checkLimits(limits, call) },
+      ...limits.length && { check: (call: Call) => untilTimeout(checkLimits(limits, call), call, timeoutMs) },
     };
   };
 }
@@ -67,6 +68,24 @@ function toChecked(
 ): Result | Promise<Result> {
   if (result && (returned === undefined || returned === result)) return result;
   return wireRoom.open().then((wire) => wire.checkResult(call, returned, `the layer ${show(name)}`));
+}
+
+/**
+ * Limits the time of asynchronous `limit` steps, because the timeout of the call has not started. Otherwise a step that
+ * hangs would use a slot of its client forever.
+ */
+function untilTimeout(limiting: Promise<void> | undefined, call: Call, own?: number): Promise<void> | undefined {
+  if (!limiting) return;
+  const { ticker, limits: { calls } } = toCore(call);
+  const ms = own ?? calls.timeoutMs;
+  return deadline(limiting, {
+    ms,
+    clock: ticker,
+    onTimeout: () => {
+      call.timeOut(ms, own === undefined ? "calls.timeoutMs" : "handler.timeoutMs");
+      throw call.endError;
+    },
+  });
 }
 
 /** Asks the layers from `at` on whether a call may run. Throws the error that the client receives. */
@@ -214,7 +233,7 @@ class HandlerEnd implements PassedWork {
 
   run(call: Call, handler: Pick<Runner, "run">): Result | Promise<Result> {
     // Do not start a handler for which a layer holds nothing any more.
-    if (this.#isOver && call.ended) throw call.reason ?? new Error(LATE);
+    if (this.#isOver && call.ended) throw call.endError;
     const result = handler.run(call);
     if (result instanceof Promise) this.push(result);
     return result;
@@ -285,5 +304,3 @@ class HandlerEnd implements PassedWork {
     this.#ended.resolve();
   }
 }
-
-const LATE = "Cannot run the handler: the response was already sent; call next() before the middleware returns";

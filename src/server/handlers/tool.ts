@@ -556,13 +556,13 @@ function invoke(definition: Definition, call: Call, checked: Checked, core: Feat
   const { key, invoke, guards, isKeyed } = definition;
   // Return a result instead of a protocol error, so that the model can read it and correct its call.
   if (checked.problem !== undefined) return toErrorText(`Cannot call ${key}: ${checked.problem}`);
+  // Do not start the handler of a call that was cancelled during the validation.
+  if (call.ended) throw call.endError;
   const { value } = checked;
   if (guards || core.encoders) {
     const next = (value: unknown, filter: Filter) => invoke(call, undefined, value, core, filter);
     return runGuarded(definition, { call, core, value, next });
   }
-  // Do not start the handler of a call that was cancelled during the validation.
-  if (call.ended) throw call.reason;
   if (!isKeyed) call.onRun?.();
   return invoke(call, undefined, value, core, undefined);
 }

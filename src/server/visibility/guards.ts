@@ -78,6 +78,8 @@ export interface EncodedValue {
    * media, and `scalar` makes a string structured content.
    */
   readonly finish?: "copy" | "scalar";
+  /** Media type of the text of a resource, if the handler returned a media type with the text. */
+  readonly mimeType?: string;
 }
 
 /** Functions that check the input and the output of a handler, in the order in which they run. */

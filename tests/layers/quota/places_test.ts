@@ -12,7 +12,7 @@ import {
 import { type Layer, layer, quota } from "../../../src/layers/layers.ts";
 import { task, tasks } from "../../../src/extensions/tasks/tasks.ts";
 import { taskClient } from "../../../src/extensions/tasks/client/tasks.ts";
-import type { CallEvent, LimitEvent } from "../../../src/observe/observe.ts";
+import type { CallEvent } from "../../../src/observe/observe.ts";
 import { fakeClock } from "../../../src/testing/testing.ts";
 import { behaviour, gate, started, textOf, turn, until } from "../../support/behaviour.ts";
 import { sentence } from "../../support/messages.ts";
@@ -76,10 +76,14 @@ for (const [name, use] of Object.entries(SHARING)) {
   }, { perInstance: "limits" });
 }
 
-behaviour("reads of a handler without a place wait for their own places", async (connect) => {
+behaviour("a read in a handler takes no place and does not wait for a place", async (connect) => {
   const { seen, open, run } = worker();
-  const limited = resource({ uri: "x://r", name: "r", use: [around(one), quota({ concurrency: 1 })], read: run });
-  const reached: LimitEvent[] = [];
+  const limited = resource({
+    uri: "x://r",
+    name: "r",
+    use: [around(one), quota({ concurrency: { calls: 1, waiting: 0 } })],
+    read: run,
+  });
   const twice = tool({
     name: "twice",
     use: [around(one)],
@@ -88,16 +92,44 @@ behaviour("reads of a handler without a place wait for their own places", async 
       await ctx.readResource("x://r");
     },
   });
-  const { client } = await connect({
-    handlers: [one, limited, twice],
-    observer: { limit: (event) => reached.push(event) },
-  });
+  const { client } = await connect({ handlers: [one, limited, twice] });
   const call = started(client.callTool("twice"));
-  await until(() => reached.length || seen.most > 1, "a read waits");
+  await until(() => seen.running === 2, "both reads run");
+  const read = started(client.readResource("x://r"));
+  await until(() => seen.running === 3, "the place is free for a client");
   open();
-  await call;
-  assertEquals(seen, { running: 0, most: 1, runs: 3 });
+  await Promise.all([call, read]);
+  assertEquals(seen, { running: 0, most: 3, runs: 4 });
 }, { perInstance: "limits" });
+
+behaviour(
+  "handlers with different quotas read each other's resources and do not wait for each other",
+  async (connect) => {
+    const names = ["a", "b"];
+    const quotas = names.map(() => quota({ concurrency: 1 }));
+    let running = 0;
+    const { pass, open } = gate();
+    const handlers = names.flatMap((name, at) => [
+      resource({ uri: `x://${name}`, name, use: [quotas[at]], read: () => name }),
+      tool({
+        name,
+        use: [quotas[at]],
+        run: async (_input, ctx) => {
+          running++;
+          await pass;
+          return Object((await ctx.readResource(`x://${names[1 - at]}`))[0]).text;
+        },
+      }),
+    ]);
+    const { client } = await connect({ handlers });
+    const calls = names.map((name) => started(client.callTool(name)));
+    await until(() => running === 2, "both tools run");
+    open();
+    const texts = await Promise.all(calls.map((call, at) => textWithin(call, `${names[at]} reads`)));
+    assertEquals(texts, ["b", "a"]);
+  },
+  { perInstance: "limits" },
+);
 
 /** Where a call can hang between its place and its handler. */
 const HANGING: Readonly<

@@ -80,6 +80,8 @@ export class TaskWaiter {
   }
 
   async #follow(first?: TaskState): Promise<Result> {
+    // The result may be late, after the program has given up.
+    this.#signal.throwIfAborted();
     let task = first && !hasEnded(first) ? first : await this.#poll();
     for (let polls = 0; !hasEnded(task); polls++) {
       this.#report(task);

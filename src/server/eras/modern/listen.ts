@@ -70,7 +70,7 @@ async function openThrough(
       resolve(runner);
       call.inFlight.remove(call);
       const result = call.ended ? undefined : await open(engine, call);
-      if (!result) throw call.reason;
+      if (!result) throw call.endError;
       return result;
     },
   };

@@ -234,7 +234,7 @@ class Shelf {
     this.#forget(key);
     const drop = () => this.#forget(key);
     const limit = { of: pot, bytes, least };
-    const charge = run.keep(weight + 2 * key.length + 200, { ttlMs, drop, limit });
+    const charge = run.keep(weight + 2 * key.length + ENTRY_BYTES, { ttlMs, drop, limit });
     if (charge) this.#entries.set(key, { value: structuredClone(value), ends: this.#clock.now() + ttlMs, charge });
   }
 
@@ -245,6 +245,9 @@ class Shelf {
     return !!kept;
   }
 }
+
+/** Bytes that a kept result needs in addition to its key and its value, for its entry and its charge. Measured. */
+const ENTRY_BYTES = 1024;
 
 function isFailure(value: unknown): boolean {
   return Object(value).isError === true && Array.isArray(Object(value).content);

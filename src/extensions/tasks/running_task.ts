@@ -4,7 +4,7 @@
 import { McpError, type Params, type Result } from "../../library.ts";
 import type { KeptBytes, Redirect, RedirectedQuestion, ServerHandle } from "../extension.ts";
 import type { Reads } from "../../server/call/lives.ts";
-import { toBytes } from "./bytes.ts";
+import { toBytes, toRecordBytes } from "./bytes.ts";
 import {
   isEnded,
   type OpenQuestion,
@@ -178,7 +178,7 @@ export class RunningTask {
    * failing for lack of room for its result.
    */
   chargeEnded(): void {
-    const bytes = toBytes(this.record);
+    const bytes = toRecordBytes(this.record);
     if (this.#kept?.grow(bytes)) this.#kept.resize(bytes);
     // The store keeps a record that is written after the time to live longer.
     this.#kept?.expireIn(this.#store.toTtl(this.record));
@@ -576,12 +576,12 @@ export class RunningTask {
 
   /** Counts the bytes of a record that is about to be written. Returns `false` if there is no room. */
   #charge(record: TaskRecord): boolean {
-    return this.#reserve(toBytes(record), this.#valueBytes);
+    return this.#reserve(toRecordBytes(record), this.#valueBytes);
   }
 
   /** Counts bytes that are already in the store, even if there is no room. */
   #accept(valueBytes: number = this.#valueBytes): void {
-    const recordBytes = toBytes(this.record);
+    const recordBytes = toRecordBytes(this.record);
     if (this.#reserve(recordBytes, valueBytes)) return;
     this.#recordBytes = recordBytes;
     this.#valueBytes = valueBytes;

@@ -112,7 +112,10 @@ export class Keeper {
   ): Result | undefined | Promise<Result> {
     const pages = blocks.flatMap((block) => this.#toPages(block));
     // A character takes two bytes in memory.
-    const bytes = pages.reduce((sum, { text = "", blob = "" }) => sum + 2 * (text.length + blob.length) + 100, 200);
+    const bytes = pages.reduce(
+      (sum, { text = "", blob = "" }) => sum + 2 * (text.length + blob.length) + 100,
+      ENTRY_BYTES,
+    );
     const core = toCore(call);
     const { account, principal } = call.link;
     // The id contains the number of pages per stored value, because another version of the library may use a different
@@ -298,6 +301,8 @@ interface Found {
   readonly page?: Page;
 }
 
+/** Bytes that a result needs in addition to its pages, for its entry and its charge. Measured. */
+const ENTRY_BYTES = 640;
 /** Maximum bytes of pages per value in the store. The sealed value must not exceed the size that stores accept. */
 const VALUE_BYTES = 262_144;
 /** Maximum length of an id, which is a UUID and a number, in characters. */

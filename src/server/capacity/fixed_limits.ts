@@ -281,7 +281,8 @@ export interface FixedLimits {
     readonly keyCharacters: number;
     /**
      * Total size of the results that an instance stores for idempotency keys, in bytes. Each key counts as another 512
-     * bytes. One client may use a quarter of the bytes. Without a store, the bytes also count towards `memory`.
+     * bytes. One client may use a quarter of the bytes. Without a store, the bytes also count towards `memory`, where
+     * each key counts as another 896 bytes.
      *
      * Reason: if the server dropped a result before the key expires, a repeated call would run a second time. Therefore
      * the server never drops a result to make room for a newer result. If each key is stored for ten minutes, one

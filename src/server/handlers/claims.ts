@@ -296,11 +296,14 @@ function keepKey({ call, core }: KeyedCall): Charge | undefined {
   const total = core.limits.idempotency.bytes;
   const pot = account.pot({ name: "idempotency.bytes", total, share: Math.ceil(total / 4), small: SMALL });
   const keys = [pot, KEY_BYTES] as const;
-  return keep(core, account, core.shared ? [keys] : [keys, [account.memory, KEY_BYTES]]);
+  return keep(core, account, core.shared ? [keys] : [keys, [account.memory, KEY_MEMORY_BYTES]]);
 }
 
-/** Bytes that a key needs in addition to its result, for its record and its map entries. */
+/** Bytes that a key takes of the limit for keys, in addition to its result. */
 const KEY_BYTES = 512;
+
+/** Bytes of memory that a key needs in addition to its result, for its record, its map entries and its charge. */
+const KEY_MEMORY_BYTES = 896;
 
 /** Clients that hold more bytes than this cannot use the reserve. The amount suffices for a few keys. */
 const SMALL = 65_536;

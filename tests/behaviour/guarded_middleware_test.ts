@@ -101,7 +101,7 @@ behaviour("a guard can refuse, replace and leave the result of middleware", asyn
     none: 1,
   };
   const decide = guard({
-    output: [(value, { params }: Context, part) => {
+    output: [(_value, { params }: Context, part) => {
       if (part !== "result") return;
       if (params.name === "refuse") throw new ToolError("refused");
       if (params.name === "fail") throw new Error("secret");

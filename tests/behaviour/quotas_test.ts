@@ -201,11 +201,13 @@ behaviour(
         return "done";
       },
     });
-    const { client } = await connect({
+    const { client, join } = await connect({
       handlers: [work, tool({ name: "other", run: () => "other" })],
       observer: { refused: (event) => refused.push(event), limit: (event) => reached.push(event) },
     });
-    const calls = [1, 2, 3].map(() => started(client.callTool("work")));
+    const other = await join({ principal: { id: "other" } });
+    // One client can use one of two places.
+    const calls = [other, client, client].map((each) => started(each.callTool("work")));
     await until(() => running === 2 && reached.length === 1, "two calls run and a third call waits");
     // One client can use a quarter of the queue.
     const { code, message } = await fails(() => client.callTool("work"));

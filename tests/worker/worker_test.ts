@@ -187,15 +187,17 @@ behaviour("cancelling a call ends a thread that does not stop by itself", async 
 });
 
 behaviour("a terminated thread counts until it has ended, and calls are refused until then", async (join) => {
-  const { client } = await join({ handlers: [makeHeavy({ stopMs: 20, size: 2 })] });
+  const { client, join: joinOther } = await join({ handlers: [makeHeavy({ stopMs: 20, size: 2 })] });
+  // One client can use one of two threads.
+  const clients = [client, await joinOther({ principal: { id: "other" } })];
   const toRefusal = ({ code, message }: McpError) => `${code} ${message}`;
   const echo = () => client.callTool("heavy", { job: "echo", value: "here" }).then(textOf, toRefusal);
   const burnMs = 2500;
   const since = performance.now();
-  const cancelled = [1, 2].map(async () => {
+  const cancelled = clients.map(async (each) => {
     const abort = new AbortController();
     const onProgress = () => abort.abort();
-    const call = client.callTool("heavy", { job: "announce and burn", value: burnMs }, {
+    const call = each.callTool("heavy", { job: "announce and burn", value: burnMs }, {
       signal: abort.signal,
       onProgress,
     });
@@ -215,10 +217,10 @@ behaviour("a terminated thread counts until it has ended, and calls are refused 
   await until(async () => {
     let most = 0;
     let running = 0;
-    await Promise.all([1, 2].map(async () => {
+    await Promise.all(clients.map(async (each) => {
       let isRunning = 0;
       const onProgress = () => void (most = Math.max(most, running += isRunning = 1));
-      await client.callTool("heavy", { job: "announce and burn", value: 100 }, { onProgress }).catch(() => {});
+      await each.callTool("heavy", { job: "announce and burn", value: 100 }, { onProgress }).catch(() => {});
       running -= isRunning;
     }));
     return most === 2;
@@ -246,6 +248,23 @@ behaviour("a call that waits for a thread can be cancelled", async (join) => {
   await assertRejects(() => second);
   assertEquals(textOf(await first), "burnt");
 }, { transports: ["memory"] });
+
+behaviour("calls of one client leave a thread to other clients, and the rest of them wait", async (join) => {
+  const { client, join: joinOther } = await join({
+    handlers: [makeHeavy({ size: 4, stopMs: 60_000 })],
+  }, { principal: { id: "eve" } });
+  const ada = await joinOther({ principal: { id: "ada" } });
+  const abort = new AbortController();
+  let running = 0;
+  const options = { signal: abort.signal, onProgress: () => void running++ };
+  const calls = [1, 2, 3, 4].map(() => started(client.callTool("heavy", { job: "wait" }, options)));
+  await until(() => running === 3, "the calls in threads");
+  assertEquals(textOf(await ada.callTool("heavy", { job: "echo", value: "here" })), "here");
+  assertEquals(running, 3);
+  abort.abort();
+  for (const call of calls) await assertRejects(() => call);
+  assertEquals(textOf(await client.callTool("heavy", { job: "echo", value: "again" })), "again");
+}, { perInstance: "ready", transports: ["memory", "http"] });
 
 for (const [name, isWrapped] of [["", false], [" with a layer of an extension", true]] as const) {
   behaviour(`the wait for a thread does not count towards the timeout of a call${name}`, async (join) => {

@@ -5,13 +5,18 @@ import { toBusy } from "../../core/protocol/errors.ts";
 import type { Result } from "../../core/protocol/jsonrpc.ts";
 import type { Account, Pot } from "../../server/capacity/account.ts";
 import type { Call } from "../../server/call/call.ts";
+import { type ClientKey, toSharingKey } from "../../server/call/client_key.ts";
+import { ClientShares } from "../../server/capacity/client_shares.ts";
 import { FairQueue } from "../../server/capacity/fair_queue.ts";
 import type { LayerCall, LayerEntry } from "../../server/engine/layers.ts";
 import { deadline } from "../../core/kit/deadline.ts";
 
 /** Limits on the running and the waiting calls of a handler. */
 export interface Concurrency {
-  /** Maximum number of calls that run at the same time. */
+  /**
+   * Maximum number of calls that run at the same time. If the number is greater than 1, a single client can use at most
+   * three quarters of it, rounded up, and at most `calls - 1`, except over stdio.
+   */
   readonly calls: number;
   /**
    * Maximum number of calls in the queue. The queue serves clients in round-robin order. A single client can use at
@@ -21,8 +26,11 @@ export interface Concurrency {
   readonly waiting?: number;
 }
 
-/** Starts a waiting call. */
-type Start = () => void;
+/** A call that waits for a slot. */
+interface Waiting {
+  readonly client: ClientKey | undefined;
+  readonly start: () => void;
+}
 
 /** The slots in which calls of a handler run, and the queue of calls that wait for a slot. */
 export class Places {
@@ -31,26 +39,29 @@ export class Places {
   readonly #key: string;
   /**
    * Waiting calls. The queue takes one call from each client in turn. All addresses of a network count as one client.
+   * While a slot is free, each waiting call belongs to a client that uses its share of the slots.
    */
-  readonly #queue = new FairQueue<Start>();
-  /** The slots that are in use. Each is the promise that resolves when the slot is free again. */
-  readonly #taken = new Set<object>();
+  readonly #queue = new FairQueue<Waiting>();
+  readonly #shares: ClientShares;
+  /** Number of slots that are in use. */
+  #taken = 0;
 
   constructor({ calls, waiting = 64 }: Concurrency, key: string) {
     this.#key = key;
     this.#calls = calls;
+    this.#shares = new ClientShares(calls);
     this.#waiting = waiting;
   }
 
   /** Throws the error for the client if the call can neither run immediately nor wait in the queue. */
   check(call: Call, { reachLimit, isInner }: LayerCall): void {
-    if (this.#isFree || isInner) return;
+    if (isInner || this.#isFree(toSharingKey(call))) return;
     reachLimit("handler.concurrency");
     this.#requireRoom(call);
   }
 
-  get #isFree(): boolean {
-    return this.#taken.size < this.#calls && this.#queue.isEmpty;
+  #isFree(client: ClientKey | undefined): boolean {
+    return this.#taken < this.#calls && this.#shares.hasRoom(client);
   }
 
   #requireRoom({ link: { account, http } }: Call): void {
@@ -76,60 +87,73 @@ export class Places {
     // A read in a handler needs no slot. Two handlers that read each other's resources could otherwise wait forever,
     // because each of them keeps its slot until its read has ended.
     if (isInner) return next();
-    if (!this.#isFree) return this.#runLater(call, ended, next);
-    this.#taken.add(ended);
-    this.#hold(ended);
+    const client = toSharingKey(call);
+    if (!this.#isFree(client)) return this.#runLater(call, client, { ended, next });
+    this.#take(client);
+    this.#freeAfter(ended, client);
     if (call.ended) throw call.endError;
     return next();
   }
 
-  async #runLater(call: Call, ended: Promise<void>, next: () => Promise<Result>): Promise<Result> {
+  async #runLater(call: Call, client: ClientKey | undefined, { ended, next }: Entered): Promise<Result> {
     this.#requireRoom(call);
     const recheck = call.host.recheck(call);
     call.observed?.wait();
-    await call.untilAnswered(this.#wait(call, ended));
+    await call.untilAnswered(this.#wait(call, client));
     call.observed?.start();
-    this.#hold(ended);
+    this.#freeAfter(ended, client);
     if (recheck) await deadline(recheck(), { signal: call.signal });
     if (call.ended) throw call.endError;
     return await next();
   }
 
+  #take(client: ClientKey | undefined): void {
+    this.#taken++;
+    this.#shares.add(client);
+  }
+
   /** Frees a slot that is in use when the handler has ended. */
-  #hold(ended: Promise<void>): void {
+  #freeAfter(ended: Promise<void>, client: ClientKey | undefined): void {
     void ended.then(() => {
-      this.#taken.delete(ended);
+      this.#taken--;
+      this.#shares.remove(client);
       this.#next();
     });
   }
 
-  #wait({ signal, link: { account } }: Call, place: object): Promise<void> {
+  #wait({ signal, link: { account } }: Call, client: ClientKey | undefined): Promise<void> {
     const pot = this.#toPot(account);
-    const { turnKey } = account;
     return new Promise((resolve, reject) => {
       if (signal.aborted) return reject(signal.reason);
       const start = () => {
         signal.removeEventListener("abort", onAbort);
         pot.give(account);
-        this.#taken.add(place);
+        this.#take(client);
         resolve();
       };
+      const waiting = { client, start };
       const onAbort = () => {
-        this.#queue.delete(turnKey, start);
+        this.#queue.delete(client, waiting);
         pot.give(account);
         reject(signal.reason);
       };
       signal.addEventListener("abort", onAbort, { once: true });
       pot.add(account);
-      this.#queue.add(turnKey, start);
+      this.#queue.add(client, waiting);
     });
   }
 
   #next(): void {
-    while (this.#taken.size < this.#calls) {
-      const start = this.#queue.dequeue();
-      if (!start) return;
-      start();
+    while (this.#taken < this.#calls) {
+      const next = this.#queue.dequeue(({ client }) => this.#shares.hasRoom(client));
+      if (!next) return;
+      next.start();
     }
   }
+}
+
+/** The end of a handler, and the function that starts it. */
+interface Entered {
+  readonly ended: Promise<void>;
+  readonly next: () => Promise<Result>;
 }

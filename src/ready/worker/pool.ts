@@ -4,8 +4,9 @@
 import { isCancelError, toReasonNumber } from "../../server/call/cancel_error.ts";
 import type { Context, Principal } from "../../server/call/context.ts";
 import type { CancelReason } from "../../server/call/observer.ts";
-import { findClientKey } from "../../server/call/client_key.ts";
+import { type ClientKey, findClientKey } from "../../server/call/client_key.ts";
 import { findCall } from "../../server/call/find_call.ts";
+import { ClientShares } from "../../server/capacity/client_shares.ts";
 import { FairQueue } from "../../server/capacity/fair_queue.ts";
 import { toBusy } from "../../core/protocol/errors.ts";
 import { deno, findThreadLocks, startBackgroundTimer } from "../../core/runtime.ts";
@@ -22,7 +23,11 @@ import { type RunningThread, startThread } from "./thread.ts";
 
 /** Options of `worker()`. */
 export interface WorkerPoolOptions {
-  /** Maximum number of threads. Defaults to the number of logical CPUs minus one, but at least 1. */
+  /**
+   * Maximum number of threads. If the number is greater than 1, a single client can use at most three quarters of the
+   * threads, rounded up, and at most `size - 1`, except over stdio. Defaults to the number of logical CPUs minus one, but at least
+   * 1.
+   */
   readonly size?: number;
   /** Milliseconds after which the pool terminates an idle thread. Defaults to 10,000. */
   readonly idleMs?: number;
@@ -54,52 +59,61 @@ export class Pool {
    * may still use CPU time.
    */
   readonly #threads = new Set<Thread>();
+  /** The threads that each client uses. */
+  readonly #shares: ClientShares;
 
   constructor(url: URL, options: Required<WorkerPoolOptions>) {
     this.#url = url;
     this.#options = options;
+    this.#shares = new ClientShares(options.size);
   }
 
   /** Runs a call in a thread, after waiting for a free thread if necessary. */
   async run(input: unknown, ctx: Context): Promise<unknown> {
-    const thread = await this.#acquire(ctx);
+    const client = findCall(ctx)?.link.transport === "stdio" ? undefined : findClientKey(ctx);
+    const thread = await this.#acquire(ctx, client);
     try {
       return await thread.run(input, ctx);
     } finally {
       // Release the thread only when its handler has ended, because the handler of a cancelled call may still be
       // running.
-      thread.untilIdle().then(() => this.#release(thread));
+      thread.untilIdle().then(() => this.#release(thread, client));
     }
   }
 
-  #acquire(ctx: Context): Promise<Thread> {
+  #acquire(ctx: Context, client: ClientKey | undefined): Promise<Thread> {
     const { signal } = ctx;
     signal.throwIfAborted();
-    for (let thread = this.#idle.pop(); thread; thread = this.#idle.pop()) {
-      if (!thread.hasEnded) return Promise.resolve(thread);
+    const hasShare = this.#shares.hasRoom(client);
+    for (let thread = hasShare && this.#idle.pop(); thread; thread = this.#idle.pop()) {
+      if (!thread.hasEnded) {
+        this.#shares.add(client);
+        return Promise.resolve(thread);
+      }
       // A thread can crash while it is idle, because a handler may have left code running.
       this.#threads.delete(thread);
     }
     if (this.#isLost()) throw toBusy(LOST);
     const { promise, resolve, reject } = Promise.withResolvers<Thread>();
-    const give: Waiter = (find) => {
+    const give = (find: () => Thread) => {
       signal.removeEventListener("abort", giveUp);
       try {
         resolve(find());
+        this.#shares.add(client);
       } catch (error) {
         reject(error);
       }
     };
-    const client = findClientKey(ctx);
+    const waiter = { client, give };
     const giveUp = () => {
-      this.#waiting.delete(client, give);
+      this.#waiting.delete(client, waiter);
       reject(signal.reason);
     };
-    if (this.#threads.size < this.#options.size) {
+    if (hasShare && this.#threads.size < this.#options.size) {
       give(() => this.#start());
       return promise;
     }
-    this.#waiting.add(client, give);
+    this.#waiting.add(client, waiter);
     signal.addEventListener("abort", giveUp, { once: true });
     // The wait does not count towards the timeout of the call. Otherwise clients with long calls could make the calls of
     // other clients fail.
@@ -124,19 +138,25 @@ export class Pool {
     while (this.#isLost()) {
       const next = this.#waiting.dequeue();
       if (!next) return;
-      next(() => {
+      next.give(() => {
         throw toBusy(LOST);
       });
     }
   }
 
-  #release(thread: Thread): void {
+  /** Returns the call whose turn it is, among the calls of clients that may use another thread. */
+  #takeWaiting(): Waiter | undefined {
+    return this.#waiting.dequeue(({ client }) => this.#shares.hasRoom(client));
+  }
+
+  #release(thread: Thread, client: ClientKey | undefined): void {
+    this.#shares.remove(client);
     if (thread.hasEnded) {
       this.#threads.delete(thread);
       return this.#startNext();
     }
-    const next = this.#waiting.dequeue();
-    if (next) next(() => thread);
+    const next = this.#takeWaiting();
+    if (next) next.give(() => thread);
     else {
       this.#idle.push(thread);
       thread.startIdleTimer(() => this.#drop(thread));
@@ -147,9 +167,9 @@ export class Pool {
   // next call. Otherwise, the next call would wait forever.
   #startNext(): void {
     while (this.#threads.size < this.#options.size) {
-      const next = this.#waiting.dequeue();
+      const next = this.#takeWaiting();
       if (!next) return;
-      next(() => this.#start());
+      next.give(() => this.#start());
     }
   }
 
@@ -162,8 +182,12 @@ export class Pool {
   }
 }
 
-/** Passes the thread that `find` returns to a waiting call. If `find` throws, the call fails. */
-type Waiter = (find: () => Thread) => void;
+/** A call that waits for a thread. */
+interface Waiter {
+  readonly client: ClientKey | undefined;
+  /** Passes the thread that `find` returns to the call. If `find` throws, the call fails. */
+  readonly give: (find: () => Thread) => void;
+}
 
 const LOST = "run the call: all threads are still running cancelled calls (size of the worker)";
 /**

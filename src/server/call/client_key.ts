@@ -28,6 +28,14 @@ export function toClientKey({ link: { account, http } }: Call): ClientKey {
   return toNetwork(key) ?? key;
 }
 
+/**
+ * Returns the key of a client that shares places with other clients. `undefined` over stdio, where the process has only
+ * one client.
+ */
+export function toSharingKey(call: Call): ClientKey | undefined {
+  return call.link.transport === "stdio" ? undefined : toClientKey(call);
+}
+
 /** Tests whether a key belongs to a principal, and not to an address or a connection. */
 export function isPrincipal(key: ClientKey): boolean {
   return typeof key === "string" && key.startsWith("principal ");

@@ -2,7 +2,6 @@
  * Puts the steps of layers around the whole call of a handler: `limit`, `enter`, `around` and `result`.
  */
 import type { Result } from "../../core/protocol/jsonrpc.ts";
-import { deadline } from "../../core/kit/deadline.ts";
 import { isPromiseLike, toHandled } from "../../core/protocol/promises.ts";
 import type { Call, PassedWork } from "../call/call.ts";
 import type { CancelError } from "../call/cancel_error.ts";

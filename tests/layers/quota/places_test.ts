@@ -1,6 +1,7 @@
 // The places of a quota's `concurrency`: which calls share a place, and when a place is free again.
 import { assertEquals, assertRejects } from "@std/assert";
 import {
+  createServer,
   extension,
   type Handler,
   McpError,
@@ -14,6 +15,7 @@ import { type Layer, layer, quota } from "../../../src/layers/layers.ts";
 import { task, tasks } from "../../../src/extensions/tasks/tasks.ts";
 import { taskClient } from "../../../src/extensions/tasks/client/tasks.ts";
 import type { CallEvent } from "../../../src/observe/observe.ts";
+import { serveStdio } from "../../../src/server/transports/stdio/stdio.ts";
 import { fakeClock } from "../../../src/testing/testing.ts";
 import { behaviour, gate, started, textOf, turn, until } from "../../support/behaviour.ts";
 import { sentence } from "../../support/messages.ts";
@@ -329,3 +331,82 @@ behaviour("a handler does not start after the response if its place is free", as
   const error = await assertRejects(async () => await late?.(), Error);
   assertEquals([error.message, runs], [sentence("next()"), 0]);
 }, { perInstance: "limits" });
+
+for (const [what, use] of Object.entries({ "calls": [], "tasks": [task()] })) {
+  behaviour(`${what} of one client that wait for answers leave a place to other clients`, async (connect, way) => {
+    const asked: string[] = [];
+    const pay = tool({
+      name: "pay",
+      use: [quota({ concurrency: { calls: 4, waiting: 16 } }), ...use],
+      run: async (_input, ctx) => {
+        asked.push(ctx.principal?.id ?? "");
+        if (ctx.principal?.id === "ada") return "paid";
+        const { action } = await ctx.elicit("ok", { message: "Pay?", schema: { type: "object", properties: {} } });
+        return action;
+      },
+    });
+    const handlers = [tasks(), pay];
+    const { pass, open } = gate();
+    const onElicit = () => pass.then(() => ({ action: "accept", content: {} } as const));
+    const eve = { principal: { id: "eve" }, extensions: [taskClient()], onElicit };
+    const { client, join } = await connect({ handlers }, eve);
+    const calls = [1, 2, 3, 4].map(() => started(client.callTool("pay")));
+    // In the newer revision, a call that is not a task ends with its question.
+    const most = use.length || way.era === "legacy" ? 3 : 4;
+    await until(() => asked.length >= most, "the handlers ask");
+    const ada = await join({ principal: { id: "ada" } });
+    assertEquals(await textWithin(ada.callTool("pay"), "the other client's call"), "paid");
+    assertEquals(asked.filter((id) => id === "eve").length, most);
+    open();
+    for (const call of calls) assertEquals(textOf(await call), "accept");
+  }, { perInstance: "limits", transports: ["memory", "http"] });
+}
+
+behaviour("a client can use three quarters of the places, and all of up to three places", async (connect) => {
+  for (const [calls, share] of [[1, 1], [2, 2], [3, 3], [4, 3], [8, 6]]) {
+    const { seen, open, run } = worker();
+    const work = tool({ name: "work", use: [quota({ concurrency: { calls, waiting: 64 } })], run });
+    const { client, join } = await connect({ handlers: [work] }, { principal: { id: "eve" } });
+    const ada = await join({ principal: { id: "ada" } });
+    const mine = Array.from({ length: calls }, () => started(client.callTool("work")));
+    await until(() => seen.running === share, `${share} of ${calls} places`);
+    const others = Array.from({ length: calls }, () => started(ada.callTool("work")));
+    await until(() => seen.running === calls, `${calls} places`);
+    open();
+    await Promise.all([...mine, ...others]);
+    assertEquals(seen, { running: 0, most: calls, runs: 2 * calls });
+  }
+}, { perInstance: "limits", transports: ["memory", "http"] });
+
+Deno.test("over stdio, where the process has one client, the client can use all places", async () => {
+  const { seen, open, run } = worker();
+  const work = tool({ name: "work", use: [quota({ concurrency: 4 })], run });
+  const server = createServer({ name: "stdio", version: "1.0.0", handlers: [work] });
+  const lines = [1, 2, 3, 4].map((id) => {
+    const params = {
+      name: "work",
+      arguments: {},
+      _meta: {
+        "io.modelcontextprotocol/protocolVersion": "2026-07-28",
+        "io.modelcontextprotocol/clientInfo": { name: "c", version: "1" },
+        "io.modelcontextprotocol/clientCapabilities": {},
+      },
+    };
+    return `${JSON.stringify({ jsonrpc: "2.0", id, method: "tools/call", params })}\n`;
+  });
+  const { pass: isRead, open: endInput } = gate();
+  const input = ReadableStream.from((async function* () {
+    yield new TextEncoder().encode(lines.join(""));
+    await isRead;
+  })());
+  let output = "";
+  const served = serveStdio(server, {
+    input,
+    output: (bytes) => Promise.resolve(void (output += new TextDecoder().decode(bytes))),
+  });
+  await until(() => seen.running === 4, "all places");
+  open();
+  await until(() => output.match(/"done"/g)?.length === 4, "all results");
+  endInput();
+  await served;
+});

@@ -99,7 +99,10 @@ export class Keeper {
   ): Result | Promise<Result> | undefined {
     const pages = blocks.flatMap((block) => this.#toPages(block));
     // A character takes two bytes in memory.
-    const bytes = pages.reduce((sum, { text = "", blob = "" }) => sum + 2 * (text.length + blob.length) + 100, ENTRY_BYTES);
+    const bytes = pages.reduce(
+      (sum, { text = "", blob = "" }) => sum + 2 * (text.length + blob.length) + 100,
+      ENTRY_BYTES,
+    );
     const core = toCore(call);
     const { account, principal } = call.link;
     // The id contains the number of pages per stored value, because another version of the library may use a different

@@ -91,10 +91,9 @@ function readAuth({ auth }: CommonOptions): Authentication | undefined {
     ? auth.find((each) => each?.scheme?.combine)?.scheme?.combine(auth)
     : auth;
   if (typeof read?.authenticate === "function") return read;
-  const state = auth instanceof Array && auth.length
-    ? "no item of auth has a scheme; use apiKey(), or set scheme: authScheme({ name, schemes, prefix })"
-    : "auth is not an authentication; use a function, apiKey() or [apiKey(), …]";
-  throw new TypeError(`Cannot create a server: ${state}`);
+  throw new TypeError(
+    "Cannot create a server: auth is not an authentication; use a function, apiKey(), or a list with scheme: authScheme()",
+  );
 }
 
 /**

@@ -23,7 +23,6 @@ import { Registry, withAlso } from "./visibility/registry.ts";
 import { Scheduler } from "./engine/scheduler.ts";
 import { Sealer } from "./call/sealer.ts";
 import { isGranted } from "./call/scopes.ts";
-import { recheck } from "./engine/recheck.ts";
 import { updateLives } from "./engine/extension.ts";
 import { Visibility } from "./visibility/visibility.ts";
 import { type Unlayered, withLayers } from "./engine/layers.ts";
@@ -308,7 +307,7 @@ function createHost(parts: Omit<Engine, "host">, site: Site, handlers: HandlerSe
     isGranted: (link, scopes) => isGranted(core, link, scopes),
     recheck(call) {
       if (!registry.methods.has(call.method)) return;
-      return () => recheck(call, core, registry);
+      return async () => await (await lazyRecheck.load()).recheck(call, core, registry);
     },
     async readResource(call, uri) {
       const { readInner } = await lazyInnerRead.load();
@@ -318,6 +317,7 @@ function createHost(parts: Omit<Engine, "host">, site: Site, handlers: HandlerSe
 }
 
 /** Loaded on demand, because few handlers read resources. */
+const lazyRecheck = new LazyModule(() => import("./engine/recheck.ts"));
 const lazyInnerRead = new LazyModule(() => import("./engine/inner_read.ts"));
 
 /** Registers the handlers' services with the host's container. */

@@ -7,7 +7,8 @@ import { layer } from "../../src/layers/layers.ts";
 import { customStore, memoryStore } from "../../src/stores/stores.ts";
 import { type Connection, connectTest } from "../../src/testing/testing.ts";
 import { z } from "zod";
-import { behaviour, turn, until } from "../support/behaviour.ts";
+import { behaviour, gate, turn, until } from "../support/behaviour.ts";
+import { testLimits } from "../support/limits.ts";
 
 const ID = "com.example/audit";
 const declared = { extensions: [clientExtension({ id: ID })] };
@@ -181,3 +182,48 @@ for (const era of ["modern", "legacy"] as const) {
     for (const server of [first, last]) await server.close();
   });
 }
+
+Deno.test("notifications to a brought extension take a slot while allow decides", async () => {
+  const { bringing } = makeAudit();
+  const { pass, open } = gate();
+  let deciding = 0;
+  let most = 0;
+  const pay = tool({
+    name: "pay",
+    use: [bringing],
+    allow: async () => {
+      most = Math.max(most, ++deciding);
+      await pass;
+      deciding--;
+      return true;
+    },
+    run: () => "paid",
+  });
+  const limits = testLimits({ calls: { runningPerClient: 4 } });
+  const server = createServer({ name: "s", version: "1.0.0", handlers: [pay], limits });
+  const method = "notifications/audit/seen";
+  const notify = async () => {
+    const response = await server.fetch(
+      new Request("http://localhost/mcp", {
+        method: "POST",
+        headers: {
+          "content-type": "application/json",
+          "accept": "application/json, text/event-stream",
+          "mcp-protocol-version": "2026-07-28",
+          "mcp-method": method,
+        },
+        body: JSON.stringify({ jsonrpc: "2.0", method, params: {} }),
+      }),
+      { principal: { id: "eve" } },
+    );
+    await response.body?.cancel();
+    return response.status;
+  };
+  const answers = Array.from({ length: 50 }, notify);
+  await until(() => most >= 4, "the first notifications");
+  await turn(10);
+  assertEquals(most, 4);
+  open();
+  assertEquals(new Set(await Promise.all(answers)), new Set([202]));
+  await server.close();
+});

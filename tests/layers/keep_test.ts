@@ -6,6 +6,7 @@ import { type Layer, layer } from "../../src/layers/layers.ts";
 import { connectTest, fakeClock } from "../../src/testing/testing.ts";
 import { behaviour, textOf, until } from "../support/behaviour.ts";
 import { measureHeap } from "../support/heap.ts";
+import { sentence } from "../support/messages.ts";
 
 const MINUTE_MS = 60_000;
 
@@ -73,6 +74,28 @@ Deno.test("results that were dropped do not use up the memory of their clients",
   }
   await server.close();
 });
+
+behaviour("a drop that returns no boolean is reported, and its value counts until it expires", async (connect) => {
+  const returned = [() => Promise.reject(new Error("on purpose")), () => "no", () => undefined];
+  const keeping = layer(() => ({
+    name: "keeping",
+    run(call, next) {
+      const limit = { of: "keeping", bytes: 40_000, least: 100 };
+      // The cast is needed, because only JavaScript accepts these values.
+      const drop = () => returned.shift()?.() as never;
+      kept.push(call.keep(10_000, { ttlMs: 60_000, drop, limit }) !== undefined);
+      return next();
+    },
+  }));
+  const kept: boolean[] = [];
+  const { client, takeFaults } = await connect({
+    handlers: [tool({ name: "hello", use: [keeping], run: () => "Hello" })],
+  }, { principal: { id: "ada" } });
+  for (let i = 0; i < 4; i++) assertEquals(textOf(await client.callTool("hello")), "Hello");
+  assertEquals(kept, [true, false, false, false]);
+  const messages = takeFaults().map(({ error }) => error instanceof TypeError && error.message);
+  assertEquals(messages, [sentence("drop", "an object"), sentence("drop", '"no"'), sentence("drop", "undefined")]);
+}, { perInstance: "functions" });
 
 behaviour("a drop that throws is reported, and hinders no other result from expiring", async (connect) => {
   const clock = fakeClock();

@@ -618,7 +618,7 @@ const extensions: Feature = {
 // dropped, because a notification gets no response.
 async function handleNotification(
   { method: name, params = {} }: Notification,
-  { extension = "", find }: Method,
+  { extension = "", find, isBrought }: Method,
   { open, client: { version, capabilities }, executor }: NotificationSource,
 ): Promise<Reply> {
   const text = JSON.stringify(params);
@@ -630,7 +630,9 @@ async function handleNotification(
   const request = { kind: "request" as const, id: NaN, method: name, params, weight };
   const call = open(request, { version, capabilities: declared });
   try {
-    await executor.run(call, await find(call));
+    // The `allow` of the handlers that bring the extension may take a while.
+    const runner = isBrought ? await executor.prepareWith(call, async () => await find(call)) : await find(call);
+    await executor.run(call, runner);
   } catch (error) {
     executor.toError(error, call);
   }

@@ -1,7 +1,7 @@
 /**
  * Creates layers, and sorts the steps of a handler's layers.
  */
-import { toHandled } from "../../core/protocol/promises.ts";
+import { ignoreRejections, toHandled } from "../../core/protocol/promises.ts";
 import { LazyModule } from "../../core/protocol/lazy_module.ts";
 import type { Account } from "../capacity/account.ts";
 import { keep } from "../capacity/charges.ts";
@@ -419,12 +419,19 @@ function keepValue(
 }
 
 /**
- * Returns whether `drop` has released its value. If `drop` throws, the value counts as in use until it expires. Without
- * the `try`, the error would fail the call of another client, or stop the timers of the server.
+ * Returns whether `drop` has released its value. If `drop` throws or returns no boolean, the value counts as in use until
+ * it expires. Without the `try`, the error would fail the call of another client, or stop the timers of the server.
  */
 function runDrop(drop: () => boolean, core: FeatureParts): boolean {
   try {
-    return drop();
+    const released: unknown = drop();
+    if (typeof released === "boolean") return released;
+    ignoreRejections(released);
+    throw new TypeError(
+      `Cannot release a kept value: drop returned ${
+        show(released)
+      }; return true if drop has removed the value, or else false`,
+    );
   } catch (error) {
     core.report(error);
     return false;

@@ -163,6 +163,8 @@ export interface Executor {
   runWithin(call: Call, runner: Runner): Result | Promise<Result>;
   /** Runs a call within all limits, and returns the outcome. */
   run(call: Call, runner: Runner): Outcome | Promise<Outcome>;
+  /** Runs a function while the call holds a slot. If no slot is free, rejects without calling the function. */
+  prepareWith<T>(call: Call, run: () => Promise<T>): Promise<T>;
   /**
    * Waits for the result of a call that continues after its response. The call counts towards `calls.detached` instead
    * of `calls.running`. Throws if the limit is reached.

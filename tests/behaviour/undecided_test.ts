@@ -1,7 +1,7 @@
 // Asynchronous steps before a handler, such as `allow`: a step that hangs, and a call that is cancelled during a step.
-import { assertEquals, assertRejects } from "@std/assert";
+import { assert, assertEquals, assertRejects } from "@std/assert";
 import { z } from "zod";
-import { extension, resource, type ServerOptions, tool } from "../../mod.ts";
+import { createServer, extension, resource, type ServerOptions, tool } from "../../mod.ts";
 import { layer } from "../../src/layers/layers.ts";
 import type { RefusedEvent } from "../../src/observe/observe.ts";
 import { fakeClock, McpError } from "../../src/testing/testing.ts";
@@ -17,6 +17,7 @@ import {
 } from "../support/behaviour.ts";
 import { testLimits } from "../support/limits.ts";
 import { sentence } from "../support/messages.ts";
+import { toRequest } from "../support/requests.ts";
 
 const ID = "com.example/feed";
 const schema = z.object({});
@@ -291,3 +292,91 @@ behaviour("close() ends a call whose allow hangs", async (connect) => {
   await advanceUntil(clock, 1000, server.close());
   await assertRejects(() => call, Error, sentence("closing"));
 }, alone);
+
+for (const name of ["admit", "allow", "limit"]) {
+  behaviour(
+    `while all slots of a client are taken, its refused calls start ${name} at most as often as there are slots`,
+    async (connect) => {
+      const { pass, open } = gate();
+      let isArmed = false;
+      let deciding = 0;
+      let most = 0;
+      let running = 0;
+      const wait: Wait = (method) => {
+        if (!isArmed || method !== "tools/call") return true;
+        most = Math.max(most, ++deciding);
+        return pass.then(() => {
+          deciding--;
+          return true;
+        });
+      };
+      const slow = tool({
+        name: "slow",
+        run: async () => {
+          running++;
+          await pass;
+          return "slow";
+        },
+      });
+      const { handlers = [], ...options } = STEPS[name](wait, () => "held");
+      const limits = { calls: { runningPerClient: 4 } };
+      const server = { ...options, handlers: [...handlers, slow], limits };
+      const { client } = await connect(server, { principal: { id: "eve" } });
+      const calls = [1, 2, 3, 4].map(() => started(client.callTool("slow")));
+      await until(() => running === 4, "the calls that take the slots");
+      isArmed = true;
+      const held = Array.from({ length: 40 }, () => client.callTool("held").then(textOf, () => "refused"));
+      await until(() => most > 0, "the first step");
+      await turn(20);
+      assert(most <= 4, `${most} steps`);
+      open();
+      for (const call of calls) assertEquals(textOf(await call), "slow");
+      const outcomes = await Promise.all(held);
+      assertEquals(outcomes.filter((outcome) => outcome !== "refused" && outcome !== "held"), []);
+      assertEquals(textOf(await client.callTool("held")), "held");
+    },
+    alone,
+  );
+}
+
+Deno.test("listens wait for grant within the slots of their client", async () => {
+  const { pass, open } = gate();
+  let most = 0;
+  const feed = extension({
+    id: ID,
+    listen: {
+      feedIds: {
+        filter: z.array(z.string()),
+        grant: async (ids) => {
+          most++;
+          await pass;
+          return ids;
+        },
+      },
+    },
+  });
+  const server = createServer({
+    name: "s",
+    version: "1.0.0",
+    handlers: [feed],
+    limits: testLimits({ calls: { runningPerClient: 4 } }),
+  });
+  const listen = async () => {
+    const params = {
+      notifications: { feedIds: ["a"] },
+      _meta: { "io.modelcontextprotocol/clientCapabilities": { extensions: { [ID]: {} } } },
+    };
+    const response = await server.fetch(toRequest("subscriptions/listen", params), { principal: { id: "eve" } });
+    await response.body?.cancel();
+    return response.status;
+  };
+  const answers = Array.from({ length: 50 }, listen);
+  await until(() => most >= 4, "the first listens");
+  await turn(20);
+  assertEquals(most, 4);
+  open();
+  const statuses = await Promise.all(answers);
+  assertEquals(statuses.filter((status) => status === 200).length, 4);
+  assertEquals(statuses.filter((status) => status === 503).length, 46);
+  await server.close();
+});

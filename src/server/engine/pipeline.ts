@@ -77,7 +77,7 @@ export class Pipeline {
       const client = dialect.read(message, link, method);
       call = dialect.open(message, link, client);
       if (observed) call.observe(observed, method?.subject);
-      const admitting = core.admit?.(call);
+      const admitting = core.admit && this.#begin(call, core.admit);
       const reply = admitting ? this.#admit(dialect, call, admitting) : this.#find(dialect, call, method);
       return reply instanceof Promise ? this.#guard(dialect, call, reply) : reply;
     } catch (error) {
@@ -100,26 +100,31 @@ export class Pipeline {
 
   #admit(dialect: Dialect, call: Call, admitted: Promise<void>): Promise<Reply> {
     // Look up the method again, because handlers may have changed while `admit` ran.
-    const find = () => this.#find(dialect, call, dialect.find(call.method));
-    return this.#engine.scheduler.prepare(call, admitted).then(find);
+    return admitted.then(() => this.#find(dialect, call, dialect.find(call.method)));
+  }
+
+  /**
+   * Runs a step that may be asynchronous. While no asynchronous step is in progress, starts the step without a slot,
+   * because it is probably synchronous too.
+   */
+  #begin<T>(call: Call, step: (call: Call) => T | Promise<T>): T | Promise<T> {
+    const { scheduler } = this.#engine;
+    if (scheduler.preparing) return scheduler.start(call, () => step(call));
+    const begun = step(call);
+    return begun instanceof Promise ? scheduler.prepare(call, begun) : begun;
   }
 
   #find(dialect: Dialect, call: Call, method: Method | undefined): Reply | Promise<Reply> {
     const opening = this.#engine.core.shared?.rules?.open(call.method, method?.isBrought);
-    if (opening) return this.#admit(dialect, call, opening);
+    if (opening) return this.#admit(dialect, call, this.#engine.scheduler.prepare(call, opening));
     if (!method) {
       const reply = dialect.serve(call);
       if (reply) return reply;
       throw toUnknownMethod(call.method);
     }
-    const { scheduler } = this.#engine;
-    // Fast path: while no asynchronous lookup is in progress, start this lookup without a slot, because it is probably
-    // synchronous too.
-    const isSlow = scheduler.preparing > 0;
-    const runner = isSlow ? scheduler.find(call, method) : method.find(call);
+    const runner = this.#begin(call, method.find);
     if (!(runner instanceof Promise)) return this.run(dialect, { call, method, runner });
-    const finding = isSlow ? runner : scheduler.prepare(call, runner);
-    return finding.then((runner) => this.run(dialect, { call, method, runner }));
+    return runner.then((runner) => this.run(dialect, { call, method, runner }));
   }
 
   // An error in this method can still set the HTTP status. Once the call is scheduled, the response may become a
@@ -128,9 +133,8 @@ export class Pipeline {
     const { call, runner } = found;
     if (runner.scopes) requireScopes(this.#engine.core, call, runner.scopes);
     if (runner.requires) requireCapabilities(call.client.capabilities, runner.requires, "run the call");
-    const limiting = runner.check?.(call);
-    if (!limiting) return this.#restore(dialect, found);
-    return this.#engine.scheduler.prepare(call, limiting).then(() => this.#restore(dialect, found));
+    const limiting = runner.check && this.#begin(call, runner.check);
+    return limiting ? limiting.then(() => this.#restore(dialect, found)) : this.#restore(dialect, found);
   }
 
   #restore(dialect: Dialect, found: Found): Reply | Promise<Reply> {

@@ -124,36 +124,42 @@ export class Scheduler implements Executor {
   }
 
   /**
-   * Looks up the runner of a call while other lookups are in progress. The call takes a slot during the lookup. See
-   * {@linkcode prepare}.
+   * Runs a step before the handler, such as `allow`, while the call holds a slot. If no slot is free, throws without
+   * calling `step`.
    */
-  find(call: Call, method: Method): Runner | Promise<Runner> {
+  start<T>(call: Call, step: () => T | Promise<T>): T | Promise<T> {
     const account = this.#reserveSlot(call);
-    let runner;
+    let found;
     try {
-      runner = method.find(call);
+      found = step();
     } catch (error) {
       this.#giveBack(call, account);
       throw error;
     }
-    if (runner instanceof Promise) return this.prepare(call, runner, account);
+    if (found instanceof Promise) return this.prepare(call, found, account);
     this.#giveBack(call, account);
-    return runner;
+    return found;
   }
 
   /**
    * Waits for an asynchronous step before the handler starts, such as `allow`. During this step, the call holds a slot
    * and is charged, so that the client's limits apply.
    */
-  async prepare<T = Runner>(call: Call, runner: Promise<T>, taken?: Account): Promise<T> {
-    // If no slot is free, nothing awaits the step.
-    runner.catch(() => {});
-    const account = taken ?? this.#reserveSlot(call);
+  async prepare<T>(call: Call, step: Promise<T>, taken?: Account): Promise<T> {
     this.preparing++;
+    const leave = () => void this.preparing--;
+    let account = taken;
     try {
-      return await this.waitFor(call, runner);
+      account ??= this.#reserveSlot(call);
+    } catch (error) {
+      // The step goes on although its call is refused. Until it has settled, further steps take a slot before they start.
+      untilDecided(call, step, this.#core).then(leave, leave);
+      throw error;
+    }
+    try {
+      return await this.waitFor(call, step);
     } finally {
-      this.preparing--;
+      leave();
       this.#giveBack(call, account);
     }
   }
@@ -180,8 +186,7 @@ export class Scheduler implements Executor {
 
   /** Runs a function while the call holds a slot. If no slot is free, rejects without calling the function. */
   async prepareWith<T>(call: Call, run: () => Promise<T>): Promise<T> {
-    const account = this.#reserveSlot(call);
-    return await this.prepare(call, run(), account);
+    return await this.start(call, run);
   }
 
   /** Stops accepting new calls. */

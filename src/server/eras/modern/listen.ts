@@ -162,10 +162,11 @@ async function grant(
   keys: readonly (readonly [string, ListenKey])[],
 ): Promise<Read> {
   const { scheduler, core } = engine;
-  const deciding = Promise.all(keys.map(async ([name, key]) => {
-    return { name, key, granted: await key.grant(Object(call.params.notifications)[name], call) };
-  }));
-  const decided = await scheduler.prepare(call, deciding);
+  const decide = () =>
+    Promise.all(keys.map(async ([name, key]) => {
+      return { name, key, granted: await key.grant(Object(call.params.notifications)[name], call) };
+    }));
+  const decided = await scheduler.prepareWith(call, decide);
   const taken = decided.flatMap(({ name, key, granted }) => granted ? [{ name, key, ...granted }] : []);
   const topics = taken.map(({ key, topics }) => ({ key, names: topics }));
   if (!isWatchable([...filter.uris, ...topics.flatMap(({ names }) => names)], core.limits)) {

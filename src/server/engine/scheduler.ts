@@ -9,7 +9,7 @@ import type { Account, Accounts, Pot, Start } from "../capacity/account.ts";
 import type { Call, Deferred } from "../call/call.ts";
 import { CancelError } from "../call/cancel_error.ts";
 import type { Core } from "./core.ts";
-import type { Executor, Method, Outcome, Runner } from "../visibility/feature.ts";
+import type { Executor, Outcome, Runner } from "../visibility/feature.ts";
 import { compose, type Middleware } from "../call/middleware.ts";
 import type { InFlight } from "../call/in_flight.ts";
 import type { RunWatch } from "../call/run_watch.ts";

@@ -1,3 +1,6 @@
+/**
+ * Estimates the memory that tasks need, which is counted against the limits of their clients.
+ */
 import type { TaskRecord } from "./task_record.ts";
 
 /** Estimates the size of a value in memory, as two bytes per character of its JSON. */

@@ -1,8 +1,10 @@
 // A handler does not start after the end of its call, whatever waits between the call and the handler.
-import { assertEquals } from "@std/assert";
+import { assertEquals, assertRejects } from "@std/assert";
+import { z } from "zod";
 import {
   extension,
   group,
+  McpError,
   type Middleware,
   prompt,
   resource,
@@ -14,7 +16,17 @@ import {
 import { layer, quota } from "../../src/layers/layers.ts";
 import { clientExtension } from "../../src/client/client.ts";
 import { type Connection, fakeClock } from "../../src/testing/testing.ts";
-import { behaviour, type BehaviourOptions, gate, started, textOf, turn, until } from "../support/behaviour.ts";
+import {
+  advanceUntil,
+  behaviour,
+  type BehaviourOptions,
+  gate,
+  started,
+  textOf,
+  turn,
+  until,
+} from "../support/behaviour.ts";
+import { sentence } from "../support/messages.ts";
 
 const ID = "com.example/late";
 const late = extension({ id: ID });
@@ -235,3 +247,83 @@ for (const [name, serve] of Object.entries(LATE)) {
     takeFaults();
   }, alone);
 }
+
+behaviour("a read that a handler has not awaited does not start after the response", async (connect) => {
+  const { pass, open } = gate();
+  let deciding = 0;
+  let reads = 0;
+  const slow = resource({
+    uri: "x://slow",
+    name: "slow",
+    allow: async ({ method }) => {
+      if (method !== "resources/read") return true;
+      deciding++;
+      await pass;
+      return true;
+    },
+    read: () => `read ${++reads}`,
+  });
+  // This resource reads the other one, without awaiting the read.
+  const outer = resource({
+    uri: "x://outer",
+    name: "outer",
+    read: (_uri, ctx) => (void ctx.readResource("x://slow"), ""),
+  });
+  const late: Promise<unknown>[] = [];
+  const run = tool({
+    name: "run",
+    run: async (_input, ctx) => {
+      await ctx.readResource("x://outer");
+      late.push(ctx.readResource("x://slow").catch((error) => error));
+      return "done";
+    },
+  });
+  const { client, takeFaults } = await connect({ handlers: [slow, outer, run] });
+  assertEquals(textOf(await client.callTool("run")), "done");
+  await until(() => deciding === 2, "both reads");
+  open();
+  await Promise.all(late);
+  await turn(5);
+  assertEquals(reads, 0);
+  const messages = new Set(takeFaults().map(({ error }) => Object(error).message));
+  assertEquals([...messages], [sentence("x://slow", "await ctx.readResource()")]);
+});
+
+behaviour("grant of an extension does not start after its subscription has ended", async (connect) => {
+  const clock = fakeClock();
+  const { pass, open } = gate();
+  let granted = 0;
+  let isStarting = false;
+  const feed = extension({
+    id: ID,
+    start: async () => {
+      isStarting = true;
+      await pass;
+    },
+    listen: { feedIds: { filter: z.array(z.string()), grant: (ids) => (granted++, ids) } },
+  });
+  const { client } = await connect({ handlers: [feed], clock, limits: { calls: { timeoutMs: 1000 } } }, {
+    capabilities: { extensions: { [ID]: {} } },
+  });
+  const listening = started(client.subscribe({ extensions: { feedIds: ["a"] } }));
+  await until(() => isStarting, "the extension starts");
+  await assertRejects(() => advanceUntil(clock, 200, listening));
+  open();
+  await turn(10);
+  assertEquals(granted, 0);
+}, { ...alone, eras: ["modern"] });
+
+behaviour("a subscription behind middleware that throws at once gives its slot back", async (connect) => {
+  const refuse: Middleware = (call, next) => {
+    if (call.method === "subscriptions/listen") throw McpError.invalidParams("Not now");
+    return next();
+  };
+  const { client, server } = await connect({
+    handlers: [tool({ name: "t", run: () => "done" })],
+    use: [refuse],
+    limits: { calls: { runningPerClient: 2 } },
+  }, { principal: { id: "eve" } });
+  for (let i = 0; i < 6; i++) await assertRejects(() => client.subscribe({ toolsListChanged: true }));
+  assertEquals(server.stats().running, 0);
+  assertEquals(textOf(await client.callTool("t")), "done");
+}, { ...alone, eras: ["modern"] });

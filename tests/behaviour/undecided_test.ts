@@ -17,7 +17,7 @@ import {
 } from "../support/behaviour.ts";
 import { testLimits } from "../support/limits.ts";
 import { sentence } from "../support/messages.ts";
-import { toRequest } from "../support/requests.ts";
+import { readAnswer, toRequest } from "../support/requests.ts";
 
 const ID = "com.example/feed";
 const schema = z.object({});
@@ -378,5 +378,51 @@ Deno.test("listens wait for grant within the slots of their client", async () =>
   const statuses = await Promise.all(answers);
   assertEquals(statuses.filter((status) => status === 200).length, 4);
   assertEquals(statuses.filter((status) => status === 503).length, 46);
+  await server.close();
+});
+
+Deno.test("a retry takes a slot while allow decides again about the resources that its call has read", async () => {
+  const { pass, open } = gate();
+  let isSlow = false;
+  let most = 0;
+  const note = resource({
+    uri: "x://note",
+    name: "note",
+    allow: async () => {
+      if (!isSlow) return true;
+      most++;
+      await pass;
+      return true;
+    },
+    read: () => "note",
+  });
+  const pay = tool({
+    name: "pay",
+    run: async (_input, ctx) => {
+      await ctx.readResource("x://note");
+      return (await ctx.elicit("sure", { message: "Pay?", schema })).action;
+    },
+  });
+  const limits = testLimits({ calls: { runningPerClient: 4 } });
+  const server = createServer({ name: "s", version: "1.0.0", handlers: [note, pay], limits });
+  const call = async (params: object) => {
+    const _meta = { "io.modelcontextprotocol/clientCapabilities": { elicitation: {} } };
+    const request = toRequest("tools/call", { name: "pay", arguments: {}, _meta, ...params });
+    return await readAnswer(await server.fetch(request, { principal: { id: "eve" } }));
+  };
+  const { result } = await call({});
+  isSlow = true;
+  const answered = {
+    requestState: Object(result).requestState,
+    inputResponses: { sure: { action: "accept", content: {} } },
+  };
+  const retries = Array.from({ length: 40 }, () => call(answered));
+  await until(() => most >= 4, "the first retries");
+  await turn(20);
+  assertEquals(most, 4);
+  isSlow = false;
+  open();
+  const statuses = (await Promise.all(retries)).map(({ status }) => status);
+  assertEquals([200, 503].map((code) => statuses.filter((status) => status === code).length), [4, 36]);
   await server.close();
 });

@@ -46,6 +46,7 @@ export async function readInner(
   if (depth > MAX_DEPTH) {
     throw new Error(`Cannot read ${quote(uri)}: resources read each other more than ${MAX_DEPTH} levels deep`);
   }
+  if (hasEnded(outer)) throw toLate(outer, uri);
   if (!method) throw McpError.resourceNotFound(uri);
   const call = new InnerRead(outer, uri, depth);
   call.observePart(outer);
@@ -124,6 +125,12 @@ class InnerRead extends Call {
     return this.#outer.isAsking;
   }
 
+  // The handler of an outer call may have returned without waiting for the read.
+  override startHandler<T>(run: () => T): T {
+    if (hasEnded(this.#outer)) throw toLate(this.#outer, this.#uri);
+    return super.startHandler(run);
+  }
+
   override get sessionId(): string | undefined {
     return this.#outer.sessionId;
   }
@@ -142,6 +149,16 @@ class InnerRead extends Call {
   makeOnce(key: string, make: () => unknown): Promise<unknown> {
     return this.#outer.makeOnce(`${this.#uri} ${key}`, make);
   }
+}
+
+/** Whether a call, or a call whose handler reads for it, has its response. */
+function hasEnded({ ended, host: { outer } }: Call): boolean {
+  return ended || !!outer && hasEnded(outer);
+}
+
+function toLate({ reason }: Call, uri: string): Error {
+  return reason ??
+    new Error(`Cannot read ${quote(uri)}: the call already has its response; await ctx.readResource() in the handler`);
 }
 
 function toHome(outer: Call, uri: string, depth: number): CallHome {

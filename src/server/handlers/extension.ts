@@ -517,8 +517,10 @@ function toListenKey(id: string, key: string, { filter, grant }: FormListen): Li
       if (checked.problem !== undefined) {
         throw new McpError(INVALID_PARAMS, `Cannot subscribe to ${quote(key)}: ${checked.problem}`);
       }
-      // The cast is safe, because the schema validated the value.
-      const granted = grant ? await grant(checked.value as never, call, findServer(call, id)) : checked.value;
+      const granted = grant
+        // The cast is safe, because the schema validated the value.
+        ? await call.startHandler(() => grant(checked.value as never, call, findServer(call, id)))
+        : checked.value;
       return granted === undefined || granted === null || granted === false ? undefined : toGranted(granted, key);
     },
   };

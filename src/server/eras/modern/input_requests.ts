@@ -33,7 +33,7 @@ function findSpentIds({ core: { state, ticker, limits } }: Pick<Engine, "core">)
 export class InputRequests {
   /** The requests of `ctx.forward` that have not ended, by key. */
   readonly forwarded: Map<string, ForwardedRound> = new Map();
-  readonly #engine: Pick<Engine, "core" | "accounts">;
+  readonly #engine: Pick<Engine, "core" | "accounts" | "scheduler">;
   readonly #call: Call;
   readonly #open = new Map<string, Question>();
   readonly #answered = new Map<string, readonly [question: string, answer: unknown]>();
@@ -48,7 +48,7 @@ export class InputRequests {
   /** Set if the `requestState` that the client returned can be used only once. */
   #use?: SingleUse;
 
-  constructor(engine: Pick<Engine, "core" | "accounts">, call: Call) {
+  constructor(engine: Pick<Engine, "core" | "accounts" | "scheduler">, call: Call) {
     this.#engine = engine;
     this.#call = call;
     this.#once = new OnceValues({ limits: engine.core.limits.calls });
@@ -69,7 +69,7 @@ export class InputRequests {
    * belongs to another call.
    */
   async restore(): Promise<void> {
-    const opened = await openState(this.#engine.core, this.#call);
+    const opened = await openState(this.#engine, this.#call);
     if (!opened) return;
     const { answers, before } = opened;
     this.#round = before.round;

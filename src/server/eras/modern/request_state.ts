@@ -9,6 +9,7 @@ import { isObject, type Params } from "../../../core/protocol/jsonrpc.ts";
 import { sha256 } from "../../../core/kit/sha256.ts";
 import type { Call } from "../../call/call.ts";
 import type { Reads } from "../../call/lives.ts";
+import type { Engine } from "../../engine/era.ts";
 import type { Core } from "../../engine/core.ts";
 import type { ForwardedRound } from "../../call/forward.ts";
 import type { SingleUse } from "../../engine/single_use.ts";
@@ -51,7 +52,10 @@ const PURPOSE = "requestState";
  * shows to which question an answer belongs. Otherwise a client could reuse the user's consent to pay 10 for a payment
  * of 12.
  */
-export async function openState(core: Core, call: Call): Promise<{ answers: Params; before: Round } | undefined> {
+export async function openState(
+  { core, scheduler }: Pick<Engine, "core" | "scheduler">,
+  call: Call,
+): Promise<{ answers: Params; before: Round } | undefined> {
   const answers = call.params.inputResponses ?? {};
   const text = call.params.requestState ?? undefined;
   if (!isObject(answers)) throw refuse("inputResponses is not an object");
@@ -71,7 +75,8 @@ export async function openState(core: Core, call: Call): Promise<{ answers: Para
     throw withLimits(expired, "calls.stateMs");
   }
   if (state.bound !== await toBond(call)) throw refuse("requestState belongs to another call");
-  if (state.reads) await call.host.readResource(call, state);
+  // Take a slot, because the `allow` of each resource decides again.
+  if (state.reads) await scheduler.prepareWith(call, () => call.host.readResource(call, state));
   return { answers, before: state };
 }
 

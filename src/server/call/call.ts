@@ -210,8 +210,6 @@ export abstract class Call implements ServiceCall, Cancellable {
   declare questions?: AskedQuestions;
   /** The output guards of the handler's run. Declared without a value, because few calls have guards. */
   declare guard?: SentGuard;
-  /** The handler's result as JSON, before the handler's middleware. Declared without a value, as above. */
-  declare made?: string;
   /**
    * Data from the server extension that makes this call. Declared without a value, because few calls are made by
    * extensions.

@@ -2,7 +2,7 @@
  * The interface through which everything that a handler's run sends to the client before its result passes the output
  * guards.
  */
-import type { Params } from "../../core/protocol/jsonrpc.ts";
+import type { Params, Result } from "../../core/protocol/jsonrpc.ts";
 import type { Question } from "./question.ts";
 
 /** Passes what a run sends to the client through the output guards. */
@@ -13,4 +13,6 @@ export interface SentGuard {
   say(params: Params, send: (params: Params) => Promise<void>): Promise<void>;
   /** Resolves when the guards have processed all earlier log and progress messages. */
   said(): Promise<void>;
+  /** Notes a result that has passed the guards, and that middleware can still change. */
+  noteResult(result: Result): void;
 }

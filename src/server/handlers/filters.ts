@@ -111,6 +111,8 @@ class OutputGuards {
   /** The context of the handler while the handler runs. Otherwise the call. */
   #ctx: Context<never>;
   #questions?: GuardedQuestions;
+  /** The last result that has passed the guards as JSON, before middleware has changed it. */
+  #noted?: string;
   #messages?: Pick<SentGuard, "say" | "said">;
   /** The log and progress methods of the guards themselves. */
   readonly #direct: Pick<Context<never>, "log" | "progress">;
@@ -175,7 +177,8 @@ class OutputGuards {
     const { say, said } = this.#messages = guardMessages(pass, (error) => core.report(error, call));
     await noteGuards(call);
     // Never remove the guard, because work that the handler has not awaited can still send messages.
-    call.guardSent({ ask, say, said });
+    const noteResult = (result: Result) => void (this.#noted = JSON.stringify(result));
+    call.guardSent({ ask, say, said, noteResult });
     try {
       return await run();
     } finally {
@@ -189,7 +192,7 @@ class OutputGuards {
     const { call } = this.#run;
     const text = JSON.stringify(result);
     // A middleware that only copies the result changes nothing.
-    if (text === call.made) return result;
+    if (text === this.#noted) return result;
     const given: unknown = JSON.parse(text);
     const passed = toGuardedResult(call, await this.#pass(given, call, "result"));
     return (await lazyWireCheck.load()).checkResult(call, passed, "an output guard");

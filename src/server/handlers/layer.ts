@@ -249,7 +249,7 @@ function isOfServer({ layer }: Bound): boolean {
 /** The innermost middleware, which notes what the middleware gets from `next`. */
 const noteResult: Middleware = async (ctx, next) => {
   const result = await next();
-  toCall(ctx, "run middleware").made = JSON.stringify(result);
+  toCall(ctx, "run middleware").guard?.noteResult(result);
   return result;
 };
 
@@ -419,8 +419,9 @@ function keepValue(
 }
 
 /**
- * Returns whether `drop` has released its value. If `drop` throws or returns no boolean, the value counts as in use until
- * it expires. Without the `try`, the error would fail the call of another client, or stop the timers of the server.
+ * Returns whether `drop` has released its value. If `drop` throws or returns no boolean, the value counts as in use
+ * until it expires. Without the `try`, the error would fail the call of another client, or stop the timers of the
+ * server.
  */
 function runDrop(drop: () => boolean, core: FeatureParts): boolean {
   try {

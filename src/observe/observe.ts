@@ -1,6 +1,6 @@
 /**
- * Functions for operating a server: health checks, metrics, logs, an audit log and recordings of messages. Also the types
- * of the events that observers receive.
+ * Functions for operating a server: health checks, metrics, logs, an audit log and recordings of messages. Also the
+ * types of the events that observers receive.
  *
  * ```ts
  * import { createServer, tool } from "@x/mcp";

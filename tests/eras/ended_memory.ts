@@ -10,9 +10,7 @@ const HEADERS = {
 
 const PEER = { remoteAddr: { hostname: "192.0.2.1" } };
 
-/**
- * Opens and ends sessions of one client. Resolves to the bytes by which the heap then grows for each further session.
- */
+/** Opens and ends many sessions of one client. Resolves to the heap's growth per session, in bytes. */
 export async function measure(readHeap: ReadHeap): Promise<number> {
   const server = createServer({ name: "ended", version: "1.0.0", handlers: [] });
   const send = async (method: string, init: { readonly body?: string; readonly session?: string }) => {

@@ -21,8 +21,8 @@ interface Pattern {
 const CLI = ["import_graph.ts", "module_type.ts", "pack.ts", "client/form_field.ts"].map((path) => `src/cli/${path}`);
 
 /**
- * Returns the source files that the package's exports import, except files that do not run in a server, and files of the
- * command line.
+ * Returns the source files that the package's exports import, except files that do not run in a server, and files of
+ * the command line.
  */
 async function listFiles(): Promise<ReadonlyMap<string, string>> {
   const files = new Map<string, string>();

@@ -4,7 +4,10 @@ import { cache } from "../../src/layers/layers.ts";
 import type { ReadHeap } from "../support/heap.ts";
 import { ask } from "../support/requests.ts";
 
-/** Caches a small result of each of many calls with 20,000 characters of metadata. Resolves to the heap's growth per call. */
+/**
+ * Caches a small result of each of many calls with 20,000 characters of metadata. Resolves to the heap's growth per
+ * call.
+ */
 export async function measure(readHeap: ReadHeap): Promise<number> {
   const hello = tool({
     name: "hello",

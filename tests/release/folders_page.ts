@@ -6,7 +6,7 @@ const root = new URL("../../", import.meta.url);
 /** The URL of the page's file. */
 export const pageFile: URL = new URL("docs/project/architecture.md", root);
 
-/** What the folders can import whose rules are not a list of folders. */
+/** The last column for folders whose rules do not list folders. */
 const imports: Readonly<Record<string, string>> = {
   core: "nothing",
   cli: "published entries, `library.ts`, `host.ts`, `core/kit/`, `ready/`",

@@ -14,7 +14,10 @@ export async function collectWarnings(
   { timed = false }: { readonly timed?: boolean } = {},
 ): Promise<string[]> {
   const warnings: string[] = [];
-  /** Warnings of which a part depends on time. A slow handler may cause such a warning in addition to the same without it. */
+  /**
+   * Warnings of which a part depends on time. A slow handler may cause such a warning in addition to the same without
+   * it.
+   */
   const parts = new Set<string>();
   const { warn } = console;
   console.warn = (text: string) => {

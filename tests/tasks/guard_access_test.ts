@@ -1,5 +1,5 @@
-// What a task shows has passed the output guards of its tool for the caller that began it. A token of the same principal
-// with other scopes or facts gets nothing of it.
+// The output of a task has passed the output guards for the caller that started the task. Another token of the same
+// principal, with other scopes or facts, cannot read the task.
 import { assertEquals, assertRejects } from "@std/assert";
 import { type Context, createServer, McpError, resource, tool } from "../../mod.ts";
 import { guard } from "../../src/layers/layers.ts";

@@ -714,9 +714,9 @@ Deno.test("a task takes a limited number of store operations", async () => {
     counts.cancel = a.operations.length + b.operations.length - before;
   });
   delete counts["cancel elsewhere"];
-  // The operations of the answer are a read, a write and a notification. Then the task is read and the journal is written
-  // twice, the end once, or twice if the answer's notification arrives late, the mark of the end once, and the journal is
-  // deleted. A cancellation is a read, two writes, a notification, and the deletion of the journal.
+  // The operations of the answer are a read, a write and a notification. Then the task is read and the journal is
+  // written twice, the end once, or twice if the answer's notification arrives late, the mark of the end once, and the
+  // journal is deleted. A cancellation is a read, two writes, a notification, and the deletion of the journal.
   const { "answer elsewhere, two values and complete": answered, ...exact } = counts;
   assert(answered <= 11, `${answered} operations`);
   assertEquals(exact, {

@@ -143,7 +143,7 @@ for (
     { caller: "all callers without a principal and an address together", hostname: undefined, other: "203.0.113.9" },
   ]
 ) {
-  Deno.test(`the tasks of ${caller} that a process takes over use no more than the share of one client`, async () => {
+  Deno.test(`a process takes over no more tasks of ${caller} than the share of one client`, async () => {
     const shared = memoryStore();
     const survivor = serve(shared);
     await survivor.server.ready();

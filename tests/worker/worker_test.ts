@@ -247,7 +247,7 @@ behaviour("a call that waits for a thread can be cancelled", async (join) => {
   assertEquals(textOf(await first), "burnt");
 }, { transports: ["memory"] });
 
-behaviour("calls of one client leave a thread to other clients, and the rest of them wait", async (join) => {
+behaviour("one client cannot use all threads", async (join) => {
   const { client, join: joinOther } = await join({
     handlers: [makeHeavy({ size: 4, stopMs: 60_000 })],
   }, { principal: { id: "eve" } });

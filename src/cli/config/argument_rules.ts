@@ -1,11 +1,11 @@
 /**
- * The rule for arguments of a tool call in a command. The rule ensures that a call can choose values, but not the options,
- * files, hosts and code that a program uses.
+ * The rule for arguments of a tool call in a command. The rule ensures that a call can choose values, but not the
+ * options, files, hosts and code that a program uses.
  *
  * A program gets its words unchanged, and no shell interprets the words. But a program may read a word or its standard
- * input as an option, a file, a host or code, and no table can list what all programs do. Therefore an argument must be a
- * whole word, and a listed value, a boolean, a number that is not negative, or a path in the working directory. The config
- * file must name every other argument in `unsafe`.
+ * input as an option, a file, a host or code, and no table can list what all programs do. Therefore an argument must be
+ * a whole word, and a listed value, a boolean, a number that is not negative, or a path in the working directory. The
+ * config file must name every other argument in `unsafe`.
  */
 
 /** An argument of a tool call in a word of a command. */

@@ -14,7 +14,7 @@ export function toRecordBytes(record: TaskRecord): number {
 }
 
 /**
- * Bytes that a task needs in addition to its record, for its charge, its entry in the store and its entry in the cache of
- * ended tasks. Measured on both runtimes.
+ * Bytes that a task needs in addition to its record, for its charge, its entry in the store and its entry in the cache
+ * of ended tasks. Measured on both runtimes.
  */
 const RECORD_BYTES = 1024;

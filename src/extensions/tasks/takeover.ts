@@ -28,7 +28,9 @@ interface LeftTask {
 
 /** The tasks of an ended process that no process has taken over yet. */
 interface WaitingTasks {
-  /** The version of the process's entry when its tasks were listed. A process that runs again writes its entry again. */
+  /**
+   * The version of the process's entry when its tasks were listed. A process that runs again writes its entry again.
+   */
   readonly version: string;
   /** The keys of {@linkcode toUse} of the tasks, by id. */
   readonly uses: ReadonlyMap<string, string>;
@@ -54,7 +56,7 @@ export class Takeover {
   readonly #refused = new Set<string>();
   /**
    * The tasks of ended processes that no process has taken over yet, by the prefix of their process. The next search
-   * reads only these tasks, because a list of all tasks contains the results of those that have ended.
+   * reads only these tasks. A list of all tasks would also contain the results of ended tasks.
    */
   readonly #waiting = new Map<string, WaitingTasks>();
   /** The number of tasks that this process has released since the current search began. */

@@ -342,8 +342,8 @@ async function begin(call: WrappedCall, next: Next, rules: TaskRules): Promise<R
 }
 
 /**
- * Tests whether no request could get the task, because output guards have checked it for a caller that cannot be compared
- * with other callers.
+ * Tests whether no request could get the task, because output guards have checked it for a caller that cannot be
+ * compared with other callers.
  */
 function cannotShare({ handler: { name }, reads }: WrappedCall, jobs: Jobs): boolean {
   if (!isForNobody(reads)) return false;

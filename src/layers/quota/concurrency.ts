@@ -14,8 +14,8 @@ import { deadline } from "../../core/kit/deadline.ts";
 /** Limits on the running and the waiting calls of a handler. */
 export interface Concurrency {
   /**
-   * Maximum number of calls that run at the same time. If the number is greater than 1, a single client can use at most
-   * three quarters of it, rounded up, and at most `calls - 1`, except over stdio.
+   * Maximum number of calls that run at the same time. If the number is at least 4, a single client can use at most
+   * three quarters of it, rounded up, except over stdio.
    */
   readonly calls: number;
   /**

@@ -24,8 +24,8 @@ export interface QuotaOptions {
   readonly timeoutMs?: number;
   /**
    * Maximum number of calls that run at the same time, for all clients together. Further calls wait in a queue. If the
-   * queue is full, calls fail with code -31503. Reads with `ctx.readResource` run in the slot of their handler. Defaults
-   * to no limit.
+   * queue is full, calls fail with code -31503. Reads with `ctx.readResource` run in the slot of their handler.
+   * Defaults to no limit.
    */
   readonly concurrency?: number | Concurrency;
   /**

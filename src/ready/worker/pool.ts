@@ -4,7 +4,7 @@
 import { isCancelError, toReasonNumber } from "../../server/call/cancel_error.ts";
 import type { Context, Principal } from "../../server/call/context.ts";
 import type { CancelReason } from "../../server/call/observer.ts";
-import { type ClientKey, findClientKey } from "../../server/call/client_key.ts";
+import { type ClientKey, findSharingKey } from "../../server/call/client_key.ts";
 import { findCall } from "../../server/call/find_call.ts";
 import { ClientShares } from "../../server/capacity/client_shares.ts";
 import { FairQueue } from "../../server/capacity/fair_queue.ts";
@@ -24,9 +24,8 @@ import { type RunningThread, startThread } from "./thread.ts";
 /** Options of `worker()`. */
 export interface WorkerPoolOptions {
   /**
-   * Maximum number of threads. If the number is greater than 1, a single client can use at most three quarters of the
-   * threads, rounded up, and at most `size - 1`, except over stdio. Defaults to the number of logical CPUs minus one, but at least
-   * 1.
+   * Maximum number of threads. If the number is at least 4, a single client can use at most three quarters of the
+   * threads, rounded up, except over stdio. Defaults to the number of logical CPUs minus one, but at least 1.
    */
   readonly size?: number;
   /** Milliseconds after which the pool terminates an idle thread. Defaults to 10,000. */
@@ -70,7 +69,7 @@ export class Pool {
 
   /** Runs a call in a thread, after waiting for a free thread if necessary. */
   async run(input: unknown, ctx: Context): Promise<unknown> {
-    const client = findCall(ctx)?.link.transport === "stdio" ? undefined : findClientKey(ctx);
+    const client = findSharingKey(ctx);
     const thread = await this.#acquire(ctx, client);
     try {
       return await thread.run(input, ctx);
@@ -387,7 +386,7 @@ class Job {
   begin(): void {
     const { method, client, principal, meta, idempotencyToken } = this.#ctx;
     const info: CallInfo = { method, client, meta, idempotencyToken, ...toSentPrincipal(principal) };
-    this.#send({ kind: "run", input: this.#input, info: info, done: this.#done });
+    this.#send({ kind: "run", input: this.#input, info, done: this.#done });
   }
 
   cancel(reason: unknown): void {

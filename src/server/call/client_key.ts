@@ -47,3 +47,8 @@ export function findClientKey(ctx: Context<unknown>): ClientKey {
   const call = findCall(ctx);
   return call ? toClientKey(call) : UNKNOWN;
 }
+
+/** Like {@linkcode toSharingKey}, for the client of a handler's call. */
+export function findSharingKey(ctx: Context<unknown>): ClientKey | undefined {
+  return findCall(ctx)?.link.transport === "stdio" ? undefined : findClientKey(ctx);
+}

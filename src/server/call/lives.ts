@@ -48,9 +48,9 @@ export interface HandlerCall {
   readonly params?: { readonly [name: string]: unknown };
   /**
    * URIs of the resources that the handler has read with `ctx.readResource` for its caller, if not every caller may read
-   * them. The caller needs the rights to these resources too. An entry that begins with `=` is the hash of the only caller
-   * for whom output guards have checked what the handler returns. If there are too many resources to check the rights of
-   * another caller, the hash of the only caller who may use what the handler returns.
+   * them. The caller needs the rights to these resources too. An entry that begins with `=` is the hash of the only
+   * caller for whom output guards have checked what the handler returns. If there are too many resources to check the
+   * rights of another caller, the hash of the only caller who may use what the handler returns.
    */
   readonly reads?: readonly string[] | string;
 }

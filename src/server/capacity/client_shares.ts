@@ -2,7 +2,9 @@
  * Counts what each client uses of a small number of places, of which no client may use all.
  */
 
-/** The shares of the clients. A client is any key, or `undefined` for the only client of a process, which has no share. */
+/**
+ * The shares of the clients. A client is any key, or `undefined` for the only client of a process, which has no share.
+ */
 export class ClientShares {
   readonly #max: number;
   readonly #used = new Map<unknown, number>();

@@ -134,7 +134,7 @@ export type WatchTopic = (
 ) => Awaitable<(() => unknown) | void>;
 
 /**
- * How an extension serves the topics of one of its keys in `subscriptions/listen`.
+ * The functions with which an extension serves the topics of a key in `subscriptions/listen`.
  *
  * @internal
  */

@@ -152,7 +152,8 @@ export class Scheduler implements Executor {
     try {
       account ??= this.#reserveSlot(call);
     } catch (error) {
-      // The step goes on although its call is refused. Until it has settled, further steps take a slot before they start.
+      // The step goes on although its call is refused. Until it has settled, further steps take a slot before they
+      // start.
       untilDecided(call, step, this.#core).then(leave, leave);
       throw error;
     }

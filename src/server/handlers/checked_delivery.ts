@@ -17,7 +17,8 @@ export class CheckedDelivery {
 
   /**
    * Calls `deliver` with the notifications of handlers for which `mayCall` resolves to `true`. `findShown` returns the
-   * function that decides whether the extension exists for the subscriber, if the extension does not exist for everybody.
+   * function that decides whether the extension exists for the subscriber, if the extension does not exist for
+   * everybody.
    */
   constructor(
     deliver: Deliver,

@@ -193,8 +193,8 @@ export interface Feature {
   /** Name of the capability in the protocol, such as `tools`. */
   readonly name: string;
   /**
-   * Compiles all handlers of this feature to methods. `all` contains the handlers of all features. Throws if two handlers
-   * conflict.
+   * Compiles all handlers of this feature to methods. `all` contains the handlers of all features. Throws if two
+   * handlers conflict.
    */
   compile(handlers: readonly Handler[], core: FeatureParts, all: readonly Handler[]): Compiled;
 }

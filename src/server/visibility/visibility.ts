@@ -45,9 +45,9 @@ export interface SharedRules {
    */
   add(rule: SharedRule): void;
   /**
-   * Waits until the rules were read. Called before a request with this method. `isBrought` states whether handlers bring
-   * the method. Returns `undefined` if the rules were already read, or if the method has no handlers. Rejects with the error that the client receives if the store does
-   * not respond.
+   * Waits until the rules were read. Called before a request with this method. `isBrought` states whether handlers
+   * bring the method. Returns `undefined` if the rules were already read, or if the method has no handlers. Rejects
+   * with the error that the client receives if the store does not respond.
    */
   open(method: string, isBrought?: boolean): Promise<void> | undefined;
   /** Retries until the rules were read. Returns `undefined` if the rules were already read. Never rejects. */

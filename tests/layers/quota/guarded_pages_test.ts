@@ -1,5 +1,5 @@
-// The pages of a large result have passed the output guards of its tool for the caller. A token of the same principal with
-// other scopes gets no page.
+// The pages of a large result have passed the output guards of its tool for the caller. A token of the same principal
+// with other scopes gets no page.
 import { assertEquals, assertRejects } from "@std/assert";
 import { createServer, McpError, resource, tool } from "../../../mod.ts";
 import { INTERNALS } from "../../../src/core/internals.ts";

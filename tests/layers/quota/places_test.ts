@@ -333,7 +333,7 @@ behaviour("a handler does not start after the response if its place is free", as
 }, { perInstance: "limits" });
 
 for (const [what, use] of Object.entries({ "calls": [], "tasks": [task()] })) {
-  behaviour(`${what} of one client that wait for answers leave a place to other clients`, async (connect, way) => {
+  behaviour(`one client cannot use all places with ${what} that wait for answers`, async (connect, way) => {
     const asked: string[] = [];
     const pay = tool({
       name: "pay",

@@ -5,7 +5,7 @@
  */
 import type { McpError, REACHED } from "../../core/protocol/errors.ts";
 import { isStrayPromise } from "../../core/protocol/promises.ts";
-import { refusePathParams } from "../call/call.ts";
+import { refusePathParams } from "../call/path_params.ts";
 import type { Principal, ReadPathParams } from "../call/context.ts";
 import { checkOptions, type KnownOptions } from "../../core/known_options.ts";
 import type { Reply } from "../call/link.ts";

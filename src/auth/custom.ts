@@ -1,6 +1,7 @@
 /**
  * Authenticates callers with a custom function.
  */
+import { isToken } from "../core/kit/http_token.ts";
 import { isPromiseLike } from "../core/protocol/promises.ts";
 import {
   type Authenticate,
@@ -9,7 +10,6 @@ import {
   type Challenge,
   type Credentials,
   isRefusal,
-  isToken,
 } from "../server/engine/auth.ts";
 import { shareAttached } from "../server/engine/attached.ts";
 import type { Principal } from "../server/call/context.ts";

@@ -6,7 +6,6 @@ import { quote } from "../core/protocol/errors.ts";
 import { isObject } from "../core/protocol/jsonrpc.ts";
 import { isPromiseLike } from "../core/protocol/promises.ts";
 import {
-  AUTHENTICATION,
   type Authentication,
   type AuthRefusal,
   type AuthRequestInfo,
@@ -21,6 +20,7 @@ import {
 } from "../server/engine/auth.ts";
 import type { Principal } from "../server/call/context.ts";
 import { checkOptions, type KnownOptions } from "../core/known_options.ts";
+import { AUTHENTICATION } from "../server/engine/option_names.ts";
 import { readPrincipal } from "../server/call/principal.ts";
 import { covers } from "../server/call/scopes.ts";
 import type { ServerHandle } from "../server/engine/server_handle.ts";

@@ -1,7 +1,7 @@
 /**
  * The names of the options of `createServer`, and the rules for their values.
  */
-import { AUTHENTICATION } from "./engine/auth.ts";
+import { AUTHENTICATION } from "./engine/option_names.ts";
 import { GUARD, QUOTA } from "./handlers/option_names.ts";
 import { CAPABILITIES } from "./call/capabilities.ts";
 import { ICONS, WEB_PAGE } from "./engine/icons.ts";

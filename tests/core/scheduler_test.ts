@@ -7,7 +7,7 @@ import { InFlight } from "../../src/server/call/in_flight.ts";
 import type { Link } from "../../src/server/call/link.ts";
 import { BOUNDS } from "../support/limits.ts";
 import { modernEra } from "../../src/server/eras/eras.ts";
-import { parseMessage } from "../../src/core/protocol/jsonrpc.ts";
+import { parseMessage } from "../../src/core/protocol/message_parser.ts";
 import { buildServer } from "../../src/server/server.ts";
 import type { ServerOptions } from "../../src/server/options.ts";
 import { openPipe } from "../../src/server/transports/channel.ts";

@@ -42,7 +42,7 @@ const subjects: readonly Subject[] = [
     path: "src/server/transports/http/request_body.ts",
     tests: ["transports/http_test.ts", "transports/sse_2024_test.ts", "hostile/life_limits_test.ts"],
   },
-  { path: "src/core/protocol/jsonrpc.ts", tests: ["transports/http_test.ts", "hostile/http_framing_test.ts"] },
+  { path: "src/core/protocol/message_parser.ts", tests: ["transports/http_test.ts", "hostile/http_framing_test.ts"] },
   {
     path: "src/server/eras/modern/modern.ts",
     tests: ["transports/http_test.ts", "hostile/http_envelope_test.ts", "behaviour/handshake_test.ts"],

@@ -3,7 +3,7 @@ import { assert, assertEquals, assertLess, assertStringIncludes } from "@std/ass
 import { createServer, tool } from "../../mod.ts";
 import { BOUNDS } from "../support/limits.ts";
 import { sentence } from "../support/messages.ts";
-import { parseMessage } from "../../src/core/protocol/jsonrpc.ts";
+import { parseMessage } from "../../src/core/protocol/message_parser.ts";
 import { countIndexes, toWeight } from "../../src/core/protocol/weight.ts";
 import { Accounts } from "../../src/server/capacity/account.ts";
 import { Outbox } from "../../src/server/transports/outbox.ts";

@@ -4,7 +4,7 @@ import { assert, assertEquals, assertGreater } from "@std/assert";
 import { createServer, resource, tool } from "../../mod.ts";
 import { BOUNDS } from "../support/limits.ts";
 import { decodeHeaderValue } from "../../src/core/protocol/header_value.ts";
-import { parseMessage } from "../../src/core/protocol/jsonrpc.ts";
+import { parseMessage } from "../../src/core/protocol/message_parser.ts";
 import { isJsonType, readAccept } from "../../src/server/transports/http/accept.ts";
 import { LineSplitter } from "../../src/core/line_splitter.ts";
 import { compareCosts, leastCost } from "../support/cost.ts";

@@ -2,7 +2,7 @@
 // input.
 import { BOUNDS } from "../support/limits.ts";
 import { decodeHeaderValue } from "../../src/core/protocol/header_value.ts";
-import { parseMessage } from "../../src/core/protocol/jsonrpc.ts";
+import { parseMessage } from "../../src/core/protocol/message_parser.ts";
 import { createServer, resource } from "../../mod.ts";
 import { isJsonType, readAccept } from "../../src/server/transports/http/accept.ts";
 import { isLoopbackHost } from "../../src/server/transports/http/access.ts";

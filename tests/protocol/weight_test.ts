@@ -1,7 +1,7 @@
 // The number of values in a message, which is counted exactly in the text before the text is parsed.
 import { createServer } from "../../mod.ts";
 import { BOUNDS, testLimits } from "../support/limits.ts";
-import { parseMessage } from "../../src/core/protocol/jsonrpc.ts";
+import { parseMessage } from "../../src/core/protocol/message_parser.ts";
 import { openPipe } from "../../src/server/transports/channel.ts";
 import { type Random, random } from "../support/random.ts";
 import { compareCosts } from "../support/cost.ts";

@@ -1,6 +1,7 @@
 /**
  * Finds the tool parameters that clients repeat in HTTP headers.
  */
+import { isToken } from "../kit/http_token.ts";
 import { isObject } from "../protocol/jsonrpc.ts";
 import { eachSubschema, type JsonSchema } from "./json_schema.ts";
 
@@ -38,7 +39,7 @@ export function findHeaderParams(schema: JsonSchema): readonly HeaderParam[] {
       if (!path?.length) {
         throw refuse("the property is not reachable through properties alone; use nested objects");
       }
-      if (typeof header !== "string" || !/^[\w!#$%&'*+.^`|~-]+$/.test(header)) {
+      if (!isToken(header)) {
         throw refuse(`${JSON.stringify(header)} is not a header name; use letters, digits and -`);
       }
       if (!type) {

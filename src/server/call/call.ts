@@ -17,6 +17,7 @@ import type { SentGuard } from "./sent_guard.ts";
 import type { EarlierReads, Read, Reads } from "./lives.ts";
 import { createLog, toLoggable, wantsLevel } from "./log.ts";
 import type { CancelReason, RequestReport } from "./observer.ts";
+import { refusePathParams } from "./path_params.ts";
 import { type PreparedQuestion, type Question, requireCapabilities } from "./question.ts";
 import { elicitation, ROOTS, sampling, urlElicitation } from "./question_kinds.ts";
 import type { RerunWatch, Stretch } from "./rerun_watch.ts";
@@ -705,13 +706,6 @@ export abstract class Call implements ServiceCall, Cancellable {
     });
     return this.#waiting;
   }
-}
-
-/** The `pathParams` of a call at a path without parameters. */
-export function refusePathParams(): never {
-  throw new TypeError(
-    "Cannot read path parameters: the server's path has no parameters; use a path such as /tenants/:tenant/mcp",
-  );
 }
 
 /** Creates the error for a result that is too long. */

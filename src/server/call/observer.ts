@@ -2,7 +2,7 @@
  * The interface of observers. An observer is an object with a method for each event that it handles.
  */
 import type { Limited, McpError } from "../../core/protocol/errors.ts";
-import type { Request as Message, Result } from "../../core/protocol/jsonrpc.ts";
+import type { Result } from "../../core/protocol/jsonrpc.ts";
 import type { Implementation } from "../../core/protocol/types.ts";
 import type { ClientInfo, Principal } from "./context.ts";
 
@@ -453,11 +453,10 @@ export type Rejected = Omit<RefusedEvent, keyof EventSource | "limit"> & Limited
 
 /** Builds the events of a server with an observer. */
 export interface Observing {
-  /**
-   * Creates the report of a request when the server receives the request. Returns `undefined` if no observer handles
-   * the report's events.
-   */
-  observe(message: Message, origin: Origin): RequestReport | undefined;
+  /** Whether an observer handles the events of requests. */
+  readonly handlesRequests: boolean;
+  /** Returns the time in milliseconds, or 0 if no observer uses the duration of calls. */
+  now(): number;
   /** Reports the JSON text of a message that was received or sent. */
   message(direction: "in" | "out", origin: Origin, text: string): void;
   /** Reports that a stream was opened. Returns a function that reports the end of the stream. */

@@ -3,7 +3,7 @@
  * happens when it is exceeded. A table in `docs/reference/limits.md` is generated from these comments (`deno task
  * docs:limits`).
  */
-import { isObject } from "../../core/protocol/jsonrpc.ts";
+import { checkOptions, type KnownOptions, type OptionRule, show } from "../../core/known_options.ts";
 import { FIXED_LIMITS, type FixedLimits } from "./fixed_limits.ts";
 
 /**
@@ -242,30 +242,37 @@ export interface TestLimits extends LimitOptions {
  * or if a value is invalid.
  */
 export function readLimits(changes: TestLimits = {}): Bounds {
-  const given: unknown = changes;
-  if (!isObject(given)) throw refuse("", "limits is not an object; use an object such as { calls: { running: 100 } }");
-  for (const [group, values] of Object.entries(given)) if (values !== undefined) checkGroup(group, values);
-  // The cast is safe, because the defaults contain all names, and `checkGroup` has rejected unknown names.
+  checkOptions("create a server", { limits: changes }, { names: { limits: KNOWN } });
+  // The cast is safe, because the defaults contain all names, and the check has rejected unknown names.
   return [LIMITS, FIXED_LIMITS, changes, changes[OTHER_BOUNDS] ?? {}].reduce(merge, {}) as Bounds;
 }
 
-function checkGroup(group: string, values: unknown): void {
-  const known = new Map<string, Readonly<Record<string, number>>>(Object.entries(LIMITS)).get(group);
-  if (!known) throw refuseUnknown(group, `.${group}`, Object.keys(LIMITS));
-  const names = Object.keys(known);
-  if (!isObject(values)) {
-    throw refuse(`.${group}`, `${group} is a group of limits; use an object with any of ${names.join(", ")}`);
-  }
-  for (const [name, value] of Object.entries(values)) {
-    if (value === undefined) continue;
-    const path = `.${group}.${name}`;
-    if (!Object.hasOwn(known, name)) throw refuseUnknown(name, path, names);
-    if (typeof value === "number" && value > 0) continue;
-    throw refuse(
-      `${path} to ${typeof value === "string" ? JSON.stringify(value) : value}`,
-      "it must be a number above 0, or Infinity to disable the limit",
-    );
-  }
+const LIMIT: OptionRule = {
+  findProblem: (value) =>
+    typeof value === "number" && value > 0
+      ? undefined
+      : `is ${show(value)}; it must be a number above 0, or Infinity to disable the limit`,
+};
+
+/** The remedy for bounds that no option changes. */
+const FIXED = "this bound is fixed; remove it";
+
+const groups: readonly (readonly [string, object])[] = Object.entries(LIMITS);
+const fixed = new Map<string, object>(Object.entries(FIXED_LIMITS));
+
+/** The limits that can be set, in groups, and the remedies for limits without their group and for fixed bounds. */
+const KNOWN: KnownOptions = {
+  names: Object.fromEntries(groups.map(([group, limits]) => [
+    group,
+    { names: fill(limits, () => LIMIT), elsewhere: fill(fixed.get(group), () => FIXED) },
+  ])),
+  // The limits of all clients together take precedence over the limits per tenant, which have the same names.
+  hints: Object.assign({}, ...groups.toReversed().map(([group, limits]) => fill(limits, (name) => `${group}.${name}`))),
+  elsewhere: fill(FIXED_LIMITS, () => FIXED),
+};
+
+function fill<V>(names: object = {}, toValue: (name: string) => V): Readonly<Record<string, V>> {
+  return Object.fromEntries(Object.keys(names).map((name) => [name, toValue(name)]));
 }
 
 function merge(into: object, changes: object): object {
@@ -276,18 +283,4 @@ function merge(into: object, changes: object): object {
     groups.set(group, { ...groups.get(group), ...Object.fromEntries(given) });
   }
   return Object.fromEntries(groups);
-}
-
-function refuseUnknown(name: string, path: string, names: readonly string[]): TypeError {
-  const [, group, key = ""] = path.split(".");
-  const fixed = new Map<string, object>(Object.entries(FIXED_LIMITS)).get(group);
-  if (fixed && Object.hasOwn(fixed, key)) return refuse(path, "the bound is fixed; omit this entry");
-  // Compare only the first three characters, because most typing errors occur later in a name. A better search would
-  // increase the code size of every server.
-  const near = names.filter((each) => each.slice(0, 3) === name.slice(0, 3)).join(" or ");
-  return refuse(path, `there is no such limit; ${near ? `did you mean ${near}?` : `use ${names.join(", ")}`}`);
-}
-
-function refuse(what: string, state: string): TypeError {
-  return new TypeError(`Cannot set limits${what}: ${state}`);
 }

@@ -6,7 +6,7 @@ import { McpError, toBusy } from "../../core/protocol/errors.ts";
 import { isPromiseLike } from "../../core/protocol/promises.ts";
 import type { Implementation } from "../../core/protocol/types.ts";
 import { type AuthRefusal, isRefusal, toChallengeHeaders } from "./auth.ts";
-import { refusePathParams } from "../call/call.ts";
+import { refusePathParams } from "../call/path_params.ts";
 import type { ClientInfo, Principal, ReadPathParams } from "../call/context.ts";
 import type { Core, Entering } from "./core.ts";
 import { REPLY_HEADERS } from "../call/link.ts";

@@ -3,9 +3,10 @@
  *
  * @see specification/2026-07-28/basic/authorization
  */
+import { isToken } from "../../core/kit/http_token.ts";
 import type { McpError, REACHED } from "../../core/protocol/errors.ts";
 import { isStrayPromise } from "../../core/protocol/promises.ts";
-import { refusePathParams } from "../call/call.ts";
+import { refusePathParams } from "../call/path_params.ts";
 import type { Principal, ReadPathParams } from "../call/context.ts";
 import { checkOptions, type KnownOptions } from "../../core/known_options.ts";
 import type { Reply } from "../call/link.ts";
@@ -168,26 +169,6 @@ export interface AuthScheme {
   readonly combine: (list: readonly unknown[]) => Authentication;
 }
 
-export const AUTHENTICATION: KnownOptions<Extract<keyof Authentication, string>> = {
-  names: {
-    authenticate: "function",
-    credentials: { names: { headers: "texts", cookies: "texts", query: "texts" } },
-    challenge: true,
-    routes: true,
-    satisfies: "function",
-    start: "function",
-    renew: "function",
-    rechecks: "function",
-    scheme: true,
-    readPrincipal: "function",
-    checkPath: "function",
-    checkHandler: "function",
-  },
-  hints: { verify: "authenticate" },
-  hasOtherForms: true,
-  isPlain: true,
-};
-
 /** Names of the headers, cookies and query parameters that contain credentials. */
 export interface Credentials {
   /** Header names. */
@@ -300,11 +281,6 @@ export const CHALLENGE = 'challenge is invalid; use an object such as { scheme: 
 export function isChallenge(value: unknown): boolean {
   const { scheme, params = {} } = Object(value);
   return isToken(scheme) && Object.entries(params).every(([name, value]) => isToken(name) && typeof value === "string");
-}
-
-/** Tests whether `value` is an HTTP token, such as a header name. */
-export function isToken(value: unknown): boolean {
-  return typeof value === "string" && /^[\w!#$%&'*+.^`|~-]+$/.test(value);
 }
 
 /** Tests whether `value` is a refusal. Another copy of this library may have created the refusal. */

@@ -20,6 +20,7 @@ import { type Question, requireCapabilities } from "../call/question.ts";
 import { requireScopes } from "../call/scopes.ts";
 import { createSessionReader, freezeJson, readCallData } from "../call/session_data.ts";
 import type { Engine } from "./era.ts";
+import { observeRequest } from "./observed_call.ts";
 import type { InternalRequest } from "./server_handle.ts";
 import type { Runner } from "../visibility/feature.ts";
 import { toUnknownMethod } from "../visibility/registry.ts";
@@ -63,7 +64,7 @@ export async function callInternally(engine: Engine, request: InternalRequest): 
     }
   }
   const { signal } = request;
-  const report = core.observing?.observe({
+  const report = observeRequest(core, {
     kind: "request",
     id: call.id,
     method: call.method,

@@ -11,6 +11,7 @@ import type { HeaderParam } from "../../core/schema/header_params.ts";
 import { type Call, toTooLong } from "../call/call.ts";
 import type { ClientInfo, Principal } from "../call/context.ts";
 import type { Engine } from "./era.ts";
+import { observeRequest } from "./observed_call.ts";
 import type { Method, Outcome, Runner } from "../visibility/feature.ts";
 import type { HeaderReader, Link, Reply } from "../call/link.ts";
 import type { RequestReport } from "../call/observer.ts";
@@ -70,7 +71,7 @@ export class Pipeline {
   /** Serves a request from its receipt to its reply. Never throws. */
   answer(dialect: Dialect, message: Request, link: Link): Reply | Promise<Reply> {
     const { core } = this.#engine;
-    const observed = core.observing?.observe(message, link);
+    const observed = observeRequest(core, message, link);
     const method = dialect.find(message.method);
     let call: Call | undefined;
     try {

@@ -4,7 +4,8 @@
  * @see specification/2026-07-28/basic/transports/stdio
  */
 import { INVALID_REQUEST, REACHED, UNAUTHENTICATED } from "../../core/protocol/errors.ts";
-import { type Broken, type Incoming, NOT_UTF8, parseMessage, toFailure } from "../../core/protocol/jsonrpc.ts";
+import { type Broken, type Incoming, toFailure } from "../../core/protocol/jsonrpc.ts";
+import { NOT_UTF8, parseMessage } from "../../core/protocol/message_parser.ts";
 import type { Account } from "../capacity/account.ts";
 import type { CallerChecks } from "../call/caller_watch.ts";
 import type { ContainerHost } from "../call/container.ts";

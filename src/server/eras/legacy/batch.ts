@@ -4,7 +4,8 @@
  * @see specification/2025-03-26/basic
  */
 import { INVALID_REQUEST, McpError, toBusy } from "../../../core/protocol/errors.ts";
-import { type Batch, type Broken, type Incoming, toFailure, toMessage } from "../../../core/protocol/jsonrpc.ts";
+import { type Batch, type Broken, type Incoming, toFailure } from "../../../core/protocol/jsonrpc.ts";
+import { toMessage } from "../../../core/protocol/message_parser.ts";
 import type { Core } from "../../engine/core.ts";
 import type { Link, Reply } from "../../call/link.ts";
 import { refuse, refuseBusy, toErrorInfo } from "./error_replies.ts";

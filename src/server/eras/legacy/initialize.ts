@@ -5,6 +5,7 @@
  */
 import { INVALID_REQUEST, isMcpError, McpError } from "../../../core/protocol/errors.ts";
 import { type Request, toFailure, toSuccess } from "../../../core/protocol/jsonrpc.ts";
+import { observeRequest } from "../../engine/observed_call.ts";
 import type { Outcome } from "../../visibility/feature.ts";
 import { type Link, type Reply, toHints, toSilent } from "../../call/link.ts";
 import type { RequestReport } from "../../call/observer.ts";
@@ -44,7 +45,7 @@ export async function initialize(
 ): Promise<Reply> {
   const { message, link } = received;
   const { core } = parts.engine;
-  const observed = core.observing?.observe(message, link);
+  const observed = observeRequest(core, message, link);
   // Wait for the connection to other instances. Over HTTP, the first request after `initialize` connects to the other
   // instances.
   const ready = link.http ? undefined : parts.engine.changes.connect?.();

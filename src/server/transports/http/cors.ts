@@ -3,7 +3,7 @@
  *
  * @see specification/2026-07-28/basic/transports/streamable-http (Security & Endpoint)
  */
-import { isToken } from "../../engine/auth.ts";
+import { isToken } from "../../../core/kit/http_token.ts";
 import { quote } from "../../../core/protocol/errors.ts";
 import { isObject } from "../../../core/protocol/jsonrpc.ts";
 import { isStrayPromise } from "../../../core/protocol/promises.ts";

@@ -6,7 +6,7 @@ import type { Core } from "../../engine/core.ts";
 import type { Principal } from "../../call/context.ts";
 import { InFlight } from "../../call/in_flight.ts";
 import type { EventFields, HeaderReader, Link, LinkEvents, Reply, SeenRequest } from "../../call/link.ts";
-import type { Aging } from "../../../core/timers.ts";
+import type { Aging } from "../../../core/aging.ts";
 import type { Accepts } from "./accept.ts";
 import { Caller } from "./caller.ts";
 import { COMMENT, type EventStream, type EventStreams, toEvent } from "./event_stream.ts";

@@ -3,9 +3,10 @@
  *
  * @see specification/2026-07-28/basic/transports/streamable-http
  */
-import { type Incoming, NOT_UTF8, parseMessage } from "../../../core/protocol/jsonrpc.ts";
+import type { Incoming } from "../../../core/protocol/jsonrpc.ts";
+import { NOT_UTF8, parseMessage } from "../../../core/protocol/message_parser.ts";
 import type { Account } from "../../capacity/account.ts";
-import { Aging } from "../../../core/timers.ts";
+import { Aging } from "../../../core/aging.ts";
 import type { Engine, Era } from "../../engine/era.ts";
 import type { Reply } from "../../call/link.ts";
 import { type Accepts, isJsonType, readAccept } from "./accept.ts";

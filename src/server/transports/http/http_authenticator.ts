@@ -4,6 +4,7 @@
  * @see specification/2026-07-28/basic/authorization
  */
 import { deadline, delay } from "../../../core/kit/deadline.ts";
+import { isToken } from "../../../core/kit/http_token.ts";
 import { quote, REACHED, withLimits } from "../../../core/protocol/errors.ts";
 import { isPromiseLike } from "../../../core/protocol/promises.ts";
 import {
@@ -18,7 +19,6 @@ import {
   EXPIRED,
   isChallenge,
   isRefusal,
-  isToken,
   NO_PATH_PARAMS,
   type PathInfo,
   readChallenges,

@@ -4,7 +4,8 @@
 import type { Account, Drop, Holding, Pot } from "../../capacity/account.ts";
 import type { Core } from "../../engine/core.ts";
 import type { Bounds } from "../../capacity/limits.ts";
-import { Aging, type Ticker } from "../../../core/timers.ts";
+import { Aging } from "../../../core/aging.ts";
+import type { Ticker } from "../../../core/timers.ts";
 import { HEAVY, type Turn, type Turns } from "./turns.ts";
 import { hasSmallPieces, isWithin, TOO_LARGE, TOO_MUCH_ARRIVING, TOO_SMALL_PIECES, tooSlow } from "./body_refusals.ts";
 import type { Refusal } from "./refusals.ts";

@@ -4,7 +4,8 @@
 import type { Holding } from "../../capacity/account.ts";
 import type { Core } from "../../engine/core.ts";
 import type { Bounds } from "../../capacity/limits.ts";
-import { Aging, type Ticker, type Timeout } from "../../../core/timers.ts";
+import { Aging } from "../../../core/aging.ts";
+import type { Ticker, Timeout } from "../../../core/timers.ts";
 import type { Link } from "../../call/link.ts";
 import { LargeBodies, SLOW_MS, SMALL } from "./large_body.ts";
 import { HEAVY, type Turn, Turns } from "./turns.ts";

@@ -1,0 +1,10 @@
+/**
+ * The parameters of a path that has no parameters.
+ */
+
+/** The `pathParams` of a call at a path without parameters. */
+export function refusePathParams(): never {
+  throw new TypeError(
+    "Cannot read path parameters: the server's path has no parameters; use a path such as /tenants/:tenant/mcp",
+  );
+}

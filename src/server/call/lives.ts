@@ -48,9 +48,11 @@ export interface HandlerCall {
   readonly params?: { readonly [name: string]: unknown };
   /**
    * URIs of the resources that the handler has read with `ctx.readResource` for its caller, if not every caller may read
-   * them. The caller needs the rights to these resources too. An entry that begins with `=` is the hash of the only
-   * caller for whom output guards have checked what the handler returns. If there are too many resources to check the
-   * rights of another caller, the hash of the only caller who may use what the handler returns.
+   * them. The caller needs the rights to these resources too. An entry that begins with `+` is the JSON of the method and
+   * parameters of another handler that the handler has called, such as `+["tools/call",{"name":"add"}]`. An entry that
+   * begins with `=` is the hash of the only caller for whom output guards have checked what the handler returns. If there
+   * are too many entries to check the rights of another caller, the hash of the only caller who may use what the handler
+   * returns.
    */
   readonly reads?: readonly string[] | string;
 }
@@ -64,11 +66,6 @@ export interface Read {
   readonly caller: string;
   /** Whether the entry stands for the output guards around the output of a call, instead of a resource. */
   readonly isOutput?: boolean;
-}
-
-/** The resources that an earlier run of a call's handler has read. */
-export interface EarlierReads {
-  readonly reads?: Reads;
 }
 
 /** A notification for the subscribers to a topic. */

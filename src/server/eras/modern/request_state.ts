@@ -76,7 +76,9 @@ export async function openState(
   }
   if (state.bound !== await toBond(call)) throw refuse("requestState belongs to another call");
   // Take a slot, because the `allow` of each resource decides again.
-  if (state.reads) await scheduler.prepareWith(call, () => call.host.readResource(call, state));
+  if (state.reads) {
+    await scheduler.prepareWith(call, () => call.host.callInner(call, { name: "repeatReads", given: [state.reads] }));
+  }
   return { answers, before: state };
 }
 

@@ -47,7 +47,7 @@ export class InnerCalls {
     call.notify = this.toNotify(call);
   }
 
-  /** Returns the function that sends the notifications of the handler `call`, or of one of its inner calls. */
+  /** Returns the function that sends notifications with the token of `call`: its own, or those of one of its inner calls. */
   toNotify({ params: { _meta } }: Call, isInner = false): Notify {
     const { progressToken }: Params = Object(_meta);
     let place = isInner ? undefined : 0;

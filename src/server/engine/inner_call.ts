@@ -12,7 +12,7 @@ import { startDeadline, untilDecided } from "../call/deadline.ts";
 import { InFlight } from "../call/in_flight.ts";
 import { type InnerCalls, type InnerTree, openInner } from "../call/inner_calls.ts";
 import type { HandlerCall } from "../call/lives.ts";
-import { type Question, requireCapabilities } from "../call/question.ts";
+import { type Question, QuestionError, requireCapabilities } from "../call/question.ts";
 import { addTo, noteCaller, noteQuestion, noteRead } from "../call/reads.ts";
 import type { Runner } from "../visibility/feature.ts";
 import type { CheckParts } from "./handler_check.ts";
@@ -267,9 +267,12 @@ function hasEnded({ ended, host: { outer } }: Call): boolean {
   return ended || !!outer && hasEnded(outer);
 }
 
-function toLate({ reason }: Call, { action, by }: InnerRequest): Error {
-  return reason ??
-    new Error(`Cannot ${action}: the call already has its response; await ctx.${by}() in the handler`);
+/** The error of an inner call whose outer call has its response. */
+function toLate({ reason, isAsking }: Call, { action, by }: InnerRequest): Error {
+  if (reason) return reason;
+  // The response contains a question. The next run of the handler makes the inner call again.
+  if (isAsking) return new QuestionError();
+  return new Error(`Cannot ${action}: the call already has its response; await ctx.${by}() in the handler`);
 }
 
 /** Returns the function that returns the beginning of the keys of an inner call. */

@@ -88,7 +88,7 @@ async function getPrompt(caller: Caller, prompt: unknown, args: unknown = {}, op
   const name = toName(prompt, "prompt");
   const action = `get prompt ${quote(name)}`;
   const { key } = readOptions(action, options, OPTIONS);
-  requireObject(action, "the arguments", args);
+  requireObject(action, "args", args);
   const handler = { name };
   const params = { name, arguments: args };
   const missing = new McpError(INVALID_PARAMS, `Unknown prompt: ${quote(name)}`);

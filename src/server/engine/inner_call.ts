@@ -34,7 +34,10 @@ export interface InnerRequest {
   readonly params: Params;
   /** Name or URI of the called handler. `undefined` for a method that belongs to no single handler. */
   readonly name?: string;
-  /** The parameters that name the handler. `undefined` for a method that belongs to no single handler. */
+  /**
+   * The parameters that name the handler. `undefined` if no other caller may use the result unless all callers get the
+   * same.
+   */
   readonly handler?: Params;
   /** Begins the keys of all questions and values of the inner call, instead of a key from its parameters. */
   readonly key?: string;
@@ -147,7 +150,7 @@ function admit(
   const end = () => endAll(root, tree);
   // A call within a layer of an extension ends with the call around it, or by itself if it was detached.
   root.host.defer(root, end);
-  scheduler.defer(root, end);
+  if (!root.deferred?.includes(end)) scheduler.defer(root, end);
 }
 
 /** Cancels the inner calls that the handler has not awaited, because nothing limits them after the response. */

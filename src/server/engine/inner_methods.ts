@@ -1,13 +1,13 @@
 /**
  * The methods of the context that make inner calls, such as `ctx.callTool`. Loaded when a handler first uses one of them.
  */
-import { INVALID_PARAMS, McpError, quote, ToolError } from "../../core/protocol/errors.ts";
+import { INVALID_PARAMS, McpError, quote, ToolError, withLimits } from "../../core/protocol/errors.ts";
 import { isObject, type Params, type Result } from "../../core/protocol/jsonrpc.ts";
 import type { Content } from "../../core/protocol/types.ts";
 import { isWithin } from "../../core/protocol/weight.ts";
 import { INTERNALS } from "../../core/internals.ts";
 import { checkOptions, type KnownOptions, show } from "../../core/known_options.ts";
-import { type Call, toTooLong } from "../call/call.ts";
+import type { Call } from "../call/call.ts";
 import type { InnerMethod, InnerUse } from "../call/inner_calls.ts";
 import { isReads, setReads } from "../call/reads.ts";
 import { type Handler, isHandler } from "../visibility/feature.ts";
@@ -45,8 +45,12 @@ class Caller {
     const result = await this.make(request, missing);
     const text = JSON.stringify(result);
     const { resultBytes } = this.parts.core.limits.calls;
-    if (!isWithin(text, resultBytes)) throw toTooLong(this.call, resultBytes);
-    return JSON.parse(text);
+    if (isWithin(text, resultBytes)) return JSON.parse(text);
+    const limit = "calls.resultBytes";
+    throw withLimits(
+      new Error(`Cannot ${request.action}: its result is longer than ${resultBytes} bytes (${limit})`),
+      limit,
+    );
   }
 }
 
@@ -142,7 +146,7 @@ async function complete(caller: Caller, ref: unknown, argument: unknown, options
   const { arguments: others = {} } = readOptions(action, options, { names: { arguments: true } });
   requireObject(action, "ref", ref);
   const params = { ref, argument, context: { arguments: others } };
-  const { completion } = await caller.receive({ action, method: "completion/complete", params, handler: { ref } });
+  const { completion } = await caller.receive({ action, method: "completion/complete", params });
   return completion;
 }
 

@@ -15,7 +15,7 @@ import type { Cancellable, InFlight } from "./in_flight.ts";
 import type { InnerCalls, InnerUse } from "./inner_calls.ts";
 import type { Link } from "./link.ts";
 import type { SentGuard } from "./sent_guard.ts";
-import type { HandlerCall, Read, Reads } from "./lives.ts";
+import type { HandlerCall, Read, Reads } from "./handler_call.ts";
 import { createLog, toLoggable, wantsLevel } from "./log.ts";
 import type { CancelReason, RequestReport } from "./observer.ts";
 import { refusePathParams } from "./path_params.ts";

@@ -16,7 +16,7 @@ import type { Typed } from "../../core/typed.ts";
 import type { SamplingRequest, SamplingResult } from "../../core/protocol/types.ts";
 import type { Infer, Schema } from "../../core/schema/schema.ts";
 import type { INTERNALS } from "../../core/internals.ts";
-import type { HandlerCall } from "./lives.ts";
+import type { HandlerCall } from "./handler_call.ts";
 import type { NoServices, Service, ServiceEnd } from "./service.ts";
 
 /**

@@ -4,7 +4,6 @@
  */
 import { sha256 } from "../../core/kit/sha256.ts";
 import type { Params } from "../../core/protocol/jsonrpc.ts";
-import type { Call } from "./call.ts";
 import type { CancelError } from "./cancel_error.ts";
 
 /** The methods of the context that make inner calls, and the check of the handlers that an earlier run has called. */
@@ -25,6 +24,19 @@ export interface InnerTree {
   readonly running: Set<{ cancel(reason: CancelError): void }>;
 }
 
+/** A call whose handler can make inner calls. */
+interface Caller {
+  readonly params: Params;
+  readonly host: {
+    /** The call whose handler makes this inner call. */
+    readonly outer?: Caller;
+  };
+  /** The last progress of the handler itself. */
+  readonly reported: number;
+  notify: Notify;
+  inner?: InnerCalls;
+}
+
 /** Sends a notification to the client. Returns a promise if the client reads too slowly. */
 type Notify = (method: string, params: Params) => Promise<void> | undefined;
 
@@ -38,7 +50,7 @@ export class InnerCalls {
   /** The digests that are being computed. */
   readonly #digests = new Set<Promise<string>>();
 
-  constructor(call: Call) {
+  constructor(call: Caller) {
     const { host: { outer }, reported } = call;
     this.tree = outer ? openInner(outer).tree : { made: 0, running: new Set() };
     this.#progress = new JoinedProgress(reported);
@@ -48,7 +60,7 @@ export class InnerCalls {
   }
 
   /** Returns the function that sends notifications with the token of `call`: its own, or those of one of its inner calls. */
-  toNotify({ params: { _meta } }: Call, isInner = false): Notify {
+  toNotify({ params: { _meta } }: Caller, isInner = false): Notify {
     const { progressToken }: Params = Object(_meta);
     let place = isInner ? undefined : 0;
     return (method, params) => {
@@ -94,7 +106,7 @@ const MAX_END = 2048;
 const DIGEST_LENGTH = 22;
 
 /** Returns the inner calls of a handler. */
-export function openInner(call: Call): InnerCalls {
+export function openInner(call: Caller): InnerCalls {
   return call.inner ??= new InnerCalls(call);
 }
 

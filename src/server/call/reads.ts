@@ -9,7 +9,7 @@ import type { Request } from "../../core/protocol/jsonrpc.ts";
 import type { Call } from "./call.ts";
 import { toCallerPrint } from "./caller_print.ts";
 import type { Principal } from "./context.ts";
-import type { HandlerCall, Read, Reads } from "./lives.ts";
+import type { HandlerCall, Read, Reads } from "./handler_call.ts";
 
 /** Records that the handler of `call` calls a handler that not every caller may call. */
 export async function noteRead(call: Call, { method, params = {} }: HandlerCall): Promise<void> {

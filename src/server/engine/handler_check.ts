@@ -5,7 +5,7 @@
 import { INVALID_PARAMS, McpError } from "../../core/protocol/errors.ts";
 import { Call, type CallHome, type CallHost } from "../call/call.ts";
 import { InFlight } from "../call/in_flight.ts";
-import type { HandlerCall, Reads } from "../call/lives.ts";
+import type { HandlerCall, Reads } from "../call/handler_call.ts";
 import { hashCaller, readCaller, readHandler, UNKNOWN_CALLER } from "../call/reads.ts";
 import type { Core } from "./core.ts";
 import { findGranted } from "./recheck.ts";

@@ -11,7 +11,7 @@ import { CancelError } from "../call/cancel_error.ts";
 import { startDeadline, untilDecided } from "../call/deadline.ts";
 import { InFlight } from "../call/in_flight.ts";
 import { type InnerCalls, type InnerTree, openInner } from "../call/inner_calls.ts";
-import type { HandlerCall } from "../call/lives.ts";
+import type { HandlerCall } from "../call/handler_call.ts";
 import { type Question, QuestionError, requireCapabilities } from "../call/question.ts";
 import { addTo, noteCaller, noteQuestion, noteRead } from "../call/reads.ts";
 import type { Runner } from "../visibility/feature.ts";

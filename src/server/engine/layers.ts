@@ -5,7 +5,7 @@ import type { Result } from "../../core/protocol/jsonrpc.ts";
 import type { Meta, ToolAnnotations } from "../../core/protocol/types.ts";
 import type { Allow, Context, HandlerSet } from "../call/context.ts";
 import { INTERNALS } from "../../core/internals.ts";
-import type { HandlerCall } from "../call/lives.ts";
+import type { HandlerCall } from "../call/handler_call.ts";
 import type { Middleware } from "../call/middleware.ts";
 import type { Requirement } from "../call/question.ts";
 import type { NoServices } from "../call/service.ts";

@@ -18,7 +18,7 @@ import { InFlight } from "../call/in_flight.ts";
 import { checkOptions, type KnownOptions, show } from "../../core/known_options.ts";
 import type { RequestReport } from "../call/observer.ts";
 import { keepKeys } from "../call/forwarded_keys.ts";
-import type { Read } from "../call/lives.ts";
+import type { Read } from "../call/handler_call.ts";
 import { addTo, toReads } from "../call/reads.ts";
 import { OnceValues } from "../call/once.ts";
 import { type Question, requireCapabilities } from "../call/question.ts";

@@ -18,7 +18,7 @@ import {
 import type { Call } from "../../call/call.ts";
 import type { ClientInfo, Principal } from "../../call/context.ts";
 import { type Link, type Reply, toSilent } from "../../call/link.ts";
-import type { HandlerCall } from "../../call/lives.ts";
+import type { HandlerCall } from "../../call/handler_call.ts";
 import { type Method, toMethod } from "../../visibility/feature.ts";
 import type { Answered, Dialect } from "../../engine/pipeline.ts";
 import { serveBatch } from "./batch.ts";

@@ -194,12 +194,6 @@ export abstract class Call implements ServiceCall, Cancellable {
   declare stretch?: Stretch;
   /** The record of the handler's run, which `RunWatch` creates in development. */
   declare watched?: WatchedRun;
-  // Defined below the class.
-  declare readonly callTool: Context["callTool"];
-  declare readonly getPrompt: Context["getPrompt"];
-  declare readonly readResource: Context["readResource"];
-  declare readonly list: Context["list"];
-  declare readonly complete: Context["complete"];
   /** The handler that makes this inner call, as other handlers and layers see it. */
   declare outer?: HandlerCall;
   /** The inner calls of the handler. Declared without a value, because few handlers make inner calls. */
@@ -425,6 +419,26 @@ export abstract class Call implements ServiceCall, Cancellable {
     return async <T>(service: Service<T>) => await findInternals(service)?.get(this, service) as T;
   }
 
+  get callTool(): Context["callTool"] {
+    return this.#useInner("callTool");
+  }
+
+  get getPrompt(): Context["getPrompt"] {
+    return this.#useInner("getPrompt");
+  }
+
+  get readResource(): Context["readResource"] {
+    return this.#useInner("readResource");
+  }
+
+  get list(): Context["list"] {
+    return this.#useInner("list");
+  }
+
+  get complete(): Context["complete"] {
+    return this.#useInner("complete");
+  }
+
   get defer(): Context["defer"] {
     return (run) => this.host.defer(this, run);
   }
@@ -626,6 +640,11 @@ export abstract class Call implements ServiceCall, Cancellable {
     return promise;
   }
 
+  #useInner(name: InnerUse["name"]): never {
+    // The cast is safe, because `callInner` returns the value of the context's method with this name.
+    return ((...given: unknown[]) => quiet(this.host.callInner(this, { name, given }))) as never;
+  }
+
   #ask<T>(prepare: () => PreparedQuestion, method: string, key?: string): Promise<T> {
     // The cast is safe, because the question's `read` returns a value of type T.
     return this.#watch(this.#put(prepare) as Promise<T>, method, key);
@@ -710,15 +729,6 @@ export abstract class Call implements ServiceCall, Cancellable {
     });
     return this.#waiting;
   }
-}
-
-// Define these getters in a loop, because a getter for each method would make every server larger.
-for (const name of ["callTool", "getPrompt", "readResource", "list", "complete"] as const) {
-  Object.defineProperty(Call.prototype, name, {
-    get(this: Call) {
-      return (...given: unknown[]) => quiet(this.host.callInner(this, { name, given }));
-    },
-  });
 }
 
 /** Creates the error for a result that is too long. */

@@ -10,9 +10,9 @@ import { findNode, NODE_VERSIONS } from "../support/node_versions.ts";
 import { type CatalogueName, CATALOGUES, type CatalogueTool, toUrl } from "./catalogues.ts";
 import { readOperations, toArgument } from "./operations.ts";
 
-/** GitHub's REST API. Licence of the package: MIT. */
+/** GitHub's REST API. License of the package: MIT. */
 const GITHUB = { pinned: "@octokit/openapi@23.0.2", file: "generated/api.github.com.json" };
-/** The API of Kubernetes 1.13. Licence of the package: MIT; of the document: Apache-2.0. */
+/** The API of Kubernetes 1.13. License of the package: MIT; of the document: Apache-2.0. */
 const KUBERNETES = { pinned: "kubernetes-client@9.0.0", file: "lib/specs/swagger-1.13.json.gz" };
 
 /** Downloads a package, and reads one of its files. */

@@ -36,3 +36,9 @@ export const CALL: unique symbol = Symbol.for("mcp.call");
  * not a named option, because only they set it.
  */
 export const ADDED: unique symbol = /* @__PURE__ */ Symbol.for("mcp.added");
+
+/**
+ * Key of the option with which groups pass words for searches to their tools. It is not a named option, because a group
+ * also contains handlers that no search finds.
+ */
+export const ABOUT: unique symbol = /* @__PURE__ */ Symbol.for("mcp.about");

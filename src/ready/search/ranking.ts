@@ -4,7 +4,7 @@
  * @see https://doi.org/10.1561/1500000019 for BM25 and its fields
  */
 import { findSynonyms } from "./synonyms.ts";
-import { toCount, type ToolIndex, toPairs, type ToolSet } from "./tool_index.ts";
+import { toCount, type ToolIndex, type ToolSet, toPairs } from "./tool_index.ts";
 import { isStopWord, toStem, toWords } from "./words.ts";
 
 /** How quickly more occurrences of a word count less. */

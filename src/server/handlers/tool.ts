@@ -30,6 +30,7 @@ import { type UseItem, withLayers } from "../engine/layers.ts";
 import {
   bindAllow,
   type Feature,
+  type GroupedOptions,
   type Handler,
   type Remake,
   revealTo,
@@ -38,7 +39,7 @@ import {
   toMethod,
 } from "../visibility/feature.ts";
 import type { Filter } from "../visibility/guards.ts";
-import { withInternals } from "../../core/internals.ts";
+import { ABOUT, withInternals } from "../../core/internals.ts";
 import { readRequirements, type Requirement } from "../call/question.ts";
 import { createList } from "../visibility/pagination.ts";
 import type { NoServices, Services, ServiceValues, SharedServiceValues } from "../call/service.ts";
@@ -164,6 +165,11 @@ export interface ToolOptions<
   /** Labels, such as `admin` for `server.handlers.disable({ tag: "admin" })`. Clients do not see labels. */
   readonly tags?: readonly string[];
   /**
+   * Words by which `toolSearch` finds the tool, in addition to its name and description, such as `["whoami", "me"]`.
+   * Clients do not see these words.
+   */
+  readonly about?: readonly string[];
+  /**
    * Changes the tool for one caller, such as its description or input schema. Calls from this caller are validated
    * against the changed input schema. If `forCaller` throws, the tool does not exist for this caller. Lists that
    * contain such a tool have the cache scope `"private"`. Always return the same schema object, because the server
@@ -226,6 +232,7 @@ export const TOOL: KnownOptions<keyof ToolOptions<Schema, Schema>> = {
     output: true,
     text: TEXT_COPY,
     annotations: ANNOTATIONS,
+    about: "texts",
     forCaller: "function",
     run: true,
   },
@@ -332,7 +339,9 @@ function makeTool<
   const I extends Schema = Schema,
   const O extends Schema = Schema,
   S extends Services = NoServices,
->(options: ToolOptions<I, O, S, N>): Tool<N, Infer<I>, OutputOf<O>, ServiceValues<S>, SentOf<I>> {
+>(
+  options: ToolOptions<I, O, S, N> & Pick<GroupedOptions, typeof ABOUT>,
+): Tool<N, Infer<I>, OutputOf<O>, ServiceValues<S>, SentOf<I>> {
   const place = toPlace("tool", options);
   checkOptions(`make ${place}`, options, TOOL);
   const { name, run } = options;
@@ -346,7 +355,8 @@ function makeTool<
   const { allow, layers, steps, scopes } = definition;
   const also = steps?.also;
   const remake: Remake = (change) => makeTool(change(options));
-  const internals = { feature: tools, key: name, definition, also, services, scopes, layers, remake };
+  const about = [options[ABOUT], options.about];
+  const internals = { feature: tools, key: name, definition, also, services, scopes, layers, remake, about };
   return withInternals({ name, run, allow, tags: options.tags }, internals);
 }
 

@@ -152,7 +152,10 @@ export class Registry {
     const compiled = new Map(this.#compiled);
     const all = handlers.map((handler) => ruled?.get(handler) ?? handler);
     for (const [name, feature] of features) {
-      compiled.set(name, feature.compile(all.filter((handler) => isOf(handler, name)), this.#core, all));
+      const own = all.filter((handler) => isOf(handler, name));
+      let made = feature.compile(own, this.#core, all);
+      for (const { [INTERNALS]: { narrow } } of own) made = narrow?.(made, own, this.#core) ?? made;
+      compiled.set(name, made);
     }
     this.#handlers = handlers;
     this.#ruled = ruled;

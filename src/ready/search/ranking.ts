@@ -20,6 +20,9 @@ const PAIR = 0.5;
 /** How much it counts that a query has all words of a name. */
 const COVERED = 1;
 
+/** A tool matches only if its score is at least this part of the best score. Other tools share only a common word. */
+const MIN_SCORE = 0.05;
+
 /** Maximum number of different words of a query that count. */
 const MAX_WORDS = 32;
 
@@ -94,7 +97,10 @@ export function rankTools(
       found.push({ place, score: score * (1 + COVERED * toCoverage(set, tool.nameStems, matched)) });
     }
   });
-  return found.sort((a, b) => b.score - a.score || a.place - b.place).map(({ place }) => place);
+  const best = found.reduce((best, { score }) => score < Infinity ? Math.max(best, score) : best, 0);
+  return found.filter(({ score }) => score >= MIN_SCORE * best)
+    .sort((a, b) => b.score - a.score || a.place - b.place)
+    .map(({ place }) => place);
 }
 
 /** Returns the part of a name that a query covers, from 0 to 1. A rare word is a larger part than a common word. */

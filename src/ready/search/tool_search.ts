@@ -129,6 +129,9 @@ class ToolSearch {
     const { search = "search_tools", call = "call_tool", callReadOnly = "call_read_only_tool" } = options.names ?? {};
     this.#options = options;
     this.#names = { search, call, callReadOnly };
+    if (new Set(Object.values(this.#names)).size < 3) {
+      throw new TypeError("Cannot make a tool search: two of its tools have the same name; choose three different names");
+    }
     const hints = { readOnlyHint: true };
     const made = tool({
       name: search,

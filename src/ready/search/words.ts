@@ -24,11 +24,18 @@ const MAX_WORD = 32;
  * name such as `listPullRequests`. Each character of a script without spaces is a word.
  */
 export function toWords(text: string): readonly string[] {
-  const words = text.replace(BOUNDARY, " ").normalize("NFKC").toLowerCase().match(WORD) ?? [];
-  return words.map((word) => word.slice(0, MAX_WORD));
+  const words = NOT_ASCII.test(text)
+    ? text.replace(BOUNDARY, " ").normalize("NFKC").toLowerCase().match(WORD)
+    // Fast path: an index of 1,200 tools takes half the time.
+    : text.replace(ASCII_BOUNDARY, " ").toLowerCase().match(ASCII_WORD);
+  return words?.map((word) => word.slice(0, MAX_WORD)) ?? [];
 }
 
+// deno-lint-ignore no-control-regex
+const NOT_ASCII = /[^\x00-\x7f]/;
 // Lookarounds need no backtracking, so that the time is linear in the length of the text.
+const ASCII_BOUNDARY = /(?<=[a-z0-9])(?=[A-Z])|(?<=[A-Z])(?=[A-Z][a-z])/g;
+const ASCII_WORD = /[a-z0-9]+/g;
 const BOUNDARY = /(?<=[\p{Ll}\p{N}])(?=\p{Lu})|(?<=\p{Lu})(?=\p{Lu}\p{Ll})/gu;
 const WORD = /[\p{sc=Han}\p{sc=Hiragana}\p{sc=Katakana}\p{sc=Thai}]|[\p{L}\p{N}]+/gu;
 

@@ -255,7 +255,7 @@ behaviour("a search follows groups, rules, tools for one caller and added tools"
   assertEquals((await client.listTools()).some(({ name }) => name.startsWith("desk")), false);
   server.handlers.disable({ tool: "search_tools" });
   assertEquals(await names(client), ["menu", "late"]);
-}, { perInstance: "handlers.add changes one instance" });
+}, { perInstance: "handlers" });
 
 behaviour("middleware that hides a tool from lists also hides it from a search", async (connect) => {
   const { client } = await connect({

@@ -96,8 +96,7 @@ function createOmission(names: OwnNames): (page: Result) => Result {
   };
 }
 
-/** Returns whether the client asks for the list of all tools, with its URL or over stdio with a variable. */
-function isOff({ http, link }: Call): boolean {
-  if (http) return new URL(http.url).searchParams.get("search") === "off";
-  return link.transport === "stdio" && readVariable("MCP_SEARCH") === "off";
+/** Returns whether the client asks for the list of all tools: with its URL, or with a variable of the process. */
+function isOff({ http }: Call): boolean {
+  return (http ? new URL(http.url).searchParams.get("search") : readVariable("MCP_SEARCH")) === "off";
 }

@@ -80,8 +80,8 @@ const MAX_QUERY = 500;
  * then calls the tool that it has found. Each caller finds and calls exactly the tools that it could call directly, with
  * the same `allow`, scopes, layers and limits. Calls by name still work.
  *
- * A client gets the whole list if its URL contains `?search=off`, or over stdio, if the environment variable `MCP_SEARCH`
- * of the server is `off`.
+ * A client gets the whole list if its URL contains `?search=off`, or without HTTP, such as over stdio, if the environment
+ * variable `MCP_SEARCH` of the server is `off`.
  *
  * ```ts
  * import { createServer, tool } from "@x/mcp";

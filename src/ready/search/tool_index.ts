@@ -21,6 +21,8 @@ export interface IndexedTool {
   readonly name: string;
   /** The different stems of the name and of the author's words, without stop words. */
   readonly nameStems: readonly string[];
+  /** Number of different stems. */
+  readonly size: number;
   /** The number of words of each field. */
   readonly lengths: readonly number[];
 }
@@ -59,10 +61,11 @@ export class ToolIndex {
 
   /** Returns a tool in the index. Adds the tool if the index does not have a tool with the same texts. */
   add(text: ToolText): IndexedTool {
-    const fields = toFields(text);
-    const key = JSON.stringify(fields);
+    const key = JSON.stringify(toFields(text));
     const known = this.#tools.get(key);
     if (known) return known;
+    // The words must not refer to the texts from which they were cut, which may be much longer.
+    const fields: ReturnType<typeof toFields> = JSON.parse(key);
     const id = this.#tools.size;
     const words = fields.map((field) => field.flatMap(toWords));
     const counts = new Map<string, number>();
@@ -82,7 +85,8 @@ export class ToolIndex {
       postings.counts.push(packed);
     }
     const nameStems = new Set(words[0].filter((word) => !isStopWord(word)).map(toStem));
-    const tool = { id, name: text.name, nameStems: [...nameStems], lengths: words.map(({ length }) => length) };
+    const lengths = words.map(({ length }) => length);
+    const tool = { id, name: text.name, nameStems: [...nameStems], size: counts.size, lengths };
     this.#tools.set(key, tool);
     this.#size += counts.size;
     return tool;
@@ -108,6 +112,8 @@ export function toCount(counts: number, field: number): number {
 /** The tools that a caller can see, with their statistics. */
 export class ToolSet {
   readonly tools: readonly IndexedTool[];
+  /** Number of occurrences of all tools. */
+  readonly size: number;
   /** The average number of words of each field. */
   readonly averages: readonly number[];
   readonly #index: ToolIndex;
@@ -119,6 +125,7 @@ export class ToolSet {
   constructor(index: ToolIndex, tools: readonly IndexedTool[]) {
     this.#index = index;
     this.tools = tools;
+    this.size = tools.reduce((sum, { size }) => sum + size, 0);
     this.#places = new Int32Array(tools.reduce((max, { id }) => Math.max(max, id + 1), 0));
     tools.forEach(({ id }, place) => this.#places[id] = place + 1);
     this.averages = Array.from({ length: FIELDS }, (_, field) => {
@@ -143,7 +150,8 @@ export class ToolSet {
     if (known !== undefined) return known;
     let frequency = 0;
     this.#index.visit(stem, this, () => frequency++);
-    this.#frequencies.set(stem, frequency);
+    // Clients can search for any number of other words.
+    if (frequency) this.#frequencies.set(stem, frequency);
     return frequency;
   }
 }

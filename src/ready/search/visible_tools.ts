@@ -47,20 +47,28 @@ export interface Seen {
 
 /** Maximum number of sets of visible tools whose statistics are kept. */
 const MAX_SETS = 100;
-/** Number of occurrences above which the index starts again, so that it uses at most about 10 MB. */
-const MAX_INDEX = 150_000;
+/**
+ * Number of occurrences above which the index starts again, so that it uses at most about 10 MB. The index of a server
+ * whose tools have more occurrences starts again at twice their number.
+ */
+const MAX_INDEX = 100_000;
+/** Number of tools that are indexed before other calls run. */
+const SLICE = 100;
 
 /** The index that all paths of a server share. */
 class SharedIndex {
   index = new ToolIndex();
   /** The indexed tools, by the functions that return their entries in lists. Rules copy definitions, but not functions. */
   indexed = new WeakMap<Definition["wire"], IndexedTool>();
+  /** Number of occurrences in the largest set. */
+  largest = 0;
 
   /** Starts again if the index is full. */
   makeRoom(): void {
-    if (this.index.size <= MAX_INDEX) return;
+    if (this.index.size <= Math.max(MAX_INDEX, 2 * this.largest)) return;
     this.index = new ToolIndex();
     this.indexed = new WeakMap();
+    this.largest = 0;
   }
 }
 
@@ -108,7 +116,7 @@ export class VisibleTools {
     if (this.#same?.index === this.#shared.index) return this.#same;
     // A result that a cache keeps must not reach other callers, because they may see other tools.
     if (!this.isSame) await noteCaller(call);
-    const seen = this.#toSeen(this.isListed ? await this.#list(call) : await this.#select(call));
+    const seen = await this.#toSeen(this.isListed ? await this.#list(call) : await this.#select(call));
     if (this.isSame) this.#same = seen;
     return seen;
   }
@@ -180,25 +188,39 @@ export class VisibleTools {
     return !own.isForeign && this.#read(own).isReadOnly;
   }
 
-  // Runs without interruption, because another call may replace the index.
-  #toSeen(tools: readonly SeenTool[]): Seen {
-    this.#shared.makeRoom();
-    const { index, indexed } = this.#shared;
+  async #toSeen(tools: readonly SeenTool[]): Promise<Seen> {
+    const shared = this.#shared;
+    shared.makeRoom();
+    const { index } = shared;
+    const found: IndexedTool[] = [];
+    let added = 0;
+    for (const each of tools) {
+      const { size } = index;
+      found.push(this.#toIndexed(each));
+      if (index.size === size || ++added % SLICE) continue;
+      await new Promise((resolve) => setTimeout(resolve));
+      // Another search has started a new index.
+      if (shared.index !== index) return await this.#toSeen(tools);
+    }
     if (this.#index !== index) {
       this.#index = index;
       this.#sets.clear();
     }
-    const found = tools.map((each) => {
-      const known = each.source && indexed.get(each.source);
-      if (known) return known;
-      const added = index.add(toText(each));
-      if (each.source) indexed.set(each.source, added);
-      return added;
-    });
     const key = found.map(({ id }) => id).join();
     const set = this.#sets.get(key) ?? new ToolSet(index, found);
     this.#sets.set(key, set);
+    shared.largest = Math.max(shared.largest, set.size);
     return { index, set, tools };
+  }
+
+  #toIndexed(tool: SeenTool): IndexedTool {
+    const { index, indexed } = this.#shared;
+    const { source } = tool;
+    const known = source && indexed.get(source);
+    if (known) return known;
+    const added = index.add(toText(tool));
+    if (source) indexed.set(source, added);
+    return added;
   }
 }
 

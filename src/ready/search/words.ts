@@ -71,12 +71,18 @@ const ENDINGS: readonly (readonly [ending: string, replacement: string, rest: nu
 
 /** Maximum number of remembered stems. All are forgotten when there are more. */
 const MAX_STEMS = 20_000;
+/**
+ * Maximum length of a word whose stem is remembered, in characters. V8 copies a word of this length, but a longer word
+ * refers to the whole text from which it was cut.
+ */
+const MAX_COPIED = 12;
 const stems = new Map<string, string>();
 
 /** Reduces an English word to a stem that its inflections share, such as `creat` for `creates` and `creating`. */
 export function toStem(word: string): string {
   const known = stems.get(word);
   if (known !== undefined) return known;
+  if (word.length > MAX_COPIED) return cutWord(word);
   if (stems.size >= MAX_STEMS) stems.clear();
   const stem = cutWord(word);
   stems.set(word, stem);

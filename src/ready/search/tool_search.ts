@@ -187,10 +187,11 @@ class ToolSearch {
       throw new ToolError(`Cannot call ${quote(name)} with ${isReadOnly ? callReadOnly : call}: call it directly`);
     }
     const unknown = new ToolError(`Cannot call ${quote(name)}: there is no such tool; search again with ${search}`);
-    const found = await tools.find(name, toCall(ctx, "call a tool"));
+    const caller = toCall(ctx, "call a tool");
+    const found = await tools.find(name, caller);
     if (!found) throw unknown;
     if (isReadOnly && !found.isReadOnly) {
-      if (tools.isListed && !await tools.find(name, toCall(ctx, "call a tool"), { isInList: true })) throw unknown;
+      if (tools.isListed && !await tools.find(name, caller, { isInList: true })) throw unknown;
       throw new ToolError(`Cannot call ${quote(name)} with ${callReadOnly}: it is not read-only; use ${call}`);
     }
     try {
@@ -199,9 +200,8 @@ class ToolSearch {
       return { structuredContent: undefined, ...others, content };
     } catch (error) {
       // The tool may have been removed, or hidden from the caller, since.
-      throw isMcpError(error) && error.code === INVALID_PARAMS && error.message === `Unknown tool: ${quote(name)}`
-        ? unknown
-        : error;
+      const isGone = isMcpError(error) && error.code === INVALID_PARAMS && !await tools.find(name, caller);
+      throw isGone ? unknown : error;
     }
   }
 

@@ -13,10 +13,4 @@
  *
  * @module
  */
-export {
-  type RankTools,
-  type SearchedTool,
-  type SearchNames,
-  toolSearch,
-  type ToolSearchOptions,
-} from "./tool_search.ts";
+export { type SearchedTool, toolSearch, type ToolSearchOptions } from "./tool_search.ts";

@@ -8,43 +8,36 @@ import { checkOptions, type KnownOptions, show } from "../../core/known_options.
 import type { JsonSchema } from "../../core/schema/schema.ts";
 import { toCall } from "../../server/call/find_call.ts";
 import type { Narrow } from "../../server/visibility/feature.ts";
-import { narrowList } from "./narrowed_list.ts";
+import { narrowList, type OwnNames } from "./narrowed_list.ts";
 import { rankTools } from "./ranking.ts";
 import { writeHits } from "./result_text.ts";
 import { type SearchedTool, type SeenTool, toSearched, VisibleTools } from "./visible_tools.ts";
 
 export type { SearchedTool } from "./visible_tools.ts";
 
-/**
- * Ranks tools for a query, for example with embeddings. Returns the names of the matching tools, the best first. `tools`
- * are all tools that the caller can see; other names are ignored.
- */
-export type RankTools = (
-  query: string,
-  tools: readonly SearchedTool[],
-  ctx: Context,
-) => readonly string[] | Promise<readonly string[]>;
-
-/** The names of the tools that a search adds to a server. */
-export interface SearchNames {
-  /** Name of the tool that searches. Defaults to `search_tools`. */
-  readonly search?: string;
-  /** Name of the tool that calls any tool. Defaults to `call_tool`. */
-  readonly call?: string;
-  /** Name of the tool that calls only read-only tools. Defaults to `call_read_only_tool`. */
-  readonly callReadOnly?: string;
-}
-
 /** Options of a search. All options are optional. */
 export interface ToolSearchOptions {
-  /** Names of tools that stay in the list. Unknown names are ignored, because tools can be added later. */
+  /**
+   * Names of tools that stay in the list. Unknown names are ignored, because tools can be added later. Defaults to no
+   * tools.
+   */
   readonly always?: readonly string[];
   /** Maximum number of tools in the result of a search, from 1 to 50. Defaults to 8. */
   readonly limit?: number;
-  /** Replaces the ranking. */
-  readonly rank?: RankTools;
-  /** Names for the tools of the search, such as for a server in front of another server with a search. */
-  readonly names?: SearchNames;
+  /**
+   * Replaces the ranking, for example with embeddings. Returns the names of the matching tools, the best first. `tools`
+   * are all tools that the caller can see; other names are ignored. Defaults to a ranking by words.
+   */
+  readonly rank?: (
+    query: string,
+    tools: readonly SearchedTool[],
+    ctx: Context,
+  ) => readonly string[] | Promise<readonly string[]>;
+  /**
+   * Other names for the tools of the search, for example if another tool has such a name. Default to `search_tools`,
+   * `call_tool`, and `call_read_only_tool` for the tool that calls only read-only tools.
+   */
+  readonly names?: { readonly search?: string; readonly call?: string; readonly callReadOnly?: string };
   /**
    * Decides whether a caller gets the short list. If the function returns `false`, the caller gets the list of all tools.
    * With this option, lists of tools have the cache scope `"private"`. Defaults to the short list for all callers.
@@ -52,7 +45,7 @@ export interface ToolSearchOptions {
   readonly when?: (ctx: Context) => boolean;
 }
 
-const NAMES: KnownOptions<keyof SearchNames> = { names: { search: true, call: true, callReadOnly: true } };
+const NAMES: KnownOptions<keyof OwnNames> = { names: { search: true, call: true, callReadOnly: true } };
 
 const OPTIONS: KnownOptions<keyof ToolSearchOptions> = {
   names: {
@@ -121,7 +114,7 @@ interface SearchInput {
 class ToolSearch {
   readonly handler: Handler;
   readonly #options: ToolSearchOptions;
-  readonly #names: Required<SearchNames>;
+  readonly #names: OwnNames;
   /** The tools of each server, by the parts of the server. */
   readonly #tools = new WeakMap<object, VisibleTools>();
 
@@ -251,7 +244,7 @@ interface AuthorRanking {
 
 /** Ranks tools with the author's function, which may return anything. */
 async function rankByAuthor(
-  rank: RankTools,
+  rank: NonNullable<ToolSearchOptions["rank"]>,
   { query, seen, ctx }: AuthorRanking,
 ): Promise<readonly SeenTool[]> {
   const byName = new Map(seen.map((each) => [each.name, each]));

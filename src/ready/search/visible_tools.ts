@@ -15,9 +15,13 @@ import { type IndexedTool, ToolIndex, ToolSet, type ToolText } from "./tool_inde
 
 /** A tool, as the function `rank` gets it. */
 export interface SearchedTool {
+  /** Name of the tool. */
   readonly name: string;
+  /** Display name. */
   readonly title?: string;
+  /** Description for the model. */
   readonly description?: string;
+  /** JSON Schema of the arguments. */
   readonly inputSchema: JsonSchema;
   /** The tool's labels. */
   readonly tags: readonly string[];

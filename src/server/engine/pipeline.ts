@@ -108,7 +108,8 @@ export class Pipeline {
    * is not refused. An asynchronous step is refused only after it has started, so each client may have one such step.
    */
   #begin<T>(call: Call, step: (call: Call) => T | Promise<T>): T | Promise<T> {
-    const { scheduler, scheduler: { refused } } = this.#engine;
+    const { scheduler } = this.#engine;
+    const { refused } = scheduler;
     if (refused.size && (refused.size > MAX_REFUSED || refused.has(call.link.account.turnKey))) {
       return scheduler.start(call, () => step(call));
     }

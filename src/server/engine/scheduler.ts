@@ -28,7 +28,7 @@ export class Scheduler implements Executor {
   isOpen = true;
   readonly limits: Bounds["calls"];
   /** The `turnKey` of each client with a step that goes on although its call was refused, because no slot was free. */
-  readonly refused = new Set<unknown>();
+  readonly refused: Set<unknown> = new Set();
   readonly #core: Core;
   readonly #accounts: Accounts;
   readonly #waiting: Pot;

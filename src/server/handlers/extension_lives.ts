@@ -2,7 +2,6 @@
  * Starts the extensions of a server when it receives its first request, and stops the extensions when the server
  * closes.
  */
-import { deadline } from "../../core/kit/deadline.ts";
 import { quote } from "../../core/protocol/errors.ts";
 import { CancelError } from "../call/cancel_error.ts";
 import { toCall } from "../call/find_call.ts";
@@ -167,11 +166,10 @@ class LivingExtension {
       () => {
         // Handlers may have changed since the subscription began.
         const isShown = this.#engine.registry.compiled("extensions")?.listen?.get(wanted.key)?.isShown;
-        if (!isShown) return;
-        const { ticker: clock, limits: { calls: { timeoutMs: ms } } } = this.#engine.core;
-        // Limit the time, because later notifications wait for the check.
-        return () =>
-          deadline(isShown(toCall(wanted.ctx, "check the subscriber")), { ms, clock, onTimeout: () => false });
+        return isShown && (async () => {
+          const { decideInTime } = await loadParts();
+          return await decideInTime(isShown(toCall(wanted.ctx, "check the subscriber")), this.#engine);
+        });
       },
     );
     const stop = this.#topics.subscribe(wanted, (published) => delivery.deliver(published));

@@ -56,14 +56,21 @@ export async function readInner(
   const onAbort = () => outer.reason && call.cancel(outer.reason);
   outer.signal.addEventListener("abort", onAbort);
   if (outer.signal.aborted) onAbort();
+  // The handler of an outer call may have returned without waiting for the read. Report the error, because no handler
+  // waits for it.
+  const requireWaiting = () => {
+    if (hasEnded(outer)) throw outer.reason ?? core.report(toLate(outer, uri), call);
+  };
   const read = async () => {
     const runner = await method.find(call);
+    requireWaiting();
     if (runner.scopes) requireScopes(core, call, runner.scopes);
     if (runner.requires) requireCapabilities(client.capabilities, runner.requires, "read the resource");
     // Check the resource's rate limit. Otherwise clients could bypass the limit with a tool that reads a URI from its
     // arguments.
     const limiting = runner.check?.(call);
     if (limiting) await limiting;
+    requireWaiting();
     // Other callers who use the results of the outer call need the rights to the resource too.
     if (runner.scopes || runner.isRestricted) await noteRead(outer, uri);
     const { observed } = call;
@@ -125,7 +132,6 @@ class InnerRead extends Call {
     return this.#outer.isAsking;
   }
 
-  // The handler of an outer call may have returned without waiting for the read.
   override startHandler<T>(run: () => T): T {
     if (hasEnded(this.#outer)) throw toLate(this.#outer, this.#uri);
     return super.startHandler(run);

@@ -7,8 +7,14 @@ import type { Engine } from "./era.ts";
 import { openHandle } from "./open_handle.ts";
 import type { ServerHandle, StartPart } from "./server_handle.ts";
 
-// Extensions load this file when they first need one of the two.
+// Extensions load this file when they first need one of its functions.
 export { mayCall } from "./open_handle.ts";
+
+/** Returns the decision of `allow`, or `false` if the decision takes longer than `calls.timeoutMs`. */
+export function decideInTime(deciding: boolean | Promise<boolean>, { core }: Engine): Promise<boolean> {
+  const { ticker: clock, limits: { calls: { timeoutMs: ms } } } = core;
+  return deadline(deciding, { ms, clock, onTimeout: () => false });
+}
 
 /** Milliseconds that a part may take to stop. */
 const STOP_MS = 5000;

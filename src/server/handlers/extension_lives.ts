@@ -166,7 +166,10 @@ class LivingExtension {
       () => {
         // Handlers may have changed since the subscription began.
         const isShown = this.#engine.registry.compiled("extensions")?.listen?.get(wanted.key)?.isShown;
-        return isShown && (() => isShown(toCall(wanted.ctx, "check the subscriber")));
+        return isShown && (async () => {
+          const { decideInTime } = await loadParts();
+          return await decideInTime(isShown(toCall(wanted.ctx, "check the subscriber")), this.#engine);
+        });
       },
     );
     const stop = this.#topics.subscribe(wanted, (published) => delivery.deliver(published));

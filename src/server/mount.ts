@@ -75,17 +75,18 @@ export function mount(servers: readonly Server[], options: MountOptions = {}): M
   const find = createRouter(servers);
   checkUnmounted(servers);
   const shared = handlers.map(({ handlers, to }) => ({ handlers, of: pick(servers, to) }));
-  const services = shareServices(servers);
+  const services = shareServices(servers, async () => void await front?.loaded?.stop());
   for (const { handlers, of } of shared) for (const server of of) server.handlers.add(...handlers);
   let closed: Promise<void> | undefined;
   const closeAll = async () => {
-    await Promise.all(servers.map((server) => server.close()));
+    services.stop();
+    await Promise.all(servers.map((server) => server.close().finally(() => services.leave(server[INTERNALS].host))));
     await services.close();
   };
   const close = () => closed ??= closeAll();
   const fetch: Fetch = async (request, info) => await (find(request.url)?.fetch(request, info) ?? refusePath());
   const { core } = servers[0][INTERNALS].engine;
-  const front = options.routes && openRoutes(options.routes, servers, { fetch, server: () => mounted });
+  const front: LazyModule<Routes> | undefined = options.routes && openRoutes(options.routes, servers, { fetch, server: () => mounted });
   const mounted: Mount = {
     servers,
     fetch: front ? serveBy(core, front) : fetch,
@@ -100,7 +101,9 @@ export function mount(servers: readonly Server[], options: MountOptions = {}): M
     resourceUpdated: (uri) => servers.forEach((server) => server.resourceUpdated(uri)),
     listChanged: (list, options) => servers.forEach((server) => server.listChanged(list, options)),
     log: createServerLog((level, data, options) => servers.forEach((server) => server.log[level](data, options))),
-    ready: async () => void await Promise.all([front?.load(), ...servers.map((server) => server.ready())]),
+    ready: async () => {
+      await Promise.all([front?.load().then((front) => front.ready()), ...servers.map((server) => server.ready())]);
+    },
     end: (select) => servers.forEach((server) => server.end(select)),
     stats: () => servers.map((server) => server.stats()).reduce(addStats),
     close,
@@ -116,12 +119,12 @@ function openRoutes(
   servers: readonly Server[],
   { fetch, server }: { readonly fetch: Fetch; readonly server: () => Server },
 ): LazyModule<Routes> {
-  const { core } = servers[0][INTERNALS].engine;
+  const { engine } = servers[0][INTERNALS];
   const paths = servers.map((server) => server[INTERNALS].http.path);
   const access = servers.map((server) => server[INTERNALS].http.endpoint.options);
   return new LazyModule(async () => {
     const { Routes } = await import("./routes.ts");
-    return new Routes(list, { core, server: server(), paths, access, fetch });
+    return new Routes(list, { engine, server: server(), paths, access, fetch });
   });
 }
 
@@ -191,12 +194,37 @@ function checkUnmounted(servers: readonly Server[]): void {
   }
 }
 
-/** Gives all servers the same container of services. `close` disposes the services. */
-function shareServices(servers: readonly Server[]): { readonly close: () => Promise<void> } {
-  const { report, observer, ticker: { clock } } = servers[0][INTERNALS].engine.core;
+/** The services that the servers of a mount share. */
+interface SharedServices {
+  /** Announces that all servers will close. */
+  readonly stop: () => void;
+  /** See {@linkcode ContainerHost.leave}. */
+  readonly leave: (host: ContainerHost) => Promise<void>;
+  /** Disposes all services, after all servers have closed. */
+  readonly close: () => Promise<void>;
+}
+
+/**
+ * Gives all servers the same container of services. `stopRoutes` stops the routes of the mount, before the servers close
+ * their stores.
+ */
+function shareServices(servers: readonly Server[], stopRoutes: () => Promise<void>): SharedServices {
+  const { engine } = servers[0][INTERNALS];
+  const { report, observer, ticker: { clock } } = engine.core;
   const ticker = new Ticker(clock);
   const parts: ContainerParts = { report, observer, ticker };
-  const root: ContainerHost = { parts };
+  const using = new Set(servers.map((server) => server[INTERNALS].host));
+  const { promise: allLeft, resolve: leaveAll } = Promise.withResolvers<void>();
+  let isClosing = false;
+  const leave = async (host: ContainerHost) => {
+    using.delete(host);
+    if (!isClosing) return;
+    if (!using.size) leaveAll();
+    await disposed;
+  };
+  const root: ContainerHost = { parts, engine, leave };
+  // The services may use the store of the first server, so no server closes its store before.
+  const disposed = allLeft.then(async () => void await Promise.all([stopRoutes(), findRoot(root).container?.close()]));
   const replaced = servers.map((server) => {
     const { host } = server[INTERNALS];
     const { container } = host;
@@ -204,12 +232,15 @@ function shareServices(servers: readonly Server[]): { readonly close: () => Prom
     for (const handler of server.handlers.list()) handler[INTERNALS].services?.open(host);
     return container;
   });
-  const close = async () => {
-    await Promise.all(replaced.map((container) => container?.close()));
-    await findRoot(root).container?.close();
-    ticker.close();
+  return {
+    stop: () => void (isClosing = true),
+    leave,
+    async close() {
+      await Promise.all(replaced.map((container) => container?.close()));
+      await disposed;
+      ticker.close();
+    },
   };
-  return { close };
 }
 
 function pick(servers: readonly Server[], names: readonly string[] | undefined): readonly Server[] {

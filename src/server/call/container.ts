@@ -23,6 +23,13 @@ export interface ContainerHost {
   container?: Container;
   /** The host whose container is used instead. Set if several endpoints share a container. */
   root?: ContainerHost;
+  /** The `Engine` of the server whose handle services get: the server that has the container, or the first of a mount. */
+  engine?: object;
+  /**
+   * Called by a server that uses this host's container, when the server has ended its calls and before it closes its
+   * store. Set if several servers share a container.
+   */
+  readonly leave?: (host: ContainerHost) => Promise<void>;
   /** The extensions that start and stop with the server. `undefined` without such extensions. */
   lives?: Lives;
   /** Path of the endpoint. A service with a key has separate values for each endpoint. */

@@ -3,7 +3,7 @@
  */
 import type { Engine } from "../engine/era.ts";
 import type { Life } from "../engine/extension.ts";
-import type { StartPart } from "../engine/server_handle.ts";
+import type { ServerHandle, StartPart } from "../engine/server_handle.ts";
 import type { Feature, Handler } from "../visibility/feature.ts";
 import { INTERNALS } from "../../core/internals.ts";
 import { ServerLives } from "./extension_lives.ts";
@@ -15,7 +15,7 @@ const create = (engine: Engine): ServerLives => new ServerLives(engine);
  *
  * @internal
  */
-export function createLife(parts: Pick<Life, "id" | "start" | "keys">): Life {
+export function createLife(parts: Pick<Life, "id" | "name" | "start" | "keys">): Life {
   let origin: string | undefined;
   return {
     ...parts,
@@ -35,7 +35,7 @@ export function createLife(parts: Pick<Life, "id" | "start" | "keys">): Life {
  * @internal
  */
 export function watcher(id: string, start: StartPart): Handler {
-  return toWatcher(id, createLife({ id, start, keys: new Map() }));
+  return toWatcher(id, createLife({ id, name: id, start, keys: new Map() }));
 }
 
 /**

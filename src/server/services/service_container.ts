@@ -3,9 +3,11 @@
  */
 import { deadline } from "../../core/kit/deadline.ts";
 import { McpError, quote, toBusy } from "../../core/protocol/errors.ts";
+import { LazyModule } from "../../core/protocol/lazy_module.ts";
 import { isPromiseLike } from "../../core/protocol/promises.ts";
 import {
   type Container,
+  type ContainerHost,
   type ContainerParts,
   type Definition,
   findInternals,
@@ -15,8 +17,10 @@ import {
 } from "../call/container.ts";
 import type { Context } from "../call/context.ts";
 import type { Lifetime, Service, ServiceEnd } from "../call/service.ts";
+import type { ServerHandle } from "../engine/server_handle.ts";
 import { ServiceContext } from "./service_context.ts";
 import { Entry, type EntryKey, findDisposer, findPath, readKey } from "./service_entry.ts";
+import type { ServiceHandles } from "./service_handles.ts";
 import { Scope } from "./service_scope.ts";
 
 /** Maximum duration of the disposal of one value, and of all values when the server closes, in milliseconds. */
@@ -75,13 +79,17 @@ export class ServiceContainer implements Container {
   #values = new WeakMap<Needs, object>();
   readonly #scopes = new Set<Scope>();
   readonly #disposing = new Set<Promise<void>>();
+  /** Loaded on demand, because few services use the handle of the server. */
+  readonly #handles: LazyModule<ServiceHandles>;
   readonly #sweep = (now: number): number | undefined => this.#disposeIdle(now);
   #isPinned = false;
   #isClosing = false;
   #closed?: Promise<void>;
 
-  constructor(parts: ContainerParts) {
+  /** `host` is the host that has the container. */
+  constructor(parts: ContainerParts, host: ContainerHost) {
     this.#parts = parts;
+    this.#handles = new LazyModule(async () => new (await import("./service_handles.ts")).ServiceHandles(host));
   }
 
   /**
@@ -485,8 +493,17 @@ export class ServiceContainer implements Container {
     const { lifetime, controller: { signal }, key } = entry;
     const own = lifetime === "call" ? scope : undefined;
     const get = (service: Service) => this.#getFor(entry, service, own);
-    const made = { get, signal, key, ctx: own?.call };
+    const getServer = () => this.#getServer(entry);
+    const made = { get, getServer, signal, key, ctx: own?.call };
     return made as never; // The cast is safe, because the lifetime determines the type of `make`.
+  }
+
+  async #getServer(entry: Entry): Promise<ServerHandle> {
+    const handles = await this.#handles.load();
+    if (entry.state === "gone" || this.#isClosing) {
+      throw toBusy(`get the server in ${entry.place}: the lifetime of its value has ended`);
+    }
+    return await handles.open(entry.name, entry.definition);
   }
 
   /** Resolves to another service's value that the `make` function of `entry` has requested. */
@@ -564,6 +581,7 @@ export class ServiceContainer implements Container {
     // Clear the maps before the disposal, so that calls that arrive during the disposal create new values.
     const all = [...this.#entries.values(), ...[...this.#keyed.values()].flatMap((entries) => [...entries.values()])];
     const made = [...this.#made].reverse();
+    const stopHandles = this.#handles.loaded?.removeAll();
     this.#values = new WeakMap();
     for (const known of [this.#entries, this.#keyed, this.#made]) known.clear();
     for (const entry of all) this.#abandon(entry, "the server is closing; try again later");
@@ -571,6 +589,7 @@ export class ServiceContainer implements Container {
     await wait(all.map(({ over }) => over.promise));
     for (const entry of made) await this.#disposeReported(entry, "result", left());
     await wait([...this.#disposing]);
+    await stopHandles?.();
   }
 
   /** Waits for a disposal. Rejects if the disposal takes longer than `ms` milliseconds. */

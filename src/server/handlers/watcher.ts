@@ -3,7 +3,7 @@
  */
 import type { Engine } from "../engine/era.ts";
 import type { Life } from "../engine/extension.ts";
-import type { ServerHandle, StartPart } from "../engine/server_handle.ts";
+import type { StartPart } from "../engine/server_handle.ts";
 import type { Feature, Handler } from "../visibility/feature.ts";
 import { INTERNALS } from "../../core/internals.ts";
 import { ServerLives } from "./extension_lives.ts";

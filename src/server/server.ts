@@ -446,7 +446,7 @@ function createEnding({ engine, endpoint }: Pick<TrunkParts, "engine" | "endpoin
       ]);
       endpoint.loaded?.parts.streams.end();
       // Before the store closes, because services may use it.
-      await (host.root ? host.root.leave?.(host) : host.container?.close());
+      await host.container?.close();
       await engine.core.shared?.close();
       resolve();
     },

@@ -5,6 +5,7 @@ import { z } from "zod";
 import {
   createServer,
   extension,
+  group,
   type Handler,
   mount,
   resourceProvider,
@@ -14,7 +15,8 @@ import {
   tool,
 } from "../../mod.ts";
 import type { ServerHandle, StartPart } from "../../src/extensions/extension.ts";
-import { layer } from "../../src/layers/layers.ts";
+import { layer, type UseItem } from "../../src/layers/layers.ts";
+import { serveStdio } from "../../src/server/transports/stdio/stdio.ts";
 import { memoryStore } from "../../src/stores/stores.ts";
 import { connectTest, fakeClock } from "../../src/testing/testing.ts";
 import { advanceUntil, behaviour, gate, type Told, turn, until } from "../support/behaviour.ts";
@@ -407,11 +409,34 @@ Deno.test("a provider that is removed stops, and one in a group starts", async (
   await server.ready();
   server.handlers.remove(provider);
   await until(() => steps.length === 2, "the provider has stopped");
-  server.handlers.add(provider);
+  const use: UseItem[] = [layer(() => ({ name: "pass", inside: (_ctx, next) => next() }))];
+  server.handlers.add(group("parts", [provider], { use }));
   await server.ready();
   assertEquals(steps, ["start", "stop", "start"]);
   await server.close();
   assertEquals(steps, ["start", "stop", "start", "stop"]);
+});
+
+Deno.test("parts stop when stdio ends, and start again with the next input", async () => {
+  const steps: string[] = [];
+  const note = (name: string): StartPart => (server) => {
+    steps.push(name);
+    server.signal.addEventListener("abort", () => steps.push(`${name} aborted`));
+    return () => void steps.push(`${name} stopped`);
+  };
+  const held = service("held", async ({ getServer }) => ({ stop: await note("service")(await getServer()) }), {
+    dispose: ({ stop }) => stop?.(),
+  });
+  const use = tool({ name: "use", services: { held }, run: () => "used" });
+  const provider = resourceProvider({ scheme: "part", name: "parts", start: note("provider"), read: () => "used" });
+  await using server = createServer({ ...about, handlers: [use, provider] });
+  const message = { jsonrpc: "2.0", id: 1, method: "initialize", params: {} };
+  for (let at = 1; at <= 2; at++) {
+    const input = new Blob([`${JSON.stringify(message)}\n`]).stream();
+    await serveStdio(server, { input, output: async () => {}, exit: false });
+    assertEquals(steps.length, 6 * at, steps.join());
+  }
+  assertEquals(steps.slice(0, 6).toSorted(), steps.slice(6).toSorted());
 });
 
 Deno.test("a route whose start takes too long gets status 503, and 503 while the server has closed", async () => {

@@ -7,6 +7,7 @@ import {
   extension,
   group,
   type Handler,
+  McpError,
   mount,
   resourceProvider,
   type Server,
@@ -153,9 +154,15 @@ for (const kind of KINDS) {
   });
 
   Deno.test(`a failed start fails the use of a part, and the next use starts the part again: ${kind.kind}`, async () => {
+    // All values of a service share one handle, which has no start that fails.
+    const isService = kind.kind.startsWith("service");
     let isBroken = true;
     let starts = 0;
-    const { server, faults } = serve(kind, () => {
+    let changes = 0;
+    const signals: AbortSignal[] = [];
+    const { server, faults } = serve(kind, ({ handlers, signal }) => {
+      signals.push(signal);
+      handlers.watch(() => changes++);
       if (isBroken) throw new Error("not yet");
       starts++;
     });
@@ -166,6 +173,13 @@ for (const kind of KINDS) {
     isBroken = false;
     assertEquals(await kind.use(server), true);
     assertEquals(starts, 1);
+    // What a failed start has begun does not continue.
+    if (!isService) {
+      assertEquals(signals.map(({ aborted }) => aborted), signals.map((_, at) => at < signals.length - 1));
+      server.handlers.add(tool({ name: "later", run: () => "" }));
+      await until(() => changes > 0, "the notification of the change");
+      assertEquals(changes, 1);
+    }
     await server.close();
   });
 
@@ -303,6 +317,19 @@ Deno.test("two services with one name cannot share the handle of a server", asyn
     handlers: [use("one", one), tool({ name: "plain", services: { plain }, run: () => "used" })],
   });
   await other.ready();
+});
+
+Deno.test("a service cannot get the handle of the server after its value has ended, or after the server has closed", async () => {
+  const late: Record<string, () => Promise<ServerHandle>> = {};
+  const held = service("held", ({ getServer }) => late.held = getServer, { per: "call" });
+  const wide = service("wide", ({ getServer }) => late.wide = getServer);
+  const use = tool({ name: "use", services: { held, wide }, run: () => "used" });
+  const server = createServer({ ...about, handlers: [use] });
+  assertEquals(await call("use")(server), true);
+  await assertRejects(late.held, McpError, sentence("held", "ended"));
+  assertEquals((await late.wide()).signal.aborted, false);
+  await server.close();
+  await assertRejects(late.wide, McpError, sentence("wide", "ended"));
 });
 
 Deno.test("a service without the handle is created without a promise, and starts no part", async () => {

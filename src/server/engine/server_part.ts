@@ -57,6 +57,8 @@ export class ServerPart {
     if (this.#isClosed) return Promise.reject(this.#toClosed());
     return this.#starting ??= this.#start().catch((error) => {
       this.#starting = undefined;
+      // End what the failed start has begun, because the next start begins it again.
+      this.#controller.abort(error);
       throw error;
     });
   }
@@ -107,6 +109,7 @@ export class ServerPart {
   #watch(): void {
     const { changes: { listeners } } = this.#engine;
     this.#unwatch();
+    this.#watchers.clear();
     const unwatchHandlers = watchHandlers(this.#engine, () => this.#notifyChange());
     listeners.add(this.#onChange);
     this.#unwatch = () => {

@@ -7,7 +7,6 @@ import {
   extension,
   group,
   type Handler,
-  McpError,
   mount,
   resourceProvider,
   type Server,
@@ -326,10 +325,10 @@ Deno.test("a service cannot get the handle of the server after its value has end
   const use = tool({ name: "use", services: { held, wide }, run: () => "used" });
   const server = createServer({ ...about, handlers: [use] });
   assertEquals(await call("use")(server), true);
-  await assertRejects(late.held, McpError, sentence("held", "ended"));
+  await assertRejects(late.held, Error, sentence("held", "ended"));
   assertEquals((await late.wide()).signal.aborted, false);
   await server.close();
-  await assertRejects(late.wide, McpError, sentence("wide", "ended"));
+  await assertRejects(late.wide, Error, sentence("wide", "ended"));
 });
 
 Deno.test("a service without the handle is created without a promise, and starts no part", async () => {

@@ -442,7 +442,9 @@ export class ServiceContainer implements Container {
   async #getServer(entry: Entry): Promise<ServerHandle> {
     const handles = await this.#handles.load();
     if (entry.state === "gone" || this.#isClosing) {
-      throw toBusy(`get the server in ${entry.place}: the lifetime of its value has ended`);
+      throw new Error(
+        `Cannot get the server in ${entry.place}: the lifetime of its value has ended; call getServer() in make`,
+      );
     }
     return await handles.open(entry.name, entry.definition);
   }

@@ -437,6 +437,11 @@ export function findProcess(): ProcessGlobal {
   return globals.process;
 }
 
+/** Whether the system is Windows, where paths can have drives and backslashes. */
+export function isWindows(): boolean {
+  return deno ? deno.build.os === "windows" : findProcess().platform === "win32";
+}
+
 /**
  * Calls `job` once after `ms` milliseconds. Returns a function that cancels the timer.
  *

@@ -18,6 +18,7 @@ const lazyModules: Readonly<Record<string, readonly string[]>> = {
   "src/server/call/sealer.ts": ["src/server/call/cipher.ts"],
   "src/server/call/lazy_wire_check.ts": ["src/server/call/wire_check.ts"],
   "src/server/engine/scheduler.ts": ["src/server/call/ignored_questions.ts"],
+  "src/server/services/service_container.ts": ["src/server/services/service_handles.ts"],
   "src/server/services/lazy_container.ts": ["src/server/services/service_container.ts"],
   "src/server/eras/legacy/http_sessions.ts": ["src/server/eras/legacy/session.ts"],
   "src/server/eras/eras.ts": ["src/server/eras/narrow_era.ts", "src/server/eras/modern/modern.ts"],

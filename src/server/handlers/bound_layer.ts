@@ -39,6 +39,7 @@ interface State {
 export function toStarter(start: NonNullable<AnySteps["start"]>, id: string): LayerStarter {
   const life = createLife({
     id,
+    name: id,
     keys: new Map(),
     async start(server) {
       const value: unknown = await start(server);

@@ -34,6 +34,8 @@ import { withInternals } from "../../core/internals.ts";
 import type { NoServices, Services, ServiceValues, SharedServiceValues } from "../call/service.ts";
 import type { SubscriptionHooks } from "../visibility/subscribers.ts";
 import { type Completers, completion } from "./completion.ts";
+import type { ServerHandle, StartPart } from "../engine/server_handle.ts";
+import { startProvider } from "./provider_start.ts";
 import { DESCRIPTION, HANDLER, HANDLER_ELSEWHERE, HANDLER_HINTS } from "./option_names.ts";
 import { type ResourceReturn, toContents } from "./resource_contents.ts";
 import { type Definition, type ResourceEntry, type ResourcePage, resources } from "./resource_methods.ts";
@@ -150,7 +152,16 @@ export interface ResourceProviderOptions<S extends Services = NoServices> extend
   readonly list?: (
     cursor: string | undefined,
     ctx: Context<SharedServiceValues<S>>,
+    server: ServerHandle | undefined,
   ) => ResourcePage | Promise<ResourcePage>;
+  /**
+   * Starts the provider with its server, with the first request or by `server.ready()`. Can announce changes with
+   * `server.listChanged("resources")` and `server.resourceUpdated(uri)`. Can return a function that is called when the
+   * server closes or the provider is removed. `list` and `read` wait until the provider has started, and get the same
+   * handle. If `start` fails, they fail, and the next call starts the provider again. If the server's path has
+   * parameters, `start` is called for each concrete path.
+   */
+  readonly start?: StartPart;
   /**
    * Called when a URI of the scheme gets its first subscriber. Start watching the resource here, and call
    * `server.resourceUpdated(uri)` for each change. Subscriptions do not wait for `subscribe`. Errors from `subscribe`
@@ -166,9 +177,13 @@ export interface ResourceProviderOptions<S extends Services = NoServices> extend
   readonly unsubscribe?: (uri: string, server: ChangeNotifier) => void | Promise<void>;
   /**
    * Reads a URI of the scheme. The server rejects URIs with NUL or a `..` segment, even if NUL or `..` is
-   * percent-encoded.
+   * percent-encoded. `server` is the handle that `start` received, or `undefined` without `start`.
    */
-  readonly read: (uri: string, ctx: Context<ServiceValues<S>>) => ResourceReturn | Promise<ResourceReturn>;
+  readonly read: (
+    uri: string,
+    ctx: Context<ServiceValues<S>>,
+    server: ServerHandle | undefined,
+  ) => ResourceReturn | Promise<ResourceReturn>;
 }
 
 const SIZE: OptionRule = {
@@ -230,7 +245,7 @@ const FROM_URI = "use resource() with a uri";
 
 const PROVIDER: KnownOptions<keyof ResourceProviderOptions> = {
   names: /* @__PURE__ */ Object.assign(
-    { scheme: true, list: "function", subscribe: "function", unsubscribe: "function" } as const,
+    { scheme: true, list: "function", start: "function", subscribe: "function", unsubscribe: "function" } as const,
     RESOURCE,
   ),
   hints: /* @__PURE__ */ Object.assign({}, HANDLER_HINTS, READ_HINTS),
@@ -371,14 +386,20 @@ export function resourceProvider<S extends Services = NoServices>(
   options: ResourceProviderOptions<S>,
 ): Resource<string, ServiceValues<S>> {
   checkOptions(`make ${toPlace("resource provider", options, "scheme")}`, options, PROVIDER);
+  const { scheme, start, list, read } = options;
   const form: Form<string> = options;
-  return toResource(form, define<string>(form), { remake: (change) => resourceProvider(change(options)) });
+  const provider = start && startProvider(`resource provider ${quote(scheme)}`, start);
+  const started = provider ? { ...form, list: list && provider.bind(list), read: provider.bind(read) } : form;
+  const remake: Remake = (change) => resourceProvider(change(options));
+  return toResource(form, define<string>(started), { remake, life: provider?.life });
 }
 
 /** The parts that differ between fixed resources, templates and providers. */
 interface Made {
   readonly remake: Remake;
   readonly also?: readonly Handler[];
+  /** Set for a provider that starts with its server. */
+  readonly life?: object;
   /** Returns the URI of a fixed resource, or builds a URI of a template. */
   readonly uri?: (values: Readonly<Record<string, string>>) => string;
 }
@@ -386,7 +407,7 @@ interface Made {
 function toResource<Input, S>(
   options: Form<Input>,
   { definition, services }: Defined,
-  { remake, also = [], uri }: Made,
+  { remake, also = [], life, uri }: Made,
 ): Resource<Input, S> {
   const { name, read, tags } = options;
   const { key, kind, match, allow, scopes, layers, steps } = definition;
@@ -394,7 +415,7 @@ function toResource<Input, S>(
   const reads = read as Resource<Input, S>["read"];
   const serves = kind === "fixed" ? undefined : (uri: string) => match(uri) !== undefined;
   const more = [...also, ...steps?.also ?? []];
-  const internals = { feature: resources, key, definition, also: more, serves, services, scopes, layers, remake };
+  const internals = { feature: resources, key, definition, also: more, serves, services, scopes, layers, life, remake };
   return withInternals({ name, read: reads, allow, tags, ...uri && { uri } }, internals);
 }
 
@@ -408,8 +429,16 @@ interface Form<Input>
   readonly use?: readonly UseItem<never, never, never>[];
   readonly allow?: (ctx: Context<never>, subject?: never) => boolean | Promise<boolean>;
   readonly complete?: Completers<string, never>;
-  readonly list?: (first: never, ctx: Context<never>) => ListedResources | Promise<ListedResources>;
-  readonly read: (input: Input, ctx: Context<never>) => ResourceReturn | Promise<ResourceReturn>;
+  readonly list?: (
+    first: never,
+    ctx: Context<never>,
+    server?: ServerHandle,
+  ) => ListedResources | Promise<ListedResources>;
+  readonly read: (
+    input: Input,
+    ctx: Context<never>,
+    server?: ServerHandle,
+  ) => ResourceReturn | Promise<ResourceReturn>;
 }
 
 type ListedResources = readonly ResourceEntry[] | ResourcePage;

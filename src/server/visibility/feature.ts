@@ -61,7 +61,7 @@ export interface HandlerInternals<Definition = unknown> {
   readonly scopes?: readonly string[];
   /** Requirements, checks and wrappers from the handler's layers. */
   readonly layers?: HandlerLayers;
-  /** The extension's `Life`. Set if the handler is an extension that starts and stops with the server. */
+  /** The `Life` of the handler. Set if the handler is an extension or a provider that starts and stops with the server. */
   readonly life?: object;
   /** Creates the handler again with changed options. Groups use this function. */
   readonly remake?: Remake;

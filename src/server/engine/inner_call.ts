@@ -96,6 +96,7 @@ export async function makeInnerCall(outer: Call, request: InnerRequest, parts: I
   } finally {
     outer.signal.removeEventListener("abort", onAbort);
     inner.tree.running.delete(call);
+    if (outer.isSubscription && !inner.tree.running.size) inner.forget();
     account.free(call.weight);
     call.deadline?.stop();
     call.end();
@@ -146,7 +147,9 @@ function admit(
     );
     throw withLimits(error, limit);
   }
-  if (tree.made++) return;
+  tree.made++;
+  if (tree.isEnding) return;
+  tree.isEnding = true;
   const end = () => endAll(root, tree);
   // A call within a layer of an extension ends with the call around it, or by itself if it was detached.
   root.host.defer(root, end);

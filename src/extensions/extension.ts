@@ -32,7 +32,7 @@ export type {
   WrappedHandler,
 } from "../server/engine/extension.ts";
 export type { ExtensionSteps } from "../server/engine/layers.ts";
-export type { HandlerCall } from "../server/call/lives.ts";
+export type { HandlerCall } from "../server/call/handler_call.ts";
 export type {
   InternalRequest,
   KeptBytes,

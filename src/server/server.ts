@@ -312,16 +312,13 @@ function createHost(parts: Omit<Engine, "host">, site: Site, handlers: HandlerSe
       if (!registry.methods.has(call.method)) return;
       return async () => await (await lazyRecheck.load()).recheck(call, core, registry);
     },
-    async readResource(call, uri) {
-      const { readInner } = await lazyInnerRead.load();
-      return await readInner(call, uri, { core, scheduler, registry, method: registry.methods.get("resources/read") });
-    },
+    callInner: async (call, use) => await (await lazyInnerCalls.load()).callInner(call, use, parts),
   };
 }
 
-/** Loaded on demand, because few handlers read resources. */
+/** Loaded on demand, because few handlers call other handlers. */
 const lazyRecheck = new LazyModule(() => import("./engine/recheck.ts"));
-const lazyInnerRead = new LazyModule(() => import("./engine/inner_read.ts"));
+const lazyInnerCalls = new LazyModule(() => import("./engine/inner_methods.ts"));
 
 /** Registers the handlers' services with the host's container. */
 function openServices(handlers: readonly Handler[], host: CallHost): void {

@@ -7,7 +7,7 @@ import { toBusy } from "../core/protocol/errors.ts";
 import { isObject, type Notification, type Response } from "../core/protocol/jsonrpc.ts";
 import type { Account } from "../server/capacity/account.ts";
 import type { Charge } from "../server/capacity/charges.ts";
-import type { HandlerCall } from "../server/call/lives.ts";
+import type { HandlerCall } from "../server/call/handler_call.ts";
 import { isReads } from "../server/call/reads.ts";
 import { toMarkTtl } from "../server/engine/marking.ts";
 import { CHANGED, update } from "../server/engine/update.ts";

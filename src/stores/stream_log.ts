@@ -3,7 +3,7 @@
  */
 import type { Account } from "../server/capacity/account.ts";
 import { systemClock } from "../core/timers.ts";
-import type { HandlerCall } from "../server/call/lives.ts";
+import type { HandlerCall } from "../server/call/handler_call.ts";
 import { isReads } from "../server/call/reads.ts";
 import type { FoundStream, WrittenStream } from "../server/engine/store.ts";
 import { deadline } from "../core/kit/deadline.ts";

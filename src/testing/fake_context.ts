@@ -10,6 +10,7 @@ import { CancelError } from "../server/call/cancel_error.ts";
 import type { ForwardedRounds } from "../server/call/forward.ts";
 import { InFlight } from "../server/call/in_flight.ts";
 import { readLimits } from "../server/capacity/limits.ts";
+import type { InnerUse } from "../server/call/inner_calls.ts";
 import type { Link } from "../server/call/link.ts";
 import { OnceValues } from "../server/call/once.ts";
 import type { Question } from "../server/call/question.ts";
@@ -42,6 +43,17 @@ export interface FakeContextOptions {
   readonly pathParams?: Readonly<Record<string, unknown>>;
   /** The resources that `ctx.readResource` can read, as text or contents, by URI. Defaults to no resources. */
   readonly resources?: Readonly<Record<string, string | readonly ResourceContents[]>>;
+  /**
+   * Returns what `ctx.callTool` returns. `name` is the name of the tool, also if the handler passes the tool. By default,
+   * every call fails.
+   */
+  readonly callTool?: (name: string, input: unknown) => unknown;
+  /** Returns what `ctx.getPrompt` returns. By default, every call fails. */
+  readonly getPrompt?: (name: string, args: unknown) => unknown;
+  /** Returns what `ctx.list` returns. By default, all lists are empty. */
+  readonly list?: (kind: string) => readonly unknown[];
+  /** Returns what `ctx.complete` returns. By default, every call fails. */
+  readonly complete?: (ref: unknown, argument: unknown) => unknown;
   /** The value that `ctx.session()` returns. */
   readonly session?: unknown;
   /** The method of the request. Defaults to `tools/call`. */
@@ -64,6 +76,10 @@ const OPTIONS: KnownOptions<keyof FakeContextOptions> = {
     services: true,
     pathParams: true,
     resources: true,
+    callTool: "function",
+    getPrompt: "function",
+    list: "function",
+    complete: "function",
     session: true,
     method: true,
     params: true,
@@ -234,7 +250,8 @@ class FakeCall extends Call {
   }
 }
 
-function makeHost({ pathParams, resources = {} }: FakeContextOptions, rounds: Rounds, records: Records): CallHost {
+function makeHost(options: FakeContextOptions, rounds: Rounds, records: Records): CallHost {
+  const { pathParams } = options;
   // The cast is safe, because the test is responsible for the type of `pathParams`.
   const readFake = () => pathParams as never;
   return {
@@ -252,14 +269,35 @@ function makeHost({ pathParams, resources = {} }: FakeContextOptions, rounds: Ro
     isGranted: (link, scopes) => isGranted({}, link, scopes),
     defer: (_call, run) => void records.deferred.push(run),
     // deno-lint-ignore require-await -- rejects where the real one does
-    async readResource(_call, uri) {
-      // A call without an era has no earlier run.
-      if (typeof uri !== "string") return [];
+    callInner: async (_call, use) => callFake(options, use),
+  };
+}
+
+/** Returns what a fake of a context's method returns. */
+function callFake(
+  { resources = {}, list = () => [], ...fakes }: FakeContextOptions,
+  { name, given }: InnerUse,
+): unknown {
+  const [first, second] = given;
+  switch (name) {
+    case "readResource": {
+      const uri = String(first);
       const found = Object.hasOwn(resources, uri) ? resources[uri] : undefined;
       if (found === undefined) throw McpError.resourceNotFound(uri);
       return typeof found === "string" ? [{ uri, text: found }] : found;
-    },
-  };
+    }
+    case "list":
+      return list(String(first));
+    // A call without an era has no earlier run.
+    case "repeatReads":
+      return;
+  }
+  const { callTool, getPrompt, complete } = fakes;
+  const called = typeof first === "string" ? first : String(Object(first).name);
+  if (name === "callTool" && callTool) return callTool(called, second);
+  if (name === "getPrompt" && getPrompt) return getPrompt(called, second);
+  if (name === "complete" && complete) return complete(first, second);
+  throw new TypeError(`Cannot use ctx.${name}: the option ${name} is missing; add a function that returns the result`);
 }
 
 function makeLink({ principal, http }: FakeContextOptions): Link {

@@ -33,7 +33,7 @@ const lazyModules: Readonly<Record<string, readonly string[]>> = {
   "src/server/server.ts": [
     "src/server/routes.ts",
     "src/server/engine/recheck.ts",
-    "src/server/engine/inner_read.ts",
+    "src/server/engine/inner_methods.ts",
     "src/server/transports/http/http_authenticator.ts",
     "src/server/transports/http/path_router.ts",
     "src/server/call/development.ts",

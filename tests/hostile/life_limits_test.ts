@@ -387,6 +387,22 @@ const cases: { readonly [path in Path]: (() => Promise<void>) | undefined } = {
     held.open();
     for (const { result } of await Promise.all(calls)) assert(result);
   },
+  async "calls.inner"() {
+    const calls = tool({
+      name: "calls",
+      input: { type: "object", properties: { size: { type: "number" } }, required: ["size"] } as const,
+      run: async ({ size }, ctx) => {
+        for (let at = 0; at < size; at++) await ctx.list("tools");
+        return "done";
+      },
+    });
+    await using held = start({ calls: { inner: 3 } });
+    held.server.handlers.add(calls);
+    assert((await send(held, "tools/call", { name: "calls", arguments: { size: 3 } })).result);
+    const { result } = await send(held, "tools/call", { name: "calls", arguments: { size: 4 } });
+    assert(Object(result).isError);
+    assertStringIncludes(held.faults.join(), "calls.inner");
+  },
   async "calls.detached"() {
     const own = extension({ id: "com.example/later" });
     const { promise, resolve } = Promise.withResolvers<void>();

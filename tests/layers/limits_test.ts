@@ -78,10 +78,10 @@ for (const isSlow of [false, true]) {
       let isBusy = false;
       const limited = layer(({ key }) => ({
         name: "limited",
-        limit: ({ reachLimit, client, isInner, isInternal, hasEnded }) => {
+        limit: ({ reachLimit, client, outer, isInternal, hasEnded }) => {
           const decide = () => {
             asked.push(key);
-            assert(client && !isInner && !isInternal && !hasEnded);
+            assert(client && !outer && !isInternal && !hasEnded);
             reachLimit("handler.mine");
             if (isBusy) throw McpError.busy("Not now");
             throw McpError.rateLimited("Too often", { retryAfterMs: 1500 });
@@ -337,9 +337,9 @@ behaviour("limit and enter see whether a handler makes the call", async (connect
   const seen: unknown[] = [];
   const noting = layer(({ name }) => ({
     name: "noting",
-    limit: ({ isInner, isInternal }) => void seen.push(["limit", name, isInner, isInternal]),
-    enter: async ({ isInner, isInternal }, next) => {
-      seen.push(["enter", name, isInner, isInternal]);
+    limit: ({ outer, isInternal }) => void seen.push(["limit", name, outer, isInternal]),
+    enter: async ({ outer, isInternal }, next) => {
+      seen.push(["enter", name, outer, isInternal]);
       return await next();
     },
   }));
@@ -364,10 +364,10 @@ behaviour("limit and enter see whether a handler makes the call", async (connect
   const { client } = await connect({ handlers: [inner, refused, outer] });
   assertEquals(textOf(await client.callTool("outer")), "inner");
   assertEquals(seen, [
-    ["limit", "outer", false, false],
-    ["enter", "outer", false, false],
-    ["limit", "x://inner", true, false],
-    ["enter", "x://inner", true, false],
+    ["limit", "outer", undefined, false],
+    ["enter", "outer", undefined, false],
+    ["limit", "x://inner", { method: "tools/call", params: { name: "outer" } }, false],
+    ["enter", "x://inner", { method: "tools/call", params: { name: "outer" } }, false],
   ]);
 });
 

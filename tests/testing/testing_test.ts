@@ -265,3 +265,29 @@ Deno.test("a fake context returns the resources that the test passes", async () 
   assertEquals(await ctx.readResource("a:list"), [{ uri: "a:1", text: "1" }]);
   await assertRejects(() => ctx.readResource("a:none"), Error, sentence());
 });
+
+Deno.test("a fake context returns what the fakes of the inner calls return", async () => {
+  const add = tool({ name: "add", output: z.object({ sum: z.number() }), run: () => ({ sum: 1 }) });
+  const given: unknown[] = [];
+  const ctx = fakeContext({
+    callTool: (name, input) => {
+      given.push([name, input]);
+      return { sum: 3 };
+    },
+    getPrompt: (name) => ({ messages: [name] }),
+    list: (kind) => [{ name: kind }],
+    complete: () => ({ values: ["a"] }),
+  });
+  assertEquals((await ctx.callTool(add, {})).sum, 3);
+  assertEquals(await ctx.callTool("add", { a: 1 }), Object({ sum: 3 }));
+  assertEquals(given, [["add", {}], ["add", { a: 1 }]]);
+  assertEquals(await ctx.getPrompt("greet"), Object({ messages: ["greet"] }));
+  assertEquals(await ctx.list("tools"), Object([{ name: "tools" }]));
+  const ref = { type: "ref/prompt", name: "p" } as const;
+  assertEquals(await ctx.complete(ref, { name: "a", value: "" }), { values: ["a"] });
+  const bare = fakeContext();
+  assertEquals(await bare.list("tools"), []);
+  await assertRejects(() => bare.callTool(add, {}), TypeError, sentence("ctx.callTool"));
+  await assertRejects(() => bare.getPrompt("greet"), TypeError, sentence("ctx.getPrompt"));
+  await assertRejects(() => bare.complete(ref, { name: "a", value: "" }), TypeError, sentence("ctx.complete"));
+});

@@ -3,7 +3,7 @@
  */
 import { McpError, type Params, type Result } from "../../library.ts";
 import type { Redirect, RedirectedQuestion, ServerHandle } from "../extension.ts";
-import type { Reads } from "../../server/call/lives.ts";
+import type { Reads } from "../../server/call/handler_call.ts";
 import { toBytes, toRecordBytes } from "./bytes.ts";
 import {
   isEnded,

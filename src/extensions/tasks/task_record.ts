@@ -4,7 +4,7 @@
  * @see ext-tasks specification/draft/tasks (Tasks)
  */
 import { isSameJson, toJsonText } from "../../server/call/json_copy.ts";
-import type { Reads } from "../../server/call/lives.ts";
+import type { Reads } from "../../server/call/handler_call.ts";
 import { joinReads } from "../../server/call/reads.ts";
 import type { ClientInfo, Params, Principal, Result } from "../../library.ts";
 

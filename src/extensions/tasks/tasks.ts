@@ -307,7 +307,8 @@ async function runTask(call: WrappedCall, next: Next, rules: TaskRules): Promise
   const { internal, declared } = call;
   if (internal?.data instanceof RunningTask) return await runAgain(call, next, { task: internal.data, rules });
   if (declared) return await begin(call, next, rules);
-  return rules.required ? refuse(call) : await next();
+  // An inner call runs to its end, because its handler waits for its result.
+  return rules.required && !call.ctx.outer ? refuse(call) : await next();
 }
 
 function refuse({ handler, hasSession }: WrappedCall): Result {

@@ -54,8 +54,8 @@ export class Places {
   }
 
   /** Throws the error for the client if the call can neither run immediately nor wait in the queue. */
-  check(call: Call, { reachLimit, isInner }: LayerCall): void {
-    if (isInner || this.#isFree(toSharingKey(call))) return;
+  check(call: Call, { reachLimit, outer }: LayerCall): void {
+    if (outer || this.#isFree(toSharingKey(call))) return;
     reachLimit("handler.concurrency");
     this.#requireRoom(call);
   }
@@ -83,10 +83,10 @@ export class Places {
   }
 
   /** Waits until a slot is free, and runs a call in the slot. The slot is free again when the handler has ended. */
-  run(call: Call, { ended, isInner }: LayerEntry, next: () => Promise<Result>): Promise<Result> {
-    // A read in a handler needs no slot. Two handlers that read each other's resources could otherwise wait forever,
-    // because each of them keeps its slot until its read has ended.
-    if (isInner) return next();
+  run(call: Call, { ended, outer }: LayerEntry, next: () => Promise<Result>): Promise<Result> {
+    // An inner call needs no slot. Two handlers that call each other could otherwise wait forever, because each of them
+    // keeps its slot until its inner call has ended.
+    if (outer) return next();
     const client = toSharingKey(call);
     if (!this.#isFree(client)) return this.#runLater(call, client, { ended, next });
     this.#take(client);

@@ -24,7 +24,7 @@ export interface QuotaOptions {
   readonly timeoutMs?: number;
   /**
    * Maximum number of calls that run at the same time, for all clients together. Further calls wait in a queue. If the
-   * queue is full, calls fail with code -31503. Reads with `ctx.readResource` run in the slot of their handler.
+   * queue is full, calls fail with code -31503. Inner calls, such as with `ctx.callTool`, run in the slot of their handler.
    * Defaults to no limit.
    */
   readonly concurrency?: number | Concurrency;

@@ -5,16 +5,17 @@ import { INVALID_PARAMS, McpError, quote, withLimits } from "../../core/protocol
 import { type Id, isObject, type Params, type Request as Message, type Result } from "../../core/protocol/jsonrpc.ts";
 import { LazyModule } from "../../core/protocol/lazy_module.ts";
 import { countIndexes, toWeight } from "../../core/protocol/weight.ts";
-import type { Meta, ResourceContents } from "../../core/protocol/types.ts";
+import type { Meta } from "../../core/protocol/types.ts";
 import type { Account } from "../capacity/account.ts";
 import { type ContainerHost, findInternals, type ServiceCall } from "./container.ts";
 import type { ClientInfo, Context, Log, Principal, ReadPathParams, ReadSession, RunningServer } from "./context.ts";
 import { CancelError } from "./cancel_error.ts";
 import type { ForwardedRounds } from "./forward.ts";
 import type { Cancellable, InFlight } from "./in_flight.ts";
+import type { InnerCalls, InnerUse } from "./inner_calls.ts";
 import type { Link } from "./link.ts";
 import type { SentGuard } from "./sent_guard.ts";
-import type { EarlierReads, Read, Reads } from "./lives.ts";
+import type { HandlerCall, Read, Reads } from "./handler_call.ts";
 import { createLog, toLoggable, wantsLevel } from "./log.ts";
 import type { CancelReason, RequestReport } from "./observer.ts";
 import { refusePathParams } from "./path_params.ts";
@@ -47,11 +48,8 @@ export interface CallHost extends ContainerHost {
   reruns?: RerunWatch;
   /** Registers a function that runs after the call. */
   defer(call: Call, run: Deferred): void;
-  /**
-   * Reads a resource for the handler of `call`. Given the resources that an earlier run has read, only checks whether the
-   * caller may read them.
-   */
-  readResource(call: Call, uri: string | EarlierReads): Promise<readonly ResourceContents[]>;
+  /** Makes an inner call for the handler of `call`. */
+  callInner(call: Call, use: InnerUse): Promise<unknown>;
   /**
    * Returns a check to run after the call has waited in a queue. The check throws the error for the client if the
    * handler no longer exists for the caller. Returns `undefined` for methods without handlers.
@@ -59,10 +57,10 @@ export interface CallHost extends ContainerHost {
   recheck(call: Call): (() => Promise<void>) | undefined;
   /** Returns whether the link's caller has the given scopes. */
   isGranted(link: Link, scopes: readonly string[]): boolean;
-  /** The call whose handler called `ctx.readResource`. Set only for the internal call that serves this read. */
+  /** The call whose handler makes this inner call. Set only for an inner call. */
   readonly outer?: Call;
-  /** Number of nested `ctx.readResource` calls that led to this call. */
-  readonly readDepth?: number;
+  /** Returns the beginning of the keys of all questions and values of an inner call. */
+  readonly toInnerKey?: () => Promise<string>;
 }
 
 /** State that is shared by all calls in an era or in a session. */
@@ -196,7 +194,11 @@ export abstract class Call implements ServiceCall, Cancellable {
   declare stretch?: Stretch;
   /** The record of the handler's run, which `RunWatch` creates in development. */
   declare watched?: WatchedRun;
-  /** The resources that the handler has read, if not every caller may read them. */
+  /** The handler that makes this inner call, as other handlers and layers see it. */
+  declare outer?: HandlerCall;
+  /** The inner calls of the handler. Declared without a value, because few handlers make inner calls. */
+  declare inner?: InnerCalls;
+  /** The resources and other handlers that the handler has called, if not every caller may call them. */
   declare reads?: Reads;
   /** The caller for whom the output guards run. Declared without a value, because few calls have guards. */
   declare guarded?: Read;
@@ -221,7 +223,8 @@ export abstract class Call implements ServiceCall, Cancellable {
   /** The request as JSON text. Set until {@linkcode Call.weigh} computes the weight. */
   #text?: string;
   #controller?: AbortController;
-  #progress = -Infinity;
+  /** The last progress of the handler itself, without the progress of its inner calls. */
+  reported = -Infinity;
   #waiting?: Promise<void>;
   #merged?: Params;
   #queuedLogs = 0;
@@ -362,8 +365,8 @@ export abstract class Call implements ServiceCall, Cancellable {
       const text = typeof message === "string" ? message : undefined;
       const isFinite = Number.isFinite(progress);
       if (!isFinite || most !== (total ?? undefined) || text !== (message ?? undefined)) this.#reportMisfit();
-      if (!isFinite || progress <= this.#progress) return done;
-      this.#progress = progress;
+      if (!isFinite || progress <= this.reported) return done;
+      this.reported = progress;
       const params = { progressToken: token, progress, total: most, message: text };
       return this.#send("notifications/progress", params, guard);
     };
@@ -416,8 +419,24 @@ export abstract class Call implements ServiceCall, Cancellable {
     return async <T>(service: Service<T>) => await findInternals(service)?.get(this, service) as T;
   }
 
+  get callTool(): Context["callTool"] {
+    return this.#useInner("callTool");
+  }
+
+  get getPrompt(): Context["getPrompt"] {
+    return this.#useInner("getPrompt");
+  }
+
   get readResource(): Context["readResource"] {
-    return (uri) => quiet(this.host.readResource(this, uri));
+    return this.#useInner("readResource");
+  }
+
+  get list(): Context["list"] {
+    return this.#useInner("list");
+  }
+
+  get complete(): Context["complete"] {
+    return this.#useInner("complete");
   }
 
   get defer(): Context["defer"] {
@@ -553,8 +572,7 @@ export abstract class Call implements ServiceCall, Cancellable {
 
   /**
    * Waits for a promise that does not depend on the handler's own work, such as a client's answer. Until the promise
-   * settles, the timeout pauses. If an outer call reads a resource with this call, the timeout of the outer call pauses
-   * too.
+   * settles, the timeout pauses. For an inner call, the timeout of the outer call pauses too.
    */
   async untilAnswered<T>(answer: Promise<T>): Promise<T> {
     const { outer } = this.host;
@@ -620,6 +638,11 @@ export abstract class Call implements ServiceCall, Cancellable {
     if (this.reason) stop(this.reason);
     else (this.waiting ??= []).push(stop);
     return promise;
+  }
+
+  #useInner(name: InnerUse["name"]): never {
+    // The cast is safe, because `callInner` returns the value of the context's method with this name.
+    return ((...given: unknown[]) => quiet(this.host.callInner(this, { name, given }))) as never;
   }
 
   #ask<T>(prepare: () => PreparedQuestion, method: string, key?: string): Promise<T> {

@@ -6,12 +6,17 @@ import type {
   Implementation,
   LogLevel,
   Meta,
+  PromptMessage,
   ResourceContents,
   Root,
+  ToolResult,
 } from "../../core/protocol/types.ts";
+import type { ListedPrompt, ListedResource, ListedTemplate, ListedTool } from "../../core/protocol/listed.ts";
+import type { Typed } from "../../core/typed.ts";
 import type { SamplingRequest, SamplingResult } from "../../core/protocol/types.ts";
 import type { Infer, Schema } from "../../core/schema/schema.ts";
 import type { INTERNALS } from "../../core/internals.ts";
+import type { HandlerCall } from "./handler_call.ts";
 import type { NoServices, Service, ServiceEnd } from "./service.ts";
 
 /**
@@ -430,14 +435,98 @@ export interface Context<S = NoServices> {
    */
   get<T>(service: Service<T>): Promise<T>;
   /**
-   * Reads a resource of this server for the same caller. The resource's `allow`, scopes, limits, guards and the
-   * middleware apply. Questions from the resource's handler are sent to the client. A resource's handler can read
-   * further resources, up to 8 levels deep.
+   * Calls a tool of this server for the same caller, as an inner call. The tool's `allow`, scopes, rates, schemas, guards,
+   * layers and the middleware apply. The inner call runs in the place of this call, and within its timeout. Its progress,
+   * log messages and questions are sent to the client.
+   *
+   * Returns the structured content of a tool with an output schema, and otherwise the content and the structured content,
+   * as a client would receive them. In a group, a tool has another name; pass this name instead of the tool.
+   *
+   * The answers to questions and the values of `ctx.once` in the inner call are kept under a key: the name, a digest of
+   * the input, and a number that distinguishes equal calls. `key` replaces this key, for example if the input contains
+   * the time. It must be the same in each run of the handler, and different for each inner call.
+   *
+   * @throws {ToolError} with the content of the result, if the tool fails.
+   * @throws {McpError} if the tool does not exist or is hidden from the caller, or the caller lacks a required scope.
+   * @throws {Error} if inner calls are more than 8 levels deep, or one request makes more than `limits.calls.inner` of
+   * them.
+   */
+  callTool<Sent, Output>(
+    tool:
+      & AnyHandler
+      & Typed<{ readonly kind: "tool"; readonly name: string; readonly input: Sent; readonly output: Output }>,
+    input: NoInfer<Sent>,
+    options?: { readonly key?: string; readonly raw?: false },
+  ): Promise<unknown extends Output ? Pick<ToolResult, "content" | "structuredContent"> : Output>;
+  /** Calls a tool by its name, and returns its content and structured content. */
+  callTool(
+    name: string,
+    input?: object,
+    options?: { readonly key?: string; readonly raw?: false },
+  ): Promise<Pick<ToolResult, "content" | "structuredContent">>;
+  /** Calls a tool, and returns its whole result, also if the tool fails. */
+  callTool(
+    tool: AnyHandler | string,
+    input: object | undefined,
+    options: { readonly key?: string; readonly raw: boolean },
+  ): Promise<ToolResult>;
+  /**
+   * Gets the messages of a prompt of this server for the same caller, as an inner call. {@linkcode Context.callTool}
+   * describes what applies to inner calls, and `key`.
+   *
+   * @throws {McpError} if the prompt does not exist or is hidden from the caller, or the caller lacks a required scope.
+   */
+  getPrompt<Sent>(
+    prompt:
+      & AnyHandler
+      & Typed<{ readonly kind: "prompt"; readonly name: string; readonly input: Sent; readonly output: unknown }>,
+    args: { readonly [Name in keyof Sent]: string },
+    options?: { readonly key?: string },
+  ): Promise<{ readonly description?: string; readonly messages: readonly PromptMessage[] }>;
+  /** Gets the messages of a prompt by its name. */
+  getPrompt(
+    name: string,
+    args?: Readonly<Record<string, string>>,
+    options?: { readonly key?: string },
+  ): Promise<{ readonly description?: string; readonly messages: readonly PromptMessage[] }>;
+  /**
+   * Reads a resource of this server for the same caller, as an inner call. {@linkcode Context.callTool} describes what
+   * applies to inner calls, and `key`.
    *
    * @throws {McpError} if the resource does not exist or is hidden from the caller, or the caller lacks a required
    * scope.
    */
-  readResource(uri: string): Promise<readonly ResourceContents[]>;
+  readResource(uri: string, options?: { readonly key?: string }): Promise<readonly ResourceContents[]>;
+  /**
+   * Lists the tools that the caller can call, also if the server's list for clients is shorter. Reads all pages, each of
+   * which is an inner call. Returns an empty list if the server has no tools.
+   */
+  list(kind: "tools"): Promise<readonly ListedTool[]>;
+  /** Lists the prompts that the caller can get. */
+  list(kind: "prompts"): Promise<readonly ListedPrompt[]>;
+  /** Lists the resources that the caller can read. */
+  list(kind: "resources"): Promise<readonly ListedResource[]>;
+  /** Lists the resource templates that the caller can use. */
+  list(kind: "resourceTemplates"): Promise<readonly ListedTemplate[]>;
+  /**
+   * Completes an argument of a prompt, or a variable of a resource template, for the same caller, as an inner call.
+   * `arguments` are the values of the other arguments.
+   *
+   * @throws {McpError} if the prompt or template does not exist or is hidden from the caller.
+   */
+  complete(
+    ref: { readonly type: "ref/prompt"; readonly name: string } | {
+      readonly type: "ref/resource";
+      readonly uri: string;
+    },
+    argument: { readonly name: string; readonly value: string },
+    options?: { readonly arguments?: Readonly<Record<string, string>> },
+  ): Promise<{ readonly values: readonly string[]; readonly total?: number; readonly hasMore?: boolean }>;
+  /**
+   * The method and the name of the handler that makes this inner call, such as `{ method: "tools/call", params: { name:
+   * "plan" } }`. `undefined` for a call of the client, which cannot set this value.
+   */
+  readonly outer?: HandlerCall;
   /**
    * Runs a function after the response has been sent. The function receives the outcome of the call. Errors that the
    * function throws are reported like a handler's errors. While the function runs, it counts as a running call of the

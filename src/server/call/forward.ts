@@ -37,8 +37,9 @@ interface ForwardingCall extends Forwarder {
   readonly client: ClientInfo;
   readonly host: {
     readonly reruns?: RerunWatch;
-    /** The call whose handler reads the resource of this call. */
+    /** The call whose handler makes this inner call. */
     readonly outer?: ForwardingCall;
+    readonly toInnerKey?: () => Promise<string>;
   };
   /** `undefined` if the handler does not run again after a question. */
   readonly forwarded?: ForwardedRounds;
@@ -74,7 +75,7 @@ export async function forward<R extends object>(forwarding: Forwarding<R>): Prom
   const { call, send, options } = forwarding;
   const { reruns } = call.host;
   const key = readKey(options);
-  const place = reservePlace(call, key);
+  const place = await reservePlace(call, key);
   const request = toRequest(call);
   const before = place.rounds?.get(place.key);
   let questions = before?.questions ?? 0;
@@ -117,34 +118,31 @@ interface Place {
 }
 
 /**
- * Returns the place of a request. If the handler of a resource, or a layer of an extension, forwards the request, the place belongs
- * to the call of the client's request, because the client retries that call. A place is used once per run, because the
- * next run may send the requests in another order, and an answer must reach the server that has asked.
+ * Returns the place of a request. If the handler of an inner call, or a layer of an extension, forwards the request, the
+ * place belongs to the call of the client's request, because the client retries that call. A place is used once per run,
+ * because the next run may send the requests in another order, and an answer must reach the server that has asked.
  */
-function reservePlace(call: ForwardingCall, key: string): Place {
-  const uris: string[] = [];
+async function reservePlace(call: ForwardingCall, key: string): Promise<Place> {
+  const inner: string[] = [];
   let outermost = call;
   for (let { outer } = call.host; outer; { outer } = outer.host) {
-    uris.push(`${outermost.params.uri}`);
+    inner.push(await outermost.host.toInnerKey?.() ?? "");
     outermost = outer;
   }
   const owner = findForwarder(outermost);
-  // No key of a handler can equal the list of another key and the URIs of resources.
-  const listed = JSON.stringify([key, ...uris]);
+  // No key of a handler can equal the list of another key and the keys of inner calls.
+  const listed = JSON.stringify([key, ...inner]);
   const keys = openKeys(owner);
-  if (keys.has(listed)) throw new TypeError(`Cannot forward ${toClash(key, uris)}`);
+  if (keys.has(listed)) {
+    throw new TypeError(
+      `Cannot forward two requests with the key ${quote(key)} in one run: the answers could reach the wrong server; ` +
+        "give each request its own key",
+    );
+  }
   keys.add(listed);
   // A request that has ended keeps its round. The next run sends it again, and so gets the same result without asking
   // the user again.
   return { rounds: owner.forwarded, key: listed };
-}
-
-function toClash(key: string, [uri]: readonly string[]): string {
-  const state = "the answers could reach the wrong server";
-  return uri === undefined
-    ? `two requests with the key ${quote(key)} in one run: ${state}; give each request its own key`
-    : `a request of the resource ${quote(uri)} twice in one call: ${state}; read the resource once, and give each ` +
-      "request its own key";
 }
 
 /**

@@ -5,7 +5,7 @@ import type { McpError } from "../../core/protocol/errors.ts";
 import type { Account } from "../capacity/account.ts";
 import type { CallerChecks } from "./caller_watch.ts";
 import type { Principal } from "./context.ts";
-import type { Reads } from "./lives.ts";
+import type { Reads } from "./handler_call.ts";
 import type { InFlight } from "./in_flight.ts";
 import type { TransportName } from "./observer.ts";
 

@@ -2,6 +2,7 @@
  * The interface of the extensions that start and stop with the server.
  */
 import type { Context } from "./context.ts";
+import type { HandlerCall } from "./handler_call.ts";
 
 /** A server's extensions that start and stop with the server, or that publish notifications. */
 export interface Lives {
@@ -38,37 +39,6 @@ export interface WantedTopics {
   readonly topics: readonly string[];
   /** The context of the subscription. */
   readonly ctx: Context;
-}
-
-/** A call to a handler. */
-export interface HandlerCall {
-  /** Method, such as `tools/call`. */
-  readonly method: string;
-  /** The parameters that name the handler, such as `{ name: "add" }`. Defaults to `{}`. */
-  readonly params?: { readonly [name: string]: unknown };
-  /**
-   * URIs of the resources that the handler has read with `ctx.readResource` for its caller, if not every caller may read
-   * them. The caller needs the rights to these resources too. An entry that begins with `=` is the hash of the only
-   * caller for whom output guards have checked what the handler returns. If there are too many resources to check the
-   * rights of another caller, the hash of the only caller who may use what the handler returns.
-   */
-  readonly reads?: readonly string[] | string;
-}
-
-/** The resources that a handler has read for its caller. */
-export type Reads = NonNullable<HandlerCall["reads"]>;
-
-/** A read, and the hash of the caller that reads. */
-export interface Read {
-  readonly uri: string;
-  readonly caller: string;
-  /** Whether the entry stands for the output guards around the output of a call, instead of a resource. */
-  readonly isOutput?: boolean;
-}
-
-/** The resources that an earlier run of a call's handler has read. */
-export interface EarlierReads {
-  readonly reads?: Reads;
 }
 
 /** A notification for the subscribers to a topic. */

@@ -101,8 +101,17 @@ export interface CallEvent extends StartEvent {
  * - `expired`: the caller's credentials expired or were revoked.
  * - `extension`: an extension cancelled the call.
  * - `closing`: the server is closing.
+ * - `ended`: the call that has made an inner call has its response, and its handler did not wait for the inner call.
  */
-export type CancelReason = "client" | "timeout" | "disconnected" | "session" | "expired" | "extension" | "closing";
+export type CancelReason =
+  | "client"
+  | "timeout"
+  | "disconnected"
+  | "session"
+  | "expired"
+  | "extension"
+  | "closing"
+  | "ended";
 
 /**
  * A question that a handler asked the client. Reported when the client has answered, when the question has failed, or

@@ -1,18 +1,26 @@
 /**
- * Records the resources that a handler reads with `ctx.readResource`. The caller's rights to these resources decide who
- * may use the result, the stream, the questions and the task of the call. Also records for which caller the output
- * guards have run, because only this caller may use what they have left.
+ * Records the handlers that a handler calls for its caller, such as the resources that it reads with
+ * `ctx.readResource`. The caller's rights to these handlers decide who may use the result, the stream, the questions and
+ * the task of the call. Also records for which caller the output guards have run, because only this caller may use what
+ * they have left.
  */
 import { sha256 } from "../../core/kit/sha256.ts";
+import type { Request } from "../../core/protocol/jsonrpc.ts";
 import type { Call } from "./call.ts";
 import { toCallerPrint } from "./caller_print.ts";
 import type { Principal } from "./context.ts";
-import type { Read, Reads } from "./lives.ts";
-import type { Question } from "./question.ts";
+import type { HandlerCall, Read, Reads } from "./handler_call.ts";
 
-/** Records that the handler of `call` reads a resource that not every caller may read. */
-export async function noteRead(call: Call, uri: string): Promise<void> {
+/** Records that the handler of `call` calls a handler that not every caller may call. */
+export async function noteRead(call: Call, { method, params = {} }: HandlerCall): Promise<void> {
+  const uri = method === READ ? String(params.uri) : HANDLER + JSON.stringify([method, params]);
   addTo(call, { uri, caller: await hashCaller(call.principal) });
+}
+
+/** Records that what the handler of `call` gets is only for its caller, such as a list of what this caller may call. */
+export async function noteCaller(call: Call): Promise<void> {
+  const caller = await hashCaller(call.principal);
+  addTo(call, { uri: CALLER + caller, caller });
 }
 
 /**
@@ -41,8 +49,8 @@ function spread(call: Call, read: Read): void {
   else call.link.onRead?.((reads) => addRead(reads, read));
 }
 
-/** Records a question of a resource that the handler of `call` reads, because the result depends on the answer too. */
-export function noteQuestion(call: Call, key: string, { method, params }: Question): void {
+/** Records a question, or a value of `ctx.once`, of an inner call, because the result of `call` depends on it too. */
+export function noteQuestion(call: Call, key: string, { method, params }: Pick<Request, "method" | "params">): void {
   call.askedTexts = (call.askedTexts ?? new Map()).set(key, JSON.stringify([method, params]));
 }
 
@@ -51,7 +59,14 @@ export function toReads({ reads, guarded }: Call): Reads {
   return guarded ? addRead(reads, guarded) : reads ?? [];
 }
 
-/** Returns the hash of the caller that an entry of a list names, or `undefined` if the entry is a URI. */
+/** Returns the handler that an entry of a list names, if the entry names no caller. */
+export function readHandler(entry: string): HandlerCall {
+  if (!entry.startsWith(HANDLER)) return { method: READ, params: { uri: entry } };
+  const [method, params] = JSON.parse(entry.slice(HANDLER.length));
+  return { method, params };
+}
+
+/** Returns the hash of the caller that an entry of a list names, or `undefined` if the entry names a handler. */
 export function readCaller(entry: string): string | undefined {
   return entry.startsWith(CALLER) ? entry.slice(CALLER.length) : undefined;
 }
@@ -104,6 +119,9 @@ export function hashCaller(principal: Principal | undefined): Promise<string> {
   return hash;
 }
 
+const READ = "resources/read";
+/** Begins an entry with the method and the parameters of a handler, in place of a URI. No URI begins with this character. */
+const HANDLER = "+";
 /** Begins an entry with the hash of a caller, in place of a URI. No URI begins with this character. */
 const CALLER = "=";
 /** Maximum number of resources in a list, because each check of a caller checks all of them. */

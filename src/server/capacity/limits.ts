@@ -70,6 +70,17 @@ export interface Limits {
      */
     readonly detached: number;
     /**
+     * Number of inner calls of one call: `ctx.callTool`, `ctx.getPrompt`, `ctx.readResource`, `ctx.complete` and each page
+     * of `ctx.list`, together with the inner calls that these make. In revisions without sessions, the number applies to
+     * each run of the handler.
+     *
+     * Together: the inner calls run in the place of the call, and their parameters count towards `memory`.
+     *
+     * Exceeded: the method throws an error that names the handlers, which becomes code -32603 unless the handler catches
+     * it.
+     */
+    readonly inner: number;
+    /**
      * Time that one handler may run. The time in which the call waits in a queue or for the client's answer does not
      * count. The default value is checked only every 15 seconds, so a handler may run longer. Any other value is
      * enforced exactly. A handler's `quota({ timeoutMs })` takes precedence. Each step before the handler, such as
@@ -207,6 +218,7 @@ export const LIMITS: Limits = {
     running: 4096,
     runningPerClient: 256,
     detached: 2048,
+    inner: 256,
     timeoutMs: 120_000,
     answerMs: 60_000,
     // Keep this limit well below `memory.bytesPerClient`, so that one unread result does not use up a client's memory.

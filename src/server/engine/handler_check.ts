@@ -5,8 +5,8 @@
 import { INVALID_PARAMS, McpError } from "../../core/protocol/errors.ts";
 import { Call, type CallHome, type CallHost } from "../call/call.ts";
 import { InFlight } from "../call/in_flight.ts";
-import type { HandlerCall, Reads } from "../call/lives.ts";
-import { hashCaller, readCaller, UNKNOWN_CALLER } from "../call/reads.ts";
+import type { HandlerCall, Reads } from "../call/handler_call.ts";
+import { hashCaller, readCaller, readHandler, UNKNOWN_CALLER } from "../call/reads.ts";
 import type { Core } from "./core.ts";
 import { findGranted } from "./recheck.ts";
 import type { Registry } from "../visibility/registry.ts";
@@ -34,10 +34,10 @@ export async function checkHandler(outer: Call, checked: HandlerCall, parts: Che
  */
 export async function checkReads(outer: Call, reads: Reads, parts: CheckParts): Promise<void> {
   if (typeof reads === "string") return await checkCaller(outer, reads, "the handler has read too many resources");
-  for (const uri of reads) {
-    const caller = readCaller(uri);
-    if (caller === undefined) await check(outer, { method: "resources/read", params: { uri } }, parts);
-    else await checkCaller(outer, caller, "output guards have checked the output");
+  for (const entry of reads) {
+    const caller = readCaller(entry);
+    if (caller === undefined) await check(outer, readHandler(entry), parts);
+    else await checkCaller(outer, caller, "its output was made");
   }
 }
 

@@ -5,6 +5,7 @@ import type { Result } from "../../core/protocol/jsonrpc.ts";
 import type { Meta, ToolAnnotations } from "../../core/protocol/types.ts";
 import type { Allow, Context, HandlerSet } from "../call/context.ts";
 import { INTERNALS } from "../../core/internals.ts";
+import type { HandlerCall } from "../call/handler_call.ts";
 import type { Middleware } from "../call/middleware.ts";
 import type { Requirement } from "../call/question.ts";
 import type { NoServices } from "../call/service.ts";
@@ -87,8 +88,8 @@ export interface Steps<Input = unknown, Services = NoServices, State = never, Sh
   /**
    * Decides whether a call may run, after the checks of `allow`, scopes and `requires`, and before the response starts.
    * Throw `McpError.rateLimited` or `McpError.busy` to refuse the call with status 429 or 503 over HTTP. Cannot send
-   * requests to the client. May take at most `limits.calls.timeoutMs`. Also runs for a resource that a handler
-   * reads, but not for a call that the server makes.
+   * requests to the client. May take at most `limits.calls.timeoutMs`. Also runs for a call that a
+   * handler makes, but not for a call that the server makes.
    */
   readonly limit?: (call: LayerCall<State>) => void | Promise<void>;
   /**
@@ -213,8 +214,8 @@ export interface LayerCall<State = unknown> {
   readonly hasAllScopes: boolean;
   /** Path of the server's endpoint. `undefined` for an endpoint without a path. */
   readonly path?: string;
-  /** Whether a handler makes the call, with `ctx.readResource`. */
-  readonly isInner: boolean;
+  /** The handler that makes the call, such as with `ctx.callTool`. `undefined` for a call of the client. */
+  readonly outer?: HandlerCall;
   /** Whether the server makes the call, such as for a task that it takes over from another instance. */
   readonly isInternal: boolean;
   /** Whether the call was cancelled, or has its result. */

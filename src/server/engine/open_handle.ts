@@ -7,7 +7,7 @@ import { attachValue, readAttached, shareAttached } from "./attached.ts";
 import type { Context, Principal } from "../call/context.ts";
 import { toCall } from "../call/find_call.ts";
 import { show } from "../../core/known_options.ts";
-import type { HandlerCall } from "../call/lives.ts";
+import type { HandlerCall } from "../call/handler_call.ts";
 import { copyPrincipal, readPrincipal } from "../call/principal.ts";
 import type { Engine } from "./era.ts";
 import { checkHandler } from "./handler_check.ts";

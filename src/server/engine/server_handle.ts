@@ -3,7 +3,7 @@
  */
 import type { Params, Result } from "../../core/protocol/jsonrpc.ts";
 import type { ChangeNotifier, ClientInfo, Context, Principal } from "../call/context.ts";
-import type { HandlerCall } from "../call/lives.ts";
+import type { HandlerCall } from "../call/handler_call.ts";
 import type { Clock } from "../../core/timers.ts";
 import type { Awaitable, StoreView } from "./store.ts";
 

@@ -5,7 +5,7 @@ import type { Account, Accounts } from "../capacity/account.ts";
 import type { Change, Changes, ExtensionNews } from "../visibility/changes.ts";
 import type { Registry } from "../visibility/registry.ts";
 import type { INTERNALS } from "../../core/internals.ts";
-import type { HandlerCall } from "../call/lives.ts";
+import type { HandlerCall } from "../call/handler_call.ts";
 import type { Notification, Response } from "../../core/protocol/jsonrpc.ts";
 import type { Charging } from "../capacity/charges.ts";
 import type { Clock } from "../../core/timers.ts";

@@ -114,12 +114,12 @@ export class StepCall implements LayerCall<never> {
     return this.#parts.call.host.endpoint;
   }
 
-  get isInner(): boolean {
-    return this.#parts.call.host.outer !== undefined;
+  get outer(): LayerCall["outer"] {
+    return this.#parts.call.outer;
   }
 
   get isInternal(): boolean {
-    return this.#parts.call.internal !== undefined && !this.isInner;
+    return this.#parts.call.internal !== undefined && !this.outer;
   }
 
   get hasEnded(): boolean {

@@ -2,7 +2,8 @@
  * Delivers the notifications of an extension only to subscribers for whom the extension exists, and that may call the
  * handler to which a notification belongs.
  */
-import type { HandlerCall, Published } from "../call/lives.ts";
+import type { HandlerCall } from "../call/handler_call.ts";
+import type { Published } from "../call/lives.ts";
 import type { Deliver } from "./topics.ts";
 
 /** Checks the subscriber of one subscription before each notification that belongs to a handler. */

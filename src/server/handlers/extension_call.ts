@@ -18,7 +18,7 @@ import { InFlight } from "../call/in_flight.ts";
 import { checkOptions, type KnownOptions, show } from "../../core/known_options.ts";
 import type { RequestReport } from "../call/observer.ts";
 import { keepKeys } from "../call/forwarded_keys.ts";
-import type { Read } from "../call/lives.ts";
+import type { Read } from "../call/handler_call.ts";
 import { addTo, toReads } from "../call/reads.ts";
 import { OnceValues } from "../call/once.ts";
 import { type Question, requireCapabilities } from "../call/question.ts";
@@ -47,7 +47,7 @@ export async function runWrapped(
   return await new ExtensionRun(outer, layer, next, executor).run(layer.around);
 }
 
-/** The functions to which a {@linkcode InnerCall} passes the messages, questions and state changes of its handler. */
+/** The functions to which a {@linkcode LayeredCall} passes the messages, questions and state changes of its handler. */
 interface Says {
   notify(method: string, params: Params): Promise<void> | undefined;
   ask(key: string, question: Question): Promise<unknown>;
@@ -67,7 +67,7 @@ interface Says {
  * The call that the handler sees within a layer. The link of this call sends nothing and does not refer to the
  * connection, so that the call can outlive the connection.
  */
-class InnerCall extends Call {
+class LayeredCall extends Call {
   readonly #says: Says;
   /** The answers to questions that have not arrived. */
   readonly #answers = new WeakSet<Promise<unknown>>();
@@ -82,6 +82,7 @@ class InnerCall extends Call {
     this.#says = says;
     this.onRead = (read) => says.read(read);
     this.inherit(outer);
+    this.outer = outer.outer;
     this.watchPassed(outer.passed);
     outer.passed?.moveTo(this);
     // An earlier run of the handler may have read resources whose values this run gets from `ctx.once`.
@@ -150,7 +151,7 @@ class InnerCall extends Call {
 class ExtensionRun {
   /** The original call. `undefined` after the handler was detached from the call. */
   #outer?: Call;
-  readonly #inner: InnerCall;
+  readonly #inner: LayeredCall;
   readonly #layer: WrappingLayer;
   readonly #next: RunCall;
   readonly #executor: Executor;
@@ -174,7 +175,7 @@ class ExtensionRun {
     this.#next = next;
     this.#executor = executor;
     const { home, client } = outer;
-    this.#inner = new InnerCall(outer, this.#toHome(home), {
+    this.#inner = new LayeredCall(outer, this.#toHome(home), {
       notify: (method, params) => this.#receive(method, params),
       ask: (key, question) => {
         const { ask } = this.#redirect;
@@ -195,7 +196,10 @@ class ExtensionRun {
     const { id, lacksSessions, required } = layer;
     const settings = client.capabilities.extensions?.[id];
     if (isObject(settings) && (home.hasResultTypes || !lacksSessions)) this.#declared = settings;
-    else if (required) requireCapabilities({}, [`extensions.${id}`], "run the call");
+    // Within an inner call, the handler runs to its end, so only the client's declaration counts.
+    else if (required) {
+      requireCapabilities(outer.outer ? client.capabilities : {}, [`extensions.${id}`], "run the call");
+    }
     // Read `onRun` now. A closure over `outer` would keep `outer` in memory for as long as the handler runs.
     const { onRun } = outer;
     this.#inner.whenRun(() => {

@@ -270,8 +270,12 @@ export interface Tool<Name extends string = string, Input = never, Output = unkn
   readonly run: (input: Input, ctx: Context<Services>) => unknown;
 }
 
-/** The type of a tool's structured content, as inferred from the output schema. */
-export type OutputOf<O extends Schema> = Schema extends O ? unknown : Infer<O>;
+/**
+ * The type of a tool's structured content, as inferred from the output schema. `unknown` if the tool has no output schema.
+ */
+export type OutputOf<O extends Schema> = Schema extends O ? unknown
+  : unknown extends Infer<O> ? NonNullable<unknown> | null
+  : Infer<O>;
 
 /** The type of the arguments that clients send to a tool or prompt, as inferred from the input schema. */
 export type SentOf<I extends Schema> = Schema extends I ? Readonly<Record<string, never>>

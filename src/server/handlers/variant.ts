@@ -3,7 +3,7 @@
  */
 import type { Call } from "../call/call.ts";
 import type { Binding } from "../call/container.ts";
-import type { Context } from "../call/context.ts";
+import type { Allow, Context } from "../call/context.ts";
 import type { FeatureParts } from "../visibility/feature_parts.ts";
 import { checkOptions, type KnownOptions } from "../../core/known_options.ts";
 import type { ToolAnnotations } from "../../core/protocol/types.ts";
@@ -42,18 +42,24 @@ export interface VariantCall<Options, Definition> {
 /**
  * Returns the definition of a tool for one caller. Returns `undefined` if `forCaller` fails, after reporting its error.
  */
-export async function toVariant<Options extends Varying, Definition>(
+export async function toVariant<Options extends Varying, Definition extends { readonly allow?: Allow }>(
   { forCaller, ...options }: Options,
   { call, core, services, define }: VariantCall<Omit<Options, "forCaller">, Definition>,
 ): Promise<Definition | undefined> {
   const ask = async (_call: Call, ctx: Context<never> = call) => await forCaller?.(ctx);
   try {
     const variant = await (services?.share(ask) ?? ask)(call);
-    if (variant === undefined) return define(options, services);
+    if (variant === undefined) return toRestricted(define(options, services));
     checkOptions(`use the result of forCaller of tool ${JSON.stringify(options.name)}`, variant, OPTIONS);
     const given = Object.entries(variant).filter(([, value]) => value !== undefined && value !== null);
-    return define({ ...options, ...Object.fromEntries(given) }, services);
+    return toRestricted(define({ ...options, ...Object.fromEntries(given) }, services));
   } catch (error) {
     core.report(error, { method: call.method, subject: options.name });
   }
+}
+
+/** Marks a variant as a handler that not every caller may use, because `forCaller` decides too. */
+function toRestricted<Definition extends { readonly allow?: Allow }>(definition: Definition): Definition {
+  const { allow = () => true } = definition;
+  return { ...definition, allow };
 }

@@ -115,8 +115,28 @@ export class ServiceContext<S> implements Context<S> {
     return this.#call.once;
   }
 
+  get callTool(): Context["callTool"] {
+    return this.#call.callTool;
+  }
+
+  get getPrompt(): Context["getPrompt"] {
+    return this.#call.getPrompt;
+  }
+
   get readResource(): Context["readResource"] {
     return this.#call.readResource;
+  }
+
+  get list(): Context["list"] {
+    return this.#call.list;
+  }
+
+  get complete(): Context["complete"] {
+    return this.#call.complete;
+  }
+
+  get outer(): Context["outer"] {
+    return this.#call.outer;
   }
 
   get defer(): Context["defer"] {

@@ -260,6 +260,8 @@ export interface Runner {
   readonly scopes?: readonly string[];
   /** Whether `allow` or a rule decides who may use the handler. Set only for resources. */
   readonly isRestricted?: boolean;
+  /** Decides who may use the handler. Set only for tools and prompts. */
+  readonly allow?: Allow;
   /** Dotted names of capabilities that the client must have declared. Checked before the response starts. */
   readonly requires?: readonly string[];
   /** The cache lifetime of the result, and the callers that may share the cached result. */

@@ -3,7 +3,7 @@
  */
 import { INVALID_PARAMS, isMcpError, type McpError, METHOD_NOT_FOUND } from "../../../core/protocol/errors.ts";
 import type { Link } from "../../call/link.ts";
-import type { HandlerCall } from "../../call/lives.ts";
+import type { HandlerCall } from "../../call/handler_call.ts";
 import { checkHandler } from "../../engine/handler_check.ts";
 import { type DialectParts, LegacyCall, SessionHome } from "./legacy_call.ts";
 import { findSessionMethod } from "./session_methods.ts";

@@ -3,7 +3,7 @@
  * the server can check later whether another caller may make them.
  */
 import { isId, isObject, type Params } from "../../../core/protocol/jsonrpc.ts";
-import type { HandlerCall, Reads } from "../../call/lives.ts";
+import type { HandlerCall, Reads } from "../../call/handler_call.ts";
 
 /** Returns the call of a request. Keeps only the parameters that name the handler, because streams outlive calls. */
 export function toHandlerCall(method: string, params: Params = {}, reads?: Reads): HandlerCall {

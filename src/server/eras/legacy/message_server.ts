@@ -18,7 +18,7 @@ import {
 import type { Call } from "../../call/call.ts";
 import type { ClientInfo, Principal } from "../../call/context.ts";
 import { type Link, type Reply, toSilent } from "../../call/link.ts";
-import type { HandlerCall } from "../../call/lives.ts";
+import type { HandlerCall } from "../../call/handler_call.ts";
 import { type Method, toMethod } from "../../visibility/feature.ts";
 import type { Answered, Dialect } from "../../engine/pipeline.ts";
 import { serveBatch } from "./batch.ts";
@@ -164,7 +164,10 @@ export class MessageServer {
     const { client, inFlight, account, transport } = session;
     const link = toSilent({ inFlight, account, principal, transport });
     const message: Request = { kind: "request", id: 0, method: "notifications", weight: 0 };
-    return this.#dialectOf(session).open(message, link, client);
+    const call = this.#dialectOf(session).open(message, link, client);
+    // The call lasts as long as the session.
+    call.subscribe();
+    return call;
   }
 
   /** Creates a session for a single request without a session id. */

@@ -11,7 +11,7 @@ import { toCallerPrint } from "../../call/caller_print.ts";
 import type { Principal } from "../../call/context.ts";
 import type { Core } from "../../engine/core.ts";
 import type { EventFields, Link } from "../../call/link.ts";
-import type { HandlerCall } from "../../call/lives.ts";
+import type { HandlerCall } from "../../call/handler_call.ts";
 import type { SharedSession, WrittenStream } from "../../engine/store.ts";
 import { createNotifier } from "../../engine/watching.ts";
 import { sha256 } from "../../../core/kit/sha256.ts";

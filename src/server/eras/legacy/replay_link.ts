@@ -9,7 +9,7 @@ import type { Account } from "../../capacity/account.ts";
 import type { Principal } from "../../call/context.ts";
 import type { InFlight } from "../../call/in_flight.ts";
 import type { EventFields, HeaderReader, Link, LinkEvents, Reply } from "../../call/link.ts";
-import type { HandlerCall, Reads } from "../../call/lives.ts";
+import type { HandlerCall, Reads } from "../../call/handler_call.ts";
 import type { TransportName } from "../../call/observer.ts";
 import { toHandlerCall, toHandlerCalls } from "./handler_calls.ts";
 import { type Stream, type Streams, toEventId } from "./replay.ts";

@@ -8,7 +8,7 @@ import { type Response, toNotification } from "../../../core/protocol/jsonrpc.ts
 import type { Call } from "../../call/call.ts";
 import type { Principal } from "../../call/context.ts";
 import type { Core } from "../../engine/core.ts";
-import type { HandlerCall } from "../../call/lives.ts";
+import type { HandlerCall } from "../../call/handler_call.ts";
 import type { Question } from "../../call/question.ts";
 import type { SharedSession } from "../../engine/store.ts";
 import { downgradeQuestion } from "./downgrade.ts";

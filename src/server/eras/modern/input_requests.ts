@@ -106,10 +106,10 @@ export class InputRequests {
     this.#isSingleUse ||= !!question.isSingleUse;
     const kept = this.#answered.get(key);
     let answer: unknown;
-    if (kept?.[0] === text) answer = kept[1];
-    else if (this.#asked.get(key) === text && Object.hasOwn(this.#answers, key)) {
-      answer = this.#answers[key];
-    } else return this.#leaveOpen(key, question);
+    // A new answer replaces an unusable answer of an earlier round.
+    if (this.#asked.get(key) === text && Object.hasOwn(this.#answers, key)) answer = this.#answers[key];
+    else if (kept?.[0] === text) answer = kept[1];
+    else return this.#leaveOpen(key, question);
     const reading = question.read(answer);
     const checked = reading instanceof Promise ? await reading : reading;
     if (checked.problem !== undefined) {
@@ -133,6 +133,12 @@ export class InputRequests {
 
   /** Returns the result with the open questions and the sealed state. */
   async toResult(): Promise<Result> {
+    // Keep the answers to questions that this run has not asked again, because it ended before. The run that asks them
+    // again checks them.
+    for (const [key, text] of this.#asked) {
+      const isUnused = !this.#open.has(key) && !this.#answered.has(key);
+      if (isUnused && Object.hasOwn(this.#answers, key)) this.#answered.set(key, [text, this.#answers[key]]);
+    }
     const questions = [...this.#open].map(([key, { method, params }]) => [key, { method, params }] as const);
     const { core } = this.#engine;
     const use = this.#isSingleUse ? await this.#makeUse() : undefined;

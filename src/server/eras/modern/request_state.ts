@@ -8,7 +8,7 @@ import { INVALID_PARAMS, McpError, withLimits } from "../../../core/protocol/err
 import { isObject, type Params } from "../../../core/protocol/jsonrpc.ts";
 import { sha256 } from "../../../core/kit/sha256.ts";
 import type { Call } from "../../call/call.ts";
-import type { Reads } from "../../call/lives.ts";
+import type { Reads } from "../../call/handler_call.ts";
 import type { Engine } from "../../engine/era.ts";
 import type { Core } from "../../engine/core.ts";
 import type { ForwardedRound } from "../../call/forward.ts";
@@ -76,7 +76,9 @@ export async function openState(
   }
   if (state.bound !== await toBond(call)) throw refuse("requestState belongs to another call");
   // Take a slot, because the `allow` of each resource decides again.
-  if (state.reads) await scheduler.prepareWith(call, () => call.host.readResource(call, state));
+  if (state.reads) {
+    await scheduler.prepareWith(call, () => call.host.callInner(call, { name: "repeatReads", given: [state.reads] }));
+  }
   return { answers, before: state };
 }
 

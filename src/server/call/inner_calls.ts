@@ -1,0 +1,161 @@
+/**
+ * The inner calls of one call: the calls that its handler makes with `ctx.callTool` and similar methods. Loaded when a
+ * handler first makes an inner call.
+ */
+import { sha256 } from "../../core/kit/sha256.ts";
+import type { Params } from "../../core/protocol/jsonrpc.ts";
+import type { CancelError } from "./cancel_error.ts";
+
+/** The methods of the context that make inner calls, and the check of the handlers that an earlier run has called. */
+export type InnerMethod = "callTool" | "getPrompt" | "readResource" | "list" | "complete" | "repeatReads";
+
+/** A use of one of these methods. */
+export interface InnerUse {
+  readonly name: InnerMethod;
+  /** The arguments of the method. The author's code may pass any value. */
+  readonly given: readonly unknown[];
+}
+
+/** All inner calls of one request: the inner calls of its handler, their inner calls, and so on. */
+export interface InnerTree {
+  /** Number of inner calls that were made. */
+  made: number;
+  /** Whether the inner calls that have not ended are cancelled after the response. */
+  isEnding?: boolean;
+  /** The inner calls that have not ended. */
+  readonly running: Set<{ cancel(reason: CancelError): void }>;
+}
+
+/** A call whose handler can make inner calls. */
+interface Caller {
+  readonly params: Params;
+  readonly host: {
+    /** The call whose handler makes this inner call. */
+    readonly outer?: Caller;
+  };
+  /** The last progress of the handler itself. */
+  readonly reported: number;
+  notify: Notify;
+  inner?: InnerCalls;
+}
+
+/** Sends a notification to the client. Returns a promise if the client reads too slowly. */
+type Notify = (method: string, params: Params) => Promise<void> | undefined;
+
+/** The inner calls of one handler. */
+export class InnerCalls {
+  readonly tree: InnerTree;
+  readonly #notify: Notify;
+  readonly #progress: JoinedProgress;
+  /** Number of equal inner calls so far, by their texts. */
+  readonly #counts = new Map<string, number>();
+  /** The digests that are being computed. */
+  readonly #digests = new Set<Promise<string>>();
+
+  constructor(call: Caller) {
+    const { host: { outer }, reported } = call;
+    this.tree = outer ? openInner(outer).tree : { made: 0, running: new Set() };
+    this.#progress = new JoinedProgress(reported);
+    this.#notify = call.notify.bind(call);
+    // From now on, the progress of the handler itself is added to the progress of its inner calls.
+    call.notify = this.toNotify(call);
+  }
+
+  /** Returns the function that sends notifications with the token of `call`: its own, or those of one of its inner calls. */
+  toNotify({ params: { _meta } }: Caller, isInner = false): Notify {
+    const { progressToken }: Params = Object(_meta);
+    let place = isInner ? undefined : 0;
+    return (method, params) => {
+      if (method !== "notifications/progress") return this.#notify(method, params);
+      const sum = this.#progress.add(place ??= this.#progress.open(), params);
+      return sum && this.#notify(method, { ...sum, progressToken });
+    };
+  }
+
+  /**
+   * Forgets the inner calls of a subscription, which may last for days. Its `allow` and its filters make inner calls for
+   * each notification.
+   */
+  forget(): void {
+    this.tree.made = 0;
+    this.#counts.clear();
+  }
+
+  /**
+   * Counts an inner call. Returns 1 for the first inner call with this text, 2 for the second, and so on. The number does
+   * not depend on the order of inner calls with different texts, because another run of the handler may make them in
+   * another order.
+   */
+  count(text: string): number {
+    // Keep only a part of a long text, because the texts stay in memory until the handler ends. If two texts have the same
+    // part, another run may ask their questions again.
+    const key = text.length > 2 * MAX_END ? `${text.length} ${text.slice(0, MAX_END)}${text.slice(-MAX_END)}` : text;
+    const count = (this.#counts.get(key) ?? 0) + 1;
+    this.#counts.set(key, count);
+    return count;
+  }
+
+  /**
+   * Returns the digest of a text. Resolves together with the digests of other inner calls that were requested at the same
+   * time, so that inner calls which ask questions at the same time send these questions together.
+   */
+  async digest(text: string): Promise<string> {
+    const computing = sha256(text);
+    this.#digests.add(computing);
+    try {
+      return (await computing).slice(0, DIGEST_LENGTH);
+    } finally {
+      this.#digests.delete(computing);
+      while (this.#digests.size) await Promise.all(this.#digests);
+    }
+  }
+}
+
+/** Maximum length of the beginning and of the end of a text by which inner calls are counted, in characters. */
+const MAX_END = 2048;
+/** Number of characters of a digest in a key: 132 bits. The client sends each key back. */
+const DIGEST_LENGTH = 22;
+
+/** Returns the inner calls of a handler. */
+export function openInner(call: Caller): InnerCalls {
+  return call.inner ??= new InnerCalls(call);
+}
+
+/**
+ * Adds up the progress of a handler and of its inner calls. All of them have the same progress token, and the values of
+ * one token must increase.
+ *
+ * @see specification/2026-07-28/basic/patterns/progress
+ */
+class JoinedProgress {
+  /** The latest progress of the handler, at 0, and of its inner calls. */
+  readonly #parts: { readonly progress: number; readonly total?: number }[] = [];
+  #places = 0;
+  #last: number;
+
+  /** `last` is the progress that the client has received, or -Infinity. */
+  constructor(last: number) {
+    this.#last = last;
+    if (Number.isFinite(last)) this.#parts[0] = { progress: last };
+  }
+
+  /** Returns the place of another inner call. */
+  open(): number {
+    return ++this.#places;
+  }
+
+  /**
+   * Sets the progress of the handler or of an inner call. Returns the params of a notification with the sum, or
+   * `undefined` if the sum has not increased. The total is unknown if a part has no total.
+   */
+  add(place: number, params: Params): Params | undefined {
+    // The casts are safe, because `ctx.progress` has checked these members.
+    this.#parts[place] = { progress: params.progress as number, total: params.total as number | undefined }; // See above.
+    const parts = Object.values(this.#parts);
+    const progress = parts.reduce((sum, part) => sum + part.progress, 0);
+    if (!(progress > this.#last) || progress === Infinity) return;
+    this.#last = progress;
+    const total = parts.reduce((sum, { total = NaN }) => sum + total, 0);
+    return { ...params, progress, total: Number.isFinite(total) ? total : undefined };
+  }
+}

@@ -1,0 +1,331 @@
+/**
+ * Makes inner calls: calls of one handler by another handler, for the same caller. Loaded when a handler first makes such
+ * a call.
+ */
+import { toCanonical } from "../../core/protocol/canonical.ts";
+import { INTERNAL_ERROR, isMcpError, McpError, quote, toBusy, withLimits } from "../../core/protocol/errors.ts";
+import { type Params, readResultType, type Result } from "../../core/protocol/jsonrpc.ts";
+import { countIndexes, toWeight } from "../../core/protocol/weight.ts";
+import { Call, type CallHome, type CallHost, type Deferred, isProgressToken } from "../call/call.ts";
+import { CancelError } from "../call/cancel_error.ts";
+import { startDeadline, untilDecided } from "../call/deadline.ts";
+import { InFlight } from "../call/in_flight.ts";
+import { type InnerCalls, type InnerTree, openInner } from "../call/inner_calls.ts";
+import type { HandlerCall } from "../call/handler_call.ts";
+import { type Question, QuestionError, requireCapabilities } from "../call/question.ts";
+import { addTo, noteCaller, noteQuestion, noteRead } from "../call/reads.ts";
+import type { Runner } from "../visibility/feature.ts";
+import type { CheckParts } from "./handler_check.ts";
+import { findGranted } from "./recheck.ts";
+import type { Scheduler } from "./scheduler.ts";
+
+/** The parts of the server that are required to make an inner call. */
+export interface InnerParts extends CheckParts {
+  readonly scheduler: Scheduler;
+}
+
+/** An inner call that a handler makes. */
+export interface InnerRequest {
+  /** What the call does, for error messages, such as `call tool "add"`. */
+  readonly action: string;
+  /** Method of the context, such as `callTool`. */
+  readonly by: string;
+  readonly method: string;
+  readonly params: Params;
+  /** Name or URI of the called handler. `undefined` for a method that belongs to no single handler. */
+  readonly name?: string;
+  /**
+   * The parameters that name the handler. `undefined` if no other caller may use the result unless all callers get the
+   * same.
+   */
+  readonly handler?: Params;
+  /** Begins the keys of all questions and values of the inner call, instead of a key from its parameters. */
+  readonly key?: string;
+}
+
+/** Maximum depth of inner calls. Without this limit, handlers that call each other would never return. */
+const MAX_DEPTH = 8;
+
+/**
+ * Makes an inner call for the handler of `outer`. The call passes the same steps as a call of the client, from the lookup
+ * of the handler on. It runs in the place of `outer`: it counts towards neither `calls.running` nor the concurrency of a
+ * quota, and ends with `outer`. If a layer of the called handler has a `timeoutMs`, this timeout applies in addition to
+ * the timeout of `outer`.
+ */
+export async function makeInnerCall(outer: Call, request: InnerRequest, parts: InnerParts): Promise<Result> {
+  const { core, scheduler } = parts;
+  if (hasEnded(outer)) throw toLate(outer, request);
+  const inner = openInner(outer);
+  admit(outer, request, { tree: inner.tree, parts });
+  const call = new InnerCall(outer, copy(request));
+  const { account } = outer.link;
+  if (!account.hold(call.weight)) {
+    throw toBusy(`${request.action}: too much memory is used`, "memory.bytesPerClient, memory.bytes");
+  }
+  inner.tree.running.add(call);
+  call.observePart(outer);
+  const onAbort = () => outer.reason && call.cancel(outer.reason);
+  outer.signal.addEventListener("abort", onAbort);
+  if (outer.signal.aborted) onAbort();
+  const run = async () => {
+    const runner = await find(call, request, { outer, ...parts });
+    const { observed } = call;
+    observed?.start();
+    const run = () => scheduler.runWithin(call, runner);
+    const result = observed && core.observer.around ? observed.around(run) : run();
+    // Read the timeout here, because a layer of the called handler sets the timeout when the handler starts.
+    const { timeoutMs = Infinity } = call;
+    if (timeoutMs !== Infinity) startDeadline(call, core.ticker, timeoutMs);
+    const returned = await result;
+    if (call.questions) scheduler.checkQuestions(call, returned);
+    const type = readResultType(returned);
+    if (type === undefined) return returned;
+    throw new TypeError(
+      `Cannot ${request.action}: its result has the type ${quote(type)}, which only a client can finish`,
+    );
+  };
+  try {
+    const result = await call.untilCancelled(run());
+    call.observed?.succeed(result);
+    return result;
+  } catch (error) {
+    // Do not report the error here. The handler of the outer call receives the error, and the server reports the error
+    // if the handler rethrows the error.
+    call.observed?.fail(isMcpError(error) ? error : new McpError(INTERNAL_ERROR, "Internal error"));
+    throw error;
+  } finally {
+    outer.signal.removeEventListener("abort", onAbort);
+    inner.tree.running.delete(call);
+    if (outer.isSubscription && !inner.tree.running.size) inner.forget();
+    account.free(call.weight);
+    call.deadline?.stop();
+    call.end();
+  }
+}
+
+// The steps before the handler, as in the pipeline. Header parameters are not checked, because an inner call has no
+// headers.
+async function find(call: Call, request: InnerRequest, { outer, core, registry }: Finding): Promise<Runner> {
+  const { method } = call;
+  const { handler } = request;
+  // The handler of an outer call may have returned without waiting for the inner call. Report the error, because no
+  // handler waits for it.
+  const requireWaiting = () => {
+    if (hasEnded(outer)) throw outer.reason ?? core.report(toLate(outer, request), call);
+  };
+  await core.shared?.rules?.open(method, registry.methods.get(method)?.isBrought);
+  requireWaiting();
+  // What a client receives as a list can be narrowed, such as by a search. An inner list is never narrowed.
+  const runner = await findGranted(call, core, registry);
+  requireWaiting();
+  if (runner.requires) requireCapabilities(call.client.capabilities, runner.requires, "run the call");
+  // Check the limits of the called handler. Otherwise clients could bypass a rate with a handler that calls another one.
+  const limiting = runner.check?.(call);
+  if (limiting) await untilDecided(call, limiting, core);
+  requireWaiting();
+  // Other callers who use the results of the outer call need the rights to the called handler too.
+  if (!handler) {
+    if (runner.cache?.scope !== "public") await noteCaller(outer);
+  } else if (runner.scopes || runner.isRestricted || runner.allow) await noteRead(outer, { method, params: handler });
+  if (outer.asks && registry.methods.get(method)?.asks) call.allowQuestions();
+  return runner;
+}
+
+interface Finding extends CheckParts {
+  readonly outer: Call;
+}
+
+/** Throws if the call makes too many inner calls, or if they are nested too deeply. */
+function admit(
+  outer: Call,
+  { action, name, method }: InnerRequest,
+  { tree, parts: { core, scheduler } }: { readonly tree: InnerTree; readonly parts: InnerParts },
+): void {
+  const outers = listOuters(outer);
+  const root = outers[0];
+  const toChain = () => [...outers.map(toLabel), quote(name ?? method)].join(" > ");
+  if (outers.length > MAX_DEPTH) {
+    throw new Error(`Cannot ${action}: inner calls are more than ${MAX_DEPTH} levels deep: ${toChain()}`);
+  }
+  const { inner } = core.limits.calls;
+  if (tree.made >= inner) {
+    const limit = "calls.inner";
+    const error = new Error(
+      `Cannot ${action}: the call has made ${inner} inner calls (${limit}): ${toChain()}; make fewer inner calls, or set ` +
+        "the limit higher",
+    );
+    throw withLimits(error, limit);
+  }
+  tree.made++;
+  if (tree.isEnding) return;
+  tree.isEnding = true;
+  const end = () => endAll(root, tree);
+  // A call within a layer of an extension ends with the call around it, or by itself if it was detached.
+  root.host.defer(root, end);
+  if (!root.deferred?.includes(end)) scheduler.defer(root, end);
+}
+
+/** Cancels the inner calls that the handler has not awaited, because nothing limits them after the response. */
+function endAll(root: Call, { running }: InnerTree): void {
+  if (!root.ended) return;
+  const message = "Cannot continue the inner call: the outer call already has its response; await the inner call";
+  for (const call of running) call.cancel(root.reason ?? new CancelError("ended", message));
+}
+
+/** Returns a call and its outer calls, the outermost first. */
+function listOuters(call: Call): Call[] {
+  const { outer } = call.host;
+  return outer ? [...listOuters(outer), call] : [call];
+}
+
+function toLabel({ subject, method }: Call): string {
+  return quote(subject ?? method);
+}
+
+/** Returns a request with a copy of its parameters, because the called handler may change its input. */
+function copy(request: InnerRequest): CopiedRequest {
+  const { action, params } = request;
+  let text;
+  try {
+    text = JSON.stringify(params);
+  } catch (cause) {
+    throw new TypeError(`Cannot ${action}: the arguments are not JSON; pass plain data`, { cause });
+  }
+  const weight = toWeight(text, { max: 0, indexes: countIndexes(text) });
+  return { ...request, params: JSON.parse(text), weight };
+}
+
+interface CopiedRequest extends InnerRequest {
+  /** Upper bound of the memory that the parameters use, in bytes. */
+  readonly weight: number;
+}
+
+/** A call that a handler makes. What it sends goes to the client of the outer call. */
+class InnerCall extends Call {
+  readonly #outer: Call;
+  readonly #request: InnerRequest;
+  readonly #toKey: () => Promise<string>;
+  /** Sends a notification for the outer call. Set when this call first sends one. */
+  #notify?: Call["notify"];
+
+  constructor(outer: Call, request: CopiedRequest) {
+    const { client, id, link, params: { _meta } } = outer;
+    const { method, weight } = request;
+    const wantsProgress = outer.reportsAllProgress || isProgressToken(Object(_meta).progressToken);
+    // The token only shows that progress is wanted. The outer call sends the progress with its own token.
+    const params = wantsProgress ? { ...request.params, _meta: { progressToken: 0 } } : request.params;
+    const toKey = createKey(openInner(outer), request);
+    super(toHome(outer, request, toKey), link, { kind: "request", id, method, params, weight }, client, new InFlight());
+    this.#outer = outer;
+    this.outer = toHandler(outer);
+    this.#request = request;
+    this.#toKey = toKey;
+    // The outer handler gets what the output guards of the called handler have left for its caller.
+    this.onRead = ({ uri, caller }) => addTo(outer, { uri, caller });
+    this.inherit(outer);
+    // As in a call of the client, the steps before the handler cannot ask.
+    this.asks = false;
+  }
+
+  override get isAsking(): boolean {
+    return this.#outer.isAsking;
+  }
+
+  // The handler of an outer call may have returned without waiting for the inner call.
+  override startHandler<T>(run: () => T): T {
+    this.#checkOuter();
+    return super.startHandler(run);
+  }
+
+  override get sessionId(): string | undefined {
+    return this.#outer.sessionId;
+  }
+
+  override release(retryMs: number | undefined): void {
+    this.#outer.release(retryMs);
+  }
+
+  notify(method: string, params: Params): Promise<void> | undefined {
+    const outer = this.#outer;
+    if (hasEnded(outer)) return;
+    this.#notify ??= openInner(outer).toNotify(outer, true);
+    return this.#notify(method, params);
+  }
+
+  async askClient(key: string, question: Question): Promise<unknown> {
+    const outerKey = await this.#toOuterKey(key);
+    noteQuestion(this.#outer, outerKey, question);
+    return await this.#outer.askClient(outerKey, question);
+  }
+
+  async makeOnce(key: string, make: () => unknown): Promise<unknown> {
+    const outerKey = await this.#toOuterKey(key);
+    // The result of the outer handler depends on the value too.
+    noteQuestion(this.#outer, `once ${outerKey}`, { method: "once", params: {} });
+    return await this.#outer.makeOnce(outerKey, make);
+  }
+
+  /** Adds the inner call to a key, because several inner calls may use the same key. */
+  async #toOuterKey(key: string): Promise<string> {
+    const innerKey = await this.#toKey();
+    this.#checkOuter();
+    return `${innerKey} ${key}`;
+  }
+
+  #checkOuter(): void {
+    if (hasEnded(this.#outer)) throw toLate(this.#outer, this.#request);
+  }
+}
+
+/** Whether a call, or an outer call of it, has its response. */
+function hasEnded({ ended, host: { outer } }: Call): boolean {
+  return ended || !!outer && hasEnded(outer);
+}
+
+/** The error of an inner call whose outer call has its response. */
+function toLate({ reason, isAsking }: Call, { action, by }: InnerRequest): Error {
+  if (reason) return reason;
+  // The response contains a question. The next run of the handler makes the inner call again.
+  if (isAsking) return new QuestionError();
+  return new Error(`Cannot ${action}: the call already has its response; await ctx.${by}() in the handler`);
+}
+
+/** Returns the function that returns the beginning of the keys of an inner call. */
+function createKey(inner: InnerCalls, { action, name, method, params, key }: InnerRequest): () => Promise<string> {
+  const text = key === undefined ? JSON.stringify([method, toCanonical(params)]) : `key ${key}`;
+  const count = inner.count(text);
+  if (key !== undefined) {
+    if (count === 1) return () => Promise.resolve(key);
+    throw new TypeError(
+      `Cannot ${action}: another inner call has the key ${quote(key)}; give each inner call its own key`,
+    );
+  }
+  let made: Promise<string> | undefined;
+  const make = async () => {
+    const digest = await inner.digest(text);
+    // A part of the name suffices, because it is only for people who read the key.
+    return [(name ?? method).slice(0, 128), digest, ...count > 1 ? [count] : []].join(" ");
+  };
+  return () => made ??= make();
+}
+
+function toHome(outer: Call, { name }: InnerRequest, toInnerKey: () => Promise<string>): CallHome {
+  const host: CallHost = Object.create(outer.host, {
+    // Defer functions to the end of the outer call, because the scheduler runs only the outer call, and therefore only
+    // its deferred functions.
+    defer: { value: (_inner: Call, run: Deferred) => outer.host.defer(outer, run) },
+    outer: { value: outer },
+    toInnerKey: { value: toInnerKey },
+    reruns: { value: undefined },
+  });
+  return { host, session: () => outer.session, subject: () => name };
+}
+
+/** Returns the method and the parameters that name the handler of a call. */
+function toHandler({ method, params }: Call): HandlerCall {
+  const names = Object.entries(params).filter(([name]) => NAMES.includes(name));
+  return Object.freeze({ method, params: Object.freeze(Object.fromEntries(names)) });
+}
+
+/** The parameters that name a handler. */
+const NAMES = ["name", "uri", "ref"];

@@ -152,7 +152,9 @@ export class Registry {
     const compiled = new Map(this.#compiled);
     const all = handlers.map((handler) => ruled?.get(handler) ?? handler);
     for (const [name, feature] of features) {
-      compiled.set(name, feature.compile(all.filter((handler) => isOf(handler, name)), this.#core, all));
+      const own = all.filter((handler) => isOf(handler, name));
+      const { provide = feature.compile } = own.find((each) => each[INTERNALS].provide)?.[INTERNALS] ?? {};
+      compiled.set(name, provide(own, this.#core, all, (handlers) => this.rule?.(handlers)));
     }
     this.#handlers = handlers;
     this.#ruled = ruled;

@@ -38,6 +38,7 @@ import { type Completers, completion } from "./completion.ts";
 import { FROM, fromListed } from "./listed.ts";
 import { DESCRIPTION, HANDLER, HANDLER_ELSEWHERE, HANDLER_HINTS } from "./option_names.ts";
 import { type ResourceReturn, toContents } from "./resource_contents.ts";
+import { readPage } from "./source_list.ts";
 import { type Definition, type ResourceEntry, type ResourcePage, resources } from "./resource_methods.ts";
 import { lazyWireCheck } from "../call/lazy_wire_check.ts";
 
@@ -530,10 +531,12 @@ function define<Input>(options: Form<Input>, isTemplate: boolean): Defined {
     (async (call: Call, ctx: Context<never> = call, cursor: string | undefined, size: number) => {
       // The cast is safe, because of the signatures above: `list` of a template takes only the context.
       const listed = await call.startHandler(() => isTemplate ? list(ctx as never, ctx) : list(cursor as never, ctx));
-      const { resources, nextCursor } = readPage(listed, { cursor, size, place: key });
+      const { items, nextCursor } = readPage(listed, { list: "resources", cursor, size, place: quote(key) });
       const report = (error: unknown) => call.host.parts?.report(error, call);
       const { checkEntries } = await lazyWireCheck.load();
-      const entries = checkEntries(call, resources, { method: "resources/list", source: `of ${quote(key)}` });
+      // The cast is safe, because `checkEntries` leaves out all other values.
+      const given = items as readonly ResourceEntry[];
+      const entries = checkEntries(call, given, { method: "resources/list", source: `of ${quote(key)}` });
       return { resources: entries.map((entry) => ({ mimeType, ...withoutUnsafeIcons(entry, report) })), nextCursor };
     });
   const invoke = async (
@@ -627,31 +630,4 @@ function toMatcher(
   const { match, variables } = template;
   if (isTemplate) return { kind: "template", match: takesUri ? (uri) => match(uri) && uri : match, variables };
   return { kind: "provider", match: (uri) => match(uri) && uri, variables: [] };
-}
-
-/** The page to read from a list, for {@linkcode readPage}. */
-interface PageOptions {
-  readonly cursor: string | undefined;
-  readonly size: number;
-  /** URI template or scheme, for error messages. */
-  readonly place: string;
-}
-
-/** Reads the return value of `list`: a page, or all entries. Throws if the value is neither. */
-function readPage(listed: unknown, { cursor, size, place }: PageOptions): ResourcePage {
-  const refuse = (state: string) => new TypeError(`Cannot list the resources of ${quote(place)}: ${state}`);
-  if (Array.isArray(listed)) return cut(listed, Number(cursor ?? 0), size);
-  const { resources, nextCursor }: { readonly resources?: unknown; readonly nextCursor?: unknown } = Object(listed);
-  if (!Array.isArray(resources)) {
-    throw refuse("list returned neither an array of resources nor a page; return { resources, nextCursor }");
-  }
-  // Without a next page, many databases return `null`.
-  if (nextCursor === undefined || nextCursor === null) return { resources };
-  if (typeof nextCursor === "string") return { resources, nextCursor };
-  throw refuse(`nextCursor is ${show(nextCursor)}; return a string, or omit nextCursor on the last page`);
-}
-
-function cut(all: readonly ResourceEntry[], from: number, size: number): ResourcePage {
-  const end = from + size;
-  return { resources: all.slice(from, end), nextCursor: end < all.length ? `${end}` : undefined };
 }

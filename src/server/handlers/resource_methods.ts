@@ -25,10 +25,11 @@ import {
 import type { Allow } from "../call/context.ts";
 import type { RunnerSteps } from "../engine/layers.ts";
 import type { Filter, HandlerGuards } from "../visibility/guards.ts";
-import { createList, Cursors, type Entry } from "../visibility/pagination.ts";
+import { createList, type Entry } from "../visibility/pagination.ts";
 import type { SubscriptionHooks } from "../visibility/subscribers.ts";
 import { attempt } from "./attempt.ts";
 import { runGuarded } from "./lazy_values.ts";
+import { listSources, type Source } from "./source_list.ts";
 
 /** A resource in a list. Only `uri` and `name` are required. `size` is in bytes. */
 export type ResourceEntry = Omit<ResourceLink, "type">;
@@ -165,49 +166,15 @@ function toFound(definition: Definition, matched: unknown): Found {
   return { definition, allow: allow && ((call) => allow(call, matched)), matched };
 }
 
-// Lists fixed resources first, and then the resources of templates and providers. A page can contain resources of both
-// parts. A cursor for the second part consists of a line break, the name of the template or provider at which to
-// continue, another line break and the cursor of this template or provider. The first line break distinguishes such a
-// cursor from the cursors of fixed resources, because no URI contains a line break.
+/** Lists fixed resources first, and then the resources of templates and providers. */
 function listResources(fixed: readonly Definition[], all: readonly Definition[], core: FeatureParts): Method {
-  const sources = all.flatMap(({ key, allow, list, mapError }) => list ? { key, allow, list, mapError } : []);
-  if (!sources.length) return toMethod(createList("resources", fixed, core), { stable: true });
-  // Bind the cursors to the caller, because the lists of templates and providers may depend on the caller.
-  const cursors = new Cursors(core, "resources", true);
-  const listFixed = createList("resources", fixed, core, true);
-
-  async function run(call: Call): Promise<Result> {
-    const place = await cursors.read(call);
-    return place?.startsWith("\n") ? await listFrom(place, [], call) : await listBoth(call);
-  }
-
-  async function listBoth(call: Call): Promise<Result> {
-    const page = await listFixed.run(call);
-    if (page.nextCursor !== undefined || !Array.isArray(page.resources)) return page;
-    return await listFrom(`\n${sources[0].key}`, page.resources, call);
-  }
-
-  async function listFrom(place: string, first: readonly unknown[], call: Call): Promise<Result> {
-    const { pageItems: size } = core.limits.calls;
-    const [, next, ...rest] = place.split("\n");
-    const from = sources.findIndex(({ key }) => key === next);
-    if (from < 0) throw cursors.refuse(call);
-    let own = rest.length ? rest.join("\n") : undefined;
-    let resources = first;
-    for (const { key, allow, list, mapError } of sources.slice(from)) {
-      if (!await isAllowed(allow, call, core)) continue;
-      const toPage = async (own = "") => {
-        const nextCursor = await cursors.write(`\n${key}${own}`, call);
-        return { resources, nextCursor };
-      };
-      if (resources.length >= size) return await toPage();
-      const page = await attempt({ core, call, subject: key, mapError }, () => list(call, undefined, own, size));
-      resources = resources.concat(page.resources);
-      if (page.nextCursor !== undefined) return await toPage(`\n${page.nextCursor}`);
-      own = undefined;
-    }
-    return { resources };
-  }
-
-  return toMethod({ run, cache: { ttlMs: core.ttlMs, scope: "private" } });
+  const sources = all.flatMap(({ key, allow, list, mapError }) => {
+    if (!list) return [];
+    const listPage: Source["list"] = async (call, { cursor, size }) => {
+      const { resources, nextCursor } = await list(call, undefined, cursor, size);
+      return { items: resources, nextCursor };
+    };
+    return { key, allow, mapError, list: listPage };
+  });
+  return listSources("resources", { fixed, sources }, core);
 }

@@ -26,8 +26,11 @@ export class Registry {
   #handlers: readonly Handler[] = [];
   /** The handlers to which rules apply, each with the handler that is served instead. */
   #ruled?: ReadonlyMap<Handler, Handler>;
-  /** Applies the rules that `enable` and `disable` have set. `undefined` until the first rule is set. */
-  rule?: (handlers: readonly Handler[]) => ReadonlyMap<Handler, Handler>;
+  /**
+   * Applies the rules that `enable` and `disable` have set. `undefined` until the first rule is set. `isFound` says that
+   * a provider has found the handlers, which are not in the registry.
+   */
+  rule?: (handlers: readonly Handler[], isFound?: boolean) => ReadonlyMap<Handler, Handler>;
   /** Called after handlers were added or removed. */
   onChange?: () => void;
   #compiled = new Map<string, Compiled>();
@@ -154,7 +157,7 @@ export class Registry {
     for (const [name, feature] of features) {
       const own = all.filter((handler) => isOf(handler, name));
       const { provide = feature.compile } = own.find((each) => each[INTERNALS].provide)?.[INTERNALS] ?? {};
-      compiled.set(name, provide(own, this.#core, all, (handlers) => this.rule?.(handlers)));
+      compiled.set(name, provide(own, this.#core, all, (found) => this.rule?.(found, true)));
     }
     this.#handlers = handlers;
     this.#ruled = ruled;

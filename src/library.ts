@@ -50,6 +50,7 @@ export {
   toolProvider,
   type ToolProviderOptions,
 } from "./server/handlers/provider.ts";
+export { transform, type TransformOptions } from "./server/handlers/transform.ts";
 export { type Group, group, type GroupOptions } from "./server/handlers/group.ts";
 export type { Completer, Completers, Suggestions } from "./server/handlers/completion.ts";
 export {

@@ -134,6 +134,7 @@ function toSource({ transport, principal }: Origin): EventSource {
 class ObservedCall implements RequestReport {
   why?: CancelReason;
   reason?: RefusalReason;
+  deprecated?: boolean;
   readonly #observing: ServerObserving;
   readonly #origin: Origin;
   readonly #id: number = nextId++;
@@ -332,6 +333,7 @@ class ObservedCall implements RequestReport {
       code,
       message,
       resultType,
+      deprecated: this.deprecated,
     });
   }
 }

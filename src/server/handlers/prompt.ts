@@ -398,7 +398,7 @@ async function getPrompt(definition: Definition, call: Call, core: FeatureParts)
   const state = `Cannot get ${quote(key)}`;
   const args = readArguments(given, state);
   return await attempt({ core, call, subject: key, mapError }, async () => {
-    const checked = input ? await input.validate(args) : { value: {} };
+    const checked = input ? await input.validate(args, call) : { value: {} };
     if (checked.problem !== undefined) throw new McpError(INVALID_PARAMS, `${state}: ${checked.problem}`);
     // A cancelled call does not start its handler.
     if (call.ended) throw call.endError;

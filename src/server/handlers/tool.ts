@@ -570,8 +570,8 @@ class ToolRunner implements Found {
         // Without a schema, pass no arguments to the handler, because they were not validated.
         ? { value: {} }
         : lenient
-        ? readLeniently(input, given, this.#core)
-        : input.validate(given);
+        ? readLeniently(input, given, call, this.#core)
+        : input.validate(given, call);
       const result = reading instanceof Promise
         ? reading.then((checked) => invoke(definition, call, checked, this.#core))
         : invoke(definition, call, reading, this.#core);
@@ -588,10 +588,15 @@ function toUnknown(name: unknown): McpError {
   return new McpError(INVALID_PARAMS, `Unknown tool: ${quote(name)}`);
 }
 
-async function readLeniently(input: CompiledSchema, given: Params, { limits }: FeatureParts): Promise<Checked> {
+async function readLeniently(
+  input: CompiledSchema,
+  given: Params,
+  call: Call,
+  { limits }: FeatureParts,
+): Promise<Checked> {
   const { adaptInput } = await lazySchemaChecks.load();
   const adapted = adaptInput(given, input.json(), { jsonText: limits.request, dropsNull: true });
-  return adapted.problem === undefined ? await input.validate(adapted.value) : adapted;
+  return adapted.problem === undefined ? await input.validate(adapted.value, call) : adapted;
 }
 
 function invoke(definition: Definition, call: Call, checked: Checked, core: FeatureParts): Result | Promise<Result> {

@@ -40,7 +40,7 @@ import { attempt } from "./attempt.ts";
 import type { Callable } from "./callable.ts";
 import { type Completers, completion, readArguments } from "./completion.ts";
 import { loadResults } from "./content.ts";
-import { FROM, fromListed } from "./listed.ts";
+import { fromListed } from "./listed.ts";
 import { isContent, isDoubtful } from "./content_checks.ts";
 import type { Sending } from "./encoded_results.ts";
 import { runGuarded } from "./lazy_values.ts";
@@ -244,7 +244,7 @@ export const prompt: PromptFactory = /* @__PURE__ */ Object.assign(makePrompt, {
     run: RunPrompt<S>,
     options: ListedPromptOptions<S> = {},
   ) {
-    return fromListed({ kind: "prompt", listed, run, options, known: LISTED_OPTIONS }, (listed) => {
+    return fromListed({ kind: "prompt", listed, options, known: OPTIONS }, (listed) => {
       const inputs = toListedArguments(listed.arguments);
       const names = inputs.map(({ name }) => name);
       const complete = Object.fromEntries(
@@ -256,15 +256,10 @@ export const prompt: PromptFactory = /* @__PURE__ */ Object.assign(makePrompt, {
       const parts: Elsewhere = { [LISTED]: { foreign: true, members: listed, inputs } };
       // The schema accepts all arguments, because the other server validates them.
       const input: StandardSchema<TextValues> = anyText;
-      return makePrompt({ ...options, ...members, ...parts, name, input, complete, run });
+      return makePrompt({ ...members, ...options, ...parts, name, input, complete, run });
     });
   },
 });
-
-const LISTED_OPTIONS: KnownOptions<keyof (typeof FROM)["names"] | "complete"> = {
-  ...FROM,
-  names: /* @__PURE__ */ Object.assign({ complete: true } as const, FROM.names),
-};
 
 /** The option of a prompt that comes from elsewhere. */
 interface Elsewhere {

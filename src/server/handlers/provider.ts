@@ -4,7 +4,8 @@
  */
 import { quote } from "../../core/protocol/errors.ts";
 import { ADDED, INTERNALS, LISTED, withInternals } from "../../core/internals.ts";
-import { BoundedMap } from "../../core/kit/bounded_map.ts";
+import type { BoundedMap } from "../../core/kit/bounded_map.ts";
+import { LazyModule } from "../../core/protocol/lazy_module.ts";
 import { checkOptions, type KnownOptions, show, toPlace } from "../../core/known_options.ts";
 import type { Typed } from "../../core/typed.ts";
 import type { Call } from "../call/call.ts";
@@ -31,6 +32,7 @@ import { toName, withAlso } from "../visibility/registry.ts";
 import { attempt } from "./attempt.ts";
 import { type CompletionOptions, completions, findCompleter } from "./completion.ts";
 import { HANDLER_ELSEWHERE, HANDLER_HINTS } from "./option_names.ts";
+import { lazySkipped, MAX_NAME, type Skipped } from "./listed.ts";
 import { type Prompt, prompts } from "./prompt.ts";
 import { listSources, readPage, type Source, type SourcePage, type SourceRange } from "./source_list.ts";
 import { type Tool, tools } from "./tool.ts";
@@ -150,7 +152,10 @@ const OPTIONS: KnownOptions<keyof ToolProviderOptions> = {
     find: "function",
   },
   hints: { middleware: "use", middlewares: "use", canAccess: "allow", authorize: "allow", get: "find", run: "find" },
-  elsewhere: { ...HANDLER_ELSEWHERE, scopes: EACH, requires: EACH, input: EACH, title: EACH, description: EACH },
+  elsewhere: /* @__PURE__ */ Object.assign(
+    { scopes: EACH, requires: EACH, input: EACH, title: EACH, description: EACH },
+    HANDLER_ELSEWHERE,
+  ),
 };
 
 /**
@@ -298,7 +303,7 @@ function toChange({ use = [], tags = [], [ADDED]: add }: Form, prefix: string): 
 /** What a provider knows about the handlers that it has listed and found on one server. */
 interface Memory {
   /** The digests of listed entries that were not called yet, by caller and name. */
-  readonly listed: BoundedMap<string, number>;
+  listed?: BoundedMap<string, number>;
   /** Whether a difference between `list` and `find` was reported. */
   differs: boolean;
   /** The problems that were reported. */
@@ -308,11 +313,12 @@ interface Memory {
 /** Maximum number of entries whose digests a provider remembers, and of problems that it reports. */
 const MAX_LISTED = 1000;
 const MAX_PROBLEMS = 20;
-/** Maximum length of a name in characters. */
-const MAX_NAME = 2000;
 /** Maximum number of entries in a page that `list` returns, and of pages that a client can read. */
 const MAX_PAGE = 1000;
 const MAX_PAGES = 1000;
+
+/** Loaded on demand, because a server without providers must not load it at its start. */
+const lazyBoundedMap = /* @__PURE__ */ new LazyModule(() => import("../../core/kit/bounded_map.ts"));
 
 /** The server whose handlers a provider completes. */
 interface Parts {
@@ -343,11 +349,7 @@ class ServedProvider implements Source {
     this.allow = parts.rule?.([handler])?.get(handler)?.allow ?? handler.allow;
     this.#parts = parts;
     this.#definition = definition;
-    this.#memory = parts.core.state.slot(definition, () => ({
-      listed: new BoundedMap<string, number>({ full: "evict", max: MAX_LISTED }),
-      differs: false,
-      problems: new Set<string>(),
-    }));
+    this.#memory = parts.core.state.slot<Memory>(definition, () => ({ differs: false, problems: new Set() }));
   }
 
   /** Returns the handler of a name for the caller, or `undefined` if there is none. */
@@ -362,6 +364,7 @@ class ServedProvider implements Source {
         return;
       }
       const refuse = (state: string) => new TypeError(`Cannot find ${kind.name} ${quote(name)} of ${place}: ${state}`);
+      await refuseSkipped(found);
       const handler = this.#serve(found, (state) => refuse(`find returned ${state}`));
       const { key, definition } = handler[INTERNALS];
       if (key !== name) throw refuse(`find returned ${toName(handler)}; return the ${kind.name} of this name, or undefined`);
@@ -387,6 +390,10 @@ class ServedProvider implements Source {
       const state = nextCursor === given ? "nextCursor is the cursor of the same page" : `there are ${count} pages and a nextCursor`;
       throw refuse(`${state}; omit nextCursor on the last page`);
     }
+    if (!this.#memory.differs) {
+      const { BoundedMap } = await lazyBoundedMap.load();
+      this.#memory.listed ??= new BoundedMap({ full: "evict", max: MAX_LISTED });
+    }
     const names = new Set(before.map((entry) => Object(entry).name));
     const entries: object[] = [];
     const problems: unknown[] = [];
@@ -406,6 +413,7 @@ class ServedProvider implements Source {
   async #toEntry(item: unknown, names: Set<unknown>, call: Call): Promise<object | undefined> {
     const { core, names: own } = this.#parts;
     const { place, kind } = this.#definition;
+    await refuseSkipped(item);
     const handler = this.#serve(item, (state) => new TypeError(`Cannot list a ${kind.name} of ${place}: list returned ${state}`));
     const { key, definition } = handler[INTERNALS];
     if (own.has(key) || names.has(key)) return;
@@ -418,7 +426,7 @@ class ServedProvider implements Source {
     const wire = shown.wire(core);
     // Fails for an entry that is not JSON, which would make the whole list fail.
     const digest = toDigest(JSON.stringify(wire));
-    if (!this.#memory.differs) this.#memory.listed.set(toCallerKey(key, call), digest);
+    this.#memory.listed?.set(toCallerKey(key, call), digest);
     return wire;
   }
 
@@ -431,8 +439,7 @@ class ServedProvider implements Source {
       throw refuse(`${found === null ? "null" : show(found)}; ${remedy}`);
     }
     const handler = found as Handler; // The cast is safe, because only the library's factories create internal state.
-    const { feature, provide, definition, key } = handler[INTERNALS];
-    if (feature?.name === "skipped") throw definition;
+    const { feature, provide, key } = handler[INTERNALS];
     if (feature?.name !== kind.feature.name || provide) {
       throw refuse(`${feature ? toName(handler) : "an object"}; ${remedy}`);
     }
@@ -454,13 +461,13 @@ class ServedProvider implements Source {
   #compare(name: string, call: Call, entry?: Entry): void {
     const memory = this.#memory;
     const key = toCallerKey(name, call);
-    const digest = memory.listed.get(key);
+    const digest = memory.listed?.get(key);
     if (digest === undefined) return;
-    memory.listed.delete(key);
+    memory.listed?.delete(key);
     // Entries that vary by caller are compared with their general form only.
     if (entry && (entry.vary || toDigest(JSON.stringify(entry.wire(this.#parts.core))) === digest)) return;
     memory.differs = true;
-    memory.listed.clear();
+    memory.listed = undefined;
     const { kind, place } = this.#definition;
     const state = entry ? "find returns another description of it" : "find returns undefined";
     const text = `Cannot rely on ${place}: list has shown ${kind.name} ${quote(name)}, but ${state}`;
@@ -480,6 +487,14 @@ class ServedProvider implements Source {
     const { method } = call;
     this.#parts.core.report(new TypeError(message + more, { cause: first }), { method, subject: this.#definition.place });
   }
+}
+
+/** Throws for a handler that `from` has created, although the entry of the other server cannot be served. */
+async function refuseSkipped(found: unknown): Promise<void> {
+  const { feature, definition }: Partial<Handler[typeof INTERNALS]> = Object(Object(found)[INTERNALS]);
+  if (feature?.name !== "skipped") return;
+  const { describeSkipped } = await lazySkipped.load();
+  throw new TypeError(describeSkipped(definition as Skipped)); // The cast is safe, because of the feature.
 }
 
 /** Returns the key of an entry that was listed for a caller. */

@@ -35,7 +35,7 @@ import type { NoServices, Services, ServiceValues, SharedServiceValues } from ".
 import type { SubscriptionHooks } from "../visibility/subscribers.ts";
 import type { ListedResource, ListedTemplate } from "../../core/protocol/listed.ts";
 import { type Completers, completion } from "./completion.ts";
-import { FROM, fromListed } from "./listed.ts";
+import { fromListed } from "./listed.ts";
 import { DESCRIPTION, HANDLER, HANDLER_ELSEWHERE, HANDLER_HINTS } from "./option_names.ts";
 import { type ResourceReturn, toContents } from "./resource_contents.ts";
 import { readPage } from "./source_list.ts";
@@ -201,9 +201,9 @@ const RESOURCE = /* @__PURE__ */ Object.assign(
     mimeType: "text",
     ttlMs: true,
     cacheScope: ["public", "private"],
-    read: true,
     subscribe: "function",
     unsubscribe: "function",
+    read: true,
   } as const,
   HANDLER,
 );
@@ -382,30 +382,18 @@ export const resource: ResourceFactory = /* @__PURE__ */ Object.assign(makeResou
   ): Resource<string, ServiceValues<S>> {
     const isTemplate = Object(listed).uriTemplate !== undefined;
     const key = isTemplate ? "uriTemplate" : "uri";
-    const given = { kind: isTemplate ? "resource template" : "resource", listed, key, run: read, options };
-    return fromListed({ ...given, known: LISTED_OPTIONS }, (listed) => {
-      const { name, title, description, mimeType, size, icons, annotations, _meta } = listed;
+    const given = { kind: isTemplate ? "resource template" : "resource", listed, key, options };
+    return fromListed({ ...given, known: isTemplate ? TEMPLATE : FIXED }, (listed) => {
+      const { name, title, description, icons, annotations, _meta } = listed;
+      const mimeType = typeof listed.mimeType === "string" ? listed.mimeType : undefined;
+      const size = Number.isFinite(listed.size) ? listed.size : undefined;
       const members = { name, title, description, mimeType, size, icons, annotations, _meta };
       const parts = { uri: listed[key], [LISTED]: { foreign: true, members: listed } };
       // The cast is safe, because the types of the members have been checked.
-      return toListedResource({ ...options, ...members, ...parts, read } as unknown as Form<string>, isTemplate);
+      return toListedResource({ ...members, ...options, ...parts, read } as unknown as Form<string>, isTemplate);
     });
   },
 });
-
-const LISTED_OPTIONS: KnownOptions<keyof ListedResourceOptions> = {
-  ...FROM,
-  names: /* @__PURE__ */ Object.assign(
-    {
-      complete: true,
-      ttlMs: true,
-      cacheScope: ["public", "private"],
-      subscribe: "function",
-      unsubscribe: "function",
-    } as const,
-    FROM.names,
-  ),
-};
 
 /** Creates a resource or template of another server. */
 function toListedResource<S>({ complete = {}, ...form }: Form<string>, isTemplate: boolean): Resource<string, S> {

@@ -346,7 +346,7 @@ export type ListedOptions<Input, S extends Services = NoServices> =
  */
 export const tool: ToolFactory = Object.assign(makeTool, {
   from<S extends Services = NoServices>(listed: ListedTool, run: RunListed<S>, options?: ListedOptions<Params, S>) {
-    const given = { kind: "tool", listed, run, options };
+    const given = { kind: "tool", listed, options, known: TOOL };
     return fromListed(given, (listed) => makeTool({ ...toToolOptions(listed, run), ...options }));
   },
 });

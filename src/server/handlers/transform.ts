@@ -13,11 +13,12 @@ import { gatherDefs, inlineRoot } from "../../core/schema/json_refs.ts";
 import { compileSchema, lazySchemaChecks, presetInput, toProblem } from "../../core/schema/schema_compiler.ts";
 import { checkResult, type StandardResult } from "../../core/schema/standard_result.ts";
 import type { Context } from "../call/context.ts";
+import type { Call } from "../call/call.ts";
 import { toCall } from "../call/find_call.ts";
+import type { Middleware } from "../call/middleware.ts";
 import type { Argument, GroupedOptions, Handler, ListedParts } from "../visibility/feature.ts";
 import { toName } from "../visibility/registry.ts";
 import type { Completer, Completers } from "./completion.ts";
-import { layer } from "./layer.ts";
 import type { Prompt } from "./prompt.ts";
 import type { Resource } from "./resource.ts";
 import type { Tool } from "./tool.ts";
@@ -125,7 +126,7 @@ const ARGUMENT: KnownOptions<keyof ArgumentChange> = {
 const COMMON = { name: "text", title: "text", description: "text", deprecated: "text", run: "function" } as const;
 
 const CALLABLE: KnownOptions<keyof TransformOptions<string, unknown, unknown, unknown>> = {
-  names: { ...COMMON, input: { each: ARGUMENT } },
+  names: /* @__PURE__ */ Object.assign({ input: { each: ARGUMENT } }, COMMON),
   hints: { arguments: "input", args: "input", read: "run" },
 };
 
@@ -218,8 +219,9 @@ export function transform(handler: Handler, changes: Changes): Handler {
     throw new TypeError(`Cannot ${action}: its new name is ${show(name)}; ${remedy}`);
   }
   const { inputs }: Pick<ListedParts, "inputs"> = Object(definition);
-  const options = { action, inputs, isForeign: foreign !== undefined };
-  const table = isResource || !changes.input ? undefined : new Table(changes.input, options);
+  const { input = {}, deprecated } = changes;
+  const options = { action, inputs, isForeign: foreign !== undefined, isDeprecated: !!deprecated };
+  const table = isResource || !changes.input && !deprecated ? undefined : new Table(input, options);
   return remake((own) => change(own, changes, table));
 }
 
@@ -298,14 +300,15 @@ function toVariant(
 }
 
 /** Notes in the report of a call that its handler is deprecated. */
-const markDeprecated = /* @__PURE__ */ layer(() => ({
-  name: "deprecated",
-  around(ctx, next) {
-    const { observed } = toCall(ctx, "report a deprecated handler");
-    if (observed) observed.deprecated = true;
-    return next();
-  },
-}));
+function noteDeprecated({ observed }: Pick<Call, "observed">): void {
+  if (observed) observed.deprecated = true;
+}
+
+/** The middleware that notes calls of a deprecated handler whose arguments are valid. */
+const markDeprecated: Middleware = (ctx, next) => {
+  noteDeprecated(toCall(ctx, "report a deprecated handler"));
+  return next();
+};
 
 type Issues = readonly (Issue | StandardIssue)[];
 
@@ -321,6 +324,8 @@ interface TableOptions {
   readonly isForeign: boolean;
   /** The arguments of a prompt. */
   readonly inputs?: readonly Argument[];
+  /** Whether to note calls with invalid arguments as calls of a deprecated handler. */
+  readonly isDeprecated: boolean;
 }
 
 /** The changes of the arguments of a handler. */
@@ -378,6 +383,7 @@ class Table {
     const toJson = () => json ??= this.#changeJson(original.json());
     toJson();
     const validate: Validate = (value, call, format) => {
+      if (this.#options.isDeprecated && call) noteDeprecated(call as Call); // The cast is safe, because the caller passes the call.
       const mapped = this.#map(value, call);
       if (mapped.problem !== undefined) return mapped;
       return inner(mapped.value, call, (issues) => format(issues.map((issue) => this.#rename(issue))));
@@ -480,6 +486,7 @@ class Table {
 
   /** Returns the JSON Schema of the changed arguments. */
   #changeJson(given: JsonSchema): JsonSchema {
+    if (!this.#changes.size) return given;
     const root = inlineRoot(gatherDefs(given));
     const names = new Set<string>();
     const changed = this.#changePart(root, { root, names, depth: 0 });

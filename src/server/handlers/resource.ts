@@ -39,7 +39,7 @@ import { fromListed } from "./listed.ts";
 import { DESCRIPTION, HANDLER, HANDLER_ELSEWHERE, HANDLER_HINTS } from "./option_names.ts";
 import { type ResourceReturn, toContents } from "./resource_contents.ts";
 import { readPage } from "./source_list.ts";
-import { type Definition, type ResourceEntry, type ResourcePage, resources } from "./resource_methods.ts";
+import { type Definition, type ResourceEntry, type ResourcePage, resources, toAbsent } from "./resource_methods.ts";
 import { lazyWireCheck } from "../call/lazy_wire_check.ts";
 
 /**
@@ -478,7 +478,10 @@ function toResource<Input, S>(
   const serves = kind === "fixed" ? undefined : (uri: string) => match(uri) !== undefined;
   const more = [...also, ...steps?.also ?? []];
   const { foreign } = options[LISTED] ?? {};
-  const internals = { feature: resources, key, definition, also: more, serves, services, scopes, layers, remake, foreign };
+  // A server can have several providers of one scheme.
+  const id = kind === "provider" ? toProviderId(key, name) : undefined;
+  const parts = { feature: resources, key, id, definition, also: more, serves, services, scopes, layers, remake };
+  const internals = { ...parts, foreign };
   return withInternals({ name, read: reads, allow, tags, ...uri && { uri } }, internals);
 }
 
@@ -508,7 +511,8 @@ interface Defined {
 
 function define<Input>(options: Form<Input>, isTemplate: boolean): Defined {
   const { scheme, uri: key = `${scheme}:`, name } = options;
-  const form = withLayers(options, { kind: "resource", name: key });
+  const layerKey = scheme === undefined ? undefined : toProviderId(key, name);
+  const form = withLayers(options, { kind: "resource", name: key, ...layerKey && { key: layerKey } });
   const { title, description, mimeType, size, icons, annotations: given, _meta } = withoutNulls(form);
   const annotations = given && withoutNulls(given);
   const { allow, use = [], layers, ttlMs, cacheScope = "private", list, read, [LISTED]: listed } = form;
@@ -541,12 +545,13 @@ function define<Input>(options: Form<Input>, isTemplate: boolean): Defined {
     const value = await (filter ? filter(returns, ctx, sending) : returns(ctx));
     const isForeign = !!listed && isObject(value);
     const contents = await toContents(value, { uri, mimeType, isForeign }, sending);
-    if (!contents) throw McpError.resourceNotFound(uri);
+    if (!contents) throw toAbsent(uri, call);
     return isForeign && isObject(value._meta) ? { contents, _meta: value._meta } : { contents };
   };
   const definition: Definition = {
     ...toMatcher(template, isTemplate, !!listed),
     key,
+    id: layerKey,
     allow: bindAllow(allow, services),
     guards: form.guards,
     services,
@@ -596,6 +601,11 @@ function checkForm<Input>({ scheme, name, read, ttlMs }: Form<Input>, key: strin
   if (ttlMs !== undefined && !(Number.isSafeInteger(ttlMs) && ttlMs >= 0)) {
     throw refuse(`ttlMs is ${show(ttlMs)}; it must be an integer of at least 0`);
   }
+}
+
+/** Returns the kind and name of a provider, which differ from those of other providers of the same scheme. */
+function toProviderId(key: string, name: string): string {
+  return `resource ${JSON.stringify(key)} of ${quote(name)}`;
 }
 
 /** Returns a function that converts and checks the variables of a template. */

@@ -32,6 +32,8 @@ export interface SourcePage {
 /** A template or provider that lists entries. */
 export interface Source {
   readonly key: string;
+  /** Name of the source in reports of errors. Defaults to the key. */
+  readonly subject?: string;
   readonly allow?: Allow;
   readonly mapError?: MapError;
   list(call: Call, range: SourceRange): Promise<SourcePage>;
@@ -75,7 +77,7 @@ export function listSources(name: string, { fixed, sources }: ListParts, core: F
     let cursor = rest.length ? rest.join("\n") : undefined;
     let items = first;
     for (const source of sources.slice(from)) {
-      const { key, allow, mapError } = source;
+      const { key, subject = key, allow, mapError } = source;
       if (!await isAllowed(allow, call, core)) continue;
       const toPage = async (own = "") => {
         const nextCursor = await cursors.write(`\n${key}${own}`, call);
@@ -83,7 +85,7 @@ export function listSources(name: string, { fixed, sources }: ListParts, core: F
       };
       if (items.length >= size) return await toPage();
       const range: SourceRange = { cursor, size, before: items };
-      const page = await attempt({ core, call, subject: key, mapError }, () => source.list(call, range));
+      const page = await attempt({ core, call, subject, mapError }, () => source.list(call, range));
       items = items.concat(page.items);
       if (page.nextCursor !== undefined) return await toPage(`\n${page.nextCursor}`);
       cursor = undefined;

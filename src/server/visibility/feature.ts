@@ -49,6 +49,8 @@ export interface HandlerInternals<Definition = unknown> {
   readonly feature: Feature;
   /** Key of the handler. Unique within the feature. */
   readonly key: string;
+  /** Text that no other handler of the server may have. Defaults to the kind and the key, such as `tool "add"`. */
+  readonly id?: string;
   /** Handlers of other features that are added and removed together with this handler. */
   readonly also?: readonly Handler[];
   /** Tests whether the handler serves a URI. Set for resource templates and providers. */

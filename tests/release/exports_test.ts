@@ -9,6 +9,7 @@ const VALUES = [
   "withJsonSchema",
   ...["createServer", "tool", "resource", "resourceProvider", "prompt", "media", "resourceLink", "service", "group"],
   ...["mount", "extension", "onlyMethods", "isQuestion", "McpError", "ToolError"],
+  ...["toolProvider", "promptProvider", "transform"],
 ];
 const MOST_TYPES = 100;
 /**

@@ -2,11 +2,13 @@
  * Creates handlers from the entries that another server lists. The rules for authors do not apply to such entries.
  */
 import { isObject, type Params } from "../../core/protocol/jsonrpc.ts";
+import { measureJson } from "../../core/protocol/json_size.ts";
 import { LazyModule } from "../../core/protocol/lazy_module.ts";
 import { INTERNALS } from "../../core/internals.ts";
-import { checkOptions, type KnownOptions } from "../../core/known_options.ts";
+import { checkOptions } from "../../core/known_options.ts";
 import { isIcon } from "../engine/icons.ts";
 import type { Feature, Handler } from "../visibility/feature.ts";
+import { type FromGiven, MAX_NAME, type Skipped } from "./listed_entry.ts";
 
 /** Tests of the members that the library reads. A member of a wrong type is left out. */
 const TESTS: Readonly<Record<string, (value: unknown) => boolean>> = {
@@ -23,25 +25,8 @@ function isText(value: unknown): value is string {
   return typeof value === "string";
 }
 
-/** Maximum length of a name or URI in characters. */
-export const MAX_NAME = 2000;
-
-/** What the author passes to `from`. */
-export interface FromGiven {
-  /** Kind of the handler, for messages. */
-  readonly kind: string;
-  readonly listed: unknown;
-  /** The member that identifies the entry. */
-  readonly key?: string;
-  readonly options?: object;
-  readonly known: KnownOptions;
-}
-
-/** An entry that cannot be served. */
-export interface Skipped extends FromGiven {
-  /** The error that the factory has thrown. `undefined` if the entry has no name. */
-  readonly error?: unknown;
-}
+/** Clients, and functions that walk schemas, could not read a deeper entry. */
+const LIMITS = { depth: 100, values: Infinity };
 
 /**
  * Calls `make` with a copy of an entry, without members of a wrong type. Returns a handler that is not served if `make`
@@ -57,7 +42,9 @@ export function fromListed<H extends Handler>(
   checkOptions(`make a ${kind} of another server`, options, known);
   let error: unknown;
   try {
-    const copy: Record<string, unknown> = JSON.parse(JSON.stringify(listed));
+    const text = JSON.stringify(listed);
+    if (measureJson(text, LIMITS).excess) throw new RangeError("it has more than 100 levels");
+    const copy: Record<string, unknown> = JSON.parse(text);
     const subject = copy[key];
     if (isText(subject) && subject && subject.length <= MAX_NAME) {
       for (const [name, test] of Object.entries(TESTS)) if (!test(copy[name])) delete copy[name];

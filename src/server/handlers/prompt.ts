@@ -201,21 +201,18 @@ export interface PromptFactory {
     listed: ListedPrompt,
     run: RunPrompt<S>,
     options?: ListedPromptOptions<S>,
-  ): Prompt<string, TextValues, ServiceValues<S>>;
+  ): Prompt<string, Readonly<Record<string, string>>, ServiceValues<S>>;
 }
-
-/** Arguments of a prompt, by name. */
-type TextValues = Readonly<Record<string, string>>;
 
 /** Gets a prompt of another server with the arguments that the client sent. */
 export type RunPrompt<S extends Services = NoServices> = (
-  input: TextValues,
+  input: Readonly<Record<string, string>>,
   ctx: Context<ServiceValues<S>>,
 ) => PromptReturn | Promise<PromptReturn>;
 
 /** The options that `prompt.from` takes in addition to the entry of a list. */
 export type ListedPromptOptions<S extends Services = NoServices> =
-  & ListedOptions<TextValues, S>
+  & ListedOptions<Readonly<Record<string, string>>, S>
   & {
     /** Completers, keyed by argument name. Completers of arguments that the prompt does not have are not used. */
     readonly complete?: Completers<string, ServiceValues<S>>;
@@ -255,7 +252,7 @@ export const prompt: PromptFactory = /* @__PURE__ */ Object.assign(makePrompt, {
       const members = { title, description, icons, _meta } as Omit<PromptOptions<Schema, S>, "name" | "run">;
       const parts: Elsewhere = { [LISTED]: { foreign: true, members: listed, inputs } };
       // The schema accepts all arguments, because the other server validates them.
-      const input: StandardSchema<TextValues> = anyText;
+      const input: StandardSchema<Readonly<Record<string, string>>> = anyText;
       return makePrompt({ ...members, ...options, ...parts, name, input, complete, run });
     });
   },
@@ -272,11 +269,11 @@ function toListedArguments(given: unknown): readonly Argument[] {
 }
 
 /** A schema for the arguments of prompts of other servers. */
-const anyText: StandardSchema<TextValues> = {
+const anyText: StandardSchema<Readonly<Record<string, string>>> = {
   "~standard": {
     version: 1,
     vendor: "x-mcp",
-    validate: (value) => ({ value: value as TextValues }), // The cast is safe, because arguments are always strings.
+    validate: (value) => ({ value: value as Readonly<Record<string, string>> }), // The cast is safe, because arguments are always strings.
     jsonSchema: { input: () => ({ type: "object" }), output: () => ({ type: "object" }) },
   },
 };

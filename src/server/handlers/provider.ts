@@ -32,13 +32,14 @@ import { toName, withAlso } from "../visibility/registry.ts";
 import { attempt } from "./attempt.ts";
 import { type CompletionOptions, completions, findCompleter } from "./completion.ts";
 import { HANDLER_ELSEWHERE, HANDLER_HINTS } from "./option_names.ts";
-import { lazySkipped, MAX_NAME, type Skipped } from "./listed.ts";
+import { lazySkipped } from "./listed.ts";
+import { MAX_NAME, type Skipped } from "./listed_entry.ts";
 import { type Prompt, prompts } from "./prompt.ts";
 import { listSources, readPage, type Source, type SourcePage, type SourceRange } from "./source_list.ts";
 import { type Tool, tools } from "./tool.ts";
 
 /** Options of all providers. */
-interface CommonOptions<S extends Services> {
+export interface ProviderOptions<S extends Services = NoServices> {
   /**
    * Name of the provider, for messages and for the keys of layers. Required if the server has several providers of one
    * kind. Clients do not see it. Defaults to `provider`.
@@ -60,7 +61,7 @@ interface CommonOptions<S extends Services> {
 }
 
 /** Options of a provider of tools. Only `find` is required. */
-export interface ToolProviderOptions<S extends Services = NoServices> extends CommonOptions<S> {
+export interface ToolProviderOptions<S extends Services = NoServices> extends ProviderOptions<S> {
   /**
    * Lists the tools that the caller can call, page by page, or all of them as an array. `cursor` is the `nextCursor` of
    * the previous page, and `undefined` for the first page. The cursor passes through the client, so treat it as untrusted
@@ -89,7 +90,7 @@ export interface ToolPage {
 }
 
 /** Options of a provider of prompts. Only `find` is required. */
-export interface PromptProviderOptions<S extends Services = NoServices> extends CommonOptions<S> {
+export interface PromptProviderOptions<S extends Services = NoServices> extends ProviderOptions<S> {
   /**
    * Lists the prompts that the caller can get, page by page, or all of them as an array. `cursor` is the `nextCursor` of
    * the previous page, and `undefined` for the first page. The cursor passes through the client, so treat it as untrusted
@@ -116,16 +117,6 @@ export interface PromptPage {
   /** Cursor of the next page, in a format of your choice. Omit the cursor on the last page. */
   readonly nextCursor?: string;
 }
-
-/** A provider of tools, for `handlers`. */
-export interface ToolProvider
-  extends Handler, Typed<{ readonly kind: "tool"; readonly name: string; readonly input: unknown; readonly output: unknown }> {}
-
-/** A provider of prompts, for `handlers`. */
-export interface PromptProvider
-  extends
-    Handler,
-    Typed<{ readonly kind: "prompt"; readonly name: string; readonly input: unknown; readonly output: unknown }> {}
 
 /** The kind of handlers that a provider finds. */
 interface Kind {
@@ -181,7 +172,7 @@ const OPTIONS: KnownOptions<keyof ToolProviderOptions> = {
  *
  * @throws {TypeError} if an option is unknown or invalid.
  */
-export function toolProvider<S extends Services = NoServices>(options: ToolProviderOptions<S>): ToolProvider {
+export function toolProvider<S extends Services = NoServices>(options: ToolProviderOptions<S>): Handler & Typed<{ readonly kind: "tool"; readonly name: string; readonly input: unknown; readonly output: unknown }> {
   return makeProvider(options as Form, TOOL); // The cast is safe, because the form has no type parameters.
 }
 
@@ -208,12 +199,12 @@ export function toolProvider<S extends Services = NoServices>(options: ToolProvi
  *
  * @throws {TypeError} if an option is unknown or invalid.
  */
-export function promptProvider<S extends Services = NoServices>(options: PromptProviderOptions<S>): PromptProvider {
+export function promptProvider<S extends Services = NoServices>(options: PromptProviderOptions<S>): Handler & Typed<{ readonly kind: "prompt"; readonly name: string; readonly input: unknown; readonly output: unknown }> {
   return makeProvider(options as Form, PROMPT); // The cast is safe, because the form has no type parameters.
 }
 
 /** The options of both kinds of providers, without type parameters. */
-interface Form extends Omit<CommonOptions<NoServices>, "services" | "allow">, Pick<GroupedOptions, typeof ADDED> {
+interface Form extends Omit<ProviderOptions, "services" | "allow">, Pick<GroupedOptions, typeof ADDED> {
   readonly services?: Services;
   readonly allow?: GroupedOptions["allow"];
   readonly list?: (cursor: string | undefined, ctx: Context<never>) => unknown;
@@ -240,7 +231,7 @@ interface Definition {
 }
 
 /** `base` is the name that the author has given, without the names of groups. */
-function makeProvider(given: Form, kind: Kind, base?: string): ToolProvider & PromptProvider {
+function makeProvider(given: Form, kind: Kind, base?: string): Handler {
   const place = toPlace(`${kind.name} provider`, given);
   checkOptions(`make ${place}`, given, OPTIONS);
   const { name = "provider", list, find, mapError, tags, services: wanted } = given;
@@ -330,6 +321,14 @@ interface Parts {
   readonly names: ReadonlySet<string>;
 }
 
+/** A page that is being listed. */
+interface Listing {
+  /** The names that are already on the page. */
+  readonly names: Set<unknown>;
+  readonly caller: string;
+  readonly call: Call;
+}
+
 /** A provider of one server. */
 class ServedProvider implements Source {
   readonly key: string;
@@ -357,10 +356,12 @@ class ServedProvider implements Source {
     const { core } = this.#parts;
     const { prefix, place, kind, find } = this.#definition;
     if (!name.startsWith(prefix) || name.length > MAX_NAME || !await isAllowed(this.allow, call, core)) return;
+    // Read the caller now, because a runtime drops the address when the client disconnects.
+    const caller = this.#memory.listed && toCaller(call);
     return await attempt({ core, call, subject: name, mapError: this.mapError }, async () => {
       const found = await find(call, undefined, name.slice(prefix.length));
       if (found === undefined) {
-        this.#compare(name, call);
+        this.#compare(name, { caller, call });
         return;
       }
       const refuse = (state: string) => new TypeError(`Cannot find ${kind.name} ${quote(name)} of ${place}: ${state}`);
@@ -369,7 +370,7 @@ class ServedProvider implements Source {
       const { key, definition } = handler[INTERNALS];
       if (key !== name) throw refuse(`find returned ${toName(handler)}; return the ${kind.name} of this name, or undefined`);
       for (const each of withAlso(handler)) each[INTERNALS].services?.open(findHost(call));
-      this.#compare(name, call, definition as Entry); // The cast is safe, because the handler has the kind of the provider.
+      this.#compare(name, { caller, call, entry: definition as Entry }); // The cast is safe, because the handler has the kind of the provider.
       return handler;
     });
   }
@@ -377,6 +378,8 @@ class ServedProvider implements Source {
   async list(call: Call, { cursor = "", size, before }: SourceRange): Promise<SourcePage> {
     const { place, kind: { list: name }, list } = this.#definition;
     if (!list) return { items: [] };
+    // Read the caller now, because a runtime drops the address when the client disconnects.
+    const caller = toCaller(call);
     // The number of pages precedes the cursor of the provider.
     const [, pages, given] = /^(\d+) (.*)$/s.exec(cursor) ?? [];
     const listed: unknown = await call.startHandler(() => list(call, undefined, given));
@@ -394,12 +397,13 @@ class ServedProvider implements Source {
       const { BoundedMap } = await lazyBoundedMap.load();
       this.#memory.listed ??= new BoundedMap({ full: "evict", max: MAX_LISTED });
     }
-    const names = new Set(before.map((entry) => Object(entry).name));
+    const names = new Set<unknown>(before.map((entry) => Object(entry).name));
+    const listing: Listing = { names, caller, call };
     const entries: object[] = [];
     const problems: unknown[] = [];
     for (const item of items) {
       try {
-        const entry = await this.#toEntry(item, names, call);
+        const entry = await this.#toEntry(item, listing);
         if (entry) entries.push(entry);
       } catch (error) {
         problems.push(error);
@@ -410,7 +414,7 @@ class ServedProvider implements Source {
   }
 
   /** Returns an entry for the caller. Adds its name to `names`. Returns `undefined` if the caller does not see it. */
-  async #toEntry(item: unknown, names: Set<unknown>, call: Call): Promise<object | undefined> {
+  async #toEntry(item: unknown, { names, caller, call }: Listing): Promise<object | undefined> {
     const { core, names: own } = this.#parts;
     const { place, kind } = this.#definition;
     await refuseSkipped(item);
@@ -426,7 +430,7 @@ class ServedProvider implements Source {
     const wire = shown.wire(core);
     // Fails for an entry that is not JSON, which would make the whole list fail.
     const digest = toDigest(JSON.stringify(wire));
-    this.#memory.listed?.set(toCallerKey(key, call), digest);
+    this.#memory.listed?.set(`${caller} ${key}`, digest);
     return wire;
   }
 
@@ -458,9 +462,12 @@ class ServedProvider implements Source {
   }
 
   /** Reports the first difference between an entry that was listed for a caller and what `find` returns for it. */
-  #compare(name: string, call: Call, entry?: Entry): void {
+  #compare(
+    name: string,
+    { caller, call, entry }: { readonly caller?: string; readonly call: Call; readonly entry?: Entry },
+  ): void {
     const memory = this.#memory;
-    const key = toCallerKey(name, call);
+    const key = `${caller} ${name}`;
     const digest = memory.listed?.get(key);
     if (digest === undefined) return;
     memory.listed?.delete(key);
@@ -497,10 +504,10 @@ async function refuseSkipped(found: unknown): Promise<void> {
   throw new TypeError(describeSkipped(definition as Skipped)); // The cast is safe, because of the feature.
 }
 
-/** Returns the key of an entry that was listed for a caller. */
-function toCallerKey(name: string, { principal, sessionId, link, http }: Call): string {
+/** Returns a key for the caller of a call. Lists may also differ by the query of the URL. */
+function toCaller({ principal, sessionId, link, http }: Call): string {
   const caller = principal ? `principal ${principal.id}` : sessionId ?? String(link.account.key);
-  return JSON.stringify([caller, http && new URL(http.url).search, name]);
+  return JSON.stringify([caller, http && URL.parse(http.url)?.search]);
 }
 
 function toDigest(text: string): number {
@@ -563,17 +570,19 @@ const provide: Provide = (handlers, core, all, rule): Compiled => {
 /** Completes the arguments of the prompts that providers find. */
 const provideCompletions: Provide = (handlers, core, all, rule): Compiled => {
   const { own, names, providers } = split(handlers, core, all, rule);
-  const { methods } = completions.compile(own, core, all);
-  if (!core.can.completions) return { capabilities: {}, methods };
+  if (!core.can.completions) return completions.compile(own, core, all);
+  const ofOwn = toDefinitions<CompletionOptions>(own).map(withKey);
   const find = async (call: Call): Promise<Runner> => {
     const { type, name }: Readonly<Record<string, unknown>> = Object(call.params.ref);
     const isOther = type === "ref/prompt" && typeof name === "string" && !names.has(name);
     const found = isOther ? await findIn(providers, name, call) : undefined;
-    const own = methods["completion/complete"];
-    if (!found && own) return await own.find(call);
     const also = (found ? withAlso(found) : []).filter((each) => each[INTERNALS].feature.name === completions.name);
-    const byKey = toDefinitions<CompletionOptions>(also).map((each) => [`${each.type} ${each.name}`, each] as const);
-    return await findCompleter(new Map(byKey), call, core);
+    const ofFound = toDefinitions<CompletionOptions>(also).map(withKey);
+    return await findCompleter(new Map([...ofOwn, ...ofFound]), call, core);
   };
-  return { capabilities: { completions: {} }, methods: { ...methods, "completion/complete": { find } } };
+  return { capabilities: { completions: {} }, methods: { "completion/complete": { find } } };
 };
+
+function withKey(options: CompletionOptions): readonly [string, CompletionOptions] {
+  return [`${options.type} ${options.name}`, options];
+}

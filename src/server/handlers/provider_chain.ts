@@ -8,7 +8,7 @@ import { requireCapabilities } from "../call/question.ts";
 import { requireScopes } from "../call/scopes.ts";
 import type { Executor, Runner } from "../visibility/feature.ts";
 import type { FeatureParts } from "../visibility/feature_parts.ts";
-import { takeAbsent } from "./resource_methods.ts";
+import { takeAbsent } from "./absent.ts";
 
 /**
  * Returns a runner that asks several runners in order, until `read` of one returns something. The pipeline checks the

@@ -34,12 +34,13 @@ import { LISTED, withInternals } from "../../core/internals.ts";
 import type { NoServices, Services, ServiceValues, SharedServiceValues } from "../call/service.ts";
 import type { SubscriptionHooks } from "../visibility/subscribers.ts";
 import type { ListedResource, ListedTemplate } from "../../core/protocol/listed.ts";
+import { toAbsent } from "./absent.ts";
 import { type Completers, completion } from "./completion.ts";
 import { fromListed } from "./listed.ts";
 import { DESCRIPTION, HANDLER, HANDLER_ELSEWHERE, HANDLER_HINTS } from "./option_names.ts";
 import { type ResourceReturn, toContents } from "./resource_contents.ts";
 import { readPage } from "./source_list.ts";
-import { type Definition, type ResourceEntry, type ResourcePage, resources, toAbsent } from "./resource_methods.ts";
+import { type Definition, type ResourceEntry, type ResourcePage, resources } from "./resource_methods.ts";
 import { lazyWireCheck } from "../call/lazy_wire_check.ts";
 
 /**
@@ -49,25 +50,8 @@ import { lazyWireCheck } from "../call/lazy_wire_check.ts";
  */
 export type ResourceAllow<Input, S = NoServices> = (ctx: Context<S>, subject?: Input) => boolean | Promise<boolean>;
 
-/** The functions of a resource, template or provider that are called when clients subscribe. */
-export interface ResourceSubscriptions {
-  /**
-   * Called when a URI of the resource, template or provider gets its first subscriber. Start watching the resource here,
-   * and call `server.resourceUpdated(uri)` for each change. Subscriptions do not wait for `subscribe`. Errors from
-   * `subscribe` go to `observer.fault`.
-   *
-   * Subscribers from which `allow` hides the resource do not count.
-   */
-  readonly subscribe?: (uri: string, server: ChangeNotifier) => void | Promise<void>;
-  /**
-   * Called when a URI has lost its last subscriber: the subscriber has unsubscribed, its connection or session has
-   * ended, or the server closes. `unsubscribe` is called only after `subscribe` has settled.
-   */
-  readonly unsubscribe?: (uri: string, server: ChangeNotifier) => void | Promise<void>;
-}
-
 /** Options of all resources, without `use`. `Input` is the type of the first argument of `read`. */
-export interface ResourceCommonOptions<S extends Services = NoServices, Input = string> extends ResourceSubscriptions {
+export interface ResourceCommonOptions<S extends Services = NoServices, Input = string> {
   /** Name that users and models see. */
   readonly name: string;
   /**
@@ -106,6 +90,19 @@ export interface ResourceCommonOptions<S extends Services = NoServices, Input = 
   readonly ttlMs?: number;
   /** Whether callers may share cached contents. Defaults to `"private"`. A resource with `allow` is always private. */
   readonly cacheScope?: "public" | "private";
+  /**
+   * Called when a URI of the resource, template or provider gets its first subscriber. Start watching the resource here,
+   * and call `server.resourceUpdated(uri)` for each change. Subscriptions do not wait for `subscribe`. Errors from
+   * `subscribe` go to `observer.fault`.
+   *
+   * Subscribers from which `allow` hides the resource do not count.
+   */
+  readonly subscribe?: (uri: string, server: ChangeNotifier) => void | Promise<void>;
+  /**
+   * Called when a URI has lost its last subscriber: the subscriber has unsubscribed, its connection or session has
+   * ended, or the server closes. `unsubscribe` is called only after `subscribe` has settled.
+   */
+  readonly unsubscribe?: (uri: string, server: ChangeNotifier) => void | Promise<void>;
 }
 
 /** Options of a fixed resource. Only `uri`, `name` and `read` are required. */

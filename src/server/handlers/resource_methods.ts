@@ -183,20 +183,6 @@ export const resources: Feature = {
 /** Loaded on demand, because few servers have several providers of one scheme. */
 const lazyProviderChain = /* @__PURE__ */ new LazyModule(() => import("./provider_chain.ts"));
 
-/** The calls whose `read` has returned `undefined` or `null`. */
-const absent = new WeakSet<Call>();
-
-/** Returns the error for a URI whose `read` has returned `undefined` or `null`. */
-export function toAbsent(uri: string, call: Call): McpError {
-  absent.add(call);
-  return McpError.resourceNotFound(uri);
-}
-
-/** Returns whether `read` has returned `undefined` or `null` since the last time. */
-export function takeAbsent(call: Call): boolean {
-  return absent.delete(call);
-}
-
 /** Whether a caller may be notified of changes of a resource. */
 function isShown(found: Found | undefined, call: Call, core: FeatureParts): boolean | Promise<boolean> {
   const { allow, definition: { scopes } = {} } = found ?? {};

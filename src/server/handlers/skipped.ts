@@ -4,7 +4,7 @@
 import { quote } from "../../core/protocol/errors.ts";
 import { type Handler, toDefinitions } from "../visibility/feature.ts";
 import type { FeatureParts } from "../visibility/feature_parts.ts";
-import { MAX_NAME, type Skipped } from "./listed.ts";
+import { MAX_NAME, type Skipped } from "./listed_entry.ts";
 
 /** The key of the entries that were reported, which each server has once. */
 const REPORTED = {};

@@ -56,30 +56,35 @@ export type ArgumentChanges<Sent> = unknown extends Sent ? { readonly [name: str
 
 /** The type of the arguments that clients send after the changes `T`. */
 export type ChangedArguments<Sent, T> = unknown extends Sent ? Sent
-  : Flat<
+  :
     & {
       [
-        N in keyof Sent as N extends keyof T ? T[N] extends { readonly value: unknown } ? never
-            : T[N] extends { readonly default: unknown } ? never
-            : NewName<N, T>
+        N in keyof Sent as N extends keyof T
+          ? T[N] extends { readonly value: unknown } | { readonly default: unknown } ? never
+          : T[N] extends { readonly name: infer M extends string } ? M
+          : N
           : N
       ]: Sent[N];
     }
     & {
-      [N in keyof Sent as N extends keyof T ? T[N] extends { readonly default: unknown } ? NewName<N, T> : never : never]?:
-        Sent[N];
-    }
-  >;
+      [
+        N in keyof Sent as N extends keyof T
+          ? T[N] extends { readonly default: unknown } ? T[N] extends { readonly name: infer M extends string } ? M : N
+          : never
+          : never
+      ]?: Sent[N];
+    };
 
-type NewName<N extends keyof T, T> = T[N] extends { readonly name: infer M extends string } ? M : N;
-
-type Flat<T> = { [K in keyof T]: T[K] };
-
-/** Refuses changes of arguments that do not exist. */
-type OnlyKnown<T, Sent> = unknown extends Sent ? unknown : { readonly [N in Exclude<keyof T, keyof Sent>]: never };
-
-/** The changes that every kind of handler can have. */
-export interface CommonChanges {
+/** The changes of a tool or prompt. All are optional. */
+export interface TransformOptions<
+  Name extends string,
+  Input,
+  S,
+  Sent,
+  T extends ArgumentChanges<Sent> = ArgumentChanges<Sent>,
+> {
+  /** Name for clients. Defaults to the name of the handler. */
+  readonly name?: Name;
   /** Display name. */
   readonly title?: string;
   /** Description for the model. */
@@ -89,20 +94,8 @@ export interface CommonChanges {
    * the `call` event of `observer` says `deprecated: true`, so that you see who still calls the handler.
    */
   readonly deprecated?: string;
-}
-
-/** The changes of a tool or prompt. All are optional. */
-export interface TransformOptions<
-  Name extends string,
-  Input,
-  S,
-  Sent,
-  T extends ArgumentChanges<Sent> = ArgumentChanges<Sent>,
-> extends CommonChanges {
-  /** Name for clients. Defaults to the name of the handler. */
-  readonly name?: Name;
   /** The changes of arguments, by the name that the handler uses. */
-  readonly input?: T & OnlyKnown<T, Sent>;
+  readonly input?: T & (unknown extends Sent ? unknown : { readonly [N in Exclude<keyof T, keyof Sent>]: never });
   /**
    * Runs instead of the handler, with the validated input, in which the arguments have the names that the handler uses.
    * `next` runs the handler, with another input if you pass one.
@@ -111,9 +104,8 @@ export interface TransformOptions<
 }
 
 /** The changes of a resource or template. Its URIs stay the same. All are optional. */
-export interface ResourceChanges<Input, S> extends CommonChanges {
-  /** Name that users and models see. */
-  readonly name?: string;
+export interface ResourceChanges<Input, S>
+  extends Pick<TransformOptions<string, Input, S, unknown>, "name" | "title" | "description" | "deprecated"> {
   /** Reads instead of the resource. `next` reads the resource. */
   readonly run?: (input: Input, ctx: Context<S>, next: (input?: Input) => Promise<unknown>) => unknown;
 }
@@ -226,8 +218,7 @@ export function transform(handler: Handler, changes: Changes): Handler {
 }
 
 /** The changes of any kind of handler, without type parameters. */
-interface Changes extends CommonChanges {
-  readonly name?: string;
+interface Changes extends Pick<ResourceChanges<never, never>, "name" | "title" | "description" | "deprecated"> {
   readonly input?: Readonly<Record<string, ArgumentChange | undefined>>;
   readonly run?: (input: never, ctx: Context<never>, next: (input?: unknown) => Promise<unknown>) => unknown;
 }

@@ -10,11 +10,9 @@
  * @module
  */
 export type { ListedOptions, OutputOf, RunListed, SentOf, ToolFactory, ToolResultOf } from "./server/handlers/tool.ts";
-export type { ProviderOptions } from "./server/handlers/provider.ts";
 export type {
   ArgumentChange,
   ArgumentChanges,
-  ArgumentValue,
   ChangedArguments,
   ResourceChanges,
 } from "./server/handlers/transform.ts";
@@ -31,7 +29,7 @@ export type {
   ResourceTemplateOptions,
   TemplateText,
 } from "./server/handlers/resource.ts";
-export type { ArgumentNames, ListedPromptOptions, PromptFactory, PromptMessageReturn, RunPrompt } from "./server/handlers/prompt.ts";
+export type { ArgumentNames, PromptFactory, PromptMessageReturn } from "./server/handlers/prompt.ts";
 export type { CallServiceScope, KeyedServiceScope, ServiceScope } from "./server/services/service_factory.ts";
 export type { Lifetime, NoServices, ServiceValues, SharedServiceValues } from "./server/call/service.ts";
 export type { TextParams } from "./server/options.ts";

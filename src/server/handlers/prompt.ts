@@ -199,24 +199,16 @@ export interface PromptFactory {
    */
   from<S extends Services = NoServices>(
     listed: ListedPrompt,
-    run: RunPrompt<S>,
-    options?: ListedPromptOptions<S>,
+    run: (
+      input: Readonly<Record<string, string>>,
+      ctx: Context<ServiceValues<S>>,
+    ) => PromptReturn | Promise<PromptReturn>,
+    options?: ListedOptions<Readonly<Record<string, string>>, S> & {
+      /** Completers, keyed by argument name. Completers of arguments that the prompt does not have are not used. */
+      readonly complete?: Completers<string, ServiceValues<S>>;
+    },
   ): Prompt<string, Readonly<Record<string, string>>, ServiceValues<S>>;
 }
-
-/** Gets a prompt of another server with the arguments that the client sent. */
-export type RunPrompt<S extends Services = NoServices> = (
-  input: Readonly<Record<string, string>>,
-  ctx: Context<ServiceValues<S>>,
-) => PromptReturn | Promise<PromptReturn>;
-
-/** The options that `prompt.from` takes in addition to the entry of a list. */
-export type ListedPromptOptions<S extends Services = NoServices> =
-  & ListedOptions<Readonly<Record<string, string>>, S>
-  & {
-    /** Completers, keyed by argument name. Completers of arguments that the prompt does not have are not used. */
-    readonly complete?: Completers<string, ServiceValues<S>>;
-  };
 
 /**
  * Creates a prompt.
@@ -238,8 +230,10 @@ export type ListedPromptOptions<S extends Services = NoServices> =
 export const prompt: PromptFactory = /* @__PURE__ */ Object.assign(makePrompt, {
   from<S extends Services = NoServices>(
     listed: ListedPrompt,
-    run: RunPrompt<S>,
-    options: ListedPromptOptions<S> = {},
+    run: PromptOptions<StandardSchema<Readonly<Record<string, string>>>, S>["run"],
+    options: ListedOptions<Readonly<Record<string, string>>, S> & {
+      readonly complete?: Completers<string, ServiceValues<S>>;
+    } = {},
   ) {
     return fromListed({ kind: "prompt", listed, options, known: OPTIONS }, (listed) => {
       const inputs = toListedArguments(listed.arguments);

@@ -38,8 +38,8 @@ import { type Prompt, prompts } from "./prompt.ts";
 import { listSources, readPage, type Source, type SourcePage, type SourceRange } from "./source_list.ts";
 import { type Tool, tools } from "./tool.ts";
 
-/** Options of all providers. */
-export interface ProviderOptions<S extends Services = NoServices> {
+/** Options of a provider of tools. Only `find` is required. */
+export interface ToolProviderOptions<S extends Services = NoServices> {
   /**
    * Name of the provider, for messages and for the keys of layers. Required if the server has several providers of one
    * kind. Clients do not see it. Defaults to `provider`.
@@ -58,10 +58,6 @@ export interface ProviderOptions<S extends Services = NoServices> {
   readonly tags?: readonly string[];
   /** Decides whether the provider exists for a caller. For other callers, `list` and `find` are not called. */
   readonly allow?: Allow<SharedServiceValues<S>>;
-}
-
-/** Options of a provider of tools. Only `find` is required. */
-export interface ToolProviderOptions<S extends Services = NoServices> extends ProviderOptions<S> {
   /**
    * Lists the tools that the caller can call, page by page, or all of them as an array. `cursor` is the `nextCursor` of
    * the previous page, and `undefined` for the first page. The cursor passes through the client, so treat it as untrusted
@@ -90,7 +86,8 @@ export interface ToolPage {
 }
 
 /** Options of a provider of prompts. Only `find` is required. */
-export interface PromptProviderOptions<S extends Services = NoServices> extends ProviderOptions<S> {
+export interface PromptProviderOptions<S extends Services = NoServices>
+  extends Omit<ToolProviderOptions<S>, "list" | "find"> {
   /**
    * Lists the prompts that the caller can get, page by page, or all of them as an array. `cursor` is the `nextCursor` of
    * the previous page, and `undefined` for the first page. The cursor passes through the client, so treat it as untrusted
@@ -204,7 +201,7 @@ export function promptProvider<S extends Services = NoServices>(options: PromptP
 }
 
 /** The options of both kinds of providers, without type parameters. */
-interface Form extends Omit<ProviderOptions, "services" | "allow">, Pick<GroupedOptions, typeof ADDED> {
+interface Form extends Omit<ToolProviderOptions, "services" | "allow" | "list" | "find">, Pick<GroupedOptions, typeof ADDED> {
   readonly services?: Services;
   readonly allow?: GroupedOptions["allow"];
   readonly list?: (cursor: string | undefined, ctx: Context<never>) => unknown;

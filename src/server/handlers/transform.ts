@@ -37,18 +37,15 @@ export interface ArgumentChange {
    * client cannot set the argument. If the function throws, or returns `undefined` or a promise, the call fails. The
    * value is validated like an argument of a client.
    */
-  readonly value?: ArgumentValue;
-}
-
-/** The value of a hidden argument, or the function that returns it. */
-export type ArgumentValue =
-  | ((ctx: Context) => unknown)
+  readonly value?:
+    | ((ctx: Context) => unknown)
   | string
   | number
   | boolean
   | null
   | readonly unknown[]
   | { readonly [name: string]: unknown };
+}
 
 /** The changes of arguments, by the name that the handler uses. `Sent` is the type of the arguments. */
 export type ArgumentChanges<Sent> = unknown extends Sent ? { readonly [name: string]: ArgumentChange }
@@ -216,6 +213,8 @@ export function transform(handler: Handler, changes: Changes): Handler {
   const table = isResource || !changes.input && !deprecated ? undefined : new Table(input, options);
   return remake((own) => change(own, changes, table));
 }
+
+type ArgumentValue = NonNullable<ArgumentChange["value"]> | null;
 
 /** The changes of any kind of handler, without type parameters. */
 interface Changes extends Pick<ResourceChanges<never, never>, "name" | "title" | "description" | "deprecated"> {

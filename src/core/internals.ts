@@ -36,3 +36,11 @@ export const CALL: unique symbol = Symbol.for("mcp.call");
  * not a named option, because only they set it.
  */
 export const ADDED: unique symbol = /* @__PURE__ */ Symbol.for("mcp.added");
+
+/**
+ * Key of the option that says where a handler comes from, and how lists show it. It is not a named option, because only
+ * the library sets it.
+ *
+ * @internal
+ */
+export const LISTED: unique symbol = /* @__PURE__ */ Symbol.for("mcp.listed");

@@ -9,7 +9,8 @@ const ignore = typeof Deno === "undefined"; // Deno's linter provides the syntax
 /**
  * By file, the modules that the file loads on demand. Loading each module at startup would take at least 3 ms, or would
  * require a package. Routes, development reports, reports of ignored questions, reads of resources by handlers, checks of the author's values, sealed
- * values, `admit` and the limitation to some revisions are exceptions: few servers use them, and they must not enlarge the
+ * values, `admit`, the limitation to some revisions, entries of other servers that cannot be served, several providers of
+ * one scheme, and what providers of tools remember are exceptions: few servers use them, and they must not enlarge the
  * bundles of other servers.
  */
 const lazyModules: Readonly<Record<string, readonly string[]>> = {
@@ -25,6 +26,9 @@ const lazyModules: Readonly<Record<string, readonly string[]>> = {
   "src/server/handlers/extension_lives.ts": ["src/server/engine/server_part.ts"],
   "src/server/handlers/handler_layers.ts": ["src/server/handlers/extension_call.ts"],
   "src/server/handlers/layer.ts": ["src/server/handlers/idempotent_call.ts"],
+  "src/server/handlers/listed.ts": ["src/server/handlers/skipped.ts"],
+  "src/server/handlers/provider.ts": ["src/core/kit/bounded_map.ts"],
+  "src/server/handlers/resource_methods.ts": ["src/server/handlers/provider_chain.ts"],
   "src/server/handlers/lazy_values.ts": ["src/server/handlers/values.ts"],
   "src/library.ts": ["src/server/eras/legacy/legacy.ts"],
   "src/server/mount.ts": ["src/server/routes.ts"],

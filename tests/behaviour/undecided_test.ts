@@ -1,7 +1,16 @@
 // Asynchronous steps before a handler, such as `allow`: a step that hangs, and a call that is cancelled during a step.
 import { assert, assertEquals, assertRejects } from "@std/assert";
 import { z } from "zod";
-import { createServer, extension, group, resource, type ServerOptions, tool } from "../../mod.ts";
+import {
+  type Context,
+  createServer,
+  extension,
+  group,
+  resource,
+  type ServerOptions,
+  tool,
+  toolProvider,
+} from "../../mod.ts";
 import { layer } from "../../src/layers/layers.ts";
 import type { RefusedEvent } from "../../src/observe/observe.ts";
 import { fakeClock, McpError } from "../../src/testing/testing.ts";
@@ -32,6 +41,12 @@ const STEPS: Readonly<Record<string, (wait: Wait, run: () => string) => Partial<
   limit: (wait, run) => {
     const limited = layer(() => ({ name: "limited", limit: async ({ ctx }) => void await wait(ctx.method) }));
     return { handlers: [tool({ name: "held", use: [limited], run })] };
+  },
+  "find of a provider": (wait, run) => {
+    const find = async (_name: string, { method }: Context) => await wait(method) && tool({ name: "held", run });
+    return {
+      handlers: [toolProvider({ find: async (name, ctx) => name === "held" ? await find(name, ctx) : undefined })],
+    };
   },
   "start of a layer": (wait, run) => {
     const slow = layer(() => ({ name: "slow", start: async () => void await wait("tools/call"), limit: () => {} }));

@@ -1,7 +1,7 @@
 /**
  * The interface of handlers, and of the features that serve handlers.
  */
-import type { Notification, Request, Result } from "../../core/protocol/jsonrpc.ts";
+import type { Notification, Params, Request, Result } from "../../core/protocol/jsonrpc.ts";
 import type { HeaderParam } from "../../core/schema/header_params.ts";
 import type { Call } from "../call/call.ts";
 import type { Binding } from "../call/container.ts";
@@ -10,7 +10,7 @@ import type { FeatureParts } from "./feature_parts.ts";
 import type { McpError } from "../../core/protocol/errors.ts";
 import type { Bounds } from "../capacity/limits.ts";
 import type { Reply } from "../call/link.ts";
-import { type ADDED, INTERNALS } from "../../core/internals.ts";
+import { type ADDED, INTERNALS, type LISTED } from "../../core/internals.ts";
 import type { Filter } from "./guards.ts";
 import type { SubscriptionHooks } from "./subscribers.ts";
 import { readVerdict } from "../call/verdict.ts";
@@ -49,6 +49,8 @@ export interface HandlerInternals<Definition = unknown> {
   readonly feature: Feature;
   /** Key of the handler. Unique within the feature. */
   readonly key: string;
+  /** Text that no other handler of the server may have. Defaults to the kind and the key, such as `tool "add"`. */
+  readonly id?: string;
   /** Handlers of other features that are added and removed together with this handler. */
   readonly also?: readonly Handler[];
   /** Tests whether the handler serves a URI. Set for resource templates and providers. */
@@ -65,6 +67,39 @@ export interface HandlerInternals<Definition = unknown> {
   readonly life?: object;
   /** Creates the handler again with changed options. Groups use this function. */
   readonly remake?: Remake;
+  /**
+   * Whether another server or a provider describes the handler, so that its hints are claims which nobody has checked.
+   * `undefined` for a handler of the author, and `false` for a handler of another server that the author trusts.
+   */
+  readonly foreign?: boolean;
+  /** Set for a provider. Compiles the handlers of its feature with the handlers that providers find. */
+  readonly provide?: Provide;
+}
+
+/** Compiles the handlers of a feature, of which at least one is a provider. `rule` applies rules to found handlers. */
+export type Provide = (
+  handlers: readonly Handler[],
+  core: FeatureParts,
+  all: readonly Handler[],
+  rule?: (handlers: readonly Handler[]) => ReadonlyMap<Handler, Handler> | undefined,
+) => Compiled;
+
+/** Where a handler comes from, and how lists show it. */
+export interface ListedParts {
+  /** See {@linkcode HandlerInternals.foreign}. */
+  readonly foreign?: boolean;
+  /** Members of the entry that the library does not know. */
+  readonly members?: Params;
+  /** The arguments of a prompt, as lists show them. */
+  readonly inputs?: readonly Argument[];
+}
+
+/** An argument in a list of prompts. */
+export interface Argument {
+  readonly name: string;
+  readonly title?: unknown;
+  readonly description?: unknown;
+  readonly required?: boolean;
 }
 
 /** Creates a handler again with the options that `change` returns. */
@@ -77,6 +112,7 @@ export type GroupedAllow = (ctx: Context<never>, subject?: never) => boolean | P
 export interface GroupedOptions {
   /** Changes a handler that a layer adds together with the handler. */
   readonly [ADDED]?: (added: Handler) => Handler;
+  readonly [LISTED]?: ListedParts;
   readonly name: string;
   /** URI of a resource. A resource is identified by `uri`, and its `name` is only displayed. */
   readonly uri?: string;

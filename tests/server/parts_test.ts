@@ -8,11 +8,14 @@ import {
   group,
   type Handler,
   mount,
+  prompt,
+  promptProvider,
   resourceProvider,
   type Server,
   type ServerOptions,
   service,
   tool,
+  toolProvider,
 } from "../../mod.ts";
 import type { ServerHandle, StartPart } from "../../src/extensions/extension.ts";
 import { layer, type UseItem } from "../../src/layers/layers.ts";
@@ -89,11 +92,29 @@ const KINDS: readonly Kind[] = [
     use: visit("/part"),
   },
   {
-    kind: 'resource provider "part"',
+    kind: 'resource provider "parts" of part:',
     make: (start) => ({ handlers: [resourceProvider({ scheme: "part", name: "parts", start, read: () => "used" })] }),
     use: async (server) => {
       await using client = await connectTest(server, { transport: "http" });
       return await client.readResource("part://1").then(() => true, () => false);
+    },
+  },
+  {
+    kind: 'tool provider "parts"',
+    make: (start) => {
+      const found = tool({ name: "use", run: () => "used" });
+      return { handlers: [toolProvider({ name: "parts", start, find: (name) => name === "use" ? found : undefined })] };
+    },
+    use: call("use"),
+  },
+  {
+    kind: 'prompt provider "parts"',
+    make: (start) => ({
+      handlers: [promptProvider({ name: "parts", start, find: (name) => prompt({ name, run: () => "used" }) })],
+    }),
+    use: async (server) => {
+      await using client = await connectTest(server, { transport: "http" });
+      return await client.getPrompt("use").then(() => true, () => false);
     },
   },
   {
@@ -222,7 +243,7 @@ Deno.test("parts have separate keys and sealed values, and share slots", async (
   await server.ready();
   assert(others.length > 0);
   const all = [...handles.values()];
-  assertEquals(all.length, 5);
+  assertEquals(all.length, 7);
   const key = {};
   for (const [at, handle] of all.entries()) {
     const sealed = await handle.seal({ at });

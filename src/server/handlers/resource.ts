@@ -467,7 +467,7 @@ export function resourceProvider<S extends Services = NoServices>(
   checkOptions(`make ${toPlace("resource provider", options, "scheme")}`, options, PROVIDER);
   const { scheme, name, start, list, read } = options;
   const form: Form<string> = options;
-  const provider = start && startProvider(`resource provider ${toProviderId(`${scheme}:`, name)}`, start);
+  const provider = start && startProvider(`resource provider ${quote(name)} of ${scheme}:`, start);
   const started = provider ? { ...form, list: list && provider.bind(list), read: provider.bind(read) } : form;
   const remake: Remake = (change) => resourceProvider(change(options));
   return toResource(form, define<string>(started, false), { remake, life: provider?.life });

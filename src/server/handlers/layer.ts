@@ -278,7 +278,9 @@ function toInputGuard(bound: Bound): GuardSteps["input"] {
 function toOutputGuard(bound: Bound): GuardSteps["output"] {
   const { onOutput } = bound.steps;
   if (!onOutput) return [];
-  return [(output, ctx, part) => withState(bound, ctx, (state) => onOutput(output, ctx, part, state))];
+  const guard: GuardSteps["output"][number] = (output, ctx, part) =>
+    withState(bound, ctx, (state) => onOutput(output, ctx, part, state));
+  return [withName(guard, bound.steps.name)];
 }
 
 /** Returns the steps around the whole call of a handler. */

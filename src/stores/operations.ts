@@ -576,7 +576,9 @@ export class Operations {
     const { valueBytes } = this.#options;
     checkText(operation, value);
     if (isWithin(value, valueBytes)) return;
-    throw new RangeError(`Cannot ${operation}: the value takes more than ${valueBytes} bytes in the store (valueBytes)`);
+    throw new RangeError(
+      `Cannot ${operation}: the value takes more than ${valueBytes} bytes in the store (valueBytes)`,
+    );
   }
 }
 

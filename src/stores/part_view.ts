@@ -146,13 +146,17 @@ const KEY_CHARACTERS = 256;
  */
 function toPartKey(key: string): string {
   if (typeof key !== "string") throw new RangeError(`Cannot use the key ${show(key)}: it is not a string`);
-  return key.replace(/[^A-Za-z0-9-]/g, (character) =>
-    character === "_" ? "__" : `_${character.charCodeAt(0).toString(16).padStart(4, "0")}`);
+  return key.replace(
+    /[^A-Za-z0-9-]/g,
+    (character) => character === "_" ? "__" : `_${character.charCodeAt(0).toString(16).padStart(4, "0")}`,
+  );
 }
 
 function fromPartKey(key: string): string {
-  return key.replace(/_(?:_|([0-9a-f]{4}))/g, (_, code?: string) =>
-    code === undefined ? "_" : String.fromCharCode(parseInt(code, 16)));
+  return key.replace(
+    /_(?:_|([0-9a-f]{4}))/g,
+    (_, code?: string) => code === undefined ? "_" : String.fromCharCode(parseInt(code, 16)),
+  );
 }
 
 /** Tests whether a value could be opened. */

@@ -200,7 +200,7 @@ Deno.test("a value of ctx.once that a crashed process has stored keeps the resou
   const shared = memoryStore();
   const { pass, open } = gate();
   let isDead = false;
-  let journal: string | undefined;
+  let journal = "";
   const dying = customStore(async () =>
     wrapEngine(await shared[INTERNALS].connect(), async ({ name, args, run }) => {
       if (isDead) throw new Error("the process has crashed");

@@ -11,6 +11,7 @@ import { wrapEngine } from "../support/engines.ts";
 import { testLimits } from "../support/limits.ts";
 import { type Answer, ask } from "../support/requests.ts";
 import { declared, ID } from "./declared.ts";
+import { toStoredKey } from "./shared_store.ts";
 
 /** An instance whose handlers run until the gate is open. */
 function serve(shared: Store, { detached = 16, decide }: { detached?: number; decide?: () => Promise<true> } = {}) {
@@ -84,7 +85,7 @@ function serve(shared: Store, { detached = 16, decide }: { detached?: number; de
   };
   /** The number of times this instance has written the task's record. */
   const countWrites = (taskId: string) =>
-    operations.filter((each) => /^set /.test(each) && each.endsWith(taskId)).length;
+    operations.filter((each) => /^set /.test(each) && each.endsWith(toStoredKey(taskId))).length;
   /** The number of times this instance has searched for tasks. */
   const countSearches = () => operations.filter((each) => /^list .*i-$/.test(each)).length;
   return { server, ran, operations, begin, beginFrom, fill, statusOf, countWrites, countSearches, open };
@@ -234,7 +235,7 @@ Deno.test("while tasks wait for room, a search does not read the ended tasks of 
   await other.server.close();
   const prefix = waiting[0].slice(0, 8);
   const count = (name: string, key: string) =>
-    survivor.operations.filter((each) => each.startsWith(`${name} `) && each.includes(key)).length;
+    survivor.operations.filter((each) => each.startsWith(`${name} `) && each.includes(toStoredKey(key))).length;
   await until(() => waiting.some((id) => survivor.countWrites(id) >= 2), "a refusal");
   const searches = survivor.countSearches();
   await until(() => survivor.countSearches() > searches + 5, "further searches");

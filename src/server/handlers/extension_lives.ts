@@ -180,8 +180,8 @@ class LivingExtension {
   async #open(): Promise<ServerPart> {
     try {
       const { ServerPart } = await loadParts();
-      const { id, start } = this.life;
-      this.part = new ServerPart(this.#engine, { name: toName(this.life), id: `extension ${id}`, start });
+      const { id, part = `extension ${id}`, start } = this.life;
+      this.part = new ServerPart(this.#engine, { name: toName(this.life), id: part, start });
       if (this.#isClosed) this.part.close();
       return this.part;
     } catch (error) {

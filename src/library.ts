@@ -42,6 +42,15 @@ export {
 export type { ResourceEntry, ResourcePage } from "./server/handlers/resource_methods.ts";
 export type { ResourceReturn } from "./server/handlers/resource_contents.ts";
 export { type Prompt, prompt, type PromptOptions, type PromptReturn } from "./server/handlers/prompt.ts";
+export {
+  type PromptPage,
+  promptProvider,
+  type PromptProviderOptions,
+  type ToolPage,
+  toolProvider,
+  type ToolProviderOptions,
+} from "./server/handlers/provider.ts";
+export { transform, type TransformOptions } from "./server/handlers/transform.ts";
 export { type Group, group, type GroupOptions } from "./server/handlers/group.ts";
 export type { Completer, Completers, Suggestions } from "./server/handlers/completion.ts";
 export {

@@ -9,19 +9,27 @@
  *
  * @module
  */
-export type { OutputOf, RunListed, SentOf, ToolFactory, ToolResultOf } from "./server/handlers/tool.ts";
-export type { Typed } from "./core/typed.ts";
-export type { Listed, ListedTool } from "./core/protocol/listed.ts";
+export type { ListedOptions, OutputOf, RunListed, SentOf, ToolFactory, ToolResultOf } from "./server/handlers/tool.ts";
 export type {
+  ArgumentChange,
+  ArgumentChanges,
+  ChangedArguments,
+  ResourceChanges,
+} from "./server/handlers/transform.ts";
+export type { Typed } from "./core/typed.ts";
+export type { Listed, ListedPrompt, ListedResource, ListedTemplate, ListedTool } from "./core/protocol/listed.ts";
+export type {
+  ListedResourceOptions,
   ReadVariables,
   ResourceAllow,
   ResourceCommonOptions,
+  ResourceFactory,
   ResourceFixedOptions,
   ResourceOf,
   ResourceTemplateOptions,
   TemplateText,
 } from "./server/handlers/resource.ts";
-export type { ArgumentNames, PromptMessageReturn } from "./server/handlers/prompt.ts";
+export type { ArgumentNames, PromptFactory, PromptMessageReturn } from "./server/handlers/prompt.ts";
 export type { CallServiceScope, KeyedServiceScope, ServiceScope } from "./server/services/service_factory.ts";
 export type { Lifetime, NoServices, ServiceValues, SharedServiceValues } from "./server/call/service.ts";
 export type { TextParams } from "./server/options.ts";

@@ -3,7 +3,7 @@
  */
 import { withFailure } from "../core/kit/failure.ts";
 import type { KnownOptions } from "../core/known_options.ts";
-import { bun, deno, findProcess, node, type NodeGlobal, readVariable } from "../core/runtime.ts";
+import { bun, deno, findProcess, isWindows, node, type NodeGlobal, readVariable } from "../core/runtime.ts";
 import { readNodeStream, writeNodeStream } from "../core/node_streams.ts";
 
 /** The command that starts a server over stdio. */
@@ -70,8 +70,7 @@ const INHERITED_ON_WINDOWS: readonly string[] = [
 const KILLED = 128;
 
 function toEnvironment(named: CommandTarget["env"]): Record<string, string> {
-  const isWindows = (deno?.build.os ?? findProcess().platform).startsWith("win");
-  const entries = (isWindows ? INHERITED_ON_WINDOWS : INHERITED).flatMap((name) => {
+  const entries = (isWindows() ? INHERITED_ON_WINDOWS : INHERITED).flatMap((name) => {
     const value = readVariable(name);
     // Skip exported shell functions, because a shell would execute them.
     return value === undefined || value.startsWith("()") ? [] : [[name, value]];

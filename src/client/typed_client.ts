@@ -29,11 +29,24 @@ export type TypesOf<T, Kind, Prefix extends string = ""> = T extends Typed<infer
 /** The name in a handler's type. */
 export type NameOf<T> = T extends { readonly name: infer N } ? N : never;
 
-/** The type of the arguments that a client sends to the handler with the name `N`. */
-export type InputOf<T, N> = T extends { readonly name: N; readonly input: infer I } ? I : never;
+/**
+ * The type of the arguments that a client sends to the handler with the name `N`: of a handler with this name, or else of
+ * a handler with any name, such as a provider. `All` is the same type as `T`.
+ */
+export type InputOf<T, N, All = T> = T extends { readonly name: N; readonly input: infer I } ? I
+  : T extends { readonly name: infer M; readonly input: infer I }
+    ? string extends M
+      ? N extends (All extends { readonly name: infer A } ? string extends A ? never : A : never) ? never : I
+    : never
+  : never;
 
-/** The type of the structured content from the handler with the name `N`. */
-export type OutputNamed<T, N> = T extends { readonly name: N; readonly output: infer O } ? O : never;
+/** The type of the structured content from the handler with the name `N`, found like {@linkcode InputOf}. */
+export type OutputNamed<T, N, All = T> = T extends { readonly name: N; readonly output: infer O } ? O
+  : T extends { readonly name: infer M; readonly output: infer O }
+    ? string extends M
+      ? N extends (All extends { readonly name: infer A } ? string extends A ? never : A : never) ? never : O
+    : never
+  : never;
 
 /**
  * The parameters `args` and `options` of a method. `args` can be omitted if all arguments of the handler are optional.

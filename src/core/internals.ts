@@ -42,3 +42,11 @@ export const ADDED: unique symbol = /* @__PURE__ */ Symbol.for("mcp.added");
  * also contains handlers that no search finds.
  */
 export const ABOUT: unique symbol = /* @__PURE__ */ Symbol.for("mcp.about");
+
+/**
+ * Key of the option that says where a handler comes from, and how lists show it. It is not a named option, because only
+ * the library sets it.
+ *
+ * @internal
+ */
+export const LISTED: unique symbol = /* @__PURE__ */ Symbol.for("mcp.listed");

@@ -437,6 +437,11 @@ export function findProcess(): ProcessGlobal {
   return globals.process;
 }
 
+/** Whether the system is Windows, where paths can have drives and backslashes. */
+export function isWindows(): boolean {
+  return deno ? deno.build.os === "windows" : findProcess().platform === "win32";
+}
+
 /**
  * Returns an environment variable, or `undefined` if it is not set, or if the program has no permission to read it.
  */

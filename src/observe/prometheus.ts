@@ -35,7 +35,8 @@ export interface PrometheusOptions {
 }
 
 /** An observer that counts calls and sessions, and the endpoint that returns the metrics. */
-export interface Prometheus extends Observer {
+// Without the event `start`, because the `start` function of a route has another parameter.
+export interface Prometheus extends Omit<Observer, "start"> {
   /** Path of the endpoint. */
   readonly path: string;
   /** Whether the endpoint gets requests for all hosts, because a scraper uses the address of the process. */

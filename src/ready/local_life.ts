@@ -6,7 +6,7 @@ import { isObject } from "../core/kit/json.ts";
 import { type OptionRule, show, toPlace } from "../core/known_options.ts";
 import { DESCRIPTION } from "../server/handlers/option_names.ts";
 import { watcher } from "../server/handlers/watcher.ts";
-import { isWindows } from "./files/local_files.ts";
+import { isWindows } from "../core/runtime.ts";
 import { readLocation } from "./files/path.ts";
 
 const bytes: OptionRule = {

@@ -2,7 +2,7 @@
  * Serves several servers on one port.
  */
 import { createServerLog } from "./call/log.ts";
-import { type ContainerHost, type ContainerParts, findRoot } from "./call/container.ts";
+import type { Container, ContainerHost } from "./call/container.ts";
 import type { Handler } from "./visibility/feature.ts";
 import { INTERNALS } from "../core/internals.ts";
 import { checkOptions, type KnownOptions } from "../core/known_options.ts";
@@ -75,17 +75,14 @@ export function mount(servers: readonly Server[], options: MountOptions = {}): M
   const find = createRouter(servers);
   checkUnmounted(servers);
   const shared = handlers.map(({ handlers, to }) => ({ handlers, of: pick(servers, to) }));
-  const services = shareServices(servers);
+  const container = new SharedContainer(servers, () => front?.loaded?.stop());
   for (const { handlers, of } of shared) for (const server of of) server.handlers.add(...handlers);
   let closed: Promise<void> | undefined;
-  const closeAll = async () => {
-    await Promise.all(servers.map((server) => server.close()));
-    await services.close();
-  };
-  const close = () => closed ??= closeAll();
+  const close = () => closed ??= container.close();
   const fetch: Fetch = async (request, info) => await (find(request.url)?.fetch(request, info) ?? refusePath());
   const { core } = servers[0][INTERNALS].engine;
-  const front = options.routes && openRoutes(options.routes, servers, { fetch, server: () => mounted });
+  const front: LazyModule<Routes> | undefined = options.routes &&
+    openRoutes(options.routes, servers, { fetch, server: () => mounted });
   const mounted: Mount = {
     servers,
     fetch: front ? serveBy(core, front) : fetch,
@@ -100,7 +97,9 @@ export function mount(servers: readonly Server[], options: MountOptions = {}): M
     resourceUpdated: (uri) => servers.forEach((server) => server.resourceUpdated(uri)),
     listChanged: (list, options) => servers.forEach((server) => server.listChanged(list, options)),
     log: createServerLog((level, data, options) => servers.forEach((server) => server.log[level](data, options))),
-    ready: async () => void await Promise.all([front?.load(), ...servers.map((server) => server.ready())]),
+    ready: async () => {
+      await Promise.all([front?.load().then((front) => front.ready()), ...servers.map((server) => server.ready())]);
+    },
     end: (select) => servers.forEach((server) => server.end(select)),
     stats: () => servers.map((server) => server.stats()).reduce(addStats),
     close,
@@ -116,12 +115,12 @@ function openRoutes(
   servers: readonly Server[],
   { fetch, server }: { readonly fetch: Fetch; readonly server: () => Server },
 ): LazyModule<Routes> {
-  const { core } = servers[0][INTERNALS].engine;
+  const { engine } = servers[0][INTERNALS];
   const paths = servers.map((server) => server[INTERNALS].http.path);
   const access = servers.map((server) => server[INTERNALS].http.endpoint.options);
   return new LazyModule(async () => {
     const { Routes } = await import("./routes.ts");
-    return new Routes(list, { core, server: server(), paths, access, fetch });
+    return new Routes(list, { engine, server: server(), paths, access, fetch });
   });
 }
 
@@ -191,25 +190,69 @@ function checkUnmounted(servers: readonly Server[]): void {
   }
 }
 
-/** Gives all servers the same container of services. `close` disposes the services. */
-function shareServices(servers: readonly Server[]): { readonly close: () => Promise<void> } {
-  const { report, observer, ticker: { clock } } = servers[0][INTERNALS].engine.core;
-  const ticker = new Ticker(clock);
-  const parts: ContainerParts = { report, observer, ticker };
-  const root: ContainerHost = { parts };
-  const replaced = servers.map((server) => {
+/** The container of a mount, which its servers share. */
+class SharedContainer {
+  readonly #servers: readonly Server[];
+  readonly #root: ContainerHost;
+  readonly #ticker: Ticker;
+  /** The containers that the servers had before. */
+  readonly #replaced: readonly (Container | undefined)[];
+  /** The servers that still have calls. */
+  readonly #using: Set<Server>;
+  readonly #allLeft = Promise.withResolvers<void>();
+  /** Settles when the services were disposed. */
+  readonly #disposed: Promise<void>;
+  #isClosing = false;
+
+  /** `stopRoutes` stops the routes of the mount. */
+  constructor(servers: readonly Server[], stopRoutes: () => Promise<void> | undefined) {
+    const { engine } = servers[0][INTERNALS];
+    const { report, observer, ticker: { clock } } = engine.core;
+    this.#servers = servers;
+    this.#using = new Set(servers);
+    this.#ticker = new Ticker(clock);
+    this.#root = { parts: { report, observer, ticker: this.#ticker }, engine };
+    this.#replaced = servers.map((server) => this.#share(server));
+    this.#disposed = this.#allLeft.promise.then(async () => {
+      await Promise.all([stopRoutes(), this.#root.container?.close()]);
+    });
+  }
+
+  /** Gives a server its share in the container. Returns the container that the server had before. */
+  #share(server: Server): Container | undefined {
     const { host } = server[INTERNALS];
     const { container } = host;
+    const root = this.#root;
     host.root = root;
+    host.container = {
+      ready: async () => await root.container?.ready(),
+      start: () => root.container?.start(),
+      disposeUnlessStarted: async () => await root.container?.disposeUnlessStarted(),
+      close: async () => await this.#leave(server),
+    };
     for (const handler of server.handlers.list()) handler[INTERNALS].services?.open(host);
     return container;
-  });
-  const close = async () => {
-    await Promise.all(replaced.map((container) => container?.close()));
-    await findRoot(root).container?.close();
-    ticker.close();
-  };
-  return { close };
+  }
+
+  /**
+   * Called when a server has ended its calls, and before it closes its store. If the mount closes, waits for all servers,
+   * because services use the store of the first server, and disposes the services.
+   */
+  async #leave(server: Server): Promise<void> {
+    this.#using.delete(server);
+    if (!this.#isClosing) return;
+    if (!this.#using.size) this.#allLeft.resolve();
+    await this.#disposed;
+  }
+
+  /** Closes all servers, and disposes the services. */
+  async close(): Promise<void> {
+    this.#isClosing = true;
+    // A server that has already closed, or cannot close, must not block the others.
+    await Promise.all(this.#servers.map((server) => server.close().finally(() => this.#leave(server))));
+    await Promise.all(this.#replaced.map((container) => container?.close()));
+    this.#ticker.close();
+  }
 }
 
 function pick(servers: readonly Server[], names: readonly string[] | undefined): readonly Server[] {

@@ -1,12 +1,17 @@
 /**
  * Endpoints next to the MCP endpoint, such as `/health`.
  */
+import { deadline } from "../core/kit/deadline.ts";
+import { quote, withLimits } from "../core/protocol/errors.ts";
+import type { Engine } from "./engine/era.ts";
+import type { ServerHandle, StartPart } from "./engine/server_handle.ts";
+import { ServerPart } from "./engine/server_part.ts";
 import { type AccessOptions, checkCaller, type ConnectionInfo, toCheckedUrl } from "./transports/http/access.ts";
 import { hasSmallPieces, INCOMPLETE, isWithin, TOO_LARGE, TOO_SMALL_PIECES } from "./transports/http/body_refusals.ts";
 import { copyRequest, type Visit } from "./transports/http/request_copy.ts";
-import { type Refusal, refuseInText } from "./transports/http/refusals.ts";
+import { isCancelError } from "./call/cancel_error.ts";
+import { CLOSING, type Refusal, refuseInText } from "./transports/http/refusals.ts";
 import type { Fetch } from "./transports/http/fetch.ts";
-import type { Core } from "./engine/core.ts";
 import type { ServerStats } from "./stats.ts";
 
 /**
@@ -23,12 +28,24 @@ export interface Route {
    */
   readonly public?: boolean;
   /**
+   * Starts the route with its server: with the first HTTP request, or by `server.ready()`. Can return a function that is
+   * called when the server closes. Requests to the route wait for the start, for at most `limits.calls.timeoutMs`, and
+   * then get HTTP status 503. If `start` fails, requests to the route get HTTP status 500, and the next one starts the
+   * route again. A route of `mount` gets the handle of the first server.
+   */
+  readonly start?: StartPart;
+  /**
    * Responds to requests with any HTTP method, except methods that a web-standard request cannot have, such as TRACE. If
    * the function throws, the client gets HTTP 500 without details. If the function throws the error of the body, because
    * the client's body breaks off or is too large, the server does not report an error. A response whose body is the
-   * body of the request then ends early.
+   * body of the request then ends early. `server` is the handle that `start` received, or `undefined` without
+   * `start`.
    */
-  readonly fetch: (request: Request, info: RouteInfo) => Response | Promise<Response>;
+  readonly fetch: (
+    request: Request,
+    info: RouteInfo,
+    server: ServerHandle | undefined,
+  ) => Response | Promise<Response>;
 }
 
 /** Facts that a {@linkcode Route} receives with a request. */
@@ -49,7 +66,8 @@ export type RouteList = readonly (Route | readonly Route[])[];
 
 /** The parts of a server that {@linkcode Routes} needs. */
 export interface RoutedParts {
-  readonly core: Core;
+  /** The server whose handle the routes receive. */
+  readonly engine: Engine;
   /** The hosts and origins of each server. A request to a route must be allowed by one of them. */
   readonly access: readonly AccessOptions[];
   readonly server: RouteInfo["server"];
@@ -61,8 +79,9 @@ export interface RoutedParts {
 
 /** The routes of a server. A request whose path is not a route goes to the MCP endpoint. */
 export class Routes {
-  readonly #routes: ReadonlyMap<string, Route>;
+  readonly #routes: ReadonlyMap<string, Routed>;
   readonly #parts: RoutedParts;
+  #isStarted = false;
 
   /**
    * Checks the list of routes.
@@ -81,15 +100,41 @@ export class Routes {
     const paths = [...parts.paths, ...routes.map(({ path }) => path)];
     const twice = paths.find((path, at) => paths.indexOf(path) < at);
     if (twice) throw new TypeError(`Cannot add the route ${twice}: the path is already used; choose another path`);
-    this.#routes = new Map(routes.map((route) => [route.path, route]));
+    this.#routes = new Map(routes.map((route) => [route.path, { route, part: toPart(route, parts.engine) }]));
     this.#parts = parts;
   }
 
+  /** Starts all routes. Rejects if a route cannot be started. */
+  async ready(): Promise<void> {
+    this.#isStarted = true;
+    await Promise.all([...this.#routes.values()].map(({ part }) => part?.start()));
+  }
+
+  /** Stops all routes. Never rejects. */
+  async stop(): Promise<void> {
+    await Promise.all([...this.#routes.values()].map(({ part }) => part?.stop()));
+  }
+
+  /** Starts all routes with the first request. Reports errors, because no request may wait for the route. */
+  #startAll(): void {
+    if (this.#isStarted) return;
+    this.#isStarted = true;
+    const { engine: { core: { report } }, server } = this.#parts;
+    const { isClosing } = server.stats();
+    for (const { route, part } of this.#routes.values()) {
+      // The first request may arrive when the server has already stopped its parts.
+      if (isClosing) part?.close();
+      else part?.start()?.catch((error) => report(error, { subject: toName(route) }));
+    }
+  }
+
   readonly fetch: Fetch = async (request, info) => {
-    const { core, server, fetch } = this.#parts;
+    const { engine: { core }, server, fetch } = this.#parts;
     const path = URL.parse(request.url)?.pathname ?? "";
-    const route = this.#routes.get(path);
-    if (!route) return await fetch(request, info);
+    const routed = this.#routes.get(path);
+    this.#startAll();
+    if (!routed) return await fetch(request, info);
+    const { route, part } = routed;
     const isPublic = route.public === true;
     const refused = isPublic ? undefined : this.#check(request, info);
     if (refused) return refuseInText(core, refused, SOURCE);
@@ -97,7 +142,10 @@ export class Routes {
     const visit = toRouted({ request, info }, upload, isPublic);
     if (!visit) return refuseInText(core, BAD_METHOD, SOURCE);
     try {
-      const response: unknown = await route.fetch(visit.request, { server, info: visit.info });
+      const starting = part?.start();
+      const late = starting && await this.#findLate(starting, route);
+      if (late) return refuseInText(core, late, SOURCE);
+      const response: unknown = await route.fetch(visit.request, { server, info: visit.info }, part?.handle);
       if (response instanceof Response) {
         if (upload) upload.response = response;
         return response;
@@ -112,8 +160,25 @@ export class Routes {
     }
   };
 
+  /** Waits for the start of a route. Returns a refusal if it takes too long, or if the server is closing. */
+  async #findLate(starting: Promise<void>, route: Route): Promise<Refusal | undefined> {
+    const { core } = this.#parts.engine;
+    const { timeoutMs: ms } = core.limits.calls;
+    const onTimeout = () => {
+      const message = `Cannot serve the ${toName(route)}: start took longer than ${ms} ms (${LIMIT})`;
+      core.report(withLimits(new Error(message), LIMIT));
+      return TOO_SLOW;
+    };
+    try {
+      return await deadline(starting.then(() => undefined), { ms, onTimeout, clock: core.ticker });
+    } catch (error) {
+      if (isCancelError(error)) return CLOSING;
+      throw error;
+    }
+  }
+
   #check(request: Request, info: ConnectionInfo | undefined): Refusal | undefined {
-    const { access, core } = this.#parts;
+    const { access, engine: { core } } = this.#parts;
     const refusals = access.map((options) => checkCaller(request, info, options, { isSimple: true }));
     const [refused] = refusals.includes(undefined) ? [] : refusals;
     if (refused) return { ...refused, message: `Cannot serve the request: ${refused.state}` };
@@ -121,7 +186,32 @@ export class Routes {
   }
 }
 
+/** A route, and the part of the server that starts it. */
+interface Routed {
+  readonly route: Route;
+  /** `undefined` if the route has no `start`. */
+  readonly part: ServerPart | undefined;
+}
+
+function toPart(route: Route, engine: Engine): ServerPart | undefined {
+  const { path, start } = route;
+  return start && new ServerPart(engine, { name: toName(route), id: `route ${path}`, start: start.bind(route) });
+}
+
+function toName({ path }: Route): string {
+  return `route ${quote(path)}`;
+}
+
 const SOURCE = { transport: "http" } as const;
+
+const LIMIT = "calls.timeoutMs";
+
+/** The refusal of a request to a route whose start takes too long. */
+const TOO_SLOW: Refusal = withLimits({
+  status: 503,
+  message: `Cannot serve the request: the route has not started (${LIMIT}); try again later`,
+  reason: "limit",
+}, LIMIT);
 
 /** The refusal of a request that cannot be copied, so that its body would not be limited. */
 const BAD_METHOD: Refusal = {
@@ -220,7 +310,8 @@ function isAbort(error: unknown, request: Request): boolean {
 }
 
 function isRoute(route: unknown): boolean {
-  const { path, fetch, public: isPublic } = Object(route);
+  const { path, fetch, start, public: isPublic } = Object(route);
+  if (start !== undefined && typeof start !== "function") return false;
   if (isPublic !== undefined && typeof isPublic !== "boolean") return false;
   return typeof fetch === "function" && typeof path === "string" && URL.parse(path, "http://x")?.pathname === path &&
     !path.includes("/:");

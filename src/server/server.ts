@@ -40,7 +40,7 @@ import { createHandlerSet } from "./handler_set.ts";
 import { addObserver, type CommonOptions, createCore, type Share } from "./create_core.ts";
 import type { PathServerOptions } from "./options.ts";
 import { LIST_CHANGED, LOG, SERVER } from "./option_names.ts";
-import type { RouteList } from "./routes.ts";
+import type { RouteList, Routes } from "./routes.ts";
 import { readStats, type ServerStats } from "./stats.ts";
 import type { Principal } from "./call/context.ts";
 
@@ -152,6 +152,8 @@ interface Site {
   readonly branch?: Branch;
   /** The router to the servers of concrete paths. `undefined` until its code is loaded. */
   router?: PathRouter;
+  /** The endpoints next to the MCP endpoint, if any. */
+  front?: LazyModule<Routes>;
   /** Settles when the server has closed. Set when the server starts to close. */
   closed?: Promise<void>;
 }
@@ -177,7 +179,7 @@ function growServer<P extends Schema>(
   const first = layered?.open(given) ?? given;
   registry.add(first);
   openServices(first, host);
-  const engine: Engine = { ...parts, host };
+  const engine: Engine = host.engine = { ...parts, host };
   // If the path has parameters, only the servers of concrete paths run handlers.
   if (!hasParams) {
     registry.onChange = () => updateLives(engine);
@@ -197,16 +199,17 @@ function growServer<P extends Schema>(
   const close = () => site.closed ??= closeServer(engine, ending);
   const { routes } = options;
   const plain = withServices(host, serve);
-  const front = routes && !branch &&
-    new LazyModule(async () =>
+  const front = site.front = routes && !branch
+    ? new LazyModule(async () =>
       new (await import("./routes.ts")).Routes(routes, {
-        core,
+        engine,
         server,
         paths: [path],
         access: [endpoint.options],
         fetch: plain,
       })
-    );
+    )
+    : undefined;
   const refuse = (): never => {
     throw new TypeError(
       `Cannot open ${path}: the path has parameters; pass their values, as in serveStdio(server, { pathParams })`,
@@ -224,7 +227,7 @@ function growServer<P extends Schema>(
     }),
     ready: async () => {
       options.store?.[INTERNALS].requireOpen("start the server");
-      if (front) await front.load();
+      if (front) await (await front.load()).ready();
       await core.startAuth?.();
       await Promise.all([findRoot(host).container?.ready(), host.lives?.ready(), developing.ready()]);
     },
@@ -432,8 +435,15 @@ function createEnding({ engine, endpoint }: Pick<TrunkParts, "engine" | "endpoin
     },
     async end() {
       await site.router?.end();
-      await Promise.all([engine.host.lives?.close(), endpoint.options.authenticator?.loaded?.stop()]);
+      const { host } = engine;
+      await Promise.all([
+        host.lives?.close(),
+        endpoint.options.authenticator?.loaded?.stop(),
+        site.front?.loaded?.stop(),
+      ]);
       endpoint.loaded?.parts.streams.end();
+      // Before the store closes, because services may use it.
+      await host.container?.close();
       await engine.core.shared?.close();
       resolve();
     },
@@ -441,7 +451,7 @@ function createEnding({ engine, endpoint }: Pick<TrunkParts, "engine" | "endpoin
 }
 
 /** Stops a server, waits for running calls, and frees all resources. */
-async function closeServer({ core, scheduler, host }: Engine, { stop, end }: Ending): Promise<void> {
+async function closeServer({ core, scheduler }: Engine, { stop, end }: Ending): Promise<void> {
   const { ticker, limits, observer } = core;
   const since = ticker.clock.now();
   stop();
@@ -457,8 +467,6 @@ async function closeServer({ core, scheduler, host }: Engine, { stop, end }: End
   // microtasks.
   await new Promise((resolve) => setTimeout(resolve));
   await end();
-  // `mount` disposes shared services itself, after all of its servers have closed.
-  if (!host.root) await host.container?.close();
   ticker.close();
   observer.close?.({ durationMs: ticker.clock.now() - since });
 }

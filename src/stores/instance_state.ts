@@ -30,8 +30,11 @@ import { LogCharge, type LogChargeParts } from "./log_charge.ts";
 import type { OutageReport } from "./outage_report.ts";
 import { OwnChanges } from "./own_changes.ts";
 import { PendingEnds } from "./pending_ends.ts";
+import type { OwnUse } from "./operations.ts";
+import { PartView } from "./part_view.ts";
 import { SealedStore, type Sealing } from "./sealed_store.ts";
-import { type StoreParts, UserView } from "./user_view.ts";
+import { type Seal, SealedView } from "./sealed_view.ts";
+import type { StoreParts } from "./user_view.ts";
 
 /** A notification from one instance to all other instances. */
 type News =
@@ -229,13 +232,13 @@ export class InstanceState implements SharedState, Sealing {
     await this.own.get(UNUSED_KEY);
   }
 
-  async openPart(extension: string): Promise<StorePart> {
-    // The start of the hash suffices, because a server has few extensions.
-    const prefix = `${(await this.hash("extension", extension)).slice(0, 16)}-`;
-    return {
-      own: new UserView(this.#parts, "server", prefix),
-      by: (account) => new UserView(this.#parts, account, prefix),
-    };
+  async openPart(name: string): Promise<StorePart> {
+    // The start of the hash suffices, because a server has few parts.
+    const prefix = (await this.hash("extension", name)).slice(0, 16);
+    const hash = (log: string) => this.hash(`log of ${prefix}`, log);
+    const seal = this.store.isShared ? this : PLAIN;
+    const open = (by: Account | OwnUse) => new PartView({ view: new SealedView(this.#parts, seal, by), prefix, hash });
+    return { own: open("server"), by: open };
   }
 
   /** Waits for pending operations on the session, and then opens its record. */
@@ -575,6 +578,12 @@ export class InstanceState implements SharedState, Sealing {
 
 /** A key without a value. Reading it shows whether the store responds. */
 const UNUSED_KEY = "health";
+
+/** Does not seal the values of parts in the memory of this process, because no other process can read them. */
+const PLAIN: Seal = {
+  seal: (_key, value) => Promise.resolve(String(value)),
+  open: (_key, text) => Promise.resolve(text),
+};
 
 const RETRY_MS = 1000;
 /**

@@ -574,12 +574,11 @@ export class Operations {
 
   #checkValue(operation: string, value: string): void {
     const { valueBytes } = this.#options;
-    // Some engines truncate a text at U+0000.
-    if (value.includes("\0")) throw new RangeError(`Cannot ${operation}: the value contains U+0000`);
-    // UTF-8 cannot represent a lone surrogate, so most engines would change the value.
-    if (!value.isWellFormed()) throw new RangeError(`Cannot ${operation}: the value contains a lone surrogate`);
+    checkText(operation, value);
     if (isWithin(value, valueBytes)) return;
-    throw new RangeError(`Cannot ${operation}: the value has more than ${valueBytes} bytes (valueBytes)`);
+    throw new RangeError(
+      `Cannot ${operation}: the value takes more than ${valueBytes} bytes in the store (valueBytes)`,
+    );
   }
 }
 
@@ -700,6 +699,15 @@ function checkKey(operation: string, key: string): void {
   );
 }
 
+/** Throws if a text is not one that every engine stores unchanged. */
+export function checkText(operation: string, value: string): void {
+  if (typeof value !== "string") throw new TypeError(`Cannot ${operation}: the value is ${show(value)}; use a string`);
+  // Some engines truncate a text at U+0000.
+  if (value.includes("\0")) throw new RangeError(`Cannot ${operation}: the value contains U+0000`);
+  // UTF-8 cannot represent a lone surrogate, so most engines would change the value.
+  if (!value.isWellFormed()) throw new RangeError(`Cannot ${operation}: the value contains a lone surrogate`);
+}
+
 function checkToken(operation: string, token: string): void {
   if (typeof token === "string" && token.length <= KEY_CHARACTERS && /^[\w-]+$/.test(token)) return;
   throw new RangeError(
@@ -710,7 +718,7 @@ function checkToken(operation: string, token: string): void {
 function checkSize(operation: string, value: string, { valueBytes = Infinity }: StoreEngine): void {
   if (isWithin(value, valueBytes)) return;
   throw new RangeError(
-    `Cannot ${operation}: the value has more than ${valueBytes} bytes, which is the limit of the engine (valueBytes)`,
+    `Cannot ${operation}: the value takes more than ${valueBytes} bytes in the store, the limit of the engine (valueBytes)`,
   );
 }
 

@@ -73,8 +73,8 @@ export class RuleRecord implements InformedRules {
     });
     const { registry } = ruled;
     const { rule } = registry;
-    registry.rule = (handlers) => {
-      this.#handlers = handlers;
+    registry.rule = (handlers, isFound) => {
+      if (!isFound) this.#handlers = handlers;
       const ruled = new Map(rule?.(handlers));
       for (const handler of findHidden(handlers, this.#list)) ruled.set(handler, applyRules(handler, [HIDDEN]));
       return ruled;

@@ -107,7 +107,7 @@ export class Subscription {
     if (this.#isOver || last <= this.#last || ++this.#failures < SKIPPED_AFTER) return;
     this.#failures = 0;
     this.#last++;
-    this.#call(() => this.#onGap?.(last));
+    callListener(() => this.#onGap?.(last));
   }
 
   #finish(): void {
@@ -124,19 +124,19 @@ export class Subscription {
       this.#wasLost = true;
       this.#last = 0;
       this.#epoch = epoch;
-      return this.#call(() => this.#onGap?.(last));
+      return callListener(() => this.#onGap?.(last));
     }
     this.#wasLost = false;
     this.#epoch = epoch;
     if (first > this.#last + 1) {
       this.#last = first - 1;
-      this.#call(() => this.#onGap?.(last));
+      callListener(() => this.#onGap?.(last));
     }
     for (const { id, value } of entries) {
       if (this.#isOver) return;
       if (id <= this.#last) continue;
       this.#last = id;
-      this.#call(() => this.#listener(value, id));
+      callListener(() => this.#listener(value, id));
     }
     if (entries.length && this.#last < last) this.#isRung = true;
   }
@@ -145,14 +145,14 @@ export class Subscription {
   #isLost({ last, epoch }: LogPage): boolean {
     return last < this.#last || !!this.#epoch && epoch !== this.#epoch;
   }
+}
 
-  // Catch errors from the listener, because other listeners must still receive their entries.
-  #call(run: () => void): void {
-    try {
-      run();
-    } catch (error) {
-      console.error("A topic listener failed:", error);
-    }
+/** Calls a listener. Reports its error, because other listeners must still receive their entries. */
+export function callListener(run: () => void): void {
+  try {
+    run();
+  } catch (error) {
+    console.error("A topic listener failed:", error);
   }
 }
 

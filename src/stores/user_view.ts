@@ -30,16 +30,14 @@ export interface StoreParts {
   readonly limits?: Bounds;
 }
 
-/** The operations of a store for one user, on keys, logs and topics whose names begin with a prefix. */
+/** The operations of a store for one user. */
 export class UserView extends User implements StoreView {
   readonly #parts: StoreParts;
-  readonly #prefix: string;
   #lease?: Lease;
 
-  constructor(parts: StoreParts, by: Account | OwnUse, prefix = "") {
+  constructor(parts: StoreParts, by: Account | OwnUse) {
     super(by, parts.limits);
     this.#parts = parts;
-    this.#prefix = prefix;
   }
 
   /** The lease of the process. This user makes the operations of `isHeld`. */
@@ -48,44 +46,39 @@ export class UserView extends User implements StoreView {
   }
 
   get(key: string): Awaitable<StoredValue | undefined> {
-    return this.#parts.operations.get(this, this.#prefix + key);
+    return this.#parts.operations.get(this, key);
   }
 
   set(key: string, value: string, options: SetOptions): Awaitable<string | undefined> {
-    return this.#parts.operations.set(this, this.#prefix + key, value, options);
+    return this.#parts.operations.set(this, key, value, options);
   }
 
   delete(key: string, options?: DeleteOptions): Awaitable<boolean> {
-    return this.#parts.operations.delete(this, this.#prefix + key, options);
+    return this.#parts.operations.delete(this, key, options);
   }
 
-  list(prefix: string, { after, limit }: ListOptions): Awaitable<readonly StoredEntry[]> {
-    const own = this.#prefix;
-    const found = this.#parts.operations.list(this, own + prefix, { after: after && own + after, limit });
-    if (!own) return found;
-    const toOwn = (found: readonly StoredEntry[]) =>
-      found.map(({ key, ...value }) => ({ key: key.slice(own.length), ...value }));
-    return isPromiseLike(found) ? Promise.resolve(found).then(toOwn) : toOwn(found);
+  list(prefix: string, options: ListOptions): Awaitable<readonly StoredEntry[]> {
+    return this.#parts.operations.list(this, prefix, options);
   }
 
   append(log: string, value: string, options: AppendOptions): Awaitable<number> {
-    return this.#parts.operations.append(this, this.#prefix + log, value, options);
+    return this.#parts.operations.append(this, log, value, options);
   }
 
   read(log: string, options: ReadOptions): Awaitable<LogPage> {
-    return this.#parts.operations.read(this, this.#prefix + log, options);
+    return this.#parts.operations.read(this, log, options);
   }
 
   trim(log: string, before: number): Awaitable<void> {
-    return this.#parts.operations.trim(this, this.#prefix + log, before);
+    return this.#parts.operations.trim(this, log, before);
   }
 
   publish(topic: string, text: string): Awaitable<void> {
-    return this.#parts.operations.publish(this, this.#prefix + topic, text);
+    return this.#parts.operations.publish(this, topic, text);
   }
 
   subscribe(topic: string, listener: TopicListener, options?: SubscribeOptions): Awaitable<() => void> {
-    return this.#parts.operations.subscribe(this, this.#prefix + topic, listener, options);
+    return this.#parts.operations.subscribe(this, topic, listener, options);
   }
 }
 

@@ -9,7 +9,8 @@ const ignore = typeof Deno === "undefined"; // Deno's linter provides the syntax
 /**
  * By file, the modules that the file loads on demand. Loading each module at startup would take at least 3 ms, or would
  * require a package. Routes, development reports, reports of ignored questions, reads of resources by handlers, checks of the author's values, sealed
- * values, `admit` and the limitation to some revisions are exceptions: few servers use them, and they must not enlarge the
+ * values, `admit`, the limitation to some revisions, entries of other servers that cannot be served, several providers of
+ * one scheme, and what providers of tools remember are exceptions: few servers use them, and they must not enlarge the
  * bundles of other servers.
  */
 const lazyModules: Readonly<Record<string, readonly string[]>> = {
@@ -18,12 +19,16 @@ const lazyModules: Readonly<Record<string, readonly string[]>> = {
   "src/server/call/sealer.ts": ["src/server/call/cipher.ts"],
   "src/server/call/lazy_wire_check.ts": ["src/server/call/wire_check.ts"],
   "src/server/engine/scheduler.ts": ["src/server/call/ignored_questions.ts"],
+  "src/server/services/service_container.ts": ["src/server/services/service_handles.ts"],
   "src/server/services/lazy_container.ts": ["src/server/services/service_container.ts"],
   "src/server/eras/legacy/http_sessions.ts": ["src/server/eras/legacy/session.ts"],
   "src/server/eras/eras.ts": ["src/server/eras/narrow_era.ts", "src/server/eras/modern/modern.ts"],
   "src/server/handlers/extension_lives.ts": ["src/server/engine/server_part.ts"],
   "src/server/handlers/handler_layers.ts": ["src/server/handlers/extension_call.ts"],
   "src/server/handlers/layer.ts": ["src/server/handlers/idempotent_call.ts"],
+  "src/server/handlers/listed.ts": ["src/server/handlers/skipped.ts"],
+  "src/server/handlers/provider.ts": ["src/core/kit/bounded_map.ts"],
+  "src/server/handlers/resource_methods.ts": ["src/server/handlers/provider_chain.ts"],
   "src/server/handlers/lazy_values.ts": ["src/server/handlers/values.ts"],
   "src/library.ts": ["src/server/eras/legacy/legacy.ts"],
   "src/server/mount.ts": ["src/server/routes.ts"],

@@ -7,7 +7,7 @@ const kit = ["src/core/kit"];
 const protocol = [...kit, "src/core/protocol"];
 const core = [...protocol, "src/core/schema", "src/core"];
 // The folders of src/server/ that know neither bytes nor revisions. A folder can import the folders before it.
-const inner = ["capacity", "call", "services", "visibility", "engine"].map((folder) => `src/server/${folder}`);
+const inner = ["capacity", "call", "visibility", "engine", "services"].map((folder) => `src/server/${folder}`);
 const below = [...core, ...inner];
 const CHANNEL = "src/server/transports/channel.ts";
 const server = [...below, CHANNEL, "src/server/transports", "src/server"];

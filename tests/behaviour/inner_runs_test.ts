@@ -6,7 +6,18 @@ import { confirm, layer, quota } from "../../src/layers/layers.ts";
 import type { CallEvent, LimitEvent } from "../../src/observe/observe.ts";
 import { task, tasks } from "../../src/extensions/tasks/tasks.ts";
 import { fakeClock } from "../../src/testing/testing.ts";
-import { behaviour, gate, started, textOf, turn, until } from "../support/behaviour.ts";
+import {
+  behaviour,
+  FENCE,
+  fence,
+  fenced,
+  gate,
+  started,
+  textOf,
+  turn,
+  until,
+  withoutFences,
+} from "../support/behaviour.ts";
 import { sentence } from "../support/messages.ts";
 import { declared } from "../tasks/declared.ts";
 
@@ -542,4 +553,22 @@ behaviour("a tool in a group is called by its name in the group, also by another
   const { client } = await connect({ handlers: [group("math", [leaf]), outer] });
   assertEquals(textOf(await client.callTool("outer")), "leaf");
   assertEquals(seen, [["math_leaf", { method: "tools/call", params: { name: "outer" } }]]);
+});
+
+behaviour("`allow` of a subscribed resource can make an inner call for each notification", async (connect) => {
+  let asked = 0;
+  const rights = tool({ name: "rights", output: z.object({ ok: z.boolean() }), run: () => ({ ok: ++asked > 0 }) });
+  const page = resource({
+    uri: "page://1",
+    name: "page",
+    allow: async (ctx) => (await ctx.callTool(rights, {})).ok,
+    read: () => "page",
+  });
+  const { client, server } = await connect({ handlers: [rights, page, fenced], limits: { calls: { inner: 3 } } });
+  const subscription = await client.subscribe({ resourceSubscriptions: ["page://1", FENCE] });
+  for (let at = 0; at < 10; at++) {
+    server.resourceUpdated("page://1");
+    await fence(server, subscription);
+  }
+  assertEquals(withoutFences(subscription).length, 10);
 });

@@ -1,7 +1,16 @@
 // Asynchronous steps before a handler, such as `allow`: a step that hangs, and a call that is cancelled during a step.
 import { assert, assertEquals, assertRejects } from "@std/assert";
 import { z } from "zod";
-import { createServer, extension, resource, type ServerOptions, tool } from "../../mod.ts";
+import {
+  type Context,
+  createServer,
+  extension,
+  group,
+  resource,
+  type ServerOptions,
+  tool,
+  toolProvider,
+} from "../../mod.ts";
 import { layer } from "../../src/layers/layers.ts";
 import type { RefusedEvent } from "../../src/observe/observe.ts";
 import { fakeClock, McpError } from "../../src/testing/testing.ts";
@@ -32,6 +41,12 @@ const STEPS: Readonly<Record<string, (wait: Wait, run: () => string) => Partial<
   limit: (wait, run) => {
     const limited = layer(() => ({ name: "limited", limit: async ({ ctx }) => void await wait(ctx.method) }));
     return { handlers: [tool({ name: "held", use: [limited], run })] };
+  },
+  "find of a provider": (wait, run) => {
+    const find = async (_name: string, { method }: Context) => await wait(method) && tool({ name: "held", run });
+    return {
+      handlers: [toolProvider({ find: async (name, ctx) => name === "held" ? await find(name, ctx) : undefined })],
+    };
   },
   "start of a layer": (wait, run) => {
     const slow = layer(() => ({ name: "slow", start: async () => void await wait("tools/call"), limit: () => {} }));
@@ -144,27 +159,29 @@ behaviour(
     let isSlow = false;
     let waiting = 0;
     const asked: string[] = [];
-    const row = resource({
-      uri: "x://row",
-      name: "row",
-      allow: async () => {
-        if (!isSlow) return true;
-        waiting++;
-        await pass;
-        return true;
-      },
-      read: () => "row",
-    });
+    const toRow = (uri: string) =>
+      resource({
+        uri,
+        name: uri,
+        allow: async () => {
+          if (!isSlow) return true;
+          waiting++;
+          await pass;
+          return true;
+        },
+        read: () => "row",
+      });
     const held = tool({
       name: "held",
       async run(_input, ctx) {
         asked.push("run");
         await ctx.readResource("x://row");
+        await ctx.readResource("x://other");
         return (await ctx.elicit("sure", { message: "Sure?", schema })).action;
       },
     });
     const controller = new AbortController();
-    const { client } = await connect({ handlers: [row, held] }, {
+    const { client } = await connect({ handlers: [toRow("x://row"), toRow("x://other"), held] }, {
       onElicit: () => {
         isSlow = true;
         return { action: "accept", content: {} };
@@ -177,7 +194,7 @@ behaviour(
     await turn(5);
     open();
     await turn(5);
-    assertEquals(asked, ["run"]);
+    assertEquals([asked, waiting], [["run"], 1]);
   },
   { eras: ["modern"], transports: ["pipe"], ...alone },
 );
@@ -295,7 +312,7 @@ behaviour("close() ends a call whose allow hangs", async (connect) => {
 
 for (const name of ["admit", "allow", "limit"]) {
   behaviour(
-    `while all slots of a client are taken, its refused calls start ${name} at most as often as there are slots`,
+    `while all slots of a client are taken, its refused calls start ${name} at most once more than there are slots`,
     async (connect) => {
       const { pass, open } = gate();
       let isArmed = false;
@@ -328,7 +345,7 @@ for (const name of ["admit", "allow", "limit"]) {
       const held = Array.from({ length: 40 }, () => client.callTool("held").then(textOf, () => "refused"));
       await until(() => most > 0, "the first step");
       await turn(20);
-      assert(most <= 4, `${most} steps`);
+      assert(most <= 5, `${most} steps`);
       open();
       for (const call of calls) assertEquals(textOf(await call), "slow");
       const outcomes = await Promise.all(held);
@@ -337,6 +354,161 @@ for (const name of ["admit", "allow", "limit"]) {
     },
     alone,
   );
+}
+
+behaviour(
+  "while allow decides about a call of one client, calls of another client wait in the queue",
+  async (connect) => {
+    const { pass, open } = gate();
+    let deciding = 0;
+    let running = 0;
+    const held = tool({
+      name: "held",
+      allow: ({ method }) => {
+        if (method !== "tools/call") return true;
+        deciding++;
+        return pass.then(() => true);
+      },
+      run: () => "held",
+    });
+    const slow = tool({
+      name: "slow",
+      run: async () => {
+        running++;
+        await pass;
+        return "slow";
+      },
+    });
+    const limits = { calls: { runningPerClient: 2 } };
+    const { client, server, join } = await connect({ handlers: [held, slow], limits }, { principal: { id: "ann" } });
+    const eve = await join({ principal: { id: "eve" } });
+    const decided = started(eve.callTool("held"));
+    await until(() => deciding === 1, "allow decides");
+    const calls = [1, 2, 3, 4].map(() => started(client.callTool("slow")));
+    await until(() => running === 2 && server.stats().waiting === 2, "two calls run and two calls wait");
+    open();
+    assertEquals((await Promise.all(calls)).map(textOf), Array(4).fill("slow"));
+    assertEquals(textOf(await decided), "held");
+  },
+  alone,
+);
+
+/** A tool whose calls end one after another. */
+function createSteps() {
+  const ends: (() => void)[] = [];
+  const step = tool({
+    name: "step",
+    run: async () => {
+      const { pass, open } = gate();
+      ends.push(open);
+      await pass;
+      return "step";
+    },
+  });
+  return { step, ends };
+}
+
+// Each number of microtasks lets all running calls be charged at another moment of the third retry.
+for (const delay of Array(12).keys()) {
+  behaviour(
+    `a retry gives back each slot that it has taken, ${delay} microtasks after other retries`,
+    async (connect) => {
+      const [checks, answers, runs] = [gate(), gate(), gate()];
+      let isRetry = false;
+      let asked = 0;
+      let checked = 0;
+      const row = resource({
+        uri: "x://row",
+        name: "row",
+        allow: async () => {
+          if (!isRetry) return true;
+          const isLast = ++checked === 3;
+          await checks.pass;
+          for (let left = isLast ? delay : 0; left > 0; left--) await undefined;
+          return true;
+        },
+        read: () => "row",
+      });
+      const held = tool({
+        name: "held",
+        run: async (_input, ctx) => {
+          await ctx.readResource("x://row");
+          await ctx.elicit("sure", { message: "Sure?", schema });
+          await runs.pass;
+          return "held";
+        },
+      });
+      const { step, ends } = createSteps();
+      const limits = { calls: { runningPerClient: 3 } };
+      const { client, server } = await connect({ handlers: [row, held, step], limits }, {
+        onElicit: async () => {
+          asked++;
+          await answers.pass;
+          return { action: "accept", content: {} };
+        },
+      });
+      const calls = [started(client.callTool("step"))];
+      for (const count of [1, 2, 3]) {
+        calls.push(started(client.callTool("held")));
+        await until(() => asked === count, "the question");
+      }
+      isRetry = true;
+      answers.open();
+      await until(() => checked === 3, "allow decides about the resource of each retry");
+      checks.open();
+      await turn(5);
+      runs.open();
+      ends.splice(0)[0]();
+      await Promise.all(calls);
+      // The end of inner calls counts as running until shortly after the response.
+      await until(() => server.stats().running === 0, "no call is running");
+      const steps = [1, 2, 3, 4].map(() => started(client.callTool("step")));
+      await until(() => ends.length === 3 && server.stats().waiting === 1, "three calls run and one call waits");
+      ends[0]();
+      await until(() => ends.length === 4, "the last call runs");
+      for (const end of ends) end();
+      await Promise.all(steps);
+    },
+    { eras: ["modern"], transports: ["pipe"], ...alone },
+  );
+}
+
+/** Servers with the tool `held`, about which two steps decide one after the other. */
+const TWICE: Readonly<Record<string, (wait: Wait) => Partial<ServerOptions>>> = {
+  "limit of two layers": (wait) => {
+    const toLimit = (name: string) => layer(() => ({ name, limit: async ({ ctx }) => void await wait(ctx.method) }));
+    return { handlers: [tool({ name: "held", use: [toLimit("outer"), toLimit("inner")], run: () => "held" })] };
+  },
+  "allow of a group and of its tool": (wait) => {
+    const allow = ({ method }: { readonly method: string }) => wait(method);
+    return { handlers: [group("all", [tool({ name: "held", allow, run: () => "held" })], { allow })] };
+  },
+};
+
+for (const [name, serve] of Object.entries(TWICE)) {
+  for (const options of cancellable) {
+    behaviour(`a call that is cancelled between ${name} does not start the second`, async (connect) => {
+      const { pass, open } = gate();
+      let decided = 0;
+      const { client } = await connect(serve((method) => {
+        if (method !== "tools/call") return true;
+        decided++;
+        return pass.then(() => true);
+      }));
+      const { tools: [{ name }] } = await client.request("tools/list", {}) as {
+        readonly tools: [{ readonly name: string }];
+      };
+      const controller = new AbortController();
+      const call = started(client.callTool(name, {}, { signal: controller.signal }));
+      await until(() => decided, "the first step");
+      controller.abort();
+      await assertRejects(() => call);
+      await turn(5);
+      open();
+      await turn(5);
+      assertEquals(decided, 1);
+    }, { ...options, ...alone });
+  }
 }
 
 Deno.test("listens wait for grant within the slots of their client", async () => {

@@ -5,7 +5,7 @@ import { clientExtension } from "../../src/client/client.ts";
 import { INTERNALS } from "../../src/core/internals.ts";
 import { layer } from "../../src/layers/layers.ts";
 import { customStore, memoryStore } from "../../src/stores/stores.ts";
-import { type Connection, connectTest } from "../../src/testing/testing.ts";
+import { type Connection, connectTest, fakeClock } from "../../src/testing/testing.ts";
 import { z } from "zod";
 import { behaviour, gate, turn, until } from "../support/behaviour.ts";
 import { testLimits } from "../support/limits.ts";
@@ -146,6 +146,30 @@ behaviour("a subscriber gets no notification of an extension after its handler w
   audit.publish("auditIds", { topic: "one", method: "notifications/audit" });
   await until(() => theirs.received.length > 0, "the notification");
 }, { eras: ["modern"] });
+
+behaviour("a subscriber gets later notifications of an extension if allow hangs once", async (connect) => {
+  const clock = fakeClock();
+  const { audit, bringing } = makeAudit();
+  let hangs = false;
+  let hanging = 0;
+  const allow = () => {
+    if (!hangs) return true;
+    hanging++;
+    return new Promise<never>(() => {});
+  };
+  const pay = tool({ name: "pay", allow, use: [bringing], run: () => "paid" });
+  const { client } = await connect({ handlers: [pay], limits: { calls: { timeoutMs: 1000 } }, clock }, boss);
+  const subscription = await client.subscribe({ extensions: { auditIds: ["one"] } });
+  hangs = true;
+  audit.publish("auditIds", { topic: "one", method: "notifications/audit" });
+  await until(() => hanging === 1, "allow hangs");
+  hangs = false;
+  audit.publish("auditIds", { topic: "one", method: "notifications/audit" });
+  await until(async () => {
+    await clock.advance(200);
+    return subscription.received.length;
+  }, "the later notification");
+}, { eras: ["modern"], perInstance: "limits" });
 
 for (const era of ["modern", "legacy"] as const) {
   Deno.test(`an instance waits for the shared rules before it serves a brought extension (${era})`, async () => {

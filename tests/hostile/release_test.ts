@@ -124,7 +124,7 @@ for (const prefix of ["", "/:tenant"]) {
       accounts.memory.used,
       accounts.streams.used,
       scheduler.waiting,
-      scheduler.preparing,
+      scheduler.refused.size,
       scheduler.busyServers().size,
       // Count the known clients instead of all accounts, because used paths keep accounts in memory.
       clients.filter((key) => pots.some((pot) => accounts.find(key).amount(pot))).length,

@@ -223,3 +223,19 @@ Deno.test("a guard of a path with parameters stands around the handlers of each 
   assertEquals(textOf(await client.callTool("late")), "late guarded");
   await server.close();
 });
+
+behaviour("the fault of an invalid result names the layers that have changed the result", async (connect) => {
+  const hide = layer(() => ({
+    name: "hide-salary",
+    onOutput: (_output, _ctx, part) => part === "result" ? {} : undefined,
+  }));
+  const same = layer(() => ({ name: "same", onOutput: (output) => output }));
+  const output = z.object({ salary: z.number() });
+  const person = (name: string, salary: unknown, use: readonly (typeof hide)[]) =>
+    tool({ name, output, use: [...use, same], run: () => ({ salary }) as { salary: number } });
+  const { client, takeFaults } = await connect({ handlers: [person("hidden", 9, [hide]), person("wrong", "9", [])] });
+  for (const name of ["hidden", "wrong"]) await assertRejects(() => client.callTool(name), McpError);
+  const texts = takeFaults().map(({ error }) => String(error));
+  assertEquals(texts, [sentence("hide-salary"), sentence()]);
+  assert(!texts[1].includes("same"));
+});

@@ -197,19 +197,19 @@ function toSlope(samples: readonly Sample[], value: (sample: Sample) => number):
 
 /** Returns the maps that have more entries than before and more entries than they are allowed to keep. */
 function listRest(before: Sample, after: Sample): string[] {
-  const ended = Object.keys(after.maps).filter((place) => place.startsWith("eras/legacy/session.ts")).at(-1);
+  const ended = Object.keys(after.maps).filter((place) => place.startsWith("server/eras/legacy/session.ts")).at(-1);
   // The first map of accounts contains the pots. Some pots are created when they are first needed.
-  const pots = Object.keys(after.maps).find((place) => place.startsWith("core/capacity/account.ts"));
+  const pots = Object.keys(after.maps).find((place) => place.startsWith("server/capacity/account.ts"));
   return Object.entries(after.maps).flatMap(([place, size]) => {
     const more = size - (before.maps[place] ?? 0);
     // List pages are created once. At its first session, the server starts to watch changes and to record the ids of
     // ended sessions. Sets of recent exchanges are replaced regularly, so the original sets are no longer used.
     const most = place === ended
       ? LIMITS.connections.sessions
-      : place === pots || place.startsWith("core/visibility/pagination.ts")
+      : place === pots || place.startsWith("server/visibility/pagination.ts")
       ? 10
       : 1;
-    return more > most && !place.startsWith("transports/http/fetch.ts")
+    return more > most && !place.startsWith("server/transports/http/fetch.ts")
       ? [`${more} entries are left in the map of ${place}`]
       : [];
   });

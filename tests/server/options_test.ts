@@ -9,10 +9,13 @@ import {
   type Middleware,
   mount,
   prompt,
+  promptProvider,
   resource,
   resourceProvider,
   service,
   tool,
+  toolProvider,
+  transform,
 } from "../../mod.ts";
 import { app, ui } from "../../src/extensions/apps/apps.ts";
 import { apiKey, authScheme, basicAuth, customAuth, elicitationLinks, refuseRequest } from "../../src/auth/auth.ts";
@@ -69,6 +72,8 @@ const handler = {
   scopes: ["a"],
   requires: ["elicitation"],
 };
+const provider = { name: "p", use: [pass], services: {}, mapError: text, tags: ["a"], allow: () => true };
+const changes = { name: "n", title: "T", description: "d", deprecated: "use x", run: text };
 const local = {
   name: "r",
   title: "T",
@@ -169,6 +174,13 @@ const FACTORIES: Readonly<Record<string, readonly Sample[]>> = {
     cacheScope: "public",
     read: text,
   }]],
+  ". toolProvider": [[toolProvider, { ...provider, list: () => [], find: () => undefined }]],
+  ". promptProvider": [[promptProvider, { ...provider, list: () => [], find: () => undefined }]],
+  ". transform": [
+    [(options) => transform(tool({ name: "t", run: text }), options), { ...changes, input: {} }],
+    [(options) => transform(prompt({ name: "p", run: text }), options), { ...changes, input: {} }],
+    [(options) => transform(resource({ uri: "a://b", name: "r", read: text }), options), changes],
+  ],
   ". group": [[(options) => group("g", [], options), { use: [pass], tags: ["a"], allow: () => true }]],
   ". mount": [[(options) => mount([createServer(about)], options), {
     handlers: [{ handlers: [], to: ["s"] }],
@@ -716,8 +728,12 @@ const MISTAKES: readonly (readonly [make: () => unknown, message: string])[] = [
     sentence('resource "x://a"', "list", "note://{id}"),
   ],
   [
-    () => resource({ uri: "x://{id}", name: "r", subscribe: text, read: text } as Untyped),
-    sentence("subscribe", "resourceProvider()"),
+    () => toolProvider({ find: text, scopes: ["a"] } as Untyped),
+    sentence("tool provider", "scopes", "each handler"),
+  ],
+  [
+    () => transform(resource({ uri: "x://a", name: "r", read: text }), { input: {} } as Untyped),
+    sentence('resource "x://a"', "input", "no arguments"),
   ],
   [
     () => resourceProvider({ scheme: "note", name: "r", title: "R", read: text } as Untyped),

@@ -10,6 +10,7 @@ import { z } from "zod";
 import { gate, until } from "../support/behaviour.ts";
 import { type Command, wrapEngine } from "../support/engines.ts";
 import { type Instance, isTask, reach, type Run, start, startInstance } from "./instance.ts";
+import { toStoredLog } from "./shared_store.ts";
 
 const isLeaseOf = ({ store }: Instance, { args: [key] }: Command) => key === store.lease.id;
 
@@ -185,8 +186,9 @@ Deno.test("a process that takes over a task runs it only while it has its own le
   const id = await start(a);
   await until(() => runs.length === 1, "the handler");
   // The second process writes the task, and then cannot renew its own lease before it has read the journal.
+  const journal = await toStoredLog("pair", `j-${id}`);
   b.around = async (command) => {
-    if (command.name === "read" && String(command.args[0]).endsWith(`-j-${id}`)) {
+    if (command.name === "read" && command.args[0] === journal) {
       await until(() => b.store.lease.heldUntil < performance.now(), "the lease of the second process has expired");
     }
     if (isLeaseOf(b, command) && runs.length === 1 && isTaken) throw new Error("no route to the store");

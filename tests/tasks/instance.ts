@@ -7,6 +7,7 @@ import { type Connection, connectTest } from "../../src/testing/testing.ts";
 import { until } from "../support/behaviour.ts";
 import { type Command, wrapEngine } from "../support/engines.ts";
 import { asking } from "./declared.ts";
+import { toStoredKey } from "./shared_store.ts";
 
 export type Run = (ctx: Context) => unknown;
 
@@ -87,4 +88,4 @@ export async function reach({ client }: Instance, taskId: string, status: string
 
 /** Whether a command writes the record of a task. */
 export const isTask = ({ name, args: [key] }: Command, id: string) =>
-  name === "set" && String(key).endsWith(`-t-${id}`);
+  name === "set" && String(key).endsWith(toStoredKey(`-t-${id}`));

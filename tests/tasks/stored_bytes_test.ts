@@ -11,6 +11,7 @@ import { wrapEngine } from "../support/engines.ts";
 import { testLimits } from "../support/limits.ts";
 import { sentence } from "../support/messages.ts";
 import { asking } from "./declared.ts";
+import { toStoredLog } from "./shared_store.ts";
 
 type Input = { readonly text: string; readonly count: number };
 type Run = (input: Input, ctx: Context) => unknown;
@@ -100,11 +101,9 @@ async function untilFull(run: () => Promise<unknown>): Promise<number> {
   throw new Error("nothing was refused");
 }
 
-const journalOf = (written: ReadonlyMap<string, number>, id: string) =>
-  [...written.keys()].find((log) => log.endsWith(`j-${id}`));
+const journalOf = (id: string) => toStoredLog("bytes", `j-${id}`);
 
-async function countEntries(shared: Store, log: string | undefined): Promise<number> {
-  assert(log, "the task has no journal");
+async function countEntries(shared: Store, log: string): Promise<number> {
   const engine = await shared[INTERNALS].connect();
   return (await engine.read(log, { after: 0, limit: 10, signal: new AbortController().signal })).entries.length;
 }
@@ -149,12 +148,12 @@ for (const [what, { status, end, throws }] of Object.entries(ENDINGS)) {
     const ada = await join(a.server, "ada");
     await using other = await join(b.server, "ada");
     const id = await start(ada);
-    const log = () => journalOf(a.written, id);
-    await until(() => log() !== undefined, "the value");
-    assertEquals(await countEntries(shared, log()), 1);
+    const log = await journalOf(id);
+    await until(() => a.written.has(log), "the value");
+    assertEquals(await countEntries(shared, log), 1);
     await end({ ada, other, id, open, crash: () => a.server.close() });
     await reach(other, id, status);
-    await until(async () => await countEntries(shared, log()) === 0, "the deletion");
+    await until(async () => await countEntries(shared, log) === 0, "the deletion");
     await ada.close();
     await a.server.close();
     await b.server.close();
@@ -176,11 +175,12 @@ Deno.test("a value that is being recorded when its task is cancelled does not st
   const { server, written } = serve(run, {}, shared);
   await using ada = await join(server, "ada");
   const id = await start(ada);
-  await until(() => journalOf(written, id) !== undefined, "the first value");
+  const log = await journalOf(id);
+  await until(() => written.has(log), "the first value");
   await ada.request("tasks/cancel", { taskId: id });
   open();
   await until(() => made.length > 0, "the late value");
-  await until(async () => await countEntries(shared, journalOf(written, id)) === 0, "the deletion");
+  await until(async () => await countEntries(shared, log) === 0, "the deletion");
   await server.close();
 });
 
@@ -275,8 +275,8 @@ Deno.test("a value counts with its key, and with what the store needs for it", a
       const id = await start(eve, { count });
       await reach(eve, id, "input_required");
       sizes.push(server.stats().bytes - before);
-      const log = journalOf(written, id);
-      if (shared && count) assert(log && sizes[1] - sizes[0] >= (written.get(log) ?? 0), `${sizes}`);
+      const bytes = written.get(await journalOf(id));
+      if (shared && count) assert(bytes && sizes[1] - sizes[0] >= bytes, `${sizes}`);
     }
     assert(sizes[1] - sizes[0] >= 200 * 200, `${sizes}`);
     await server.close();

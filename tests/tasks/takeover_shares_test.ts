@@ -11,9 +11,10 @@ import { wrapEngine } from "../support/engines.ts";
 import { testLimits } from "../support/limits.ts";
 import { type Answer, ask } from "../support/requests.ts";
 import { declared, ID } from "./declared.ts";
+import { toStoredKey } from "./shared_store.ts";
 
 /** An instance whose handlers run until the gate is open. */
-function serve(shared: Store, { detached = 16 } = {}) {
+function serve(shared: Store, { detached = 16, decide }: { detached?: number; decide?: () => Promise<true> } = {}) {
   const ran: string[] = [];
   const operations: string[] = [];
   const { pass, open } = gate();
@@ -37,6 +38,7 @@ function serve(shared: Store, { detached = 16 } = {}) {
     handlers: [
       tasks(),
       tool({ name: "work", use: [resuming], run: run("work") }),
+      tool({ name: "decided", allow: () => decide?.() ?? true, use: [resuming], run: run("decided") }),
       tool({ name: "quick", use: [resuming], run: () => "done" }),
       tool({ name: "narrow", use: [resuming, quota({ concurrency: { calls: 1, waiting: 4 } })], run: run("narrow") }),
       tool({
@@ -83,7 +85,7 @@ function serve(shared: Store, { detached = 16 } = {}) {
   };
   /** The number of times this instance has written the task's record. */
   const countWrites = (taskId: string) =>
-    operations.filter((each) => /^set /.test(each) && each.endsWith(taskId)).length;
+    operations.filter((each) => /^set /.test(each) && each.endsWith(toStoredKey(taskId))).length;
   /** The number of times this instance has searched for tasks. */
   const countSearches = () => operations.filter((each) => /^list .*i-$/.test(each)).length;
   return { server, ran, operations, begin, beginFrom, fill, statusOf, countWrites, countSearches, open };
@@ -136,6 +138,31 @@ for (
     await survivor.server.close();
   });
 }
+
+Deno.test("tasks that a process takes over count towards the share of their client while allow decides", async () => {
+  const shared = memoryStore();
+  const first = serve(shared, { detached: 64 });
+  await first.begin("eve", ...Array<string>(12).fill("decided"));
+  await first.server.close();
+  const { pass, open } = gate();
+  let deciding = 0;
+  const decide = async (): Promise<true> => {
+    deciding++;
+    await pass;
+    return true;
+  };
+  const survivor = serve(shared, { decide });
+  await survivor.server.ready();
+  await until(() => deciding > 0, "the first task");
+  const searches = survivor.countSearches();
+  await until(() => survivor.countSearches() > searches + 1, "further searches");
+  assertEquals([deciding, survivor.server.stats().detached], [4, 4]);
+  open();
+  await until(() => survivor.ran.length === 4, "the handlers");
+  survivor.open();
+  await until(() => survivor.ran.length === 12, "all tasks");
+  await survivor.server.close();
+});
 
 for (
   const { caller, hostname, other } of [
@@ -208,7 +235,7 @@ Deno.test("while tasks wait for room, a search does not read the ended tasks of 
   await other.server.close();
   const prefix = waiting[0].slice(0, 8);
   const count = (name: string, key: string) =>
-    survivor.operations.filter((each) => each.startsWith(`${name} `) && each.includes(key)).length;
+    survivor.operations.filter((each) => each.startsWith(`${name} `) && each.includes(toStoredKey(key))).length;
   await until(() => waiting.some((id) => survivor.countWrites(id) >= 2), "a refusal");
   const searches = survivor.countSearches();
   await until(() => survivor.countSearches() > searches + 5, "further searches");

@@ -16,22 +16,19 @@ import { isObject } from "../../core/protocol/jsonrpc.ts";
 import { isPromiseLike } from "../../core/protocol/promises.ts";
 import type { Infer, Schema, StandardSchema } from "../../core/schema/schema.ts";
 import type { Principal } from "../../server/call/context.ts";
-import { shareAttached } from "../../server/engine/attached.ts";
-import { copyPrincipal } from "../../server/call/principal.ts";
 import { checkOptions, type KnownOptions, show } from "../../core/known_options.ts";
 import { readScopes as checkScopes } from "../../server/call/scopes.ts";
 import type { ServerHandle } from "../../server/engine/server_handle.ts";
 import { FailureBudget, toGuesser } from "../failure_budget.ts";
 import { authScheme } from "../scheme_list.ts";
-import { digest } from "../secrets.ts";
-import { TokenCache } from "../token_cache.ts";
 import { type Claims, type OAuthPrincipal, toOAuthPrincipal } from "./caller.ts";
 import { checkClaims, InvalidToken, readGranted, readThumbprint } from "./claims.ts";
 import { checkProof, InvalidProof, PROOF } from "./dpop.ts";
 import { checkKind, createIntrospection, type IntrospectionOptions, withoutToken } from "./introspection.ts";
 import type { Send } from "./http.ts";
-import { Issuer, type IssuerKeys } from "./issuer.ts";
+import { Issuer } from "./issuer.ts";
 import { ALGORITHMS, type JwtRules, readJwtHeader, verifyJwt } from "./jwt.ts";
+import { INTROSPECTED_MS, KnownTokens, toCurrent, type Verdict } from "./known_tokens.ts";
 import { Unavailable } from "./loaded.ts";
 import type { MetadataRoute } from "./metadata.ts";
 import { CLIENT } from "./oauth_client.ts";
@@ -237,32 +234,6 @@ export function oauth(options: OAuthOptions<Schema>): Authentication {
   return new ResourceServer(options);
 }
 
-const LIMITS = { entries: 10_000, characters: 16 * 1024 * 1024 };
-const REFUSED_LIMITS = { entries: 1000, characters: 1024 * 1024 };
-/** Maximum time for which the result of an introspection is cached, in milliseconds. */
-const INTROSPECTED_MS = 30_000;
-/**
- * Maximum number of opaque tokens that the server remembers. A client whose issuer gives it 10,000 tokens within an hour
- * makes the server forget other tokens, which then count as unknown tokens.
- */
-const SEEN_LIMITS = { entries: 10_000, characters: Infinity };
-/** Time for which the server remembers that an opaque token was accepted, in milliseconds. */
-const SEEN_MS = 3_600_000;
-
-/** The principal of an accepted token, and the facts with which later requests with the token are checked. */
-interface Verdict {
-  readonly principal: OAuthPrincipal;
-  /** Copy of `principal` with a later `expiresAt`, for requests after the token's expiry but within `skewMs`. */
-  late?: OAuthPrincipal;
-  /** Time until which the token is accepted without another check, in milliseconds since 1970. */
-  readonly until: number;
-  readonly issuer: Issuer;
-  /** The keys that verified the token. `undefined` for an opaque token. */
-  readonly keys?: IssuerKeys;
-  /** Thumbprint of the key that the token is bound to. If set, each request with this token needs a proof. */
-  readonly thumbprint?: string;
-}
-
 /** A token, and the resource for which the client presents the token. */
 interface Presented {
   readonly scheme: TokenScheme;
@@ -287,18 +258,7 @@ class ResourceServer implements Authentication<OAuthPrincipal> {
   readonly #claims: TypedClaims;
   readonly #introspect?: (token: string, info: AuthRequestInfo) => Promise<Introspected>;
   readonly #exchange?: TokenExchange;
-  /**
-   * Accepted tokens. The cache key is the key of the resource, followed by `Bearer`, a space and the token, which is
-   * the `Authorization` header of most clients.
-   */
-  readonly #accepted = new TokenCache<Verdict>(LIMITS);
-  /** The errors with which opaque tokens were refused. */
-  readonly #refused = new TokenCache<InvalidToken>(REFUSED_LIMITS);
-  /**
-   * Digests of opaque tokens that were accepted within the last hour. The server still introspects such a token, but does
-   * not delay its caller because of other callers at the same address.
-   */
-  readonly #seen = new TokenCache<true>(SEEN_LIMITS);
+  readonly #known = new KnownTokens();
   readonly #budget = new FailureBudget({ limit: "failuresPerPeer" });
   readonly #running = new Map<string, Promise<Verdict | AuthRefusal>>();
   readonly #mustBeBound: boolean;
@@ -360,13 +320,13 @@ class ResourceServer implements Authentication<OAuthPrincipal> {
     const header = request.headers.get("Authorization") ?? "";
     const resource = this.#toResource(info);
     const { key } = resource;
-    const known = this.#find(key + header, now);
+    const known = this.#known.findHeader(key + header, now);
     if (known && known.thumbprint === undefined && !request.url.includes("?")) return toCurrent(known, now);
     const read = readToken(header, request.url);
     if (!("token" in read)) return refuseToken(read, resource);
     const presented = { ...read, resource };
     const { token } = presented;
-    const found = known ?? this.#find(key + PREFIX + token, now);
+    const found = known ?? this.#known.findHeader(key + PREFIX + token, now);
     if (found && found.thumbprint === undefined) return admitUnbound(found, presented, now);
     const admit = (found: Verdict | AuthRefusal) =>
       isRefusal(found) ? found : this.#admit(found, presented, { request, info, server });
@@ -380,7 +340,7 @@ class ResourceServer implements Authentication<OAuthPrincipal> {
   /** Tests whether the server would introspect the token, and does not remember the token. */
   #isUnknown({ token, resource: { key } }: Presented, now: number): boolean {
     return this.#introspect !== undefined && !readJwtHeader(token) && !this.#running.has(key + token) &&
-      !this.#refused.get(key + token, now) && !this.#seen.get(digest(key + token), now);
+      !this.#known.hasOpaque(key + token, now);
   }
 
   /** Verifies a token that is not in the cache, or joins the verification of the same token that is in progress. */
@@ -391,7 +351,7 @@ class ResourceServer implements Authentication<OAuthPrincipal> {
   ): AuthRefusal | Verdict | Promise<Verdict | AuthRefusal> {
     const { token, resource: { key } } = presented;
     // The token may have been accepted while this request was delayed.
-    const found = this.#find(key + PREFIX + token, info.now);
+    const found = this.#known.findHeader(key + PREFIX + token, info.now);
     if (found) return found;
     // Limit the number of concurrent checks per address, because the token may be invalid.
     const full = info.refuseIfFull?.();
@@ -438,11 +398,6 @@ class ResourceServer implements Authentication<OAuthPrincipal> {
     }
   }
 
-  #find(key: string, now: number): Verdict | undefined {
-    const known = this.#accepted.get(key, now);
-    return known && (!known.keys || hasCurrentKeys(known, now)) ? known : undefined;
-  }
-
   async #verify(
     presented: Presented,
     info: AuthRequestInfo,
@@ -483,7 +438,7 @@ class ResourceServer implements Authentication<OAuthPrincipal> {
     const { now } = info;
     const { token, resource } = presented;
     if (!this.#introspect) throw new InvalidToken("the token is not a signed JWT");
-    const refused = this.#refused.get(resource.key + token, now);
+    const refused = this.#known.findRefused(resource.key + token, now);
     if (refused) throw refused;
     try {
       const { issuer, claims } = await this.#introspect(token, info);
@@ -492,13 +447,10 @@ class ResourceServer implements Authentication<OAuthPrincipal> {
       const thumbprint = this.#readThumbprint(claims);
       const until = Math.min(now + INTROSPECTED_MS, (expiresAt ?? Infinity) + rules.skewMs);
       const principal = await this.#toPrincipal(issuer, withoutToken(claims, token), expiresAt);
-      this.#seen.set(digest(resource.key + token), { value: true, until: now + SEEN_MS }, now);
+      this.#known.addSeen(resource.key + token, now);
       return this.#accept(presented, { principal, until, issuer, thumbprint }, { now, server });
     } catch (error) {
-      if (error instanceof InvalidToken) {
-        this.#seen.delete(digest(resource.key + token));
-        this.#refused.set(resource.key + token, { value: error, until: now + INTROSPECTED_MS }, now);
-      }
+      if (error instanceof InvalidToken) this.#known.refuse(resource.key + token, error, now);
       throw error;
     }
   }
@@ -522,9 +474,7 @@ class ResourceServer implements Authentication<OAuthPrincipal> {
     const principal = this.#exchange?.bind(found.principal, requireServer(server), { token, issuer }) ??
       found.principal;
     const verdict = { ...found, principal };
-    const key = resource.key + PREFIX + token;
-    const characters = key.length + JSON.stringify(principal.claims).length;
-    this.#accepted.set(key, { value: verdict, until: verdict.until, characters }, now);
+    this.#known.accept({ key: resource.key, token }, verdict, now);
     return verdict;
   }
 
@@ -533,9 +483,7 @@ class ResourceServer implements Authentication<OAuthPrincipal> {
     const stopExchange = this.#exchange?.start(server);
     return () => {
       stopExchange?.();
-      this.#accepted.clear();
-      this.#refused.clear();
-      this.#seen.clear();
+      this.#known.clear();
       this.#budget.clear();
       this.#exchange?.clear();
     };
@@ -548,27 +496,6 @@ function requireServer(server: ServerHandle | undefined): ServerHandle {
   throw new TypeError(
     "Cannot use oauth(): authenticate() has no server; pass the start function of oauth() on, and all three arguments",
   );
-}
-
-/**
- * Tests whether the keys that verified a token are still the keys of its issuer. A new key set may lack the key of the
- * token. The verification of the token loads an old key set again, because otherwise a token would stay valid until
- * another token needs the keys, although the issuer has removed its key.
- */
-function hasCurrentKeys({ issuer, keys }: Verdict, now: number): boolean {
-  return issuer.latestKeys === keys && issuer.keys.isCurrent(now);
-}
-
-function toCurrent(verdict: Verdict, now: number): Principal {
-  const { principal, until } = verdict;
-  if (principal.expiresAt === undefined || now < principal.expiresAt) return principal;
-  // The token has expired according to this server's clock, but it has not expired if the issuer's clock is behind by
-  // up to `skewMs`.
-  if (!verdict.late) {
-    verdict.late = copyPrincipal(principal, { expiresAt: until });
-    shareAttached(principal, verdict.late);
-  }
-  return verdict.late;
 }
 
 function admitUnbound(verdict: Verdict, { scheme, resource }: Presented, now: number): Principal | AuthRefusal {

@@ -6,9 +6,8 @@
 import { deadline } from "../../core/kit/deadline.ts";
 import { toState } from "../../core/kit/error_state.ts";
 import { checkOptions, type KnownOptions, show } from "../../core/known_options.ts";
-import { serveOnNode } from "../../core/kit/node_server.ts";
 import { startTimer } from "../../core/kit/timer.ts";
-import { bun, deno, node } from "../../core/runtime.ts";
+import { canListen, openListener } from "../../core/http_listener.ts";
 import { SignInError } from "./errors.ts";
 import type { SignInAttempt, SignInPage, UserAgent } from "./user_agent.ts";
 
@@ -46,7 +45,7 @@ export function loopback(options: LoopbackOptions): UserAgent {
       `Cannot use loopback(): port is ${show(port)}; pass a whole number from 1 to 65535, or omit port`,
     );
   }
-  if (!deno && !bun && !node) {
+  if (!canListen) {
     throw new TypeError(
       "Cannot use loopback(): this runtime is not Deno, Bun or Node; pass your own userAgent to signIn()",
     );
@@ -128,15 +127,8 @@ interface Listening {
 
 async function listen(port: number, respond: (request: Request) => Promise<Response>): Promise<Listening> {
   try {
-    if (deno) {
-      const stop = new AbortController();
-      const server = deno.serve({ hostname: HOST, port, signal: stop.signal, onListen: () => {} }, respond);
-      return { port: server.addr.port, close: () => closeSoon(server.shutdown(), () => stop.abort()) };
-    }
-    const server = bun
-      ? bun.serve({ hostname: HOST, port, fetch: respond, idleTimeout: 255 })
-      : await serveOnNode(node!.getBuiltinModule("http"), { hostname: HOST, port, fetch: respond }); // Not undefined, because loopback() has checked the runtime.
-    return { port: server.port, close: () => closeSoon(server.stop(), () => void server.stop(true)) };
+    const server = await openListener({ hostname: HOST, port, fetch: respond });
+    return { port: server.port, close: () => closeSoon(server.stop(), () => server.close()) };
   } catch (error) {
     const remedy = port ? "choose another port, or omit port" : "allow the program to listen on this machine";
     throw new SignInError(`Cannot listen on ${HOST}:${port}: ${toState(error)}; ${remedy}`);

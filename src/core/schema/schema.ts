@@ -123,8 +123,11 @@ export interface CompiledSchema {
    * accepts values that are not objects.
    */
   json(): JsonSchema;
-  /** Validates a value. The result is synchronous unless the schema is asynchronous. A problem is at most 2 KB long. */
-  validate(value: unknown): Checked | Promise<Checked>;
+  /**
+   * Validates a value. The result is synchronous unless the schema is asynchronous. A problem is at most 2 KB long.
+   * `call` is the call whose arguments are validated. Only the schemas of transformed handlers read it.
+   */
+  validate(value: unknown, call?: object): Checked | Promise<Checked>;
   /** Whether the schema is a raw JSON Schema. */
   readonly isRaw?: boolean;
 }

@@ -30,6 +30,7 @@ const REMEDIES: ReadonlyMap<string, string> = new Map([
 const MAX_ISSUES = 20;
 const MAX_BYTES = 2000;
 
+/** The compiled schemas, by use. */
 const compiled = { input: new WeakMap<object, CompiledSchema>(), output: new WeakMap<object, CompiledSchema>() };
 
 /**
@@ -102,6 +103,11 @@ export function compileSchema(schema: Schema, { use, place }: SchemaOptions): Co
   }
   compiled[use].set(schema, made);
   return made;
+}
+
+/** Sets what an input schema is compiled to, for a schema that only the library can read. */
+export function presetInput(schema: StandardSchema, made: CompiledSchema): void {
+  compiled.input.set(schema, made);
 }
 
 /**
@@ -206,7 +212,8 @@ function toChecked(result: StandardResult): Checked {
   return result.issues ? { problem: toProblem(result.issues) } : result;
 }
 
-function toProblem(issues: readonly (Issue | StandardIssue)[]): string {
+/** Describes issues in at most 2 KB. */
+export function toProblem(issues: readonly (Issue | StandardIssue)[]): string {
   const lines = issues.slice(0, MAX_ISSUES).map(({ path = "", message }) => {
     const keys = typeof path === "string" ? [] : Array.from(path, (step) => typeof step === "object" ? step.key : step);
     return toText({ path: typeof path === "string" ? path : toPath(keys), message: message.slice(0, 300) });

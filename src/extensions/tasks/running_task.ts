@@ -2,7 +2,7 @@
  * A task whose handler runs in this process.
  */
 import { McpError, type Params, type Result } from "../../library.ts";
-import type { KeptBytes, Redirect, RedirectedQuestion, ServerHandle } from "../extension.ts";
+import type { Redirect, RedirectedQuestion, ServerHandle } from "../extension.ts";
 import type { Reads } from "../../server/call/handler_call.ts";
 import { toBytes, toRecordBytes } from "./bytes.ts";
 import {
@@ -14,6 +14,8 @@ import {
   type TaskWork,
   withReads,
 } from "./task_record.ts";
+import { ProgressReport } from "./progress_report.ts";
+import { type Keep, TaskBytes } from "./task_bytes.ts";
 import { type FoundTask, MAX_VALUES, type TaskStore, VALUE_BYTES } from "./task_store.ts";
 
 /** The server, its store, and callbacks that a running task calls. */
@@ -37,9 +39,6 @@ export interface TaskParts {
   /** The term of the process's lease in which the record was written. `undefined` before the record is first written. */
   readonly term?: number;
 }
-
-/** Counts bytes against a client's share. Returns `undefined` if there is no room. */
-export type Keep = (bytes: number) => KeptBytes | undefined;
 
 /** A question whose answer the handler awaits. */
 interface Waiting {
@@ -74,14 +73,7 @@ export class RunningTask {
   #term?: number;
   /** Values that the handler has created with `once`, as JSON. */
   readonly #values = new Map<string, string>();
-  /** Counts bytes against the client's share. Set when the call becomes a task. */
-  #keep?: Keep;
-  #kept?: KeptBytes;
-  /** Bytes of the record, and of the values in the journal. */
-  #recordBytes = 0;
-  #valueBytes = 0;
-  /** Bytes that the task may store: the bytes in `#kept`, and the bytes with which the task was resumed. */
-  #allowedBytes = 0;
+  readonly #bytes = new TaskBytes(() => this.#store.toTtl(this.record));
   readonly #making = new Map<string, Promise<string>>();
   readonly #waiting = new Map<string, Waiting>();
   readonly #asked = Promise.withResolvers<void>();
@@ -90,9 +82,7 @@ export class RunningTask {
   #writing: Promise<unknown>;
   /** Resolves when the record has been written to the store. Rejects if the record cannot be written. */
   readonly #begun = Promise.withResolvers<void>();
-  #message?: string;
-  #isReporting = false;
-  #stopReporting?: () => void;
+  readonly #progress: ProgressReport;
   #isLost = false;
   /**
    * Whether the handler has ended, or its result is no longer needed. A handler that ignores its signal may still be
@@ -113,13 +103,17 @@ export class RunningTask {
     // Later writes wait until the new record has been written.
     this.#writing = version === null ? this.#begun.promise : Promise.resolve();
     this.#begun.promise.catch(() => {});
+    this.#progress = new ProgressReport({
+      clock: host.server.clock,
+      write: (statusMessage) => this.#writeProgress(statusMessage),
+    });
   }
 
   /** Receives the handler's progress, log messages, questions and `once` values. */
   readonly redirect: Redirect = {
     progress: (progress, { total, message }, direct) => {
       if (!this.isTask) return void direct();
-      this.#report(message ?? (total === undefined ? `${progress}` : `${progress} of ${total}`));
+      this.#progress.add(message ?? (total === undefined ? `${progress}` : `${progress} of ${total}`));
     },
     // Drop log messages of a task, because the specification does not define how to send log messages of a task.
     log: (_level, _data, _logger, direct) => void (this.isTask || direct()),
@@ -162,26 +156,19 @@ export class RunningTask {
   /** Ends a task whose record could not be written. Rejects all promises that the handler awaits with `reason`. */
   abandon(reason: unknown): void {
     this.#isOver = true;
-    this.#kept?.end();
+    this.#bytes.end();
     this.#begun.reject(reason);
   }
 
   /** Counts the task's bytes against the client's share from now on. Returns `false` if there is no room. */
   charge(keep: Keep): boolean {
-    this.#keep = keep;
+    this.#bytes.keep = keep;
     return this.#charge(this.record);
   }
 
-  /**
-   * Counts the bytes of the ended task's record, which no longer contains parameters, questions, answers and values. If
-   * there is little room left, keeps the old bytes, so that the client's next task is refused when it begins, instead of
-   * failing for lack of room for its result.
-   */
+  /** See {@linkcode TaskBytes.acceptEnded}. */
   chargeEnded(): void {
-    const bytes = toRecordBytes(this.record);
-    if (this.#kept?.grow(bytes)) this.#kept.resize(bytes);
-    // The store keeps a record that is written after the time to live longer.
-    this.#kept?.expireIn(this.#store.toTtl(this.record));
+    this.#bytes.acceptEnded(toRecordBytes(this.record));
   }
 
   /**
@@ -194,7 +181,7 @@ export class RunningTask {
     const { made = [] } = this.record.work ?? {};
     const journal = await this.#repeat(() => store.readValues(this.record.id));
     for (const [key, json] of [...made, ...journal]) this.#values.set(key, json);
-    this.#keep = keep;
+    this.#bytes.keep = keep;
     this.#accept([...journal].reduce((sum, [key, json]) => sum + toValueBytes(key, json), 0));
     await this.#confirm();
   }
@@ -210,7 +197,7 @@ export class RunningTask {
       // The store does not answer until the server closes, or another process runs the task.
     } finally {
       this.#isOver = true;
-      this.#stopReporting?.();
+      this.#progress.stop();
       this.#host.onEnd(this);
       this.#over.resolve();
     }
@@ -410,7 +397,7 @@ export class RunningTask {
     if (this.isTask) {
       // Do not store a value after the end of the task, because nobody would read the value.
       if (isEnded(this.record)) throw new Error(OVER);
-      if (!this.#reserve(this.#recordBytes, this.#valueBytes + toValueBytes(key, json))) throw toFull();
+      if (!this.#bytes.reserve({ values: this.#bytes.values + toValueBytes(key, json) })) throw toFull();
       // Wait until the record is in the store. Otherwise, if writing the record fails, the stored value would belong to
       // no task. Write the resources that the value may come from first, because a later run does not read them again.
       await (this.#withReads(this.record) === this.record ? this.#writing : this.#change((record) => record));
@@ -426,30 +413,12 @@ export class RunningTask {
     return json;
   }
 
-  // Throttles writes of progress messages to one per {@linkcode REPORT_MS} milliseconds, because a handler may report
-  // progress many times per second.
-  #report(message: string): void {
-    this.#message = message;
-    if (this.#isReporting) return;
-    this.#isReporting = true;
-    const write = async () => {
-      const statusMessage = this.#message;
-      this.#message = undefined;
-      // Drop a message that is too large for the store, and continue with later messages.
-      await this.#change((record) => ({ ...record, statusMessage })).catch((error) => {
-        if (!isFinal(error)) throw error;
-      });
-      if (isEnded(this.record)) return;
-      this.#stopReporting = this.#host.server.clock.start(
-        () => {
-          this.#isReporting = false;
-          if (this.#message !== undefined) this.#report(this.#message);
-        },
-        REPORT_MS,
-        { background: true },
-      );
-    };
-    write().catch(() => {});
+  async #writeProgress(statusMessage: string): Promise<boolean> {
+    // Drop a message that is too large for the store, and continue with later messages.
+    await this.#change((record) => ({ ...record, statusMessage })).catch((error) => {
+      if (!isFinal(error)) throw error;
+    });
+    return !isEnded(this.record);
   }
 
   async #end(end: End): Promise<void> {
@@ -570,39 +539,18 @@ export class RunningTask {
   async #deleteValues(): Promise<void> {
     if (!isEnded(this.record)) return;
     // An earlier run may have stored values that this process has not loaded.
-    const hasValues = this.#valueBytes > 0 || this.record.run > 1;
+    const hasValues = this.#bytes.values > 0 || this.record.run > 1;
     if (hasValues) await this.#repeat(() => this.#store.deleteValues(this.record));
   }
 
   /** Counts the bytes of a record that is about to be written. Returns `false` if there is no room. */
   #charge(record: TaskRecord): boolean {
-    return this.#reserve(toRecordBytes(record), this.#valueBytes);
+    return this.#bytes.reserve({ record: toRecordBytes(record) });
   }
 
   /** Counts bytes that are already in the store, even if there is no room. */
-  #accept(valueBytes: number = this.#valueBytes): void {
-    const recordBytes = toRecordBytes(this.record);
-    if (this.#reserve(recordBytes, valueBytes)) return;
-    this.#recordBytes = recordBytes;
-    this.#valueBytes = valueBytes;
-    this.#allowedBytes = recordBytes + valueBytes;
-  }
-
-  #reserve(recordBytes: number, valueBytes: number): boolean {
-    const more = recordBytes + valueBytes - this.#allowedBytes;
-    if (this.#keep && more > 0) {
-      if (!(this.#kept ? this.#kept.grow(more) : this.#begin(this.#keep(more)))) return false;
-      this.#allowedBytes += more;
-    }
-    this.#recordBytes = recordBytes;
-    this.#valueBytes = valueBytes;
-    return true;
-  }
-
-  #begin(kept: KeptBytes | undefined): boolean {
-    kept?.expireIn(this.#store.toTtl(this.record));
-    this.#kept = kept;
-    return kept !== undefined;
+  #accept(values?: number): void {
+    this.#bytes.accept({ record: toRecordBytes(this.record), values });
   }
 
   /**
@@ -753,9 +701,6 @@ const OVER = "Cannot continue the handler: the task has ended in this process";
 const CLOSED = "The server closed before the task was finished; call the tool again if the call can safely be repeated";
 /** Status message of a task whose time to live is over. */
 export const TOO_LONG = "The task took longer than its time to live (ttlMs)";
-
-/** Minimum interval in milliseconds between two writes of progress messages. */
-const REPORT_MS = 250;
 
 /** Milliseconds between two attempts to reach a store that does not respond. */
 const RETRY_MS = 1000;

@@ -83,7 +83,7 @@ export class TaskStore {
 
   async get(id: string): Promise<FoundTask | undefined> {
     const found = await this.#store.get(`t-${id}`);
-    const record = found && await this.#openTask(`t-${id}`, found.value);
+    const record = found && this.#readTask(found.value);
     return record && { record, version: found.version };
   }
 
@@ -92,8 +92,7 @@ export class TaskStore {
    * the new version, or `undefined` if the task was not written.
    */
   async set(record: TaskRecord, version: string | null): Promise<string | undefined> {
-    const key = `t-${record.id}`;
-    return await this.#store.set(key, await this.#seal(key, record), { ttlMs: this.toTtl(record), version });
+    return await this.#store.set(`t-${record.id}`, JSON.stringify(record), { ttlMs: this.toTtl(record), version });
   }
 
   /**
@@ -103,7 +102,6 @@ export class TaskStore {
   async markEnded(record: TaskRecord): Promise<void> {
     const { mark } = record;
     if (mark === undefined || !isEnded(record)) return;
-    // The value needs no seal, because only its existence matters.
     const ttlMs = Math.min(this.toTtl(record) + SKEW_MS, MAX_TTL_MS);
     await this.#store.set(`e-${mark}`, "1", { ttlMs });
   }
@@ -115,8 +113,8 @@ export class TaskStore {
 
   /** Returns the tasks whose ids begin with a prefix. */
   async *list(prefix: string): AsyncGenerator<FoundTask> {
-    for await (const { key, value, version } of this.#listAll(`t-${prefix}`)) {
-      const record = await this.#openTask(key, value);
+    for await (const { value, version } of this.#listAll(`t-${prefix}`)) {
+      const record = this.#readTask(value);
       if (record) yield { record, version };
     }
   }
@@ -124,7 +122,7 @@ export class TaskStore {
   /** Adds a `once` value to the journal of a task. Repeated calls with the same token add the value only once. */
   async addValue(record: TaskRecord, { key, json, token }: JournalValue): Promise<void> {
     const { id, run } = record;
-    const text = await this.#seal(`j-${id}`, [run, key, json]);
+    const text = JSON.stringify([run, key, json]);
     await this.#store.append(`j-${id}`, text, { ttlMs: this.toTtl(record), max: MAX_VALUES, token });
   }
 
@@ -144,20 +142,15 @@ export class TaskStore {
           "Cannot resume the task: the store has dropped the task's first ctx.once values; store fewer values",
         );
       }
-      for (const { value } of entries) {
-        const opened = await this.#open<[number, string, string]>(`j-${id}`, value);
-        if (!opened) {
-          throw new TypeError(
-            "Cannot resume the task: a value of ctx.once was sealed with another secret or library version; use the same secret and version on all instances",
-          );
-        }
-        const [run, key, json] = opened;
+      for (const { id: place, value } of entries) {
+        // An entry that cannot be opened is not in the page.
+        if (place > ++after) throw toForeign();
+        const [run, key, json]: [number, string, string] = JSON.parse(value);
         const known = values.get(key);
         if (!known || known.run < run) values.set(key, { run, json });
       }
-      const newest = entries.at(-1);
-      if (!newest || newest.id >= last) return new Map([...values].map(([key, { json }]) => [key, json]));
-      after = newest.id;
+      if (after >= last) return new Map([...values].map(([key, { json }]) => [key, json]));
+      if (!entries.length) throw toForeign();
     }
   }
 
@@ -168,8 +161,8 @@ export class TaskStore {
 
   /** Writes the entry of a process. The store keeps the entry for `ttlMs` milliseconds and a grace period. */
   async setCrew(crew: Crew, ttlMs: number): Promise<void> {
-    const key = `i-${crew.prefix}`;
-    await this.#store.set(key, await this.#seal(key, crew), { ttlMs: Math.min(ttlMs + GRACE_MS, MAX_TTL_MS) });
+    const text = JSON.stringify(crew);
+    await this.#store.set(`i-${crew.prefix}`, text, { ttlMs: Math.min(ttlMs + GRACE_MS, MAX_TTL_MS) });
   }
 
   /**
@@ -183,17 +176,13 @@ export class TaskStore {
   /** Returns the entries of all processes that are responsible for tasks. */
   async listCrews(): Promise<readonly FoundCrew[]> {
     const crews: FoundCrew[] = [];
-    for await (const { key, value, version } of this.#listAll("i-")) {
-      const crew = await this.#open<Crew>(key, value);
-      if (crew) crews.push({ crew, version });
-    }
+    for await (const { value, version } of this.#listAll("i-")) crews.push({ crew: JSON.parse(value), version });
     return crews;
   }
 
   /** Publishes a message to the process that listens on the prefix. */
   async publishTo(prefix: string, news: unknown): Promise<void> {
-    const topic = `c-${prefix}`;
-    await this.#store.publish(topic, await this.#seal(topic, news));
+    await this.#store.publish(`c-${prefix}`, JSON.stringify(news));
   }
 
   /**
@@ -213,7 +202,7 @@ export class TaskStore {
       last = id;
       // If this fails, the messages are removed together with later messages.
       stopTimer ??= this.#server.clock.start(() => void trim().catch(() => {}), TRIM_MS, { background: true });
-      this.#open(topic, text).then((news) => news !== undefined && onNews(news), () => {});
+      onNews(JSON.parse(text));
     }, { onGap });
     return () => {
       stop();
@@ -222,9 +211,9 @@ export class TaskStore {
   }
 
   // Ignores a record that the store should have deleted, because somebody may have put it back.
-  async #openTask(key: string, value: string): Promise<TaskRecord | undefined> {
-    const record = await this.#open<TaskRecord>(key, value);
-    return record && isExpired(record, this.#server.clock.date() - GRACE_MS) ? undefined : record;
+  #readTask(value: string): TaskRecord | undefined {
+    const record: TaskRecord = JSON.parse(value);
+    return isExpired(record, this.#server.clock.date() - GRACE_MS) ? undefined : record;
   }
 
   async *#listAll(prefix: string) {
@@ -242,26 +231,13 @@ export class TaskStore {
       after = found[found.length - 1].key;
     }
   }
-
-  // Does not seal values in this process's memory, because no other process can read them.
-  async #seal(place: string, value: unknown): Promise<string> {
-    const all = [FORMAT, place, value];
-    return this.isShared ? await this.#server.seal(all) : JSON.stringify(all);
-  }
-
-  async #open<T>(place: string, text: string): Promise<T | undefined> {
-    const opened: unknown = this.isShared ? await this.#server.open(text) : JSON.parse(text);
-    if (!Array.isArray(opened) || opened[0] !== FORMAT || opened[1] !== place) return;
-    // The cast is safe, because only this class seals values for this place, and only servers with the secret can seal
-    // values.
-    return opened[2] as T;
-  }
 }
 
-/**
- * Version of the format of stored values. Values with another version were written by another version of the library.
- */
-const FORMAT = 1;
+function toForeign(): TypeError {
+  return new TypeError(
+    "Cannot resume the task: a value of ctx.once was sealed with another secret or library version; use the same secret and version on all instances",
+  );
+}
 
 /** Estimated bytes that a `once` value takes in the store in addition to its key and its JSON. */
 export const VALUE_BYTES = 256;

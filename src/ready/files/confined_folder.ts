@@ -3,9 +3,9 @@
  */
 import { delay } from "../../core/kit/deadline.ts";
 import { hasErrorCode } from "../../core/kit/error_code.ts";
-import { deno } from "../../core/runtime.ts";
+import { deno, isWindows } from "../../core/runtime.ts";
 import { toMatcher } from "./glob.ts";
-import { type FileInfo, isWindows, localFiles, type OpenFile } from "./local_files.ts";
+import { type FileInfo, localFiles, type OpenFile } from "./local_files.ts";
 import { joinPath, toRelativePath } from "./path.ts";
 
 /** Maximum number of listed files. Files that are not listed can still be read. */

@@ -6,7 +6,7 @@
  * Servers that do not read files start faster.
  */
 import { hasErrorCode } from "../../core/kit/error_code.ts";
-import { deno, findProcess, type FsEntry, type FsFile, type FsStats } from "../../core/runtime.ts";
+import { findProcess, type FsEntry, type FsFile, type FsStats } from "../../core/runtime.ts";
 
 /** The kind of file at a path. */
 export type FileKind = "file" | "folder" | "link" | "other";
@@ -53,11 +53,6 @@ const NOT_FOUND_CODES = ["ENOENT", "ENOTDIR", "ELOOP", "ENAMETOOLONG"];
 /** Mask of the permission bits in a file mode. */
 export const PERMISSION_BITS = 0o7777;
 const CHUNK_BYTES = 65_536;
-
-/** Whether the system is Windows, where paths can have drives and backslashes. */
-export function isWindows(): boolean {
-  return deno ? deno.build.os === "windows" : findProcess().platform === "win32";
-}
 
 const fs = () => findProcess().getBuiltinModule("fs");
 

@@ -19,10 +19,15 @@ export interface ContainerParts {
 
 /** State that all calls to one endpoint share, with a reference to the endpoint's container. */
 export interface ContainerHost {
-  /** The container. Created when the first handler with services is added. */
+  /**
+   * The container. Created when the first handler with services is added. Of a mounted server, the share of the server in
+   * the container of the mount. The server closes it before its store.
+   */
   container?: Container;
   /** The host whose container is used instead. Set if several endpoints share a container. */
   root?: ContainerHost;
+  /** The `Engine` of the server whose handle services get: the server that has the container, or the first of a mount. */
+  engine?: object;
   /** The extensions that start and stop with the server. `undefined` without such extensions. */
   lives?: Lives;
   /** Path of the endpoint. A service with a key has separate values for each endpoint. */

@@ -20,6 +20,8 @@ export interface InnerUse {
 export interface InnerTree {
   /** Number of inner calls that were made. */
   made: number;
+  /** Whether the inner calls that have not ended are cancelled after the response. */
+  isEnding?: boolean;
   /** The inner calls that have not ended. */
   readonly running: Set<{ cancel(reason: CancelError): void }>;
 }
@@ -68,6 +70,15 @@ export class InnerCalls {
       const sum = this.#progress.add(place ??= this.#progress.open(), params);
       return sum && this.#notify(method, { ...sum, progressToken });
     };
+  }
+
+  /**
+   * Forgets the inner calls of a subscription, which may last for days. Its `allow` and its filters make inner calls for
+   * each notification.
+   */
+  forget(): void {
+    this.tree.made = 0;
+    this.#counts.clear();
   }
 
   /**

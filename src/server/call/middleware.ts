@@ -75,9 +75,9 @@ export function onlyMethods(methods: readonly string[], middleware: Middleware):
   return Object.assign(withName(limited, middleware.name), { [METHODS]: methods });
 }
 
-/** Gives a middleware function the name that lists of steps show. */
-export function withName(middleware: Middleware, name: string): Middleware {
-  return Object.defineProperty(middleware, "name", { value: name });
+/** Gives a function of a layer the name of the layer, which lists of steps and errors show. */
+export function withName<F extends (...given: never[]) => unknown>(run: F, name: string): F {
+  return Object.defineProperty(run, "name", { value: name });
 }
 
 /**

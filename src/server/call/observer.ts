@@ -89,6 +89,8 @@ export interface CallEvent extends StartEvent {
   readonly why?: CancelReason;
   /** Milliseconds from the receipt of the request to the end. */
   readonly durationMs: number;
+  /** Whether the handler is deprecated, with `transform`. `undefined` if it is not. */
+  readonly deprecated?: boolean;
 }
 
 /**
@@ -396,6 +398,8 @@ export interface RequestReport {
   why?: CancelReason;
   /** The reason why the request is refused. Set only if the error code does not determine the reason. */
   reason?: RefusalReason;
+  /** Whether the handler is deprecated. */
+  deprecated?: boolean;
   /** Adds facts that the server knows only after it has read the request. */
   identify(client: ClientInfo, subject?: unknown, session?: string): void;
   /** Creates the report of a call that is a part of this call. */

@@ -24,7 +24,8 @@ export interface Authentication<P extends Principal = Principal> {
    * Starts the authentication on a server, before the first request is authenticated. Can return a function that
    * releases the resources of the authentication when the server closes. If `start` fails, requests get HTTP status 500,
    * and the next request starts the authentication again. The schemes of a list share one handle, so each scheme must
-   * use its own names for keys and sealed values.
+   * use its own names for keys and sealed values. All concrete paths of a path with parameters share the handle too, so a
+   * sealed value that is valid for one path must contain the path's parameters.
    */
   readonly start?: StartPart;
   /**

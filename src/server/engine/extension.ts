@@ -160,6 +160,10 @@ export type WrittenStores = Map<StoreInternals | undefined, Set<string>>;
 export interface Life {
   /** Identifier of the extension, such as `com.example/audit`. */
   readonly id: string;
+  /** Name of the part in messages and observer events. Defaults to the name of the extension. */
+  readonly name?: string;
+  /** See {@linkcode HandleOptions.id}. Defaults to the identifier of the extension. */
+  readonly part?: string;
   readonly start?: StartPart;
   /** The extension's keys in `subscriptions/listen`. */
   readonly keys: ReadonlyMap<string, TopicParts>;

@@ -49,6 +49,12 @@ export function withoutUnsafeIcons<E extends { readonly uri: string; readonly ic
   return { ...entry, icons: undefined };
 }
 
+/** Tests whether a client may receive an icon of another server, which may have unknown fields. */
+export function isIcon(icon: unknown): boolean {
+  const { src, mimeType, sizes, theme } = Object(icon);
+  return findProblem([{ src, mimeType, sizes, theme }]) === undefined;
+}
+
 function findProblem(icons: unknown): string | undefined {
   if (icons === null) return;
   if (!Array.isArray(icons)) return "must be a list; write it in brackets";

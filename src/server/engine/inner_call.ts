@@ -96,6 +96,7 @@ export async function makeInnerCall(outer: Call, request: InnerRequest, parts: I
   } finally {
     outer.signal.removeEventListener("abort", onAbort);
     inner.tree.running.delete(call);
+    if (outer.isSubscription && !inner.tree.running.size) inner.forget();
     account.free(call.weight);
     call.deadline?.stop();
     call.end();
@@ -104,15 +105,24 @@ export async function makeInnerCall(outer: Call, request: InnerRequest, parts: I
 
 // The steps before the handler, as in the pipeline. Header parameters are not checked, because an inner call has no
 // headers.
-async function find(call: Call, { handler }: InnerRequest, { outer, core, registry }: Finding): Promise<Runner> {
+async function find(call: Call, request: InnerRequest, { outer, core, registry }: Finding): Promise<Runner> {
   const { method } = call;
+  const { handler } = request;
+  // The handler of an outer call may have returned without waiting for the inner call. Report the error, because no
+  // handler waits for it.
+  const requireWaiting = () => {
+    if (hasEnded(outer)) throw outer.reason ?? core.report(toLate(outer, request), call);
+  };
   await core.shared?.rules?.open(method, registry.methods.get(method)?.isBrought);
+  requireWaiting();
   // What a client receives as a list can be narrowed, such as by a search. An inner list is never narrowed.
   const runner = await findGranted(call, core, registry);
+  requireWaiting();
   if (runner.requires) requireCapabilities(call.client.capabilities, runner.requires, "run the call");
   // Check the limits of the called handler. Otherwise clients could bypass a rate with a handler that calls another one.
   const limiting = runner.check?.(call);
   if (limiting) await untilDecided(call, limiting, core);
+  requireWaiting();
   // Other callers who use the results of the outer call need the rights to the called handler too.
   if (!handler) {
     if (runner.cache?.scope !== "public") await noteCaller(outer);
@@ -146,7 +156,9 @@ function admit(
     );
     throw withLimits(error, limit);
   }
-  if (tree.made++) return;
+  tree.made++;
+  if (tree.isEnding) return;
+  tree.isEnding = true;
   const end = () => endAll(root, tree);
   // A call within a layer of an extension ends with the call around it, or by itself if it was detached.
   root.host.defer(root, end);

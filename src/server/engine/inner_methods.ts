@@ -189,6 +189,8 @@ function toName(given: unknown, kind: string): string {
   throw new TypeError(`Cannot call a ${kind}: ${show(given)} is not a ${kind}; pass a ${kind} or its name`);
 }
 
-function hasOutput({ [INTERNALS]: { definition } }: Handler): boolean {
-  return Object(definition).output !== undefined;
+/** Whether the type of a tool has the type of its structured content. A tool of another server does not have it. */
+function hasOutput({ [INTERNALS]: internals }: Handler): boolean {
+  const { definition, foreign } = Object(internals);
+  return Object(definition).output !== undefined && foreign !== true;
 }

@@ -96,16 +96,19 @@ interface Run {
 
 async function run(engine: Engine, call: Call, { find, timeoutMs }: Run): Promise<Result> {
   const { core, scheduler } = engine;
-  const runner = await untilDecided(call, find(), core);
-  if (runner.scopes) requireScopes(core, call, runner.scopes);
-  if (runner.requires) requireCapabilities(call.client.capabilities, runner.requires, "run the call");
-  if (call.reason) throw call.reason;
-  call.allowQuestions();
+  const start = async () => {
+    const runner = await untilDecided(call, find(), core);
+    if (runner.scopes) requireScopes(core, call, runner.scopes);
+    if (runner.requires) requireCapabilities(call.client.capabilities, runner.requires, "run the call");
+    call.allowQuestions();
+    call.observed?.start();
+    return await runWithin(engine, call, runner);
+  };
   const running = Promise.withResolvers<Result>();
-  // Call `detach` before the handler starts, because `detach` throws if the limit on detached calls is reached.
+  // Call `detach` before `allow` decides, because `detach` throws if the limit on detached calls is reached. An extension
+  // may make many calls at once.
   const ending = scheduler.detach(call, running.promise, timeoutMs);
-  call.observed?.start();
-  running.resolve(runWithin(engine, call, runner));
+  if (!call.ended) running.resolve(start());
   const outcome = await ending;
   if (outcome?.result) return outcome.result;
   throw call.reason ?? outcome?.error;

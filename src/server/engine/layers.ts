@@ -325,10 +325,7 @@ export interface ExtensionPart extends Pick<ExtensionSteps, "around" | "required
  * @internal
  */
 export interface LayerStarter {
-  /**
-   * Identifies the layer on a server. Named after the layer's first handler, so that all instances have the same id, and
-   * find the same keys in the store.
-   */
+  /** Identifies the layer on a server. Named after the layer's first handler. */
   readonly id: string;
   /**
    * Creates an internal handler that starts the layer. The handler at `place` registers it. `undefined` for a layer that

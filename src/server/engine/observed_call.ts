@@ -47,6 +47,7 @@ export function observeRequest(core: Core, message: Request, origin: Origin): Re
 class ObservedCall implements RequestReport {
   why?: CancelReason;
   reason?: RefusalReason;
+  deprecated?: boolean;
   readonly #core: Core;
   readonly #origin: Origin;
   readonly #id: number = nextId++;
@@ -246,6 +247,7 @@ class ObservedCall implements RequestReport {
       code,
       message,
       resultType,
+      deprecated: this.deprecated,
     });
   }
 }

@@ -105,12 +105,15 @@ export class Pipeline {
   }
 
   /**
-   * Runs a step that may be asynchronous. While no asynchronous step is in progress, starts the step without a slot,
-   * because it is probably synchronous too.
+   * Runs a step that may be asynchronous. A synchronous step needs no slot, so that a call that has to wait for a slot
+   * is not refused. An asynchronous step is refused only after it has started, so each client may have one such step.
    */
   #begin<T>(call: Call, step: (call: Call) => T | Promise<T>): T | Promise<T> {
     const { scheduler } = this.#engine;
-    if (scheduler.preparing) return scheduler.start(call, () => step(call));
+    const { refused } = scheduler;
+    if (refused.size && (refused.size > MAX_REFUSED || refused.has(call.link.account.turnKey))) {
+      return scheduler.start(call, () => step(call));
+    }
     const begun = step(call);
     return begun instanceof Promise ? scheduler.prepare(call, begun) : begun;
   }
@@ -205,6 +208,9 @@ export class Pipeline {
     return isScopeError(known) ? toScopeReply({ ...core, principal: request.principal }, known, reply) : reply;
   }
 }
+
+/** Number of clients whose steps may start without a slot, because no slot is free. */
+const MAX_REFUSED = 255;
 
 /** Whether the call was cancelled, and its client no longer waits for a response. */
 function isUnanswered({ reason }: Call): boolean {

@@ -27,8 +27,8 @@ export class Scheduler implements Executor {
   /** Whether the server accepts new calls. `false` while the server is closing. */
   isOpen = true;
   readonly limits: Bounds["calls"];
-  /** Number of calls whose runner is being looked up asynchronously. */
-  preparing = 0;
+  /** The `turnKey` of each client with a step that goes on although its call was refused, because no slot was free. */
+  readonly refused: Set<unknown> = new Set();
   readonly #core: Core;
   readonly #accounts: Accounts;
   readonly #waiting: Pot;
@@ -145,22 +145,19 @@ export class Scheduler implements Executor {
    * Waits for an asynchronous step before the handler starts, such as `allow`. During this step, the call holds a slot
    * and is charged, so that the client's limits apply.
    */
-  async prepare<T>(call: Call, step: Promise<T>, taken?: Account): Promise<T> {
-    this.preparing++;
-    const leave = () => void this.preparing--;
-    let account = taken;
+  async prepare<T>(call: Call, step: Promise<T>, account?: Account): Promise<T> {
     try {
       account ??= this.#reserveSlot(call);
     } catch (error) {
-      // The step goes on although its call is refused. Until it has settled, further steps take a slot before they
-      // start.
+      const { turnKey } = call.link.account;
+      this.refused.add(turnKey);
+      const leave = () => this.refused.delete(turnKey);
       untilDecided(call, step, this.#core).then(leave, leave);
       throw error;
     }
     try {
       return await this.waitFor(call, step);
     } finally {
-      leave();
       this.#giveBack(call, account);
     }
   }
@@ -172,7 +169,7 @@ export class Scheduler implements Executor {
    * @throws the reason as soon as the call is cancelled.
    */
   async waitFor<T>(call: Call, step: Promise<T>): Promise<T> {
-    const { inFlight } = call;
+    const { inFlight, isQueued } = call;
     inFlight.add(call);
     this.#busy.add(inFlight);
     call.isQueued = true;
@@ -180,7 +177,8 @@ export class Scheduler implements Executor {
     try {
       return await untilDecided(call, step, this.#core);
     } finally {
-      call.isQueued = false;
+      // A step may wait for another step. Otherwise the call would be charged while it waits, and again when it runs.
+      call.isQueued = isQueued;
       this.#leave(call);
     }
   }

@@ -30,8 +30,8 @@ export type StartPart = (server: ServerHandle) => Awaitable<(() => unknown) | vo
  */
 export interface ServerHandle extends ChangeNotifier {
   /**
-   * The server's store. Each part has separate keys, logs and topics. `undefined` if the server has no store. In that
-   * case, use `memoryStore()` from `@x/mcp/stores`, or throw from `start`.
+   * The server's store. Each part has separate keys, logs and topics. Layers with the same name are one part. `undefined`
+   * if the server has no store. In that case, use `memoryStore()` from `@x/mcp/stores`, or throw from `start`.
    */
   readonly store?: ServerStores;
   /**
@@ -71,7 +71,8 @@ export interface ServerHandle extends ChangeNotifier {
    */
   readonly attach: <P extends Principal>(principal: P, value: unknown) => P;
   /**
-   * Returns the value that this part has attached to the caller's principal, or `undefined` if there is none.
+   * Returns the value that this part has attached to the caller's principal, or `undefined` if there is none. Values of
+   * other parts, such as the value of an authentication for a layer, are `undefined` too.
    */
   readonly attached: (ctx: Pick<Context<unknown>, "principal">) => unknown;
   /**
@@ -133,11 +134,16 @@ export interface ServerHandle extends ChangeNotifier {
 /**
  * What a server's store keeps for one part of the server. `own` and `by` contain the same keys, logs and topics. The
  * server closes the store.
+ *
+ * If other processes can use the store, values and entries are sealed for the server, the part, and the key or log.
+ * What cannot be opened is missing: it was changed, moved, or written with another secret. A `set` with the version
+ * `null` replaces such a value. Keys and names can be any text. Keys of values are readable in the store; all other
+ * names are hashes.
  */
 export interface ServerStores {
   /**
-   * The operations that the part makes for itself, such as from timers that `start` has started. They never wait
-   * for clients, so their number must not grow with the number of requests.
+   * The operations that the part makes for itself, such as from timers that `start` has started, or in `authenticate`.
+   * They never wait for clients, so their number must not grow with the number of requests without a limit.
    */
   readonly own: StoreView;
   /**

@@ -1,14 +1,23 @@
 /**
- * A part of a server that starts with the server, such as an extension or an authentication.
+ * A part of a server that starts with the server: an extension, a layer, an authentication, a route, a provider, or a
+ * service that uses the handle of the server.
  */
 import { deadline } from "../../core/kit/deadline.ts";
 import { CancelError } from "../call/cancel_error.ts";
+import type { Change } from "../visibility/changes.ts";
 import type { Engine } from "./era.ts";
+import { watchHandlers } from "./handler_watch.ts";
 import { openHandle } from "./open_handle.ts";
 import type { ServerHandle, StartPart } from "./server_handle.ts";
 
-// Extensions load this file when they first need one of the two.
+// Extensions load this file when they first need one of its functions.
 export { mayCall } from "./open_handle.ts";
+
+/** Returns the decision of `allow`, or `false` if the decision takes longer than `calls.timeoutMs`. */
+export function decideInTime(deciding: boolean | Promise<boolean>, { core }: Engine): Promise<boolean> {
+  const { ticker: clock, limits: { calls: { timeoutMs: ms } } } = core;
+  return deadline(deciding, { ms, clock, onTimeout: () => false });
+}
 
 /** Milliseconds that a part may take to stop. */
 const STOP_MS = 5000;
@@ -31,6 +40,10 @@ export class ServerPart {
   readonly #options: PartOptions;
   /** Functions that the part calls after handlers have changed. */
   readonly #watchers = new Set<() => void>();
+  readonly #onChange = ({ kind }: Change): void => {
+    if (kind === "close") this.close();
+  };
+  #unwatch = () => {};
   #controller = new AbortController();
   #starting?: Promise<void>;
   #end?: () => unknown;
@@ -39,17 +52,6 @@ export class ServerPart {
   constructor(engine: Engine, options: PartOptions) {
     this.#engine = engine;
     this.#options = options;
-  }
-
-  /** Notifies the part that handlers were added or removed. */
-  notifyChange(): void {
-    for (const onChange of [...this.#watchers]) {
-      try {
-        onChange();
-      } catch (error) {
-        this.#report(error);
-      }
-    }
   }
 
   /**
@@ -61,6 +63,8 @@ export class ServerPart {
     if (this.#isClosed) return Promise.reject(this.#toClosed());
     return this.#starting ??= this.#start().catch((error) => {
       this.#starting = undefined;
+      // End what the failed start has begun, because the next start begins it again.
+      this.#controller.abort(error);
       throw error;
     });
   }
@@ -91,6 +95,7 @@ export class ServerPart {
   async #start(): Promise<void> {
     const { name, start } = this.#options;
     if (this.#controller.signal.aborted) this.#controller = new AbortController();
+    this.#watch();
     this.handle = await openHandle(this.#engine, {
       ...this.#options,
       signal: this.#controller.signal,
@@ -106,13 +111,38 @@ export class ServerPart {
     this.#end = () => stop?.();
   }
 
+  /** Watches the handlers of the server, and whether it begins to close, until the part stops. */
+  #watch(): void {
+    const { changes: { listeners } } = this.#engine;
+    this.#unwatch();
+    this.#watchers.clear();
+    const unwatchHandlers = watchHandlers(this.#engine, () => this.#notifyChange());
+    listeners.add(this.#onChange);
+    this.#unwatch = () => {
+      unwatchHandlers();
+      listeners.delete(this.#onChange);
+    };
+  }
+
   async #stop(): Promise<void> {
     await this.#starting?.catch(() => {});
     const end = this.#end;
     this.#starting = this.#end = undefined;
     // The part may be started again while `end` runs.
+    this.#unwatch();
     this.#watchers.clear();
     await end?.();
+  }
+
+  #notifyChange(): void {
+    if (this.#controller.signal.aborted) return;
+    for (const onChange of [...this.#watchers]) {
+      try {
+        onChange();
+      } catch (error) {
+        this.#report(error);
+      }
+    }
   }
 
   #report(error: unknown): void {

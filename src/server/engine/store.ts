@@ -348,8 +348,8 @@ export interface SharedState extends SharedStore {
   readonly store: StoreInternals;
   /** Reads a value that does not exist, for the process itself. Rejects if the store does not respond. */
   check(): Promise<void>;
-  /** The parts of the store that belong to one extension. */
-  openPart(extension: string): Promise<StorePart>;
+  /** Opens the part of the store that belongs to one part of the server, such as a layer or an extension. */
+  openPart(name: string): Promise<StorePart>;
   /** Opens the shared state of a session. */
   openSession(info: SharedSessionInfo): Promise<SharedSession>;
   /**
@@ -389,9 +389,9 @@ export interface MarkUsedOptions {
   readonly isDated?: boolean;
 }
 
-/** The part of a store that contains only the keys, logs and topics of one extension of one server. */
+/** The part of a store that contains only the keys, logs and topics of one part of one server. */
 export interface StorePart {
-  /** The operations that the extension makes for the process. */
+  /** The operations that the part makes for the process. */
   readonly own: StoreView;
   /**
    * The operations that one request of a client causes, or that continue the work of such a request. They count towards

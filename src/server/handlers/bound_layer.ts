@@ -35,10 +35,20 @@ interface State {
   value?: unknown;
 }
 
+/** The names of a layer with the step `start`. */
+interface StarterNames {
+  /** See {@linkcode LayerStarter.id}. */
+  readonly id: string;
+  /** See {@linkcode HandleOptions.id}. */
+  readonly part: string;
+}
+
 /** Returns the function that registers a layer with the step `start` on servers. */
-export function toStarter(start: NonNullable<AnySteps["start"]>, id: string): LayerStarter {
+export function toStarter(start: NonNullable<AnySteps["start"]>, { id, part }: StarterNames): LayerStarter {
   const life = createLife({
     id,
+    name: id,
+    part,
     keys: new Map(),
     async start(server) {
       const value: unknown = await start(server);

@@ -51,7 +51,7 @@ export type Completer<S = NoServices> = (
 export type Completers<Name extends string = string, S = NoServices> = { readonly [N in Name]?: Completer<S> };
 
 /** A prompt or template with its completers. */
-interface CompletionOptions {
+export interface CompletionOptions {
   /** Location for error messages, such as `prompt "review"`. */
   readonly place: string;
   readonly type: "ref/prompt" | "ref/resource";
@@ -110,7 +110,7 @@ export function readArguments(given: unknown, place: string): Readonly<Record<st
 }
 
 /** The feature that serves all completers. */
-const completions: Feature = {
+export const completions: Feature = {
   name: "completions",
   compile(handlers, core): Compiled {
     const byKey = new Map(
@@ -146,9 +146,11 @@ async function answer(definition: CompletionOptions, call: Call, core: FeaturePa
   return await attempt({ core, call, subject, mapError }, () => (services?.inject(run) ?? run)(call));
 }
 
-// Finds the completer to which a client refers. A client can refer to a template by its text, or by a URI that matches
-// the template.
-function findCompleter(
+/**
+ * Finds the completer to which a client refers. A client can refer to a template by its text, or by a URI that matches
+ * the template.
+ */
+export function findCompleter(
   byKey: ReadonlyMap<string, CompletionOptions>,
   call: Call,
   core: FeatureParts,

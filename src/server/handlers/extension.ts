@@ -555,7 +555,7 @@ function toBrought({ [INTERNALS]: { key } }: Handler, all: readonly Handler[], c
   return {
     isBrought,
     async isShown(call) {
-      for (const { allow } of bringing) if (await isAllowed(allow, call, core)) return true;
+      for (const { allow } of bringing) if (!call.ended && await isAllowed(allow, call, core)) return true;
       return false;
     },
   };

@@ -136,6 +136,12 @@ class LayeredCall extends Call {
     return this.#says.outer();
   }
 
+  // The outer call may read for a handler that has returned.
+  override startHandler<T>(run: () => T): T {
+    const outer = this.#says.outer();
+    return super.startHandler(() => outer ? outer.startHandler(run) : run());
+  }
+
   override release(retryMs: number | undefined): void {
     this.#says.release(retryMs);
   }

@@ -22,8 +22,6 @@ const loadParts = () => import("../engine/server_part.ts");
 export class ServerLives implements LivesSet {
   readonly #engine: Engine;
   readonly #extensions = new Map<string, LivingExtension>();
-  /** Whether the extensions will be notified that handlers have changed. */
-  #isChanging = false;
   #isStarted = false;
   #isKept = false;
   #isStopping = false;
@@ -43,26 +41,15 @@ export class ServerLives implements LivesSet {
     for (const life of lives) {
       if (this.#extensions.has(life.id)) continue;
       this.#extensions.set(life.id, new LivingExtension(this.#engine, life));
-      if (this.#isStarted) this.#start(life.id);
+      if (this.#isStarted) this.#start(life);
     }
-    this.#notifyChange();
-  }
-
-  // Wait for a microtask, because a handler that is replaced is first removed, and then added.
-  #notifyChange(): void {
-    if (this.#isChanging) return;
-    this.#isChanging = true;
-    queueMicrotask(() => {
-      this.#isChanging = false;
-      for (const extension of this.#extensions.values()) extension.part?.notifyChange();
-    });
   }
 
   start(isKept = true): void {
     this.#isKept ||= isKept;
     if (this.#isStarted) return;
     this.#isStarted = true;
-    for (const id of this.#extensions.keys()) this.#start(id);
+    for (const { life } of this.#extensions.values()) this.#start(life);
   }
 
   async ready(): Promise<void> {
@@ -73,7 +60,7 @@ export class ServerLives implements LivesSet {
     const extension = this.#extensions.get(id);
     return extension?.start()?.then(() => {
       // Without its server, the extension could not check its callers.
-      if (this.#extensions.get(id) !== extension) throw toRemoved(id);
+      if (this.#extensions.get(id) !== extension) throw toRemoved(extension.life);
     });
   }
 
@@ -106,9 +93,9 @@ export class ServerLives implements LivesSet {
   }
 
   // Report a failed start here, because there may be no call that waits for the extension and fails with its error.
-  #start(id: string): void {
+  #start(life: Life): void {
     if (this.#isStopping) return;
-    this.until(id)?.catch((error) => this.#engine.core.report(error, { subject: toName(id) }));
+    this.until(life.id)?.catch((error) => this.#engine.core.report(error, { subject: toName(life) }));
   }
 }
 
@@ -166,7 +153,10 @@ class LivingExtension {
       () => {
         // Handlers may have changed since the subscription began.
         const isShown = this.#engine.registry.compiled("extensions")?.listen?.get(wanted.key)?.isShown;
-        return isShown && (() => isShown(toCall(wanted.ctx, "check the subscriber")));
+        return isShown && (async () => {
+          const { decideInTime } = await loadParts();
+          return await decideInTime(isShown(toCall(wanted.ctx, "check the subscriber")), this.#engine);
+        });
       },
     );
     const stop = this.#topics.subscribe(wanted, (published) => delivery.deliver(published));
@@ -190,8 +180,8 @@ class LivingExtension {
   async #open(): Promise<ServerPart> {
     try {
       const { ServerPart } = await loadParts();
-      const { id, start } = this.life;
-      this.part = new ServerPart(this.#engine, { name: toName(id), id: `extension ${id}`, start });
+      const { id, part = `extension ${id}`, start } = this.life;
+      this.part = new ServerPart(this.#engine, { name: toName(this.life), id: part, start });
       if (this.#isClosed) this.part.close();
       return this.part;
     } catch (error) {
@@ -221,10 +211,10 @@ class LivingExtension {
   }
 }
 
-function toRemoved(id: string): CancelError {
-  return new CancelError("extension", `Cannot run the call: ${toName(id)} was removed; send the request again`);
+function toRemoved(life: Life): CancelError {
+  return new CancelError("extension", `Cannot run the call: ${toName(life)} was removed; send the request again`);
 }
 
-function toName(id: string): string {
-  return `extension ${quote(id)}`;
+function toName({ id, name = `extension ${quote(id)}` }: Life): string {
+  return name;
 }

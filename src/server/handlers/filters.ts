@@ -111,6 +111,8 @@ class OutputGuards {
   /** The context of the handler while the handler runs. Otherwise the call. */
   #ctx: Context<never>;
   #questions?: GuardedQuestions;
+  /** Names of the layers whose guards have changed the result. */
+  readonly #changers = new Set<string>();
   /** The last result that has passed the guards as JSON, before middleware has changed it. */
   #noted?: string;
   #messages?: Pick<SentGuard, "say" | "said">;
@@ -219,7 +221,9 @@ class OutputGuards {
       for (const guard of guards) {
         const passed = await guard(value, quiet, part);
         // Only `undefined` keeps the value. `null` replaces it, so that a guard can remove a secret.
-        if (passed !== undefined) value = passed;
+        if (passed === undefined || passed === value) continue;
+        value = passed;
+        if (part === "result") this.#changers.add(guard.name);
       }
       return value;
     };
@@ -274,7 +278,7 @@ class OutputGuards {
     const { method, subject } = call;
     let words = error;
     if (!isToolError(error) && !isMcpError(error)) {
-      const reported = core.report(error, { method, subject });
+      const reported = core.report(this.#explain(error), { method, subject });
       if (isResultError(error)) return reported;
       // `mapError` describes the error for the client. Without a description, the client gets only an error id.
       const said = describe({ call, core, mapError: this.#guarded.mapError }, error);
@@ -294,6 +298,13 @@ class OutputGuards {
       if (isToolError(failed) || isMcpError(failed)) return failed;
       return toUnexpected(core.report(failed, { method, subject }), call);
     }
+  }
+
+  /** Names the layers that have changed an invalid result, because the handler may have returned a valid result. */
+  #explain(error: unknown): unknown {
+    if (!isResultError(error) || !this.#changers.size) return error;
+    const names = Array.from(this.#changers, (name) => `"${name}"`).join(", ");
+    return new Error(`${Object(error).message} (changed by the layer ${names})`, { cause: error });
   }
 
   async #guardWords(words: unknown, ctx: Context<never>): Promise<Error> {

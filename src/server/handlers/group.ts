@@ -135,7 +135,10 @@ function both(first: GroupedAllow, second: GroupedAllow | undefined): GroupedAll
   return (call, subject) => {
     const allowed = readVerdict(first(call), "a group's allow");
     const decide = (allowed: boolean) => allowed && second(call, subject);
-    return typeof allowed === "boolean" ? decide(allowed) : allowed.then(decide);
+    // The call may be cancelled while the first function decides.
+    return typeof allowed === "boolean" ? decide(allowed) : allowed.then((allowed) => {
+      return !call.signal.aborted && decide(allowed);
+    });
   };
 }
 

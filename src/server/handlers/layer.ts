@@ -169,7 +169,9 @@ function bind(layer: AnyLayer, handler: HandlerInfo, { at, place = handler.key }
     throw refuse(`has ${member}, but no step ${step} to which it applies; omit ${member}`);
   }
   const { start } = steps;
-  if (start) layer[INTERNALS].starter ??= toStarter(start, `layer ${JSON.stringify(name)} ${at + 1} of ${key}`);
+  // The part has only the name of the layer. With the name of a handler, a new order of the handlers would lose its data.
+  const part = `layer ${JSON.stringify(name)}`;
+  if (start) layer[INTERNALS].starter ??= toStarter(start, { id: `${part} ${at + 1} of ${key}`, part });
   return { layer, steps, place };
 }
 
@@ -276,7 +278,9 @@ function toInputGuard(bound: Bound): GuardSteps["input"] {
 function toOutputGuard(bound: Bound): GuardSteps["output"] {
   const { onOutput } = bound.steps;
   if (!onOutput) return [];
-  return [(output, ctx, part) => withState(bound, ctx, (state) => onOutput(output, ctx, part, state))];
+  const guard: GuardSteps["output"][number] = (output, ctx, part) =>
+    withState(bound, ctx, (state) => onOutput(output, ctx, part, state));
+  return [withName(guard, bound.steps.name)];
 }
 
 /** Returns the steps around the whole call of a handler. */

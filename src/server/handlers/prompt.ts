@@ -7,7 +7,7 @@ import type { FeatureParts, MapError } from "../visibility/feature_parts.ts";
 import { INVALID_PARAMS, McpError, quote } from "../../core/protocol/errors.ts";
 import { isObject, type Params, type Result } from "../../core/protocol/jsonrpc.ts";
 import type { Content, Icon, Meta, PromptMessage } from "../../core/protocol/types.ts";
-import type { CompiledSchema, Infer, InferInput, Schema } from "../../core/schema/schema.ts";
+import type { CompiledSchema, Infer, InferInput, Schema, StandardSchema } from "../../core/schema/schema.ts";
 import { compileSchema } from "../../core/schema/schema_compiler.ts";
 import { readScopes } from "../call/scopes.ts";
 import type { Call } from "../call/call.ts";
@@ -17,9 +17,11 @@ import { checkOptions, type KnownOptions, toPlace, withoutNulls } from "../../co
 import { compose } from "../call/middleware.ts";
 import { type Unlayered, type UseItem, withLayers } from "../engine/layers.ts";
 import {
+  type Argument,
   bindAllow,
   type Feature,
   type Handler,
+  type ListedParts,
   type Remake,
   revealTo,
   type Runner,
@@ -27,16 +29,18 @@ import {
   toMethod,
 } from "../visibility/feature.ts";
 import type { Filter } from "../visibility/guards.ts";
-import { withInternals } from "../../core/internals.ts";
+import { LISTED, withInternals } from "../../core/internals.ts";
 import { readRequirements, type Requirement } from "../call/question.ts";
 import { createList } from "../visibility/pagination.ts";
 import type { NoServices, Services, ServiceValues, SharedServiceValues } from "../call/service.ts";
 import type { Typed } from "../../core/typed.ts";
-import type { SentOf } from "./tool.ts";
+import type { ListedPrompt } from "../../core/protocol/listed.ts";
+import type { ListedOptions, SentOf } from "./tool.ts";
 import { attempt } from "./attempt.ts";
 import type { Callable } from "./callable.ts";
 import { type Completers, completion, readArguments } from "./completion.ts";
 import { loadResults } from "./content.ts";
+import { fromListed } from "./listed.ts";
 import { isContent, isDoubtful } from "./content_checks.ts";
 import type { Sending } from "./encoded_results.ts";
 import { runGuarded } from "./lazy_values.ts";
@@ -174,6 +178,38 @@ export interface Prompt<Name extends string = string, Input = never, S = never, 
   readonly run: (input: Input, ctx: Context<S>) => unknown;
 }
 
+/** Creates prompts. */
+export interface PromptFactory {
+  /**
+   * Creates a prompt.
+   *
+   * @throws {TypeError} if an option is unknown or invalid, or if a completer is for an argument that does not exist.
+   */
+  <
+    const N extends string,
+    const I extends Schema = Schema,
+    S extends Services = NoServices,
+  >(options: PromptOptions<I, S, N>): Prompt<N, Infer<I>, ServiceValues<S>, SentOf<I>>;
+  /**
+   * For proxies: creates a prompt that is listed as another server lists the prompt, with all its members. `run` gets the
+   * arguments unchanged, because the other server validates them. Members of a wrong type are left out. A prompt that
+   * cannot be listed is not served, and `observer.fault` gets the reason.
+   *
+   * @throws {TypeError} if `run` is not a function, or an option is unknown or invalid.
+   */
+  from<S extends Services = NoServices>(
+    listed: ListedPrompt,
+    run: (
+      input: Readonly<Record<string, string>>,
+      ctx: Context<ServiceValues<S>>,
+    ) => PromptReturn | Promise<PromptReturn>,
+    options?: ListedOptions<Readonly<Record<string, string>>, S> & {
+      /** Completers, keyed by argument name. Completers of arguments that the prompt does not have are not used. */
+      readonly complete?: Completers<string, ServiceValues<S>>;
+    },
+  ): Prompt<string, Readonly<Record<string, string>>, ServiceValues<S>>;
+}
+
 /**
  * Creates a prompt.
  *
@@ -191,13 +227,59 @@ export interface Prompt<Name extends string = string, Input = never, S = never, 
  *
  * @throws {TypeError} if an option is unknown or invalid, or if a completer is for an argument that does not exist.
  */
-export function prompt<
+export const prompt: PromptFactory = /* @__PURE__ */ Object.assign(makePrompt, {
+  from<S extends Services = NoServices>(
+    listed: ListedPrompt,
+    run: PromptOptions<StandardSchema<Readonly<Record<string, string>>>, S>["run"],
+    options: ListedOptions<Readonly<Record<string, string>>, S> & {
+      readonly complete?: Completers<string, ServiceValues<S>>;
+    } = {},
+  ) {
+    return fromListed({ kind: "prompt", listed, options, known: OPTIONS }, (listed) => {
+      const inputs = toListedArguments(listed.arguments);
+      const names = inputs.map(({ name }) => name);
+      const complete = Object.fromEntries(
+        Object.entries(options.complete ?? {}).filter(([name]) => names.includes(name)),
+      );
+      const { name, title, description, icons, _meta } = listed;
+      // The cast is safe, because the types of the members have been checked.
+      const members = { title, description, icons, _meta } as Omit<PromptOptions<Schema, S>, "name" | "run">;
+      const parts: Elsewhere = { [LISTED]: { foreign: true, members: listed, inputs } };
+      // The schema accepts all arguments, because the other server validates them.
+      const input: StandardSchema<Readonly<Record<string, string>>> = anyText;
+      return makePrompt({ ...members, ...options, ...parts, name, input, complete, run });
+    });
+  },
+});
+
+/** The option of a prompt that comes from elsewhere. */
+interface Elsewhere {
+  readonly [LISTED]?: ListedParts;
+}
+
+function toListedArguments(given: unknown): readonly Argument[] {
+  // The cast is safe, because only arguments with a name remain, and clients get their other members unchanged.
+  return (Array.isArray(given) ? given.filter((each) => typeof Object(each).name === "string") : []) as Argument[];
+}
+
+/** A schema for the arguments of prompts of other servers. */
+const anyText: StandardSchema<Readonly<Record<string, string>>> = {
+  "~standard": {
+    version: 1,
+    vendor: "x-mcp",
+    validate: (value) => ({ value: value as Readonly<Record<string, string>> }), // The cast is safe, because arguments are always strings.
+    jsonSchema: { input: () => ({ type: "object" }), output: () => ({ type: "object" }) },
+  },
+};
+
+function makePrompt<
   const N extends string,
   const I extends Schema = Schema,
   S extends Services = NoServices,
->(given: PromptOptions<I, S, N>): Prompt<N, Infer<I>, ServiceValues<S>, SentOf<I>> {
+>(given: PromptOptions<I, S, N> & Elsewhere): Prompt<N, Infer<I>, ServiceValues<S>, SentOf<I>> {
   const place = toPlace("prompt", given);
-  checkOptions(`make ${place}`, given, OPTIONS);
+  const { [LISTED]: listed }: Elsewhere = Object(given);
+  if (!listed) checkOptions(`make ${place}`, given, OPTIONS);
   const { name, run, complete } = given;
   if (typeof name !== "string" || !name) throw new TypeError(`Cannot make ${place}: it has no name; set name`);
   if (typeof run !== "function") {
@@ -212,17 +294,10 @@ export function prompt<
   const { mapError, steps } = options;
   const completed = { place, names, complete, allow, scopes, services, mapError, steps: steps?.completion };
   const also = [completion({ type: "ref/prompt", name, ...completed }), ...steps?.also ?? []];
-  const remake: Remake = (change) => prompt(change(given));
-  const internals = { feature: prompts, key: name, definition, also, services, scopes, layers, remake };
+  const remake: Remake = (change) => makePrompt(change(given));
+  const { foreign } = listed ?? {};
+  const internals = { feature: prompts, key: name, definition, also, services, scopes, layers, remake, foreign };
   return withInternals({ name, run, allow, tags: options.tags }, internals);
-}
-
-/** An argument in a list of prompts. */
-interface Argument {
-  readonly name: string;
-  readonly title?: unknown;
-  readonly description?: unknown;
-  readonly required?: boolean;
 }
 
 /** A prompt in the registry, without type parameters, because its schema validates the arguments at runtime. */
@@ -232,14 +307,14 @@ interface Definition extends Callable {
 }
 
 function define<I extends Schema, S extends Services>(
-  options: Unlayered<PromptOptions<I, S>>,
+  options: Unlayered<PromptOptions<I, S> & Elsewhere>,
   place: string,
   services: Binding | undefined,
 ): Definition {
   const { name, allow, use = [], run, layers } = options;
   const { title, description, icons, _meta } = withoutNulls(options);
   const input = options.input === undefined ? undefined : compileSchema(options.input, { use: "input", place });
-  const inputs = input ? toArguments(toTester(options.input, input), place) : [];
+  const { inputs = input ? toArguments(toTester(options.input, input), place) : [], members } = options[LISTED] ?? {};
   const invoke = async (
     call: Call,
     ctx: Context<never> = call,
@@ -264,13 +339,13 @@ function define<I extends Schema, S extends Services>(
     requires: layers?.requires ?? readRequirements(options.requires, place),
     layers,
     steps: options.steps,
-    wire: () => ({ name, title, description, arguments: inputs.length ? inputs : undefined, icons, _meta }),
+    wire: () => ({ ...members, name, title, description, arguments: inputs.length ? inputs : undefined, icons, _meta }),
     invoke: compose(use, services?.inject(invoke) ?? invoke),
   };
 }
 
 /** The feature that serves all prompts. */
-const prompts: Feature = {
+export const prompts: Feature = {
   name: "prompts",
   compile(handlers, core) {
     const definitions = toDefinitions<Definition>(handlers);
@@ -309,7 +384,7 @@ async function getPrompt(definition: Definition, call: Call, core: FeatureParts)
   const state = `Cannot get ${quote(key)}`;
   const args = readArguments(given, state);
   return await attempt({ core, call, subject: key, mapError }, async () => {
-    const checked = input ? await input.validate(args) : { value: {} };
+    const checked = input ? await input.validate(args, call) : { value: {} };
     if (checked.problem !== undefined) throw new McpError(INVALID_PARAMS, `${state}: ${checked.problem}`);
     // A cancelled call does not start its handler.
     if (call.ended) throw call.endError;

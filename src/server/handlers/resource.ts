@@ -27,15 +27,21 @@ import {
 import { compose } from "../call/middleware.ts";
 import { type UseItem, withLayers } from "../engine/layers.ts";
 import { readRequirements, type Requirement } from "../call/question.ts";
-import { bindAllow, type Handler, type Remake } from "../visibility/feature.ts";
+import { bindAllow, type Handler, type ListedParts, type Remake } from "../visibility/feature.ts";
 import type { Filter } from "../visibility/guards.ts";
 import { withoutUnsafeIcons } from "../engine/icons.ts";
-import { withInternals } from "../../core/internals.ts";
+import { LISTED, withInternals } from "../../core/internals.ts";
 import type { NoServices, Services, ServiceValues, SharedServiceValues } from "../call/service.ts";
 import type { SubscriptionHooks } from "../visibility/subscribers.ts";
+import type { ListedResource, ListedTemplate } from "../../core/protocol/listed.ts";
+import { toAbsent } from "./absent.ts";
 import { type Completers, completion } from "./completion.ts";
+import type { ServerHandle, StartPart } from "../engine/server_handle.ts";
+import { fromListed } from "./listed.ts";
+import { startProvider } from "./provider_start.ts";
 import { DESCRIPTION, HANDLER, HANDLER_ELSEWHERE, HANDLER_HINTS } from "./option_names.ts";
 import { type ResourceReturn, toContents } from "./resource_contents.ts";
+import { readPage } from "./source_list.ts";
 import { type Definition, type ResourceEntry, type ResourcePage, resources } from "./resource_methods.ts";
 import { lazyWireCheck } from "../call/lazy_wire_check.ts";
 
@@ -86,6 +92,19 @@ export interface ResourceCommonOptions<S extends Services = NoServices, Input = 
   readonly ttlMs?: number;
   /** Whether callers may share cached contents. Defaults to `"private"`. A resource with `allow` is always private. */
   readonly cacheScope?: "public" | "private";
+  /**
+   * Called when a URI of the resource, template or provider gets its first subscriber. Start watching the resource here,
+   * and call `server.resourceUpdated(uri)` for each change. Subscriptions do not wait for `subscribe`. Errors from
+   * `subscribe` go to `observer.fault`.
+   *
+   * Subscribers from which `allow` hides the resource do not count.
+   */
+  readonly subscribe?: (uri: string, server: ChangeNotifier) => void | Promise<void>;
+  /**
+   * Called when a URI has lost its last subscriber: the subscriber has unsubscribed, its connection or session has
+   * ended, or the server closes. `unsubscribe` is called only after `subscribe` has settled.
+   */
+  readonly unsubscribe?: (uri: string, server: ChangeNotifier) => void | Promise<void>;
 }
 
 /** Options of a fixed resource. Only `uri`, `name` and `read` are required. */
@@ -150,25 +169,25 @@ export interface ResourceProviderOptions<S extends Services = NoServices> extend
   readonly list?: (
     cursor: string | undefined,
     ctx: Context<SharedServiceValues<S>>,
+    server: ServerHandle | undefined,
   ) => ResourcePage | Promise<ResourcePage>;
   /**
-   * Called when a URI of the scheme gets its first subscriber. Start watching the resource here, and call
-   * `server.resourceUpdated(uri)` for each change. Subscriptions do not wait for `subscribe`. Errors from `subscribe`
-   * go to `observer.fault`.
-   *
-   * Subscribers from which `allow` hides the provider do not count.
+   * Starts the provider with its server, with the first request or by `server.ready()`. Can announce changes with
+   * `server.listChanged("resources")` and `server.resourceUpdated(uri)`. Can return a function that is called when the
+   * server closes or the provider is removed. `list` and `read` wait until the provider has started, and get the same
+   * handle. If `start` fails, they fail, and the next call starts the provider again. If the server's path has
+   * parameters, `start` is called for each concrete path.
    */
-  readonly subscribe?: (uri: string, server: ChangeNotifier) => void | Promise<void>;
-  /**
-   * Called when a URI has lost its last subscriber: the subscriber has unsubscribed, its connection or session has
-   * ended, or the server closes. `unsubscribe` is called only after `subscribe` has settled.
-   */
-  readonly unsubscribe?: (uri: string, server: ChangeNotifier) => void | Promise<void>;
+  readonly start?: StartPart;
   /**
    * Reads a URI of the scheme. The server rejects URIs with NUL or a `..` segment, even if NUL or `..` is
-   * percent-encoded.
+   * percent-encoded. `server` is the handle that `start` received, or `undefined` without `start`.
    */
-  readonly read: (uri: string, ctx: Context<ServiceValues<S>>) => ResourceReturn | Promise<ResourceReturn>;
+  readonly read: (
+    uri: string,
+    ctx: Context<ServiceValues<S>>,
+    server: ServerHandle | undefined,
+  ) => ResourceReturn | Promise<ResourceReturn>;
 }
 
 const SIZE: OptionRule = {
@@ -190,21 +209,27 @@ const HINTS: OptionRule = {
 // Use `Object.assign` instead of a spread. Bundlers do not remove an unused spread, because spreading could run a
 // getter.
 const RESOURCE = /* @__PURE__ */ Object.assign(
-  { mimeType: "text", ttlMs: true, cacheScope: ["public", "private"], read: true } as const,
+  {
+    mimeType: "text",
+    ttlMs: true,
+    cacheScope: ["public", "private"],
+    subscribe: "function",
+    unsubscribe: "function",
+    read: true,
+  } as const,
   HANDLER,
 );
 
 const READ_HINTS = { handler: "read", execute: "read", callback: "read", load: "read", run: "read" } as const;
 
 const VARIABLES = "write a uri with variables, such as note://{id}";
-const PROVIDED = "use resourceProvider()";
-const LISTED = "set it on each resource that list returns";
+const OF_EACH = "set it on each resource that list returns";
 
 const FIXED: KnownOptions<keyof ResourceFixedOptions | "use"> = {
   names: /* @__PURE__ */ Object.assign({ uri: true, size: SIZE, annotations: HINTS } as const, RESOURCE, DESCRIPTION),
   hints: /* @__PURE__ */ Object.assign({ meta: "_meta", uriTemplate: "uri" } as const, HANDLER_HINTS, READ_HINTS),
   elsewhere: /* @__PURE__ */ Object.assign(
-    { variables: VARIABLES, complete: VARIABLES, list: VARIABLES, subscribe: PROVIDED, unsubscribe: PROVIDED },
+    { variables: VARIABLES, complete: VARIABLES, list: VARIABLES },
     HANDLER_ELSEWHERE,
   ),
 };
@@ -220,17 +245,14 @@ const TEMPLATE: KnownOptions<keyof ResourceTemplateOptions<TemplateText> | "use"
     HANDLER_HINTS,
     READ_HINTS,
   ),
-  elsewhere: /* @__PURE__ */ Object.assign(
-    { size: LISTED, subscribe: PROVIDED, unsubscribe: PROVIDED },
-    HANDLER_ELSEWHERE,
-  ),
+  elsewhere: /* @__PURE__ */ Object.assign({ size: OF_EACH }, HANDLER_ELSEWHERE),
 };
 
 const FROM_URI = "use resource() with a uri";
 
 const PROVIDER: KnownOptions<keyof ResourceProviderOptions> = {
   names: /* @__PURE__ */ Object.assign(
-    { scheme: true, list: "function", subscribe: "function", unsubscribe: "function" } as const,
+    { scheme: true, list: "function", start: "function" } as const,
     RESOURCE,
   ),
   hints: /* @__PURE__ */ Object.assign({}, HANDLER_HINTS, READ_HINTS),
@@ -238,13 +260,13 @@ const PROVIDER: KnownOptions<keyof ResourceProviderOptions> = {
     uri: FROM_URI,
     variables: FROM_URI,
     complete: FROM_URI,
-    title: LISTED,
-    description: LISTED,
-    size: LISTED,
-    annotations: LISTED,
-    icons: LISTED,
-    _meta: LISTED,
-    meta: LISTED,
+    title: OF_EACH,
+    description: OF_EACH,
+    size: OF_EACH,
+    annotations: OF_EACH,
+    icons: OF_EACH,
+    _meta: OF_EACH,
+    meta: OF_EACH,
   }, HANDLER_ELSEWHERE),
 };
 
@@ -305,6 +327,44 @@ export interface ResourceTemplate<Variables, S = never, Read = Variables> extend
   readonly uri: (variables: Variables) => string;
 }
 
+/** Creates resources. */
+export interface ResourceFactory {
+  /**
+   * Creates a resource with a fixed URI, or the resources of a URI template.
+   *
+   * @throws {TypeError} if an option is unknown or invalid, or if a completer is for a variable that does not exist.
+   */
+  <
+    const U extends string,
+    S extends Services = NoServices,
+    const P extends Schema | undefined = undefined,
+  >(
+    options: { readonly uri: U; readonly variables?: P } & ResourceOptions<U, S, P>,
+  ): ResourceOf<U, S, P>;
+  /**
+   * For proxies: creates a resource or a template that is listed as another server lists it, with all its members. `read`
+   * gets the URI, also for a template, and can return the result of the other server, whose contents are sent unchanged.
+   * Members of a wrong type are left out. An entry that cannot be listed is not served, and `observer.fault` gets the
+   * reason.
+   *
+   * @throws {TypeError} if `read` is not a function, or an option is unknown or invalid.
+   */
+  from<S extends Services = NoServices>(
+    listed: ListedResource | ListedTemplate,
+    read: (uri: string, ctx: Context<ServiceValues<S>>) => ResourceReturn | Promise<ResourceReturn>,
+    options?: ListedResourceOptions<S>,
+  ): Resource<string, ServiceValues<S>>;
+}
+
+/** The options that `resource.from` takes in addition to the entry of a list. */
+export interface ListedResourceOptions<S extends Services = NoServices>
+  extends Omit<ResourceCommonOptions<S>, "name" | "mimeType"> {
+  /** Middleware and layers around reads. The first middleware is the outermost. */
+  readonly use?: readonly UseItem<string, ServiceValues<S>, SharedServiceValues<S>>[];
+  /** Completers of a template, keyed by variable name. Completers of other variables are not used. */
+  readonly complete?: Completers<string, ServiceValues<S>>;
+}
+
 /**
  * Creates a resource with a fixed URI, or the resources of a URI template.
  *
@@ -326,7 +386,41 @@ export interface ResourceTemplate<Variables, S = never, Read = Variables> extend
  *
  * @throws {TypeError} if an option is unknown or invalid, or if a completer is for a variable that does not exist.
  */
-export function resource<
+export const resource: ResourceFactory = /* @__PURE__ */ Object.assign(makeResource, {
+  from<S extends Services = NoServices>(
+    listed: ListedResource | ListedTemplate,
+    read: (uri: string, ctx: Context<ServiceValues<S>>) => ResourceReturn | Promise<ResourceReturn>,
+    options: ListedResourceOptions<S> = {},
+  ): Resource<string, ServiceValues<S>> {
+    const isTemplate = Object(listed).uriTemplate !== undefined;
+    const key = isTemplate ? "uriTemplate" : "uri";
+    const given = { kind: isTemplate ? "resource template" : "resource", listed, key, options };
+    return fromListed({ ...given, known: isTemplate ? TEMPLATE : FIXED }, (listed) => {
+      const { name, title, description, icons, annotations, _meta } = listed;
+      const mimeType = typeof listed.mimeType === "string" ? listed.mimeType : undefined;
+      const size = Number.isFinite(listed.size) ? listed.size : undefined;
+      const members = { name, title, description, mimeType, size, icons, annotations, _meta };
+      const parts = { uri: listed[key], [LISTED]: { foreign: true, members: listed } };
+      // The cast is safe, because the types of the members have been checked.
+      return toListedResource({ ...members, ...options, ...parts, read } as unknown as Form<string>, isTemplate);
+    });
+  },
+});
+
+/** Creates a resource or template of another server. */
+function toListedResource<S>({ complete = {}, ...form }: Form<string>, isTemplate: boolean): Resource<string, S> {
+  const defined = define(form, isTemplate);
+  const { definition: { key, match, scopes, variables: names, allow, steps }, services } = defined;
+  const remake: Remake = (change) => toListedResource(change({ complete, ...form }), isTemplate);
+  if (!isTemplate) return toResource(form, defined, { remake });
+  const known = Object.fromEntries(Object.entries(complete).filter(([name]) => names.includes(name)));
+  const place = `resource ${quote(key)}`;
+  const completed = { place, names, complete: known, allow, scopes, services, mapError: form.mapError, match };
+  const also = [completion({ type: "ref/resource", name: key, ...completed, steps: steps?.completion })];
+  return toResource(form, defined, { remake, also });
+}
+
+function makeResource<
   const U extends string,
   S extends Services = NoServices,
   const P extends Schema | undefined = undefined,
@@ -337,9 +431,9 @@ export function resource<
   checkOptions(`make ${toPlace("resource", options, "uri")}`, options, isTemplate ? TEMPLATE : FIXED);
   // The cast is safe, because all options have this shape. `define` checks whether `uri` is a template.
   const form = options as unknown as Form<never>;
-  const defined = define(form);
+  const defined = define(form, isTemplate);
   const { definition: { key, match, scopes, variables: names, allow }, template, services } = defined;
-  const remake: Remake = (change) => resource<U, S, P>(change(options));
+  const remake: Remake = (change) => makeResource<U, S, P>(change(options));
   // The cast is safe, because `ResourceOf` distinguishes fixed resources and templates by the type of the same URI.
   if (!template) return toResource(form, defined, { remake, uri: () => key }) as unknown as ResourceOf<U, S, P>;
   const { name, complete, mapError } = form;
@@ -371,14 +465,20 @@ export function resourceProvider<S extends Services = NoServices>(
   options: ResourceProviderOptions<S>,
 ): Resource<string, ServiceValues<S>> {
   checkOptions(`make ${toPlace("resource provider", options, "scheme")}`, options, PROVIDER);
+  const { scheme, name, start, list, read } = options;
   const form: Form<string> = options;
-  return toResource(form, define<string>(form), { remake: (change) => resourceProvider(change(options)) });
+  const provider = start && startProvider(`resource provider ${quote(name)} of ${scheme}:`, start);
+  const started = provider ? { ...form, list: list && provider.bind(list), read: provider.bind(read) } : form;
+  const remake: Remake = (change) => resourceProvider(change(options));
+  return toResource(form, define<string>(started, false), { remake, life: provider?.life });
 }
 
 /** The parts that differ between fixed resources, templates and providers. */
 interface Made {
   readonly remake: Remake;
   readonly also?: readonly Handler[];
+  /** Set for a provider that starts with its server. */
+  readonly life?: object;
   /** Returns the URI of a fixed resource, or builds a URI of a template. */
   readonly uri?: (values: Readonly<Record<string, string>>) => string;
 }
@@ -386,7 +486,7 @@ interface Made {
 function toResource<Input, S>(
   options: Form<Input>,
   { definition, services }: Defined,
-  { remake, also = [], uri }: Made,
+  { remake, also = [], life, uri }: Made,
 ): Resource<Input, S> {
   const { name, read, tags } = options;
   const { key, kind, match, allow, scopes, layers, steps } = definition;
@@ -394,13 +494,18 @@ function toResource<Input, S>(
   const reads = read as Resource<Input, S>["read"];
   const serves = kind === "fixed" ? undefined : (uri: string) => match(uri) !== undefined;
   const more = [...also, ...steps?.also ?? []];
-  const internals = { feature: resources, key, definition, also: more, serves, services, scopes, layers, remake };
+  const { foreign } = options[LISTED] ?? {};
+  // A server can have several providers of one scheme.
+  const id = kind === "provider" ? toProviderId(key, name) : undefined;
+  const parts = { feature: resources, key, id, definition, also: more, serves, services, scopes, layers, remake };
+  const internals = { ...parts, foreign, life };
   return withInternals({ name, read: reads, allow, tags, ...uri && { uri } }, internals);
 }
 
 /** Options of any kind, without type parameters. */
 interface Form<Input>
   extends Omit<ResourceEntry, "uri">, Omit<ResourceCommonOptions, "allow" | "services">, SubscriptionHooks {
+  readonly [LISTED]?: ListedParts;
   readonly uri?: string;
   readonly scheme?: string;
   readonly variables?: Schema;
@@ -408,8 +513,16 @@ interface Form<Input>
   readonly use?: readonly UseItem<never, never, never>[];
   readonly allow?: (ctx: Context<never>, subject?: never) => boolean | Promise<boolean>;
   readonly complete?: Completers<string, never>;
-  readonly list?: (first: never, ctx: Context<never>) => ListedResources | Promise<ListedResources>;
-  readonly read: (input: Input, ctx: Context<never>) => ResourceReturn | Promise<ResourceReturn>;
+  readonly list?: (
+    first: never,
+    ctx: Context<never>,
+    server?: ServerHandle,
+  ) => ListedResources | Promise<ListedResources>;
+  readonly read: (
+    input: Input,
+    ctx: Context<never>,
+    server?: ServerHandle,
+  ) => ResourceReturn | Promise<ResourceReturn>;
 }
 
 type ListedResources = readonly ResourceEntry[] | ResourcePage;
@@ -421,13 +534,13 @@ interface Defined {
   readonly services?: Binding;
 }
 
-function define<Input>(options: Form<Input>): Defined {
+function define<Input>(options: Form<Input>, isTemplate: boolean): Defined {
   const { scheme, uri: key = `${scheme}:`, name } = options;
-  const form = withLayers(options, { kind: "resource", name: key });
+  const layerKey = scheme === undefined ? undefined : toProviderId(key, name);
+  const form = withLayers(options, { kind: "resource", name: key, ...layerKey && { key: layerKey } });
   const { title, description, mimeType, size, icons, annotations: given, _meta } = withoutNulls(form);
   const annotations = given && withoutNulls(given);
-  const { allow, use = [], layers, ttlMs, cacheScope = "private", list, read } = form;
-  const isTemplate = scheme === undefined && /[{}]/.test(key);
+  const { allow, use = [], layers, ttlMs, cacheScope = "private", list, read, [LISTED]: listed } = form;
   checkForm(form, key);
   const template = isTemplate || scheme !== undefined ? parseTemplate(isTemplate ? key : `${key}{+rest}`) : undefined;
   const services = bindServices(form.services, `resource ${quote(key)}`);
@@ -435,10 +548,12 @@ function define<Input>(options: Form<Input>): Defined {
     (async (call: Call, ctx: Context<never> = call, cursor: string | undefined, size: number) => {
       // The cast is safe, because of the signatures above: `list` of a template takes only the context.
       const listed = await call.startHandler(() => isTemplate ? list(ctx as never, ctx) : list(cursor as never, ctx));
-      const { resources, nextCursor } = readPage(listed, { cursor, size, place: key });
+      const { items, nextCursor } = readPage(listed, { list: "resources", cursor, size, place: quote(key) });
       const report = (error: unknown) => call.host.parts?.report(error, call);
       const { checkEntries } = await lazyWireCheck.load();
-      const entries = checkEntries(call, resources, { method: "resources/list", source: `of ${quote(key)}` });
+      // The cast is safe, because `checkEntries` leaves out all other values.
+      const given = items as readonly ResourceEntry[];
+      const entries = checkEntries(call, given, { method: "resources/list", source: `of ${quote(key)}` });
       return { resources: entries.map((entry) => ({ mimeType, ...withoutUnsafeIcons(entry, report) })), nextCursor };
     });
   const invoke = async (
@@ -453,13 +568,15 @@ function define<Input>(options: Form<Input>): Defined {
     // The cast is safe, because the `match` function of these options returned `matched`.
     const returns = (ctx: Context<never>) => call.startHandler(() => read(matched as Input, ctx));
     const value = await (filter ? filter(returns, ctx, sending) : returns(ctx));
-    const contents = await toContents(value, { uri, mimeType }, sending);
-    if (!contents) throw McpError.resourceNotFound(uri);
-    return { contents };
+    const isForeign = !!listed && isObject(value);
+    const contents = await toContents(value, { uri, mimeType, isForeign }, sending);
+    if (!contents) throw toAbsent(uri, call);
+    return isForeign && isObject(value._meta) ? { contents, _meta: value._meta } : { contents };
   };
   const definition: Definition = {
-    ...toMatcher(template, isTemplate),
+    ...toMatcher(template, isTemplate, !!listed),
     key,
+    id: layerKey,
     allow: bindAllow(allow, services),
     guards: form.guards,
     services,
@@ -472,6 +589,7 @@ function define<Input>(options: Form<Input>): Defined {
     hooks: form.subscribe || form.unsubscribe ? form : undefined,
     scope: allow ? "private" : cacheScope,
     wire: () => ({
+      ...listed?.members,
       [isTemplate ? "uriTemplate" : "uri"]: key,
       name,
       title,
@@ -510,6 +628,11 @@ function checkForm<Input>({ scheme, name, read, ttlMs }: Form<Input>, key: strin
   }
 }
 
+/** Returns the kind and name of a provider, which differ from those of other providers of the same scheme. */
+function toProviderId(key: string, name: string): string {
+  return `resource ${JSON.stringify(key)} of ${quote(name)}`;
+}
+
 /** Returns a function that converts and checks the variables of a template. */
 function toConverter(variables: Schema, place: string): Definition["convert"] {
   const schema = compileSchema(variables, { use: "input", place });
@@ -524,36 +647,10 @@ function toConverter(variables: Schema, place: string): Definition["convert"] {
 function toMatcher(
   template: UriTemplate | undefined,
   isTemplate: boolean,
+  takesUri: boolean,
 ): Pick<Definition, "kind" | "match" | "variables"> {
   if (!template) return { kind: "fixed", match: (uri) => uri, variables: [] };
   const { match, variables } = template;
-  if (isTemplate) return { kind: "template", match, variables };
+  if (isTemplate) return { kind: "template", match: takesUri ? (uri) => match(uri) && uri : match, variables };
   return { kind: "provider", match: (uri) => match(uri) && uri, variables: [] };
-}
-
-/** The page to read from a list, for {@linkcode readPage}. */
-interface PageOptions {
-  readonly cursor: string | undefined;
-  readonly size: number;
-  /** URI template or scheme, for error messages. */
-  readonly place: string;
-}
-
-/** Reads the return value of `list`: a page, or all entries. Throws if the value is neither. */
-function readPage(listed: unknown, { cursor, size, place }: PageOptions): ResourcePage {
-  const refuse = (state: string) => new TypeError(`Cannot list the resources of ${quote(place)}: ${state}`);
-  if (Array.isArray(listed)) return cut(listed, Number(cursor ?? 0), size);
-  const { resources, nextCursor }: { readonly resources?: unknown; readonly nextCursor?: unknown } = Object(listed);
-  if (!Array.isArray(resources)) {
-    throw refuse("list returned neither an array of resources nor a page; return { resources, nextCursor }");
-  }
-  // Without a next page, many databases return `null`.
-  if (nextCursor === undefined || nextCursor === null) return { resources };
-  if (typeof nextCursor === "string") return { resources, nextCursor };
-  throw refuse(`nextCursor is ${show(nextCursor)}; return a string, or omit nextCursor on the last page`);
-}
-
-function cut(all: readonly ResourceEntry[], from: number, size: number): ResourcePage {
-  const end = from + size;
-  return { resources: all.slice(from, end), nextCursor: end < all.length ? `${end}` : undefined };
 }

@@ -20,18 +20,20 @@ export interface ContentsOptions {
   readonly uri: string;
   /** Media type of contents for which `read` returns no media type. */
   readonly mimeType?: string;
+  /** Whether the contents come from another server, and are sent without a media type if they have none. */
+  readonly isForeign?: boolean;
 }
 
 /** Converts a return value to contents. Returns `undefined` if the resource does not exist. */
 export async function toContents(
   value: unknown,
-  { uri, mimeType }: ContentsOptions,
+  { uri, mimeType, isForeign }: ContentsOptions,
   sending: Sending,
 ): Promise<ResourceContents[] | undefined> {
   if (value === undefined || value === null) return;
   const given = isObject(value) && Array.isArray(value.contents) ? value.contents : value;
-  const list = Array.isArray(given) && given.length ? given : [given];
-  if (list.every(isContents)) return await toFull(list, mimeType, sending);
+  const list = Array.isArray(given) && (given.length || isForeign) ? given : [given];
+  if (list.every(isContents)) return isForeign ? await toChecked(list, sending) : await toFull(list, mimeType, sending);
   if (typeof value === "string") return [{ uri, mimeType: mimeType ?? TEXT, text: value }];
   const json = toJson(value);
   if (json) return [{ uri, mimeType: mimeType ?? "application/json", text: json }];
@@ -49,8 +51,11 @@ async function toFull(
     ...one,
     mimeType: one.mimeType ?? mimeType ?? (typeof one.text === "string" ? TEXT : BYTES),
   }));
-  if (!contents.some(isDoubtful)) return contents;
-  return (await loadResults(sending, list)).check({ contents }, "resources/read").contents;
+  return contents.some(isDoubtful) ? await toChecked(contents, sending) : contents;
+}
+
+async function toChecked(contents: ResourceContents[], sending: Sending): Promise<ResourceContents[]> {
+  return (await loadResults(sending, contents)).check({ contents }, "resources/read").contents;
 }
 
 /** Whether contents have members that {@linkcode isContents} does not check, so that the contents may be invalid. */

@@ -6,6 +6,7 @@
 import type { FeatureParts, MapError } from "../visibility/feature_parts.ts";
 import { INVALID_PARAMS, McpError } from "../../core/protocol/errors.ts";
 import type { Result } from "../../core/protocol/jsonrpc.ts";
+import { LazyModule } from "../../core/protocol/lazy_module.ts";
 import type { ResourceLink } from "../../core/protocol/types.ts";
 import { normalizeUri } from "../../core/protocol/uri_text.ts";
 import { isGranted } from "../call/scopes.ts";
@@ -25,10 +26,11 @@ import {
 import type { Allow } from "../call/context.ts";
 import type { RunnerSteps } from "../engine/layers.ts";
 import type { Filter, HandlerGuards } from "../visibility/guards.ts";
-import { createList, Cursors, type Entry } from "../visibility/pagination.ts";
+import { createList, type Entry } from "../visibility/pagination.ts";
 import type { SubscriptionHooks } from "../visibility/subscribers.ts";
 import { attempt } from "./attempt.ts";
 import { runGuarded } from "./lazy_values.ts";
+import { listSources, type Source } from "./source_list.ts";
 
 /** A resource in a list. Only `uri` and `name` are required. `size` is in bytes. */
 export type ResourceEntry = Omit<ResourceLink, "type">;
@@ -43,6 +45,8 @@ export interface ResourcePage {
 
 /** A resource in the registry, without type parameters. */
 export interface Definition extends Entry {
+  /** Distinguishes a provider from other providers of its scheme. */
+  readonly id?: string;
   readonly allow?: BoundAllow;
   readonly kind: "fixed" | "template" | "provider";
   /** Names of the template's variables. */
@@ -91,6 +95,7 @@ export const resources: Feature = {
     const fixed = pick("fixed");
     const templates = pick("template");
     const patterns = [...templates, ...pick("provider")];
+    const hooks = joinHooks(patterns);
     const byUri = new Map(fixed.map((definition) => [definition.key, definition]));
     const byNormalUri = new Map(fixed.toReversed().map((definition) => [normalizeUri(definition.key), definition]));
 
@@ -103,19 +108,41 @@ export const resources: Feature = {
       }
     }
 
+    /** Returns what may serve a URI, in order. There are several only if they are providers of one scheme. */
+    function locateAll(uri: string): readonly Found[] {
+      const first = locate(uri);
+      if (!first || first.definition.kind !== "provider") return first ? [first] : [];
+      const same = patterns.filter(({ kind, key }) => kind === "provider" && key === first.definition.key);
+      return same.length === 1 ? [first] : same.map((definition) => toFound(definition, first.matched));
+    }
+
+    const toRunner = (found: Found, uri: string): Runner => {
+      const { ttlMs = core.ttlMs, scope, scopes, requires, layers, steps } = found.definition;
+      const cache = { ttlMs, scope };
+      const isRestricted = found.allow !== undefined;
+      const run = (call: Call) => read(found, uri, call);
+      const runner: Runner = { run, scopes, isRestricted, requires, within: layers?.within, cache };
+      return steps?.apply(runner) ?? runner;
+    };
+
     function find(call: Call): Runner | Promise<Runner> {
       const { uri } = call.params;
       if (typeof uri !== "string") throw new McpError(INVALID_PARAMS, "Cannot read the resource: uri is not a string");
-      const toRunner = (found: Found): Runner => {
-        const { ttlMs = core.ttlMs, scope, scopes, requires, layers, steps } = found.definition;
-        const cache = { ttlMs, scope };
-        const isRestricted = found.allow !== undefined;
-        const run = (call: Call) => read(found, uri, call);
-        const runner: Runner = { run, scopes, isRestricted, requires, within: layers?.within, cache };
-        return steps?.apply(runner) ?? runner;
-      };
-      const revealed = revealTo(call, locate(uri), { core, refusal: () => McpError.resourceNotFound(uri) });
-      return revealed instanceof Promise ? revealed.then(toRunner) : toRunner(revealed);
+      const all = locateAll(uri);
+      const refusal = () => McpError.resourceNotFound(uri);
+      if (all.length > 1) return findShown(all, call, refusal);
+      const revealed = revealTo(call, all[0], { core, refusal });
+      return revealed instanceof Promise ? revealed.then((found) => toRunner(found, uri)) : toRunner(revealed, uri);
+    }
+
+    /** Returns a runner that reads from the first provider which has the resource, among those that the caller may use. */
+    async function findShown(all: readonly Found[], call: Call, refusal: () => McpError): Promise<Runner> {
+      const shown: Found[] = [];
+      for (const found of all) if (await isAllowed(found.allow, call, core)) shown.push(found);
+      if (!shown.length) throw refusal();
+      const runners = shown.map((found) => toRunner(found, String(call.params.uri)));
+      const { chainRunners } = await lazyProviderChain.load();
+      return runners.length === 1 ? runners[0] : chainRunners(runners, core);
     }
 
     async function read({ definition, matched }: Found, uri: string, call: Call): Promise<Result> {
@@ -141,15 +168,41 @@ export const resources: Feature = {
         "resources/read": { subject: "uri", asks: true, find },
       },
       isVisible(uri, call) {
-        const { allow, definition: { scopes } = {} } = locate(uri) ?? {};
-        // `isAllowed` reports the errors of `satisfies`.
-        if (scopes && !isAllowed(() => isGranted(core, call.link, scopes), call, core)) return false;
-        return isAllowed(allow, call, core);
+        const all = locateAll(uri);
+        if (all.length < 2) return isShown(all[0], call, core);
+        return Promise.all(all.map((found) => isShown(found, call, core))).then((shown) => shown.includes(true));
       },
-      hooksOf: (uri) => locate(uri)?.definition.hooks,
+      hooksOf(uri) {
+        const [first, ...others] = locateAll(uri);
+        return others.length ? hooks.get(first.definition.key) : first?.definition.hooks;
+      },
     };
   },
 };
+
+/** Loaded on demand, because few servers have several providers of one scheme. */
+const lazyProviderChain = /* @__PURE__ */ new LazyModule(() => import("./provider_chain.ts"));
+
+/** Whether a caller may be notified of changes of a resource. */
+function isShown(found: Found | undefined, call: Call, core: FeatureParts): boolean | Promise<boolean> {
+  const { allow, definition: { scopes } = {} } = found ?? {};
+  // `isAllowed` reports the errors of `satisfies`.
+  if (scopes && !isAllowed(() => isGranted(core, call.link, scopes), call, core)) return false;
+  return isAllowed(allow, call, core);
+}
+
+/** Returns the hooks of all providers of a scheme as one object, by scheme. */
+function joinHooks(patterns: readonly Definition[]): ReadonlyMap<string, SubscriptionHooks> {
+  const all = Map.groupBy(patterns.filter(({ kind, hooks }) => kind === "provider" && hooks), ({ key }) => key);
+  return new Map([...all].map(([key, providers]) => {
+    const call = (name: keyof SubscriptionHooks): SubscriptionHooks["subscribe"] => async (uri, server) => {
+      const results = await Promise.allSettled(providers.map(async ({ hooks }) => await hooks?.[name]?.(uri, server)));
+      const failed = results.find((result) => result.status === "rejected");
+      if (failed) throw failed.reason;
+    };
+    return [key, { subscribe: call("subscribe"), unsubscribe: call("unsubscribe") }];
+  }));
+}
 
 /** A resource whose URI or template matches the URI of a call. */
 interface Found {
@@ -165,49 +218,15 @@ function toFound(definition: Definition, matched: unknown): Found {
   return { definition, allow: allow && ((call) => allow(call, matched)), matched };
 }
 
-// Lists fixed resources first, and then the resources of templates and providers. A page can contain resources of both
-// parts. A cursor for the second part consists of a line break, the name of the template or provider at which to
-// continue, another line break and the cursor of this template or provider. The first line break distinguishes such a
-// cursor from the cursors of fixed resources, because no URI contains a line break.
+/** Lists fixed resources first, and then the resources of templates and providers. */
 function listResources(fixed: readonly Definition[], all: readonly Definition[], core: FeatureParts): Method {
-  const sources = all.flatMap(({ key, allow, list, mapError }) => list ? { key, allow, list, mapError } : []);
-  if (!sources.length) return toMethod(createList("resources", fixed, core), { stable: true });
-  // Bind the cursors to the caller, because the lists of templates and providers may depend on the caller.
-  const cursors = new Cursors(core, "resources", true);
-  const listFixed = createList("resources", fixed, core, true);
-
-  async function run(call: Call): Promise<Result> {
-    const place = await cursors.read(call);
-    return place?.startsWith("\n") ? await listFrom(place, [], call) : await listBoth(call);
-  }
-
-  async function listBoth(call: Call): Promise<Result> {
-    const page = await listFixed.run(call);
-    if (page.nextCursor !== undefined || !Array.isArray(page.resources)) return page;
-    return await listFrom(`\n${sources[0].key}`, page.resources, call);
-  }
-
-  async function listFrom(place: string, first: readonly unknown[], call: Call): Promise<Result> {
-    const { pageItems: size } = core.limits.calls;
-    const [, next, ...rest] = place.split("\n");
-    const from = sources.findIndex(({ key }) => key === next);
-    if (from < 0) throw cursors.refuse(call);
-    let own = rest.length ? rest.join("\n") : undefined;
-    let resources = first;
-    for (const { key, allow, list, mapError } of sources.slice(from)) {
-      if (!await isAllowed(allow, call, core)) continue;
-      const toPage = async (own = "") => {
-        const nextCursor = await cursors.write(`\n${key}${own}`, call);
-        return { resources, nextCursor };
-      };
-      if (resources.length >= size) return await toPage();
-      const page = await attempt({ core, call, subject: key, mapError }, () => list(call, undefined, own, size));
-      resources = resources.concat(page.resources);
-      if (page.nextCursor !== undefined) return await toPage(`\n${page.nextCursor}`);
-      own = undefined;
-    }
-    return { resources };
-  }
-
-  return toMethod({ run, cache: { ttlMs: core.ttlMs, scope: "private" } });
+  const sources = all.flatMap(({ key, id = key, allow, list, mapError }) => {
+    if (!list) return [];
+    const listPage: Source["list"] = async (call, { cursor, size }) => {
+      const { resources, nextCursor } = await list(call, undefined, cursor, size);
+      return { items: resources, nextCursor };
+    };
+    return { key: id, subject: key, allow, mapError, list: listPage };
+  });
+  return listSources("resources", { fixed, sources }, core);
 }

@@ -73,6 +73,8 @@ function toChecked(
 function checkLimits(limits: readonly With<"limit">[], call: Call, from = 0): Promise<void> | undefined {
   for (const [at, bound] of limits.entries()) {
     if (at < from) continue;
+    // The call may have been cancelled while an earlier layer decided.
+    if (call.ended) throw call.endError;
     const returned: unknown = withState(
       bound,
       call,

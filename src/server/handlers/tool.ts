@@ -32,6 +32,7 @@ import {
   type Feature,
   type GroupedOptions,
   type Handler,
+  type ListedParts,
   type Remake,
   revealTo,
   type Runner,
@@ -39,7 +40,7 @@ import {
   toMethod,
 } from "../visibility/feature.ts";
 import type { Filter } from "../visibility/guards.ts";
-import { ABOUT, withInternals } from "../../core/internals.ts";
+import { ABOUT, LISTED, withInternals } from "../../core/internals.ts";
 import { readRequirements, type Requirement } from "../call/question.ts";
 import { createList } from "../visibility/pagination.ts";
 import type { NoServices, Services, ServiceValues, SharedServiceValues } from "../call/service.ts";
@@ -49,7 +50,8 @@ import { hasResultMembers, isContent, isDoubtful, toJson } from "./content_check
 import type { Sending } from "./encoded_results.ts";
 import type { ListedTool } from "../../core/protocol/listed.ts";
 import type { Typed } from "../../core/typed.ts";
-import { toForeign, toListedOptions } from "./tool_from.ts";
+import { toToolOptions } from "./tool_from.ts";
+import { fromListed } from "./listed.ts";
 import type { Callable } from "./callable.ts";
 import { loadValues, runGuarded } from "./lazy_values.ts";
 import type { ToolVariant } from "./variant.ts";
@@ -277,8 +279,12 @@ export interface Tool<Name extends string = string, Input = never, Output = unkn
   readonly run: (input: Input, ctx: Context<Services>) => unknown;
 }
 
-/** The type of a tool's structured content, as inferred from the output schema. */
-export type OutputOf<O extends Schema> = Schema extends O ? unknown : Infer<O>;
+/**
+ * The type of a tool's structured content, as inferred from the output schema. `unknown` if the tool has no output schema.
+ */
+export type OutputOf<O extends Schema> = Schema extends O ? unknown
+  : unknown extends Infer<O> ? NonNullable<unknown> | null
+  : Infer<O>;
 
 /** The type of the arguments that clients send to a tool or prompt, as inferred from the input schema. */
 export type SentOf<I extends Schema> = Schema extends I ? Readonly<Record<string, never>>
@@ -299,16 +305,38 @@ export interface ToolFactory {
     S extends Services = NoServices,
   >(options: ToolOptions<I, O, S, N>): Tool<N, Infer<I>, OutputOf<O>, ServiceValues<S>, SentOf<I>>;
   /**
-   * For proxies: creates a tool that is listed exactly as another server lists the tool. `run` gets the arguments
-   * unchanged, and its result is sent unchanged, because the other server validates both.
+   * For proxies: creates a tool that is listed as another server lists the tool, with all its members. `run` gets the
+   * arguments unchanged, and its result is sent unchanged, because the other server validates both.
    *
-   * @throws {TypeError} if the tool cannot be listed, for example because its name is invalid.
+   * Members of a wrong type are left out. A tool that cannot be listed, for example because it has no name, is not
+   * served, and `observer.fault` gets the reason.
+   *
+   * @throws {TypeError} if `run` is not a function, or an option is unknown or invalid.
    */
-  from(listed: ListedTool, run: RunListed): Tool<string, Params>;
+  from<S extends Services = NoServices>(
+    listed: ListedTool,
+    run: RunListed<S>,
+    options?: ListedOptions<Params, S> & Pick<ToolOptions<Schema, Schema>, "about">,
+  ): Tool<string, Params, unknown, ServiceValues<S>>;
 }
 
 /** Calls a tool of another server with the arguments that the client sent. */
-export type RunListed = ToolOptions<StandardSchema<Params, Params>, StandardSchema>["run"];
+export type RunListed<S extends Services = NoServices> = ToolOptions<
+  StandardSchema<Params, Params>,
+  StandardSchema,
+  S
+>["run"];
+
+/**
+ * The options that `tool.from` and `prompt.from` take in addition to the entry of a list. `Input` is the type of the
+ * arguments.
+ */
+export type ListedOptions<Input, S extends Services = NoServices> =
+  & Pick<ToolOptions<Schema, Schema, S>, "services" | "mapError" | "tags" | "allow" | "scopes" | "requires">
+  & {
+    /** Middleware and layers around the handler. The first middleware is the outermost. */
+    readonly use?: readonly UseItem<Input, ServiceValues<S>, SharedServiceValues<S>>[];
+  };
 
 /**
  * Creates a tool.
@@ -328,9 +356,13 @@ export type RunListed = ToolOptions<StandardSchema<Params, Params>, StandardSche
  * @throws {TypeError} if an option is unknown or invalid.
  */
 export const tool: ToolFactory = Object.assign(makeTool, {
-  from(listed: ListedTool, run: RunListed) {
-    const runs: RunListed = listed.outputSchema ? async (...given) => toForeign(await run(...given)) : run;
-    return makeTool({ ...toListedOptions(listed), run: runs });
+  from<S extends Services = NoServices>(
+    listed: ListedTool,
+    run: RunListed<S>,
+    options?: ListedOptions<Params, S> & Pick<ToolOptions<Schema, Schema>, "about">,
+  ) {
+    const given = { kind: "tool", listed, options, known: TOOL };
+    return fromListed(given, (listed) => makeTool({ ...toToolOptions(listed, run), ...options }));
   },
 });
 
@@ -339,14 +371,14 @@ function makeTool<
   const I extends Schema = Schema,
   const O extends Schema = Schema,
   S extends Services = NoServices,
->(
-  options: ToolOptions<I, O, S, N> & Pick<GroupedOptions, typeof ABOUT>,
-): Tool<N, Infer<I>, OutputOf<O>, ServiceValues<S>, SentOf<I>> {
+>(options: ToolOptions<I, O, S, N> & Elsewhere): Tool<N, Infer<I>, OutputOf<O>, ServiceValues<S>, SentOf<I>> {
   const place = toPlace("tool", options);
-  checkOptions(`make ${place}`, options, TOOL);
+  const { [LISTED]: listed }: Elsewhere = Object(options);
+  if (!listed) checkOptions(`make ${place}`, options, TOOL);
   const { name, run } = options;
   const refuse = (state: string) => new TypeError(`Cannot make ${place}: ${state}`);
-  if (typeof name !== "string" || !/^[\w.-]{1,128}$/.test(name)) {
+  // The name of a tool from elsewhere was checked when it was read.
+  if (!listed && !(typeof name === "string" && /^[\w.-]{1,128}$/.test(name))) {
     throw refuse('a name is 1 to 128 letters, digits, "_", "-" and "."');
   }
   if (typeof run !== "function") throw refuse("run is not a function; rename the handler to run");
@@ -355,9 +387,24 @@ function makeTool<
   const { allow, layers, steps, scopes } = definition;
   const also = steps?.also;
   const remake: Remake = (change) => makeTool(change(options));
-  const about = [options[ABOUT], options.about];
-  const internals = { feature: tools, key: name, definition, also, services, scopes, layers, remake, about };
+  const internals = {
+    feature: tools,
+    key: name,
+    definition,
+    also,
+    services,
+    scopes,
+    layers,
+    remake,
+    foreign: listed?.foreign,
+    about: [options[ABOUT], options.about],
+  };
   return withInternals({ name, run, allow, tags: options.tags }, internals);
+}
+
+/** The option of a tool that comes from elsewhere. */
+interface Elsewhere extends Pick<GroupedOptions, typeof ABOUT> {
+  readonly [LISTED]?: ListedParts;
 }
 
 /** A tool in the registry, without type parameters, because its schemas validate the values at runtime. */
@@ -371,7 +418,7 @@ export interface Definition extends Callable {
 }
 
 function define<I extends Schema, O extends Schema, S extends Services>(
-  given: ToolOptions<I, O, S>,
+  given: ToolOptions<I, O, S> & Elsewhere,
   services: Binding | undefined,
 ): Definition {
   const place = `tool ${JSON.stringify(given.name)}`;
@@ -433,6 +480,7 @@ function define<I extends Schema, O extends Schema, S extends Services>(
     isKeyed: !!layers?.keyed,
     layers,
     wire: ({ publishSchema }) => ({
+      ...given[LISTED]?.members,
       name,
       title,
       description,
@@ -463,7 +511,7 @@ function toHeaders(input: CompiledSchema): readonly HeaderParam[] | undefined {
 }
 
 /** The feature that serves all tools. */
-const tools: Feature = {
+export const tools: Feature = {
   name: "tools",
   compile(handlers, core) {
     const definitions = toDefinitions<Definition>(handlers);
@@ -538,8 +586,8 @@ class ToolRunner implements Found {
         // Without a schema, pass no arguments to the handler, because they were not validated.
         ? { value: {} }
         : lenient
-        ? readLeniently(input, given, this.#core)
-        : input.validate(given);
+        ? readLeniently(input, given, call, this.#core)
+        : input.validate(given, call);
       const result = reading instanceof Promise
         ? reading.then((checked) => invoke(definition, call, checked, this.#core))
         : invoke(definition, call, reading, this.#core);
@@ -556,10 +604,15 @@ function toUnknown(name: unknown): McpError {
   return new McpError(INVALID_PARAMS, `Unknown tool: ${quote(name)}`);
 }
 
-async function readLeniently(input: CompiledSchema, given: Params, { limits }: FeatureParts): Promise<Checked> {
+async function readLeniently(
+  input: CompiledSchema,
+  given: Params,
+  call: Call,
+  { limits }: FeatureParts,
+): Promise<Checked> {
   const { adaptInput } = await lazySchemaChecks.load();
   const adapted = adaptInput(given, input.json(), { jsonText: limits.request, dropsNull: true });
-  return adapted.problem === undefined ? await input.validate(adapted.value) : adapted;
+  return adapted.problem === undefined ? await input.validate(adapted.value, call) : adapted;
 }
 
 function invoke(definition: Definition, call: Call, checked: Checked, core: FeatureParts): Result | Promise<Result> {

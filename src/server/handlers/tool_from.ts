@@ -6,12 +6,18 @@ import type { ListedTool } from "../../core/protocol/listed.ts";
 import type { Meta } from "../../core/protocol/types.ts";
 import type { StandardSchema } from "../../core/schema/schema.ts";
 import { FOREIGN } from "../../core/schema/schema_compiler.ts";
+import { LISTED } from "../../core/internals.ts";
 
 /**
- * Returns the options of a tool with the properties that another server lists. The other server validates the arguments
- * and the result.
+ * Returns the options of a tool with the members that another server lists, whose types `fromListed` has checked. The
+ * other server validates the arguments and the result.
  */
-export function toListedOptions(listed: ListedTool) {
+export function toToolOptions<R, A extends readonly unknown[]>(
+  given: Params & { readonly name: string },
+  run: (...given: A) => R | Promise<R>,
+) {
+  // The cast is safe, because the types have been checked.
+  const listed = given as Partial<ListedTool> & { readonly name: string };
   const { name, title, description, icons, annotations, inputSchema, outputSchema, _meta } = listed;
   return {
     name,
@@ -19,10 +25,11 @@ export function toListedOptions(listed: ListedTool) {
     description,
     icons,
     annotations,
-    // The cast is safe, because the client returns only objects as `_meta`.
-    _meta: _meta as Meta | undefined,
-    input: publish<Params>(inputSchema),
+    _meta: _meta as Meta | undefined, // See above.
+    input: publish<Params>({ ...inputSchema, type: "object" }),
     output: outputSchema && publish<unknown>(outputSchema),
+    run: outputSchema ? async (...given: A) => toForeign(await run(...given)) : run,
+    [LISTED]: { foreign: true, members: given },
   };
 }
 
@@ -30,7 +37,7 @@ export function toListedOptions(listed: ListedTool) {
  * Marks a result of another server as a full result. Without structured content, the result of a tool with an output
  * schema could otherwise be taken for structured content that has a member `content`.
  */
-export function toForeign<R>(result: R): R {
+function toForeign<R>(result: R): R {
   // The cast is safe, because a member that is `undefined` counts as absent.
   return Array.isArray(Object(result).content) ? { structuredContent: undefined, ...result } as R : result;
 }

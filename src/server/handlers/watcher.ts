@@ -15,7 +15,7 @@ const create = (engine: Engine): ServerLives => new ServerLives(engine);
  *
  * @internal
  */
-export function createLife(parts: Pick<Life, "id" | "start" | "keys">): Life {
+export function createLife(parts: Pick<Life, "id" | "name" | "part" | "start" | "keys">): Life {
   let origin: string | undefined;
   return {
     ...parts,
@@ -35,7 +35,7 @@ export function createLife(parts: Pick<Life, "id" | "start" | "keys">): Life {
  * @internal
  */
 export function watcher(id: string, start: StartPart): Handler {
-  return toWatcher(id, createLife({ id, start, keys: new Map() }));
+  return toWatcher(id, createLife({ id, name: id, start, keys: new Map() }));
 }
 
 /**

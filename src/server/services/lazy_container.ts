@@ -3,13 +3,14 @@
  * is not delayed.
  */
 import { LazyModule } from "../../core/protocol/lazy_module.ts";
-import type { Container, ContainerParts, ServiceCall } from "../call/container.ts";
+import type { Container, ContainerHost, ContainerParts, ServiceCall } from "../call/container.ts";
 import type { Service } from "../call/service.ts";
 import type { Injection, ServiceContainer } from "./service_container.ts";
 
 /** A container whose code is loaded on first use. */
 export class LazyContainer implements Container {
   readonly #parts: ContainerParts;
+  readonly #host: ContainerHost;
   /** Services that were added before the container code was loaded. */
   readonly #added: Service[] = [];
   readonly #module: LazyModule<ServiceContainer> = new LazyModule(() => this.#open());
@@ -17,8 +18,10 @@ export class LazyContainer implements Container {
   #isUsed = false;
   #isClosing = false;
 
-  constructor(parts: ContainerParts) {
+  /** `host` is the host that has the container. */
+  constructor(parts: ContainerParts, host: ContainerHost) {
     this.#parts = parts;
+    this.#host = host;
   }
 
   /** Adds a handler's services. `ready` creates the services that live as long as the server. */
@@ -74,7 +77,7 @@ export class LazyContainer implements Container {
   async #open(): Promise<ServiceContainer> {
     this.#isUsed = true;
     const { ServiceContainer } = await import("./service_container.ts");
-    const container = new ServiceContainer(this.#parts);
+    const container = new ServiceContainer(this.#parts, this.#host);
     container.add(this.#added.splice(0));
     if (this.#isClosing) await container.close();
     return container;

@@ -60,5 +60,5 @@ function openContainer(host: ContainerHost): LazyContainer {
   }
   // The cast is safe, because only this function creates containers. Another copy of the library may have created the
   // container.
-  return (root.container ??= new LazyContainer(parts)) as LazyContainer;
+  return (root.container ??= new LazyContainer(parts, root)) as LazyContainer;
 }

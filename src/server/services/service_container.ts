@@ -3,9 +3,11 @@
  */
 import { deadline } from "../../core/kit/deadline.ts";
 import { McpError, quote, toBusy } from "../../core/protocol/errors.ts";
+import { LazyModule } from "../../core/protocol/lazy_module.ts";
 import { isPromiseLike } from "../../core/protocol/promises.ts";
 import {
   type Container,
+  type ContainerHost,
   type ContainerParts,
   type Definition,
   findInternals,
@@ -15,8 +17,11 @@ import {
 } from "../call/container.ts";
 import type { Context } from "../call/context.ts";
 import type { Lifetime, Service, ServiceEnd } from "../call/service.ts";
+import type { ServerHandle } from "../engine/server_handle.ts";
 import { ServiceContext } from "./service_context.ts";
-import { Entry, type EntryKey, findDisposer, findPath, readKey } from "./service_entry.ts";
+import { KeyedEntries } from "./keyed_entries.ts";
+import { Entry, findDisposer, findPath, readKey } from "./service_entry.ts";
+import type { ServiceHandles } from "./service_handles.ts";
 import { Scope } from "./service_scope.ts";
 
 /** Maximum duration of the disposal of one value, and of all values when the server closes, in milliseconds. */
@@ -64,8 +69,7 @@ export class ServiceContainer implements Container {
   /** Definitions that `add` has visited, because services may list each other in `uses`. */
   readonly #added = new Set<Definition>();
   readonly #entries = new Map<Definition, Entry>();
-  /** For each service with a key, the entries by key. The least recently used entry comes first. */
-  readonly #keyed = new Map<Definition, Map<string, Entry>>();
+  readonly #keyed: KeyedEntries;
   /** Values that live longer than a call, in the order of their creation. */
   readonly #made = new Set<Entry>();
   /**
@@ -74,14 +78,24 @@ export class ServiceContainer implements Container {
    */
   #values = new WeakMap<Needs, object>();
   readonly #scopes = new Set<Scope>();
-  readonly #disposing = new Set<Promise<void>>();
-  readonly #sweep = (now: number): number | undefined => this.#disposeIdle(now);
+  /** Loaded on demand, because few services use the handle of the server. */
+  readonly #handles: LazyModule<ServiceHandles>;
   #isPinned = false;
   #isClosing = false;
   #closed?: Promise<void>;
 
-  constructor(parts: ContainerParts) {
+  /** `host` is the host that has the container. */
+  constructor(parts: ContainerParts, host: ContainerHost) {
     this.#parts = parts;
+    this.#keyed = new KeyedEntries({
+      ticker: parts.ticker,
+      make: (entry, entries, key) => this.#make(entry, entries, key),
+      dispose: async (entry) => {
+        this.#made.delete(entry);
+        await this.#disposeReported(entry, "result");
+      },
+    });
+    this.#handles = new LazyModule(async () => new (await import("./service_handles.ts")).ServiceHandles(host));
   }
 
   /**
@@ -283,7 +297,7 @@ export class ServiceContainer implements Container {
         }
       }
     } finally {
-      this.#releaseAll(scope.holds);
+      this.#keyed.release(scope.holds);
       this.#scopes.delete(scope);
       scope.closed.resolve();
     }
@@ -336,7 +350,7 @@ export class ServiceContainer implements Container {
     }
     if (lifetime === "key") {
       const key = from?.lifetime === "key" ? from : scope && readKey(name, definition, scope.call);
-      if (key) return this.#findKeyed(service, key, (from?.lifetime === "key" ? from : scope)?.holds);
+      if (key) return this.#keyed.find(service, key, (from?.lifetime === "key" ? from : scope)?.holds);
       if (scope?.isShared || !scope) {
         throw new TypeError(
           `Cannot get service ${
@@ -373,71 +387,6 @@ export class ServiceContainer implements Container {
     return lifetime;
   }
 
-  #findKeyed(service: Service, { key, fullKey = "" }: EntryKey, holds: Set<Entry> = new Set()): Entry {
-    const definition = toDefinition(service);
-    let entries = this.#keyed.get(definition);
-    if (!entries) this.#keyed.set(definition, entries = new Map());
-    let entry = entries.get(fullKey);
-    if (!entry) {
-      if (entries.size >= definition.max) this.#makeRoom(service.name, entries);
-      entry = new Entry(service, "key", { key, fullKey });
-      this.#hold(entry, holds);
-      return this.#make(entry, entries, fullKey);
-    }
-    this.#hold(entry, holds);
-    // Move the entry to the end of the map, so that the least recently used entry is first.
-    entries.delete(fullKey);
-    entries.set(fullKey, entry);
-    return entry;
-  }
-
-  #hold(entry: Entry, holds: Set<Entry>): void {
-    if (holds.has(entry)) return;
-    holds.add(entry);
-    entry.users++;
-  }
-
-  #release(entry: Entry): void {
-    entry.users--;
-    if (entry.users || entry.state !== "made") return;
-    entry.usedAt = this.#parts.ticker.clock.now();
-    const { idleMs } = entry.definition;
-    if (idleMs !== Infinity) this.#parts.ticker.schedule(this.#sweep, idleMs);
-  }
-
-  #releaseAll(holds: Set<Entry>): void {
-    const entries = [...holds];
-    holds.clear();
-    for (const entry of entries) this.#release(entry);
-  }
-
-  #makeRoom(name: string, entries: Map<string, Entry>): void {
-    for (const entry of entries.values()) {
-      if (!entry.users && entry.state === "made") return this.#evict(entry);
-    }
-    throw toBusy(`open service ${quote(name)}: all ${entries.size} values are in use (the service's max option)`);
-  }
-
-  #evict(entry: Entry): void {
-    this.#keyed.get(entry.definition)?.delete(entry.fullKey ?? "");
-    this.#made.delete(entry);
-    const disposing = this.#disposeReported(entry, "result").then(() => void this.#disposing.delete(disposing));
-    this.#disposing.add(disposing);
-  }
-
-  #disposeIdle(now: number): number | undefined {
-    let next = Infinity;
-    for (const entries of this.#keyed.values()) {
-      for (const entry of entries.values()) {
-        if (entry.users || entry.state !== "made") continue;
-        const leftMs = entry.usedAt + entry.definition.idleMs - now;
-        if (leftMs > 0) next = Math.min(next, leftMs);
-        else this.#evict(entry);
-      }
-    }
-    return next === Infinity ? undefined : next;
-  }
-
   /** Adds an entry for a new value. `entry.start` runs the service's `make` function. */
   #make<K>(entry: Entry, entries: Map<K, Entry>, key: K, scope?: Scope): Entry {
     if (this.#isClosing) throw toBusy(`get ${entry.place}: the server is closing`);
@@ -456,7 +405,7 @@ export class ServiceContainer implements Container {
     const fail = (error: unknown) => {
       remove();
       entry.state = "gone";
-      this.#releaseAll(entry.holds);
+      this.#keyed.release(entry.holds);
       entry.controller.abort();
       observer?.service?.({ name, state: "failed", error, durationMs: clock.now() - since });
       settled.reject(error);
@@ -485,8 +434,19 @@ export class ServiceContainer implements Container {
     const { lifetime, controller: { signal }, key } = entry;
     const own = lifetime === "call" ? scope : undefined;
     const get = (service: Service) => this.#getFor(entry, service, own);
-    const made = { get, signal, key, ctx: own?.call };
+    const getServer = () => this.#getServer(entry);
+    const made = { get, getServer, signal, key, ctx: own?.call };
     return made as never; // The cast is safe, because the lifetime determines the type of `make`.
+  }
+
+  async #getServer(entry: Entry): Promise<ServerHandle> {
+    const handles = await this.#handles.load();
+    if (entry.state === "gone" || this.#isClosing) {
+      throw new Error(
+        `Cannot get the server in ${entry.place}: the lifetime of its value has ended; call getServer() in make`,
+      );
+    }
+    return await handles.open(entry.name, entry.definition);
   }
 
   /** Resolves to another service's value that the `make` function of `entry` has requested. */
@@ -541,7 +501,7 @@ export class ServiceContainer implements Container {
       throw error;
     } finally {
       entry.controller.abort();
-      this.#releaseAll(entry.holds);
+      this.#keyed.release(entry.holds);
     }
   }
 
@@ -562,15 +522,17 @@ export class ServiceContainer implements Container {
     await wait([...this.#scopes].map(({ closed }) => closed.promise));
     await wait([...this.#scopes].map((scope) => this.#endReported(scope)));
     // Clear the maps before the disposal, so that calls that arrive during the disposal create new values.
-    const all = [...this.#entries.values(), ...[...this.#keyed.values()].flatMap((entries) => [...entries.values()])];
+    const all = [...this.#entries.values(), ...this.#keyed.clear()];
     const made = [...this.#made].reverse();
+    const stopHandles = this.#handles.loaded?.removeAll();
     this.#values = new WeakMap();
-    for (const known of [this.#entries, this.#keyed, this.#made]) known.clear();
+    for (const known of [this.#entries, this.#made]) known.clear();
     for (const entry of all) this.#abandon(entry, "the server is closing; try again later");
     // Wait for values that are being created, because their `make` functions may use existing values.
     await wait(all.map(({ over }) => over.promise));
     for (const entry of made) await this.#disposeReported(entry, "result", left());
-    await wait([...this.#disposing]);
+    await wait(this.#keyed.disposing);
+    await stopHandles?.();
   }
 
   /** Waits for a disposal. Rejects if the disposal takes longer than `ms` milliseconds. */

@@ -7,6 +7,7 @@ import type { Context } from "../call/context.ts";
 import { INTERNALS } from "../../core/internals.ts";
 import { checkOptions, type KnownOptions, show } from "../../core/known_options.ts";
 import type { Lifetime, Service, ServiceEnd } from "../call/service.ts";
+import type { ServerHandle } from "../engine/server_handle.ts";
 import { bind, getService } from "./service_binding.ts";
 
 /** The argument of `make`. The members can be destructured. */
@@ -16,6 +17,16 @@ export interface ServiceScope {
    * other value after this value.
    */
   readonly get: <T>(service: Service<T>) => Promise<T>;
+  /**
+   * Resolves to the handle of the server, with its store, sealed values, clock and notifications. All values of the
+   * service share one handle, whose `signal` aborts when the server begins to close. A value can use the handle until it
+   * is disposed. If the server's path has parameters, the service gets the handle of the server itself, and not of a
+   * concrete path. If several servers are mounted, the service gets the handle of the first server, because the servers
+   * share the service.
+   *
+   * Rejects if another service of the server has the same name and a handle, or if the lifetime of the value has ended.
+   */
+  readonly getServer: () => Promise<ServerHandle>;
   /** Aborts when the lifetime of this value ends, even if `make` has not returned yet. */
   readonly signal: AbortSignal;
 }

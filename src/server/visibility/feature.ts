@@ -1,7 +1,7 @@
 /**
  * The interface of handlers, and of the features that serve handlers.
  */
-import type { Notification, Request, Result } from "../../core/protocol/jsonrpc.ts";
+import type { Notification, Params, Request, Result } from "../../core/protocol/jsonrpc.ts";
 import type { HeaderParam } from "../../core/schema/header_params.ts";
 import type { Call } from "../call/call.ts";
 import type { Binding } from "../call/container.ts";
@@ -10,7 +10,7 @@ import type { FeatureParts } from "./feature_parts.ts";
 import type { McpError } from "../../core/protocol/errors.ts";
 import type { Bounds } from "../capacity/limits.ts";
 import type { Reply } from "../call/link.ts";
-import { type ABOUT, type ADDED, INTERNALS } from "../../core/internals.ts";
+import { type ABOUT, type ADDED, INTERNALS, type LISTED } from "../../core/internals.ts";
 import type { Filter } from "./guards.ts";
 import type { SubscriptionHooks } from "./subscribers.ts";
 import { readVerdict } from "../call/verdict.ts";
@@ -49,6 +49,8 @@ export interface HandlerInternals<Definition = unknown> {
   readonly feature: Feature;
   /** Key of the handler. Unique within the feature. */
   readonly key: string;
+  /** Text that no other handler of the server may have. Defaults to the kind and the key, such as `tool "add"`. */
+  readonly id?: string;
   /** Handlers of other features that are added and removed together with this handler. */
   readonly also?: readonly Handler[];
   /** Tests whether the handler serves a URI. Set for resource templates and providers. */
@@ -61,7 +63,7 @@ export interface HandlerInternals<Definition = unknown> {
   readonly scopes?: readonly string[];
   /** Requirements, checks and wrappers from the handler's layers. */
   readonly layers?: HandlerLayers;
-  /** The extension's `Life`. Set if the handler is an extension that starts and stops with the server. */
+  /** The `Life` of the handler. Set if the handler is an extension or a provider that starts and stops with the server. */
   readonly life?: object;
   /** Creates the handler again with changed options. Groups use this function. */
   readonly remake?: Remake;
@@ -74,6 +76,34 @@ export interface HandlerInternals<Definition = unknown> {
   readonly foreign?: boolean;
   /** Replaces the methods of the handler's feature, such as its list. Called after the feature was compiled. */
   readonly narrow?: Narrow;
+  /** Set for a provider. Compiles the handlers of its feature with the handlers that providers find. */
+  readonly provide?: Provide;
+}
+
+/** Compiles the handlers of a feature, of which at least one is a provider. `rule` applies rules to found handlers. */
+export type Provide = (
+  handlers: readonly Handler[],
+  core: FeatureParts,
+  all: readonly Handler[],
+  rule?: (handlers: readonly Handler[]) => ReadonlyMap<Handler, Handler> | undefined,
+) => Compiled;
+
+/** Where a handler comes from, and how lists show it. */
+export interface ListedParts {
+  /** See {@linkcode HandlerInternals.foreign}. */
+  readonly foreign?: boolean;
+  /** Members of the entry that the library does not know. */
+  readonly members?: Params;
+  /** The arguments of a prompt, as lists show them. */
+  readonly inputs?: readonly Argument[];
+}
+
+/** An argument in a list of prompts. */
+export interface Argument {
+  readonly name: string;
+  readonly title?: unknown;
+  readonly description?: unknown;
+  readonly required?: boolean;
 }
 
 /** Returns the methods of a feature that clients use instead. `handlers` are all handlers of the feature. */
@@ -91,6 +121,7 @@ export interface GroupedOptions {
   readonly [ADDED]?: (added: Handler) => Handler;
   /** Words by which a search finds a tool of the group. */
   readonly [ABOUT]?: readonly string[];
+  readonly [LISTED]?: ListedParts;
   readonly name: string;
   /** URI of a resource. A resource is identified by `uri`, and its `name` is only displayed. */
   readonly uri?: string;

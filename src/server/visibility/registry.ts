@@ -26,8 +26,11 @@ export class Registry {
   #handlers: readonly Handler[] = [];
   /** The handlers to which rules apply, each with the handler that is served instead. */
   #ruled?: ReadonlyMap<Handler, Handler>;
-  /** Applies the rules that `enable` and `disable` have set. `undefined` until the first rule is set. */
-  rule?: (handlers: readonly Handler[]) => ReadonlyMap<Handler, Handler>;
+  /**
+   * Applies the rules that `enable` and `disable` have set. `undefined` until the first rule is set. `isFound` says that
+   * a provider has found the handlers, which are not in the registry.
+   */
+  rule?: (handlers: readonly Handler[], isFound?: boolean) => ReadonlyMap<Handler, Handler>;
   /** Called after handlers were added or removed. */
   onChange?: () => void;
   #compiled = new Map<string, Compiled>();
@@ -78,28 +81,40 @@ export class Registry {
     const brought = new Set(this.#handlers);
     const isNew = (also: Handler) => !brought.has(also) && !!brought.add(also);
     const added = handlers.flatMap((handler) => withAlso(handler).filter((each) => each === handler || isNew(each)));
-    const known = new Set(this.#handlers.map(toName));
-    for (const handler of added) {
-      const name = toName(handler);
+    const known = new Set(this.#handlers.map(toId));
+    // The names of another server's handlers may change at any time, so a name that is taken must not stop a server.
+    const foreign = new Set(added.filter((each) => each[INTERNALS].foreign !== undefined).flatMap(withAlso));
+    const doubles = new Set<Handler>();
+    for (const handler of added.toSorted((a, b) => Number(foreign.has(a)) - Number(foreign.has(b)))) {
+      const name = toId(handler);
       if (known.has(name)) {
-        throw new TypeError(`Cannot add ${name}: it is already registered; choose another name or URI`);
+        const error = new TypeError(`Cannot add ${name}: it is already registered; choose another name or URI`);
+        if (!foreign.has(handler)) throw error;
+        if (!doubles.size) this.#core.report(error);
+        doubles.add(handler);
+        continue;
       }
       known.add(name);
       this.#core.auth?.checkHandler?.(name, handler[INTERNALS].scopes);
     }
-    this.#swap([...this.#handlers, ...added], added);
+    this.#swap([...this.#handlers, ...added.filter((each) => !doubles.has(each))], added);
     if (isReported) this.#core.observer.handlers?.({ added: added.map(toName), removed: [] });
   }
 
-  /** Removes all handlers that have the kind and name of a given handler. Ignores unknown handlers. */
+  /**
+   * Removes all handlers that have the kind and name of a given handler. Ignores unknown handlers, and handlers of other
+   * servers that were not added because their name was taken.
+   */
   remove(handlers: readonly (Handler | undefined)[]): void {
-    const given = handlers.filter((handler) => handler !== undefined);
-    const named = new Set(given.map(toName));
-    const names = new Set(given.flatMap(withAlso).map(toName));
+    const given = handlers.filter((handler) => handler !== undefined).filter((handler) =>
+      handler[INTERNALS]?.foreign === undefined || this.#handlers.includes(handler)
+    );
+    const named = new Set(given.map(toId));
+    const names = new Set(given.flatMap(withAlso).map(toId));
     // The handlers that other handlers also bring stay, unless they are named themselves.
-    const brought = new Set(this.#handlers.filter((handler) => !names.has(toName(handler))).flatMap(withAlso));
+    const brought = new Set(this.#handlers.filter((handler) => !names.has(toId(handler))).flatMap(withAlso));
     const gone = this.#handlers.filter((handler) => {
-      const name = toName(handler);
+      const name = toId(handler);
       return named.has(name) || names.has(name) && !brought.has(handler);
     });
     if (!gone.length) return;
@@ -153,7 +168,8 @@ export class Registry {
     const all = handlers.map((handler) => ruled?.get(handler) ?? handler);
     for (const [name, feature] of features) {
       const own = all.filter((handler) => isOf(handler, name));
-      let made = feature.compile(own, this.#core, all);
+      const { provide = feature.compile } = own.find((each) => each[INTERNALS].provide)?.[INTERNALS] ?? {};
+      let made = provide(own, this.#core, all, (found) => this.rule?.(found, true));
       for (const { [INTERNALS]: { narrow } } of own) made = narrow?.(made, own, this.#core) ?? made;
       compiled.set(name, made);
     }
@@ -202,6 +218,11 @@ export function withAlso(handler: Handler): readonly Handler[] {
 
 function isOf(handler: Handler, feature: string): boolean {
   return handler[INTERNALS].feature.name === feature;
+}
+
+/** Returns the text that no other handler of the server may have. */
+function toId(handler: Handler): string {
+  return handler[INTERNALS].id ?? toName(handler);
 }
 
 /** Returns the handler's kind and name, such as `tool "add"`. */

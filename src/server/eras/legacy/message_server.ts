@@ -164,7 +164,10 @@ export class MessageServer {
     const { client, inFlight, account, transport } = session;
     const link = toSilent({ inFlight, account, principal, transport });
     const message: Request = { kind: "request", id: 0, method: "notifications", weight: 0 };
-    return this.#dialectOf(session).open(message, link, client);
+    const call = this.#dialectOf(session).open(message, link, client);
+    // The call lasts as long as the session.
+    call.subscribe();
+    return call;
   }
 
   /** Creates a session for a single request without a session id. */

@@ -1,19 +1,13 @@
 /**
- * Listens for HTTP requests on Deno, Bun and Node.
+ * Listens for HTTP requests to a server, and explains why that fails.
  */
 import { quote } from "../../../core/protocol/errors.ts";
-import { serveOnNode } from "../../../core/kit/node_server.ts";
-import { bun, type BunServer, deno, node, type RuntimeFetch } from "../../../core/runtime.ts";
+import { type ListenOptions, openListener } from "../../../core/http_listener.ts";
+import { bun, type RuntimeFetch } from "../../../core/runtime.ts";
 import { checkTarget } from "./access.ts";
 import { toMessage, toRefusal } from "./refusals.ts";
 
-/** The address and handler of an HTTP server. Port 0 chooses a free port. */
-export interface ListenOptions {
-  readonly hostname: string;
-  readonly port: number;
-  /** Handles a request. `info` contains the facts about the connection that the runtime provides. */
-  readonly fetch: RuntimeFetch;
-}
+export type { ListenOptions };
 
 export interface Listener {
   readonly port: number;
@@ -27,36 +21,19 @@ export interface Listener {
 }
 
 /**
- * Idle timeout on Bun, in seconds. Bun's default of 10 seconds would disconnect a client that waits longer for the
- * response to a call without a stream.
- */
-const BUN_IDLE = 255;
-
-/**
  * Listens for HTTP requests. Rejects requests whose target has another host than the Host header. Rejects with the
  * runtime's error if the runtime cannot listen on the address.
  */
 export async function listen({ fetch, hostname, port }: ListenOptions): Promise<Listener> {
   // Bun needs no check, because it always builds the URL from the Host header.
-  if (bun) return toListener(bun.serve({ fetch, hostname, port, idleTimeout: BUN_IDLE }));
-  const answer: RuntimeFetch = (request, info) => refuseTarget(request) ?? fetch(request, info);
-  if (deno) {
-    const server = deno.serve({ hostname, port, onListen: () => {} }, answer);
-    return { port: server.addr.port, stop: () => server.shutdown(), force: () => server.unref() };
-  }
-  if (node) return toListener(await serveOnNode(node.getBuiltinModule("http"), { fetch: answer, hostname, port }));
-  throw new TypeError(
-    "Cannot listen for HTTP: this platform is not Deno, Bun or Node; export the server as the default export instead",
-  );
+  const answer: RuntimeFetch = bun ? fetch : (request, info) => refuseTarget(request) ?? fetch(request, info);
+  const { unref, close, ...listener } = await openListener({ hostname, port, fetch: answer });
+  return { ...listener, force: unref ?? close };
 }
 
 function refuseTarget(request: Request): Response | undefined {
   const refusal = checkTarget(request);
   return refusal && toRefusal({ ...refusal, message: toMessage(refusal.state) });
-}
-
-function toListener(server: BunServer): Listener {
-  return { port: server.port, stop: () => server.stop(), force: () => void server.stop(true) };
 }
 
 /** The remedy for each reason why a runtime cannot listen on an address. */

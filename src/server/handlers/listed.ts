@@ -1,0 +1,80 @@
+/**
+ * Creates handlers from the entries that another server lists. The rules for authors do not apply to such entries.
+ */
+import { isObject, type Params } from "../../core/protocol/jsonrpc.ts";
+import { measureJson } from "../../core/protocol/json_size.ts";
+import { LazyModule } from "../../core/protocol/lazy_module.ts";
+import { INTERNALS } from "../../core/internals.ts";
+import { checkOptions } from "../../core/known_options.ts";
+import { isIcon } from "../engine/icons.ts";
+import type { Feature, Handler } from "../visibility/feature.ts";
+import { type FromGiven, MAX_NAME, type Skipped } from "./listed_entry.ts";
+
+/** Tests of the members that the library reads. A member of a wrong type is left out. */
+const TESTS: Readonly<Record<string, (value: unknown) => boolean>> = {
+  title: isText,
+  description: isText,
+  icons: (value) => Array.isArray(value) && value.every(isIcon),
+  annotations: isObject,
+  inputSchema: isObject,
+  outputSchema: isObject,
+  _meta: isObject,
+};
+
+function isText(value: unknown): value is string {
+  return typeof value === "string";
+}
+
+/** Clients, and functions that walk schemas, could not read a deeper entry. */
+const LIMITS = { depth: 100, values: Infinity };
+
+/**
+ * Calls `make` with a copy of an entry, without members of a wrong type. Returns a handler that is not served if `make`
+ * throws, because one odd entry must not stop a proxy.
+ *
+ * @throws {TypeError} if an option is unknown or invalid.
+ */
+export function fromListed<H extends Handler>(
+  given: FromGiven,
+  make: (listed: Params & { readonly name: string }) => H,
+): H {
+  const { kind, listed, key = "name", options = {}, known } = given;
+  checkOptions(`make a ${kind} of another server`, options, known);
+  let error: unknown;
+  try {
+    const text = JSON.stringify(listed);
+    if (measureJson(text, LIMITS).excess) throw new RangeError("it has more than 100 levels");
+    const copy: Record<string, unknown> = JSON.parse(text);
+    const subject = copy[key];
+    if (isText(subject) && subject && subject.length <= MAX_NAME) {
+      for (const [name, test] of Object.entries(TESTS)) if (!test(copy[name])) delete copy[name];
+      return make({ ...copy, name: isText(copy.name) ? copy.name : subject });
+    }
+  } catch (thrown) {
+    error = thrown;
+  }
+  const name = `${kind} ${++skips}`;
+  const definition: Skipped = { ...given, error };
+  // The cast is safe, because no feature of this kind of handlers gets the handler.
+  const handler = {
+    name,
+    [INTERNALS]: { feature: skipped, key: name, definition, remake: () => handler },
+  } as unknown as H;
+  return handler;
+}
+
+let skips = 0;
+
+/** Few servers have entries that cannot be served. */
+export const lazySkipped: LazyModule<typeof import("./skipped.ts")> = /* @__PURE__ */ new LazyModule(() =>
+  import("./skipped.ts")
+);
+
+/** The feature of handlers that cannot be served. It reports the reasons. */
+const skipped: Feature = {
+  name: "skipped",
+  compile(handlers, core) {
+    void lazySkipped.load().then((module) => module.report(handlers, core));
+    return { capabilities: {}, methods: {} };
+  },
+};

@@ -1,0 +1,24 @@
+/**
+ * An entry that another server lists.
+ */
+import type { KnownOptions } from "../../core/known_options.ts";
+
+/** Maximum length of a name or URI in characters. */
+export const MAX_NAME = 2000;
+
+/** What the author passes to `from`. */
+export interface FromGiven {
+  /** Kind of the handler, for messages. */
+  readonly kind: string;
+  readonly listed: unknown;
+  /** The member that identifies the entry. */
+  readonly key?: string;
+  readonly options?: object;
+  readonly known: KnownOptions;
+}
+
+/** An entry that cannot be served. */
+export interface Skipped extends FromGiven {
+  /** The error that the factory has thrown. `undefined` if the entry has no name. */
+  readonly error?: unknown;
+}

@@ -1,0 +1,129 @@
+/**
+ * Lists handlers that are registered, and then the entries of functions that list more of them, page by page.
+ *
+ * @see specification/2026-07-28/server/utilities/pagination
+ */
+import type { Result } from "../../core/protocol/jsonrpc.ts";
+import { show } from "../../core/known_options.ts";
+import type { Call } from "../call/call.ts";
+import type { Allow } from "../call/context.ts";
+import { isAllowed, type Method, toMethod } from "../visibility/feature.ts";
+import type { FeatureParts, MapError } from "../visibility/feature_parts.ts";
+import { createList, Cursors, type Entry } from "../visibility/pagination.ts";
+import { attempt } from "./attempt.ts";
+
+/** The part of a source to read. */
+export interface SourceRange {
+  /** Cursor of the source. `undefined` for its first page. */
+  readonly cursor: string | undefined;
+  /** Number of entries that one page of the server has. */
+  readonly size: number;
+  /** The entries that are already on the page of the server. */
+  readonly before: readonly unknown[];
+}
+
+/** The entries of one page of a source, as clients receive them. */
+export interface SourcePage {
+  readonly items: readonly unknown[];
+  /** Cursor of the next page. `undefined` for the last page. */
+  readonly nextCursor?: string;
+}
+
+/** A template or provider that lists entries. */
+export interface Source {
+  readonly key: string;
+  /** Name of the source in reports of errors. Defaults to the key. */
+  readonly subject?: string;
+  readonly allow?: Allow;
+  readonly mapError?: MapError;
+  list(call: Call, range: SourceRange): Promise<SourcePage>;
+}
+
+/** The registered entries of a list, and the sources of the other entries. */
+export interface ListParts {
+  readonly fixed: readonly Entry[];
+  readonly sources: readonly Source[];
+}
+
+/**
+ * Creates the method that lists registered entries first, and then the entries of the sources. A page can contain entries
+ * of both. A cursor for a source consists of a line break, the key of the source at which to continue, another line break
+ * and the cursor of the source. The first line break distinguishes such a cursor from the cursors of registered entries,
+ * because no key contains a line break.
+ */
+export function listSources(name: string, { fixed, sources }: ListParts, core: FeatureParts): Method {
+  if (!sources.length) return toMethod(createList(name, fixed, core), { stable: true });
+  // Bind the cursors to the caller, because the lists of sources may depend on the caller.
+  const cursors = new Cursors(core, name, true);
+  const listFixed = createList(name, fixed, core, true);
+
+  async function run(call: Call): Promise<Result> {
+    const place = await cursors.read(call);
+    return place?.startsWith("\n") ? await listFrom(place, [], call) : await listBoth(call);
+  }
+
+  async function listBoth(call: Call): Promise<Result> {
+    const page = await listFixed.run(call);
+    const { [name]: items, nextCursor } = page;
+    if (nextCursor !== undefined || !Array.isArray(items)) return page;
+    return await listFrom(`\n${sources[0].key}`, items, call);
+  }
+
+  async function listFrom(place: string, first: readonly unknown[], call: Call): Promise<Result> {
+    const { pageItems: size } = core.limits.calls;
+    const [, next, ...rest] = place.split("\n");
+    const from = sources.findIndex(({ key }) => key === next);
+    if (from < 0) throw cursors.refuse(call);
+    let cursor = rest.length ? rest.join("\n") : undefined;
+    let items = first;
+    for (const source of sources.slice(from)) {
+      const { key, subject = key, allow, mapError } = source;
+      if (!await isAllowed(allow, call, core)) continue;
+      const toPage = async (own = "") => {
+        const nextCursor = await cursors.write(`\n${key}${own}`, call);
+        return { [name]: items, nextCursor };
+      };
+      if (items.length >= size) return await toPage();
+      const range: SourceRange = { cursor, size, before: items };
+      const page = await attempt({ core, call, subject, mapError }, () => source.list(call, range));
+      items = items.concat(page.items);
+      if (page.nextCursor !== undefined) return await toPage(`\n${page.nextCursor}`);
+      cursor = undefined;
+    }
+    return { [name]: items };
+  }
+
+  return toMethod({ run, cache: { ttlMs: core.ttlMs, scope: "private" } });
+}
+
+/** The page to read from the return value of `list`, for {@linkcode readPage}. */
+export interface PageOptions {
+  /** The list, such as `tools`. */
+  readonly list: string;
+  readonly cursor: string | undefined;
+  readonly size: number;
+  /** URI template, scheme or name, for error messages. */
+  readonly place: string;
+}
+
+/** Reads the return value of `list`: a page, or all entries. Throws if the value is neither. */
+export function readPage(
+  listed: unknown,
+  { list, cursor, size, place }: PageOptions,
+): { readonly items: readonly unknown[]; readonly nextCursor?: string } {
+  const refuse = (state: string) => new TypeError(`Cannot list the ${list} of ${place}: ${state}`);
+  if (Array.isArray(listed)) return cut(listed, Number(cursor ?? 0), size);
+  const { [list]: items, nextCursor }: Readonly<Record<string, unknown>> = Object(listed);
+  if (!Array.isArray(items)) {
+    throw refuse(`list returned neither an array of ${list} nor a page; return { ${list}, nextCursor }`);
+  }
+  // Without a next page, many databases return `null`.
+  if (nextCursor === undefined || nextCursor === null) return { items };
+  if (typeof nextCursor === "string") return { items, nextCursor };
+  throw refuse(`nextCursor is ${show(nextCursor)}; return a string, or omit nextCursor on the last page`);
+}
+
+function cut(all: readonly unknown[], from: number, size: number): SourcePage {
+  const end = from + size;
+  return { items: all.slice(from, end), nextCursor: end < all.length ? `${end}` : undefined };
+}

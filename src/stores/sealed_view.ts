@@ -1,0 +1,126 @@
+/**
+ * The sealed values and logs of a store for one user: a client, or the process itself.
+ */
+import type { Account } from "../server/capacity/account.ts";
+import type {
+  AppendOptions,
+  Lease,
+  ListOptions,
+  LogHead,
+  ReadOptions,
+  SetOptions,
+  SubscribeOptions,
+} from "../server/engine/store.ts";
+import { type OwnUse, User } from "./operations.ts";
+import { type StoreParts, UserLease } from "./user_view.ts";
+
+/** An unsealed JSON value from the store, and its version. */
+export interface OpenedValue {
+  /** `undefined` if the value cannot be opened. */
+  readonly value: unknown;
+  readonly version: string;
+}
+
+/** A page of a log, with unsealed entries. The `value` of an entry is `undefined` if it cannot be opened. */
+export interface OpenedPage extends LogHead {
+  readonly entries: readonly { readonly id: number; readonly value: unknown }[];
+}
+
+/** Seals and opens what a store contains. */
+export interface Seal {
+  /** Seals a value, so that only instances of this server can open the value, and only with the same key. */
+  seal(key: string, value: unknown): Promise<string>;
+  /** Opens a sealed value. Returns `undefined` if the value cannot be opened. */
+  open(key: string, text: string): Promise<unknown>;
+}
+
+/** The values and logs of a store for one user. */
+export class SealedView extends User {
+  readonly #parts: StoreParts;
+  readonly #seal: Seal;
+
+  constructor(parts: StoreParts, seal: Seal, by: Account | OwnUse) {
+    super(by, parts.limits);
+    this.#parts = parts;
+    this.#seal = seal;
+  }
+
+  get lease(): Lease {
+    return new UserLease(this.#parts, this);
+  }
+
+  /** Reads a value. Returns `undefined` if the key has no value. The `value` is `undefined` if it cannot be opened. */
+  async get(key: string): Promise<OpenedValue | undefined> {
+    const found = await this.#parts.operations.get(this, key);
+    return found && { value: await this.#seal.open(key, found.value), version: found.version };
+  }
+
+  /** Writes a value. Returns the version of the written value, or `undefined` if the required version did not match. */
+  async set(key: string, value: unknown, options: SetOptions): Promise<string | undefined> {
+    return await this.#parts.operations.set(this, key, await this.#seal.seal(key, value), options);
+  }
+
+  /** Deletes a value. Returns `false` if the required version did not match. */
+  async delete(key: string, version?: string): Promise<boolean> {
+    return await this.#parts.operations.delete(this, key, { version });
+  }
+
+  /** Returns the values whose keys begin with `prefix`, sorted by key. */
+  async list(prefix: string, options: ListOptions): Promise<readonly (OpenedValue & { readonly key: string })[]> {
+    const found = await this.#parts.operations.list(this, prefix, options);
+    return await Promise.all(
+      found.map(async ({ key, value, version }) => ({ key, value: await this.#seal.open(key, value), version })),
+    );
+  }
+
+  /** Appends an entry to a log. Returns the id of the entry. */
+  async append(log: string, value: unknown, options: AppendOptions): Promise<number> {
+    return await this.#parts.operations.append(this, log, await this.#seal.seal(log, value), options);
+  }
+
+  /** Drops all entries of a log whose id is lower than `before`. */
+  async trim(log: string, before: number): Promise<void> {
+    await this.#parts.operations.trim(this, log, before);
+  }
+
+  /** Reads a page of a log. */
+  async read(log: string, options: ReadOptions): Promise<OpenedPage> {
+    const { entries, first, last, epoch } = await this.#parts.operations.read(this, log, options);
+    const opened = entries.map(async ({ id, value }) => ({ id, value: await this.#seal.open(log, value) }));
+    return { entries: await Promise.all(opened), first, last, epoch };
+  }
+
+  /** Sends a value to all subscribers of a topic. */
+  async publish(topic: string, value: unknown): Promise<void> {
+    await this.#parts.operations.publish(this, topic, await this.#seal.seal(topic, value));
+  }
+
+  /**
+   * Calls `listener` in order for each log entry after the entry `after` that can be opened. If the listener returns a
+   * promise, the next entry waits until the promise has settled.
+   */
+  async follow(
+    log: string,
+    listener: (value: unknown, id: number) => void | Promise<unknown>,
+    { onGap, ...options }: SubscribeOptions = {},
+  ): Promise<() => void> {
+    let isOver = false;
+    let queue = Promise.resolve();
+    const stop = await this.#parts.operations.subscribe(this, log, (text, id) => {
+      queue = queue.then(async () => {
+        const value = await this.#seal.open(log, text);
+        if (!isOver && value !== undefined) await listener(value, id);
+      }).catch(() => {});
+    }, {
+      ...options,
+      // Report the gap in order, because earlier entries may not be opened yet.
+      onGap: onGap && ((last) => {
+        queue = queue.then(() => isOver ? undefined : onGap(last)).catch(() => {});
+      }),
+    });
+    return () => {
+      isOver = true;
+      stop();
+    };
+  }
+}

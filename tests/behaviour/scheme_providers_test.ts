@@ -1,0 +1,114 @@
+// Several resource providers of one scheme: the first whose `read` does not return `undefined` answers.
+import { assertEquals, assertRejects } from "@std/assert";
+import { McpError, resource, resourceProvider, type ResourceProviderOptions, tool } from "../../mod.ts";
+import { quota } from "../../src/layers/layers.ts";
+import { behaviour, textOf, until } from "../support/behaviour.ts";
+
+/** Creates a provider of the resources `note://NAME` and `note://both`. */
+function provide(name: string, options: Partial<ResourceProviderOptions> = {}) {
+  return resourceProvider({
+    scheme: "note",
+    name,
+    list: () => ({ resources: [{ uri: `note://${name}`, name }] }),
+    read: (uri) => uri === `note://${name}` || uri === "note://both" ? name : undefined,
+    ...options,
+  });
+}
+
+behaviour("the first provider of a scheme whose read does not return undefined answers", async (connect) => {
+  const handlers = [
+    provide("a"),
+    provide("b"),
+    provide("c", { read: (uri) => uri === "note://c" ? "c" : null as never }),
+    resource({ uri: "note://fixed", name: "fixed", read: () => undefined }),
+    tool({ name: "inner", run: async (_, ctx) => (await ctx.readResource("note://b"))[0] }),
+  ];
+  const { client, server } = await connect({ handlers });
+  const read = async (uri: string) => textOf({ content: (await client.readResource(uri)).contents });
+  assertEquals((await client.listResources()).map(({ uri }) => uri), [
+    "note://fixed",
+    "note://a",
+    "note://b",
+    "note://c",
+  ]);
+  for (const [uri, text] of [["note://a", "a"], ["note://b", "b"], ["note://c", "c"], ["note://both", "a"]]) {
+    assertEquals(await read(uri), text);
+  }
+  for (const uri of ["note://none", "note://fixed"]) {
+    await assertRejects(() => client.readResource(uri), McpError, "not found");
+  }
+  assertEquals((await client.callTool("inner")).isError, undefined);
+  server.handlers.remove(handlers[0]);
+  assertEquals(await read("note://both"), "b");
+  await assertRejects(() => client.readResource("note://a"), McpError, "not found");
+}, { perInstance: "handlers" });
+
+behaviour(
+  "an error of a provider is final, and only a missing resource leads to the next provider",
+  async (connect) => {
+    const failing = provide("a", {
+      read(uri) {
+        throw uri === "note://gone" ? McpError.resourceNotFound(uri) : new McpError(7, "broken");
+      },
+    });
+    const { client } = await connect({ handlers: [failing, provide("b", { read: () => "b" })] });
+    await assertRejects(() => client.readResource("note://b"), McpError, "broken");
+    await assertRejects(() => client.readResource("note://gone"), McpError, "not found");
+  },
+);
+
+behaviour("allow, scopes and layers of each provider of a scheme apply", async (connect) => {
+  const ran: string[] = [];
+  const rate = quota({ rate: { calls: 1, perMs: 60_000 } });
+  const { client: ada, join } = await connect({
+    handlers: [
+      provide("a", {
+        allow: ({ principal }) => principal?.id === "ada",
+        use: [(_ctx, next) => (ran.push("a"), next())],
+      }),
+      provide("b", {
+        use: [(_ctx, next) => (ran.push("b"), next()), quota({ timeoutMs: 60_000, concurrency: { calls: 2 } })],
+      }),
+      provide("c", { scopes: ["c"], use: [rate] }),
+    ],
+  }, { principal: { id: "ada", scopes: ["c"] } });
+  const eve = await join({ principal: { id: "eve", scopes: [] } });
+  assertEquals((await eve.listResources()).map(({ uri }) => uri), ["note://b", "note://c"]);
+  assertEquals(textOf({ content: (await eve.readResource("note://both")).contents }), "b");
+  assertEquals(ran.splice(0), ["b"]);
+  assertEquals(Object(await assertRejects(() => eve.readResource("note://c"))).code, -31403);
+  assertEquals(ran.splice(0), ["b"]);
+  assertEquals(textOf({ content: (await ada.readResource("note://c")).contents }), "c");
+  assertEquals(ran.splice(0), ["a", "b"]);
+  // The limit of the last provider is reached only by reads that ask it.
+  assertEquals(textOf({ content: (await ada.readResource("note://both")).contents }), "a");
+  await assertRejects(() => ada.readResource("note://c"), McpError, "too many");
+}, { perInstance: "limits" });
+
+behaviour(
+  "templates and fixed resources learn of their first and last subscriber, and so do all providers of a scheme",
+  async (connect) => {
+    const calls: string[] = [];
+    const hooks = (name: string) => ({
+      subscribe: (uri: string) => void calls.push(`${name} + ${uri}`),
+      unsubscribe: (uri: string) => void calls.push(`${name} - ${uri}`),
+    });
+    const { client, server } = await connect({
+      handlers: [
+        resource({ uri: "fixed://1", name: "fixed", read: () => "", ...hooks("fixed") }),
+        resource({ uri: "item://{id}", name: "item", read: () => "", ...hooks("item") }),
+        provide("a", hooks("a")),
+        provide("b", hooks("b")),
+      ],
+    });
+    const subscription = await client.subscribe({ resourceSubscriptions: ["fixed://1", "item://1", "note://1"] });
+    await until(() => calls.length === 4, "all hooks were called");
+    assertEquals(calls.splice(0).sort(), ["a + note://1", "b + note://1", "fixed + fixed://1", "item + item://1"]);
+    server.resourceUpdated("item://1");
+    assertEquals((await subscription.take(1))[0].params.uri, "item://1");
+    await subscription.close();
+    await until(() => calls.length === 4, "all hooks were called again");
+    assertEquals(calls.sort(), ["a - note://1", "b - note://1", "fixed - fixed://1", "item - item://1"]);
+  },
+  { perInstance: "hooks" },
+);

@@ -1,0 +1,80 @@
+// The types of providers and of transformed handlers. The compiler checks this file.
+import { assertEquals } from "@std/assert";
+import { z } from "zod";
+import { createServer, prompt, promptProvider, resource, service, tool, toolProvider, transform } from "../../mod.ts";
+import { connect } from "../../src/client/client.ts";
+
+const search = tool({
+  name: "search",
+  input: z.object({ query: z.string(), tenant: z.string(), limit: z.number() }),
+  output: z.object({ found: z.number() }),
+  run: ({ limit }) => ({ found: limit }),
+});
+
+const find = transform(search, {
+  name: "find",
+  input: { query: { name: "q" }, tenant: { value: ({ principal }) => principal?.id ?? "" }, limit: { default: 3 } },
+  run: (input, _ctx, next) => next({ ...input, query: input.query.trim() }),
+});
+
+Deno.test("a typed client knows the names of a transformed tool's arguments", async () => {
+  const server = createServer({ name: "s", version: "1.0.0", handlers: [find] });
+  const client = await connect<typeof server>(server);
+  const { structuredContent } = await client.callTool("find", { q: "x" });
+  const found: number | undefined = structuredContent?.found;
+  assertEquals(found, 3);
+  await client.callTool("find", { q: "x", limit: 4 });
+  // @ts-expect-error: a hidden argument.
+  await client.callTool("find", { q: "x", tenant: "y" });
+  // @ts-expect-error: the old name of an argument.
+  await client.callTool("find", { query: "x" });
+  // @ts-expect-error: an argument of another type.
+  await client.callTool("find", { q: 1 });
+  await client.close();
+});
+
+Deno.test("a typed client can call any name if the server has a provider, and still knows its own tools", async () => {
+  const other = toolProvider({ find: (name) => name === "other" ? tool({ name, run: () => "" }) : undefined });
+  const server = createServer({ name: "s", version: "1.0.0", handlers: [find, other] });
+  const client = await connect<typeof server>(server);
+  assertEquals((await client.callTool("other", { any: 1 })).isError, undefined);
+  const { structuredContent } = await client.callTool("find", { q: "x" });
+  const found: number | undefined = structuredContent?.found;
+  assertEquals(found, 3);
+  // @ts-expect-error: an argument of another type.
+  await client.callTool("find", { q: 1 });
+  await client.close();
+});
+
+Deno.test("changes of arguments that do not exist, and handlers of another kind, do not compile", () => {
+  const same: "search" = transform(search, { title: "S" }).name;
+  assertEquals(same, "search");
+  const listed = tool.from({ name: "x", inputSchema: {} }, () => "x");
+  transform(listed, { name: "y", input: { anything: { value: (ctx) => ctx.principal?.id } } });
+  const note = transform(resource({ uri: "note://{id}", name: "n", read: ({ id }) => id }), {
+    run: ({ id }, _ctx, next) => next({ id: `${id}!` }),
+  });
+  assertEquals(note.uri({ id: "1" }), "note://1");
+  const ask = transform(prompt({ name: "ask", input: z.object({ a: z.string() }), run: ({ a }) => a }), {
+    input: { a: { name: "b" } },
+  });
+  const db = service("db", () => ({ all: () => [search] }));
+  toolProvider({
+    services: { db },
+    list: (_cursor, { services }) => services.db.all(),
+    find: (name, { services }) => services.db.all().find((each) => each.name === name),
+    allow: ({ services }) => services.db.all().length > 0,
+  });
+  promptProvider({ list: () => ({ prompts: [ask] }), find: async (name) => await name === "ask" ? ask : undefined });
+  // @ts-expect-error: a prompt is not a tool.
+  toolProvider({ find: () => ask });
+  // @ts-expect-error: a tool is not a prompt.
+  promptProvider({ list: () => [search], find: () => undefined });
+  const wrong = () => {
+    // @ts-expect-error: there is no argument qury.
+    transform(search, { input: { qury: { name: "q" } } });
+    // @ts-expect-error: a resource has no arguments.
+    transform(note, { input: {} });
+  };
+  assertEquals(typeof wrong, "function");
+});

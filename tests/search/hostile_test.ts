@@ -97,10 +97,3 @@ Deno.test("tools that differ for each caller do not fill the memory, and each ca
     if (caller) assertEquals((await search(client, "kp0x7")).startsWith("No tool"), true);
   }
 });
-
-Deno.test("odd members of a tool of another server do not stop a search", async () => {
-  const odd = { name: "odd", title: 1, description: { a: 1 }, inputSchema: { type: "object", properties: [1] } };
-  const handlers = [tool({ name: "even", run: () => "even" })];
-  await using client = await start(handlers);
-  assert(odd && (await search(client, "even")).includes("even"));
-});

@@ -1,6 +1,6 @@
 // The search for tools, in every era and over every transport.
 import { assert, assertEquals, assertRejects, assertThrows } from "@std/assert";
-import { createServer, group, media, tool, ToolError } from "../../mod.ts";
+import { createServer, group, media, tool, ToolError, toolProvider, transform } from "../../mod.ts";
 import { confirm } from "../../src/layers/layers.ts";
 import { toolSearch } from "../../src/ready/search/search.ts";
 import type { Connection } from "../../src/testing/testing.ts";
@@ -139,6 +139,65 @@ behaviour("call_read_only_tool calls only tools that the author marks as read-on
   assertEquals(textOf(await client.callTool("call_read_only_tool", { name: "varied" })), sentence("varied"));
   assertEquals(textOf(await ada.callTool("call_read_only_tool", { name: "varied" })), "varied");
 });
+
+behaviour(
+  "a search finds and calls tools of providers and of other servers, whose hints do not count",
+  async (connect) => {
+    const listed = (name: string, others: object = {}) => ({
+      name,
+      description: `Paints a ${name.replace("_", " ")}`,
+      inputSchema: { type: "object" },
+      annotations: { readOnlyHint: true },
+      ...others,
+    });
+    const foreign = tool.from(listed("red_house"), () => ({ content: [] }), { about: ["villa"], tags: ["art"] });
+    const odd = tool.from(
+      { ...listed("odd_house"), title: 1, inputSchema: { type: "object", properties: [1] } } as never,
+      () => ({ content: [] }),
+    );
+    const app = tool.from(listed("app_house", { _meta: { ui: { visibility: ["app"] } } }), () => ({ content: [] }));
+    const paint = (color: string) =>
+      tool.from(
+        listed(`${color}_tree`),
+        () => ({ content: [{ type: "text", text: color }], _meta: { "a.b/c": color } }),
+      );
+    const provider = toolProvider({
+      list: (_cursor, ctx) => isAda(ctx) ? [paint("blue"), paint("gold")] : [paint("blue")],
+      find: (name, ctx) =>
+        ["blue", ...isAda(ctx) ? ["gold"] : []].filter((each) => `${each}_tree` === name).map(paint)[0],
+    });
+    const renamed = transform(list, { name: "show_issues" });
+    const { client, join } = await connect({ handlers: [foreign, odd, app, provider, renamed, toolSearch()] });
+    const ada = await join({ principal: { id: "ada" } });
+    assertEquals(await names(client), ["search_tools", "call_tool", "call_read_only_tool"]);
+    assertEquals([await find(client, "gold tree"), await find(ada, "gold tree")], [["blue_tree"], [
+      "gold_tree",
+      "blue_tree",
+    ]]);
+    assertEquals((await find(client, "house")).toSorted(), ["odd_house", "red_house"]);
+    assertEquals([await find(client, "villa"), await find(client, "house", { tags: ["art"] })], [["red_house"], [
+      "red_house",
+    ]]);
+    assertEquals(await find(client, "show issues"), ["show_issues"]);
+    const outcome = async (by: string, name: string) =>
+      JSON.stringify(await client.callTool(by, { name })).replaceAll(name, "…");
+    for (const by of ["call_tool", "call_read_only_tool"]) {
+      assertEquals(await outcome(by, "gold_tree"), await outcome(by, "unknown_tree"));
+    }
+    assertEquals(textOf(await ada.callTool("call_tool", { name: "gold_tree" })), "gold");
+    assertEquals(
+      textOf(await ada.callTool("call_read_only_tool", { name: "gold_tree" })),
+      sentence("gold_tree", "call_tool"),
+    );
+    assertEquals(textOf(await client.callTool("call_read_only_tool", { name: "red_house" })), sentence("red_house"));
+    assertEquals(textOf(await client.callTool("call_read_only_tool", { name: "show_issues" })), "#1");
+    assertEquals(textOf(await client.callTool("call_tool", { name: "app_house" })), sentence("app_house"));
+    assertEquals(
+      await client.callTool("call_tool", { name: "blue_tree" }),
+      await client.callTool("blue_tree"),
+    );
+  },
+);
 
 behaviour("tools that only apps may call are neither found nor called", async (connect) => {
   const show = tool({ name: "show_chart", _meta: { ui: { visibility: ["model", "app"] } }, run: () => "shown" });

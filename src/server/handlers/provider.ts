@@ -596,13 +596,20 @@ const provide: Provide = (handlers, core, all, rule): Compiled => {
     // An unknown name gets the same error as without providers.
     if (!found) return await ofOwn.find(call);
     let ofFound = compiled.get(found);
-    if (!ofFound) compiled.set(found, ofFound = feature.compile([found], core, all).methods[method]);
+    if (!ofFound) compiled.set(found, ofFound = feature.compile([toRestricted(found)], core, all).methods[method]);
     return await ofFound.find(call);
   };
   const entries = toDefinitions<Entry>(own);
   const listed = listSources(list, { fixed: entries, sources: providers }, core);
   return { capabilities, methods: { ...methods, [`${list}/list`]: listed, [method]: { ...ofOwn, find } } };
 };
+
+/** Marks a found handler as a handler that not every caller may use, because `find` of its provider decides too. */
+function toRestricted(handler: Handler): Handler {
+  const { allow = () => true, [INTERNALS]: internals } = handler;
+  const definition: object = { ...Object(internals.definition), allow };
+  return { ...handler, allow, [INTERNALS]: { ...internals, definition } };
+}
 
 /** Completes the arguments of the prompts that providers find. */
 const provideCompletions: Provide = (handlers, core, all, rule): Compiled => {

@@ -9,10 +9,10 @@ import { LazyModule } from "../../core/protocol/lazy_module.ts";
 import { checkOptions, type KnownOptions, show, toPlace } from "../../core/known_options.ts";
 import type { Typed } from "../../core/typed.ts";
 import type { Call } from "../call/call.ts";
-import { type Binding, bindServices, type ContainerHost } from "../call/container.ts";
+import { bindServices, type ContainerHost } from "../call/container.ts";
 import type { Allow, Context } from "../call/context.ts";
 import type { ServerHandle, StartPart } from "../engine/server_handle.ts";
-import type { NoServices, Services, ServiceValues, SharedServiceValues } from "../call/service.ts";
+import type { NoServices, Services, SharedServiceValues } from "../call/service.ts";
 import { type UseItem, withLayers } from "../engine/layers.ts";
 import {
   bindAllow,
@@ -32,7 +32,7 @@ import type { Entry } from "../visibility/pagination.ts";
 import { toName, withAlso } from "../visibility/registry.ts";
 import { attempt } from "./attempt.ts";
 import { type CompletionOptions, completions, findCompleter } from "./completion.ts";
-import { HANDLER_ELSEWHERE, HANDLER_HINTS } from "./option_names.ts";
+import { HANDLER_ELSEWHERE } from "./option_names.ts";
 import { startProvider } from "./provider_start.ts";
 import { lazySkipped } from "./listed.ts";
 import { MAX_NAME, type Skipped } from "./listed_entry.ts";

@@ -3,7 +3,7 @@
  */
 import { withFailure } from "../core/kit/failure.ts";
 import type { KnownOptions } from "../core/known_options.ts";
-import { bun, deno, findProcess, isWindows, node, type NodeGlobal, readVariable } from "../core/runtime.ts";
+import { bun, deno, isWindows, node, type NodeGlobal, readVariable } from "../core/runtime.ts";
 import { readNodeStream, writeNodeStream } from "../core/node_streams.ts";
 
 /** The command that starts a server over stdio. */

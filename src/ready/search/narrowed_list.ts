@@ -7,7 +7,6 @@ import { readVariable } from "../../core/runtime.ts";
 import type { Context, Handler } from "../../library.ts";
 import type { Call } from "../../server/call/call.ts";
 import { readSyncVerdict } from "../../server/call/verdict.ts";
-import type { Definition } from "../../server/handlers/tool.ts";
 import { type Compiled, isAllowed, type Runner } from "../../server/visibility/feature.ts";
 import type { FeatureParts } from "../../server/visibility/feature_parts.ts";
 import { createList, type Entry } from "../../server/visibility/pagination.ts";

@@ -689,8 +689,13 @@ Deno.test("a task takes a limited number of store operations", async () => {
   // A process registers with its first task, which therefore takes more operations.
   const first = await start(a);
   await reach(a, first, "input_required");
+  const untilDeleted = async (taskId: string) => {
+    const deletion = `trim ${await toStoredLog("pair", `j-${taskId}`)}`;
+    await until(() => a.operations.includes(deletion), "the deletion of the journal");
+  };
   await b.client.request("tasks/cancel", { taskId: first });
   await reach(a, first, "cancelled");
+  await untilDeleted(first);
   const counts: Record<string, number> = {};
   const count = async (what: string, run: () => Promise<unknown>) => {
     const before = a.operations.length + b.operations.length;
@@ -716,8 +721,7 @@ Deno.test("a task takes a limited number of store operations", async () => {
     await reach(a, other, "input_required");
     const before = a.operations.length + b.operations.length;
     await b.client.request("tasks/cancel", { taskId: other });
-    const deletion = `trim ${await toStoredLog("pair", `j-${other}`)}`;
-    await until(() => a.operations.includes(deletion), "the deletion");
+    await untilDeleted(other);
     counts.cancel = a.operations.length + b.operations.length - before;
   });
   delete counts["cancel elsewhere"];

@@ -9,7 +9,7 @@ import { z } from "zod";
 import { advanceUntil, gate, until } from "../support/behaviour.ts";
 import { sentence } from "../support/messages.ts";
 import { asking } from "./declared.ts";
-import { openShared, toStoredKey } from "./shared_store.ts";
+import { openShared, toStoredKey, toStoredLog } from "./shared_store.ts";
 
 const form = z.object({ name: z.string() });
 const YEAR_MS = 31_536_000_000;
@@ -221,4 +221,31 @@ Deno.test("a task without `resume` needs no record of its end", async () => {
   await reach(first.client, await start(first.client), "completed");
   await first.close();
   assertEquals([...(await copy(shared)).keys()].filter((key) => /-e-/.test(key)), []);
+});
+
+Deno.test("a task does not resume if a value of ctx.once cannot be opened, because its work would run again", async () => {
+  for (const isLast of [true, false]) {
+    const shared = memoryStore();
+    let runs = 0;
+    const run: Run = async (ctx) => {
+      runs++;
+      await ctx.once("first", () => "paid");
+      if (!isLast) await ctx.once("second", () => "paid");
+      await ctx.progress(1, { message: "paid" });
+      await untilAborted(ctx);
+    };
+    const first = await startInstance(shared, run);
+    const id = await start(first.client);
+    const log = await toStoredLog("bank", `j-${id}`);
+    const forge = () => shared.append(log, "forged", { ttlMs: YEAR_MS, max: 10 });
+    // An entry before the second value.
+    if (!isLast) await forge();
+    await until(async () => (await shared.read(log, { limit: 10 })).last >= (isLast ? 1 : 2), "the values");
+    if (isLast) await forge();
+    await first.close();
+    const second = await startInstance(shared, run);
+    assertEquals((await reach(second.client, id, "failed")).statusMessage, sentence("ctx.once"));
+    assertEquals(runs, 1);
+    await second.close();
+  }
 });

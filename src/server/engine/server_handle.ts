@@ -136,7 +136,7 @@ export interface ServerHandle extends ChangeNotifier {
  * server closes the store.
  *
  * If other processes can use the store, values and entries are sealed for the server, the part, and the key or log.
- * What cannot be opened is missing: it was changed, moved, or written with another secret. A `set` with the version
+ * A value that cannot be opened is missing: it was changed, moved, or written with another secret. A `set` with the version
  * `null` replaces such a value. Keys and names can be any text. Keys of values are readable in the store; all other
  * names are hashes.
  */

@@ -392,6 +392,21 @@ behaviour("the tools of a search can have other names", async (connect) => {
   }
 });
 
+behaviour("the tools of another search are passed on, with a warning", async (connect) => {
+  const inner = (name: string) =>
+    tool.from({ name, inputSchema: { type: "object" } }, () => ({ content: [{ type: "text", text: name }] }));
+  const { client, server, takeFaults } = await connect({
+    handlers: [inner("git_search_tools"), inner("call_tool"), toolSearch({ names: { call: "use" } })],
+  });
+  assertEquals(takeFaults().map(({ error }) => Object(error).message), [
+    sentence("git_search_tools", "?search=off"),
+    sentence("call_tool", "?search=off"),
+  ]);
+  assertEquals(textOf(await client.callTool("use", { name: "git_search_tools" })), "git_search_tools");
+  server.handlers.add(list);
+  assertEquals(takeFaults(), []);
+}, { perInstance: "handlers" });
+
 behaviour("arguments may be JSON text, and a long or empty query is refused", async (connect) => {
   const { client } = await connect({ handlers: [open, toolSearch()] });
   const called = await client.callTool("call_tool", { name: "open_issue", arguments: '{"title":"a"}' });

@@ -4,10 +4,12 @@
 import { type Context, type Handler, type Result, tool, ToolError } from "../../library.ts";
 import { INVALID_PARAMS, isMcpError, quote } from "../../core/protocol/errors.ts";
 import { INTERNALS, withInternals } from "../../core/internals.ts";
+import { BoundedMap } from "../../core/kit/bounded_map.ts";
 import { checkOptions, type KnownOptions, show } from "../../core/known_options.ts";
 import type { JsonSchema } from "../../core/schema/schema.ts";
 import { toCall } from "../../server/call/find_call.ts";
 import type { Narrow } from "../../server/visibility/feature.ts";
+import type { FeatureParts } from "../../server/visibility/feature_parts.ts";
 import { narrowList, type OwnNames } from "./narrowed_list.ts";
 import { rankTools } from "./ranking.ts";
 import { writeHits } from "./result_text.ts";
@@ -98,6 +100,23 @@ export function toolSearch(options: ToolSearchOptions = {}): Handler {
   return search.handler;
 }
 
+/** The names that a search gives to its tools by default, also with a prefix. */
+const SEARCHES = /(^|[_.-])(search_tools|call_tool|call_read_only_tool)$/;
+
+/** The key of the names of the tools that were reported. */
+const REPORTED = {};
+
+/** Reports each tool of another server that is itself part of a search, because a model would have to search twice. */
+function warnOfSearches(handlers: readonly Handler[], core: FeatureParts): void {
+  const reported = core.state.slot(REPORTED, () => new BoundedMap<string, void>({ full: "refuse", max: 100 }));
+  for (const { name, [INTERNALS]: { foreign } } of handlers) {
+    if (foreign === undefined || !SEARCHES.test(name) || reported.has(name)) continue;
+    if (!reported.set(name, undefined)) return;
+    const state = "the other server has a search too, so a model has to search twice; request its list with ?search=off";
+    core.report(new Error(`Cannot search the tools behind ${quote(name)}: ${state}`));
+  }
+}
+
 /** The input of the tools that call a tool. */
 interface CallInput {
   readonly name: string;
@@ -156,6 +175,7 @@ class ToolSearch {
     if (handlers.filter(({ [INTERNALS]: { narrow } }) => narrow).length > 1) {
       throw new TypeError("Cannot add a second tool search: it would hide the first one; use one toolSearch()");
     }
+    warnOfSearches(handlers, core);
     const { always = [], when } = this.#options;
     const tools = new VisibleTools({ handlers, core, names: new Set(Object.values(this.#names)) });
     this.#tools.set(core, tools);

@@ -3,7 +3,7 @@
  * handler to which a notification belongs.
  */
 import type { HandlerCall, Published } from "../call/lives.ts";
-import type { Deliver } from "./topics.ts";
+import type { Deliver } from "./watched_topic.ts";
 
 /** Checks the subscriber of one subscription before each notification that belongs to a handler. */
 export class CheckedDelivery {

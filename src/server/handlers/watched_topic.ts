@@ -2,10 +2,8 @@
  * A topic that has subscribers, and whose extension has `watch` or `load`. Retries both functions, because a subscriber
  * that misses the last notification of a topic would wait forever.
  */
-import { delay } from "../../core/kit/deadline.ts";
 import { isMcpError } from "../../core/protocol/errors.ts";
 import type { Clock } from "../../core/timers.ts";
-import { isSameJson } from "../call/json_copy.ts";
 import type { Published } from "../call/lives.ts";
 import type { Awaitable } from "../engine/store.ts";
 
@@ -33,7 +31,9 @@ interface Waiting {
 /** A topic from its first subscriber to its last subscriber. */
 export class WatchedTopic {
   readonly #parts: WatchedParts;
-  readonly #over = new AbortController();
+  /** Functions that end the waits before retries. */
+  readonly #waits = new Set<() => void>();
+  #isOver = false;
   readonly #starting: Promise<void>;
   #stop?: () => unknown;
   #isLoading = false;
@@ -50,7 +50,7 @@ export class WatchedTopic {
 
   /** Loads the current notification for a new subscriber. By default, loads the notification for all subscribers. */
   load(newcomer?: Deliver): void {
-    if (!this.#parts.load || this.#over.signal.aborted) return;
+    if (!this.#parts.load || this.#isOver) return;
     if (newcomer) this.#newcomers.add(newcomer);
     else this.#isForAll = true;
     if (!this.#isLoading) void this.#loadAll(this.#parts.load);
@@ -63,7 +63,8 @@ export class WatchedTopic {
 
   /** Ends all retries. Waits for `watch`, and then calls the function that `watch` has returned. */
   async end(): Promise<void> {
-    this.#over.abort();
+    this.#isOver = true;
+    for (const wake of this.#waits) wake();
     await this.#starting;
     await this.#stop?.();
   }
@@ -90,7 +91,7 @@ export class WatchedTopic {
     while (this.#isForAll || this.#newcomers.size) {
       const waiting = this.#takeWaiting();
       const loaded = await this.#repeat(load);
-      if (this.#over.signal.aborted) break;
+      if (this.#isOver) break;
       known = this.#published ?? this.#pass(loaded, waiting, known);
       // The load may have begun before the published notification, or have found a state that is newer.
       if (known) this.#isForAll = true;
@@ -122,22 +123,31 @@ export class WatchedTopic {
    * the same error may occur in each attempt.
    */
   async #repeat<T>(run: () => Awaitable<T>): Promise<T | undefined> {
-    const { clock, report } = this.#parts;
-    const { signal } = this.#over;
-    for (let ms = RETRY_MS; !signal.aborted; ms = Math.min(2 * ms, MAX_RETRY_MS)) {
+    const { report } = this.#parts;
+    for (let ms = RETRY_MS; !this.#isOver; ms = Math.min(2 * ms, MAX_RETRY_MS)) {
       try {
         return await run();
       } catch (error) {
         // An error for clients, such as of a limit, is no fault of the extension.
         if (ms === RETRY_MS && !isMcpError(error)) report(error);
       }
-      await delay(ms, { clock, signal, background: true }).catch(() => {});
+      if (!this.#isOver) await this.#wait(ms);
     }
+  }
+
+  // The functions in `deadline.ts` would do the same, but servers without extensions would load them at startup.
+  async #wait(ms: number): Promise<void> {
+    const { promise, resolve: wake } = Promise.withResolvers<void>();
+    const stop = this.#parts.clock.start(wake, ms, { background: true });
+    this.#waits.add(wake);
+    await promise;
+    this.#waits.delete(wake);
+    stop();
   }
 }
 
 function isSame(known: Published, loaded: Published): boolean {
-  return known.method === loaded.method && isSameJson(known.params, loaded.params);
+  return known.method === loaded.method && JSON.stringify(known.params) === JSON.stringify(loaded.params);
 }
 
 /** Milliseconds before the first retry. Each further retry doubles the time. */

@@ -479,6 +479,7 @@ export class InstanceState implements SharedState, Sealing {
   #refreshAll(): void {
     this.#own.clear();
     this.#rules?.refresh();
+    this.#host.changes.onMissed?.();
     for (const record of [...this.#sessions.values(), ...this.#opening]) this.refreshSession(record);
     for (const record of this.#sessions.values()) record.receiveLocal();
   }

@@ -173,4 +173,4 @@ behaviour("a call with output guards becomes no task if its principal cannot be 
     assertEquals(textOf(Object(result)), "salary 9");
   }
   assertEquals(takeFaults().map(({ error }) => Object(error).message), [sentence("principal")]);
-}, modern);
+}, { ...modern, perInstance: "observer" });

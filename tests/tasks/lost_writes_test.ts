@@ -293,3 +293,75 @@ Deno.test("repeated cancellations of a task that has ended count towards the cli
   await a.close();
   await b.close();
 });
+
+for (
+  const { what, isLost } of [
+    { what: "the message to the process that runs the task", isLost: /^append .*-c-/ },
+    { what: "the read of the current state", isLost: /^get .*-t-/ },
+  ]
+) {
+  Deno.test(`a subscriber learns that a task has ended after the store has failed during ${what}`, async () => {
+    const shared = memoryStore();
+    const { pass, open } = gate();
+    const run: Run = async () => {
+      await pass;
+      return "done";
+    };
+    const [a, b] = [await startInstance(shared, run), await startInstance(shared, run)];
+    const id = await start(a);
+    const isMessage = isLost.test("append x-c-");
+    let failures = 0;
+    let hasFailed = false;
+    const fail: NonNullable<Instance["around"]> = ({ name, args: [key], run }) => {
+      if (hasFailed || !isLost.test(`${name} ${key}`)) return run();
+      failures++;
+      throw new Error("no route to the store");
+    };
+    if (isMessage) b.around = fail;
+    const { received } = await b.client.subscribe({ extensions: { taskIds: [id] } });
+    if (!isMessage) {
+      await until(() => received.length, "the current state");
+      b.around = fail;
+      open();
+    }
+    // The store makes five attempts.
+    await until(() => failures >= 5, "the failed operation");
+    await turn(3);
+    hasFailed = true;
+    open();
+    await until(() => received.some(({ params }) => params.status === "completed"), "the end");
+    await a.close();
+    await b.close();
+  });
+}
+
+Deno.test("a subscriber learns that a task has ended if its process cannot read the task at once", async () => {
+  const shared = memoryStore();
+  const { pass, open } = gate();
+  const run: Run = async () => {
+    await pass;
+    // The process does not keep a result of this size in memory.
+    return "done".repeat(50_000);
+  };
+  const [a, b] = [await startInstance(shared, run), await startInstance(shared, run)];
+  const id = await start(a);
+  const { pass: mayRead, open: read } = gate();
+  let failures = 0;
+  a.around = async ({ name, args: [key], run }) => {
+    if (name === "read" && String(key).includes("-c-")) await mayRead;
+    if (name === "get" && String(key).includes(`-t-${id}`) && failures < 5) {
+      failures++;
+      throw new Error("no route to the store");
+    }
+    return await run();
+  };
+  const { received } = await b.client.subscribe({ extensions: { taskIds: [id] } });
+  await until(() => received.length, "the current state");
+  open();
+  await reach(b, id, "completed");
+  read();
+  await until(() => received.some(({ params }) => params.status === "completed"), "the end");
+  assertEquals(failures, 5);
+  await a.close();
+  await b.close();
+});

@@ -132,7 +132,8 @@ for (const uris of [["vault://one"], Array.from({ length: 40 }, (_, id) => `page
       const { result } = await reach(client, id, "completed");
       assertEquals(textOf(Object(result)), "done");
       const ends = ({ received }: typeof own) => received.filter(({ params }) => params.status === "completed").length;
-      await until(() => ends(own) === 1, "the notification");
+      // Each instance with a subscriber may ask for the state when the task has just ended, so the end may come twice.
+      await until(() => ends(own) > 0, "the notification");
       await turn(3);
       assertEquals(ends(other), 0);
     },

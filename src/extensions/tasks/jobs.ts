@@ -5,7 +5,7 @@ import { McpError, type Params } from "../../library.ts";
 import type { KeptBytes, ServerHandle } from "../extension.ts";
 import { toBytes } from "./bytes.ts";
 import { Ended } from "./ended_tasks.ts";
-import { type RunningTask, toFull, withAnswers } from "./running_task.ts";
+import { type RunningTask, toFull, untilDone, withAnswers } from "./running_task.ts";
 import type { Keep } from "./task_bytes.ts";
 import { Takeover, type TakeoverHost } from "./takeover.ts";
 import { isEnded, type TaskRecord } from "./task_record.ts";
@@ -370,7 +370,8 @@ export class Jobs implements TakeoverHost {
     // The other process may have missed changes of a task that was not watched.
     if (running) return void (running.watch() && this.#announce(running.record));
     // The task has ended since the other process read its record, so the other process waits for its end in vain.
-    const record = this.#ended.get(id) ?? (await this.store.get(id))?.record;
+    const find = async () => this.#ended.get(id) ?? (await this.store.get(id))?.record;
+    const record = await untilDone(find, this.server);
     if (record && isEnded(record)) this.#announce(record);
   }
 }

@@ -589,17 +589,26 @@ export class RunningTask {
     this.cancelHandler(`Cannot continue the handler: ${state}`);
   }
 
-  // Retries an operation while the store does not respond, or the client has used up its share of the store, until the
-  // server closes.
   async #repeat<T>(run: () => Promise<T>): Promise<T> {
-    const { clock, signal } = this.#host.server;
-    while (true) {
-      try {
-        return await run();
-      } catch (error) {
-        if (isFinal(error) && error.code !== BUSY || signal.aborted || this.#isLost) throw error;
-        await new Promise<void>((resolve) => clock.start(resolve, RETRY_MS, { background: true }));
-      }
+    return await untilDone(run, this.#host.server, () => this.#isLost);
+  }
+}
+
+/**
+ * Retries an operation while the store does not respond, or the client has used up its share of the store, until the
+ * server closes or `isOver` returns `true`.
+ */
+export async function untilDone<T>(
+  run: () => Promise<T>,
+  { clock, signal }: Pick<ServerHandle, "clock" | "signal">,
+  isOver: () => boolean = () => false,
+): Promise<T> {
+  while (true) {
+    try {
+      return await run();
+    } catch (error) {
+      if (isFinal(error) && error.code !== BUSY || signal.aborted || isOver()) throw error;
+      await new Promise<void>((resolve) => clock.start(resolve, RETRY_MS, { background: true }));
     }
   }
 }

@@ -220,12 +220,11 @@ function make(start?: StartPart): Extension<"taskIds"> {
         },
         watch: async (id, ctx, server) => {
           const jobs = toJobs(server);
-          await jobs.watch(id, toCaller(ctx, jobs));
+          await jobs.watch(id, toCaller(ctx, jobs)).catch(throwUnavailable);
         },
         async load(id, ctx, server) {
           const jobs = toJobs(server);
-          // If the store does not respond, the notification is lost.
-          const record = await jobs.load(id, toCaller(ctx, jobs)).catch(() => undefined);
+          const record = await jobs.load(id, toCaller(ctx, jobs)).catch(throwUnavailable);
           return record && toEvent(record);
         },
       },
@@ -294,6 +293,11 @@ const INSUFFICIENT_SCOPE = -31_403;
 // Ignores the error of a caller who may not call the tool, because a subscription grants other tasks in any case.
 function toUngranted(error: unknown): undefined {
   if (!isHidden(error) && Object(error).code !== INSUFFICIENT_SCOPE) throw error;
+}
+
+// The server calls the function again. It reports no error with this code, because the store reports its failures.
+function throwUnavailable(): never {
+  throw McpError.busy("Cannot read the task: the store has failed; the server tries again");
 }
 
 // Use one message for all causes, so that callers cannot find out which task ids of other callers exist.

@@ -4,7 +4,7 @@
  */
 import type { HandlerCall } from "../call/handler_call.ts";
 import type { Published } from "../call/lives.ts";
-import type { Deliver } from "./topics.ts";
+import type { Deliver } from "./watched_topic.ts";
 
 /** Checks the subscriber of one subscription before each notification that belongs to a handler. */
 export class CheckedDelivery {

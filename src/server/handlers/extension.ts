@@ -99,14 +99,15 @@ export interface ExtensionListen<F extends Schema = Schema> {
   readonly grant?: (value: Infer<F>, ctx: Context, server: ServerHandle | undefined) => unknown;
   /**
    * Called when a topic gets its first subscriber on this server. Returns a function that is called after the topic has
-   * lost its last subscriber. Use `watch` to do work only while the topic has subscribers.
+   * lost its last subscriber. Use `watch` to do work only while the topic has subscribers. If `watch` fails, the server
+   * calls it again until it succeeds.
    */
   readonly watch?: WatchTopic;
   /**
    * Returns the current notification of a topic, for the subscribers on this server. `publish` then sends no parameters
    * to other instances. Their servers call `load` instead, with the context of the topic's first subscriber. They also
-   * call it when a topic gets its first subscriber, after `watch`. Use `load` if notifications can be large. By default,
-   * `publish` sends the whole notification to other instances.
+   * call it for each new subscriber, after `watch`. If `load` fails, the server calls it again until it succeeds. Use
+   * `load` if notifications can be large. By default, `publish` sends the whole notification to other instances.
    */
   readonly load?: (
     topic: string,

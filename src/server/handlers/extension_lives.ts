@@ -13,7 +13,8 @@ import type { ServerHandle } from "../engine/server_handle.ts";
 import type { ServerPart } from "../engine/server_part.ts";
 import type { ExtensionNews } from "../visibility/changes.ts";
 import { CheckedDelivery } from "./checked_delivery.ts";
-import { type Deliver, Topics } from "./topics.ts";
+import { Topics } from "./topics.ts";
+import type { Deliver } from "./watched_topic.ts";
 
 /** Loads the code with which extensions start. Extensions without `start` do not need it. */
 const loadParts = () => import("../engine/server_part.ts");
@@ -29,6 +30,9 @@ export class ServerLives implements LivesSet {
   constructor(engine: Engine) {
     this.#engine = engine;
     engine.changes.onNews = (news) => this.#extensions.get(news.extension)?.receive(news);
+    engine.changes.onMissed = () => {
+      for (const extension of this.#extensions.values()) extension.reload();
+    };
   }
 
   set(lives: readonly Life[]): void {
@@ -144,6 +148,11 @@ class LivingExtension {
     if (origin === this.life.origin) return;
     if (this.life.keys.get(key)?.load) this.#topics.load(key, published.topic);
     else this.#topics.publish(key, published);
+  }
+
+  /** Loads the notifications of all topics with `load`, because this instance has missed notifications of others. */
+  reload(): void {
+    this.#topics.loadAll();
   }
 
   subscribe(wanted: WantedTopics, deliver: Deliver): () => void {

@@ -5,11 +5,13 @@ import type { Published, WantedTopics } from "../call/lives.ts";
 import type { ChangeNotifier, Context } from "../call/context.ts";
 import type { Reporter } from "../call/observer.ts";
 import type { Awaitable } from "../engine/store.ts";
+import type { Clock } from "../../core/timers.ts";
 import { Subscribers, type SubscriptionHooks } from "../visibility/subscribers.ts";
+import { type Deliver, WatchedTopic } from "./watched_topic.ts";
 
 /** The parts of a server that {@linkcode Topics} needs. */
 export interface TopicHost {
-  readonly core: Reporter;
+  readonly core: Reporter & { readonly ticker: { readonly clock: Clock } };
   readonly server: ChangeNotifier;
 }
 
@@ -28,9 +30,6 @@ interface KeyParts {
   readonly load?: Load;
 }
 
-/** Called with each notification of a topic. */
-export type Deliver = (published: Published) => void;
-
 /** The subscribers of an extension on one server. */
 export class Topics {
   readonly #listeners = new Map<string, Set<Deliver>>();
@@ -38,9 +37,9 @@ export class Topics {
   readonly #hooks: ReadonlyMap<string, SubscriptionHooks | undefined>;
   /** The contexts of the first subscribers of topics whose `watch` has not been called yet. */
   readonly #first = new Map<string, Context>();
-  readonly #core: Reporter;
-  /** For each watched topic with `load`, a function that loads its notification. */
-  readonly #loaders = new Map<string, () => void>();
+  readonly #core: TopicHost["core"];
+  /** The topics with subscribers whose extension has `watch` or `load`. */
+  readonly #watched = new Map<string, WatchedTopic>();
 
   /** `keys` contains the functions of the extension for each key. */
   constructor({ core, server }: TopicHost, keys: ReadonlyMap<string, KeyParts>) {
@@ -64,12 +63,24 @@ export class Topics {
 
   /** Notifies the subscribers of a topic. */
   publish(key: string, published: Published): void {
-    for (const deliver of [...this.#listeners.get(toName(key, published.topic)) ?? []]) deliver(published);
+    const name = toName(key, published.topic);
+    this.#watched.get(name)?.overtake(published);
+    this.#deliver(name, published);
   }
 
   /** Loads the current notification of a topic, and passes it to the subscribers. */
   load(key: string, topic: string): void {
-    this.#loaders.get(toName(key, topic))?.();
+    this.#watched.get(toName(key, topic))?.load();
+  }
+
+  /** Loads the current notifications of all topics. */
+  loadAll(): void {
+    for (const watched of this.#watched.values()) watched.load();
+  }
+
+  #deliver(name: string, published: Published, to?: Iterable<Deliver>): void {
+    const all = this.#listeners.get(name) ?? new Set();
+    for (const deliver of [...to ?? all]) if (all.has(deliver)) deliver(published);
   }
 
   #add(topic: string, { key, ctx }: WantedTopics, deliver: Deliver): () => void {
@@ -77,6 +88,8 @@ export class Topics {
     const known = this.#listeners.get(name) ?? new Set();
     const hooks = this.#hooks.get(key);
     if (hooks && !known.size) this.#first.set(name, ctx);
+    // The state of the topic may have changed since the subscription was granted.
+    else this.#watched.get(name)?.load(deliver);
     this.#listeners.set(name, known.add(deliver));
     const leave = hooks && this.#subscribers.add(topic, hooks);
     return () => {
@@ -92,54 +105,31 @@ export class Topics {
   // Returns separate hooks for each key, because two keys may have the same topic.
   #toHooks(key: string, { watch, load }: KeyParts): SubscriptionHooks | undefined {
     if (!watch && !load) return;
-    const stops = new Map<string, (() => unknown) | undefined>();
     return {
-      subscribe: async (topic) => {
+      subscribe: (topic) => {
         const name = toName(key, topic);
         const ctx = this.#first.get(name);
         this.#first.delete(name);
         // If all subscribers have left since, there is nothing to watch.
         if (!ctx) return;
-        if (load) this.#loaders.set(name, this.#toLoader(key, () => load(topic, ctx), topic));
-        const stop: unknown = await watch?.(topic, ctx);
-        if (stop !== undefined && typeof stop !== "function") {
-          throw new TypeError(
-            `Cannot watch ${key}: watch did not return a function; return a function that stops watching, or nothing`,
-          );
-        }
-        stops.set(topic, stop as (() => unknown) | undefined); // The cast is safe, because the check above throws for any other value.
-        this.load(key, topic);
+        this.#watched.set(
+          name,
+          new WatchedTopic({
+            key,
+            clock: this.#core.ticker.clock,
+            watch: watch && (() => watch(topic, ctx)),
+            load: load && (() => load(topic, ctx)),
+            deliver: (published, to) => this.#deliver(name, published, to),
+            report: (error) => void this.#core.report(error, { subject: topic }),
+          }),
+        );
       },
       unsubscribe: async (topic) => {
-        this.#loaders.delete(toName(key, topic));
-        const stop = stops.get(topic);
-        stops.delete(topic);
-        await stop?.();
+        const name = toName(key, topic);
+        const watched = this.#watched.get(name);
+        this.#watched.delete(name);
+        await watched?.end();
       },
-    };
-  }
-
-  // Loads one notification after another. A change during a load causes one further load, however many changes follow.
-  #toLoader(key: string, load: () => Promise<Published | undefined>, topic: string): () => void {
-    let isLoading = false;
-    let isStale = false;
-    const loadAll = async () => {
-      while (isStale) {
-        isStale = false;
-        try {
-          const published = await load();
-          if (published) this.publish(key, published);
-        } catch (error) {
-          this.#core.report(error, { subject: topic });
-        }
-      }
-      isLoading = false;
-    };
-    return () => {
-      isStale = true;
-      if (isLoading) return;
-      isLoading = true;
-      void loadAll();
     };
   }
 }

@@ -68,6 +68,8 @@ export class Changes {
   publish?: (change: Change | ExtensionNews) => void;
   /** Called with each notification that an extension on another instance publishes. */
   onNews?: (news: ExtensionNews) => void;
+  /** Called when notifications of extensions on other instances may have been lost. */
+  onMissed?: () => void;
   /**
    * Connects to other instances. Called before a listener is added. Once the promise has settled, changes from other
    * instances arrive.

@@ -285,9 +285,9 @@ behaviour("a read that a handler has not awaited does not start after the respon
   await Promise.all(late);
   await turn(5);
   assertEquals(reads, 0);
-  // The reads were cancelled after the response. A read that was about to start before its cancellation is reported.
-  const messages = takeFaults().map(({ error }) => Object(error).message);
-  if (messages.length) assertEquals(messages[0], sentence("x://slow", "await ctx.readResource()"));
+  // The reads were cancelled after the response, which is not reported, because a handler may await only the first of
+  // several inner calls.
+  assertEquals(takeFaults(), []);
 });
 
 /** Layers of a resource, of which each adds an entry to `steps` when it starts. */
@@ -332,9 +332,7 @@ for (const [name, toLayer] of Object.entries(LATE_LAYERS)) {
     open();
     await ended.pass;
     assertEquals(steps, []);
-    assertEquals(takeFaults().map(({ error }) => Object(error).message), [
-      sentence("x://row", "await ctx.readResource()"),
-    ]);
+    assertEquals(takeFaults(), []);
   });
 }
 

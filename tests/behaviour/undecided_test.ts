@@ -460,8 +460,7 @@ for (const delay of Array(12).keys()) {
       runs.open();
       ends.splice(0)[0]();
       await Promise.all(calls);
-      // The end of inner calls counts as running until shortly after the response.
-      await until(() => server.stats().running === 0, "no call is running");
+      assertEquals(server.stats().running, 0);
       const steps = [1, 2, 3, 4].map(() => started(client.callTool("step")));
       await until(() => ends.length === 3 && server.stats().waiting === 1, "three calls run and one call waits");
       ends[0]();

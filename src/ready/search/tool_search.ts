@@ -112,7 +112,8 @@ function warnOfSearches(handlers: readonly Handler[], core: FeatureParts): void 
   for (const { name, [INTERNALS]: { foreign } } of handlers) {
     if (foreign === undefined || !SEARCHES.test(name) || reported.has(name)) continue;
     if (!reported.set(name, undefined)) return;
-    const state = "the other server has a search too, so a model has to search twice; request its list with ?search=off";
+    const state =
+      "the other server has a search too, so a model has to search twice; request its list with ?search=off";
     core.report(new Error(`Cannot search the tools behind ${quote(name)}: ${state}`));
   }
 }
@@ -142,7 +143,9 @@ class ToolSearch {
     this.#options = options;
     this.#names = { search, call, callReadOnly };
     if (new Set(Object.values(this.#names)).size < 3) {
-      throw new TypeError("Cannot make a tool search: two of its tools have the same name; choose three different names");
+      throw new TypeError(
+        "Cannot make a tool search: two of its tools have the same name; choose three different names",
+      );
     }
     const hints = { readOnlyHint: true };
     const made = tool({

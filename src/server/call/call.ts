@@ -37,7 +37,11 @@ const lazyForward = new LazyModule(() => import("./forward.ts"));
 export type OnHandle = (handle: Result, type: string) => Promise<void>;
 
 /** A function that runs after a call. `end` is the outcome of the call. */
-export type Deferred = (end: ServiceEnd) => unknown;
+export interface Deferred {
+  (end: ServiceEnd): unknown;
+  /** Whether the function runs as soon as the call has ended, without a slot. It must return immediately. */
+  readonly isImmediate?: boolean;
+}
 
 /** State that all calls to one server share. */
 export interface CallHost extends ContainerHost {

@@ -108,10 +108,9 @@ export async function makeInnerCall(outer: Call, request: InnerRequest, parts: I
 async function find(call: Call, request: InnerRequest, { outer, core, registry }: Finding): Promise<Runner> {
   const { method } = call;
   const { handler } = request;
-  // The handler of an outer call may have returned without waiting for the inner call. Report the error, because no
-  // handler waits for it.
+  // The handler of an outer call may have returned without waiting for the inner call.
   const requireWaiting = () => {
-    if (hasEnded(outer)) throw outer.reason ?? core.report(toLate(outer, request), call);
+    if (hasEnded(outer)) throw toLate(outer, request);
   };
   await core.shared?.rules?.open(method, registry.methods.get(method)?.isBrought);
   requireWaiting();
@@ -159,7 +158,7 @@ function admit(
   tree.made++;
   if (tree.isEnding) return;
   tree.isEnding = true;
-  const end = () => endAll(root, tree);
+  const end: Deferred = Object.assign(() => endAll(root, tree), { isImmediate: true });
   // A call within a layer of an extension ends with the call around it, or by itself if it was detached.
   root.host.defer(root, end);
   if (!root.deferred?.includes(end)) scheduler.defer(root, end);

@@ -225,7 +225,10 @@ export class Scheduler implements Executor {
 
   // Counts the deferred functions of a call as a running call of the client, so that these functions count towards the
   // client's limits.
-  #runDeferred(call: Call, all: readonly Deferred[], outcome?: Outcome): void {
+  #runDeferred(call: Call, given: readonly Deferred[], outcome?: Outcome): void {
+    const all = given.filter((run) => !run.isImmediate);
+    for (const run of given) if (run.isImmediate) run(toEnd(call, outcome));
+    if (!all.length) return;
     const { account } = call.link;
     account.charge(call.weigh());
     account.start();

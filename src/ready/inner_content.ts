@@ -61,8 +61,10 @@ function toOwnError(error: unknown, explain: (error: Failure) => ToolError | und
   if (!isMcpError(error) || isQuestion(error)) return error;
   const own = explain(error);
   if (own) return own;
-  // The handler has thrown a `ToolError`, or an error that was reported.
-  return error.code === INTERNAL_ERROR ? new ToolError(toFailedText(error)) : error;
+  const { code, data, message } = error;
+  if (code !== INTERNAL_ERROR) return error;
+  // An error that was reported has an id. Otherwise the handler has thrown a `ToolError`.
+  return new ToolError(Object(data).errorId === undefined ? message : toFailedText(error));
 }
 
 function toBlock(contents: ResourceContents, isNamed: boolean): Content {

@@ -61,7 +61,7 @@ async function listEntries(from: number, ctx: Context): Promise<string> {
   while (end < all.length && end < from - 1 + MAX_ENTRIES && characters < MAX_CHARACTERS) {
     characters += all[end++].length;
   }
-  const more = end < all.length ? ` For more, set from to ${end + 1}.` : "";
+  const more = end < all.length ? ` For more, call this tool with { "from": ${end + 1} }.` : "";
   const hint = templates.length ? " In a uriTemplate, replace each {variable} with an encoded value." : "";
   return [`Resources ${from} to ${end} of ${all.length}.${more}${hint}`, ...all.slice(from - 1, end)].join("\n");
 }

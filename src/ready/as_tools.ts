@@ -319,7 +319,7 @@ function requireServed(handler: Handler, isPrompt: boolean) {
         ? toPrefixes(name).some((prefix) => has("prompt", prefix + handler.name))
         : has("resource", key);
       if (isServed) return;
-      return `${toName(handler)} is not served; add it to handlers too, in the same group as the tool`;
+      return `${toName(handler)} is not served; serve it in the same group as the tool, or remove the tool`;
     },
   }));
 }

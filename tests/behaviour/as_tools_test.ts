@@ -482,6 +482,12 @@ behaviour("a server that does not serve the resource does not start", async (con
     TypeError,
     sentence("review", "group"),
   );
+  const reads = asTools(note);
+  const { client, server } = await connect({ handlers: [note, reads] });
+  assertThrows(() => server.handlers.remove(note), TypeError, sentence("note://", "not served"));
+  assertEquals(await call(client, "note", { title: "todo" }), ["Buy milk", false]);
+  server.handlers.remove(note, reads);
+  await assertRejects(() => call(client, "note", { title: "todo" }), McpError, "Unknown tool");
 });
 
 Deno.test("what is neither a resource nor a prompt does not become a tool", () => {

@@ -7,6 +7,7 @@ import {
   type Handler,
   type Icon,
   type JsonSchema,
+  type Params,
   type Prompt,
   type Requirement,
   type Resource,
@@ -31,7 +32,6 @@ import { toName } from "../server/visibility/registry.ts";
 import type { Definition } from "../server/handlers/resource_methods.ts";
 import { getAsContent, readAsContent, refuseUri } from "./inner_content.ts";
 import { createResourceTools } from "./resource_tools.ts";
-import type { Arguments } from "./tool_input.ts";
 
 /** Options of {@linkcode asTools}. */
 export interface AsToolsOptions<Name extends string = string> {
@@ -105,7 +105,7 @@ export function asTools():
 export function asTools<const Name extends string = string>(
   handler: Resource | Prompt,
   options?: AsToolsOptions<Name>,
-): Tool<Name, Arguments, unknown, unknown, Arguments>;
+): Tool<Name, Params, unknown, unknown, Params>;
 export function asTools(...given: readonly [handler?: Handler, options?: AsToolsOptions]): Handler {
   // `undefined` as an argument is a mistake, which must not let a model read all resources.
   if (!given.length) return createResourceTools();
@@ -183,7 +183,7 @@ interface Parts {
   /** The description, if the handler has none. */
   readonly description: string;
   readonly input?: JsonSchema;
-  readonly run: (input: Arguments, ctx: Context) => Promise<ToolResult>;
+  readonly run: (input: Params, ctx: Context) => Promise<ToolResult>;
 }
 
 function ofResource(handler: Handler, { variables }: Own, action: string): Parts {
@@ -228,9 +228,11 @@ function toParameters(template: string): readonly string[] {
   return [...template.matchAll(/\{[?&;]([^{}]*)\}/g)].flatMap(([, names]) => names.split(","));
 }
 
+const NO_SCHEMA: JsonSchema = {};
+
 /** Returns the schema of a tool's arguments, with what a schema of the handler says about them. */
 function toInput(given: readonly Argument[], schema?: CompiledSchema): JsonSchema {
-  const { properties, required, $defs } = schema ? inlineRoot(gatherDefs(schema.json())) : {} as JsonSchema;
+  const { properties, required, $defs } = schema ? inlineRoot(gatherDefs(schema.json())) : NO_SCHEMA;
   const known = new Map(Object.entries(Object(properties)));
   const isRequired = ({ name, required: own }: Argument) => own || Array.isArray(required) && required.includes(name);
   return {
@@ -248,7 +250,7 @@ function toInput(given: readonly Argument[], schema?: CompiledSchema): JsonSchem
 }
 
 /** Returns arguments as texts, as URIs and prompts have them. */
-function toTexts(args: Arguments): Readonly<Record<string, string>> {
+function toTexts(args: Params): Readonly<Record<string, string>> {
   const present = Object.entries(args).filter(([, value]) => value !== undefined);
   return Object.fromEntries(
     present.map(([name, value]) => [name, typeof value === "string" ? value : JSON.stringify(value)]),

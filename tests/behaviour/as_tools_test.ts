@@ -277,7 +277,7 @@ behaviour("layers, guards, rates and tags of the resource hold for its tool", as
   server.handlers.enable({ tag: "secret" });
   server.handlers.disable(guarded);
   assertEquals(await call(client, "guarded", { id: "x" }), [sentence("guarded://x"), true]);
-});
+}, { perInstance: "limits" });
 
 behaviour("a prompt and a resource that ask the client work as tools", async (connect) => {
   const schema = z.object({ text: z.string() });
@@ -488,7 +488,7 @@ behaviour("a server that does not serve the resource does not start", async (con
   assertEquals(await call(client, "note", { title: "todo" }), ["Buy milk", false]);
   server.handlers.remove(note, reads);
   await assertRejects(() => call(client, "note", { title: "todo" }), McpError, "Unknown tool");
-});
+}, { perInstance: "handlers" });
 
 Deno.test("what is neither a resource nor a prompt does not become a tool", () => {
   const provider = promptProvider({ find: () => undefined });

@@ -1,5 +1,6 @@
 /**
- * Ready-made handlers: tools and resources that send HTTP requests, and resources for files and folders.
+ * Ready-made handlers: tools and resources that send HTTP requests, resources for files and folders, and tools that read
+ * resources.
  *
  * ```ts
  * import { createServer } from "@x/mcp";
@@ -12,6 +13,7 @@
  *
  * @module
  */
+export { asTools, type AsToolsOptions } from "./as_tools.ts";
 export { file, type FileOptions } from "./file.ts";
 export { folder, type FolderOptions } from "./folder.ts";
 export { httpResource, type HttpResourceOptions } from "./http_resource.ts";

@@ -3,6 +3,7 @@ import { assertEquals } from "@std/assert";
 import { z } from "zod";
 import { createServer, prompt, promptProvider, resource, service, tool, toolProvider, transform } from "../../mod.ts";
 import { connect } from "../../src/client/client.ts";
+import { asTools } from "../../src/ready/ready.ts";
 
 const search = tool({
   name: "search",
@@ -77,4 +78,28 @@ Deno.test("changes of arguments that do not exist, and handlers of another kind,
     transform(note, { input: {} });
   };
   assertEquals(typeof wrong, "function");
+});
+
+Deno.test("a typed client knows the tools of asTools", async () => {
+  const note = resource({ uri: "note://{id}", name: "n", read: ({ id }) => id });
+  const ask = prompt({ name: "ask", input: z.object({ a: z.string() }), run: ({ a }) => a });
+  const handlers = [note, ask, asTools(note, { name: "note" }), asTools(ask, { name: "ask" }), asTools()] as const;
+  const server = createServer({ name: "s", version: "1.0.0", handlers });
+  const client = await connect<typeof server>(server);
+  assertEquals((await client.callTool("note", { id: "1" })).isError, undefined);
+  assertEquals((await client.callTool("ask", { a: "1" })).isError, undefined);
+  assertEquals((await client.callTool("read_resource", { uri: "note://1" })).isError, undefined);
+  assertEquals((await client.callTool("list_resources")).isError, undefined);
+  const wrong = () => [
+    // @ts-expect-error: an argument of another type.
+    client.callTool("read_resource", { uri: 1 }),
+    // @ts-expect-error: there is no such tool.
+    client.callTool("list_resource"),
+    // @ts-expect-error: a tool is already a tool.
+    asTools(search),
+    // @ts-expect-error: a provider of tools has no resources.
+    asTools(toolProvider({ find: () => undefined })),
+  ];
+  assertEquals(typeof wrong, "function");
+  await client.close();
 });

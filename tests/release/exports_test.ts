@@ -26,7 +26,7 @@ const LATER: Readonly<Record<string, number>> = {
   "./client/oauth": 23,
   "./client/skills": 7,
   "./client/tasks": 10,
-  "./handlers": 11,
+  "./handlers": 13,
   "./layers": 30,
   "./observe": 39,
   "./serve": 3,

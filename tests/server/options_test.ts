@@ -26,7 +26,7 @@ import { media, resourceLink } from "../../src/library.ts";
 import { audit as auditCalls, health, jsonLog, prometheus, record } from "../../src/observe/observe.ts";
 import { openTelemetry, openTelemetryClient } from "../../src/observe/opentelemetry.ts";
 import { cache, circuit, guard, idempotent, quota, retry } from "../../src/layers/layers.ts";
-import { file, folder, httpResource, httpTool } from "../../src/ready/ready.ts";
+import { asTools, file, folder, httpResource, httpTool } from "../../src/ready/ready.ts";
 import { toolSearch } from "../../src/ready/search/search.ts";
 import { denoKvStore } from "../../src/stores/deno_kv.ts";
 import { redisStore } from "../../src/stores/redis/redis.ts";
@@ -325,6 +325,9 @@ const FACTORIES: Readonly<Record<string, readonly Sample[]>> = {
     names: { search: "a", call: "b", callReadOnly: "c" },
     when: () => true,
   }]],
+  "./handlers asTools": [
+    [(options) => asTools(resource({ uri: "x://a", name: "a", read: text }), options), { name: "b" }],
+  ],
   "./handlers httpTool": [[httpTool, {
     name: "t",
     fetch: {

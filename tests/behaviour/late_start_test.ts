@@ -26,7 +26,6 @@ import {
   turn,
   until,
 } from "../support/behaviour.ts";
-import { sentence } from "../support/messages.ts";
 
 const ID = "com.example/late";
 const late = extension({ id: ID });

@@ -125,6 +125,26 @@ behaviour("progress of parallel inner calls increases", async (connect) => {
   assertEquals(got, [1, 2, 11, 20]);
 });
 
+behaviour("inner calls that log too fast together lose messages, but not the response", async (connect) => {
+  const inner = tool({
+    name: "inner",
+    run: (_input, ctx) => {
+      // Do not await the messages, so that each inner call sends them faster than the client reads.
+      for (let at = 0; at < 256; at++) void ctx.log.info("x".repeat(1000));
+      return "";
+    },
+  });
+  const outer = tool({
+    name: "outer",
+    run: async (_input, ctx) => {
+      await Promise.all(Array.from({ length: 200 }, () => ctx.callTool(inner)));
+      return "done";
+    },
+  });
+  const { client } = await connect({ handlers: [inner, outer] }, { logLevel: "info" });
+  assertEquals(textOf(await client.callTool("outer")), "done");
+});
+
 behaviour("parallel inner calls get their own answers and values, whatever order they run in", async (connect) => {
   let runs = 0;
   const makes: string[] = [];

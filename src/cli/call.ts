@@ -1,6 +1,8 @@
 /**
  * `mcp call`: lists the tools of a server, or calls a tool.
  */
+import type { ListedTool, Params } from "../client/client.ts";
+import { isObject } from "../core/kit/json.ts";
 import { startTool } from "../extensions/tasks/client/tasks.ts";
 import type { Args } from "./args.ts";
 import { readArguments } from "./client/arguments.ts";
@@ -61,7 +63,9 @@ async function callTool(session: InteractiveSession, given: Args): Promise<numbe
     await ("json" in flags ? writeJson(tools) : printNames(tools, "tools"));
     return 0;
   }
-  const tool = findByName(tools, name, { verb: "call", kind: "tool" });
+  const tool = tools.find((each) => each.name === name) ??
+    await searchTool(session, { name, tools }) ??
+    findByName(tools, name, { verb: "call", kind: "tool" });
   const args = await readArguments(words, { action: `call ${toLine(name)}`, schema: Object(tool.inputSchema) });
   const task = await request((options) => startTool(client, name, args, options));
   if (task.result) {
@@ -72,4 +76,27 @@ async function callTool(session: InteractiveSession, given: Args): Promise<numbe
   reportTask(task, session.name, given);
   await ("json" in flags ? writeJson(task.state ?? { taskId: task.id }) : writeText(task.id ?? ""));
   return 0;
+}
+
+/** Looks up a tool that is not in the list, if the server has a search. */
+async function searchTool(
+  { client, request }: InteractiveSession,
+  { name, tools }: { readonly name: string; readonly tools: readonly ListedTool[] },
+): Promise<Pick<ListedTool, "inputSchema"> | undefined> {
+  const search = tools.find((each) => /(^|[_.-])search_tools$/.test(each.name));
+  if (!search) return;
+  const { content } = await request((options) => client.callTool(search.name, { query: name }, options));
+  for (const line of content.flatMap((block) => block.type === "text" ? block.text.split("\n") : [])) {
+    const found = parseObject(line);
+    if (found?.name === name) return { inputSchema: Object(found.inputSchema) };
+  }
+}
+
+function parseObject(line: string): Params | undefined {
+  try {
+    const value: unknown = JSON.parse(line);
+    return isObject(value) ? value : undefined;
+  } catch {
+    return; // The line is not JSON.
+  }
 }

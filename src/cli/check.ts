@@ -72,7 +72,7 @@ async function checkTarget(args: Args): Promise<number> {
     for (const each of endpoints) {
       const takesParams = endpoints.length === 1 || each.params.length;
       const entered = await enterEndpoint(each, takesParams ? params : undefined, choice);
-      const { listing, failures } = await listServer(entered);
+      const { listing, failures } = await listWhole(entered);
       const warned = listWarnings(each.server).map((warning) => ({ level: "warning" as const, ...warning }));
       const findings = [...failures, ...checkListing(listing, limits), ...warned];
       const title = endpoints.length > 1 ? `${name}, server ${each.name}` : name;
@@ -85,6 +85,15 @@ async function checkTarget(args: Args): Promise<number> {
     await server.close();
   }
   return hasFailed ? 1 : 0;
+}
+
+/** Returns all lists of a server. If the server has a search, `tools` are all tools, and `shortTools` are listed first. */
+async function listWhole(server: PipeServer): Promise<ListResult> {
+  const short = await listServer(server);
+  const whole = await platform.withVariable("MCP_SEARCH", "off", () => listServer(server));
+  const toNames = ({ listing }: ListResult) => JSON.stringify(listing.tools.map(({ name }) => name));
+  if (!whole || toNames(short) === toNames(whole)) return short;
+  return { ...whole, listing: { ...whole.listing, shortTools: short.listing.tools } };
 }
 
 async function listServer(server: PipeServer): Promise<ListResult> {
@@ -121,7 +130,7 @@ async function writeSchema(target: string | undefined): Promise<void> {
 const SCHEMA_FILE = "mcp.schema.json";
 
 function toReport(target: string, listing: Listing, findings: readonly Finding[]): string {
-  const { tools } = listing;
+  const tools = listing.shortTools ?? listing.tools;
   const tokens = tools.map(toTokens);
   const names = tools.map(({ name }) => toPrintableLine(name));
   const width = Math.max(0, ...names.map(({ length }) => length));
@@ -133,6 +142,7 @@ function toReport(target: string, listing: Listing, findings: readonly Finding[]
   return [
     `${target}: ${formatCounts(listing)}`,
     ...tools.length ? [`The tools take about ${toCount(total, "token")} of a model's context:`, ...lines] : [],
+    ...listing.shortTools ? ["A search finds the other tools. They take no tokens before they are found."] : [],
     ...found.length ? ["", ...found] : ["No problems."],
   ].join("\n");
 }
@@ -156,7 +166,7 @@ function formatHeaders({ inputSchema }: ListedTool): string {
 }
 
 function toJson(listing: Listing, findings: readonly Finding[], steps?: readonly HandlerSteps[]): string {
-  const tools = listing.tools.map((tool) => ({
+  const tools = (listing.shortTools ?? listing.tools).map((tool) => ({
     name: tool.name,
     tokens: toTokens(tool),
     headers: listHeaders(tool.inputSchema).map(({ header }) => header),

@@ -8,6 +8,8 @@ import type { JsonSchema } from "../library.ts";
 
 export interface Listing {
   readonly tools: readonly ListedTool[];
+  /** The tools that clients see first, if the server has a search. The other tools take no tokens before a search. */
+  readonly shortTools?: readonly ListedTool[];
   readonly resources: readonly ListedResource[];
   readonly templates: readonly ListedTemplate[];
   readonly prompts: readonly ListedPrompt[];
@@ -43,6 +45,9 @@ const NAME = /^[\w-]{1,64}$/;
 const LONG_NAME = 50;
 /** Number of tools above which some clients do not offer all tools to a model. */
 const MAX_TOOLS = 40;
+/** Number of tokens of all tools from which on a search makes a difference. */
+const MANY_TOKENS = 10_000;
+const SEARCH = "add toolSearch() of @x/mcp/search, or search: true in a config file";
 const DESCRIBE = "describe its purpose";
 /** Length, in characters, above which some clients truncate a description. */
 const MAX_DESCRIPTION = 1024;
@@ -71,19 +76,22 @@ export function checkListing(listing: Listing, { maxTokens, isTrusted }: CheckOp
     if (uris.has(uri)) reportAt(`resource ${uri}`)("warning", "it is listed twice", "change one of the two URIs");
     uris.add(uri);
   }
-  const tokens = tools.reduce((sum, tool) => sum + toTokens(tool), 0);
+  const shown = listing.shortTools ?? tools;
+  const tokens = shown.reduce((sum, tool) => sum + toTokens(tool), 0);
   if (tokens > maxTokens) {
     reportAt("tools")(
       "error",
       `the tools take about ${tokens} tokens, more than ${maxTokens}`,
-      "shorten descriptions, or offer fewer tools",
+      `shorten descriptions, or ${SEARCH}`,
     );
+  } else if (tokens > MANY_TOKENS) {
+    reportAt("tools")("warning", `the tools take about ${tokens} tokens of a model's context`, SEARCH);
   }
-  if (tools.length > MAX_TOOLS) {
+  if (shown.length > MAX_TOOLS) {
     reportAt("tools")(
       "warning",
-      `the server has ${tools.length} tools, and some clients offer at most ${MAX_TOOLS} tools to a model`,
-      "offer fewer tools",
+      `the server has ${shown.length} tools, and some clients offer at most ${MAX_TOOLS} tools to a model`,
+      `offer fewer tools, or ${SEARCH}`,
     );
   }
   return findings;

@@ -123,6 +123,23 @@ export const platform = {
   env: (name: string): string | undefined => deno ? deno.env.get(name) : process.env[name],
 
   /**
+   * Runs code with an environment variable of this process, and then restores its value. Returns `undefined` without
+   * running the code if changing variables is not permitted.
+   */
+  async withVariable<Value>(name: string, value: string, run: () => Promise<Value>): Promise<Value | undefined> {
+    const isPermitted = !deno || deno.permissions.querySync({ name: "env", variable: name }).state === "granted";
+    if (!isPermitted) return;
+    const before = process.env[name];
+    process.env[name] = value;
+    try {
+      return await run();
+    } finally {
+      if (before === undefined) delete process.env[name];
+      else process.env[name] = before;
+    }
+  },
+
+  /**
    * Runs code with an empty environment, so that packages that read environment variables for debugging need no
    * permission.
    */

@@ -3,7 +3,7 @@
  */
 import { withFailure } from "../core/kit/failure.ts";
 import type { KnownOptions } from "../core/known_options.ts";
-import { bun, deno, findProcess, isWindows, node, type NodeGlobal } from "../core/runtime.ts";
+import { bun, deno, isWindows, node, type NodeGlobal, readVariable } from "../core/runtime.ts";
 import { readNodeStream, writeNodeStream } from "../core/node_streams.ts";
 
 /** The command that starts a server over stdio. */
@@ -76,13 +76,6 @@ function toEnvironment(named: CommandTarget["env"]): Record<string, string> {
     return value === undefined || value.startsWith("()") ? [] : [[name, value]];
   });
   return { ...Object.fromEntries(entries), ...named };
-}
-
-function readVariable(name: string): string | undefined {
-  if (!deno) return (bun ?? findProcess()).env[name];
-  // Check the permission first, because Deno would otherwise prompt or throw.
-  const state = deno.permissions?.querySync({ name: "env", variable: name }).state ?? "granted";
-  return state === "granted" ? deno.env.get(name) : undefined;
 }
 
 /** Starts a child process. With `readsErrors`, pipes standard error. Otherwise, the process inherits standard error. */

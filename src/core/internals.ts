@@ -38,6 +38,12 @@ export const CALL: unique symbol = Symbol.for("mcp.call");
 export const ADDED: unique symbol = /* @__PURE__ */ Symbol.for("mcp.added");
 
 /**
+ * Key of the option with which groups pass words for searches to their tools. It is not a named option, because a group
+ * also contains handlers that no search finds.
+ */
+export const ABOUT: unique symbol = /* @__PURE__ */ Symbol.for("mcp.about");
+
+/**
  * Key of the option that says where a handler comes from, and how lists show it. It is not a named option, because only
  * the library sets it.
  *

@@ -443,6 +443,16 @@ export function isWindows(): boolean {
 }
 
 /**
+ * Returns an environment variable, or `undefined` if it is not set, or if the program has no permission to read it.
+ */
+export function readVariable(name: string): string | undefined {
+  if (!deno) return (bun ?? findProcess()).env[name];
+  // Check the permission first, because Deno would otherwise prompt or throw.
+  const state = deno.permissions?.querySync({ name: "env", variable: name }).state ?? "granted";
+  return state === "granted" ? deno.env.get(name) : undefined;
+}
+
+/**
  * Calls `job` once after `ms` milliseconds. Returns a function that cancels the timer.
  *
  * Use this timer only for housekeeping: `job` may never run, because the timer does not keep the process alive.

@@ -63,6 +63,7 @@ export const folders: Readonly<Record<string, readonly string[]>> = {
   "src/ready/files": [...kit, "src/core"],
   "src/ready": [...below, "src/server/handlers", "src/library.ts", "src/ready/files"],
   "src/ready/discovery": below,
+  "src/ready/search": [...below, "src/server/handlers", "src/library.ts"],
   "src/ready/worker": [...below, "src/server/transports"],
   "src/testing": [...server, "src/client", "src/stores", "src/ready/files"],
   "src/cli": [],

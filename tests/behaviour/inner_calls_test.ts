@@ -405,3 +405,14 @@ behaviour("errors of inner calls reach the handler with their codes", async (con
   assertEquals(textOf(await client.callTool("outer")), '[-31001,{"at":1}]');
   assertEquals((await assertRejects(() => client.callTool("through"), McpError)).code, -31001);
 });
+
+behaviour("a handler gets the content of a tool of another server, whose schema has no type", async (connect) => {
+  const listed = { name: "far", inputSchema: { type: "object" }, outputSchema: { type: "object" } };
+  const far = tool.from(listed, ({ n }) => ({ content: [{ type: "text", text: `${n}` }], structuredContent: { n } }));
+  const outer = use("outer", async (ctx) => {
+    const { content, structuredContent } = await ctx.callTool(far, { n: 1 });
+    return [content, structuredContent];
+  });
+  const { client } = await connect({ handlers: [far, outer] });
+  assertEquals(textOf(await client.callTool("outer")), '[[{"type":"text","text":"1"}],{"n":1}]');
+});

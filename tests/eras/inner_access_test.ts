@@ -2,7 +2,7 @@
 // called.
 import { assertEquals } from "@std/assert";
 import { z } from "zod";
-import { type Context, createServer, prompt, tool } from "../../mod.ts";
+import { type Context, createServer, prompt, promptProvider, tool, toolProvider } from "../../mod.ts";
 import { readAnswer, toRequest } from "../support/requests.ts";
 
 const FORM = { type: "object", properties: {} } as const;
@@ -11,7 +11,17 @@ const INVALID_PARAMS = -32_602;
 
 const hasVault = ({ principal }: Context) => !!principal?.scopes?.includes("vault");
 
+const found = tool({ name: "found", run: () => "the secret" });
+const foundWords = prompt({ name: "found", run: () => "the secret" });
+
 const handlers = [
+  // For a weaker token, the providers have no handler.
+  toolProvider({ name: "tools", list: () => ({ tools: [] }), find: (_name, ctx) => hasVault(ctx) ? found : undefined }),
+  promptProvider({
+    name: "prompts",
+    list: () => ({ prompts: [] }),
+    find: (_name, ctx) => hasVault(ctx) ? foundWords : undefined,
+  }),
   tool({ name: "scoped", scopes: ["vault"], run: () => "the secret" }),
   tool({ name: "hidden", allow: hasVault, run: () => "the secret" }),
   tool({ name: "varied", forCaller: () => ({ description: "mine" }), run: () => "the secret" }),
@@ -33,6 +43,8 @@ const CASES: readonly (readonly [(ctx: Context) => Promise<unknown>, number | un
   [(ctx) => ctx.callTool("nested"), INSUFFICIENT_SCOPE],
   [(ctx) => ctx.callTool("hidden"), INVALID_PARAMS],
   [(ctx) => ctx.callTool("ruled"), INVALID_PARAMS],
+  [(ctx) => ctx.callTool("found"), INVALID_PARAMS],
+  [(ctx) => ctx.getPrompt("found"), INVALID_PARAMS],
   [(ctx) => ctx.getPrompt("words", { word: "" }), INSUFFICIENT_SCOPE],
   [(ctx) => ctx.complete({ type: "ref/prompt", name: "words" }, { name: "word", value: "" }), INVALID_PARAMS],
   [(ctx) => ctx.list("tools"), INVALID_PARAMS],

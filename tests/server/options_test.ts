@@ -27,6 +27,7 @@ import { audit as auditCalls, health, jsonLog, prometheus, record } from "../../
 import { openTelemetry, openTelemetryClient } from "../../src/observe/opentelemetry.ts";
 import { cache, circuit, guard, idempotent, quota, retry } from "../../src/layers/layers.ts";
 import { file, folder, httpResource, httpTool } from "../../src/ready/ready.ts";
+import { toolSearch } from "../../src/ready/search/search.ts";
 import { denoKvStore } from "../../src/stores/deno_kv.ts";
 import { redisStore } from "../../src/stores/redis/redis.ts";
 import { sqliteStore } from "../../src/stores/sqlite.ts";
@@ -155,6 +156,7 @@ const FACTORIES: Readonly<Record<string, readonly Sample[]>> = {
     lenientArguments: true,
     annotations: { title: "T", readOnlyHint: true, destructiveHint: false, idempotentHint: true, openWorldHint: true },
     forCaller: () => undefined,
+    about: ["a"],
     use: [quota({ timeoutMs: 5 }), cache({ ttlMs: 5 }), retry(), circuit()],
     text: "full",
     run: text,
@@ -181,7 +183,12 @@ const FACTORIES: Readonly<Record<string, readonly Sample[]>> = {
     [(options) => transform(prompt({ name: "p", run: text }), options), { ...changes, input: {} }],
     [(options) => transform(resource({ uri: "a://b", name: "r", read: text }), options), changes],
   ],
-  ". group": [[(options) => group("g", [], options), { use: [pass], tags: ["a"], allow: () => true }]],
+  ". group": [[(options) => group("g", [], options), {
+    use: [pass],
+    tags: ["a"],
+    about: ["a"],
+    allow: () => true,
+  }]],
   ". mount": [[(options) => mount([createServer(about)], options), {
     handlers: [{ handlers: [], to: ["s"] }],
     routes: [],
@@ -311,6 +318,13 @@ const FACTORIES: Readonly<Record<string, readonly Sample[]>> = {
     { key: text, rerun: false, ttlMs: 5 },
   ]],
   "./layers circuit": [[circuit, { failures: 2, retryMs: 5, errors: () => true }]],
+  "./search toolSearch": [[toolSearch, {
+    always: ["a"],
+    limit: 5,
+    rank: () => [],
+    names: { search: "a", call: "b", callReadOnly: "c" },
+    when: () => true,
+  }]],
   "./handlers httpTool": [[httpTool, {
     name: "t",
     fetch: {

@@ -45,6 +45,7 @@ export const SLOW: Readonly<Record<string, string>> = {
   "tests/observe/traces_test.ts": "makes 1,000 calls in a process on each runtime",
   "tests/peers/": "starts the processes of other servers and clients",
   "tests/release/": "packs, publishes and installs the package, and runs every program in the docs",
+  "tests/search/hostile_test.ts": "asks a search ten thousand questions",
   "tests/serve/serve_process_test.ts": "starts processes on each runtime",
   "tests/stores/instances_test.ts": "starts several instances and processes for each store",
   "tests/release/twenty_things_test.ts": "follows a page on every version of each runtime",

@@ -183,6 +183,9 @@ const serverKeys = {
   origins: z.array(text).optional().describe(
     "Origins of web pages that may call the server, in addition to the server's own origin",
   ),
+  search: z.boolean().optional().describe(
+    "Whether clients search for tools instead of listing all of them, for a server with many tools. Defaults to false",
+  ),
   secret: text.optional().describe(
     "A secret of at least 32 characters that all instances share, such as ${MCP_SECRET}",
   ),

@@ -20,6 +20,7 @@ import { buildResource } from "./resource_definition.ts";
 import type { ConfigFile } from "./schema.ts";
 import type { ConfigPart } from "./pattern_resources.ts";
 import { findFile, type Source, toDefaultName } from "./source.ts";
+import { toolSearch } from "../../ready/search/search.ts";
 import { parseTemplate } from "../../ready/template.ts";
 
 /** The options and handlers that config files define. */
@@ -49,6 +50,7 @@ export async function defineServer(
   const builder = new DefinitionBuilder(main, imports);
   for (const source of sources) await builder.add(source);
   const { parts } = builder;
+  if (main.config.search) parts.push({ handlers: [toolSearch()] });
   const files = [...sources.map(({ path }) => path), ...builder.files];
   return { options: await readOptions(main), parts, files };
 }

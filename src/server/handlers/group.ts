@@ -5,7 +5,7 @@ import { quote } from "../../core/protocol/errors.ts";
 import type { Typed } from "../../core/typed.ts";
 import type { Feature, GroupedAllow, GroupedOptions, Handler, Remake } from "../visibility/feature.ts";
 import type { Allow } from "../call/context.ts";
-import { ADDED, INTERNALS, withInternals } from "../../core/internals.ts";
+import { ABOUT, ADDED, INTERNALS, withInternals } from "../../core/internals.ts";
 import { checkOptions, type KnownOptions } from "../../core/known_options.ts";
 import { type UseItem, withoutExtensions } from "../engine/layers.ts";
 import { withAlso } from "../visibility/registry.ts";
@@ -21,6 +21,8 @@ export interface GroupOptions {
   readonly use?: readonly UseItem[];
   /** Labels that all handlers of the group get in addition to their own labels. */
   readonly tags?: readonly string[];
+  /** Words by which `toolSearch` finds all tools of the group, in addition to their own words. Clients do not see them. */
+  readonly about?: readonly string[];
   /**
    * Decides whether a caller may see and use the group. If a handler has an `allow` too, both functions must allow the
    * caller.
@@ -31,7 +33,7 @@ export interface GroupOptions {
 const EACH = "set it on each handler of the group";
 
 const OPTIONS: KnownOptions<keyof GroupOptions> = {
-  names: { use: "functions", tags: "texts", allow: "function" },
+  names: { use: "functions", tags: "texts", about: "texts", allow: "function" },
   hints: { middleware: "use", middlewares: "use", canAccess: "allow", authorize: "allow" },
   elsewhere: {
     scopes: EACH,
@@ -80,7 +82,7 @@ export function group<const N extends string, const H extends readonly Handler[]
   if (!Array.isArray(handlers)) {
     throw new TypeError(`Cannot make group ${quote(name)}: handlers must be a list; write it in brackets`);
   }
-  const { use = [], tags = [], allow } = options;
+  const { use = [], tags = [], about = [], allow } = options;
   const remade = new WeakMap<Handler, Handler>();
   const toChange = (use: readonly UseItem[]) => <O extends GroupedOptions>(own: O): O => ({
     ...own,
@@ -94,6 +96,7 @@ export function group<const N extends string, const H extends readonly Handler[]
     name: own.uri === undefined && own.scheme === undefined ? `${name}_${own.name}` : own.name,
     use: [...use, ...own.use ?? []],
     tags: [...tags, ...own.tags ?? []],
+    [ABOUT]: [...about, ...own[ABOUT] ?? []],
     allow: allow ? both(allow, own.allow) : own.allow,
   });
   const members = handlers.map((handler) => {

@@ -8,7 +8,7 @@ import { INTERNALS } from "../../core/internals.ts";
 import { checkOptions } from "../../core/known_options.ts";
 import { isIcon } from "../engine/icons.ts";
 import type { Feature, Handler } from "../visibility/feature.ts";
-import { type FromGiven, MAX_NAME, type Skipped } from "./listed_entry.ts";
+import { type FromGiven, LIMITS, MAX_NAME, type Skipped } from "./listed_entry.ts";
 
 /** Tests of the members that the library reads. A member of a wrong type is left out. */
 const TESTS: Readonly<Record<string, (value: unknown) => boolean>> = {
@@ -25,9 +25,6 @@ function isText(value: unknown): value is string {
   return typeof value === "string";
 }
 
-/** Clients, and functions that walk schemas, could not read a deeper entry. */
-const LIMITS = { depth: 100, values: Infinity };
-
 /**
  * Calls `make` with a copy of an entry, without members of a wrong type. Returns a handler that is not served if `make`
  * throws, because one odd entry must not stop a proxy.
@@ -39,14 +36,13 @@ export function fromListed<H extends Handler>(
   make: (listed: Params & { readonly name: string }) => H,
 ): H {
   const { kind, listed, key = "name", options = {}, known } = given;
-  checkOptions(`make a ${kind} of another server`, options, known);
+  checkOptions(`make a ${kind}`, options, known);
   let error: unknown;
   try {
     const text = JSON.stringify(listed);
-    if (measureJson(text, LIMITS).excess) throw new RangeError("it has more than 100 levels");
     const copy: Record<string, unknown> = JSON.parse(text);
     const subject = copy[key];
-    if (isText(subject) && subject && subject.length <= MAX_NAME) {
+    if (isText(subject) && subject && subject.length <= MAX_NAME && !measureJson(text, LIMITS).excess) {
       for (const [name, test] of Object.entries(TESTS)) if (!test(copy[name])) delete copy[name];
       return make({ ...copy, name: isText(copy.name) ? copy.name : subject });
     }

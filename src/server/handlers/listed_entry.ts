@@ -6,6 +6,9 @@ import type { KnownOptions } from "../../core/known_options.ts";
 /** Maximum length of a name or URI in characters. */
 export const MAX_NAME = 2000;
 
+/** Clients, and functions that walk schemas, could not read a deeper entry. */
+export const LIMITS = { depth: 100, values: Infinity };
+
 /** What the author passes to `from`. */
 export interface FromGiven {
   /** Kind of the handler, for messages. */
@@ -19,6 +22,6 @@ export interface FromGiven {
 
 /** An entry that cannot be served. */
 export interface Skipped extends FromGiven {
-  /** The error that the factory has thrown. `undefined` if the entry has no name. */
+  /** The error that the factory has thrown. `undefined` if the entry has no name, or is too deep. */
   readonly error?: unknown;
 }

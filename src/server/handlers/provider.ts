@@ -9,10 +9,10 @@ import { LazyModule } from "../../core/protocol/lazy_module.ts";
 import { checkOptions, type KnownOptions, show, toPlace } from "../../core/known_options.ts";
 import type { Typed } from "../../core/typed.ts";
 import type { Call } from "../call/call.ts";
-import { type Binding, bindServices, type ContainerHost } from "../call/container.ts";
+import { bindServices, type ContainerHost } from "../call/container.ts";
 import type { Allow, Context } from "../call/context.ts";
 import type { ServerHandle, StartPart } from "../engine/server_handle.ts";
-import type { NoServices, Services, ServiceValues, SharedServiceValues } from "../call/service.ts";
+import type { NoServices, Services, SharedServiceValues } from "../call/service.ts";
 import { type UseItem, withLayers } from "../engine/layers.ts";
 import {
   bindAllow,
@@ -32,7 +32,7 @@ import type { Entry } from "../visibility/pagination.ts";
 import { toName, withAlso } from "../visibility/registry.ts";
 import { attempt } from "./attempt.ts";
 import { type CompletionOptions, completions, findCompleter } from "./completion.ts";
-import { HANDLER_ELSEWHERE, HANDLER_HINTS } from "./option_names.ts";
+import { HANDLER_ELSEWHERE } from "./option_names.ts";
 import { startProvider } from "./provider_start.ts";
 import { lazySkipped } from "./listed.ts";
 import { MAX_NAME, type Skipped } from "./listed_entry.ts";
@@ -596,13 +596,20 @@ const provide: Provide = (handlers, core, all, rule): Compiled => {
     // An unknown name gets the same error as without providers.
     if (!found) return await ofOwn.find(call);
     let ofFound = compiled.get(found);
-    if (!ofFound) compiled.set(found, ofFound = feature.compile([found], core, all).methods[method]);
+    if (!ofFound) compiled.set(found, ofFound = feature.compile([toRestricted(found)], core, all).methods[method]);
     return await ofFound.find(call);
   };
   const entries = toDefinitions<Entry>(own);
   const listed = listSources(list, { fixed: entries, sources: providers }, core);
   return { capabilities, methods: { ...methods, [`${list}/list`]: listed, [method]: { ...ofOwn, find } } };
 };
+
+/** Marks a found handler as a handler that not every caller may use, because `find` of its provider decides too. */
+function toRestricted(handler: Handler): Handler {
+  const { allow = () => true, [INTERNALS]: internals } = handler;
+  const definition: object = { ...Object(internals.definition), allow };
+  return { ...handler, allow, [INTERNALS]: { ...internals, definition } };
+}
 
 /** Completes the arguments of the prompts that providers find. */
 const provideCompletions: Provide = (handlers, core, all, rule): Compiled => {

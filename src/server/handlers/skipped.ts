@@ -4,7 +4,7 @@
 import { quote } from "../../core/protocol/errors.ts";
 import { type Handler, toDefinitions } from "../visibility/feature.ts";
 import type { FeatureParts } from "../visibility/feature_parts.ts";
-import { MAX_NAME, type Skipped } from "./listed_entry.ts";
+import { LIMITS, MAX_NAME, type Skipped } from "./listed_entry.ts";
 
 /** The key of the entries that were reported, which each server has once. */
 const REPORTED = {};
@@ -24,8 +24,11 @@ export function report(handlers: readonly Handler[], core: FeatureParts): void {
 export function describeSkipped({ kind, listed, key = "name", error }: Skipped): string {
   const name: unknown = Object(listed)[key];
   const place = typeof name === "string" ? `${kind} ${quote(name)} of another server` : `a ${kind} of another server`;
-  const state = error === undefined || typeof name !== "string"
+  const isNamed = typeof name === "string" && name.length > 0 && name.length <= MAX_NAME;
+  const state = !isNamed
     ? `its ${key} is not a text of 1 to ${MAX_NAME} characters`
+    : error === undefined
+    ? `it has more than ${LIMITS.depth} levels`
     : Object(error).message;
   return `Cannot serve ${place}: ${state}`;
 }

@@ -30,6 +30,7 @@ import { type UseItem, withLayers } from "../engine/layers.ts";
 import {
   bindAllow,
   type Feature,
+  type GroupedOptions,
   type Handler,
   type ListedParts,
   type Remake,
@@ -39,7 +40,7 @@ import {
   toMethod,
 } from "../visibility/feature.ts";
 import type { Filter } from "../visibility/guards.ts";
-import { LISTED, withInternals } from "../../core/internals.ts";
+import { ABOUT, LISTED, withInternals } from "../../core/internals.ts";
 import { readRequirements, type Requirement } from "../call/question.ts";
 import { createList } from "../visibility/pagination.ts";
 import type { NoServices, Services, ServiceValues, SharedServiceValues } from "../call/service.ts";
@@ -166,6 +167,11 @@ export interface ToolOptions<
   /** Labels, such as `admin` for `server.handlers.disable({ tag: "admin" })`. Clients do not see labels. */
   readonly tags?: readonly string[];
   /**
+   * Words by which `toolSearch` finds the tool, in addition to its name and description, such as `["whoami", "me"]`.
+   * Clients do not see these words.
+   */
+  readonly about?: readonly string[];
+  /**
    * Changes the tool for one caller, such as its description or input schema. Calls from this caller are validated
    * against the changed input schema. If `forCaller` throws, the tool does not exist for this caller. Lists that
    * contain such a tool have the cache scope `"private"`. Always return the same schema object, because the server
@@ -228,6 +234,7 @@ export const TOOL: KnownOptions<keyof ToolOptions<Schema, Schema>> = {
     output: true,
     text: TEXT_COPY,
     annotations: ANNOTATIONS,
+    about: "texts",
     forCaller: "function",
     run: true,
   },
@@ -309,7 +316,7 @@ export interface ToolFactory {
   from<S extends Services = NoServices>(
     listed: ListedTool,
     run: RunListed<S>,
-    options?: ListedOptions<Params, S>,
+    options?: ListedOptions<Params, S> & Pick<ToolOptions<Schema, Schema>, "about">,
   ): Tool<string, Params, unknown, ServiceValues<S>>;
 }
 
@@ -349,7 +356,11 @@ export type ListedOptions<Input, S extends Services = NoServices> =
  * @throws {TypeError} if an option is unknown or invalid.
  */
 export const tool: ToolFactory = Object.assign(makeTool, {
-  from<S extends Services = NoServices>(listed: ListedTool, run: RunListed<S>, options?: ListedOptions<Params, S>) {
+  from<S extends Services = NoServices>(
+    listed: ListedTool,
+    run: RunListed<S>,
+    options?: ListedOptions<Params, S> & Pick<ToolOptions<Schema, Schema>, "about">,
+  ) {
     const given = { kind: "tool", listed, options, known: TOOL };
     return fromListed(given, (listed) => makeTool({ ...toToolOptions(listed, run), ...options }));
   },
@@ -386,12 +397,13 @@ function makeTool<
     layers,
     remake,
     foreign: listed?.foreign,
+    about: [options[ABOUT], options.about],
   };
   return withInternals({ name, run, allow, tags: options.tags }, internals);
 }
 
 /** The option of a tool that comes from elsewhere. */
-interface Elsewhere {
+interface Elsewhere extends Pick<GroupedOptions, typeof ABOUT> {
   readonly [LISTED]?: ListedParts;
 }
 

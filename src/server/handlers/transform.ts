@@ -8,13 +8,7 @@ import { INTERNALS, LISTED } from "../../core/internals.ts";
 import { checkOptions, type KnownOptions, show } from "../../core/known_options.ts";
 import { findSuggestion } from "../../core/kit/suggestions.ts";
 import type { Checked, Schema, Shape, StandardIssue, StandardSchema } from "../../core/schema/schema.ts";
-import {
-  followRef,
-  inspectJsonSchema,
-  type Issue,
-  type JsonSchema,
-  mapSubschemas,
-} from "../../core/schema/json_schema.ts";
+import { followRef, inspectJsonSchema, type Issue, type JsonSchema } from "../../core/schema/json_schema.ts";
 import { gatherDefs, inlineRoot } from "../../core/schema/json_refs.ts";
 import { compileSchema, lazySchemaChecks, presetInput, toProblem } from "../../core/schema/schema_compiler.ts";
 import { checkResult, type StandardResult } from "../../core/schema/standard_result.ts";

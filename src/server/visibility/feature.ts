@@ -10,7 +10,7 @@ import type { FeatureParts } from "./feature_parts.ts";
 import type { McpError } from "../../core/protocol/errors.ts";
 import type { Bounds } from "../capacity/limits.ts";
 import type { Reply } from "../call/link.ts";
-import { type ADDED, INTERNALS, type LISTED } from "../../core/internals.ts";
+import { type ABOUT, type ADDED, INTERNALS, type LISTED } from "../../core/internals.ts";
 import type { Filter } from "./guards.ts";
 import type { SubscriptionHooks } from "./subscribers.ts";
 import { readVerdict } from "../call/verdict.ts";
@@ -67,11 +67,15 @@ export interface HandlerInternals<Definition = unknown> {
   readonly life?: object;
   /** Creates the handler again with changed options. Groups use this function. */
   readonly remake?: Remake;
+  /** The words of the handler's group and of the handler, by which a search finds it. Clients do not see them. */
+  readonly about?: readonly (readonly string[] | undefined)[];
   /**
    * Whether another server or a provider describes the handler, so that its hints are claims which nobody has checked.
    * `undefined` for a handler of the author, and `false` for a handler of another server that the author trusts.
    */
   readonly foreign?: boolean;
+  /** Replaces the methods of the handler's feature, such as its list. Called after the feature was compiled. */
+  readonly narrow?: Narrow;
   /** Set for a provider. Compiles the handlers of its feature with the handlers that providers find. */
   readonly provide?: Provide;
 }
@@ -102,6 +106,9 @@ export interface Argument {
   readonly required?: boolean;
 }
 
+/** Returns the methods of a feature that clients use instead. `handlers` are all handlers of the feature. */
+export type Narrow = (compiled: Compiled, handlers: readonly Handler[], core: FeatureParts) => Compiled;
+
 /** Creates a handler again with the options that `change` returns. */
 export type Remake = (change: <O extends GroupedOptions>(options: O) => O) => Handler;
 
@@ -112,6 +119,8 @@ export type GroupedAllow = (ctx: Context<never>, subject?: never) => boolean | P
 export interface GroupedOptions {
   /** Changes a handler that a layer adds together with the handler. */
   readonly [ADDED]?: (added: Handler) => Handler;
+  /** Words by which a search finds a tool of the group. */
+  readonly [ABOUT]?: readonly string[];
   readonly [LISTED]?: ListedParts;
   readonly name: string;
   /** URI of a resource. A resource is identified by `uri`, and its `name` is only displayed. */

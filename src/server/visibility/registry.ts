@@ -169,7 +169,9 @@ export class Registry {
     for (const [name, feature] of features) {
       const own = all.filter((handler) => isOf(handler, name));
       const { provide = feature.compile } = own.find((each) => each[INTERNALS].provide)?.[INTERNALS] ?? {};
-      compiled.set(name, provide(own, this.#core, all, (found) => this.rule?.(found, true)));
+      let made = provide(own, this.#core, all, (found) => this.rule?.(found, true));
+      for (const { [INTERNALS]: { narrow } } of own) made = narrow?.(made, own, this.#core) ?? made;
+      compiled.set(name, made);
     }
     this.#handlers = handlers;
     this.#ruled = ruled;

@@ -1,0 +1,82 @@
+/**
+ * Writes the result of a search as text for a model.
+ */
+import { quote } from "../../core/protocol/errors.ts";
+import { shorten } from "../../core/kit/shorten.ts";
+import type { OwnNames } from "./narrowed_list.ts";
+import type { SeenTool } from "./visible_tools.ts";
+
+export interface HitsOptions {
+  /** Maximum number of tools. */
+  readonly limit: number;
+  readonly names: OwnNames;
+  readonly query: string;
+}
+
+/** Number of tools that are shown with their input schemas. */
+const FULL = 2;
+/** Maximum length of a description in characters, of a tool that is shown in full, and of a tool on one line. */
+const MAX_DESCRIPTION = 2000;
+const MAX_LINE = 160;
+/** Maximum length of an input schema in characters. */
+const MAX_SCHEMA = 20_000;
+
+/** Writes the tools that match a query, the best first. */
+export function writeHits(hits: readonly SeenTool[], { limit, names, query }: HitsOptions): string {
+  if (!hits.length) {
+    return `No tool matches ${
+      quote(query)
+    }. Search again with other words, such as a synonym or what the tool works on.`;
+  }
+  const shown = hits.slice(0, limit);
+  const hasReadOnly = shown.some(({ isReadOnly }) => isReadOnly);
+  const lines = [
+    `${shown.length} of ${hits.length} matching tools, the best first. Call a tool with ${names.call}` +
+    (hasReadOnly ? `, or with ${names.callReadOnly} if it is marked as read-only.` : "."),
+    ...shown.slice(0, FULL).map(writeFull),
+  ];
+  const others = shown.slice(FULL);
+  if (others.length) {
+    lines.push(`To see the inputSchema of a tool below, search for its name:`, ...others.map(writeLine));
+  }
+  return lines.join("\n");
+}
+
+function writeFull(tool: SeenTool): string {
+  const { name, title, description, inputSchema } = tool.wire();
+  const schema = toJson(inputSchema);
+  const isLong = schema === undefined || schema.length > MAX_SCHEMA;
+  const shown = {
+    name,
+    title: cut(title, MAX_LINE),
+    description: cut(description, MAX_DESCRIPTION),
+    ...tool.isReadOnly ? { readOnly: true } : {},
+    inputSchema: isLong ? `Too long to show. ${writeArguments(tool) ?? ""}` : inputSchema,
+  };
+  return JSON.stringify(shown);
+}
+
+function writeLine(tool: SeenTool): string {
+  const { name, title, description } = tool.wire();
+  const text = cut(description, MAX_LINE) ?? cut(title, MAX_LINE) ?? "";
+  return `- ${name}${tool.isReadOnly ? " (read-only)" : ""}${text ? `: ${text.replace(/\s+/g, " ").trim()}` : ""}`;
+}
+
+/** Names the required arguments of a tool. */
+function writeArguments(tool: SeenTool): string | undefined {
+  const { required } = Object(tool.wire().inputSchema);
+  if (Array.isArray(required) && required.length) return shorten(`Required: ${required.join(", ")}`, MAX_DESCRIPTION);
+}
+
+/** Shortens a text of another server, which may be a value of another type. */
+function cut(text: unknown, length: number): string | undefined {
+  return typeof text === "string" && text ? shorten(text, length) : undefined;
+}
+
+function toJson(value: unknown): string | undefined {
+  try {
+    return JSON.stringify(value);
+  } catch {
+    return; // The schema is nested too deeply.
+  }
+}

@@ -1,0 +1,53 @@
+// Servers with a search, on the command line: config files, `mcp call` and `mcp check`.
+import { assert, assertEquals, assertStringIncludes } from "@std/assert";
+import { testProcesses, withFiles } from "../support/command_line.ts";
+import { sentence } from "../support/messages.ts";
+import { run } from "../support/processes.ts";
+import { runtimes } from "./runtimes.ts";
+
+const config = {
+  search: true,
+  tools: {
+    greet: {
+      description: "Greets a person",
+      run: ["echo", "hello", "{{name}}"],
+      input: { properties: { name: { type: "string", enum: ["12", "ada"], description: "Name" } }, required: ["name"] },
+    },
+  },
+};
+
+const source = `import { createServer, tool } from "@x/mcp";
+import { toolSearch } from "@x/mcp/search";
+const tools = Array.from({ length: 30 }, (_, at) =>
+  tool({ name: "make_" + at, description: "Makes a thing. ".repeat(60) + "x".repeat(at === 7 ? 2000 : 500), run: () => at }));
+export default createServer({ name: "s", version: "1.0.0", handlers: [tools, SEARCH].flat() });`;
+
+/** Returns the last line. Deno prints lines before it when it loads packages for the first time. */
+const toLast = (text: string) => text.trim().split("\n").at(-1) ?? "";
+
+for (const { name, program } of runtimes) {
+  testProcesses(`${name}: the command line calls and checks the tools of a server with a search`, async () => {
+    await withFiles({ "mcp.jsonc": config }, async (cwd) => {
+      const call = (...words: readonly string[]) => run([...program, "call", "mcp.jsonc", ...words], { cwd });
+      assertEquals((await call()).stdout.match(/^\S+/gm), ["search_tools", "call_tool"]);
+      // The schema of the tool says that 12 is text.
+      assertEquals((await call("greet", "name=12")).stdout, "hello 12\n");
+      assertEquals(toLast((await call("greet")).stderr), sentence("greet", "name"));
+      const unknown = await call("nothing");
+      assertEquals([unknown.code, toLast(unknown.stderr)], [2, sentence("nothing", "search_tools")]);
+    });
+    await withFiles({
+      "many.js": source.replace("SEARCH", "[]"),
+      "search.js": source.replace("SEARCH", "toolSearch()"),
+    }, async (cwd) => {
+      const many = await run([...program, "check", "many.js"], { cwd });
+      assertStringIncludes(many.stdout.replaceAll(/\d{3,}/g, "N"), sentence("toolSearch", "search: true"));
+      const search = await run([...program, "check", "search.js", "--json"], { cwd });
+      const { tools, tokens, findings } = JSON.parse(search.stdout);
+      assertEquals(tools.map(({ name }: { readonly name: string }) => name), ["search_tools", "call_tool"]);
+      assert(tokens < 500, `the short list takes ${tokens} tokens`);
+      assertEquals(findings.some(({ place }: { readonly place: string }) => place === "tools"), false);
+      assert(findings.some(({ place }: { readonly place: string }) => place === "tool make_7"), "it checks all tools");
+    });
+  });
+}

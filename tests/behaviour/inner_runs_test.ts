@@ -137,7 +137,7 @@ behaviour("inner calls that log too fast together lose messages, but not the res
   const outer = tool({
     name: "outer",
     run: async (_input, ctx) => {
-      await Promise.all(Array.from({ length: 200 }, () => ctx.callTool(inner)));
+      await Promise.all(Array.from({ length: 200 }, () => ctx.callTool(inner, {})));
       return "done";
     },
   });

@@ -85,7 +85,10 @@ export async function makeInnerCall(outer: Call, request: InnerRequest, parts: I
     );
   };
   try {
-    const result = await call.untilCancelled(run());
+    const running = run();
+    // Quotas of the outer calls keep their places until the called handler has ended, also if it ignores a cancellation.
+    for (const { passed } of listOuters(outer)) passed?.push(running);
+    const result = await call.untilCancelled(running);
     call.observed?.succeed(result);
     return result;
   } catch (error) {

@@ -467,6 +467,37 @@ behaviour("a call that has its response makes no inner calls, and those that run
   );
 });
 
+behaviour("a refused call makes no inner calls, and those that run are cancelled", async (connect) => {
+  const { pass, open } = gate();
+  const reasons: unknown[] = [];
+  const kept: Context[] = [];
+  const work = tool({
+    name: "work",
+    run: async (_input, { signal }) => {
+      signal.addEventListener("abort", () => reasons.push(signal.reason.why));
+      open();
+      await new Promise((_, reject) => signal.addEventListener("abort", () => reject(signal.reason)));
+    },
+  });
+  const hidden = tool({
+    name: "hidden",
+    allow: async (ctx) => {
+      if (ctx.method !== "tools/call") return false;
+      kept.push(ctx);
+      // Do not await the inner call.
+      started(ctx.callTool("work"));
+      await pass;
+      return false;
+    },
+    run: () => "",
+  });
+  const { client } = await connect({ handlers: [work, hidden] });
+  await assertRejects(() => client.callTool("hidden"), McpError);
+  await until(() => reasons.length === 1, "the inner call is cancelled");
+  assertEquals(reasons, ["ended"]);
+  await assertRejects(() => kept[0].callTool("work"), Error, sentence('"work"'));
+});
+
 behaviour("observers get an event of each inner call, with the id of its outer call", async (connect) => {
   const events: CallEvent[] = [];
   const refused: string[] = [];

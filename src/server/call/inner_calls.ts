@@ -21,8 +21,8 @@ export interface InnerUse {
 export interface InnerTree {
   /** Number of inner calls that were made. */
   made: number;
-  /** Whether the inner calls that have not ended are cancelled after the response. */
-  isEnding?: boolean;
+  /** Cancels the inner calls that have not ended, if the outermost call has ended. Set when an inner call is made. */
+  end?: () => void;
   /** The inner calls that have not ended. */
   readonly running: Set<{ cancel(reason: CancelError): void }>;
 }

@@ -160,9 +160,8 @@ function admit(
     throw withLimits(error, limit);
   }
   tree.made++;
-  if (tree.isEnding) return;
-  tree.isEnding = true;
-  const end = () => endAll(root, tree);
+  if (tree.end) return;
+  const end = tree.end = () => endAll(root, tree);
   // A call within a layer of an extension ends with the call around it, or by itself if it was detached.
   root.host.defer(root, end);
   if (!root.deferred?.includes(end)) scheduler.defer(root, end);

@@ -627,7 +627,11 @@ Deno.test("tools of one server have separate keys, also within groups", async ()
 for (const [title, options] of Object.entries(stores)) {
   behaviour(`a repeated call needs the rights to what the handler has called (${title})`, async (connect) => {
     const scoped = tool({ name: "scoped", scopes: ["vault"], run: () => "the secret" });
-    const hidden = tool({ name: "hidden", allow: ({ principal }) => principal?.staff === true, run: () => "the secret" });
+    const hidden = tool({
+      name: "hidden",
+      allow: ({ principal }) => principal?.staff === true,
+      run: () => "the secret",
+    });
     const vault = resource({ uri: "vault://one", name: "vault", scopes: ["vault"], read: () => "the secret" });
     const nested = tool({ name: "nested", run: async (_input, ctx) => textOf(await ctx.callTool("scoped")) });
     let runs = 0;
@@ -651,7 +655,10 @@ for (const [title, options] of Object.entries(stores)) {
     const names = ["plain", "guarded"];
     const outer = [make("plain", []), make("guarded", [guard({ output: [(output) => output] })])];
     const strong = { principal: { id: "ada", scopes: ["vault"], staff: true } };
-    const { client, join } = await connect({ handlers: [scoped, hidden, nested, vault, ...outer], ...options() }, strong);
+    const { client, join } = await connect(
+      { handlers: [scoped, hidden, nested, vault, ...outer], ...options() },
+      strong,
+    );
     const weak = await join({ principal: { id: "ada", scopes: [] } });
     for (const name of names) {
       for (const key of Object.keys(calls)) {

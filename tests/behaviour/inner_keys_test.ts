@@ -73,7 +73,11 @@ behaviour("a key that names another handler in the next run brings no values and
       name,
       run: async (_input, ctx) => JSON.stringify([await ctx.once("v", () => name), await ask(ctx, "q", "Sure?")]),
     });
-  const page = resource({ uri: "page://a", name: "page", read: async (_uri, ctx) => await ctx.once("v", () => "page") });
+  const page = resource({
+    uri: "page://a",
+    name: "page",
+    read: async (_uri, ctx) => await ctx.once("v", () => "page"),
+  });
   const outer = tool({
     name: "outer",
     run: async (_input, ctx) => {

@@ -315,7 +315,11 @@ behaviour("a handler holds its slot until an inner handler that ignores its canc
     },
   });
   const limits = quota({ concurrency: 100 });
-  const nested = tool({ name: "nested", use: [limits], run: async (_input, ctx) => textOf(await ctx.callTool(work, {})) });
+  const nested = tool({
+    name: "nested",
+    use: [limits],
+    run: async (_input, ctx) => textOf(await ctx.callTool(work, {})),
+  });
   const outers = [work, nested].map((inner, at) =>
     tool({
       name: `outer_${at}`,

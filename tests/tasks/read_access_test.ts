@@ -147,29 +147,33 @@ for (
     "the second, by scopes": [{}, { scopes: ["staff"] }],
   })
 ) {
-  behaviour(`a task is only for its caller if one of the providers of a scheme is not for all: ${how}`, async (connect) => {
-    const isSecret = rules.map((rule) => Object.keys(rule).length > 0);
-    const providers = rules.map((rule, at) =>
-      resourceProvider({
-        scheme: "shelf",
-        name: `shelf ${at}`,
-        ...rule,
-        read: () => isSecret[at] ? "the secret" : at === 0 ? undefined : "open",
-      })
-    );
-    const read = tool({
-      name: "read",
-      use: [task()],
-      run: async (_input, ctx) => JSON.stringify(await ctx.readResource("shelf://one")),
-    });
-    const staff = { ...asking, principal: { id: "ada", scopes: ["staff"], staff: true } };
-    const { client, join } = await connect({ handlers: [tasks(), ...providers, read] }, staff);
-    const other = await join({ ...asking, principal: { id: "ada", scopes: [] } });
-    const id = await start(client);
-    const { result } = await reach(client, id, "completed");
-    assertEquals(textOf(Object(result)).includes("the secret"), true);
-    assertEquals(await codeOf(() => get(other, id)), INVALID_PARAMS);
-  }, modern);
+  behaviour(
+    `a task is only for its caller if one of the providers of a scheme is not for all: ${how}`,
+    async (connect) => {
+      const isSecret = rules.map((rule) => Object.keys(rule).length > 0);
+      const providers = rules.map((rule, at) =>
+        resourceProvider({
+          scheme: "shelf",
+          name: `shelf ${at}`,
+          ...rule,
+          read: () => isSecret[at] ? "the secret" : at === 0 ? undefined : "open",
+        })
+      );
+      const read = tool({
+        name: "read",
+        use: [task()],
+        run: async (_input, ctx) => JSON.stringify(await ctx.readResource("shelf://one")),
+      });
+      const staff = { ...asking, principal: { id: "ada", scopes: ["staff"], staff: true } };
+      const { client, join } = await connect({ handlers: [tasks(), ...providers, read] }, staff);
+      const other = await join({ ...asking, principal: { id: "ada", scopes: [] } });
+      const id = await start(client);
+      const { result } = await reach(client, id, "completed");
+      assertEquals(textOf(Object(result)).includes("the secret"), true);
+      assertEquals(await codeOf(() => get(other, id)), INVALID_PARAMS);
+    },
+    modern,
+  );
 }
 
 behaviour("a resource without rules limits no task", async (connect) => {

@@ -118,7 +118,11 @@ async function readResource(caller: Caller, uri: unknown, options: unknown = {})
  */
 function toContentCopy(content: Params): Params {
   const { text, blob, ...others } = content;
-  return { ...JSON.parse(JSON.stringify(others)), ...text !== undefined && { text }, ...blob !== undefined && { blob } };
+  return {
+    ...JSON.parse(JSON.stringify(others)),
+    ...text !== undefined && { text },
+    ...blob !== undefined && { blob },
+  };
 }
 
 /** The method of each list, and the member of its result with the entries. */

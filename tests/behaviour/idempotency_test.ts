@@ -8,7 +8,7 @@ import {
   assertThrows,
 } from "@std/assert";
 import { z } from "zod";
-import { createServer, group, McpError, prompt, service, tool, ToolError } from "../../mod.ts";
+import { createServer, group, McpError, prompt, resource, service, tool, ToolError } from "../../mod.ts";
 import type { Context, ServerOptions } from "../../mod.ts";
 import { guard, idempotent, type Layer, layer } from "../../src/layers/layers.ts";
 import { memoryStore } from "../../src/stores/stores.ts";
@@ -623,6 +623,55 @@ Deno.test("tools of one server have separate keys, also within groups", async ()
   assertEquals([tools.length, runs.length], [2, 2]);
   await server.close();
 });
+
+for (const [title, options] of Object.entries(stores)) {
+  behaviour(`a repeated call needs the rights to what the handler has called (${title})`, async (connect) => {
+    const scoped = tool({ name: "scoped", scopes: ["vault"], run: () => "the secret" });
+    const hidden = tool({
+      name: "hidden",
+      allow: ({ principal }) => principal?.staff === true,
+      run: () => "the secret",
+    });
+    const vault = resource({ uri: "vault://one", name: "vault", scopes: ["vault"], read: () => "the secret" });
+    const nested = tool({ name: "nested", run: async (_input, ctx) => textOf(await ctx.callTool("scoped")) });
+    let runs = 0;
+    const calls: Record<string, (ctx: Context) => Promise<unknown>> = {
+      scoped: (ctx) => ctx.callTool("scoped"),
+      hidden: (ctx) => ctx.callTool("hidden"),
+      nested: (ctx) => ctx.callTool("nested"),
+      vault: (ctx) => ctx.readResource("vault://one"),
+      list: (ctx) => ctx.list("tools"),
+    };
+    const make = (name: string, guards: readonly Layer[]) =>
+      tool({
+        name,
+        input: z.object({ key: z.string() }),
+        use: [idempotent({ key: ({ key }) => key }), ...guards],
+        run: async ({ key }, ctx) => {
+          runs++;
+          return JSON.stringify(await calls[key](ctx));
+        },
+      });
+    const names = ["plain", "guarded"];
+    const outer = [make("plain", []), make("guarded", [guard({ output: [(output) => output] })])];
+    const strong = { principal: { id: "ada", scopes: ["vault"], staff: true } };
+    const { client, join } = await connect(
+      { handlers: [scoped, hidden, nested, vault, ...outer], ...options() },
+      strong,
+    );
+    const weak = await join({ principal: { id: "ada", scopes: [] } });
+    for (const name of names) {
+      for (const key of Object.keys(calls)) {
+        const first = textOf(await client.callTool(name, { key }));
+        assertEquals(textOf(await client.callTool(name, { key })), first);
+        const before = runs;
+        await assertRejects(() => weak.callTool(name, { key }), McpError, undefined, `${name} ${key}`);
+        assertEquals(runs, before);
+      }
+    }
+    assertEquals(runs, 2 * Object.keys(calls).length);
+  });
+}
 
 Deno.test("the idempotency token is the same in each run, and differs between keys and between callers", async () => {
   const tokens: (string | undefined)[] = [];

@@ -314,6 +314,21 @@ behaviour("neither handler can change the values of the other", async (connect) 
   ]);
 });
 
+behaviour("a handler cannot change the contents that each read of a resource returns", async (connect) => {
+  const contents = [{ uri: "page://one", text: "one", _meta: { list: [1] } }];
+  const page = resource({ uri: "page://one", name: "page", read: () => contents });
+  const outer = use("outer", async (ctx) => {
+    const [read] = await ctx.readResource("page://one");
+    const before = JSON.stringify(read);
+    const { list } = Object(read._meta);
+    list.push(2);
+    return before;
+  });
+  const { client } = await connect({ handlers: [page, outer] });
+  const [first, second] = [await client.callTool("outer"), await client.callTool("outer")];
+  assertEquals(textOf(second), textOf(first));
+});
+
 behaviour("wrong arguments of the methods throw an error with the remedy", async (connect) => {
   const outer = use("outer", async (ctx) => {
     const loose: { readonly [name: string]: (...given: unknown[]) => Promise<unknown> } = Object(ctx);
@@ -326,6 +341,10 @@ behaviour("wrong arguments of the methods throw an error with the remedy", async
       () => callTool("add", {}, { raw: "yes" }),
       () => callTool("add", {}, { timeout: 1 }),
       () => callTool("add", {}, null),
+      () => callTool("add", Promise.resolve({ a: 1 })),
+      () => callTool("add", new Map()),
+      () => getPrompt("x", Promise.resolve({})),
+      () => complete(Promise.resolve({}), {}),
       () => getPrompt(add),
       () => getPrompt("x", []),
       () => list("everything"),
@@ -346,6 +365,10 @@ behaviour("wrong arguments of the methods throw an error with the remedy", async
       ["add", "raw"],
       ["add", "timeout"],
       ["add", "options"],
+      ["add", "input", "not a plain object"],
+      ["add", "input", "not a plain object"],
+      ["x", "args", "not a plain object"],
+      ["ref", "not a plain object"],
       ["a prompt or its name"],
       ["x", "args"],
       ["everything", "resourceTemplates"],

@@ -125,6 +125,26 @@ behaviour("progress of parallel inner calls increases", async (connect) => {
   assertEquals(got, [1, 2, 11, 20]);
 });
 
+behaviour("inner calls that log too fast together lose messages, but not the response", async (connect) => {
+  const inner = tool({
+    name: "inner",
+    run: (_input, ctx) => {
+      // Do not await the messages, so that each inner call sends them faster than the client reads.
+      for (let at = 0; at < 256; at++) void ctx.log.info("x".repeat(1000));
+      return "";
+    },
+  });
+  const outer = tool({
+    name: "outer",
+    run: async (_input, ctx) => {
+      await Promise.all(Array.from({ length: 200 }, () => ctx.callTool(inner, {})));
+      return "done";
+    },
+  });
+  const { client } = await connect({ handlers: [inner, outer] }, { logLevel: "info" });
+  assertEquals(textOf(await client.callTool("outer")), "done");
+});
+
 behaviour("parallel inner calls get their own answers and values, whatever order they run in", async (connect) => {
   let runs = 0;
   const makes: string[] = [];
@@ -445,6 +465,37 @@ behaviour("a call that has its response makes no inner calls, and those that run
       sentence("list tools", "ctx.list()"),
     ],
   );
+});
+
+behaviour("a refused call makes no inner calls, and those that run are cancelled", async (connect) => {
+  const { pass, open } = gate();
+  const reasons: unknown[] = [];
+  const kept: Context[] = [];
+  const work = tool({
+    name: "work",
+    run: async (_input, { signal }) => {
+      signal.addEventListener("abort", () => reasons.push(signal.reason.why));
+      open();
+      await new Promise((_, reject) => signal.addEventListener("abort", () => reject(signal.reason)));
+    },
+  });
+  const hidden = tool({
+    name: "hidden",
+    allow: async (ctx) => {
+      if (ctx.method !== "tools/call") return false;
+      kept.push(ctx);
+      // Do not await the inner call.
+      started(ctx.callTool("work"));
+      await pass;
+      return false;
+    },
+    run: () => "",
+  });
+  const { client } = await connect({ handlers: [work, hidden] });
+  await assertRejects(() => client.callTool("hidden"), McpError);
+  await until(() => reasons.length === 1, "the inner call is cancelled");
+  assertEquals(reasons, ["ended"]);
+  await assertRejects(() => kept[0].callTool("work"), Error, sentence('"work"'));
 });
 
 behaviour("observers get an event of each inner call, with the id of its outer call", async (connect) => {

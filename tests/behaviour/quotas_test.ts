@@ -5,7 +5,7 @@ import { prompt, resource, tool } from "../../mod.ts";
 import type { CallEvent, LimitEvent, RefusedEvent } from "../../src/observe/observe.ts";
 import { quota } from "../../src/layers/layers.ts";
 import { fakeClock, McpError } from "../../src/testing/testing.ts";
-import { behaviour, gate, started, textOf, until } from "../support/behaviour.ts";
+import { behaviour, gate, started, textOf, turn, until } from "../support/behaviour.ts";
 import { sentence } from "../support/messages.ts";
 
 async function fails(run: () => Promise<unknown>): Promise<McpError> {
@@ -297,6 +297,57 @@ behaviour("a handler that ignores its cancellation holds its slot until it ends"
   open();
   assertEquals(textOf(await second), "done");
   assertEquals(most, 1);
+}, { perInstance: "limits" });
+
+behaviour("a handler holds its slot until an inner handler that ignores its cancellation ends", async (connect) => {
+  let running = 0;
+  let most = 0;
+  let ended = 0;
+  let gates = [gate()];
+  const work = tool({
+    name: "work",
+    async run() {
+      const { pass } = gates[0];
+      most = Math.max(most, ++running);
+      await pass;
+      running--;
+      return "done";
+    },
+  });
+  const limits = quota({ concurrency: 100 });
+  const nested = tool({
+    name: "nested",
+    use: [limits],
+    run: async (_input, ctx) => textOf(await ctx.callTool(work, {})),
+  });
+  const outers = [work, nested].map((inner, at) =>
+    tool({
+      name: `outer_${at}`,
+      use: [quota({ concurrency: 1 })],
+      run: async (_input, ctx) => textOf(await ctx.callTool(inner, {}).finally(() => ended++)),
+    })
+  );
+  const reached: LimitEvent[] = [];
+  const { client } = await connect({
+    handlers: [work, nested, ...outers],
+    observer: { limit: (event) => reached.push(event) },
+  });
+  for (const { name } of outers) {
+    reached.length = most = ended = 0;
+    gates = [gate()];
+    const cancel = new AbortController();
+    const first = started(client.callTool(name, {}, { signal: cancel.signal }));
+    await until(() => running === 1, "the first call runs");
+    cancel.abort();
+    await assertRejects(() => first);
+    await until(() => ended === 1, "the outer handler ends");
+    await turn(3);
+    const second = started(client.callTool(name));
+    await until(() => reached.length === 1 || most > 1, "the second call waits");
+    gates[0].open();
+    assertEquals(textOf(await second), "done");
+    assertEquals(most, 1);
+  }
 }, { perInstance: "limits" });
 
 behaviour("a client can call a handler up to its rate limit", async (connect, way) => {

@@ -101,5 +101,5 @@ Deno.test("the keys of questions in inner calls contain no arguments", async () 
   const params = { name: "outer", arguments: {}, _meta };
   const { result } = await readAnswer(await server.fetch(toRequest("tools/call", params)));
   const [key] = Object.keys(result.inputRequests);
-  assertEquals(/^asks [\w-]{22} sure$/.test(key), true, key);
+  assertEquals(/^asks [\w-]{22}\t sure$/.test(key), true, key);
 });

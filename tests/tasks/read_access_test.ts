@@ -1,6 +1,6 @@
 // A tool can read resources for its caller. Whoever uses the tool's task needs the rights to these resources too.
 import { assertEquals, assertRejects } from "@std/assert";
-import { type Context, createServer, McpError, resource, tool } from "../../mod.ts";
+import { type Context, createServer, McpError, resource, resourceProvider, tool } from "../../mod.ts";
 import { quota } from "../../src/layers/layers.ts";
 import { cache } from "../../src/layers/cache.ts";
 import { INTERNALS } from "../../src/core/internals.ts";
@@ -136,6 +136,42 @@ for (const uris of [["vault://one"], Array.from({ length: 40 }, (_, id) => `page
       await until(() => ends(own) > 0, "the notification");
       await turn(3);
       assertEquals(ends(other), 0);
+    },
+    modern,
+  );
+}
+
+for (
+  const [how, rules] of Object.entries({
+    "the first, by allow": [{ allow: ({ principal }: Context) => principal?.staff === true }, {}],
+    "the second, by allow": [{}, { allow: ({ principal }: Context) => principal?.staff === true }],
+    "the second, by scopes": [{}, { scopes: ["staff"] }],
+  })
+) {
+  behaviour(
+    `a task is only for its caller if one of the providers of a scheme is not for all: ${how}`,
+    async (connect) => {
+      const isSecret = rules.map((rule) => Object.keys(rule).length > 0);
+      const providers = rules.map((rule, at) =>
+        resourceProvider({
+          scheme: "shelf",
+          name: `shelf ${at}`,
+          ...rule,
+          read: () => isSecret[at] ? "the secret" : at === 0 ? undefined : "open",
+        })
+      );
+      const read = tool({
+        name: "read",
+        use: [task()],
+        run: async (_input, ctx) => JSON.stringify(await ctx.readResource("shelf://one")),
+      });
+      const staff = { ...asking, principal: { id: "ada", scopes: ["staff"], staff: true } };
+      const { client, join } = await connect({ handlers: [tasks(), ...providers, read] }, staff);
+      const other = await join({ ...asking, principal: { id: "ada", scopes: [] } });
+      const id = await start(client);
+      const { result } = await reach(client, id, "completed");
+      assertEquals(textOf(Object(result)).includes("the secret"), true);
+      assertEquals(await codeOf(() => get(other, id)), INVALID_PARAMS);
     },
     modern,
   );

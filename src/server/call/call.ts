@@ -16,7 +16,7 @@ import type { InnerCalls, InnerUse } from "./inner_calls.ts";
 import type { Link } from "./link.ts";
 import type { SentGuard } from "./sent_guard.ts";
 import type { HandlerCall, Read, Reads } from "./handler_call.ts";
-import { createLog, toLoggable, wantsLevel } from "./log.ts";
+import { createLog, MAX_QUEUED_LOGS, toLoggable, wantsLevel } from "./log.ts";
 import type { CancelReason, RequestReport } from "./observer.ts";
 import { refusePathParams } from "./path_params.ts";
 import { type PreparedQuestion, type Question, requireCapabilities } from "./question.ts";
@@ -413,7 +413,7 @@ export abstract class Call implements ServiceCall, Cancellable {
     // The cast is safe, because the value is the return value of `make`, converted to JSON and back.
     return <T>(key: string, make: () => T | Promise<T>) => {
       const { reruns } = this.host;
-      const run = () => this.makeOnce(key, make) as Promise<T>; // See the comment on the cast above.
+      const run = () => this.makeOnce(toOwnKey(key), make) as Promise<T>; // See the comment on the cast above.
       return quiet(reruns ? reruns.once(this, run) : run());
     };
   }
@@ -668,7 +668,8 @@ export abstract class Call implements ServiceCall, Cancellable {
         `Cannot ask the client in ${this.method}: questions are not allowed here; ask in run or read`,
       );
     }
-    const { key, requires, make } = prepare();
+    const { key: given, requires, make } = prepare();
+    const key = toOwnKey(given);
     requireCapabilities(this.client.capabilities, requires, "ask the client");
     if (this.ended) {
       throw this.reason ??
@@ -753,14 +754,19 @@ const SENT: Readonly<Record<string, string>> = {
   "notifications/message": "logs a message",
 };
 
-/** Maximum number of log messages that are sent while the client reads too slowly. */
-const MAX_QUEUED_LOGS = 256;
-
 // Marks the promise's rejection as handled, because a question can fail before the handler awaits the promise. An
 // unhandled rejection would end the process.
 function quiet<T>(promise: Promise<T>): Promise<T> {
   promise.catch(() => {});
   return promise;
+}
+
+/**
+ * Doubles the tabs in a key of a handler, because the keys of its inner calls contain single tabs. Otherwise a handler
+ * whose key contains a part that the client chooses could get the values and answers of its inner calls.
+ */
+function toOwnKey(key: string): string {
+  return `${key}`.replaceAll("\t", "\t\t");
 }
 
 /** Tests whether `value` is a valid progress token. */

@@ -5,6 +5,7 @@
 import { sha256 } from "../../core/kit/sha256.ts";
 import type { Params } from "../../core/protocol/jsonrpc.ts";
 import type { CancelError } from "./cancel_error.ts";
+import { MAX_QUEUED_LOGS } from "./log.ts";
 
 /** The methods of the context that make inner calls, and the check of the handlers that an earlier run has called. */
 export type InnerMethod = "callTool" | "getPrompt" | "readResource" | "list" | "complete" | "repeatReads";
@@ -20,8 +21,8 @@ export interface InnerUse {
 export interface InnerTree {
   /** Number of inner calls that were made. */
   made: number;
-  /** Whether the inner calls that have not ended are cancelled after the response. */
-  isEnding?: boolean;
+  /** Cancels the inner calls that have not ended, if the outermost call has ended. Set when an inner call is made. */
+  end?: () => void;
   /** The inner calls that have not ended. */
   readonly running: Set<{ cancel(reason: CancelError): void }>;
 }
@@ -56,7 +57,8 @@ export class InnerCalls {
     const { host: { outer }, reported } = call;
     this.tree = outer ? openInner(outer).tree : { made: 0, running: new Set() };
     this.#progress = new JoinedProgress(reported);
-    this.#notify = call.notify.bind(call);
+    const notify: Notify = call.notify.bind(call);
+    this.#notify = outer ? notify : limitLogs(notify);
     // From now on, the progress of the handler itself is added to the progress of its inner calls.
     call.notify = this.toNotify(call);
   }
@@ -119,6 +121,23 @@ const DIGEST_LENGTH = 22;
 /** Returns the inner calls of a handler. */
 export function openInner(call: Caller): InnerCalls {
   return call.inner ??= new InnerCalls(call);
+}
+
+/**
+ * Returns a function that drops log messages above a limit while the client reads too slowly. Each inner call limits only
+ * its own messages, and together they could send more than the stream holds.
+ */
+function limitLogs(notify: Notify): Notify {
+  let room: Promise<void> | undefined;
+  let queued = 0;
+  return (method, params) => {
+    if (room && method === "notifications/message" && queued++ >= MAX_QUEUED_LOGS) return room;
+    const more = notify(method, params);
+    if (!more || room) return more;
+    queued = 0;
+    room = more;
+    return more.finally(() => void (room = undefined));
+  };
 }
 
 /**

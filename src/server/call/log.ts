@@ -7,6 +7,9 @@ import type { ClientInfo, Log, LogMethod, LogOptions, Principal } from "./contex
 import { LOG_LEVELS, type LogLevel } from "../../core/protocol/types.ts";
 import { readSyncVerdict } from "./verdict.ts";
 
+/** Maximum number of log messages of a call that are sent while the client reads too slowly. */
+export const MAX_QUEUED_LOGS = 256;
+
 /** Returns whether a client receives a log message. */
 export type LogFilter = (receiver: {
   /** The authenticated caller of the client's latest request, if any. */

@@ -24,6 +24,17 @@ export async function noteCaller(call: Call): Promise<void> {
 }
 
 /**
+ * Records what the handler of an earlier call has called, because `call` returns the result of the earlier call. Throws
+ * the error for the client if the caller lacks the rights to it.
+ */
+export async function repeatReads(call: Call, reads: Reads): Promise<void> {
+  await call.host.callInner(call, { name: "repeatReads", given: [reads] });
+  if (typeof reads === "string") return await noteCaller(call);
+  const caller = await hashCaller(call.principal);
+  for (const uri of reads) addTo(call, { uri, caller });
+}
+
+/**
  * Records that the output of `call` passes output guards, whose result may depend on the caller. The values inside the
  * handler have not passed these guards, so the record only limits who gets what the call sends.
  */

@@ -55,6 +55,7 @@ async function check(outer: Call, checked: HandlerCall, { core, registry }: Chec
     await call.untilCancelled(findGranted(call, core, registry));
   } finally {
     call.end();
+    call.inner?.tree.end?.();
   }
 }
 

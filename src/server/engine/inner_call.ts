@@ -85,7 +85,10 @@ export async function makeInnerCall(outer: Call, request: InnerRequest, parts: I
     );
   };
   try {
-    const result = await call.untilCancelled(run());
+    const running = run();
+    // Quotas of the outer calls keep their places until the called handler has ended, also if it ignores a cancellation.
+    for (const { passed } of listOuters(outer)) passed?.push(running);
+    const result = await call.untilCancelled(running);
     call.observed?.succeed(result);
     return result;
   } catch (error) {
@@ -156,9 +159,8 @@ function admit(
     throw withLimits(error, limit);
   }
   tree.made++;
-  if (tree.isEnding) return;
-  tree.isEnding = true;
-  const end: Deferred = Object.assign(() => endAll(root, tree), { isImmediate: true });
+  if (tree.end) return;
+  const end = tree.end = Object.assign(() => endAll(root, tree), { isImmediate: true });
   // A call within a layer of an extension ends with the call around it, or by itself if it was detached.
   root.host.defer(root, end);
   if (!root.deferred?.includes(end)) scheduler.defer(root, end);
@@ -264,11 +266,14 @@ class InnerCall extends Call {
     return await this.#outer.makeOnce(outerKey, make);
   }
 
-  /** Adds the inner call to a key, because several inner calls may use the same key. */
+  /**
+   * Adds the inner call to a key, because several inner calls may use the same key. A single tab separates the two. Every
+   * other tab is followed by a second tab, so no other key equals the returned key.
+   */
   async #toOuterKey(key: string): Promise<string> {
     const innerKey = await this.#toKey();
     this.#checkOuter();
-    return `${innerKey} ${key}`;
+    return `${innerKey.replaceAll("\t", "\t\t")}\t ${key}`;
   }
 
   #checkOuter(): void {
@@ -293,8 +298,11 @@ function toLate({ reason, isAsking }: Call, { action, by }: InnerRequest): Error
 function createKey(inner: InnerCalls, { action, name, method, params, key }: InnerRequest): () => Promise<string> {
   const text = key === undefined ? JSON.stringify([method, toCanonical(params)]) : `key ${key}`;
   const count = inner.count(text);
+  // A part of the name suffices, because the name is mainly for people who read the key.
+  const label = (name ?? method).slice(0, 128);
   if (key !== undefined) {
-    if (count === 1) return () => Promise.resolve(key);
+    // Another run may use the key for another handler, which must not get the answers to the first handler.
+    if (count === 1) return () => Promise.resolve(`${label} ${JSON.stringify(key)}`);
     throw new TypeError(
       `Cannot ${action}: another inner call has the key ${quote(key)}; give each inner call its own key`,
     );
@@ -302,8 +310,7 @@ function createKey(inner: InnerCalls, { action, name, method, params, key }: Inn
   let made: Promise<string> | undefined;
   const make = async () => {
     const digest = await inner.digest(text);
-    // A part of the name suffices, because it is only for people who read the key.
-    return [(name ?? method).slice(0, 128), digest, ...count > 1 ? [count] : []].join(" ");
+    return [label, digest, ...count > 1 ? [count] : []].join(" ");
   };
   return () => made ??= make();
 }

@@ -6,7 +6,7 @@ import { isObject, type Params, type Result } from "../../core/protocol/jsonrpc.
 import type { Content } from "../../core/protocol/types.ts";
 import { isWithin } from "../../core/protocol/weight.ts";
 import { INTERNALS } from "../../core/internals.ts";
-import { checkOptions, type KnownOptions, show } from "../../core/known_options.ts";
+import { checkOptions, isPlain, type KnownOptions, show } from "../../core/known_options.ts";
 import type { Call } from "../call/call.ts";
 import type { InnerMethod, InnerUse } from "../call/inner_calls.ts";
 import { isReads, setReads } from "../call/reads.ts";
@@ -104,13 +104,25 @@ async function readResource(caller: Caller, uri: unknown, options: unknown = {})
   const action = `read ${quote(uri)}`;
   const { key } = readOptions(action, options, OPTIONS);
   const params = { uri };
-  // Do not copy the contents, because no other call uses the same objects, and they may have many bytes.
   const { contents } = await caller.make(
     { action, method: "resources/read", params, name: uri, handler: params, key },
     McpError.resourceNotFound(uri),
   );
-  if (Array.isArray(contents)) return contents;
+  if (Array.isArray(contents)) return contents.map(toContentCopy);
   throw new TypeError(`Cannot ${action}: its result has no list of contents`);
+}
+
+/**
+ * Returns a copy of a resource's content, because its members may belong to a value that each read returns. Does not copy
+ * the text or the data, which no handler can change and which may have many bytes.
+ */
+function toContentCopy(content: Params): Params {
+  const { text, blob, ...others } = content;
+  return {
+    ...JSON.parse(JSON.stringify(others)),
+    ...text !== undefined && { text },
+    ...blob !== undefined && { blob },
+  };
 }
 
 /** The method of each list, and the member of its result with the entries. */
@@ -179,7 +191,10 @@ function findKeyProblem(key: unknown): string | undefined {
 const MAX_KEY = 256;
 
 function requireObject(action: string, what: string, value: unknown): asserts value is Params {
-  if (!isObject(value)) throw new TypeError(`Cannot ${action}: ${what} is ${show(value)}; pass an object`);
+  // The JSON of other objects, such as a promise or a Map, is {}, so the handler would run without its arguments.
+  if (isObject(value) && isPlain(value)) return;
+  const state = isObject(value) ? "not a plain object" : show(value);
+  throw new TypeError(`Cannot ${action}: ${what} is ${state}; pass a plain object, and await promises`);
 }
 
 /** Returns the name of a handler, which is given as its name or as the handler itself. */

@@ -10,6 +10,7 @@ import { isWithin } from "../../core/protocol/weight.ts";
 import type { HeaderParam } from "../../core/schema/header_params.ts";
 import { type Call, toTooLong } from "../call/call.ts";
 import type { ClientInfo, Principal } from "../call/context.ts";
+import type { InnerCalls } from "../call/inner_calls.ts";
 import type { Engine } from "./era.ts";
 import { observeRequest } from "./observed_call.ts";
 import type { Method, Outcome, Runner } from "../visibility/feature.ts";
@@ -33,6 +34,8 @@ export interface Answered {
   readonly subject?: string;
   readonly observed?: RequestReport;
   readonly principal?: Principal;
+  readonly inner?: InnerCalls;
+  end?(): void;
 }
 
 /** The steps of serving a request that differ between the eras. */
@@ -203,6 +206,9 @@ export class Pipeline {
 
   #fail(dialect: Dialect, request: Answered, error: unknown): Reply {
     const { core } = this.#engine;
+    // A step that refuses the call, such as `allow`, may not have awaited its inner calls.
+    request.end?.();
+    request.inner?.tree.end?.();
     const known = isMcpError(error) ? error : core.report(error, request);
     const reply = dialect.writeError(request, known);
     return isScopeError(known) ? toScopeReply({ ...core, principal: request.principal }, known, reply) : reply;

@@ -3,6 +3,7 @@
  */
 import { INVALID_PARAMS, McpError, quote, toBusy } from "../../core/protocol/errors.ts";
 import { isObject, type Result } from "../../core/protocol/jsonrpc.ts";
+import type { Reads } from "../call/handler_call.ts";
 import type { EncodedValue } from "../visibility/guards.ts";
 
 /**
@@ -40,7 +41,10 @@ type ResultRecord = Claimed & { readonly result: Result; readonly type?: string 
 type ValueRecord = Claimed & { readonly encoded: EncodedValue };
 
 /** The handler has returned, or an extension has answered the call. */
-export type KeptRecord = ResultRecord | ValueRecord;
+export type KeptRecord = (ResultRecord | ValueRecord) & {
+  /** The handlers that the handler has called, if not every caller may call them. */
+  readonly reads?: Reads;
+};
 
 /** The handler has run, but its result exceeded a limit and was not kept. */
 export type LostRecord = Claimed & { readonly lost: true };

@@ -5,6 +5,7 @@
 import { delay } from "../../core/kit/deadline.ts";
 import { isObject, type Result, toTypedResult } from "../../core/protocol/jsonrpc.ts";
 import type { Call } from "../call/call.ts";
+import { repeatReads } from "../call/reads.ts";
 import type { SharedValues } from "../call/shared_values.ts";
 import { type Charge, keep } from "../capacity/charges.ts";
 import type { Sweep, Ticker } from "../../core/timers.ts";
@@ -199,7 +200,7 @@ export class Claims {
   async #keep(keyed: KeyedCall, claim: Claim, { turn, result, encoded, handle }: Done): Promise<Result> {
     // Keep the value before the output guards, because they may leave more of it to this caller than to later callers.
     const output = encoded ? { encoded } : { result: toCopy(result) };
-    const kept = handle ?? { ...claim.claimed, ...output };
+    const kept = handle ?? { ...claim.claimed, ...output, reads: keyed.call.reads };
     const hasRoom = claim.grow(JSON.stringify("result" in kept ? kept.result : kept.encoded));
     const written = await claim.end(hasRoom ? kept : { ...claim.claimed, lost: true });
     const other = written?.other;
@@ -258,6 +259,8 @@ async function repeat(keyed: KeyedCall, kept: KeptRecord): Promise<Result> {
   const { call, token, start } = keyed;
   const { client, home, internal } = call;
   if (!isSame(kept.input, keyed.input)) throw toConflict(keyed);
+  // Another token of the same principal may lack the rights to what the handler has called.
+  if (kept.reads) await repeatReads(call, kept.reads);
   if ("encoded" in kept) {
     if (!keyed.repeat) throw toUnreadable(keyed);
     call.identifyEffects(token);

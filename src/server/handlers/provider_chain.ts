@@ -5,6 +5,7 @@ import { isMcpError } from "../../core/protocol/errors.ts";
 import type { Result } from "../../core/protocol/jsonrpc.ts";
 import type { Call } from "../call/call.ts";
 import { requireCapabilities } from "../call/question.ts";
+import { noteCaller } from "../call/reads.ts";
 import { requireScopes } from "../call/scopes.ts";
 import type { Executor, Runner } from "../visibility/feature.ts";
 import type { FeatureParts } from "../visibility/feature_parts.ts";
@@ -14,9 +15,12 @@ import { takeAbsent } from "./absent.ts";
  * Returns a runner that asks several runners in order, until `read` of one returns something. The pipeline checks the
  * scopes, requirements and limits of the first one, and this runner checks those of the others before it asks them.
  */
-export function chainRunners(runners: readonly Runner[], core: FeatureParts): Runner {
+export function chainRunners(runners: readonly Runner[], { core, isRestricted }: Chain): Runner {
   const [first, ...others] = runners;
   const runAll = async (call: Call, run: (runner: Runner) => Result | Promise<Result>): Promise<Result> => {
+    // Another caller may get the same URI from another provider, so the rights to the URI do not suffice for what this
+    // caller gets.
+    if (isRestricted) await noteCaller(call);
     let missing: unknown;
     for (const runner of [first, ...others]) {
       if (runner !== first) await check(runner, call, core);
@@ -34,13 +38,20 @@ export function chainRunners(runners: readonly Runner[], core: FeatureParts): Ru
   const isPublic = caches.every(({ scope }) => scope === "public");
   return {
     ...first,
-    isRestricted: runners.some(({ isRestricted }) => isRestricted),
+    isRestricted,
     cache: { ttlMs: Math.min(...caches.map(({ ttlMs }) => ttlMs)), scope: isPublic ? "public" : "private" },
     run: (call) => runAll(call, (runner) => runner.run(call)),
     within: runners.some(({ within }) => within)
       ? (call, _runner, executor) => runAll(call, (runner) => runWithin(call, runner, executor))
       : undefined,
   };
+}
+
+/** How several runners are asked. */
+interface Chain {
+  readonly core: FeatureParts;
+  /** Whether one of the providers of the scheme is not for all callers. */
+  readonly isRestricted: boolean;
 }
 
 function runWithin(call: Call, runner: Runner, executor: Executor): Result | Promise<Result> {

@@ -142,7 +142,8 @@ export const resources: Feature = {
       if (!shown.length) throw refusal();
       const runners = shown.map((found) => toRunner(found, String(call.params.uri)));
       const { chainRunners } = await lazyProviderChain.load();
-      return runners.length === 1 ? runners[0] : chainRunners(runners, core);
+      const isRestricted = all.some(({ allow, definition: { scopes } }) => allow || scopes);
+      return chainRunners(runners, { core, isRestricted });
     }
 
     async function read({ definition, matched }: Found, uri: string, call: Call): Promise<Result> {

@@ -601,7 +601,11 @@ const provide: Provide = (handlers, core, all, rule): Compiled => {
   };
   const entries = toDefinitions<Entry>(own);
   const listed = listSources(list, { fixed: entries, sources: providers }, core);
-  return { capabilities, methods: { ...methods, [`${list}/list`]: listed, [method]: { ...ofOwn, find } } };
+  return {
+    capabilities,
+    methods: { ...methods, [`${list}/list`]: listed, [method]: { ...ofOwn, find } },
+    hasProviders: true,
+  };
 };
 
 /** Completes the arguments of the prompts that providers find. */

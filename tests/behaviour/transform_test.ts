@@ -17,7 +17,7 @@ import {
   toolProvider,
   transform,
 } from "../../mod.ts";
-import { confirm, guard } from "../../src/layers/layers.ts";
+import { confirm, guard, idempotent } from "../../src/layers/layers.ts";
 import { behaviour, textOf } from "../support/behaviour.ts";
 import { sentence } from "../support/messages.ts";
 
@@ -95,6 +95,10 @@ const BAD_VALUES: Readonly<Record<string, readonly [value: () => unknown, ...wor
   "returns a rejected promise": [() => Promise.reject(new Error("x")), "tenant", "promise"],
   "returns an invalid value": [() => 5, "tenant", "invalid"],
   "returns null": [() => null, "tenant", "invalid"],
+  "returns a function": [() => () => "t", "tenant", "JSON"],
+  "returns a symbol": [() => Symbol("t"), "tenant", "JSON"],
+  "returns NaN": [() => NaN, "tenant", "JSON"],
+  "returns a bigint": [() => 5n, "tenant", "JSON"],
   throws: [() => {
     throw new Error("no tenant here");
   }, "no tenant here"],
@@ -116,6 +120,44 @@ for (const [name, [value, ...words]] of Object.entries(BAD_VALUES)) {
     assertEquals(runs, 0);
   });
 }
+
+for (const value of [() => () => "t", () => Symbol("t"), () => NaN, () => [5n], () => undefined]) {
+  behaviour(`a value without a JSON text never reaches another server: ${value}`, async (connect) => {
+    let runs = 0;
+    const search = tool.from(
+      { name: "search", inputSchema: { type: "object" } },
+      () => ({ content: [], runs: runs++ }),
+    );
+    const { client, takeFaults } = await connect({
+      handlers: [transform(search, { input: { tenant: { value } } })],
+      mapError: () => "no luck",
+    });
+    assertEquals((await client.callTool("search")).isError, true);
+    assertEquals([takeFaults().length, runs], [1, 0]);
+  });
+}
+
+behaviour("a call with an idempotency key gets no result of another hidden value", async (connect) => {
+  let [tenant, runs] = ["a", 0];
+  const pay = tool({
+    name: "pay",
+    input: z.object({ tenant: z.object({ id: z.string() }), key: z.string() }),
+    use: [idempotent({ key: ({ key }) => key })],
+    run: ({ tenant: { id } }) => `${id} ${++runs}`,
+  });
+  const once = transform(pay, { name: "once", input: { tenant: { value: () => ({ id: tenant }) } } });
+  const twice = transform(once, { name: "twice", input: { key: { name: "k" } } });
+  const { client } = await connect({ handlers: [once, twice] }, { principal: { id: "ada" } });
+  for (const [name, args] of [["once", { key: "x" }], ["twice", { k: "x" }]] as const) {
+    tenant = "a";
+    const first = textOf(await client.callTool(name, args));
+    assertEquals(textOf(await client.callTool(name, args)), first);
+    tenant = "b";
+    const { message } = await assertRejects(() => client.callTool(name, args), McpError);
+    assertEquals(message, sentence(name, "different arguments"));
+  }
+  assertEquals(runs, 2);
+});
 
 behaviour("a value can refuse the call with words for the model", async (connect) => {
   const value = ({ principal }: Context) => {

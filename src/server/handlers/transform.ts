@@ -26,6 +26,7 @@ import type { Middleware } from "../call/middleware.ts";
 import type { Argument, GroupedOptions, Handler, ListedParts } from "../visibility/feature.ts";
 import { toName } from "../visibility/registry.ts";
 import type { Completer, Completers } from "./completion.ts";
+import { addHidden } from "./hidden_values.ts";
 import { toSkipped } from "./listed.ts";
 import type { Prompt } from "./prompt.ts";
 import type { Resource } from "./resource.ts";
@@ -438,8 +439,9 @@ class Table {
         entries.set(name, structuredClone(change.default));
       }
     }
-    for (const [name, given] of this.#hidden) entries.set(name, this.#toValue(name, given, call));
-    return { value: Object.fromEntries(entries) };
+    const values = [...this.#hidden].map(([name, given]) => [name, this.#toValue(name, given, call)] as const);
+    if (call && values.length) addHidden(call, values);
+    return { value: Object.fromEntries([...entries, ...values]) };
   }
 
   #toValue(name: string, given: ArgumentValue, call: object | undefined): unknown {
@@ -448,7 +450,8 @@ class Table {
     if (!call) throw refuse("has a value for a call, but there is no call");
     const value: unknown = given(call as Context); // The cast is safe, because the caller passes the call.
     if (isStrayPromise(value)) throw refuse("has a value that returned a promise");
-    if (value === undefined) throw refuse("has a value that returned undefined");
+    // Without a JSON text, the argument would be absent when it is sent to another server.
+    if (!isJson(value)) throw refuse(`has a value that returned ${show(value)}, which is not JSON`);
     return value;
   }
 
@@ -589,16 +592,21 @@ class Table {
   }
 
   #toJson<T>(name: string, member: string, value: T): T {
-    try {
-      if (!isPromiseLike(value) && JSON.stringify(value) !== undefined) return structuredClone(value);
-    } catch {
-      // Refused below.
-    }
+    if (!isPromiseLike(value) && isJson(value)) return structuredClone(value);
     throw this.#refuse(name, `has the ${member} ${show(value)}; use a JSON value`);
   }
 
   #refuse(name: string, state: string): TypeError {
     return new TypeError(`Cannot ${this.#options.action}: the argument ${quote(name)} ${state}`);
+  }
+}
+
+/** Tests whether JSON has a text for a value. */
+function isJson(value: unknown): boolean {
+  try {
+    return JSON.stringify(value) !== undefined && !(typeof value === "number" && !Number.isFinite(value));
+  } catch {
+    return false;
   }
 }
 

@@ -1,6 +1,6 @@
 // A tool can read resources for its caller. Whoever uses the tool's task needs the rights to these resources too.
 import { assertEquals, assertRejects } from "@std/assert";
-import { type Context, createServer, McpError, resource, tool } from "../../mod.ts";
+import { type Context, createServer, McpError, resource, resourceProvider, tool, toolProvider } from "../../mod.ts";
 import { quota } from "../../src/layers/layers.ts";
 import { cache } from "../../src/layers/cache.ts";
 import { INTERNALS } from "../../src/core/internals.ts";
@@ -139,6 +139,45 @@ for (const uris of [["vault://one"], Array.from({ length: 40 }, (_, id) => `page
     modern,
   );
 }
+
+/** The rules of the first and of the second provider of one scheme, of which the second serves the URI. */
+const PAIRS: Readonly<Record<string, readonly [first: object, second: object]>> = {
+  "scopes of the second": [{}, { scopes: ["vault"] }],
+  "allow of the second": [{}, { allow: ({ principal }: Context) => principal?.staff === true }],
+  "allow of the first": [{ allow: ({ principal }: Context) => principal?.staff === true, read: () => "vault" }, {}],
+};
+
+for (const [rules, [first, second]] of Object.entries(PAIRS)) {
+  behaviour(`a task needs the rights to what one of several providers has read: ${rules}`, async (connect) => {
+    const handlers = [
+      ...makeHandlers({ uris: ["safe://one"] }),
+      resourceProvider({ scheme: "safe", name: "first", read: () => undefined, ...first }),
+      resourceProvider({ scheme: "safe", name: "second", read: () => "vault", ...second }),
+    ];
+    const { client, join } = await connect({ handlers }, strong);
+    const few = await join({ ...asking, principal: { id: "ada", scopes: [], staff: false } });
+    const id = await start(client);
+    assertEquals(textOf(Object((await reach(client, id, "completed")).result)), "vault");
+    await assertRejects(() => get(few, id), McpError);
+  }, modern);
+}
+
+behaviour("a task needs the right to the tools of providers that its tool calls", async (connect) => {
+  const found = tool({ name: "vault", run: () => "vault" });
+  const vault = toolProvider({
+    find: (name, { principal }) => name === "vault" && principal?.staff === true ? found : undefined,
+  });
+  const outer = tool({
+    name: "read",
+    use: [task()],
+    run: async (_, ctx) => textOf(await ctx.callTool("vault")),
+  });
+  const { client, join } = await connect({ handlers: [tasks(), outer, vault] }, strong);
+  const few = await join(guest);
+  const id = await start(client);
+  assertEquals(textOf(Object((await reach(client, id, "completed")).result)), "vault");
+  await assertRejects(() => get(few, id), McpError);
+}, modern);
 
 behaviour("a resource without rules limits no task", async (connect) => {
   const { server, client, join } = await connect({ handlers: makeHandlers({ uris: ["open://one"] }) }, strong);

@@ -514,7 +514,7 @@ class ServedProvider implements Source {
     if (key.length > MAX_NAME) throw refuse(`a name of more than ${MAX_NAME} characters`);
     let changed = this.#changed.get(handler);
     if (!changed) {
-      changed = change(handler);
+      changed = restrict(change(handler));
       changed[INTERNALS].layers?.verify(all, toName(changed));
       this.#changed.set(handler, changed);
     }
@@ -563,6 +563,17 @@ class ServedProvider implements Source {
       subject: this.#definition.place,
     });
   }
+}
+
+/**
+ * Marks a found handler as a handler that not every caller may use, because `find` decides too. Otherwise, what another
+ * handler gets from it would also be for callers for whom it does not exist.
+ */
+function restrict(handler: Handler): Handler {
+  const { [INTERNALS]: internals } = handler;
+  const definition = internals.definition as Entry; // The cast is safe, because the handler has the kind of the provider.
+  const { allow = () => true } = definition;
+  return { ...handler, [INTERNALS]: { ...internals, definition: { ...definition, allow } } };
 }
 
 /** Throws for a handler that `from` has created, although the entry of the other server cannot be served. */

@@ -5,6 +5,7 @@ import { isMcpError } from "../../core/protocol/errors.ts";
 import type { Result } from "../../core/protocol/jsonrpc.ts";
 import type { Call } from "../call/call.ts";
 import { requireCapabilities } from "../call/question.ts";
+import { noteCaller } from "../call/reads.ts";
 import { requireScopes } from "../call/scopes.ts";
 import type { Executor, Runner } from "../visibility/feature.ts";
 import type { FeatureParts } from "../visibility/feature_parts.ts";
@@ -20,6 +21,8 @@ export function chainRunners(runners: readonly Runner[], core: FeatureParts): Ru
     let missing: unknown;
     for (const runner of [first, ...others]) {
       if (runner !== first) await check(runner, call, core);
+      // Nobody can know later which provider has read the URI, so what depends on it is only for this caller.
+      if (runner.scopes || runner.isRestricted) await noteCaller(call);
       takeAbsent(call);
       try {
         return await run(runner);

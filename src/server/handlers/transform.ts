@@ -14,7 +14,6 @@ import {
   inspectJsonSchema,
   type Issue,
   type JsonSchema,
-  mapSubschemas,
 } from "../../core/schema/json_schema.ts";
 import { gatherDefs, inlineRoot } from "../../core/schema/json_refs.ts";
 import { compileSchema, lazySchemaChecks, presetInput, toProblem } from "../../core/schema/schema_compiler.ts";
@@ -43,8 +42,8 @@ export interface ArgumentChange {
   readonly default?: unknown;
   /**
    * Hides the argument from clients, and sets its value: a JSON value, or a function that returns one for the call. A
-   * client cannot set the argument. If the function throws, or returns `undefined` or a promise, the call fails. The
-   * value is validated like an argument of a client.
+   * client cannot set the argument. If the function throws, or returns a promise or a value that is not JSON, the call
+   * fails. The value is validated like an argument of a client.
    */
   readonly value?:
     | ((ctx: Context) => unknown)

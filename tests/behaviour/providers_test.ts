@@ -313,6 +313,34 @@ for (const [state, ghost] of [["undefined", undefined], ["another description", 
   }, { perInstance: "functions" });
 }
 
+behaviour("a limit that find creates anew in each call is reported once", async (connect) => {
+  const rate = { calls: 1, perMs: 60_000 };
+  const limited = (use: ToolProviderOptions["use"]) => (name: string) => tool({ name, use, run: () => name });
+  const anew = toolProvider({
+    name: "anew",
+    find: (name) => name.startsWith("a") ? limited([quota({ rate })])(name) : undefined,
+  });
+  const [shared, kept] = [quota({ rate }), new Map<string, Tool>()];
+  const once = toolProvider({
+    name: "once",
+    find(name) {
+      if (name === "shared") return limited([shared])(name);
+      if (!kept.has(name)) kept.set(name, limited([quota({ rate })])(name));
+      return kept.get(name);
+    },
+  });
+  const { client, takeFaults } = await connect({ handlers: [anew, once] });
+  for (const name of ["shared", "b", "c"]) {
+    await client.callTool(name);
+    await assertRejects(() => client.callTool(name), McpError, "too many calls");
+  }
+  assertEquals(takeFaults(), []);
+  for (const name of ["a1", "a2", "a2", "a1", "a1"]) await client.callTool(name);
+  assertEquals(takeFaults().map(({ error }) => Object(error).message), [
+    sentence("a2", "layer", "create the layer once"),
+  ]);
+}, { perInstance: "observer" });
+
 behaviour("a cursor that never ends fails with words", async (connect) => {
   const same = toolProvider({ name: "same", list: () => ({ tools: [], nextCursor: "x" }), find: () => undefined });
   let count = 0;

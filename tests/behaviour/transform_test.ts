@@ -17,7 +17,7 @@ import {
   toolProvider,
   transform,
 } from "../../mod.ts";
-import { confirm, guard } from "../../src/layers/layers.ts";
+import { confirm, guard, idempotent } from "../../src/layers/layers.ts";
 import { behaviour, textOf } from "../support/behaviour.ts";
 import { sentence } from "../support/messages.ts";
 
@@ -95,6 +95,10 @@ const BAD_VALUES: Readonly<Record<string, readonly [value: () => unknown, ...wor
   "returns a rejected promise": [() => Promise.reject(new Error("x")), "tenant", "promise"],
   "returns an invalid value": [() => 5, "tenant", "invalid"],
   "returns null": [() => null, "tenant", "invalid"],
+  "returns a function": [() => () => "t", "tenant", "JSON"],
+  "returns a symbol": [() => Symbol("t"), "tenant", "JSON"],
+  "returns NaN": [() => NaN, "tenant", "JSON"],
+  "returns a bigint": [() => 5n, "tenant", "JSON"],
   throws: [() => {
     throw new Error("no tenant here");
   }, "no tenant here"],
@@ -116,6 +120,44 @@ for (const [name, [value, ...words]] of Object.entries(BAD_VALUES)) {
     assertEquals(runs, 0);
   });
 }
+
+for (const value of [() => () => "t", () => Symbol("t"), () => NaN, () => [5n], () => undefined]) {
+  behaviour(`a value without a JSON text never reaches another server: ${value}`, async (connect) => {
+    let runs = 0;
+    const search = tool.from(
+      { name: "search", inputSchema: { type: "object" } },
+      () => ({ content: [], runs: runs++ }),
+    );
+    const { client, takeFaults } = await connect({
+      handlers: [transform(search, { input: { tenant: { value } } })],
+      mapError: () => "no luck",
+    });
+    assertEquals((await client.callTool("search")).isError, true);
+    assertEquals([takeFaults().length, runs], [1, 0]);
+  });
+}
+
+behaviour("a call with an idempotency key gets no result of another hidden value", async (connect) => {
+  let [tenant, runs] = ["a", 0];
+  const pay = tool({
+    name: "pay",
+    input: z.object({ tenant: z.object({ id: z.string() }), key: z.string() }),
+    use: [idempotent({ key: ({ key }) => key })],
+    run: ({ tenant: { id } }) => `${id} ${++runs}`,
+  });
+  const once = transform(pay, { name: "once", input: { tenant: { value: () => ({ id: tenant }) } } });
+  const twice = transform(once, { name: "twice", input: { key: { name: "k" } } });
+  const { client } = await connect({ handlers: [once, twice] }, { principal: { id: "ada" } });
+  for (const [name, args] of [["once", { key: "x" }], ["twice", { k: "x" }]] as const) {
+    tenant = "a";
+    const first = textOf(await client.callTool(name, args));
+    assertEquals(textOf(await client.callTool(name, args)), first);
+    tenant = "b";
+    const { message } = await assertRejects(() => client.callTool(name, args), McpError);
+    assertEquals(message, sentence(name, "different arguments"));
+  }
+  assertEquals(runs, 2);
+});
 
 behaviour("a value can refuse the call with words for the model", async (connect) => {
   const value = ({ principal }: Context) => {
@@ -327,6 +369,101 @@ behaviour("references and alternatives in a schema follow the new names", async 
   });
   assertEquals(textOf(await client.callTool("t", { x: "1", same: "2" })), '{"a":"1","same":"2","hidden":1}');
 });
+
+/** A schema whose arguments are in parts of `$defs`. */
+const inDefs = (root: object): JsonSchema => ({
+  type: "object",
+  ...root,
+  $defs: {
+    In: {
+      type: "object",
+      properties: { tenant: { type: "string", description: "secret" }, query: { $ref: "#/$defs/Text" } },
+      required: ["tenant"],
+    },
+    Text: { type: "string" },
+    Named: { $anchor: "named", properties: { tenant: { type: "string", description: "secret" } } },
+  },
+});
+
+const ROOTS: Readonly<Record<string, object>> = {
+  "the root": { $ref: "#/$defs/In" },
+  "a root with other keywords": { $ref: "#/$defs/In", required: ["query"] },
+  "a part": { allOf: [{ $ref: "#/$defs/In" }] },
+  "a part of a part": { allOf: [{ anyOf: [{ if: { not: { $ref: "#/$defs/In" } } }] }] },
+  "an anchor": { $ref: "#/$defs/In", anyOf: [{ $ref: "#named" }] },
+  "values": {
+    $ref: "#/$defs/In",
+    default: { tenant: "secret", query: "a" },
+    examples: [{ tenant: "secret", query: "a" }],
+    anyOf: [{ enum: [{ tenant: "secret", query: "a" }] }, { const: { tenant: "secret" } }, {}],
+  },
+};
+
+for (const [place, root] of Object.entries(ROOTS)) {
+  behaviour(`a list does not show a hidden argument that ${place} describes by a reference`, async (connect) => {
+    const changes = { input: { tenant: { value: "t" }, query: { name: "q" } } };
+    const own = transform(tool({ name: "own", input: inDefs(root), run: echo }), changes);
+    const inputSchema = { ...inDefs(root), type: "object" } as const;
+    const foreign = transform(tool.from({ name: "foreign", inputSchema }, () => ({ content: [] })), changes);
+    const { client } = await connect({ handlers: [own, foreign] });
+    const tools = await client.listTools();
+    assertEquals(tools.map(({ name }) => name), ["own", "foreign"]);
+    for (const { inputSchema } of tools) assertEquals(JSON.stringify(inputSchema).match(/tenant|secret|query/g), null);
+    assertEquals(textOf(await client.callTool("own", { q: "a" })), '{"query":"a","tenant":"t"}');
+  });
+}
+
+behaviour("a schema of another server that contains itself many times is changed at once", async (connect) => {
+  const inputSchema = {
+    type: "object",
+    properties: { query: { type: "string" } },
+    anyOf: Array(20).fill({ $ref: "#" }),
+    allOf: Array(20).fill({ $ref: "#/$defs/0" }),
+    $defs: Object.fromEntries(
+      Array.from({ length: 20 }, (_, at) => [at, { anyOf: Array(20).fill({ $ref: `#/$defs/${(at + 1) % 20}` }) }]),
+    ),
+  } as const;
+  const changed = transform(
+    tool.from({ name: "t", inputSchema }, (input) => ({ structuredContent: input, content: [] })),
+    {
+      input: { query: { name: "q" } },
+    },
+  );
+  const { client } = await connect({ handlers: [changed] });
+  const [{ inputSchema: shown }] = await client.listTools();
+  assertEquals(Object.keys(Object(shown.properties)), ["q"]);
+  assertEquals(JSON.stringify(shown).length < 3 * JSON.stringify(inputSchema).length, true);
+  assertEquals((await client.callTool("t", { q: "a" })).structuredContent, { query: "a" });
+});
+
+behaviour(
+  "an argument of another server that has the new name of another one leaves the handler out",
+  async (connect) => {
+    const argument = { name: "q" };
+    const clashing = [
+      transform(
+        tool.from({ name: "t", inputSchema: { type: "object", properties: { query: {}, q: {} } } }, () => ({
+          content: [],
+        })),
+        { input: { query: argument } },
+      ),
+      transform(
+        prompt.from({ name: "p", arguments: [{ name: "query" }, { name: "q" }] }, () => ({ messages: [] })),
+        { input: { query: argument } },
+      ),
+    ];
+    const own = tool({ name: "own", run: () => "own" });
+    const { client, takeFaults } = await connect({
+      handlers: [own, prompt({ name: "own", run: () => "" }), ...clashing],
+    });
+    assertEquals((await client.listTools()).map(({ name }) => name), ["own"]);
+    assertEquals((await client.listPrompts()).map(({ name }) => name), ["own"]);
+    const [{ error }, ...others] = takeFaults();
+    assertEquals(others.length, 0);
+    assertEquals(Object(error).message, sentence("query", "other entries"));
+  },
+  { perInstance: "observer" },
+);
 
 Deno.test("transform refuses changes that cannot work", () => {
   const search = tool({ name: "search", input: z.object({ query: z.string(), limit: z.number() }), run: echo });

@@ -508,3 +508,26 @@ Deno.test("a route whose start takes too long gets status 503, and 503 while the
   assertEquals(await ask(), [503, sentence("closing")]);
   assertEquals(faults.length, 1);
 });
+
+Deno.test("the error of an asynchronous function that watches the handlers is reported, and ends no process", async () => {
+  const faults: unknown[] = [];
+  const watching = toolProvider({
+    find: () => undefined,
+    start: ({ handlers }) => {
+      handlers.watch(async () => {
+        await Promise.resolve();
+        throw new Error("the watcher failed");
+      });
+    },
+  });
+  const server = createServer({
+    ...about,
+    handlers: [watching],
+    observer: { fault: ({ error }) => faults.push(error) },
+  });
+  await server.ready();
+  server.handlers.add(tool({ name: "later", run: () => "" }));
+  await until(() => faults.length === 1, "the error is reported");
+  assertEquals(String(faults[0]), "Error: the watcher failed");
+  await server.close();
+});

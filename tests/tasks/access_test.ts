@@ -1,7 +1,15 @@
 // The rights that a task's tool asks for apply to the task too: a caller who may not call the tool any more cannot read
 // the task, answer its questions or be notified of it.
 import { assertEquals, assertRejects } from "@std/assert";
-import { type Context, createServer, McpError, type Principal, tool, type ToolReturn } from "../../mod.ts";
+import {
+  type Context,
+  createServer,
+  McpError,
+  type Principal,
+  tool,
+  toolProvider,
+  type ToolReturn,
+} from "../../mod.ts";
 import { memoryStore } from "../../src/stores/stores.ts";
 import { task, tasks } from "../../src/extensions/tasks/tasks.ts";
 import { type Connection, connectTest } from "../../src/testing/testing.ts";
@@ -65,6 +73,37 @@ behaviour("a task needs the scopes of its tool, except for its cancellation", as
   assertEquals(textOf(Object((await reach(client, first, "completed")).result)), "paid Ada");
   assertEquals(await codeOf(() => get(few, first)), INSUFFICIENT_SCOPE, "the result of an ended task");
 }, modern);
+
+behaviour(
+  "a task can run a tool that a provider finds, and is unknown while the provider does not find it",
+  async (connect) => {
+    let isFound = true;
+    const found = toolProvider({
+      use: [task()],
+      find: (name) => isFound && name === "pay" ? pay({ use: [] }) : undefined,
+    });
+    const { client, server } = await connect(
+      { handlers: [tasks(), found] },
+      { ...asking, principal: { id: "ada" } },
+    );
+    const [first, second] = [await start(client), await start(client)];
+    for (const id of [first, second]) await reach(client, id, "input_required");
+    isFound = false;
+    const unknown = await messageOf(() => get(client, "x".repeat(32)));
+    for (const run of [get, update]) assertEquals(await messageOf(() => run(client, first)), unknown);
+    isFound = true;
+    // Another handler does not cancel the task.
+    server.handlers.add(tool({ name: "other", run: () => "" }));
+    await turn();
+    await update(client, first);
+    assertEquals(textOf(Object((await reach(client, first, "completed")).result)), "paid Ada");
+    isFound = false;
+    await client.request("tasks/cancel", { taskId: second });
+    isFound = true;
+    await reach(client, second, "cancelled");
+  },
+  modern,
+);
 
 behaviour("for a caller who cannot see a task's tool, the task is unknown", async (connect) => {
   const hidden = { allow: ({ principal }: Context) => principal?.staff === true };

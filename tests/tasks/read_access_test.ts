@@ -1,6 +1,6 @@
 // A tool can read resources for its caller. Whoever uses the tool's task needs the rights to these resources too.
 import { assertEquals, assertRejects } from "@std/assert";
-import { type Context, createServer, McpError, resource, resourceProvider, tool } from "../../mod.ts";
+import { type Context, createServer, McpError, resource, resourceProvider, tool, toolProvider } from "../../mod.ts";
 import { quota } from "../../src/layers/layers.ts";
 import { cache } from "../../src/layers/cache.ts";
 import { INTERNALS } from "../../src/core/internals.ts";
@@ -141,41 +141,44 @@ for (const uris of [["vault://one"], Array.from({ length: 40 }, (_, id) => `page
   );
 }
 
-for (
-  const [how, rules] of Object.entries({
-    "the first, by allow": [{ allow: ({ principal }: Context) => principal?.staff === true }, {}],
-    "the second, by allow": [{}, { allow: ({ principal }: Context) => principal?.staff === true }],
-    "the second, by scopes": [{}, { scopes: ["staff"] }],
-  })
-) {
-  behaviour(
-    `a task is only for its caller if one of the providers of a scheme is not for all: ${how}`,
-    async (connect) => {
-      const isSecret = rules.map((rule) => Object.keys(rule).length > 0);
-      const providers = rules.map((rule, at) =>
-        resourceProvider({
-          scheme: "shelf",
-          name: `shelf ${at}`,
-          ...rule,
-          read: () => isSecret[at] ? "the secret" : at === 0 ? undefined : "open",
-        })
-      );
-      const read = tool({
-        name: "read",
-        use: [task()],
-        run: async (_input, ctx) => JSON.stringify(await ctx.readResource("shelf://one")),
-      });
-      const staff = { ...asking, principal: { id: "ada", scopes: ["staff"], staff: true } };
-      const { client, join } = await connect({ handlers: [tasks(), ...providers, read] }, staff);
-      const other = await join({ ...asking, principal: { id: "ada", scopes: [] } });
-      const id = await start(client);
-      const { result } = await reach(client, id, "completed");
-      assertEquals(textOf(Object(result)).includes("the secret"), true);
-      assertEquals(await codeOf(() => get(other, id)), INVALID_PARAMS);
-    },
-    modern,
-  );
+/** The rules of the first and of the second provider of one scheme, of which the second serves the URI. */
+const PAIRS: Readonly<Record<string, readonly [first: object, second: object]>> = {
+  "scopes of the second": [{}, { scopes: ["vault"] }],
+  "allow of the second": [{}, { allow: ({ principal }: Context) => principal?.staff === true }],
+  "allow of the first": [{ allow: ({ principal }: Context) => principal?.staff === true, read: () => "vault" }, {}],
+};
+
+for (const [rules, [first, second]] of Object.entries(PAIRS)) {
+  behaviour(`a task needs the rights to what one of several providers has read: ${rules}`, async (connect) => {
+    const handlers = [
+      ...makeHandlers({ uris: ["safe://one"] }),
+      resourceProvider({ scheme: "safe", name: "first", read: () => undefined, ...first }),
+      resourceProvider({ scheme: "safe", name: "second", read: () => "vault", ...second }),
+    ];
+    const { client, join } = await connect({ handlers }, strong);
+    const few = await join({ ...asking, principal: { id: "ada", scopes: [], staff: false } });
+    const id = await start(client);
+    assertEquals(textOf(Object((await reach(client, id, "completed")).result)), "vault");
+    await assertRejects(() => get(few, id), McpError);
+  }, modern);
 }
+
+behaviour("a task needs the right to the tools of providers that its tool calls", async (connect) => {
+  const found = tool({ name: "vault", run: () => "vault" });
+  const vault = toolProvider({
+    find: (name, { principal }) => name === "vault" && principal?.staff === true ? found : undefined,
+  });
+  const outer = tool({
+    name: "read",
+    use: [task()],
+    run: async (_, ctx) => textOf(await ctx.callTool("vault")),
+  });
+  const { client, join } = await connect({ handlers: [tasks(), outer, vault] }, strong);
+  const few = await join(guest);
+  const id = await start(client);
+  assertEquals(textOf(Object((await reach(client, id, "completed")).result)), "vault");
+  await assertRejects(() => get(few, id), McpError);
+}, modern);
 
 behaviour("a resource without rules limits no task", async (connect) => {
   const { server, client, join } = await connect({ handlers: makeHandlers({ uris: ["open://one"] }) }, strong);

@@ -65,7 +65,7 @@ export async function openHandle(
     markUsed: (use) => markUsed(engine, id, use),
     slot: (key, make) => core.state.slot(key, make),
     handlers: {
-      has: (kind, key) => registry.find(kind, key) !== undefined,
+      has: (kind, key) => !!registry.find(kind, key) || !!registry.compiled(`${kind}s`)?.hasProviders,
       watch: (onChange) => {
         // Use a function of its own, because the same function may be passed twice.
         const watcher = () => onChange();

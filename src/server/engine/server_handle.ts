@@ -106,7 +106,8 @@ export interface ServerHandle extends ChangeNotifier {
   readonly handlers: {
     /**
      * Tests whether a handler is registered, also if it is disabled. `key` is the name of a tool or prompt, or the URI
-     * of a resource.
+     * of a resource. Returns `true` for each tool or prompt if the server has a provider of tools or prompts, because a
+     * provider finds handlers only for a caller.
      */
     readonly has: (kind: "tool" | "resource" | "prompt", key: string) => boolean;
     /**

@@ -137,11 +137,9 @@ export class ServerPart {
   #notifyChange(): void {
     if (this.#controller.signal.aborted) return;
     for (const onChange of [...this.#watchers]) {
-      try {
-        onChange();
-      } catch (error) {
-        this.#report(error);
-      }
+      // The author's function may return a promise in spite of its type.
+      const notifying = async () => await onChange();
+      notifying().catch((error) => this.#report(error));
     }
   }
 

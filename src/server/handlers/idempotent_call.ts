@@ -12,6 +12,7 @@ import type { FeatureParts } from "../visibility/feature_parts.ts";
 import type { EncodedValue, Filter } from "../visibility/guards.ts";
 import type { Callable } from "./callable.ts";
 import { Claims, type Fingerprint, type Returned } from "./claims.ts";
+import { readHidden } from "./hidden_values.ts";
 import type { IdempotentTool } from "./idempotent_tool.ts";
 
 /** Runs a call, or returns the result of the first call with the same key. */
@@ -31,7 +32,9 @@ export async function runIdempotent(
   if (key === undefined) return await begin(filter);
   const token = await digest([core.sealer.realm, "idempotency", toOwner(call, tool), tool.name, key]);
   const claims = core.state.slot(Claims, () => new Claims(core.ticker));
-  const input = await toFingerprint(call.params.arguments, value);
+  const { arguments: sent = {} } = call.params;
+  const hidden = readHidden(call);
+  const input = await toFingerprint(hidden ? [sent, hidden] : sent, value);
   const start = async (): Promise<Returned> => {
     let encoded: EncodedValue | undefined;
     const keep = (value: EncodedValue) => void (encoded = value);
@@ -79,7 +82,7 @@ function toOwner({ principal, link }: Call, { place }: IdempotentTool): readonly
 
 // Returns the digests of the validated input and of the raw arguments. Inputs with the same meaning have equal
 // validated inputs. The raw arguments are also needed, because a schema may add random values, and class instances
-// cannot be compared as text.
+// cannot be compared as text. The raw arguments include hidden arguments, which may differ between tenants.
 async function toFingerprint(given: unknown, valid: unknown): Promise<Fingerprint> {
   const raw = await digest(toCanonical(given ?? {}));
   return isJson(valid, { left: MAX_VALUES }) ? { raw, valid: await digest(toCanonical(valid)) } : { raw };

@@ -49,8 +49,12 @@ export function fromListed<H extends Handler>(
   } catch (thrown) {
     error = thrown;
   }
-  const name = `${kind} ${++skips}`;
-  const definition: Skipped = { ...given, error };
+  return toSkipped<H>({ kind, listed, key, error });
+}
+
+/** Returns a handler that is not served. The server reports the reason. */
+export function toSkipped<H extends Handler>(definition: Skipped): H {
+  const name = `${definition.kind} ${++skips}`;
   // The cast is safe, because no feature of this kind of handlers gets the handler.
   const handler = {
     name,

@@ -21,7 +21,7 @@ export interface FromGiven {
 }
 
 /** An entry that cannot be served. */
-export interface Skipped extends FromGiven {
+export interface Skipped extends Pick<FromGiven, "kind" | "listed" | "key"> {
   /** The error that the factory has thrown. `undefined` if the entry has no name, or is too deep. */
   readonly error?: unknown;
 }

@@ -13,7 +13,7 @@ import { bindServices, type ContainerHost } from "../call/container.ts";
 import type { Allow, Context } from "../call/context.ts";
 import type { ServerHandle, StartPart } from "../engine/server_handle.ts";
 import type { NoServices, Services, SharedServiceValues } from "../call/service.ts";
-import { type UseItem, withLayers } from "../engine/layers.ts";
+import { type RunnerSteps, type UseItem, withLayers } from "../engine/layers.ts";
 import {
   bindAllow,
   type BoundAllow,
@@ -322,6 +322,10 @@ interface Memory {
   listed?: BoundedMap<string, number>;
   /** Whether a difference between `list` and `find` was reported. */
   differs: boolean;
+  /** The layers that limit the calls of found handlers, by the name of the handler. */
+  limiting?: BoundedMap<string, WeakRef<object>>;
+  /** Whether a handler with a new layer of this kind was reported. */
+  hasFreshLimits: boolean;
   /** The problems that were reported. */
   readonly problems: Set<string>;
 }
@@ -373,7 +377,9 @@ class ServedProvider implements Source {
     this.allow = parts.rule?.([handler])?.get(handler)?.allow ?? handler.allow;
     this.#parts = parts;
     this.#definition = definition;
-    this.#memory = parts.core.state.slot<Memory>(definition, () => ({ differs: false, problems: new Set() }));
+    this.#memory = parts.core.state.slot<Memory>(definition, () => {
+      return { differs: false, hasFreshLimits: false, problems: new Set() };
+    });
   }
 
   /** Returns the handler of a name for the caller, or `undefined` if there is none. */
@@ -396,6 +402,7 @@ class ServedProvider implements Source {
       if (key !== name) {
         throw refuse(`find returned ${toName(handler)}; return the ${kind.name} of this name, or undefined`);
       }
+      await this.#checkLimits(name, found, call);
       for (const each of withAlso(handler)) each[INTERNALS].services?.open(findHost(call));
       this.#compare(name, { caller, call, entry: definition as Entry }); // The cast is safe, because the handler has the kind of the provider.
       return handler;
@@ -464,6 +471,31 @@ class ServedProvider implements Source {
     const digest = toDigest(JSON.stringify(wire));
     this.#memory.listed?.set(`${caller} ${key}`, digest);
     return wire;
+  }
+
+  /**
+   * Reports the first handler whose layer has counted none of its earlier calls, because `find` creates the layer again.
+   */
+  async #checkLimits(name: string, found: unknown, { method }: Call): Promise<void> {
+    const { steps }: { readonly steps?: RunnerSteps } = Object(Object(found)[INTERNALS].definition);
+    const layer = steps?.limiting;
+    const memory = this.#memory;
+    if (!layer || memory.hasFreshLimits) return;
+    const { BoundedMap } = await lazyBoundedMap.load();
+    memory.limiting ??= new BoundedMap({ full: "evict", max: MAX_LISTED });
+    const known = memory.limiting.get(name);
+    memory.limiting.set(name, new WeakRef(layer));
+    if (!known || known.deref() === layer) return;
+    memory.hasFreshLimits = true;
+    memory.limiting = undefined;
+    const { kind, place } = this.#definition;
+    const text = `Cannot limit the calls of ${kind.name} ${
+      quote(name)
+    } of ${place}: find has returned it with a new layer`;
+    this.#parts.core.report(
+      new Error(`${text}, which has counted no calls; create the layer once, or put it into use of the provider`),
+      { method, subject: name },
+    );
   }
 
   /** Returns a found handler with the options of the provider and the rules of the server. */
@@ -601,7 +633,11 @@ const provide: Provide = (handlers, core, all, rule): Compiled => {
   };
   const entries = toDefinitions<Entry>(own);
   const listed = listSources(list, { fixed: entries, sources: providers }, core);
-  return { capabilities, methods: { ...methods, [`${list}/list`]: listed, [method]: { ...ofOwn, find } } };
+  return {
+    capabilities,
+    methods: { ...methods, [`${list}/list`]: listed, [method]: { ...ofOwn, find } },
+    hasProviders: true,
+  };
 };
 
 /** Marks a found handler as a handler that not every caller may use, because `find` of its provider decides too. */

@@ -8,7 +8,13 @@ import { INTERNALS, LISTED } from "../../core/internals.ts";
 import { checkOptions, type KnownOptions, show } from "../../core/known_options.ts";
 import { findSuggestion } from "../../core/kit/suggestions.ts";
 import type { Checked, Schema, Shape, StandardIssue, StandardSchema } from "../../core/schema/schema.ts";
-import { followRef, inspectJsonSchema, type Issue, type JsonSchema } from "../../core/schema/json_schema.ts";
+import {
+  eachSubschema,
+  followRef,
+  inspectJsonSchema,
+  type Issue,
+  type JsonSchema,
+} from "../../core/schema/json_schema.ts";
 import { gatherDefs, inlineRoot } from "../../core/schema/json_refs.ts";
 import { compileSchema, lazySchemaChecks, presetInput, toProblem } from "../../core/schema/schema_compiler.ts";
 import { checkResult, type StandardResult } from "../../core/schema/standard_result.ts";
@@ -19,6 +25,8 @@ import type { Middleware } from "../call/middleware.ts";
 import type { Argument, GroupedOptions, Handler, ListedParts } from "../visibility/feature.ts";
 import { toName } from "../visibility/registry.ts";
 import type { Completer, Completers } from "./completion.ts";
+import { addHidden } from "./hidden_values.ts";
+import { toSkipped } from "./listed.ts";
 import type { Prompt } from "./prompt.ts";
 import type { Resource } from "./resource.ts";
 import type { Tool } from "./tool.ts";
@@ -34,8 +42,8 @@ export interface ArgumentChange {
   readonly default?: unknown;
   /**
    * Hides the argument from clients, and sets its value: a JSON value, or a function that returns one for the call. A
-   * client cannot set the argument. If the function throws, or returns `undefined` or a promise, the call fails. The
-   * value is validated like an argument of a client.
+   * client cannot set the argument. If the function throws, or returns a promise or a value that is not JSON, the call
+   * fails. The value is validated like an argument of a client.
    */
   readonly value?:
     | ((ctx: Context) => unknown)
@@ -151,7 +159,8 @@ const RESOURCE: KnownOptions<keyof ResourceChanges<unknown, unknown>> = {
  * ```
  *
  * Also takes tools, prompts and resources of other servers, which `tool.from`, `prompt.from` and `resource.from` create.
- * For them, an argument that the other server does not describe can be changed too, because their lists may change.
+ * For them, an argument that the other server does not describe can be changed too, because their lists may change. If
+ * their argument has the new name of another argument, the handler is not served, and `observer.fault` gets the reason.
  *
  * @throws {TypeError} if an option is unknown or invalid, if an argument does not exist, or if two arguments would have
  * the same name.
@@ -211,7 +220,13 @@ export function transform(handler: Handler, changes: Changes): Handler {
   const { input = {}, deprecated } = changes;
   const options = { action, inputs, isForeign: foreign !== undefined, isDeprecated: !!deprecated };
   const table = isResource || !changes.input && !deprecated ? undefined : new Table(input, options);
-  return remake((own) => change(own, changes, table));
+  const make = () => remake((own) => change(own, changes, table));
+  if (!foreign) return make();
+  try {
+    return make();
+  } catch (error) {
+    return toSkipped({ kind: kind.slice(0, -1), listed: handler, error });
+  }
 }
 
 type ArgumentValue = NonNullable<ArgumentChange["value"]> | null;
@@ -363,7 +378,7 @@ class Table {
   apply({ input, complete, [LISTED]: listed }: Own): Partial<Own> {
     const { inputs } = this.#options;
     const changed = input === undefined ? undefined : this.changeSchema(input);
-    if (!changed) this.#check(new Set());
+    if (!changed || inputs) this.#check(new Set(inputs?.map(({ name }) => name)));
     return {
       input: changed,
       ...complete && { complete: this.#changeCompleters(complete) },
@@ -423,8 +438,9 @@ class Table {
         entries.set(name, structuredClone(change.default));
       }
     }
-    for (const [name, given] of this.#hidden) entries.set(name, this.#toValue(name, given, call));
-    return { value: Object.fromEntries(entries) };
+    const values = [...this.#hidden].map(([name, given]) => [name, this.#toValue(name, given, call)] as const);
+    if (call && values.length) addHidden(call, values);
+    return { value: Object.fromEntries([...entries, ...values]) };
   }
 
   #toValue(name: string, given: ArgumentValue, call: object | undefined): unknown {
@@ -433,7 +449,8 @@ class Table {
     if (!call) throw refuse("has a value for a call, but there is no call");
     const value: unknown = given(call as Context); // The cast is safe, because the caller passes the call.
     if (isStrayPromise(value)) throw refuse("has a value that returned a promise");
-    if (value === undefined) throw refuse("has a value that returned undefined");
+    // Without a JSON text, the argument would be absent when it is sent to another server.
+    if (!isJson(value)) throw refuse(`has a value that returned ${show(value)}, which is not JSON`);
     return value;
   }
 
@@ -487,26 +504,27 @@ class Table {
   #changeJson(given: JsonSchema): JsonSchema {
     if (!this.#changes.size) return given;
     const root = inlineRoot(gatherDefs(given));
-    const names = new Set<string>();
-    const changed = this.#changePart(root, { root, names, depth: 0 });
-    this.#check(names);
-    return Object(changed);
+    const changing: Changing = { root, names: new Set(), refs: new Map(), defs: new Map() };
+    const changed: JsonSchema = Object(this.#changePart(root, changing));
+    this.#check(changing.names);
+    return keepDefs({ ...changed, $defs: { ...Object(root.$defs), ...Object.fromEntries(changing.defs) } });
   }
 
   /** Changes a schema that applies to the arguments themselves. Adds the names of the arguments to `names`. */
-  #changePart(part: unknown, { root, names, depth }: Part): unknown {
-    if (!isObject(part) || depth > MAX_DEPTH) return part;
-    const next = (sub: unknown) => this.#changePart(sub, { root, names, depth: depth + 1 });
+  #changePart(part: unknown, changing: Changing): unknown {
+    if (!isObject(part)) return part;
+    const next = (sub: unknown) => this.#changePart(sub, changing);
     const rename = (name: string) => this.#toNew.get(name) ?? name;
     const isShown = (name: unknown) => !this.#hidden.has(String(name));
-    const { $ref, ...own } = part;
-    if (typeof $ref === "string" && depth) {
-      const target = followRef(root, $ref);
-      return Object.keys(own).length ? { ...Object(next(own)), allOf: [next(target)] } : next(target);
-    }
+    const toShown = (value: unknown) => {
+      if (!isObject(value)) return value;
+      const shown = Object.entries(value).filter(([name]) => isShown(name));
+      return Object.fromEntries(shown.map(([name, each]) => [rename(name), each]));
+    };
     const entries = Object.entries(part).flatMap(([key, value]): [string, unknown][] => {
+      if (key === "$ref" && typeof value === "string") return [[key, this.#changeRef(value, changing)]];
       if (key === "properties" && isObject(value)) {
-        for (const name of Object.keys(value)) names.add(name);
+        for (const name of Object.keys(value)) changing.names.add(name);
         const shown = Object.entries(value).filter(([name]) => isShown(name));
         return [[key, Object.fromEntries(shown.map(([name, sub]) => [rename(name), this.#describe(name, sub)]))]];
       }
@@ -519,6 +537,9 @@ class Table {
         const toNew = (sub: unknown) => Array.isArray(sub) ? sub.filter(isShown).map(rename) : next(sub);
         return [[key, Object.fromEntries(shown.map(([name, sub]) => [rename(name), toNew(sub)]))]];
       }
+      // These keywords contain values of the arguments.
+      if (/^(default|const)$/.test(key)) return [[key, toShown(value)]];
+      if (/^(examples|enum)$/.test(key) && Array.isArray(value)) return [[key, value.map(toShown)]];
       // These keywords count or match the old names.
       if (/^((min|max)Properties|propertyNames)$/.test(key)) return [];
       if (/^(not|if|then|else)$/.test(key)) return [[key, next(value)]];
@@ -526,6 +547,24 @@ class Table {
       return [[key, value]];
     });
     return Object.fromEntries(entries);
+  }
+
+  /**
+   * Returns a reference to the changed target of a reference. Changes each target only once, because a target that many
+   * references name, or that contains itself, would otherwise make the schema too large.
+   */
+  #changeRef(ref: string, changing: Changing): string {
+    const { root, refs, defs } = changing;
+    const known = refs.get(ref);
+    if (known !== undefined) return known;
+    let name = `arguments_${defs.size + 1}`;
+    while (Object.hasOwn(Object(root.$defs), name)) name += "_";
+    const changed = `#/$defs/${name}`;
+    refs.set(ref, changed);
+    // Reserve the name, because the target may contain further references.
+    defs.set(name, true);
+    defs.set(name, this.#changePart(followRef(root, ref), changing));
+    return changed;
   }
 
   #describe(name: string, part: unknown): unknown {
@@ -552,11 +591,7 @@ class Table {
   }
 
   #toJson<T>(name: string, member: string, value: T): T {
-    try {
-      if (!isPromiseLike(value) && JSON.stringify(value) !== undefined) return structuredClone(value);
-    } catch {
-      // Refused below.
-    }
+    if (!isPromiseLike(value) && isJson(value)) return structuredClone(value);
     throw this.#refuse(name, `has the ${member} ${show(value)}; use a JSON value`);
   }
 
@@ -565,15 +600,53 @@ class Table {
   }
 }
 
-/** Maximum number of nested schemas that apply to the arguments themselves. */
-const MAX_DEPTH = 16;
+/** Tests whether JSON has a text for a value. */
+function isJson(value: unknown): boolean {
+  try {
+    return JSON.stringify(value) !== undefined && !(typeof value === "number" && !Number.isFinite(value));
+  } catch {
+    return false;
+  }
+}
 
 /** The schema that is being changed. */
-interface Part {
+interface Changing {
   readonly root: JsonSchema;
+  /** Names of all arguments that were found. */
   readonly names: Set<string>;
-  readonly depth: number;
+  /** References to changed targets, by the old reference. */
+  readonly refs: Map<string, string>;
+  /** The changed targets, by their name in `$defs`. */
+  readonly defs: Map<string, unknown>;
 }
+
+/** Removes the members of `$defs` to which no reference leads, because they may describe hidden arguments. */
+function keepDefs({ $defs, ...schema }: JsonSchema): JsonSchema {
+  const all: JsonSchema = Object($defs);
+  const anchors = new Map<string, string>();
+  for (const [name, part] of Object.entries(all)) {
+    for (const [, anchor] of JSON.stringify(part).matchAll(ANCHOR)) anchors.set(`#${anchor}`, name);
+  }
+  const findName = (ref: unknown) => {
+    const text = String(ref);
+    const [, , token = ""] = text.split("/");
+    return anchors.get(text) ?? decodeURIComponent(token).replaceAll("~1", "/").replaceAll("~0", "~");
+  };
+  const kept = new Map<string, unknown>();
+  const visit = (part: unknown) => {
+    if (!isObject(part)) return;
+    for (const name of [part.$ref, part.$dynamicRef].map(findName)) {
+      if (kept.has(name) || !Object.hasOwn(all, name)) continue;
+      kept.set(name, all[name]);
+      visit(all[name]);
+    }
+    eachSubschema(part, visit);
+  };
+  visit(schema);
+  return kept.size ? { ...schema, $defs: Object.fromEntries(kept) } : schema;
+}
+
+const ANCHOR = /"\$(?:dynamicA|a)nchor":"([^"]*)"/g;
 
 /** Returns the validator of a schema of any form. */
 function findValidator(schema: Schema, place: string): Validate {

@@ -257,6 +257,8 @@ export interface Compiled {
   isVisible?(uri: string, call: Call): boolean | Promise<boolean>;
   /** Returns the hooks of the provider that serves a URI. Returns `undefined` if there are no hooks. */
   hooksOf?(uri: string): SubscriptionHooks | undefined;
+  /** Whether providers find handlers that are not registered. */
+  readonly hasProviders?: boolean;
 }
 
 /** The client and the connection from which a notification arrived. */

@@ -1,0 +1,17 @@
+/**
+ * Remembers the values of hidden arguments, so that a repeated call with an idempotency key gets no result for another
+ * value.
+ */
+
+/** The names and values of the hidden arguments of calls. */
+const hidden = new WeakMap<object, (readonly [name: string, value: unknown])[]>();
+
+/** Adds the hidden arguments of a call. A handler that was changed twice adds them twice. */
+export function addHidden(call: object, values: readonly (readonly [name: string, value: unknown])[]): void {
+  hidden.set(call, [...hidden.get(call) ?? [], ...values]);
+}
+
+/** Returns the hidden arguments of a call. Returns `undefined` if there are none. */
+export function readHidden(call: object): readonly unknown[] | undefined {
+  return hidden.get(call);
+}

@@ -206,11 +206,12 @@ export class Pipeline {
 
   #fail(dialect: Dialect, request: Answered, error: unknown): Reply {
     const { core } = this.#engine;
-    // A step that refuses the call, such as `allow`, may not have awaited its inner calls.
-    request.end?.();
-    request.inner?.tree.end?.();
     const known = isMcpError(error) ? error : core.report(error, request);
     const reply = dialect.writeError(request, known);
+    // A step that refuses the call, such as `allow`, may not have awaited its inner calls. The dialect must know whether
+    // the call was refused before its handler.
+    request.end?.();
+    request.inner?.tree.end?.();
     return isScopeError(known) ? toScopeReply({ ...core, principal: request.principal }, known, reply) : reply;
   }
 }

@@ -5,7 +5,7 @@ import { McpError, type Params } from "../../library.ts";
 import type { KeptBytes, ServerHandle } from "../extension.ts";
 import { toBytes } from "./bytes.ts";
 import { Ended } from "./ended_tasks.ts";
-import { type RunningTask, toFull, untilDone, withAnswers } from "./running_task.ts";
+import { type RunningTask, toAnswers, toFull, untilDone, withAnswers } from "./running_task.ts";
 import type { Keep } from "./task_bytes.ts";
 import { Takeover, type TakeoverHost } from "./takeover.ts";
 import { isEnded, type TaskRecord } from "./task_record.ts";
@@ -170,14 +170,9 @@ export class Jobs implements TakeoverHost {
   async answer(id: string, answers: Params, caller?: Caller): Promise<boolean> {
     return await this.#change(id, caller, (running) => running.answer(answers), (record) => {
       const asked = record.work?.questions ?? {};
-      const open = Object.entries(answers).filter(([key]) => Object.hasOwn(asked, key));
-      const isAnswered = ([key]: readonly [string, unknown]) => Object.hasOwn(record.work?.answers ?? {}, key);
-      const fresh = Object.fromEntries(open.filter((each) => !isAnswered(each)));
-      // Do not store a second answer to a question. Send the second answer to the process that runs the task. The
-      // process uses the second answer if the stored answer is invalid.
-      const others = Object.fromEntries(open.filter(isAnswered));
-      const next = Object.keys(fresh).length ? withAnswers(record, fresh) : record;
-      return { next, news: open.length ? { answers: fresh, others } : undefined };
+      const open = Object.fromEntries(toAnswers(answers).filter(([key]) => Object.hasOwn(asked, key)));
+      // Send also answers that are already in the record, because the message about them may have been lost.
+      return { next: withAnswers(record, open), news: Object.keys(open).length ? { answers: open } : undefined };
     });
   }
 
@@ -337,11 +332,12 @@ export class Jobs implements TakeoverHost {
    * Counts the answers that this process writes to the record and to the messages for another process against the share
    * of the client. Throws the error for the client if there is no room.
    */
-  #keepAnswers(record: TaskRecord, { news }: Change, { keep }: Caller): KeptBytes[] {
-    const { answers = {}, others = {} } = news ?? {};
-    if (!Object.keys({ ...answers, ...others }).length) return [];
-    const amounts = [[toBytes(answers), this.store.toTtl(record)]];
-    if (record.by !== null) amounts.push([MESSAGE_BYTES + toBytes([answers, others]), MESSAGE_MS]);
+  #keepAnswers(record: TaskRecord, { next, news }: Change, { keep }: Caller): KeptBytes[] {
+    const { answers } = news ?? {};
+    if (!answers) return [];
+    const amounts: [bytes: number, ms: number][] = [];
+    if (next !== record) amounts.push([toBytes(answers), this.store.toTtl(record)]);
+    if (record.by !== null) amounts.push([MESSAGE_BYTES + toBytes(answers), MESSAGE_MS]);
     const all: KeptBytes[] = [];
     for (const [bytes, ms] of amounts) {
       const kept = keep(bytes);
@@ -401,7 +397,7 @@ async function mayUse(record: TaskRecord, caller: Caller | undefined): Promise<b
 /** The changed record of a task, and the message to the process that runs the task. */
 interface Change {
   readonly next: TaskRecord;
-  readonly news?: { readonly answers?: Params; readonly others?: Params; readonly isCancelled?: boolean };
+  readonly news?: { readonly answers?: Params; readonly isCancelled?: boolean };
 }
 
 /**

@@ -76,6 +76,8 @@ export class RunningTask {
   readonly #bytes = new TaskBytes(() => this.#store.toTtl(this.record));
   readonly #making = new Map<string, Promise<string>>();
   readonly #waiting = new Map<string, Waiting>();
+  /** Keys of the questions to which the handler has got the first answer in the store. */
+  readonly #settled = new Set<string>();
   readonly #asked = Promise.withResolvers<void>();
   readonly #over = Promise.withResolvers<void>();
   #version: string | null;
@@ -121,6 +123,7 @@ export class RunningTask {
       if (this.isTask) return await this.#ask(question);
       const answer = await direct();
       const { key, method, params } = question;
+      this.#settled.add(key);
       this.#keepWork(({ questions, answers }) => ({
         questions: { ...questions, [key]: { method, params } },
         answers: { ...answers, [key]: answer },
@@ -204,44 +207,28 @@ export class RunningTask {
   }
 
   /**
-   * Passes valid answers to the handler. Invalid answers are ignored. If the handler has not asked a question again
-   * since this process has taken over the task, stores the answer until the handler asks.
+   * Stores answers, and passes the first valid answer to each question to the handler. Invalid answers are ignored. If the
+   * handler has not asked a question again since this process has taken over the task, stores the answers until the
+   * handler asks.
    */
   async answer(responses: Params): Promise<void> {
-    const early: [key: string, value: unknown][] = [];
-    const valid: [key: string, value: unknown][] = [];
-    for (const [key, value] of Object.entries(responses)) {
+    // Without this, an answer to a question that only the process that now runs the task has asked would be ignored.
+    if (Object.keys(responses).some((key) => !this.#isKnown(key))) await this.#look();
+    const valid = new Map<string, unknown>();
+    const accepted: [key: string, value: unknown][] = [];
+    for (const [key, value] of toAnswers(responses)) {
       const waiting = this.#waiting.get(key);
-      if (!waiting && this.#isOpen(key)) early.push([key, value]);
-      if (waiting && await waiting.question.check(value) === undefined) valid.push([key, value]);
+      if (!waiting && (this.#settled.has(key) || !this.#isKnown(key))) continue;
+      if (waiting && await waiting.question.check(value) !== undefined) continue;
+      if (waiting) valid.set(key, value);
+      accepted.push([key, value]);
     }
-    // Remove these questions before the write. Otherwise, the handler could receive a further answer instead of the
-    // stored answer.
-    const taken = valid.flatMap(([key, value]) => {
-      const waiting = this.#waiting.get(key);
-      return waiting && this.#waiting.delete(key) ? [{ key, value, waiting }] : [];
-    });
-    if (!taken.length && !early.length) return;
-    let stored: Params = {};
-    try {
-      await this.#change((record) => {
-        stored = record.work?.answers ?? {};
-        const all = [...early, ...taken.map(({ key, value }) => [key, value] as const)];
-        return withAnswers(record, Object.fromEntries(all.filter(([key]) => !Object.hasOwn(stored, key))));
-      });
-    } catch (error) {
-      for (const { key, waiting } of taken) this.#waiting.set(key, waiting);
-      throw error;
-    }
-    // Another process may have stored an answer first, of which this process learns only now. The client has seen that
-    // the question is answered, so this first answer counts, unless it is invalid.
-    const late = taken.filter(({ key }) => Object.hasOwn(stored, key));
-    for (const { key, waiting } of late) this.#waiting.set(key, waiting);
-    for (const each of taken) if (!late.includes(each)) each.waiting.answer(each.value);
-    // Deliver the stored answers to questions that the handler has asked during the write.
-    if (early.length || late.length) await this.#deliver(this.record.work?.answers ?? {});
-    const again = late.filter(({ key, waiting }) => this.#waiting.get(key) === waiting);
-    if (again.length) await this.answer(Object.fromEntries(again.map(({ key, value }) => [key, value])));
+    if (accepted.length) {
+      // Leave out questions that got their answer during the checks, or during the write of another answer.
+      const toFresh = () => Object.fromEntries(accepted.filter(([key]) => !this.#settled.has(key)));
+      await this.#change((record) => withAnswers(record, toFresh()));
+      await this.#deliver(valid);
+    } else if (this.#isLost) throw new Error(OVER);
   }
 
   /**
@@ -252,14 +239,13 @@ export class RunningTask {
     return this.#isLost;
   }
 
-  /** Whether the record contains a question without an answer. */
-  #isOpen(key: string): boolean {
-    const { questions = {}, answers = {} } = this.record.work ?? {};
-    return Object.hasOwn(questions, key) && !Object.hasOwn(answers, key);
+  /** Whether the handler of any run has asked a question. */
+  #isKnown(key: string): boolean {
+    return this.#waiting.has(key) || Object.hasOwn(this.record.work?.questions ?? {}, key);
   }
 
   /** Applies a change that another process has written: clients' answers, or a cancellation. */
-  async adopt({ base, version, answers = {}, others = {}, isCancelled }: Adopted): Promise<void> {
+  async adopt({ base, version, answers = {}, isCancelled }: Adopted): Promise<void> {
     if (isCancelled) {
       if (isEnded(this.record)) return;
       const { work: _, ...record } = this.record;
@@ -268,17 +254,15 @@ export class RunningTask {
       this.#abandon("the task was cancelled");
       return await this.#deleteValues();
     }
-    await this.#queue(() => {
-      // If the versions differ, the next write fails, and the record is then read again.
-      if (this.#version === base) {
-        this.#version = version;
-        this.record = withAnswers(this.record, answers);
-        this.#accept();
-      }
-      return Promise.resolve();
+    await this.#queue(async () => {
+      if (this.#isLost || isEnded(this.record)) return;
+      // If the versions differ, another process may have stored an earlier answer, whose message has not arrived yet.
+      if (this.#version !== base) return await this.#readChange();
+      this.#version = version;
+      this.record = withAnswers(this.record, answers);
+      this.#accept();
     });
-    await this.#deliver(answers);
-    await this.answer(others);
+    await this.#deliver();
   }
 
   /** Cancels the task on behalf of a client or an operator. */
@@ -312,7 +296,10 @@ export class RunningTask {
     if (this.#isOver || this.#isLost || isEnded(this.record)) throw new Error(OVER);
     const { answers = {} } = this.record.work ?? {};
     const { key, stale } = this.#findKey(question);
-    if (Object.hasOwn(answers, key) && await question.check(answers[key]) === undefined) return answers[key];
+    if (Object.hasOwn(answers, key) && await question.check(answers[key]) === undefined) {
+      this.#settled.add(key);
+      return answers[key];
+    }
     const { promise, resolve: answer } = Promise.withResolvers<unknown>();
     this.#waiting.set(key, { question, answer });
     this.#asked.resolve();
@@ -325,7 +312,7 @@ export class RunningTask {
       throw error;
     }
     // Deliver an answer that has arrived while the question was being written.
-    await this.#deliver(this.record.work?.answers ?? {});
+    await this.#deliver();
     return await promise;
   }
 
@@ -349,21 +336,30 @@ export class RunningTask {
   }
 
   /**
-   * Settles each question whose stored answer is valid. Removes invalid answers from the store, so that the client can
-   * answer again.
+   * Settles each question that has a valid answer in the store, with the first valid answer. Removes the invalid answers
+   * before this answer from the store. If no answer is valid, the client can answer again. `valid` contains answers that
+   * were already checked.
    */
-  async #deliver(answers: Params): Promise<void> {
-    for (const [key, value] of Object.entries(answers)) {
-      const waiting = this.#waiting.get(key);
-      if (!waiting) continue;
-      if (await waiting.question.check(value) === undefined) this.#resolveAnswer(key, value);
-      else await this.#change((record) => withoutAnswer(record, key, value));
+  async #deliver(valid?: ReadonlyMap<string, unknown>): Promise<void> {
+    for (const [key, waiting] of [...this.#waiting]) {
+      let stored: readonly unknown[];
+      // Only this process removes answers, and only invalid answers, so no other answer can become the first valid one.
+      while (this.#waiting.get(key) === waiting && (stored = toStoredAnswers(this.record, key)).length) {
+        const isValid = async (value: unknown) =>
+          valid?.get(key) === value || await waiting.question.check(value) === undefined;
+        let first = 0;
+        while (first < stored.length && !await isValid(stored[first])) first++;
+        if (first) await this.#change((record) => withoutAnswers(record, key, stored.slice(0, first)));
+        if (first === stored.length) continue;
+        // The task may have ended during the write.
+        if (isEnded(this.record)) return;
+        this.#waiting.delete(key);
+        this.#settled.add(key);
+        waiting.answer(stored[first]);
+      }
     }
-  }
-
-  #resolveAnswer(key: string, value: unknown): void {
-    this.#waiting.get(key)?.answer(value);
-    this.#waiting.delete(key);
+    // Otherwise the record of a task that writes nothing else would grow with each further answer.
+    if (withoutFurtherAnswers(this.record, this.#settled) !== this.record) await this.#change((record) => record);
   }
 
   async #once(key: string, make: () => unknown, direct: () => Promise<unknown>): Promise<string> {
@@ -483,7 +479,8 @@ export class RunningTask {
       if (isEnded(this.record)) return;
       if (this.#isLost) throw new Error("Cannot change the task: this process no longer runs the task");
       // Each write contains the resources that the handler has read, because what it writes may depend on them.
-      const next = { ...this.#withReads(change(this.record)), updatedAt: clock.date() };
+      const changed = withoutFurtherAnswers(change(this.record), this.#settled);
+      const next = { ...this.#withReads(changed), updatedAt: clock.date() };
       // Write the end of a task that has failed or was cancelled in any case.
       if (!this.#charge(next) && (!isEnded(next) || next.status === "completed")) throw toFull();
       const version = await this.#repeat(() => this.#store.set(next, this.#version));
@@ -527,7 +524,7 @@ export class RunningTask {
     }
     if (found.record.by !== by || found.record.run !== run) return this.#abandon("another process runs the task");
     // Deliver the answers in a microtask: delivering may write the record, and this function runs during a write.
-    queueMicrotask(() => this.#deliver(found.record.work?.answers ?? {}).catch(() => {}));
+    queueMicrotask(() => this.#deliver().catch(() => {}));
   }
 
   async #markEnded(): Promise<void> {
@@ -576,11 +573,21 @@ export class RunningTask {
    */
   async #check(): Promise<void> {
     if (!this.#store.isShared || this.#version === null) return;
-    await this.#queue(async () => {
-      const found = await this.#find();
-      if (found?.version !== this.#version) await this.#apply(found);
-    });
+    await this.#look();
     if (this.#isOver || this.#isLost || isEnded(this.record)) throw new Error(OVER);
+  }
+
+  /** Reads the record again if another process has changed it. */
+  async #look(): Promise<void> {
+    if (!this.#store.isShared) return;
+    await this.#queue(async () => {
+      if (!this.#isLost && !isEnded(this.record)) await this.#readChange();
+    });
+  }
+
+  async #readChange(): Promise<void> {
+    const found = await this.#find();
+    if (found?.version !== this.#version) await this.#apply(found);
   }
 
   #abandon(state: string): void {
@@ -619,11 +626,6 @@ export interface Adopted {
   readonly base: string;
   readonly version: string;
   readonly answers?: Params;
-  /**
-   * Answers that the other process has not stored, because the store already has answers to these questions. Used if a
-   * stored answer is invalid.
-   */
-  readonly others?: Params;
   readonly isCancelled?: boolean;
 }
 
@@ -644,24 +646,76 @@ async function toEnd(ending: Promise<Result>): Promise<End> {
   }
 }
 
-/** Adds answers to a record. */
-export function withAnswers(record: TaskRecord, answers: Params): TaskRecord {
-  const { work } = record;
-  return work ? withStatus({ ...record, work: { ...work, answers: { ...work.answers, ...answers } } }) : record;
+/** Returns the answers in a request that may be valid. */
+export function toAnswers(responses: Params): [key: string, value: unknown][] {
+  // No valid answer is null, and a stored null closes a question.
+  return Object.entries(responses).filter(([, value]) => value !== null);
 }
 
-/** Removes an answer, unless the record now contains another answer to the question. */
-function withoutAnswer(record: TaskRecord, key: string, value: unknown): TaskRecord {
+/**
+ * Adds answers to a record. An answer to a question that already has an answer comes after all earlier answers, because
+ * the earlier answers may be invalid. Ignores an answer that the record already contains, and an answer to a closed
+ * question. Returns the same record if nothing has changed.
+ */
+export function withAnswers(record: TaskRecord, added: Params): TaskRecord {
   const { work } = record;
-  if (!work || JSON.stringify(work.answers[key]) !== JSON.stringify(value)) return record;
+  if (!work) return record;
+  let { answers } = work;
+  const further = [...work.further ?? []];
+  for (const [key, value] of Object.entries(added)) {
+    const stored = toStored({ answers, further }, key);
+    if (stored.some((each) => each === null || isSame(each, value))) continue;
+    if (stored.length) further.push([key, value]);
+    else answers = { ...answers, [key]: value };
+  }
+  if (further.length > MAX_FURTHER) {
+    throw McpError.busy(
+      `Cannot store the answers: ${MAX_FURTHER} answers to questions that already had an answer were not checked yet; try again`,
+    );
+  }
+  const isChanged = answers !== work.answers || further.length !== (work.further?.length ?? 0);
+  return isChanged ? withStatus({ ...record, work: { ...work, answers, ...further.length && { further } } }) : record;
+}
+
+/** Returns the answers to a question, in the order in which they were stored. */
+function toStoredAnswers({ work }: TaskRecord, key: string): readonly unknown[] {
+  return work ? toStored(work, key) : [];
+}
+
+function toStored({ answers, further = [] }: Pick<TaskWork, "answers" | "further">, key: string): readonly unknown[] {
+  const more = further.filter(([each]) => each === key).map(([, value]) => value);
+  return Object.hasOwn(answers, key) ? [answers[key], ...more] : more;
+}
+
+function isSame(a: unknown, b: unknown): boolean {
+  return JSON.stringify(a) === JSON.stringify(b);
+}
+
+/** Removes invalid answers to a question. The first of the remaining answers becomes the answer. */
+function withoutAnswers(record: TaskRecord, key: string, invalid: readonly unknown[]): TaskRecord {
+  const { work } = record;
+  if (!work) return record;
+  const rest = toStored(work, key).filter((value) => !invalid.some((each) => isSame(each, value)));
   const { [key]: _, ...answers } = work.answers;
-  return withStatus({ ...record, work: { ...work, answers } });
+  const further = work.further?.filter(([each]) => each !== key);
+  const without = { ...record, work: { ...work, answers, further } };
+  return rest.reduce<TaskRecord>((next, value) => withAnswers(next, { [key]: value }), withStatus(without));
 }
 
+/** Removes the further answers to questions whose stored answer is valid. */
+function withoutFurtherAnswers(record: TaskRecord, settled: ReadonlySet<string>): TaskRecord {
+  const { work } = record;
+  if (!work?.further?.some(([key]) => settled.has(key))) return record;
+  return { ...record, work: { ...work, further: work.further.filter(([key]) => !settled.has(key)) } };
+}
+
+/** Adds a question, and opens it again if an earlier run has closed it. */
 function withQuestion(record: TaskRecord, key: string, question: TaskWork["questions"][string]): TaskRecord {
   const { work } = record;
   if (!work) return record;
-  return withStatus({ ...record, work: { ...work, questions: { ...work.questions, [key]: question } } });
+  const { [key]: last, ...others } = work.answers;
+  const answers = last === null ? others : work.answers;
+  return withStatus({ ...record, work: { ...work, questions: { ...work.questions, [key]: question }, answers } });
 }
 
 /** Closes questions that the handler no longer asks. */
@@ -703,6 +757,12 @@ export function toFull(): McpError {
     "Cannot store data of the task: the server already stores too many bytes for this client; wait until older tasks expire",
   );
 }
+
+/**
+ * Maximum number of further answers in a record, because every change of the task writes them again. The process that
+ * runs the task checks and removes them within milliseconds, unless its handler has not asked the question again yet.
+ */
+const MAX_FURTHER = 100;
 
 const INTERNAL_ERROR = -32_603;
 const BUSY = -31_503;

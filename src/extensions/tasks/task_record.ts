@@ -56,8 +56,16 @@ export interface TaskWork {
   readonly made: readonly (readonly [key: string, json: string])[];
   /** Questions that have no answer, or whose answer has not been validated yet. */
   readonly questions: { readonly [key: string]: OpenQuestion };
-  /** Answers from clients that have not been validated yet, and valid answers, by the question's key. */
+  /**
+   * The first answers from clients by the question's key: valid answers, and answers that have not been validated yet.
+   * `null` closes a question that the handler no longer asks.
+   */
   readonly answers: { readonly [key: string]: unknown };
+  /**
+   * Answers to questions that already have an answer, in the order in which clients have sent them. If an answer is
+   * invalid, the next answer to the same question replaces it.
+   */
+  readonly further?: readonly (readonly [key: string, value: unknown])[];
 }
 
 export interface TaskRecord {

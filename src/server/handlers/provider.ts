@@ -597,7 +597,10 @@ const provide: Provide = (handlers, core, all, rule): Compiled => {
     if (!found) return await ofOwn.find(call);
     let ofFound = compiled.get(found);
     if (!ofFound) compiled.set(found, ofFound = feature.compile([toRestricted(found)], core, all).methods[method]);
-    return await ofFound.find(call);
+    const runner = await ofFound.find(call);
+    const { wire } = found[INTERNALS].definition as Entry; // The cast is safe, because the handler has the kind of the provider.
+    // The runner belongs to this server, because `compile` has created it.
+    return Object.assign(runner, { wire: () => wire(core) });
   };
   const entries = toDefinitions<Entry>(own);
   const listed = listSources(list, { fixed: entries, sources: providers }, core);

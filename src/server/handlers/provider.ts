@@ -364,6 +364,8 @@ class ServedProvider implements Source {
   readonly #memory: Memory;
   /** The handlers with the options of the provider, by found handler. */
   readonly #changed = new WeakMap<Handler, Handler>();
+  /** The digests of entries, by the functions that return the entries. */
+  readonly #digests = new WeakMap<Entry["wire"], number>();
 
   constructor(definition: Definition, parts: Parts) {
     const { key, mapError, bare } = definition;
@@ -459,11 +461,9 @@ class ServedProvider implements Source {
     if (!await isAllowed(allow, call, core)) return;
     const shown = vary ? await vary(call, core) : entry;
     if (!shown) return;
-    const wire = shown.wire(core);
     // Fails for an entry that is not JSON, which would make the whole list fail.
-    const digest = toDigest(JSON.stringify(wire));
-    this.#memory.listed?.set(`${caller} ${key}`, digest);
-    return wire;
+    this.#memory.listed?.set(`${caller} ${key}`, this.#digest(shown));
+    return shown.wire(core);
   }
 
   /** Returns a found handler with the options of the provider and the rules of the server. */
@@ -504,7 +504,7 @@ class ServedProvider implements Source {
     if (digest === undefined) return;
     memory.listed?.delete(key);
     // Entries that vary by caller are compared with their general form only.
-    if (entry && (entry.vary || toDigest(JSON.stringify(entry.wire(this.#parts.core))) === digest)) return;
+    if (entry && (entry.vary || this.#digest(entry) === digest)) return;
     memory.differs = true;
     memory.listed = undefined;
     const { kind, place } = this.#definition;
@@ -516,6 +516,13 @@ class ServedProvider implements Source {
       ),
       { method: call.method, subject: name },
     );
+  }
+
+  /** Returns the digest of an entry. Most providers list the same handlers each time. */
+  #digest({ wire }: Pick<Entry, "wire">): number {
+    let digest = this.#digests.get(wire);
+    if (digest === undefined) this.#digests.set(wire, digest = toDigest(JSON.stringify(wire(this.#parts.core))));
+    return digest;
   }
 
   /** Reports entries that cannot be listed, once for each reason. */

@@ -80,12 +80,20 @@ async function callTool(caller: Caller, tool: unknown, input: unknown = {}, opti
   const { isError, structuredContent } = result;
   // The cast is safe, because the server has checked the result.
   const content = Array.isArray(result.content) ? result.content as readonly Content[] : [];
-  if (isError === true) throw new ToolError(content);
+  if (isError === true) throw toToolError(content);
   if (!isHandler(tool) || !hasOutput(tool)) return { content, structuredContent };
   if (structuredContent !== undefined) return structuredContent;
   throw new TypeError(
     `Cannot ${action}: its result has no structured content; pass { raw: true }, and read its content`,
   );
+}
+
+/** Creates the error of a failed tool. Its message is the text of the content. */
+function toToolError(content: readonly Content[]): ToolError {
+  const error = new ToolError(content);
+  const texts = content.flatMap((block) => block.type === "text" ? block.text : []);
+  if (texts.length) error.message = texts.join("\n");
+  return error;
 }
 
 async function getPrompt(caller: Caller, prompt: unknown, args: unknown = {}, options: unknown = {}): Promise<Result> {

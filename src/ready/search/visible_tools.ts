@@ -199,7 +199,8 @@ export class VisibleTools {
 
   /** Asks for the list as the caller gets it without a search. */
   async #list(call: Call): Promise<readonly SeenTool[]> {
-    const listed = await call.list("tools");
+    const given = await call.host.callInner(call, { name: "shareList", given: ["tools"] });
+    const listed = given as readonly ListedTool[]; // The cast is safe, because the server has checked the list.
     return listed.filter((entry) => !this.#names.has(entry.name) && !isAppOnly(entry)).map((entry) => {
       const own = this.#tools.get(entry.name);
       return {

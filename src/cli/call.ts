@@ -63,9 +63,7 @@ async function callTool(session: InteractiveSession, given: Args): Promise<numbe
     await ("json" in flags ? writeJson(tools) : printNames(tools, "tools"));
     return 0;
   }
-  const tool = tools.find((each) => each.name === name) ??
-    await searchTool(session, { name, tools }) ??
-    findByName(tools, name, { verb: "call", kind: "tool" });
+  const tool = tools.find((each) => each.name === name) ?? await findUnlisted(session, { name, tools });
   const args = await readArguments(words, { action: `call ${toLine(name)}`, schema: Object(tool.inputSchema) });
   const task = await request((options) => startTool(client, name, args, options));
   if (task.result) {
@@ -78,18 +76,27 @@ async function callTool(session: InteractiveSession, given: Args): Promise<numbe
   return 0;
 }
 
-/** Looks up a tool that is not in the list, if the server has a search. */
-async function searchTool(
+/**
+ * Looks up a tool that is not in the list, with the search of the server, if any.
+ *
+ * @throws {CliError} with a suggestion if there is no such tool.
+ */
+async function findUnlisted(
   { client, request }: InteractiveSession,
   { name, tools }: { readonly name: string; readonly tools: readonly ListedTool[] },
-): Promise<Pick<ListedTool, "inputSchema"> | undefined> {
+): Promise<Pick<ListedTool, "inputSchema">> {
+  const what = { verb: "call", kind: "tool" };
   const search = tools.find((each) => /(^|[_.-])search_tools$/.test(each.name));
-  if (!search) return;
+  if (!search) return findByName(tools, name, what);
   const { content } = await request((options) => client.callTool(search.name, { query: name }, options));
-  for (const line of content.flatMap((block) => block.type === "text" ? block.text.split("\n") : [])) {
-    const found = parseObject(line);
-    if (found?.name === name) return { inputSchema: Object(found.inputSchema) };
-  }
+  const lines = content.flatMap((block) => block.type === "text" ? block.text.split("\n") : []);
+  const full = lines.map(parseObject).filter((each) => each !== undefined);
+  const found = full.find((each) => each.name === name);
+  if (found) return { inputSchema: Object(found.inputSchema) };
+  const others = lines.flatMap((line) => /^- ([\w.-]+)/.exec(line)?.[1] ?? []);
+  const names = [...tools, ...full].map((each) => String(each.name));
+  const remedy = `find the tool with ${toLine(search.name)}`;
+  return findByName([...names, ...others].map((name) => ({ name, inputSchema: {} })), name, { ...what, remedy });
 }
 
 function parseObject(line: string): Params | undefined {

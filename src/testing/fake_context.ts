@@ -290,6 +290,7 @@ function callFake(
       return list(String(first));
     // A call without an era has no earlier run.
     case "repeatReads":
+    case "shareList":
       return;
   }
   const { callTool, getPrompt, complete } = fakes;

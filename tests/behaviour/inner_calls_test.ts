@@ -49,7 +49,7 @@ behaviour(
         named,
         first,
         loose: (await ctx.callTool(loose, {})).structuredContent,
-        error: error.content,
+        error: [error.message, error.content],
         raw,
       };
     });
@@ -60,7 +60,7 @@ behaviour(
       named: { content: [{ type: "text", text: '{"sum":4}' }], structuredContent: { sum: 4 } },
       first: { type: "text", text: "text" },
       loose: { n: 1 },
-      error: [image, { type: "text", text: "no" }],
+      error: ["no", [image, { type: "text", text: "no" }]],
       raw: { content: [image, { type: "text", text: "no" }], isError: true },
     });
   },

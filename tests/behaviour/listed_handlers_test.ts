@@ -203,6 +203,12 @@ Deno.test("`from` throws for an option of the author that is unknown or invalid,
         assertEquals(error instanceof TypeError, true);
       }
     }
+    for (const run of [undefined, "run", {}]) {
+      for (const entry of [TOOL, { ...TOOL, outputSchema: { type: "object" } }, PROMPT, RESOURCE, null]) {
+        const error = catchError(() => from(foreign(entry), run as never));
+        assertEquals(String(error).replace(/make a [a-z ]+:/, "make it:"), sentence("second argument"));
+      }
+    }
   }
   createServer({ name: "s", version: "1.0.0", handlers: [tool.from(foreign(TOOL), echo)] });
 });

@@ -35,6 +35,7 @@ for (const { name, program } of runtimes) {
       assertEquals(toLast((await call("greet")).stderr), sentence("greet", "name"));
       const unknown = await call("nothing");
       assertEquals([unknown.code, toLast(unknown.stderr)], [2, sentence("nothing", "search_tools")]);
+      assertEquals(toLast((await call("greet_x")).stderr), sentence("greet_x", "greet?"));
     });
     await withFiles({
       "many.js": source.replace("SEARCH", "[]"),

@@ -1,6 +1,16 @@
 // The search for tools, in every era and over every transport.
 import { assert, assertEquals, assertRejects, assertThrows } from "@std/assert";
-import { createServer, group, media, tool, ToolError, toolProvider, transform } from "../../mod.ts";
+import {
+  createServer,
+  group,
+  McpError,
+  media,
+  type Tool,
+  tool,
+  ToolError,
+  toolProvider,
+  transform,
+} from "../../mod.ts";
 import { confirm } from "../../src/layers/layers.ts";
 import { toolSearch } from "../../src/ready/search/search.ts";
 import type { Connection } from "../../src/testing/testing.ts";
@@ -208,6 +218,36 @@ behaviour("tools that only apps may call are neither found nor called", async (c
   assertEquals(textOf(await client.callTool("call_tool", { name: "drag_chart" })), sentence("drag_chart"));
   assertEquals(textOf(await client.callTool("call_tool", { name: "show_chart" })), "shown");
   assertEquals(textOf(await client.callTool("drag_chart")), "dragged");
+});
+
+behaviour("call_tool asks a provider for one tool, and not for its list", async (connect) => {
+  let lists = 0;
+  const visible = (visibility: readonly string[]) => ({ _meta: { ui: { visibility } } });
+  const made = new Map<string, Tool>(
+    [
+      tool({ name: "unlisted", run: () => "called" }),
+      tool({ name: "picky", run: () => Promise.reject(McpError.invalidParams("pick another")) }),
+      tool({ name: "for_apps", ...visible(["app"]), run: () => "called" }),
+      tool({ name: "for_both", ...visible(["model", "app"]), run: () => "called" }),
+      tool({ name: "for_ada", allow: isAda, run: () => "called" }),
+      tool({ name: "varied", forCaller: (ctx) => isAda(ctx) ? { title: "Yours" } : undefined, run: () => "called" }),
+    ].map((each) => [each.name, each]),
+  );
+  const provider = toolProvider({ list: () => (lists++, []), find: (name) => made.get(name) });
+  const { join } = await connect({ handlers: [provider, toolSearch()] });
+  const client = await join({ principal: { id: "eve" } });
+  const ada = await join({ principal: { id: "ada" } });
+  const outcome = async (name: string, by = client) =>
+    textOf(await by.callTool("call_tool", { name })).replaceAll(name, "…");
+  for (const name of ["unlisted", "for_both", "varied"]) assertEquals([name, await outcome(name)], [name, "called"]);
+  const unknown = await outcome("unknown");
+  assertEquals(unknown, sentence("no such tool", "search_tools"));
+  for (const name of ["for_apps", "for_ada"]) assertEquals([name, await outcome(name)], [name, unknown]);
+  assertEquals([await outcome("for_ada", ada), await outcome("varied", ada)], ["called", "called"]);
+  assertEquals(textOf(await client.callTool("for_apps")), "called");
+  const error = await assertRejects(() => client.callTool("call_tool", { name: "picky" }), McpError);
+  assertEquals(error.message, "pick another");
+  assertEquals(lists, 0);
 });
 
 behaviour("a result passes through call_tool unchanged", async (connect) => {

@@ -8,13 +8,14 @@ import { toLine } from "./terminal_text.ts";
 const MAX_NAMES = 10;
 
 /**
- * Returns `did you mean …?`, or a list of the existing names if no name is similar. `names` may be untrusted text from
- * a server.
+ * Returns `did you mean …?`. If no name is similar, returns `remedy`, or a list of the existing names. `names` may be
+ * untrusted text from a server.
  */
-export function suggestName(name: string, names: readonly string[]): string {
+export function suggestName(name: string, names: readonly string[], remedy?: string): string {
   const printable = names.map((each) => toLine(each, 100));
   const suggestion = findSuggestion(name, printable);
   if (suggestion !== undefined) return `did you mean ${suggestion}?`;
+  if (remedy !== undefined) return remedy;
   const more = names.length - MAX_NAMES;
   const shown = printable.slice(0, MAX_NAMES).join(", ");
   return names.length ? `the known names are ${shown}${more > 0 ? ` and ${more} more` : ""}` : "the list is empty";
@@ -28,10 +29,10 @@ export function suggestName(name: string, names: readonly string[]): string {
 export function findByName<T extends { readonly name: string }>(
   list: readonly T[],
   name: string,
-  { verb, kind }: { readonly verb: string; readonly kind: string },
+  { verb, kind, remedy }: { readonly verb: string; readonly kind: string; readonly remedy?: string },
 ): T {
   const found = list.find((each) => each.name === name);
   if (found) return found;
-  const suggestion = suggestName(name, list.map((each) => each.name));
+  const suggestion = suggestName(name, list.map((each) => each.name), remedy);
   throw new CliError(`Cannot ${verb} ${toLine(name) || '""'}: the server has no such ${kind}; ${suggestion}`);
 }

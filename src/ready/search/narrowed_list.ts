@@ -32,14 +32,15 @@ export interface NarrowedList {
 }
 
 const LIST = "tools/list";
+const CALL = "tools/call";
 
 /**
  * Replaces the list of tools by the short list. Inner calls, and clients that ask for it, get the list of all tools,
- * without the tools of the search.
+ * without the tools of the search. A call that the search makes finds no tool that only apps may call.
  */
 export function narrowList(compiled: Compiled, options: NarrowedList): Compiled {
-  const { handlers, core, names, when } = options;
-  const { [LIST]: list, ...methods } = compiled.methods;
+  const { tools, handlers, core, names, when } = options;
+  const { [LIST]: list, [CALL]: tool, ...methods } = compiled.methods;
   const scope = (runner: Runner): Runner => when ? { ...runner, cache: toPrivate(runner) } : runner;
   const omit = createOmission(names);
   const allow = handlers.find(({ name }) => name === names.search)?.allow;
@@ -58,7 +59,8 @@ export function narrowList(compiled: Compiled, options: NarrowedList): Compiled 
     const select = (allowed: boolean) => allowed ? narrow() : whole(call);
     return typeof allowed === "boolean" ? select(allowed) : allowed.then(select);
   };
-  return { ...compiled, methods: { ...methods, [LIST]: { ...list, find } } };
+  const findTool = (call: Call) => tools.findCalled(call, tool);
+  return { ...compiled, methods: { ...methods, [LIST]: { ...list, find }, [CALL]: { ...tool, find: findTool } } };
 }
 
 function toPrivate({ cache }: Runner): Runner["cache"] {

@@ -204,19 +204,21 @@ class ToolSearch {
     }
     const unknown = new ToolError(`Cannot call ${quote(name)}: there is no such tool; search again with ${search}`);
     const caller = toCall(ctx, "call a tool");
-    const found = await tools.find(name, caller);
-    if (!found) throw unknown;
-    if (isReadOnly && !found.isReadOnly) {
+    const needsFacts = isReadOnly || !tools.isProvided(name);
+    const found = needsFacts ? await tools.find(name, caller) : undefined;
+    if (needsFacts && !found) throw unknown;
+    if (isReadOnly && !found?.isReadOnly) {
       if (tools.isListed && !await tools.find(name, caller, { isInList: true })) throw unknown;
       throw new ToolError(`Cannot call ${quote(name)} with ${callReadOnly}: it is not read-only; use ${call}`);
     }
+    const watched = tools.watch(caller);
     try {
       const { content, ...others } = await ctx.callTool(name, input, { raw: true });
       // A result with its own structured content is sent unchanged.
       return { structuredContent: undefined, ...others, content };
     } catch (error) {
-      // The tool may have been removed, or hidden from the caller, since.
-      const isGone = isMcpError(error) && error.code === INVALID_PARAMS && !await tools.find(name, caller);
+      // The tool may also have been removed, or hidden from the caller, since.
+      const isGone = isMcpError(error) && error.code === INVALID_PARAMS && !watched.found;
       throw isGone ? unknown : error;
     }
   }

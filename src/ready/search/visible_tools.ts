@@ -3,13 +3,14 @@
  */
 import { INTERNALS } from "../../core/internals.ts";
 import { BoundedMap } from "../../core/kit/bounded_map.ts";
+import { McpError } from "../../core/protocol/errors.ts";
 import { isObject } from "../../core/protocol/jsonrpc.ts";
 import type { ListedTool } from "../../core/protocol/listed.ts";
 import type { JsonSchema } from "../../core/schema/schema.ts";
 import type { Call } from "../../server/call/call.ts";
 import { noteCaller } from "../../server/call/reads.ts";
 import type { Definition } from "../../server/handlers/tool.ts";
-import { type Handler, isAllowed } from "../../server/visibility/feature.ts";
+import { type Handler, isAllowed, type Method, type Runner } from "../../server/visibility/feature.ts";
 import type { FeatureParts } from "../../server/visibility/feature_parts.ts";
 import { type IndexedTool, ToolIndex, ToolSet, type ToolText } from "./tool_index.ts";
 
@@ -103,6 +104,8 @@ export class VisibleTools {
   readonly #sets = new BoundedMap<string, ToolSet>({ full: "evict", max: MAX_SETS });
   /** What all callers see, if all see the same. */
   #same?: Seen;
+  /** The tools that the search calls, by the call of the search. */
+  readonly #watched = new WeakMap<Call, Watched>();
 
   constructor({ handlers, core, names }: VisibleToolsOptions) {
     const own = handlers.flatMap((handler) => toOwn(handler) ?? []).filter(({ name }) => !names.has(name));
@@ -130,6 +133,31 @@ export class VisibleTools {
     const own = this.#tools.get(name);
     if (own ? isInList : this.#hasProvider) return (await this.#list(call)).find((each) => each.name === name);
     return own && await isAllowed(own.definition.allow, call, this.#core) ? await this.#vary(own, call) : undefined;
+  }
+
+  /** Whether only a provider can have a tool of this name. Asking it for one tool costs less than asking for its list. */
+  isProvided(name: string): boolean {
+    return this.#hasProvider && !this.#tools.has(name);
+  }
+
+  /** Watches the tool that the search calls for `call`. */
+  watch(call: Call): Watched {
+    const watched = { found: false };
+    this.#watched.set(call, watched);
+    return watched;
+  }
+
+  /** Finds the tool of a call. A tool that only apps may call is unknown to the search. */
+  findCalled(call: Call, method: Method): Runner | Promise<Runner> {
+    const watched = call.host.outer && this.#watched.get(call.host.outer);
+    return watched ? this.#findWatched(call, method, watched) : method.find(call);
+  }
+
+  async #findWatched(call: Call, method: Method, watched: Watched): Promise<Runner> {
+    const runner = await method.find(call);
+    if (runner.wire && isAppOnly(runner.wire())) throw McpError.invalidParams("Only apps may call this tool");
+    watched.found = true;
+    return runner;
   }
 
   /** The tools that only read, each with the function that decides who can see it. */
@@ -171,7 +199,8 @@ export class VisibleTools {
 
   /** Asks for the list as the caller gets it without a search. */
   async #list(call: Call): Promise<readonly SeenTool[]> {
-    const listed = await call.list("tools");
+    const given = await call.host.callInner(call, { name: "shareList", given: ["tools"] });
+    const listed = given as readonly ListedTool[]; // The cast is safe, because the server has checked the list.
     return listed.filter((entry) => !this.#names.has(entry.name) && !isAppOnly(entry)).map((entry) => {
       const own = this.#tools.get(entry.name);
       return {
@@ -226,6 +255,12 @@ export class VisibleTools {
     if (source) indexed.set(source, added);
     return added;
   }
+}
+
+/** A tool that the search calls. */
+interface Watched {
+  /** Whether the caller can call the tool. */
+  found: boolean;
 }
 
 /** A tool that is in the registry. */

@@ -8,7 +8,7 @@ import type { CancelError } from "./cancel_error.ts";
 import { MAX_QUEUED_LOGS } from "./log.ts";
 
 /** The methods of the context that make inner calls, and the check of the handlers that an earlier run has called. */
-export type InnerMethod = "callTool" | "getPrompt" | "readResource" | "list" | "complete" | "repeatReads";
+export type InnerMethod = "callTool" | "getPrompt" | "readResource" | "list" | "complete" | "repeatReads" | "shareList";
 
 /** A use of one of these methods. */
 export interface InnerUse {

@@ -65,6 +65,7 @@ const METHODS: Readonly<Record<InnerMethod, (caller: Caller, ...given: readonly 
   list,
   complete,
   repeatReads,
+  shareList,
 };
 
 async function callTool(caller: Caller, tool: unknown, input: unknown = {}, options: unknown = {}): Promise<unknown> {
@@ -80,12 +81,20 @@ async function callTool(caller: Caller, tool: unknown, input: unknown = {}, opti
   const { isError, structuredContent } = result;
   // The cast is safe, because the server has checked the result.
   const content = Array.isArray(result.content) ? result.content as readonly Content[] : [];
-  if (isError === true) throw new ToolError(content);
+  if (isError === true) throw toToolError(content);
   if (!isHandler(tool) || !hasOutput(tool)) return { content, structuredContent };
   if (structuredContent !== undefined) return structuredContent;
   throw new TypeError(
     `Cannot ${action}: its result has no structured content; pass { raw: true }, and read its content`,
   );
+}
+
+/** Creates the error of a failed tool. Its message is the text of the content. */
+function toToolError(content: readonly Content[]): ToolError {
+  const error = new ToolError(content);
+  const texts = content.flatMap((block) => block.type === "text" ? block.text : []);
+  if (texts.length) error.message = texts.join("\n");
+  return error;
 }
 
 async function getPrompt(caller: Caller, prompt: unknown, args: unknown = {}, options: unknown = {}): Promise<Result> {
@@ -134,6 +143,19 @@ const LISTS = new Map([
 ]);
 
 async function list(caller: Caller, kind: unknown): Promise<readonly unknown[]> {
+  return await readList(kind, caller, (request) => caller.receive(request));
+}
+
+/** Returns entries that may be shared with other calls. Only the server itself uses this method, and only reads them. */
+async function shareList(caller: Caller, kind: unknown): Promise<readonly unknown[]> {
+  return await readList(kind, caller, (request) => caller.make(request));
+}
+
+async function readList(
+  kind: unknown,
+  caller: Caller,
+  send: (request: Omit<InnerRequest, "by">) => Promise<Result>,
+): Promise<readonly unknown[]> {
   const method = typeof kind === "string" ? LISTS.get(kind) : undefined;
   if (method === undefined || typeof kind !== "string") {
     throw new TypeError(`Cannot list ${show(kind)}: there is no such list; use ${[...LISTS.keys()].join(", ")}`);
@@ -144,7 +166,7 @@ async function list(caller: Caller, kind: unknown): Promise<readonly unknown[]> 
   if (!caller.parts.registry.methods.has(method)) return all;
   let cursor: unknown;
   do {
-    const page = await caller.receive({ action, method, params: cursor === undefined ? {} : { cursor } });
+    const page = await send({ action, method, params: cursor === undefined ? {} : { cursor } });
     const entries = page[kind];
     if (!Array.isArray(entries)) throw new TypeError(`Cannot ${action}: a page has no ${kind}`);
     for (const entry of entries) all.push(entry);

@@ -29,14 +29,16 @@ function isText(value: unknown): value is string {
  * Calls `make` with a copy of an entry, without members of a wrong type. Returns a handler that is not served if `make`
  * throws, because one odd entry must not stop a proxy.
  *
- * @throws {TypeError} if an option is unknown or invalid.
+ * @throws {TypeError} if an option is unknown or invalid, or the author has not passed a function.
  */
 export function fromListed<H extends Handler>(
   given: FromGiven,
   make: (listed: Params & { readonly name: string }) => H,
 ): H {
-  const { kind, listed, key = "name", options = {}, known } = given;
+  const { kind, listed, run, key = "name", options = {}, known } = given;
   checkOptions(`make a ${kind}`, options, known);
+  // What the author passes is checked here, because errors of `make` do not stop the server.
+  if (typeof run !== "function") throw new TypeError(`Cannot make a ${kind}: the second argument is not a function`);
   let error: unknown;
   try {
     const text = JSON.stringify(listed);

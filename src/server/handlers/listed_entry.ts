@@ -14,6 +14,8 @@ export interface FromGiven {
   /** Kind of the handler, for messages. */
   readonly kind: string;
   readonly listed: unknown;
+  /** The author's function that serves the entry. */
+  readonly run: unknown;
   /** The member that identifies the entry. */
   readonly key?: string;
   readonly options?: object;

@@ -235,7 +235,7 @@ export const prompt: PromptFactory = /* @__PURE__ */ Object.assign(makePrompt, {
       readonly complete?: Completers<string, ServiceValues<S>>;
     } = {},
   ) {
-    return fromListed({ kind: "prompt", listed, options, known: OPTIONS }, (listed) => {
+    return fromListed({ kind: "prompt", listed, run, options, known: OPTIONS }, (listed) => {
       const inputs = toListedArguments(listed.arguments);
       const names = inputs.map(({ name }) => name);
       const complete = Object.fromEntries(

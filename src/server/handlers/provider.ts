@@ -368,6 +368,8 @@ class ServedProvider implements Source {
   readonly #memory: Memory;
   /** The handlers with the options of the provider, by found handler. */
   readonly #changed = new WeakMap<Handler, Handler>();
+  /** The digests of entries, by the functions that return the entries. */
+  readonly #digests = new WeakMap<Entry["wire"], number>();
 
   constructor(definition: Definition, parts: Parts) {
     const { key, mapError, bare } = definition;
@@ -466,11 +468,9 @@ class ServedProvider implements Source {
     if (!await isAllowed(allow, call, core)) return;
     const shown = vary ? await vary(call, core) : entry;
     if (!shown) return;
-    const wire = shown.wire(core);
     // Fails for an entry that is not JSON, which would make the whole list fail.
-    const digest = toDigest(JSON.stringify(wire));
-    this.#memory.listed?.set(`${caller} ${key}`, digest);
-    return wire;
+    this.#memory.listed?.set(`${caller} ${key}`, this.#digest(shown));
+    return shown.wire(core);
   }
 
   /**
@@ -536,7 +536,7 @@ class ServedProvider implements Source {
     if (digest === undefined) return;
     memory.listed?.delete(key);
     // Entries that vary by caller are compared with their general form only.
-    if (entry && (entry.vary || toDigest(JSON.stringify(entry.wire(this.#parts.core))) === digest)) return;
+    if (entry && (entry.vary || this.#digest(entry) === digest)) return;
     memory.differs = true;
     memory.listed = undefined;
     const { kind, place } = this.#definition;
@@ -548,6 +548,13 @@ class ServedProvider implements Source {
       ),
       { method: call.method, subject: name },
     );
+  }
+
+  /** Returns the digest of an entry. Most providers list the same handlers each time. */
+  #digest({ wire }: Pick<Entry, "wire">): number {
+    let digest = this.#digests.get(wire);
+    if (digest === undefined) this.#digests.set(wire, digest = toDigest(JSON.stringify(wire(this.#parts.core))));
+    return digest;
   }
 
   /** Reports entries that cannot be listed, once for each reason. */
@@ -629,7 +636,10 @@ const provide: Provide = (handlers, core, all, rule): Compiled => {
     if (!found) return await ofOwn.find(call);
     let ofFound = compiled.get(found);
     if (!ofFound) compiled.set(found, ofFound = feature.compile([toRestricted(found)], core, all).methods[method]);
-    return await ofFound.find(call);
+    const runner = await ofFound.find(call);
+    const { wire } = found[INTERNALS].definition as Entry; // The cast is safe, because the handler has the kind of the provider.
+    // The runner belongs to this server, because `compile` has created it.
+    return Object.assign(runner, { wire: () => wire(core) });
   };
   const entries = toDefinitions<Entry>(own);
   const listed = listSources(list, { fixed: entries, sources: providers }, core);

@@ -394,7 +394,7 @@ export const resource: ResourceFactory = /* @__PURE__ */ Object.assign(makeResou
   ): Resource<string, ServiceValues<S>> {
     const isTemplate = Object(listed).uriTemplate !== undefined;
     const key = isTemplate ? "uriTemplate" : "uri";
-    const given = { kind: isTemplate ? "resource template" : "resource", listed, key, options };
+    const given = { kind: isTemplate ? "resource template" : "resource", listed, run: read, key, options };
     return fromListed({ ...given, known: isTemplate ? TEMPLATE : FIXED }, (listed) => {
       const { name, title, description, icons, annotations, _meta } = listed;
       const mimeType = typeof listed.mimeType === "string" ? listed.mimeType : undefined;

@@ -361,7 +361,7 @@ export const tool: ToolFactory = Object.assign(makeTool, {
     run: RunListed<S>,
     options?: ListedOptions<Params, S> & Pick<ToolOptions<Schema, Schema>, "about">,
   ) {
-    const given = { kind: "tool", listed, options, known: TOOL };
+    const given = { kind: "tool", listed, run, options, known: TOOL };
     return fromListed(given, (listed) => makeTool({ ...toToolOptions(listed, run), ...options }));
   },
 });

@@ -309,6 +309,8 @@ export interface Runner {
   readonly isRestricted?: boolean;
   /** Decides who may use the handler. Set only for tools and prompts. */
   readonly allow?: Allow;
+  /** Returns the entry of the handler in lists. Set only for handlers that a provider has found. */
+  readonly wire?: () => object;
   /** Dotted names of capabilities that the client must have declared. Checked before the response starts. */
   readonly requires?: readonly string[];
   /** The cache lifetime of the result, and the callers that may share the cached result. */

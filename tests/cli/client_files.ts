@@ -15,11 +15,12 @@ export interface FileEntry {
   readonly fields: Fields;
 }
 
-/** Reads the only entry under `key`. */
+/** Reads the only entry under `key`. In a list, the entry contains its name. */
 export async function readEntry(path: string, key: string): Promise<FileEntry> {
   const text = await Deno.readTextFile(path);
   const value = path.endsWith(".toml") ? parseToml(text) : path.endsWith(".yaml") ? parseYaml(text) : JSON.parse(text);
-  const entries = Object.entries(Object(value)[key]);
+  const servers = Object(value)[key];
+  const entries = Array.isArray(servers) ? servers.map((each) => [each.name, each]) : Object.entries(servers);
   assertEquals(entries.length, 1);
   const [[name, fields]] = entries;
   return { name, fields: Object(fields) };
@@ -36,6 +37,11 @@ const REFERENCES: Readonly<Record<string, RegExp>> = {
   cursor: /\$\{env:(\w+)\}/g,
   vscode: /\$\{env:(\w+)\}/g,
   windsurf: /\$\{env:(\w+)\}/g,
+  opencode: /\{env:(\w+)\}/g,
+  copilot: /\$\{(\w+)\}/g,
+  qwen: /\$\{?(\w+)\}?/g,
+  continue: /\$\{\{ secrets\.(\w+) \}\}/g,
+  amp: /\$\{(\w+)\}/g,
 };
 
 function expand(client: string, values: unknown, variables: Variables): Record<string, string> {
@@ -55,15 +61,23 @@ interface Launch {
   readonly env: Record<string, string>;
 }
 
+/** Clients that call a server which they start "local". */
+const LOCAL_CLIENTS = ["opencode", "copilot"];
+
 /** Returns the command with which a client starts the entry. */
 function toLaunch(client: string, { fields }: FileEntry, variables: Variables): Launch {
-  const { command, cmd, args, env, envs, env_vars: inherited = [], type } = fields;
-  assert(["stdio", undefined].includes(type as string | undefined), `${client}: type ${type}`); // The cast lets any text be compared.
+  const { command, cmd, args = [], env, envs, environment, env_vars: inherited = [], type } = fields;
+  const types: readonly unknown[] = LOCAL_CLIENTS.includes(client) ? ["local"] : ["stdio", undefined];
+  assert(types.includes(type), `${client}: type ${type}`);
   const passed = [inherited].flat().map((name) => [String(name), variables[String(name)] ?? ""]);
+  const [program, ...rest] = [client === "goose" ? cmd : command, args].flat(2).map(String);
   return {
-    command: String(client === "goose" ? cmd : command),
-    args: [args].flat().map(String),
-    env: { ...Object.fromEntries(passed), ...expand(client, client === "goose" ? envs : env, variables) },
+    command: program,
+    args: rest,
+    env: {
+      ...Object.fromEntries(passed),
+      ...expand(client, client === "goose" ? envs : client === "opencode" ? environment : env, variables),
+    },
   };
 }
 
@@ -101,8 +115,9 @@ export async function callRemote(
 ): Promise<string> {
   // Codex has separate keys for values that come from variables.
   const { bearer_token_env_var: token, env_http_headers: referenced, http_headers: literal } = fields;
+  const { headers: given = literal } = Object(client === "continue" ? fields.requestOptions : fields);
   const headers: Record<string, string> = {
-    ...expand(client, fields.headers ?? literal, variables),
+    ...expand(client, given, variables),
     ...Object.fromEntries(Object.entries(Object(referenced)).map(([name, each]) => [name, variables[String(each)]])),
     ...token !== undefined && { authorization: `Bearer ${variables[String(token)]}` },
   };

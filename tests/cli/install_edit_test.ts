@@ -82,6 +82,8 @@ for (
     "",
     "# only a comment\n",
     "extensions:\n",
+    "a: 1\nextensions: # mine\n  # none\nb: 2\n",
+    "extensions: {} # none\n",
     "GOOSE_MODEL: x # mine\nextensions:\n  # the first\n  other:\n    cmd: y\n    args: [a, b]\n",
     "extensions:\n  s:\n    cmd: old\n  t: {}\nlast: |\n  a\n  b\n",
     `long: "${"word ".repeat(60)}"\n`,
@@ -97,7 +99,39 @@ for (
   });
 }
 
-for (const text of ["a: [", "- a", "extensions: 1", "extensions: [a]", "a: 1\na: 2"]) {
+const item = { name: "s", type: "stdio", command: "deno", args: ["run"] };
+const list = (text: string) =>
+  setYaml(text, item, { file: "f.yaml", path: ["servers", "s"], isList: true, required: { name: "x", schema: "v1" } });
+
+for (
+  const [before, after] of [
+    ["", "name: x\nschema: v1\nservers:\n  - ITEM\n"],
+    ["# only a comment\n", "# only a comment\n\nname: x\nschema: v1\nservers:\n  - ITEM\n"],
+    ["models: []\n", "models: []\nservers:\n  - ITEM\n"],
+    ["servers:\n# end\n", "servers:\n  # end\n  - ITEM\n"],
+    ["servers: []\nlast: 1\n", "servers:\n  - ITEM\nlast: 1\n"],
+    ["servers:\n- name: t\n", "servers:\n  - name: t\n  - ITEM\n"],
+    ["servers:\n  - uses: a/b\n  - s\n  - null\n", "servers:\n  - uses: a/b\n  - s\n  - null\n  - ITEM\n"],
+    ["servers:\n  # of s\n  - name: s\n  - name: t\n", "servers:\n  # of s\n  - ITEM\n  - name: t\n"],
+    ["servers:\n  - name: t\n\n  # of s\n  - { name: s }\n", "servers:\n  - name: t\n\n  # of s\n  - ITEM\n"],
+  ]
+) {
+  Deno.test(`an entry is added to a YAML list: ${JSON.stringify(before)}`, () => {
+    const text = "name: s\n    type: stdio\n    command: deno\n    args:\n      - run";
+    assertEquals(list(before), after.replace("ITEM", text));
+    assertEquals(list(list(before)), list(before));
+  });
+}
+
+for (const text of ["servers: {}", "servers: 1", "- name: s", "servers:\n  - &a { name: s }\n  - *a"]) {
+  Deno.test(`YAML in which a list of servers cannot be edited is rejected: ${JSON.stringify(text)}`, () => {
+    assertThrows(() => list(text), CliError, sentence("f.yaml"));
+  });
+}
+
+for (
+  const text of ["a: [", "- a", "extensions: 1", "extensions: [a]", "a: 1\na: 2", "extensions:\n  s: &a {}\n  t: *a"]
+) {
   Deno.test(`YAML that cannot be edited is rejected: ${JSON.stringify(text)}`, () => {
     assertThrows(() => yaml(text), CliError, sentence("f.yaml"));
   });

@@ -145,6 +145,57 @@ const forms = [
     },
   },
   {
+    client: "opencode",
+    file: ".config/opencode/opencode.json",
+    key: "mcp",
+    start: (environment: unknown) => ({ type: "local", command: ["C", "A"], environment }),
+    env: "value",
+    remote: { type: "remote", url: "URL", headers: { authorization: "Bearer {env:MY_KEY}" } },
+  },
+  {
+    client: "copilot",
+    file: ".copilot/mcp-config.json",
+    key: "mcpServers",
+    start: (env: unknown) => ({ type: "local", command: "C", args: ["A"], env, tools: ["*"] }),
+    env: "value",
+    remote: { type: "http", url: "URL", headers: { authorization: "Bearer ${MY_KEY}" }, tools: ["*"] },
+  },
+  {
+    client: "qwen",
+    file: ".qwen/settings.json",
+    key: "mcpServers",
+    start: (env: unknown) => ({ command: "C", args: ["A"], env }),
+    env: "value",
+    remote: { httpUrl: "URL", headers: { authorization: "Bearer ${MY_KEY}" } },
+  },
+  {
+    client: "cline",
+    file: ".cline/data/settings/cline_mcp_settings.json",
+    key: "mcpServers",
+    start: (env: unknown) => ({ command: "C", args: ["A"], env }),
+    env: "value",
+    remote: { type: "streamableHttp", url: "URL", headers: { authorization: "Bearer value" } },
+  },
+  {
+    client: "continue",
+    file: ".continue/config.yaml",
+    key: "mcpServers",
+    start: (env: unknown) => ({ name: "My-Server", type: "stdio", command: "C", args: ["A"], env }),
+    env: "value",
+    remote: {
+      ...{ name: "My-Server", type: "streamable-http", url: "URL" },
+      requestOptions: { headers: { authorization: "Bearer ${{ secrets.MY_KEY }}" } },
+    },
+  },
+  {
+    client: "amp",
+    file: ".config/amp/settings.json",
+    key: "amp.mcpServers",
+    start: (env: unknown) => ({ command: "C", args: ["A"], env }),
+    env: "value",
+    remote: { url: "URL", headers: { authorization: "Bearer ${MY_KEY}" } },
+  },
+  {
     client: "mcp-json",
     file: "mcp.json",
     key: "mcpServers",
@@ -156,10 +207,21 @@ const forms = [
 
 const SHARED = ["claude-code", "vscode", "mcp-json"];
 
+/** The variables that move the files of clients. */
+const PATH_VARIABLES = [
+  ...["XDG_CONFIG_HOME", "CODEX_HOME", "COPILOT_HOME", "QWEN_HOME", "CONTINUE_GLOBAL_DIR"],
+  ...["CLINE_DIR", "CLINE_DATA_DIR", "CLINE_MCP_SETTINGS_PATH"],
+];
+
 /** Runs the CLI in a home folder, with a secret in the environment. */
-async function runAt(home: string, words: readonly string[]): Promise<Finished> {
+async function runAt(
+  home: string,
+  words: readonly string[],
+  more: Readonly<Record<string, string>> = {},
+): Promise<Finished> {
   const [command, ...args] = words;
-  const env = { HOME: home, MY_KEY: "value", NO_COLOR: "1", XDG_CONFIG_HOME: "", CODEX_HOME: "" };
+  const unset = Object.fromEntries(PATH_VARIABLES.map((name) => [name, ""]));
+  const env = { ...unset, HOME: home, MY_KEY: "value", NO_COLOR: "1", ...more };
   const output = await new Deno.Command(command, { args, cwd: home, env, stdin: "null" }).output();
   const decode = (bytes: Uint8Array) => new TextDecoder().decode(bytes);
   return { code: output.code, stdout: decode(output.stdout), stderr: decode(output.stderr) };
@@ -182,10 +244,10 @@ for (const { name: runtime, program } of runtimes) {
           const path = `${home}/${file}`;
           const entry = await readEntry(path, key);
           assertEquals(entry.name, "My-Server");
-          const { cmd, command = cmd, args, ...rest } = entry.fields;
-          const given = [args].flat().map(String);
+          const { cmd, command, args = [], ...rest } = entry.fields;
+          const [executable, ...given] = [cmd ?? command, args].flat(2).map(String);
           assertEquals(given.slice(-2), [`${root}mod.ts`, `${home}/my server.ts`]);
-          assertEquals(String(command).includes("/"), !SHARED.includes(client));
+          assertEquals(executable.includes("/"), !SHARED.includes(client));
           const flags = [
             "run",
             `--allow-read=${[`${home}/my server.ts`, `${root}src`].sort()}`,
@@ -193,7 +255,12 @@ for (const { name: runtime, program } of runtimes) {
             "--deny-net",
           ];
           assertEquals(given.slice(0, -2), runtime === "deno" ? flags : []);
-          const shape = { ...rest, ..."cmd" in entry.fields ? { cmd: "C" } : { command: "C" }, args: ["A"] };
+          const short = cmd !== undefined
+            ? { cmd: "C", args: ["A"] }
+            : Array.isArray(command)
+            ? { command: ["C", "A"] }
+            : { command: "C", args: ["A"] };
+          const shape = { ...rest, ...short };
           assertEquals(shape, toExpected({ MY_KEY: env }) as object);
           assertEquals((await Deno.readTextFile(path)).includes("value"), !SHARED.includes(client));
           assertEquals(modeOf(path), "600");
@@ -232,6 +299,35 @@ for (const { name: runtime, program } of runtimes) {
       },
     );
   }
+
+  testProcesses(
+    `${runtime}: install finds the file of a client at the path that the client's variable sets`,
+    async () => {
+      const cases = [
+        ["opencode", "XDG_CONFIG_HOME", "opencode/opencode.json"],
+        ["amp", "XDG_CONFIG_HOME", "amp/settings.json"],
+        ["copilot", "COPILOT_HOME", "mcp-config.json"],
+        ["qwen", "QWEN_HOME", "settings.json"],
+        ["continue", "CONTINUE_GLOBAL_DIR", "config.yaml"],
+        ["cline", "CLINE_DIR", "data/settings/cline_mcp_settings.json"],
+        ["cline", "CLINE_DATA_DIR", "settings/cline_mcp_settings.json"],
+        ["cline", "CLINE_MCP_SETTINGS_PATH", ""],
+      ];
+      await withFiles({}, async (home) => {
+        for (const [client, variable, file] of cases) {
+          const folder = `${home}/${variable}`;
+          const words = ["install", "https://mcp.example.com/mcp", "--client", client, "--no-check"];
+          const { code, stderr } = await runAt(home, [...program, ...words], { [variable]: folder });
+          assertEquals(code, 0, stderr);
+          const path = file ? `${folder}/${file}` : folder;
+          assertStringIncludes(stderr, sentence(path, "mcp.example.com"));
+          await Deno.remove(folder, { recursive: true });
+        }
+        // The runtimes keep their caches in the home folder.
+        assertEquals(listNames(home).filter((name) => name !== ".cache" && name !== ".bun"), []);
+      });
+    },
+  );
 
   testProcesses(
     `${runtime}: install writes nothing if the server does not start, unless --no-check is used`,
@@ -430,6 +526,7 @@ for (const { name, program } of runtimes) {
       "cursor.json": ["cursor", JSON.stringify({ mcpServers: { github: mine } })],
       "codex.toml": ["codex", `[mcp_servers.github]\nurl = ${JSON.stringify(mine.url)}\n`],
       "goose.yaml": ["goose", `extensions:\n  github:\n    uri: ${mine.url}\n`],
+      "continue.yaml": ["continue", `mcpServers:\n  - uses: a/b\n  - name: github\n    url: ${mine.url}\n`],
     };
     const files = Object.fromEntries(Object.entries(texts).map(([file, [, text]]) => [file, text]));
     await withFiles(files, async (cwd) => {

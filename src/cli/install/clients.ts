@@ -31,6 +31,13 @@ export interface InstallClient {
   /** The key of the object that contains the servers. */
   readonly serversKey: string;
   /**
+   * Whether the servers are a list instead of an object. An entry in a list contains its name as `name`. Only YAML files
+   * contain lists.
+   */
+  readonly isList?: boolean;
+  /** Members that the client requires in the file in addition to the servers. A new file gets them. */
+  readonly required?: Readonly<Record<string, string>>;
+  /**
    * Whether the file belongs to the project. Other users share such a file, and may have installed programs at
    * different paths.
    */
@@ -51,6 +58,7 @@ export interface InstallClient {
 const toShellReference = (variable: string) => `\${${variable}}`;
 const toEnvReference = (variable: string) => `\${env:${variable}}`;
 const withHttpType = (server: HttpServer) => ({ type: "http", ...server });
+const toHttpUrlEntry = ({ url, ...more }: HttpServer) => ({ httpUrl: url, ...more });
 
 /**
  * Properties of clients whose configuration is the user's JSON file. An entry contains only `command`, `args` and
@@ -113,7 +121,7 @@ export const clients: readonly InstallClient[] = [
     title: "Gemini CLI",
     toPath: () => `${toHome()}/.gemini/settings.json`,
     toReference: toShellReference,
-    toHttpEntry: ({ url, ...more }) => ({ httpUrl: url, ...more }),
+    toHttpEntry: toHttpUrlEntry,
     nextStep: "Start `gemini`; /mcp lists the server.",
   },
   {
@@ -166,6 +174,76 @@ export const clients: readonly InstallClient[] = [
     nextStep: "Start `goose session`; the server is among its extensions.",
   },
   {
+    ...userJson,
+    name: "opencode",
+    title: "opencode",
+    toPath: () => `${toConfigHome()}/opencode/opencode.json`,
+    serversKey: "mcp",
+    toReference: (variable) => `{env:${variable}}`,
+    toStdioEntry: ({ command, args, env }) => ({
+      ...{ type: "local", command: [command, ...args] },
+      ...env && { environment: env },
+    }),
+    toHttpEntry: (server) => ({ type: "remote", ...server }),
+    nextStep: "Run `opencode mcp list` to see whether opencode connects to the server.",
+  },
+  {
+    ...userJson,
+    name: "copilot",
+    title: "Copilot CLI",
+    toPath: () => `${platform.env("COPILOT_HOME") || `${toHome()}/.copilot`}/mcp-config.json`,
+    toReference: toShellReference,
+    toStdioEntry: (server) => ({ type: "local", ...server, tools: ["*"] }),
+    toHttpEntry: (server) => ({ ...withHttpType(server), tools: ["*"] }),
+    nextStep: "Start `copilot`; /mcp lists the server.",
+  },
+  {
+    ...userJson,
+    name: "qwen",
+    title: "Qwen Code",
+    toPath: () => `${platform.env("QWEN_HOME") || `${toHome()}/.qwen`}/settings.json`,
+    toReference: toShellReference,
+    toHttpEntry: toHttpUrlEntry,
+    nextStep: "Start `qwen`; /mcp lists the server.",
+  },
+  {
+    ...userJson,
+    name: "cline",
+    title: "Cline CLI",
+    toPath: toClinePath,
+    toHttpEntry: (server) => ({ type: "streamableHttp", ...server }),
+    nextStep: "Run `cline config mcp --json` to list the servers of Cline.",
+  },
+  {
+    name: "continue",
+    title: "Continue",
+    toPath: () => `${platform.env("CONTINUE_GLOBAL_DIR") || `${toHome()}/.continue`}/config.yaml`,
+    format: "yaml",
+    serversKey: "mcpServers",
+    isList: true,
+    required: { name: "Local config", version: "1.0.0", schema: "v1" },
+    isShared: false,
+    toReference: (variable) => `\${{ secrets.${variable} }}`,
+    toStdioEntry: (server, name) => ({ name, type: "stdio", ...server }),
+    toHttpEntry: ({ url, headers }, name) => ({
+      ...{ name, type: "streamable-http", url },
+      ...headers && { requestOptions: { headers } },
+    }),
+    nextStep:
+      "Start `cn`; /mcp lists the server. Continue omits the server's name from the names of tools, so the tools " +
+      "of two servers must have different names.",
+  },
+  {
+    ...userJson,
+    name: "amp",
+    title: "Amp",
+    toPath: () => `${toConfigHome()}/amp/settings.json`,
+    serversKey: "amp.mcpServers",
+    toReference: toShellReference,
+    toHttpEntry: (server) => server,
+    nextStep: "Run `amp mcp doctor` to see whether Amp connects to the server.",
+  },
+  {
     ...projectJson,
     name: "mcp-json",
     title: "Any client that reads mcp.json",
@@ -193,6 +271,14 @@ function toDesktopSettings(): string {
 /** Returns the folder for settings of command-line programs. */
 function toConfigHome(): string {
   return platform.env("XDG_CONFIG_HOME") || `${toHome()}/.config`;
+}
+
+/** Returns the path of Cline's file, which Cline's variables can move. */
+function toClinePath(): string {
+  const file = platform.env("CLINE_MCP_SETTINGS_PATH");
+  if (file) return file;
+  const data = platform.env("CLINE_DATA_DIR") || `${platform.env("CLINE_DIR") || `${toHome()}/.cline`}/data`;
+  return `${data}/settings/cline_mcp_settings.json`;
 }
 
 function readFolder(variable: string): string {

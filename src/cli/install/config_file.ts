@@ -47,9 +47,10 @@ export async function prepareChange(
   const { parseFile, setEntry } = await importEditor(client.format);
   const { info, bytes } = await readExisting(file);
   const before = bytes ? decode(file, bytes) : "";
-  const options: EditOptions = { file, path: [client.serversKey, name] };
-  const { [client.serversKey]: servers } = Object(parseFile(before, file));
-  const entries = isObject(servers) ? servers : {};
+  const { serversKey, isList, required } = client;
+  const options: EditOptions = { file, path: [serversKey, name], isList, required };
+  const { [serversKey]: servers } = Object(parseFile(before, file));
+  const entries = toEntries(servers, isList);
   const isThere = Object.hasOwn(entries, name);
   if (isThere && isEqual(entries[name], entry)) {
     return { file, before, after: before, isReplacement: false, info };
@@ -63,6 +64,15 @@ export async function prepareChange(
     );
   }
   return { file, before, after: setEntry(before, entry, options), isReplacement: isThere, info };
+}
+
+/** Returns the entries by name. Returns no entries if the value is not an object, or for `isList`, not a list. */
+function toEntries(servers: unknown, isList = false): Readonly<Record<string, unknown>> {
+  if (!isList) return isObject(servers) ? servers : {};
+  const list: readonly unknown[] = Array.isArray(servers) ? servers : [];
+  return Object.fromEntries(
+    list.flatMap((entry) => isObject(entry) && typeof entry.name === "string" ? [[entry.name, entry]] : []),
+  );
 }
 
 async function readExisting(file: string): Promise<{ readonly info?: FileInfo; readonly bytes?: Uint8Array }> {

@@ -9,6 +9,10 @@ export interface EditOptions {
   readonly file: string;
   /** The key of the object that contains the servers, and the key of the entry. */
   readonly path: readonly [serversKey: string, name: string];
+  /** Whether the servers are a list, whose entries contain their names as `name`. Only for YAML. */
+  readonly isList?: boolean;
+  /** Members of a new file. Only for YAML. */
+  readonly required?: Readonly<Record<string, string>>;
 }
 
 /** Whether two values are equal as JSON. The order of properties does not matter. */

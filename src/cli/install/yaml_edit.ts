@@ -1,7 +1,7 @@
 /**
  * Adds an entry to a YAML file, and keeps the file's comments.
  */
-import { type Document, isMap, parseDocument } from "yaml";
+import { type Document, isMap, isNode, isScalar, isSeq, type Node, parseDocument, YAMLMap, YAMLSeq } from "yaml";
 import type { EditOptions } from "./edit_options.ts";
 import { CliError } from "../cli_error.ts";
 
@@ -12,22 +12,56 @@ export function parseFile(text: string, file: string): unknown {
 /**
  * Adds the entry, or replaces the entry with the same name.
  *
- * @throws {CliError} if the text is not YAML, or if the value of the servers key is not a mapping.
+ * @throws {CliError} if the text is not YAML, if the value of the servers key is not a mapping, or for `isList`, not a
+ * sequence, or if an alias refers to the previous entry.
  */
-export function setEntry(text: string, entry: unknown, { file, path: [serversKey, name] }: EditOptions): string {
+export function setEntry(text: string, entry: unknown, options: EditOptions): string {
+  const { file, path: [, name] } = options;
   const document = parse(text, file);
+  const servers = findServers(document, options);
+  const node = document.createNode(entry);
+  if (isSeq(servers)) setItem(servers, name, node);
+  else servers.set(name, node);
+  // An empty collection can be in braces or brackets, in which the entry would be a single line.
+  if (servers.items.length === 1) servers.flow = false;
+  try {
+    return document.toString({ lineWidth: 0 });
+  } catch {
+    throw new CliError(`Cannot change ${file}: an alias refers to the entry ${name}; edit the file by hand`);
+  }
+}
+
+/** Returns the collection of servers, which is created if the file has no servers. */
+function findServers(
+  document: Document,
+  { file, path: [serversKey], isList, required = {} }: EditOptions,
+): YAMLMap | YAMLSeq {
   const { contents } = document;
   if (contents !== null && !isMap(contents)) {
     throw new CliError(`Cannot change ${file}: the document is not a mapping; edit the file by hand`);
   }
-  const servers = document.get(serversKey);
-  if (servers !== undefined && servers !== null && !isMap(servers)) {
-    throw new CliError(`Cannot change ${file}: ${serversKey} is not a mapping; edit the file by hand`);
+  const servers: unknown = document.get(serversKey, true);
+  if (isList ? isSeq(servers) : isMap(servers)) return servers as YAMLMap | YAMLSeq; // The cast is safe after the check.
+  if (isNode(servers) && !(isScalar(servers) && servers.value === null)) {
+    const kind = isList ? "sequence" : "mapping";
+    throw new CliError(`Cannot change ${file}: ${serversKey} is not a ${kind}; edit the file by hand`);
   }
-  // Delete an empty value, such as in `extensions:`, because it cannot contain an entry.
-  if (document.has(serversKey) && !isMap(servers)) document.delete(serversKey);
-  document.setIn([serversKey, name], document.createNode(entry));
-  return document.toString({ lineWidth: 0 });
+  // Add these members only to an empty document, because the user decides about the members of another document.
+  if (contents === null) Object.entries(required).forEach(([key, value]) => document.set(key, value));
+  const created = isList ? new YAMLSeq() : new YAMLMap();
+  // An empty value, such as in `extensions:`, can have comments.
+  const comments = isNode(servers) ? [servers.commentBefore, servers.comment].filter((text) => text) : [];
+  if (comments.length) created.commentBefore = comments.join("\n");
+  document.set(serversKey, created);
+  return created;
+}
+
+/** Adds an item to the list, or replaces the item with the same name and keeps the comment before that item. */
+function setItem({ items }: YAMLSeq, name: string, node: Node): void {
+  const at = items.findIndex((item) => isMap(item) && item.get("name") === name);
+  const old = items[at];
+  if (isNode(old)) items[at] = Object.assign(node, { commentBefore: old.commentBefore, spaceBefore: old.spaceBefore });
+  else items.push(node);
 }
 
 function parse(text: string, file: string): Document {

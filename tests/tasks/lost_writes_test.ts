@@ -6,6 +6,7 @@ import { memoryStore } from "../../src/stores/stores.ts";
 import { gate, turn, until } from "../support/behaviour.ts";
 import { sentence } from "../support/messages.ts";
 import { type Instance, isTask, reach, type Run, start, startInstance } from "./instance.ts";
+import { toStoredKey, toStoredLog } from "./shared_store.ts";
 
 /** Fails all attempts of the next write of a task. With `lands`, only the response is lost. */
 function loseWrite(id: string, { lands }: { readonly lands: boolean }): NonNullable<Instance["around"]> {
@@ -294,10 +295,13 @@ Deno.test("repeated cancellations of a task that has ended count towards the cli
   await b.close();
 });
 
+/** Returns the name in the store of the log of messages to the process that runs a task. */
+const toMessageLog = (id: string) => toStoredLog("pair", `c-${id.slice(0, 8)}`);
+
 for (
-  const { what, isLost } of [
-    { what: "the message to the process that runs the task", isLost: /^append .*-c-/ },
-    { what: "the read of the current state", isLost: /^get .*-t-/ },
+  const { what, isMessage } of [
+    { what: "the message to the process that runs the task", isMessage: true },
+    { what: "the read of the current state", isMessage: false },
   ]
 ) {
   Deno.test(`a subscriber learns that a task has ended after the store has failed during ${what}`, async () => {
@@ -309,11 +313,11 @@ for (
     };
     const [a, b] = [await startInstance(shared, run), await startInstance(shared, run)];
     const id = await start(a);
-    const isMessage = isLost.test("append x-c-");
+    const lost = isMessage ? await toMessageLog(id) : toStoredKey(`t-${id}`);
     let failures = 0;
     let hasFailed = false;
     const fail: NonNullable<Instance["around"]> = ({ name, args: [key], run }) => {
-      if (hasFailed || !isLost.test(`${name} ${key}`)) return run();
+      if (hasFailed || name !== (isMessage ? "append" : "get") || !String(key).endsWith(lost)) return run();
       failures++;
       throw new Error("no route to the store");
     };
@@ -346,10 +350,11 @@ Deno.test("a subscriber learns that a task has ended if its process cannot read 
   const [a, b] = [await startInstance(shared, run), await startInstance(shared, run)];
   const id = await start(a);
   const { pass: mayRead, open: read } = gate();
+  const [messages, record] = [await toMessageLog(id), toStoredKey(`t-${id}`)];
   let failures = 0;
   a.around = async ({ name, args: [key], run }) => {
-    if (name === "read" && String(key).includes("-c-")) await mayRead;
-    if (name === "get" && String(key).includes(`-t-${id}`) && failures < 5) {
+    if (name === "read" && String(key).endsWith(messages)) await mayRead;
+    if (name === "get" && String(key).endsWith(record) && failures < 5) {
       failures++;
       throw new Error("no route to the store");
     }

@@ -92,13 +92,17 @@ testProcesses("every example is tested, and examples that cannot be installed ne
   const own = ["stdio.ts", "tsconfig.json"];
   // These examples have their own tests in tests/examples.
   own.push(
+    "as_tools.ts",
     "clock",
     "cluster",
     "desk",
     "files.ts",
     "frameworks",
     "http_api.ts",
+    "inner_calls.ts",
+    "many_tools.ts",
     "observed.ts",
+    "own_tools.ts",
     "press.ts",
     "production",
     "roles.ts",

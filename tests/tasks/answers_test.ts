@@ -180,6 +180,34 @@ Deno.test("answers to a question that a further run has withdrawn do not count w
   await c.close();
 });
 
+Deno.test("a question gets its answer although the check of an answer to another question throws", async () => {
+  let isDown = true;
+  const name = z.string().refine(() => {
+    if (isDown) throw new Error("the directory is down");
+    return true;
+  });
+  const got: unknown[] = [];
+  const all = await startAll(2, async (ctx) => {
+    const ask = async (key: string, schema: typeof form) =>
+      (await ctx.elicit(key, { message: key, schema })).content?.name;
+    const first = ask("a", z.object({ name }));
+    got.push(await ask("b", form));
+    return await first;
+  });
+  const [a, b] = all;
+  const id = await start(a);
+  await until(async () => await listOpen(b, id) === "a,b", "both questions");
+  await update(b, id, { a: answer("Ada") });
+  await update(a, id, { b: answer("Bo") });
+  await until(() => got.length === 1, "the answer to the other question");
+  isDown = false;
+  // A repeated answer is checked again.
+  await update(b, id, { a: answer("Ada") });
+  assertEquals(textOf(Object((await reach(b, id, "completed")).result)), "Ada");
+  assertEquals(got, ["Bo"]);
+  await closeAll(all);
+});
+
 Deno.test("further answers to a question are limited, and the task's instance removes them when it has a valid answer", async () => {
   const { pass, open } = gate();
   const [a, b] = await startAll(2, async (ctx) => {

@@ -212,8 +212,6 @@ export class RunningTask {
    * handler asks.
    */
   async answer(responses: Params): Promise<void> {
-    // Without this, an answer to a question that only the process that now runs the task has asked would be ignored.
-    if (Object.keys(responses).some((key) => !this.#isKnown(key))) await this.#look();
     const valid = new Map<string, unknown>();
     const accepted: [key: string, value: unknown][] = [];
     for (const [key, value] of toAnswers(responses)) {
@@ -223,12 +221,16 @@ export class RunningTask {
       if (waiting) valid.set(key, value);
       accepted.push([key, value]);
     }
-    if (accepted.length) {
-      // Leave out questions that got their answer during the checks, or during the write of another answer.
-      const toFresh = () => Object.fromEntries(accepted.filter(([key]) => !this.#settled.has(key)));
-      await this.#change((record) => withAnswers(record, toFresh()));
-      await this.#deliver(valid);
-    } else if (this.#isLost) throw new Error(OVER);
+    if (!accepted.length) {
+      // Another process may have taken over the task, and ask other questions. A write would find this out itself.
+      await this.#look();
+      if (this.#isLost) throw new Error(OVER);
+      return;
+    }
+    // Leave out questions that got their answer during the checks, or during the write of another answer.
+    const toFresh = () => Object.fromEntries(accepted.filter(([key]) => !this.#settled.has(key)));
+    await this.#change((record) => withAnswers(record, toFresh()));
+    await this.#deliver(accepted.map(([key]) => key), valid);
   }
 
   /**
@@ -312,7 +314,7 @@ export class RunningTask {
       throw error;
     }
     // Deliver an answer that has arrived while the question was being written.
-    await this.#deliver();
+    await this.#deliver([key]);
     return await promise;
   }
 
@@ -335,31 +337,39 @@ export class RunningTask {
     }
   }
 
-  /**
-   * Settles each question that has a valid answer in the store, with the first valid answer. Removes the invalid answers
-   * before this answer from the store. If no answer is valid, the client can answer again. `valid` contains answers that
-   * were already checked.
-   */
-  async #deliver(valid?: ReadonlyMap<string, unknown>): Promise<void> {
-    for (const [key, waiting] of [...this.#waiting]) {
-      let stored: readonly unknown[];
-      // Only this process removes answers, and only invalid answers, so no other answer can become the first valid one.
-      while (this.#waiting.get(key) === waiting && (stored = toStoredAnswers(this.record, key)).length) {
-        const isValid = async (value: unknown) =>
-          valid?.get(key) === value || await waiting.question.check(value) === undefined;
-        let first = 0;
-        while (first < stored.length && !await isValid(stored[first])) first++;
-        if (first) await this.#change((record) => withoutAnswers(record, key, stored.slice(0, first)));
-        if (first === stored.length) continue;
-        // The task may have ended during the write.
-        if (isEnded(this.record)) return;
-        this.#waiting.delete(key);
-        this.#settled.add(key);
-        waiting.answer(stored[first]);
-      }
+  /** Passes stored answers to the questions with the given keys. By default, to all questions that wait for an answer. */
+  async #deliver(keys: Iterable<string> = [...this.#waiting.keys()], valid?: ReadonlyMap<string, unknown>) {
+    const errors: unknown[] = [];
+    for (const key of keys) {
+      const waiting = this.#waiting.get(key);
+      // An author's check that throws must not affect other questions.
+      if (waiting) await this.#deliverTo(key, waiting, valid).catch((error) => errors.push(error));
     }
     // Otherwise the record of a task that writes nothing else would grow with each further answer.
     if (withoutFurtherAnswers(this.record, this.#settled) !== this.record) await this.#change((record) => record);
+    if (errors.length) throw errors[0];
+  }
+
+  /**
+   * Settles a question with the first valid answer in the store, and removes the invalid answers before this answer from
+   * the store. If no answer is valid, the client can answer again. `valid` contains answers that were already checked.
+   */
+  async #deliverTo(key: string, waiting: Waiting, valid?: ReadonlyMap<string, unknown>): Promise<void> {
+    const isValid = async (value: unknown) =>
+      valid?.get(key) === value || await waiting.question.check(value) === undefined;
+    let stored: readonly unknown[];
+    // Only this process removes answers, and only invalid answers, so no other answer can become the first valid one.
+    while (this.#waiting.get(key) === waiting && (stored = toStoredAnswers(this.record, key)).length) {
+      let first = 0;
+      while (first < stored.length && !await isValid(stored[first])) first++;
+      if (first) await this.#change((record) => withoutAnswers(record, key, stored.slice(0, first)));
+      if (first === stored.length) continue;
+      // The task may have ended during the write.
+      if (isEnded(this.record)) return;
+      this.#waiting.delete(key);
+      this.#settled.add(key);
+      waiting.answer(stored[first]);
+    }
   }
 
   async #once(key: string, make: () => unknown, direct: () => Promise<unknown>): Promise<string> {

@@ -431,7 +431,7 @@ class Table {
       if (old !== undefined) entries.set(old, given);
       else if (this.#toNew.has(name) || this.#hidden.has(name)) {
         const renamed = this.#toNew.get(name);
-        problems.push(`${name}: unknown argument; ${renamed === undefined ? "remove it" : `use ${renamed}`}`);
+        problems.push(`${name}: unknown property; ${renamed === undefined ? "remove it" : `use ${renamed}`}`);
       } else entries.set(name, given);
     }
     if (problems.length) return { problem: problems.join("; ") };

@@ -64,4 +64,27 @@ for (const { name, program } of runtimes) {
       ]);
     });
   });
+
+  testProcesses(`${name}: mcp call calls a tool that a provider finds but does not list`, async () => {
+    const provided = `import { createServer, tool, toolProvider } from "@x/mcp";
+import { toolSearch } from "@x/mcp/search";
+const input = { type: "object", properties: { n: { type: "number" } }, required: ["n"] };
+const made = tool({ name: "made", input, run: ({ n }) => n + 1 });
+const find = (name) => name === "made" ? made : undefined;
+const open = tool({ name: "open", run: () => "opened" });
+export default createServer({ name: "s", version: "1.0.0", handlers: [open, toolProvider({ find }), SEARCH].flat() });`;
+    await withFiles({
+      "plain.js": provided.replace("SEARCH", "[]"),
+      "search.js": provided.replace("SEARCH", "toolSearch()"),
+    }, async (cwd) => {
+      for (const [file, remedy] of [["plain.js", "open?"], ["search.js", "search_tools"]]) {
+        const call = (...words: readonly string[]) => run([...program, "call", file, ...words], { cwd });
+        assertEquals((await call("made", "n=1")).stdout, "2\n");
+        const wrong = await call("made");
+        assertEquals([wrong.code, toLast(wrong.stdout + wrong.stderr)], [1, sentence("made", "n: required")]);
+        const unknown = await call("opn", "n=1");
+        assertEquals([unknown.code, toLast(unknown.stderr)], [2, sentence("opn", remedy)]);
+      }
+    });
+  });
 }

@@ -76,7 +76,15 @@ export default createServer({ name: "s", version: "1.0.0", handlers: [open, tool
     await withFiles({
       "plain.js": provided.replace("SEARCH", "[]"),
       "search.js": provided.replace("SEARCH", "toolSearch()"),
+      "always.js": provided.replace("SEARCH", `toolSearch({ always: ["open", "made", "opn"] })`),
     }, async (cwd) => {
+      const checked = await run([...program, "check", "always.js", "--json"], { cwd });
+      const { findings }: Report = JSON.parse(checked.stdout);
+      const kept = findings.filter(({ place }) => place === "tool search_tools");
+      assertEquals(kept.map(({ level, state }) => [level, state]), [
+        ["warning", sentence("always", "made", "provider")],
+        ["warning", sentence("always", "opn", "open?")],
+      ]);
       for (const [file, remedy] of [["plain.js", "open?"], ["search.js", "search_tools"]]) {
         const call = (...words: readonly string[]) => run([...program, "call", file, ...words], { cwd });
         assertEquals((await call("made", "n=1")).stdout, "2\n");

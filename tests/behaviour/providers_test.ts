@@ -405,7 +405,7 @@ Deno.test("providers of one kind need different names, and a tool and a provider
   try {
     server.handlers.add(provide("p", []));
   } catch (error) {
-    assertEquals(Object(error).message, sentence("tool provider \"p\"", "name"));
+    assertEquals(Object(error).message, sentence('tool provider "p"', "name"));
     server.handlers.add(provide("q", []));
     const find = () => undefined;
     for (const [make, kind] of [[toolProvider, "tool"], [promptProvider, "prompt"]] as const) {

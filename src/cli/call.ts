@@ -1,9 +1,8 @@
 /**
  * `mcp call`: lists the tools of a server, or calls a tool.
  */
-import type { ListedTool, Params, ToolResult } from "../client/client.ts";
+import { type ListedTool, McpError, type Params, type ToolResult } from "../client/client.ts";
 import { isObject } from "../core/kit/json.ts";
-import { INVALID_PARAMS, isRemoteError } from "../core/protocol/errors.ts";
 import { startTool } from "../extensions/tasks/client/tasks.ts";
 import type { Args } from "./args.ts";
 import { readArguments } from "./client/arguments.ts";
@@ -21,6 +20,7 @@ import { reportTask, waitForTask } from "./client/task_result.ts";
 import { toLine } from "./client/terminal_text.ts";
 import { printToolResult } from "./client/tool_result.ts";
 import type { Command } from "./command.ts";
+import { INVALID_PARAMS } from "./protocol.ts";
 
 export const call: Command = {
   name: "call",
@@ -70,7 +70,7 @@ async function callTool(session: InteractiveSession, given: Args): Promise<numbe
     : await findUnlisted(session, { name, tools });
   const args = await readArguments(words, { action: `call ${toLine(name)}`, schema: Object(inputSchema) });
   const task = await request((options) => startTool(client, name, args, options)).catch((error) => {
-    if (isRemoteError(error) && error.code === INVALID_PARAMS) reject?.();
+    if (error instanceof McpError && error.code === INVALID_PARAMS) reject?.();
     throw error;
   });
   if (task.result) {

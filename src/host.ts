@@ -4,6 +4,8 @@
  * The functions are not exported by an entry of the package, and may change in any release.
  */
 import { INTERNALS } from "./core/internals.ts";
+import { findSuggestion } from "./core/kit/suggestions.ts";
+import { quote } from "./core/protocol/errors.ts";
 import { LIMITS } from "./server/capacity/limits.ts";
 import type { DevelopmentListener } from "./server/call/development.ts";
 import type { Observer } from "./server/call/observer.ts";
@@ -76,13 +78,26 @@ export async function loadSchemaCompiler(): Promise<typeof import("./core/schema
   return (await import("./core/schema/json_check.ts")).compileJsonSchema;
 }
 
-/** Returns the warnings about the code of handlers, each with the name of its handler. */
+/** Returns the warnings about the code and options of handlers, each with the name of its handler. */
 export function listWarnings(server: Server): readonly { readonly place: string; readonly state: string }[] {
-  return server[INTERNALS].engine.registry.handlers.flatMap(withAlso).flatMap((handler) => {
-    const { feature, key, layers } = handler[INTERNALS];
+  const handlers = server[INTERNALS].engine.registry.handlers.flatMap(withAlso);
+  const tools = handlers.filter((each) => each[INTERNALS].feature.name === "tools" && !each[INTERNALS].provide);
+  const names = tools.map(({ name }) => name);
+  return handlers.flatMap((handler) => {
+    const { feature, key, layers, always = [] } = handler[INTERNALS];
     const place = `${feature.name.replace(/s$/, "")} ${key}`;
     const { run, read = run }: { readonly run?: unknown; readonly read?: unknown } = Object(handler);
-    const warnings = [...layers?.warnings() ?? [], ...listSourceWarnings(String(read), feature.name)];
+    const warnings = [
+      ...layers?.warnings() ?? [],
+      ...listSourceWarnings(String(read), feature.name),
+      ...always.filter((name) => !names.includes(name)).map((name) => {
+        const suggestion = findSuggestion(name, names);
+        const remedy = suggestion === undefined
+          ? "tools of a provider cannot stay in the list"
+          : `did you mean ${suggestion}?`;
+        return `always names ${quote(name)}, but the server itself has no such tool; ${remedy}`;
+      }),
+    ];
     return warnings.map((state) => ({ place, state }));
   });
 }

@@ -1,7 +1,7 @@
 /**
  * `mcp call`: lists the tools of a server, or calls a tool.
  */
-import type { ListedTool, Params } from "../client/client.ts";
+import { type ListedTool, McpError, type Params, type ToolResult } from "../client/client.ts";
 import { isObject } from "../core/kit/json.ts";
 import { startTool } from "../extensions/tasks/client/tasks.ts";
 import type { Args } from "./args.ts";
@@ -20,6 +20,7 @@ import { reportTask, waitForTask } from "./client/task_result.ts";
 import { toLine } from "./client/terminal_text.ts";
 import { printToolResult } from "./client/tool_result.ts";
 import type { Command } from "./command.ts";
+import { INVALID_PARAMS } from "./protocol.ts";
 
 export const call: Command = {
   name: "call",
@@ -63,10 +64,17 @@ async function callTool(session: InteractiveSession, given: Args): Promise<numbe
     await ("json" in flags ? writeJson(tools) : printNames(tools, "tools"));
     return 0;
   }
-  const tool = tools.find((each) => each.name === name) ?? await findUnlisted(session, { name, tools });
-  const args = await readArguments(words, { action: `call ${toLine(name)}`, schema: Object(tool.inputSchema) });
-  const task = await request((options) => startTool(client, name, args, options));
+  const listed = tools.find((each) => each.name === name);
+  const { inputSchema, reject } = listed
+    ? { ...listed, reject: undefined }
+    : await findUnlisted(session, { name, tools });
+  const args = await readArguments(words, { action: `call ${toLine(name)}`, schema: Object(inputSchema) });
+  const task = await request((options) => startTool(client, name, args, options)).catch((error) => {
+    if (error instanceof McpError && error.code === INVALID_PARAMS) reject?.();
+    throw error;
+  });
   if (task.result) {
+    if (task.result.isError && isUnknown(name, task.result.content)) reject?.();
     if ("task" in flags) reportLine("The server returned the result without creating a task.");
     return await printToolResult(task.result, given);
   }
@@ -76,27 +84,42 @@ async function callTool(session: InteractiveSession, given: Args): Promise<numbe
   return 0;
 }
 
-/**
- * Looks up a tool that is not in the list, with the search of the server, if any.
- *
- * @throws {CliError} with a suggestion if there is no such tool.
- */
+/** Whether the result of a call says that there is no such tool. Servers of other libraries send no error instead. */
+function isUnknown(name: string, content: ToolResult["content"] = []): boolean {
+  const texts = content.map((block) => block.type === "text" ? block.text : "");
+  return texts.some((text) => text.includes(`Tool ${name} not found`) || text.includes(`Unknown tool: ${name}`));
+}
+
+/** A tool that is not in the list. The server may have it nevertheless, because a provider need not list its tools. */
+interface Unlisted {
+  readonly inputSchema: ListedTool["inputSchema"];
+  /**
+   * Call this function if the server refuses the call.
+   *
+   * @throws {CliError} with a suggestion, unless the server's search has found the tool.
+   */
+  readonly reject: () => void;
+}
+
+/** Looks up a tool that is not in the list, with the search of the server, if any. */
 async function findUnlisted(
   { client, request }: InteractiveSession,
   { name, tools }: { readonly name: string; readonly tools: readonly ListedTool[] },
-): Promise<Pick<ListedTool, "inputSchema">> {
+): Promise<Unlisted> {
   const what = { verb: "call", kind: "tool" };
+  const anything = { additionalProperties: true };
   const search = tools.find((each) => /(^|[_.-])search_tools$/.test(each.name));
-  if (!search) return findByName(tools, name, what);
+  if (!search) return { inputSchema: anything, reject: () => findByName(tools, name, what) };
   const { content } = await request((options) => client.callTool(search.name, { query: name }, options));
   const lines = content.flatMap((block) => block.type === "text" ? block.text.split("\n") : []);
   const full = lines.map(parseObject).filter((each) => each !== undefined);
   const found = full.find((each) => each.name === name);
-  if (found) return { inputSchema: Object(found.inputSchema) };
+  if (found) return { inputSchema: Object(found.inputSchema), reject: () => {} };
   const others = lines.flatMap((line) => /^- ([\w.-]+)/.exec(line)?.[1] ?? []);
   const names = [...tools, ...full].map((each) => String(each.name));
   const remedy = `find the tool with ${toLine(search.name)}`;
-  return findByName([...names, ...others].map((name) => ({ name, inputSchema: {} })), name, { ...what, remedy });
+  const known = [...names, ...others].map((name) => ({ name }));
+  return { inputSchema: anything, reject: () => findByName(known, name, { ...what, remedy }) };
 }
 
 function parseObject(line: string): Params | undefined {

@@ -68,7 +68,10 @@ export function checkListing(listing: Listing, { maxTokens, isTrusted }: CheckOp
   const findings: Finding[] = [];
   const reportAt = (place: string): Report => (level, state, fix) =>
     findings.push({ level, place, state, ...fix === undefined ? {} : { fix } });
-  for (const tool of tools) checkTool(tool, reportAt(`tool ${tool.name}`), isTrusted);
+  const listed = new Set((listing.shortTools ?? tools).map(({ name }) => name));
+  for (const tool of tools) {
+    checkTool(tool, reportAt(`tool ${tool.name}`), { isTrusted, isListed: listed.has(tool.name) });
+  }
   for (const prompt of prompts) checkPrompt(prompt, reportAt(`prompt ${prompt.name}`));
   for (const template of templates) checkDescription(template, reportAt(`template ${template.uriTemplate}`));
   const uris = new Set<string>();
@@ -119,23 +122,20 @@ export function listHeaders(schema: JsonSchema): readonly HeaderParam[] {
 }
 
 function checkTool(
-  { name, description, inputSchema, outputSchema, annotations }: ListedTool,
+  { name, title, description, inputSchema, outputSchema, annotations }: ListedTool,
   report: Report,
-  isTrusted: boolean,
+  { isTrusted, isListed }: { readonly isTrusted: boolean; readonly isListed: boolean },
 ): void {
-  if (!NAME.test(name)) {
-    report("error", "some clients reject its name", "use 1 to 64 letters, digits, _ and -");
-  } else if (name.length > LONG_NAME) {
-    const cause = "some clients omit a tool if its name and the server's name together have more than 60 characters";
-    report("warning", `its name has ${name.length} characters, and ${cause}`, "shorten the name");
-  }
+  // Clients do not read the names and descriptions of tools behind a search, which writes them as text.
+  if (isListed) checkName(name, report);
   if (!description?.trim()) {
     report(
-      "error",
+      // A search shows the title instead.
+      !isListed && title?.trim() ? "warning" : "error",
       "it has no description, so a model cannot know when to call the tool",
       "describe what the tool does",
     );
-  } else if (description.length > MAX_DESCRIPTION) {
+  } else if (isListed && description.length > MAX_DESCRIPTION) {
     report(
       "warning",
       `its description has ${description.length} characters, and some clients truncate descriptions to ` +
@@ -155,6 +155,15 @@ function checkTool(
   }
   if (annotations?.readOnlyHint && annotations.destructiveHint) {
     report("error", "it has both readOnlyHint and destructiveHint", "remove one of the two hints");
+  }
+}
+
+function checkName(name: string, report: Report): void {
+  if (!NAME.test(name)) {
+    report("error", "some clients reject its name", "use 1 to 64 letters, digits, _ and -");
+  } else if (name.length > LONG_NAME) {
+    const cause = "some clients omit a tool if its name and the server's name together have more than 60 characters";
+    report("warning", `its name has ${name.length} characters, and ${cause}`, "shorten the name");
   }
 }
 

@@ -9,6 +9,7 @@ const ignore = typeof Deno === "undefined"; // Deno's linter provides the syntax
 
 /** Files that match texts which other programs write, each with the writer. */
 const FOREIGN: Readonly<Record<string, string>> = {
+  "src/cli/call.ts": "results of servers of the official SDK and of FastMCP",
   "src/cli/config/front_matter.ts": "errors of the package yaml",
   "src/cli/config/validation_errors.ts": "issues of the package zod",
   "src/cli/connection_errors.ts": "network errors of Deno, Bun and Node",

@@ -1,5 +1,5 @@
 // Providers find tools and prompts when a client asks for them. `find` decides about calls, and `list` about lists.
-import { assert, assertEquals, assertRejects } from "@std/assert";
+import { assert, assertEquals, assertRejects, assertThrows } from "@std/assert";
 import { z } from "zod";
 import {
   createServer,
@@ -405,8 +405,14 @@ Deno.test("providers of one kind need different names, and a tool and a provider
   try {
     server.handlers.add(provide("p", []));
   } catch (error) {
-    assertEquals(Object(error).message, sentence("provider p", "name"));
+    assertEquals(Object(error).message, sentence('tool provider "p"', "name"));
     server.handlers.add(provide("q", []));
+    const find = () => undefined;
+    for (const [make, kind] of [[toolProvider, "tool"], [promptProvider, "prompt"]] as const) {
+      server.handlers.add(make({ find }));
+      const { message } = assertThrows(() => server.handlers.add(make({ find })), TypeError);
+      assertEquals(message, sentence(`${kind} provider`, "name"));
+    }
     return;
   }
   throw new Error("a second provider of the same name was added");

@@ -486,7 +486,11 @@ Deno.test("transform refuses changes that cannot work", () => {
     [toolProvider({ find: () => search }), {}, "provider"],
     [promptProvider({ find: () => undefined }), {}, "provider"],
     [provider, {}, '"notes"', "provider"],
-    [undefined, {}, "tool()"],
+    [undefined, {}, "transform undefined", "tool()"],
+    ["a", {}, '"a"', "tool()"],
+    [[search], {}, "a list", "tool()"],
+    [{ title: "a" }, {}, "an object", "tool()"],
+    [search.run, {}, "a function", "tool()"],
   ];
   for (const [handler, changes, ...words] of cases) {
     const { message } = assertThrows(() => transform(handler as never, changes as never), TypeError);

@@ -19,8 +19,17 @@ const config = {
 const source = `import { createServer, tool } from "@x/mcp";
 import { toolSearch } from "@x/mcp/search";
 const tools = Array.from({ length: 30 }, (_, at) =>
-  tool({ name: "make_" + at, description: "Makes a thing. ".repeat(60) + "x".repeat(at === 7 ? 2000 : 500), run: () => at }));
-export default createServer({ name: "s", version: "1.0.0", handlers: [tools, SEARCH].flat() });`;
+  tool({ name: "make_" + at, description: "Makes a thing. ".repeat(60) + "x".repeat(at === 7 ? 2000 : 500), run: () => at,
+    input: { type: "object", required: at === 7 ? ["x"] : [] } }));
+const others = [{ name: "long_".repeat(14) }, { name: "titled", title: "Titled" }];
+const handlers = [SEARCH, others.map((each) => tool({ ...each, run: () => 1 })), tools].flat();
+export default createServer({ name: "s", version: "1.0.0", handlers });`;
+
+interface Report {
+  readonly tools: readonly { readonly name: string }[];
+  readonly tokens: number;
+  readonly findings: readonly { readonly level: string; readonly place: string; readonly state: string }[];
+}
 
 /** Returns the last line. Deno prints lines before it when it loads packages for the first time. */
 const toLast = (text: string) => text.trim().split("\n").at(-1) ?? "";
@@ -44,11 +53,50 @@ for (const { name, program } of runtimes) {
       const many = await run([...program, "check", "many.js"], { cwd });
       assertStringIncludes(many.stdout.replaceAll(/\d{3,}/g, "N"), sentence("toolSearch", "search: true"));
       const search = await run([...program, "check", "search.js", "--json"], { cwd });
-      const { tools, tokens, findings } = JSON.parse(search.stdout);
-      assertEquals(tools.map(({ name }: { readonly name: string }) => name), ["search_tools", "call_tool"]);
+      const { tools, tokens, findings }: Report = JSON.parse(search.stdout);
+      assertEquals(tools.map(({ name }) => name), ["search_tools", "call_tool"]);
       assert(tokens < 500, `the short list takes ${tokens} tokens`);
-      assertEquals(findings.some(({ place }: { readonly place: string }) => place === "tools"), false);
-      assert(findings.some(({ place }: { readonly place: string }) => place === "tool make_7"), "it checks all tools");
+      // It checks all tools, but only what a search shows of them.
+      assertEquals(findings.map(({ level, place, state }) => [level, place, state]), [
+        ["error", `tool ${"long_".repeat(14)}`, sentence("description")],
+        ["warning", "tool titled", sentence("description")],
+        ["error", "tool make_7", sentence("requires x")],
+      ]);
+    });
+  });
+
+  testProcesses(`${name}: mcp call calls a tool that a provider finds but does not list`, async () => {
+    const provided = `import { createServer, tool, toolProvider } from "@x/mcp";
+import { toolSearch } from "@x/mcp/search";
+const input = { type: "object", properties: { n: { type: "number" } }, required: ["n"] };
+const made = tool({ name: "made", input, run: ({ n }) => n + 1 });
+// Servers of other libraries return such a result for an unknown tool.
+const lost = tool({ name: "opne", run: () => ({ content: [{ type: "text", text: "Tool opne not found" }], isError: true }) });
+const find = (name) => [made, lost].find((each) => each.name === name);
+const open = tool({ name: "open", run: () => "opened" });
+export default createServer({ name: "s", version: "1.0.0", handlers: [open, toolProvider({ find }), SEARCH].flat() });`;
+    await withFiles({
+      "plain.js": provided.replace("SEARCH", "[]"),
+      "search.js": provided.replace("SEARCH", "toolSearch()"),
+      "always.js": provided.replace("SEARCH", `toolSearch({ always: ["open", "made", "opn"] })`),
+    }, async (cwd) => {
+      const checked = await run([...program, "check", "always.js", "--json"], { cwd });
+      const { findings }: Report = JSON.parse(checked.stdout);
+      const kept = findings.filter(({ place }) => place === "tool search_tools");
+      assertEquals(kept.map(({ level, state }) => [level, state]), [
+        ["warning", sentence("always", "made", "provider")],
+        ["warning", sentence("always", "opn", "open?")],
+      ]);
+      for (const [file, remedy] of [["plain.js", "open?"], ["search.js", "search_tools"]]) {
+        const call = (...words: readonly string[]) => run([...program, "call", file, ...words], { cwd });
+        assertEquals((await call("made", "n=1")).stdout, "2\n");
+        const wrong = await call("made");
+        assertEquals([wrong.code, toLast(wrong.stdout + wrong.stderr)], [1, sentence("made", "n: required")]);
+        for (const word of ["opn", "opne"]) {
+          const unknown = await call(word, "n=1");
+          assertEquals([unknown.code, toLast(unknown.stderr)], [2, sentence(word, remedy)]);
+        }
+      }
     });
   });
 }

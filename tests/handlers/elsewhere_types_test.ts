@@ -103,3 +103,40 @@ Deno.test("a typed client knows the tools of asTools", async () => {
   assertEquals(typeof wrong, "function");
   await client.close();
 });
+
+Deno.test("entries whose type is an interface compile", () => {
+  interface Operation {
+    name: string;
+    description: string;
+    inputSchema: Record<string, unknown>;
+    path: string;
+  }
+  const operation: Operation = { name: "x", description: "X", inputSchema: {}, path: "/x" };
+  interface Text {
+    name: string;
+    arguments: { name: string; required: boolean }[];
+    path: string;
+  }
+  const text: Text = { name: "x", arguments: [], path: "/x" };
+  interface Page {
+    name: string;
+    uri: string;
+    path: string;
+  }
+  const page: Page = { name: "x", uri: "note://1", path: "/x" };
+  interface Pages {
+    name: string;
+    uriTemplate: string;
+    path: string;
+  }
+  const pages: Pages = { name: "x", uriTemplate: "note://{id}", path: "/x" };
+  const handlers = [
+    tool.from(operation, () => "x"),
+    prompt.from(text, () => ({ messages: [] })),
+    resource.from(page, () => ({ contents: [] })),
+    resource.from(pages, () => ({ contents: [] })),
+  ];
+  // @ts-expect-error: a title of another type.
+  tool.from({ name: "x", inputSchema: {}, title: 1 }, () => "x");
+  assertEquals(handlers.map(({ name }) => name), ["x", "x", "x", "x"]);
+});

@@ -30,8 +30,8 @@ Deno.test("?search=off returns the list of all tools, which stays cacheable", as
   await using server = start();
   assertEquals(await list(server, ""), [["search_tools", "call_tool"], "public"]);
   assertEquals(await list(server, "?search=off"), [["add"], "public"]);
-  assertEquals(await list(server, "?a=1&search=off"), [["add"], "public"]);
-  for (const query of ["?search=on", "?search", "?search=OFF", "?Search=off", "?search=on&search=off"]) {
+  assertEquals(await list(server, "?a=1&search=OFF"), [["add"], "public"]);
+  for (const query of ["?search=on", "?search", "?search=false", "?Search=off", "?search=on&search=off"]) {
     assertEquals(await list(server, query), [["search_tools", "call_tool"], "public"]);
   }
 });
@@ -56,7 +56,9 @@ Deno.test("?search=off works in a session", async () => {
 Deno.test("MCP_SEARCH=off returns the list of all tools over stdio", async () => {
   const words = toCommand(new URL("./stdio_server.ts", import.meta.url));
   const [command, ...args] = words.flatMap((word) => word === "--no-prompt" ? [word, "--allow-env=MCP_SEARCH"] : word);
-  for (const [value, names] of [["on", ["search_tools", "call_tool"]], ["off", ["add"]]] as const) {
+  for (
+    const [value, names] of [["false", ["search_tools", "call_tool"]], ["off", ["add"]], ["OFF", ["add"]]] as const
+  ) {
     await using client = await connect({ command, args, env: { MCP_SEARCH: value } });
     assertEquals((await client.listTools()).map(({ name }) => name), [...names]);
   }

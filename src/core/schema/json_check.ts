@@ -219,6 +219,12 @@ class Validator {
     return true;
   }
 
+  /** Checks a property that the schema does not name. */
+  #checkOther(key: string, sub: Sub | undefined, item: unknown, own: Set<Key> | undefined): void {
+    if (sub === false) this.#fail("unknown property; remove it", key);
+    else this.#checkPart(key, sub, item, own);
+  }
+
   /**
    * Returns the keys of an object. Keeps the keys of a large object for the next keyword, because listing many keys
    * takes milliseconds.
@@ -359,7 +365,7 @@ class Validator {
           if (this.#matches(pattern, key)) isKnown = this.#checkPart(key, part, item, own);
         }
       }
-      if (!isKnown && !isOpen) this.#checkPart(key, additionalProperties, item, own);
+      if (!isKnown && !isOpen) this.#checkOther(key, additionalProperties, item, own);
       const misfit = propertyNames !== undefined && this.#attempt(propertyNames, key);
       if (misfit) this.#fail(`not allowed as a name: ${misfit}`, key);
       for (const named of dependents) {
@@ -470,7 +476,7 @@ class Validator {
       countSteps(TRACKED * keys.length);
       for (const key of keys) {
         const item = value[key];
-        if (item !== undefined && !own.has(key)) this.#checkPart(key, sub.unevaluatedProperties, item, own);
+        if (item !== undefined && !own.has(key)) this.#checkOther(key, sub.unevaluatedProperties, item, own);
       }
     }
   }

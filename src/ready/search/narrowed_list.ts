@@ -99,5 +99,6 @@ function createOmission(names: OwnNames): (page: Result) => Result {
 
 /** Returns whether the client asks for the list of all tools: with its URL, or with a variable of the process. */
 function isOff({ http }: Call): boolean {
-  return (http ? new URL(http.url).searchParams.get("search") : readVariable("MCP_SEARCH")) === "off";
+  const value = http ? new URL(http.url).searchParams.get("search") : readVariable("MCP_SEARCH");
+  return value?.toLowerCase() === "off";
 }

@@ -20,8 +20,8 @@ export type { SearchedTool } from "./visible_tools.ts";
 /** Options of a search. All options are optional. */
 export interface ToolSearchOptions {
   /**
-   * Names of tools that stay in the list. Unknown names are ignored, because tools can be added later. Defaults to no
-   * tools.
+   * Names of tools that stay in the list. Unknown names and tools of providers are ignored, because tools can be added
+   * later; `mcp check` reports them. Defaults to no tools.
    */
   readonly always?: readonly string[];
   /** Maximum number of tools in the result of a search, from 1 to 50. Defaults to 8. */
@@ -171,7 +171,7 @@ class ToolSearch {
       toCaller(callReadOnly, `Calls a tool that ${search} has found and that is marked as read-only.`, true),
     ];
     const { name, run, [INTERNALS]: internals } = made;
-    this.handler = withInternals({ name, run }, { ...internals, also, narrow: this.#narrow });
+    this.handler = withInternals({ name, run }, { ...internals, also, narrow: this.#narrow, always: options.always });
   }
 
   readonly #narrow: Narrow = (compiled, handlers, core) => {

@@ -198,7 +198,8 @@ export interface PromptFactory {
    * @throws {TypeError} if `run` is not a function, or an option is unknown or invalid.
    */
   from<S extends Services = NoServices>(
-    listed: ListedPrompt,
+    // An interface has no index signature.
+    listed: ListedPrompt | Pick<ListedPrompt, "name" | "title" | "description" | "icons" | "arguments">,
     run: (
       input: Readonly<Record<string, string>>,
       ctx: Context<ServiceValues<S>>,
@@ -229,7 +230,7 @@ export interface PromptFactory {
  */
 export const prompt: PromptFactory = /* @__PURE__ */ Object.assign(makePrompt, {
   from<S extends Services = NoServices>(
-    listed: ListedPrompt,
+    listed: object,
     run: PromptOptions<StandardSchema<Readonly<Record<string, string>>>, S>["run"],
     options: ListedOptions<Readonly<Record<string, string>>, S> & {
       readonly complete?: Completers<string, ServiceValues<S>>;

@@ -273,7 +273,8 @@ function makeProvider(given: Form, kind: Kind, base?: string): Handler {
   const listPage = listStarted &&
     ((call: Call, ctx: Context<never> = call, cursor: string | undefined) => listStarted(cursor, ctx));
   const own = base ?? name;
-  const internals = { feature: kind.feature, key, services, layers, life: starter?.life };
+  const id = `${kind.name} provider ${given.name === undefined ? "without a name" : quote(name)}`;
+  const internals = { feature: kind.feature, key, id, services, layers, life: starter?.life };
   const definition: Definition = {
     place,
     kind,

@@ -350,7 +350,12 @@ export interface ResourceFactory {
    * @throws {TypeError} if `read` is not a function, or an option is unknown or invalid.
    */
   from<S extends Services = NoServices>(
-    listed: ListedResource | ListedTemplate,
+    // An interface has no index signature.
+    listed:
+      | ListedResource
+      | ListedTemplate
+      | Pick<ListedResource, "name" | "title" | "description" | "icons" | "uri" | "mimeType" | "size" | "annotations">
+      | Pick<ListedTemplate, "name" | "title" | "description" | "icons" | "uriTemplate" | "mimeType" | "annotations">,
     read: (uri: string, ctx: Context<ServiceValues<S>>) => ResourceReturn | Promise<ResourceReturn>,
     options?: ListedResourceOptions<S>,
   ): Resource<string, ServiceValues<S>>;

@@ -314,7 +314,10 @@ export interface ToolFactory {
    * @throws {TypeError} if `run` is not a function, or an option is unknown or invalid.
    */
   from<S extends Services = NoServices>(
-    listed: ListedTool,
+    // An interface has no index signature.
+    listed:
+      | ListedTool
+      | Pick<ListedTool, "name" | "title" | "description" | "icons" | "inputSchema" | "outputSchema" | "annotations">,
     run: RunListed<S>,
     options?: ListedOptions<Params, S> & Pick<ToolOptions<Schema, Schema>, "about">,
   ): Tool<string, Params, unknown, ServiceValues<S>>;
@@ -357,7 +360,7 @@ export type ListedOptions<Input, S extends Services = NoServices> =
  */
 export const tool: ToolFactory = Object.assign(makeTool, {
   from<S extends Services = NoServices>(
-    listed: ListedTool,
+    listed: object,
     run: RunListed<S>,
     options?: ListedOptions<Params, S> & Pick<ToolOptions<Schema, Schema>, "about">,
   ) {

@@ -205,7 +205,9 @@ export function transform(handler: Handler, changes: Changes): Handler {
     const remedy = isProvider
       ? "it is a provider; transform what its functions return"
       : "it is not a tool, a prompt or a resource; pass a handler of a function such as tool()";
-    throw new TypeError(`Cannot transform ${quote(Object(handler).name)}: ${remedy}`);
+    const given: unknown = handler;
+    const subject = isObject(given) && "name" in given ? quote(given.name) : show(given);
+    throw new TypeError(`Cannot transform ${subject}: ${remedy}`);
   }
   const place = toName(handler);
   const action = `transform ${place}`;
@@ -429,7 +431,7 @@ class Table {
       if (old !== undefined) entries.set(old, given);
       else if (this.#toNew.has(name) || this.#hidden.has(name)) {
         const renamed = this.#toNew.get(name);
-        problems.push(`${name}: unknown argument; ${renamed === undefined ? "remove it" : `use ${renamed}`}`);
+        problems.push(`${name}: unknown property; ${renamed === undefined ? "remove it" : `use ${renamed}`}`);
       } else entries.set(name, given);
     }
     if (problems.length) return { problem: problems.join("; ") };

@@ -76,6 +76,8 @@ export interface HandlerInternals<Definition = unknown> {
   readonly foreign?: boolean;
   /** Replaces the methods of the handler's feature, such as its list. Called after the feature was compiled. */
   readonly narrow?: Narrow;
+  /** Names of tools that a search keeps in the list. */
+  readonly always?: readonly string[];
   /** Set for a provider. Compiles the handlers of its feature with the handlers that providers find. */
   readonly provide?: Provide;
 }

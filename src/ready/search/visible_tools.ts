@@ -160,10 +160,26 @@ export class VisibleTools {
     return runner;
   }
 
-  /** The tools that only read, each with the function that decides who can see it. */
-  get readOnly(): readonly Pick<Definition, "allow">[] {
-    const found = [...this.#tools.values()].filter((own) => !this.#read(own).isAppOnly && this.#isReadOnly(own));
-    return found.map(({ definition }) => definition);
+  /** Whether every caller can see a tool that only reads, or `undefined` if no caller can. */
+  get hasReadOnly(): boolean | undefined {
+    const found = this.#listReadOnly();
+    return found.length ? found.some(({ definition: { allow, vary } }) => !allow && !vary) : undefined;
+  }
+
+  /** Returns whether the caller can see a tool that only reads. */
+  async seesReadOnly(call: Call): Promise<boolean> {
+    for (const own of this.#listReadOnly()) {
+      if (await isAllowed(own.definition.allow, call, this.#core) && (await this.#vary(own, call))?.isReadOnly) {
+        return true;
+      }
+    }
+    return false;
+  }
+
+  /** Returns the tools that only read, and those that may only read for some callers. */
+  #listReadOnly(): readonly OwnTool[] {
+    const isCandidate = (own: OwnTool) => own.definition.vary ? !own.isForeign : this.#isReadOnly(own);
+    return [...this.#tools.values()].filter((own) => !this.#read(own).isAppOnly && isCandidate(own));
   }
 
   async #select(call: Call): Promise<readonly SeenTool[]> {

@@ -124,6 +124,25 @@ behaviour("call_read_only_tool is listed for callers who see a tool that only re
   }
 });
 
+behaviour("call_read_only_tool respects that middleware takes the hint from a tool", async (connect) => {
+  let hint: boolean | undefined = true;
+  const safe = tool({ name: "safe", annotations: { readOnlyHint: true }, run: () => "read" });
+  const { client } = await connect({
+    handlers: [safe, toolSearch()],
+    use: [async (call, next) => {
+      const result = await next();
+      if (call.method !== "tools/list" || !Array.isArray(result.tools)) return result;
+      return { ...result, tools: result.tools.map((each) => ({ ...each, annotations: { readOnlyHint: hint } })) };
+    }],
+  });
+  const read = async () => textOf(await client.callTool("call_read_only_tool", { name: "safe" }));
+  assertEquals(await read(), "read");
+  for (hint of [false, undefined]) {
+    assertEquals(await read(), sentence("it is not read-only"));
+    assertEquals(textOf(await client.callTool("call_tool", { name: "safe" })), "read");
+  }
+});
+
 behaviour("a disabled call_read_only_tool is not listed", async (connect) => {
   const read = tool({ name: "read", allow: isAda, annotations: { readOnlyHint: true }, run: () => "x" });
   const { client, server } = await connect({ handlers: [read, toolSearch()] }, { principal: { id: "ada" } });

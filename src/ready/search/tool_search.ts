@@ -226,7 +226,8 @@ class ToolSearch {
     const unknown = new ToolError(`Cannot call ${quote(name)}: there is no such tool; search again with ${search}`);
     const caller = toCall(ctx, "call a tool");
     const needsFacts = isReadOnly || !tools.isProvided(name);
-    const found = needsFacts ? await tools.find(name, caller) : undefined;
+    const isInList = isReadOnly && tools.hasMiddleware;
+    const found = needsFacts ? await tools.find(name, caller, { isInList }) : undefined;
     if (needsFacts && !found) throw unknown;
     if (isReadOnly && !found?.isReadOnly) {
       if (tools.isListed && !await tools.find(name, caller, { isInList: true })) throw unknown;

@@ -90,6 +90,8 @@ export interface VisibleToolsOptions {
 
 /** The tools of one server, or of one of its paths, until they change. */
 export class VisibleTools {
+  /** Whether middleware may change the hints of tools. */
+  readonly hasMiddleware: boolean;
   /** Whether middleware or a provider may list other tools than the handlers. */
   readonly isListed: boolean;
   /** Whether every caller sees the same tools. */
@@ -113,6 +115,7 @@ export class VisibleTools {
     this.#names = names;
     this.#tools = new Map(own.map((each) => [each.name, each]));
     this.#hasProvider = handlers.some((handler) => !toOwn(handler));
+    this.hasMiddleware = core.hasMiddleware;
     this.isListed = core.hasMiddleware || this.#hasProvider;
     this.isSame = !this.isListed && own.every(({ definition: { allow, vary } }) => !allow && !vary);
     this.#shared = core.state.slot(INDEX, () => new SharedIndex());

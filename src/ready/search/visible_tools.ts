@@ -126,7 +126,7 @@ export class VisibleTools {
     if (this.#same?.index === this.#shared.index) return this.#same;
     // A result that a cache keeps must not reach other callers, because they may see other tools.
     if (!this.isSame) await noteCaller(call);
-    const seen = await this.#toSeen(this.isListed ? await this.#list(call) : await this.#select(call));
+    const seen = await this.#toSeen(this.isListed ? await this.#list(call) : await this.#select(call), call);
     if (this.isSame) this.#same = seen;
     return seen;
   }
@@ -240,20 +240,22 @@ export class VisibleTools {
     return !own.isForeign && this.#read(own).isReadOnly;
   }
 
-  async #toSeen(tools: readonly SeenTool[]): Promise<Seen> {
+  async #toSeen(tools: readonly SeenTool[], call: Call): Promise<Seen> {
     const shared = this.#shared;
     shared.makeRoom();
-    const { index } = shared;
+    // Another search may start a new index. This search then goes on with the old one, because searches that start again
+    // could wait for each other forever.
+    const { index, indexed } = shared;
     const found: IndexedTool[] = [];
     let added = 0;
     for (const each of tools) {
       const { size } = index;
-      found.push(this.#toIndexed(each));
+      found.push(toIndexed(each, { index, indexed }));
       if (index.size === size || ++added % SLICE) continue;
       await new Promise((resolve) => setTimeout(resolve));
-      // Another search has started a new index.
-      if (shared.index !== index) return await this.#toSeen(tools);
+      if (call.ended) throw call.endError;
     }
+    if (shared.index !== index) return { index, set: new ToolSet(index, found), tools };
     if (this.#index !== index) {
       this.#index = index;
       this.#sets.clear();
@@ -264,16 +266,15 @@ export class VisibleTools {
     shared.largest = Math.max(shared.largest, set.size);
     return { index, set, tools };
   }
+}
 
-  #toIndexed(tool: SeenTool): IndexedTool {
-    const { index, indexed } = this.#shared;
-    const { source } = tool;
-    const known = source && indexed.get(source);
-    if (known) return known;
-    const added = index.add(toText(tool));
-    if (source) indexed.set(source, added);
-    return added;
-  }
+function toIndexed(tool: SeenTool, { index, indexed }: Pick<SharedIndex, "index" | "indexed">): IndexedTool {
+  const { source } = tool;
+  const known = source && indexed.get(source);
+  if (known) return known;
+  const added = index.add(toText(tool));
+  if (source) indexed.set(source, added);
+  return added;
 }
 
 /** A tool that the search calls. */

@@ -97,3 +97,21 @@ Deno.test("tools that differ for each caller do not fill the memory, and each ca
     if (caller) assertEquals((await search(client, "kp0x7")).startsWith("No tool"), true);
   }
 });
+
+Deno.test("searches of callers whose tools do not fit into one index do not wait for each other", async () => {
+  const words = (id: string, at: number) =>
+    Array.from({ length: 140 }, (_, i) => `${id}${(at * 7 + i) % 997}`).join(" ");
+  const handlers = Array.from({ length: 300 }, (_, at) =>
+    tool({
+      name: `tool_${at}`,
+      forCaller: ({ principal }) => ({ description: words(String(principal?.id), at) }),
+      run: () => at,
+    }));
+  const server = createServer({ name: "fixture", version: "1.0.0", handlers: [...handlers, toolSearch()] });
+  const ids = [..."abcdefghijkl"];
+  const found = await Promise.all(ids.map(async (id) => {
+    await using client = await connectTest(server, { principal: { id } });
+    return (await search(client, `${id}5`)).slice(0, 4);
+  }));
+  assertEquals(found, ids.map(() => "8 of"));
+});

@@ -72,16 +72,17 @@ function toEntries({ tools, handlers, core, names, always }: NarrowedList): read
   // The cast is safe, because the entries are of tools that this library has created.
   const toEntry = (handler: Handler) => handler[INTERNALS].definition as Entry; // See above.
   const find = (name: string) => handlers.filter((handler) => handler.name === name).map(toEntry);
-  const { readOnly } = tools;
-  const isForAll = readOnly.some(({ allow }) => !allow);
-  const isAnyAllowed = async (call: Context) => {
-    // The cast is safe, because the registry passes calls.
-    for (const { allow } of readOnly) if (await isAllowed(allow, call as Call, core)) return true; // See above.
-    return false;
+  const { hasReadOnly } = tools;
+  const toVisible = ({ allow: own, ...entry }: Entry): Entry => {
+    const allow = async (ctx: Context) => {
+      const call = ctx as Call; // The cast is safe, because the registry passes calls.
+      return await isAllowed(own, call, core) && await tools.seesReadOnly(call);
+    };
+    return { ...entry, allow };
   };
-  const callers = find(names.callReadOnly).map((entry) => isForAll ? entry : { ...entry, allow: isAnyAllowed });
+  const callers = find(names.callReadOnly).map((entry) => hasReadOnly ? entry : toVisible(entry));
   const kept = handlers.filter(({ name }) => always.includes(name)).map(toEntry);
-  return [...find(names.search), ...find(names.call), ...readOnly.length ? callers : [], ...kept];
+  return [...find(names.search), ...find(names.call), ...hasReadOnly === undefined ? [] : callers, ...kept];
 }
 
 /** Returns a function that omits the tools of the search from a page. The same page always becomes the same object. */

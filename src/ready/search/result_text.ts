@@ -59,7 +59,9 @@ function writeFull(tool: SeenTool): string {
 function writeLine(tool: SeenTool): string {
   const { name, title, description } = tool.wire();
   const text = cut(description, MAX_LINE) ?? cut(title, MAX_LINE) ?? "";
-  return `- ${name}${tool.isReadOnly ? " (read-only)" : ""}${text ? `: ${text.replace(/\s+/g, " ").trim()}` : ""}`;
+  // Another server may list a name with line breaks, which must not look like lines for other tools.
+  const shown = /^[\w./-]+$/.test(name) ? name : JSON.stringify(name);
+  return `- ${shown}${tool.isReadOnly ? " (read-only)" : ""}${text ? `: ${text.replace(/\s+/g, " ").trim()}` : ""}`;
 }
 
 /** Names the required arguments of a tool. */

@@ -8,8 +8,10 @@ import { BoundedMap } from "../../core/kit/bounded_map.ts";
 import { checkOptions, type KnownOptions, show } from "../../core/known_options.ts";
 import type { JsonSchema } from "../../core/schema/schema.ts";
 import { toCall } from "../../server/call/find_call.ts";
-import type { Narrow } from "../../server/visibility/feature.ts";
+import { markRelay } from "../../server/call/relays.ts";
+import type { GroupedOptions, Narrow, Remake } from "../../server/visibility/feature.ts";
 import type { FeatureParts } from "../../server/visibility/feature_parts.ts";
+import { withAlso } from "../../server/visibility/registry.ts";
 import { narrowList, type OwnNames } from "./narrowed_list.ts";
 import { rankTools } from "./ranking.ts";
 import { writeHits } from "./result_text.ts";
@@ -130,6 +132,9 @@ interface SearchInput {
   readonly tags?: readonly string[];
 }
 
+/** Changes the options of a handler. */
+type Change = Parameters<Remake>[0];
+
 /** One search, which may be among the handlers of several servers. */
 class ToolSearch {
   readonly handler: Handler;
@@ -138,8 +143,13 @@ class ToolSearch {
   /** The tools of each server, by the parts of the server. */
   readonly #tools = new WeakMap<object, VisibleTools>();
 
-  constructor(options: ToolSearchOptions) {
-    const { search = "search_tools", call = "call_tool", callReadOnly = "call_read_only_tool" } = options.names ?? {};
+  /** `change` changes the options of each tool, as groups and the layers of a server do. */
+  constructor(options: ToolSearchOptions, change: Change = (own) => own) {
+    const { names = {} } = options;
+    const toName = (name: string) => change<GroupedOptions>({ name }).name;
+    const search = toName(names.search ?? "search_tools");
+    const call = toName(names.call ?? "call_tool");
+    const callReadOnly = toName(names.callReadOnly ?? "call_read_only_tool");
     this.#options = options;
     this.#names = { search, call, callReadOnly };
     if (new Set(Object.values(this.#names)).size < 3) {
@@ -148,30 +158,42 @@ class ToolSearch {
       );
     }
     const hints = { readOnlyHint: true };
-    const made = tool({
-      name: search,
+    const make = (made: Handler) => made[INTERNALS].remake?.(change) ?? made;
+    const made = make(tool({
+      name: names.search ?? "search_tools",
       description: "Finds tools by what they do. This server has more tools than this list shows: search before you " +
         `decide that something is impossible. Call the tools that you find with ${call}.`,
       annotations: hints,
       input: SEARCH_INPUT,
       // The casts are safe, because the input schemas validate the inputs.
       run: (input, ctx) => this.#search(input as unknown as SearchInput, ctx), // See above.
-    });
+    }));
     const toCaller = (name: string, description: string, isReadOnly: boolean) =>
-      tool({
+      make(tool({
         name,
         description,
         annotations: isReadOnly ? hints : undefined,
         lenientArguments: true,
         input: CALL_INPUT,
         run: (input, ctx) => this.#call(input as unknown as CallInput, ctx, isReadOnly), // See above.
-      });
+      }));
     const also = [
-      toCaller(call, `Calls a tool that ${search} has found.`, false),
-      toCaller(callReadOnly, `Calls a tool that ${search} has found and that is marked as read-only.`, true),
+      toCaller(names.call ?? "call_tool", `Calls a tool that ${search} has found.`, false),
+      toCaller(
+        names.callReadOnly ?? "call_read_only_tool",
+        `Calls a tool that ${search} has found and that is marked as read-only.`,
+        true,
+      ),
     ];
-    const { name, run, [INTERNALS]: internals } = made;
-    this.handler = withInternals({ name, run }, { ...internals, also, narrow: this.#narrow, always: options.always });
+    const { [INTERNALS]: internals } = made;
+    this.handler = withInternals({ ...made }, {
+      ...internals,
+      also: [...internals.also ?? [], ...also.flatMap(withAlso)],
+      narrow: this.#narrow,
+      always: options.always,
+      // Without this, a group or the layers of a server would create only the tool that searches.
+      remake: (next: Change) => new ToolSearch(options, (own) => next(change(own))).handler,
+    });
   }
 
   readonly #narrow: Narrow = (compiled, handlers, core) => {
@@ -205,13 +227,15 @@ class ToolSearch {
     const unknown = new ToolError(`Cannot call ${quote(name)}: there is no such tool; search again with ${search}`);
     const caller = toCall(ctx, "call a tool");
     const needsFacts = isReadOnly || !tools.isProvided(name);
-    const found = needsFacts ? await tools.find(name, caller) : undefined;
+    const isInList = isReadOnly && tools.hasMiddleware;
+    const found = needsFacts ? await tools.find(name, caller, { isInList }) : undefined;
     if (needsFacts && !found) throw unknown;
     if (isReadOnly && !found?.isReadOnly) {
       if (tools.isListed && !await tools.find(name, caller, { isInList: true })) throw unknown;
       throw new ToolError(`Cannot call ${quote(name)} with ${callReadOnly}: it is not read-only; use ${call}`);
     }
     const watched = tools.watch(caller);
+    markRelay(caller);
     try {
       const { content, ...others } = await ctx.callTool(name, input, { raw: true });
       // A result with its own structured content is sent unchanged.

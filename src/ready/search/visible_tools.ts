@@ -90,6 +90,8 @@ export interface VisibleToolsOptions {
 
 /** The tools of one server, or of one of its paths, until they change. */
 export class VisibleTools {
+  /** Whether middleware may change the hints of tools. */
+  readonly hasMiddleware: boolean;
   /** Whether middleware or a provider may list other tools than the handlers. */
   readonly isListed: boolean;
   /** Whether every caller sees the same tools. */
@@ -113,6 +115,7 @@ export class VisibleTools {
     this.#names = names;
     this.#tools = new Map(own.map((each) => [each.name, each]));
     this.#hasProvider = handlers.some((handler) => !toOwn(handler));
+    this.hasMiddleware = core.hasMiddleware;
     this.isListed = core.hasMiddleware || this.#hasProvider;
     this.isSame = !this.isListed && own.every(({ definition: { allow, vary } }) => !allow && !vary);
     this.#shared = core.state.slot(INDEX, () => new SharedIndex());
@@ -123,7 +126,7 @@ export class VisibleTools {
     if (this.#same?.index === this.#shared.index) return this.#same;
     // A result that a cache keeps must not reach other callers, because they may see other tools.
     if (!this.isSame) await noteCaller(call);
-    const seen = await this.#toSeen(this.isListed ? await this.#list(call) : await this.#select(call));
+    const seen = await this.#toSeen(this.isListed ? await this.#list(call) : await this.#select(call), call);
     if (this.isSame) this.#same = seen;
     return seen;
   }
@@ -160,10 +163,26 @@ export class VisibleTools {
     return runner;
   }
 
-  /** The tools that only read, each with the function that decides who can see it. */
-  get readOnly(): readonly Pick<Definition, "allow">[] {
-    const found = [...this.#tools.values()].filter((own) => !this.#read(own).isAppOnly && this.#isReadOnly(own));
-    return found.map(({ definition }) => definition);
+  /** Whether every caller can see a tool that only reads, or `undefined` if no caller can. */
+  get hasReadOnly(): boolean | undefined {
+    const found = this.#listReadOnly();
+    return found.length ? found.some(({ definition: { allow, vary } }) => !allow && !vary) : undefined;
+  }
+
+  /** Returns whether the caller can see a tool that only reads. */
+  async seesReadOnly(call: Call): Promise<boolean> {
+    for (const own of this.#listReadOnly()) {
+      if (await isAllowed(own.definition.allow, call, this.#core) && (await this.#vary(own, call))?.isReadOnly) {
+        return true;
+      }
+    }
+    return false;
+  }
+
+  /** Returns the tools that only read, and those that may only read for some callers. */
+  #listReadOnly(): readonly OwnTool[] {
+    const isCandidate = (own: OwnTool) => own.definition.vary ? !own.isForeign : this.#isReadOnly(own);
+    return [...this.#tools.values()].filter((own) => !this.#read(own).isAppOnly && isCandidate(own));
   }
 
   async #select(call: Call): Promise<readonly SeenTool[]> {
@@ -221,20 +240,22 @@ export class VisibleTools {
     return !own.isForeign && this.#read(own).isReadOnly;
   }
 
-  async #toSeen(tools: readonly SeenTool[]): Promise<Seen> {
+  async #toSeen(tools: readonly SeenTool[], call: Call): Promise<Seen> {
     const shared = this.#shared;
     shared.makeRoom();
-    const { index } = shared;
+    // Another search may start a new index. This search then goes on with the old one, because searches that start again
+    // could wait for each other forever.
+    const { index, indexed } = shared;
     const found: IndexedTool[] = [];
     let added = 0;
     for (const each of tools) {
       const { size } = index;
-      found.push(this.#toIndexed(each));
+      found.push(toIndexed(each, { index, indexed }));
       if (index.size === size || ++added % SLICE) continue;
       await new Promise((resolve) => setTimeout(resolve));
-      // Another search has started a new index.
-      if (shared.index !== index) return await this.#toSeen(tools);
+      if (call.ended) throw call.endError;
     }
+    if (shared.index !== index) return { index, set: new ToolSet(index, found), tools };
     if (this.#index !== index) {
       this.#index = index;
       this.#sets.clear();
@@ -245,16 +266,15 @@ export class VisibleTools {
     shared.largest = Math.max(shared.largest, set.size);
     return { index, set, tools };
   }
+}
 
-  #toIndexed(tool: SeenTool): IndexedTool {
-    const { index, indexed } = this.#shared;
-    const { source } = tool;
-    const known = source && indexed.get(source);
-    if (known) return known;
-    const added = index.add(toText(tool));
-    if (source) indexed.set(source, added);
-    return added;
-  }
+function toIndexed(tool: SeenTool, { index, indexed }: Pick<SharedIndex, "index" | "indexed">): IndexedTool {
+  const { source } = tool;
+  const known = source && indexed.get(source);
+  if (known) return known;
+  const added = index.add(toText(tool));
+  if (source) indexed.set(source, added);
+  return added;
 }
 
 /** A tool that the search calls. */

@@ -220,7 +220,7 @@ function hideCommand(text: string): string {
   return text.replaceAll(root, "ROOT/")
     .replace(/"command": \[[^\]]*?\/server\.ts"\n *\]/, '"command": COMMAND')
     .replace(/"command": "(?:deno|bun)",\n *"args": \[[^\]]*?\/server\.ts"\n *\]/, "COMMAND")
-    .replace(/command: (?:deno|bun)\n *args:\n[^]*?\/server\.ts\n/, "COMMAND\n");
+    .replace(/command: (?:deno|bun)\n *args:\n(?: *- .*\n)+/, "COMMAND\n");
 }
 
 for (const { name: runtime, program } of runtimes) {

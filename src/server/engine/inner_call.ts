@@ -7,7 +7,6 @@ import { INTERNAL_ERROR, isMcpError, McpError, quote, toBusy, withLimits } from 
 import { type Params, readResultType, type Result } from "../../core/protocol/jsonrpc.ts";
 import { countIndexes, toWeight } from "../../core/protocol/weight.ts";
 import { Call, type CallHome, type CallHost, type Deferred, isProgressToken } from "../call/call.ts";
-import { CancelError } from "../call/cancel_error.ts";
 import { startDeadline, untilDecided } from "../call/deadline.ts";
 import { InFlight } from "../call/in_flight.ts";
 import { type InnerCalls, type InnerTree, openInner } from "../call/inner_calls.ts";
@@ -15,6 +14,7 @@ import type { HandlerCall } from "../call/handler_call.ts";
 import { type Question, QuestionError, requireCapabilities } from "../call/question.ts";
 import { addTo, noteCaller, noteQuestion, noteRead } from "../call/reads.ts";
 import type { Runner } from "../visibility/feature.ts";
+import type { Core } from "./core.ts";
 import type { CheckParts } from "./handler_check.ts";
 import { findGranted } from "./recheck.ts";
 import type { Scheduler } from "./scheduler.ts";
@@ -56,7 +56,7 @@ export async function makeInnerCall(outer: Call, request: InnerRequest, parts: I
   const { core, scheduler } = parts;
   if (hasEnded(outer)) throw toLate(outer, request);
   const inner = openInner(outer);
-  admit(outer, request, { tree: inner.tree, parts });
+  admit(outer, request, { tree: inner.tree, core });
   const call = new InnerCall(outer, copy(request));
   const { account } = outer.link;
   if (!account.hold(call.weight)) {
@@ -141,10 +141,9 @@ interface Finding extends CheckParts {
 function admit(
   outer: Call,
   { action, name, method }: InnerRequest,
-  { tree, parts: { core, scheduler } }: { readonly tree: InnerTree; readonly parts: InnerParts },
+  { tree, core }: { readonly tree: InnerTree; readonly core: Core },
 ): void {
   const outers = listOuters(outer);
-  const root = outers[0];
   const toChain = () => [...outers.map(toLabel), quote(name ?? method)].join(" > ");
   if (outers.length > MAX_DEPTH) {
     throw new Error(`Cannot ${action}: inner calls are more than ${MAX_DEPTH} levels deep: ${toChain()}`);
@@ -159,18 +158,6 @@ function admit(
     throw withLimits(error, limit);
   }
   tree.made++;
-  if (tree.end) return;
-  const end = tree.end = Object.assign(() => endAll(root, tree), { isImmediate: true });
-  // A call within a layer of an extension ends with the call around it, or by itself if it was detached.
-  root.host.defer(root, end);
-  if (!root.deferred?.includes(end)) scheduler.defer(root, end);
-}
-
-/** Cancels the inner calls that the handler has not awaited, because nothing limits them after the response. */
-function endAll(root: Call, { running }: InnerTree): void {
-  if (!root.ended) return;
-  const message = "Cannot continue the inner call: the outer call already has its response; await the inner call";
-  for (const call of running) call.cancel(root.reason ?? new CancelError("ended", message));
 }
 
 /** Returns a call and its outer calls, the outermost first. */

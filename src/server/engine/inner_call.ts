@@ -54,7 +54,7 @@ const MAX_DEPTH = 8;
  */
 export async function makeInnerCall(outer: Call, request: InnerRequest, parts: InnerParts): Promise<Result> {
   const { core, scheduler } = parts;
-  if (hasEnded(outer)) throw toLate(outer, request);
+  requireWaiting(outer, request);
   const inner = openInner(outer);
   admit(outer, request, { tree: inner.tree, core });
   const call = new InnerCall(outer, copy(request));
@@ -111,20 +111,16 @@ export async function makeInnerCall(outer: Call, request: InnerRequest, parts: I
 async function find(call: Call, request: InnerRequest, { outer, core, registry }: Finding): Promise<Runner> {
   const { method } = call;
   const { handler } = request;
-  // The handler of an outer call may have returned without waiting for the inner call.
-  const requireWaiting = () => {
-    if (hasEnded(outer)) throw toLate(outer, request);
-  };
   await core.shared?.rules?.open(method, registry.methods.get(method)?.isBrought);
-  requireWaiting();
+  requireWaiting(outer, request);
   // What a client receives as a list can be narrowed, such as by a search. An inner list is never narrowed.
   const runner = await findGranted(call, core, registry);
-  requireWaiting();
+  requireWaiting(outer, request);
   if (runner.requires) requireCapabilities(call.client.capabilities, runner.requires, "run the call");
   // Check the limits of the called handler. Otherwise clients could bypass a rate with a handler that calls another one.
   const limiting = runner.check?.(call);
   if (limiting) await untilDecided(call, limiting, core);
-  requireWaiting();
+  requireWaiting(outer, request);
   // Other callers who use the results of the outer call need the rights to the called handler too.
   if (!handler) {
     if (runner.cache?.scope !== "public") await noteCaller(outer);
@@ -219,9 +215,8 @@ class InnerCall extends Call {
     return this.#outer.isAsking;
   }
 
-  // The handler of an outer call may have returned without waiting for the inner call.
   override startHandler<T>(run: () => T): T {
-    this.#checkOuter();
+    requireWaiting(this.#outer, this.#request);
     return super.startHandler(run);
   }
 
@@ -259,13 +254,17 @@ class InnerCall extends Call {
    */
   async #toOuterKey(key: string): Promise<string> {
     const innerKey = await this.#toKey();
-    this.#checkOuter();
+    requireWaiting(this.#outer, this.#request);
     return `${innerKey.replaceAll("\t", "\t\t")}\t ${key}`;
   }
+}
 
-  #checkOuter(): void {
-    if (hasEnded(this.#outer)) throw toLate(this.#outer, this.#request);
-  }
+/**
+ * Throws if no handler waits for an inner call of `outer`, because the handler of `outer`, or of an outer call of it, has
+ * returned before.
+ */
+function requireWaiting(outer: Call, request: InnerRequest): void {
+  if (hasEnded(outer)) throw toLate(outer, request);
 }
 
 /** Whether a call, or an outer call of it, has its response. */

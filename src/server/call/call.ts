@@ -37,11 +37,7 @@ const lazyForward = new LazyModule(() => import("./forward.ts"));
 export type OnHandle = (handle: Result, type: string) => Promise<void>;
 
 /** A function that runs after a call. `end` is the outcome of the call. */
-export interface Deferred {
-  (end: ServiceEnd): unknown;
-  /** Whether the function runs as soon as the call has ended, without a slot. It must return immediately. */
-  readonly isImmediate?: boolean;
-}
+export type Deferred = (end: ServiceEnd) => unknown;
 
 /** State that all calls to one server share. */
 export interface CallHost extends ContainerHost {
@@ -542,9 +538,10 @@ export abstract class Call implements ServiceCall, Cancellable {
     this.onCancel = run;
   }
 
-  /** Ends a call that the scheduler does not end, such as a subscription. The ended call sends nothing. */
+  /** Ends the call, and cancels the inner calls that its handler has not awaited. The ended call sends nothing. */
   end(): void {
     this.ended = true;
+    this.inner?.end();
   }
 
   /**

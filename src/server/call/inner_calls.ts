@@ -4,7 +4,7 @@
  */
 import { sha256 } from "../../core/kit/sha256.ts";
 import type { Params } from "../../core/protocol/jsonrpc.ts";
-import type { CancelError } from "./cancel_error.ts";
+import { CancelError } from "./cancel_error.ts";
 import { MAX_QUEUED_LOGS } from "./log.ts";
 
 /** The methods of the context that make inner calls, and the check of the handlers that an earlier run has called. */
@@ -19,10 +19,10 @@ export interface InnerUse {
 
 /** All inner calls of one request: the inner calls of its handler, their inner calls, and so on. */
 export interface InnerTree {
+  /** The outermost call. */
+  readonly root: Pick<Caller, "ended" | "reason">;
   /** Number of inner calls that were made. */
   made: number;
-  /** Cancels the inner calls that have not ended, if the outermost call has ended. Set when an inner call is made. */
-  end?: () => void;
   /** The inner calls that have not ended. */
   readonly running: Set<{ cancel(reason: CancelError): void }>;
 }
@@ -34,6 +34,8 @@ interface Caller {
     /** The call whose handler makes this inner call. */
     readonly outer?: Caller;
   };
+  readonly ended: boolean;
+  readonly reason?: CancelError;
   /** The last progress of the handler itself. */
   readonly reported: number;
   notify: Notify;
@@ -55,7 +57,7 @@ export class InnerCalls {
 
   constructor(call: Caller) {
     const { host: { outer }, reported } = call;
-    this.tree = outer ? openInner(outer).tree : { made: 0, running: new Set() };
+    this.tree = outer ? openInner(outer).tree : { root: call, made: 0, running: new Set() };
     this.#progress = new JoinedProgress(reported);
     const notify: Notify = call.notify.bind(call);
     this.#notify = outer ? notify : limitLogs(notify);
@@ -72,6 +74,14 @@ export class InnerCalls {
       const sum = this.#progress.add(place ??= this.#progress.open(), params);
       return sum && this.#notify(method, { ...sum, progressToken });
     };
+  }
+
+  /** Cancels the inner calls that have not ended, if the outermost call has ended, because nothing limits them then. */
+  end(): void {
+    const { root: { ended, reason }, running } = this.tree;
+    if (!ended) return;
+    const message = "Cannot continue the inner call: the outer call already has its response; await the inner call";
+    for (const call of running) call.cancel(reason ?? new CancelError("ended", message));
   }
 
   /**

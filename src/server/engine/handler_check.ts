@@ -55,7 +55,6 @@ async function check(outer: Call, checked: HandlerCall, { core, registry }: Chec
     await call.untilCancelled(findGranted(call, core, registry));
   } finally {
     call.end();
-    call.inner?.tree.end?.();
   }
 }
 

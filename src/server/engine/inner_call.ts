@@ -7,7 +7,6 @@ import { INTERNAL_ERROR, isMcpError, McpError, quote, toBusy, withLimits } from 
 import { type Params, readResultType, type Result } from "../../core/protocol/jsonrpc.ts";
 import { countIndexes, toWeight } from "../../core/protocol/weight.ts";
 import { Call, type CallHome, type CallHost, type Deferred, isProgressToken } from "../call/call.ts";
-import { CancelError } from "../call/cancel_error.ts";
 import { startDeadline, untilDecided } from "../call/deadline.ts";
 import { InFlight } from "../call/in_flight.ts";
 import { type InnerCalls, type InnerTree, openInner } from "../call/inner_calls.ts";
@@ -15,6 +14,7 @@ import type { HandlerCall } from "../call/handler_call.ts";
 import { type Question, QuestionError, requireCapabilities } from "../call/question.ts";
 import { addTo, noteCaller, noteQuestion, noteRead } from "../call/reads.ts";
 import type { Runner } from "../visibility/feature.ts";
+import type { Core } from "./core.ts";
 import type { CheckParts } from "./handler_check.ts";
 import { findGranted } from "./recheck.ts";
 import type { Scheduler } from "./scheduler.ts";
@@ -54,9 +54,9 @@ const MAX_DEPTH = 8;
  */
 export async function makeInnerCall(outer: Call, request: InnerRequest, parts: InnerParts): Promise<Result> {
   const { core, scheduler } = parts;
-  if (hasEnded(outer)) throw toLate(outer, request);
+  requireWaiting(outer, request);
   const inner = openInner(outer);
-  admit(outer, request, { tree: inner.tree, parts });
+  admit(outer, request, { tree: inner.tree, core });
   const call = new InnerCall(outer, copy(request));
   const { account } = outer.link;
   if (!account.hold(call.weight)) {
@@ -111,20 +111,16 @@ export async function makeInnerCall(outer: Call, request: InnerRequest, parts: I
 async function find(call: Call, request: InnerRequest, { outer, core, registry }: Finding): Promise<Runner> {
   const { method } = call;
   const { handler } = request;
-  // The handler of an outer call may have returned without waiting for the inner call.
-  const requireWaiting = () => {
-    if (hasEnded(outer)) throw toLate(outer, request);
-  };
   await core.shared?.rules?.open(method, registry.methods.get(method)?.isBrought);
-  requireWaiting();
+  requireWaiting(outer, request);
   // What a client receives as a list can be narrowed, such as by a search. An inner list is never narrowed.
   const runner = await findGranted(call, core, registry);
-  requireWaiting();
+  requireWaiting(outer, request);
   if (runner.requires) requireCapabilities(call.client.capabilities, runner.requires, "run the call");
   // Check the limits of the called handler. Otherwise clients could bypass a rate with a handler that calls another one.
   const limiting = runner.check?.(call);
   if (limiting) await untilDecided(call, limiting, core);
-  requireWaiting();
+  requireWaiting(outer, request);
   // Other callers who use the results of the outer call need the rights to the called handler too.
   if (!handler) {
     if (runner.cache?.scope !== "public") await noteCaller(outer);
@@ -141,10 +137,9 @@ interface Finding extends CheckParts {
 function admit(
   outer: Call,
   { action, name, method }: InnerRequest,
-  { tree, parts: { core, scheduler } }: { readonly tree: InnerTree; readonly parts: InnerParts },
+  { tree, core }: { readonly tree: InnerTree; readonly core: Core },
 ): void {
   const outers = listOuters(outer);
-  const root = outers[0];
   const toChain = () => [...outers.map(toLabel), quote(name ?? method)].join(" > ");
   if (outers.length > MAX_DEPTH) {
     throw new Error(`Cannot ${action}: inner calls are more than ${MAX_DEPTH} levels deep: ${toChain()}`);
@@ -159,18 +154,6 @@ function admit(
     throw withLimits(error, limit);
   }
   tree.made++;
-  if (tree.end) return;
-  const end = tree.end = Object.assign(() => endAll(root, tree), { isImmediate: true });
-  // A call within a layer of an extension ends with the call around it, or by itself if it was detached.
-  root.host.defer(root, end);
-  if (!root.deferred?.includes(end)) scheduler.defer(root, end);
-}
-
-/** Cancels the inner calls that the handler has not awaited, because nothing limits them after the response. */
-function endAll(root: Call, { running }: InnerTree): void {
-  if (!root.ended) return;
-  const message = "Cannot continue the inner call: the outer call already has its response; await the inner call";
-  for (const call of running) call.cancel(root.reason ?? new CancelError("ended", message));
 }
 
 /** Returns a call and its outer calls, the outermost first. */
@@ -232,9 +215,8 @@ class InnerCall extends Call {
     return this.#outer.isAsking;
   }
 
-  // The handler of an outer call may have returned without waiting for the inner call.
   override startHandler<T>(run: () => T): T {
-    this.#checkOuter();
+    requireWaiting(this.#outer, this.#request);
     return super.startHandler(run);
   }
 
@@ -272,13 +254,17 @@ class InnerCall extends Call {
    */
   async #toOuterKey(key: string): Promise<string> {
     const innerKey = await this.#toKey();
-    this.#checkOuter();
+    requireWaiting(this.#outer, this.#request);
     return `${innerKey.replaceAll("\t", "\t\t")}\t ${key}`;
   }
+}
 
-  #checkOuter(): void {
-    if (hasEnded(this.#outer)) throw toLate(this.#outer, this.#request);
-  }
+/**
+ * Throws if no handler waits for an inner call of `outer`, because the handler of `outer`, or of an outer call of it, has
+ * returned before.
+ */
+function requireWaiting(outer: Call, request: InnerRequest): void {
+  if (hasEnded(outer)) throw toLate(outer, request);
 }
 
 /** Whether a call, or an outer call of it, has its response. */

@@ -10,7 +10,6 @@ import { isWithin } from "../../core/protocol/weight.ts";
 import type { HeaderParam } from "../../core/schema/header_params.ts";
 import { type Call, toTooLong } from "../call/call.ts";
 import type { ClientInfo, Principal } from "../call/context.ts";
-import type { InnerCalls } from "../call/inner_calls.ts";
 import type { Engine } from "./era.ts";
 import { observeRequest } from "./observed_call.ts";
 import type { Method, Outcome, Runner } from "../visibility/feature.ts";
@@ -34,7 +33,6 @@ export interface Answered {
   readonly subject?: string;
   readonly observed?: RequestReport;
   readonly principal?: Principal;
-  readonly inner?: InnerCalls;
   end?(): void;
 }
 
@@ -211,7 +209,6 @@ export class Pipeline {
     // A step that refuses the call, such as `allow`, may not have awaited its inner calls. The dialect must know whether
     // the call was refused before its handler.
     request.end?.();
-    request.inner?.tree.end?.();
     return isScopeError(known) ? toScopeReply({ ...core, principal: request.principal }, known, reply) : reply;
   }
 }

@@ -225,10 +225,7 @@ export class Scheduler implements Executor {
 
   // Counts the deferred functions of a call as a running call of the client, so that these functions count towards the
   // client's limits.
-  #runDeferred(call: Call, given: readonly Deferred[], outcome?: Outcome): void {
-    const all = given.filter((run) => !run.isImmediate);
-    for (const run of given) if (run.isImmediate) run(toEnd(call, outcome));
-    if (!all.length) return;
+  #runDeferred(call: Call, all: readonly Deferred[], outcome?: Outcome): void {
     const { account } = call.link;
     account.charge(call.weigh());
     account.start();
@@ -368,7 +365,7 @@ export class Scheduler implements Executor {
   #endAtOnce(call: Call, outcome: Outcome): Outcome {
     const { account } = call;
     const ended = call.ended ? toCancelled(call) : outcome;
-    call.ended = true;
+    call.end();
     if (call.deferred) this.#runDeferred(call, call.deferred, ended);
     if (account) {
       account.leave(call.weight);
@@ -420,7 +417,7 @@ export class Scheduler implements Executor {
       if (!isOpen) return;
       isOpen = false;
       const ended = call.ended ? toCancelled(call) : outcome;
-      call.ended = true;
+      call.end();
       call.deadline?.stop();
       if (call.deferred) this.#runDeferred(call, call.deferred, ended);
       this.#end(call, weight, places);

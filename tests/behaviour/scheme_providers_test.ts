@@ -1,6 +1,6 @@
 // Several resource providers of one scheme: the first whose `read` does not return `undefined` answers.
 import { assertEquals, assertRejects } from "@std/assert";
-import { McpError, resource, resourceProvider, type ResourceProviderOptions, tool } from "../../mod.ts";
+import { extension, McpError, resource, resourceProvider, type ResourceProviderOptions, tool } from "../../mod.ts";
 import { quota } from "../../src/layers/layers.ts";
 import { behaviour, textOf, until } from "../support/behaviour.ts";
 
@@ -56,6 +56,43 @@ behaviour(
     await assertRejects(() => client.readResource("note://gone"), McpError, "not found");
   },
 );
+
+behaviour("a missing resource leads to the next provider within layers that wrap the read too", async (connect) => {
+  const ran: string[] = [];
+  const audit = extension({ id: "com.example/audit" });
+  const wrap = (name: string) =>
+    audit.layer({
+      around: async (_call, next) => {
+        ran.push(name);
+        return await next();
+      },
+    });
+  const { client } = await connect({
+    handlers: [audit, provide("a", { use: [wrap("a")] }), provide("b", { use: [wrap("b")] }), provide("c")],
+  });
+  const read = async (uri: string) => textOf({ content: (await client.readResource(uri)).contents });
+  assertEquals(await read("note://both"), "a");
+  assertEquals(await read("note://b"), "b");
+  assertEquals(await read("note://c"), "c");
+  assertEquals(ran, ["a", "a", "b", "a", "b"]);
+  await assertRejects(() => client.readResource("note://none"), McpError, "not found");
+});
+
+behaviour("a missing resource of an inner read, or an error of middleware, is final", async (connect) => {
+  const lacking = provide("a", { read: async (_uri, ctx) => await ctx.readResource("other://none") });
+  const replacing = provide("a", {
+    read: () => undefined,
+    use: [(_ctx, next) =>
+      Promise.resolve(next()).catch(() => {
+        throw new McpError(7, "replaced");
+      })],
+  });
+  const other = resource({ uri: "other://none", name: "other", read: () => undefined });
+  const { client } = await connect({ handlers: [lacking, provide("b"), other] });
+  await assertRejects(() => client.readResource("note://b"), McpError, "not found");
+  const { client: second } = await connect({ handlers: [replacing, provide("b")] });
+  await assertRejects(() => second.readResource("note://b"), McpError, "replaced");
+});
 
 behaviour("allow, scopes and layers of each provider of a scheme apply", async (connect) => {
   const ran: string[] = [];

@@ -1,4 +1,4 @@
-// Several resource providers of one scheme: the first whose `read` does not return `undefined` answers.
+// Several resource providers of one scheme: the server calls them in order, until a `read` function returns a value.
 import { assertEquals, assertRejects } from "@std/assert";
 import { extension, McpError, resource, resourceProvider, type ResourceProviderOptions, tool } from "../../mod.ts";
 import { quota } from "../../src/layers/layers.ts";
@@ -15,7 +15,7 @@ function provide(name: string, options: Partial<ResourceProviderOptions> = {}) {
   });
 }
 
-behaviour("the first provider of a scheme whose read does not return undefined answers", async (connect) => {
+behaviour("a read calls the providers of a scheme in order, until read returns a value", async (connect) => {
   const handlers = [
     provide("a"),
     provide("b"),
@@ -117,13 +117,13 @@ behaviour("allow, scopes and layers of each provider of a scheme apply", async (
   assertEquals(ran.splice(0), ["b"]);
   assertEquals(textOf({ content: (await ada.readResource("note://c")).contents }), "c");
   assertEquals(ran.splice(0), ["a", "b"]);
-  // The limit of the last provider is reached only by reads that ask it.
+  // Only reads that call the last provider count against its limit.
   assertEquals(textOf({ content: (await ada.readResource("note://both")).contents }), "a");
   await assertRejects(() => ada.readResource("note://c"), McpError, "too many");
 }, { perInstance: "limits" });
 
 behaviour(
-  "templates and fixed resources learn of their first and last subscriber, and so do all providers of a scheme",
+  "subscribe and unsubscribe of templates, fixed resources and all providers of a scheme are called",
   async (connect) => {
     const calls: string[] = [];
     const hooks = (name: string) => ({

@@ -162,8 +162,8 @@ const OPTIONS: KnownOptions<keyof ToolProviderOptions> = {
 
 /**
  * Creates a provider of tools that differ by caller, or that come from elsewhere, such as a database or another server.
- * The server's own tools take precedence over tools of the same name. Of several providers, the first whose `find` does
- * not return `undefined` answers.
+ * The server's own tools take precedence over tools of the same name. If a server has several providers, it calls their
+ * `find` functions in order, until a function returns a tool.
  *
  * ```ts
  * import { createServer, tool, toolProvider } from "@x/mcp";
@@ -193,8 +193,8 @@ export function toolProvider<S extends Services = NoServices>(
 
 /**
  * Creates a provider of prompts that differ by caller, or that come from elsewhere. The server's own prompts take
- * precedence over prompts of the same name. Of several providers, the first whose `find` does not return `undefined`
- * answers.
+ * precedence over prompts of the same name. If a server has several providers, it calls their `find` functions in order,
+ * until a function returns a prompt.
  *
  * ```ts
  * import { createServer, prompt, promptProvider } from "@x/mcp";

@@ -11,8 +11,8 @@ import type { FeatureParts } from "../visibility/feature_parts.ts";
 import { isAbsent } from "./absent.ts";
 
 /**
- * Returns a runner that asks several runners in order, until `read` of one returns something. The pipeline checks the
- * scopes, requirements and limits of the first one, and this runner checks those of the others before it asks them.
+ * Returns a runner that calls several runners in order, until a `read` function returns a value. The pipeline checks the
+ * scopes, requirements and limits of the first runner. This runner checks those of each further runner before its call.
  */
 export function chainRunners(runners: readonly Runner[], { core, isRestricted }: Chain): Runner {
   const [first, ...others] = runners;
@@ -45,7 +45,7 @@ export function chainRunners(runners: readonly Runner[], { core, isRestricted }:
   };
 }
 
-/** How several runners are asked. */
+/** What applies to all runners of a chain. */
 interface Chain {
   readonly core: FeatureParts;
   /** Whether one of the providers of the scheme is not for all callers. */

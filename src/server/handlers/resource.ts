@@ -552,10 +552,9 @@ function define<Input>(options: Form<Input>, isTemplate: boolean): Defined {
   const listPage = list &&
     (async (call: Call, ctx: Context<never> = call, cursor: string | undefined, size: number) => {
       const start = readStart(cursor);
+      const { own } = start;
       // The cast is safe, because of the signatures above: `list` of a template takes only the context.
-      const listed = await call.startHandler(() =>
-        isTemplate ? list(ctx as never, ctx) : list(start.own as never, ctx)
-      );
+      const listed = await call.startHandler(() => isTemplate ? list(ctx as never, ctx) : list(own as never, ctx));
       const { items, nextCursor } = readPage(listed, { list: "resources", start, size, place: quote(key) });
       const report = (error: unknown) => call.host.parts?.report(error, call);
       const { checkEntries } = await lazyWireCheck.load();

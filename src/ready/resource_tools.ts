@@ -23,7 +23,7 @@ const FROM = {
 
 const URI = {
   type: "object",
-  properties: { uri: { type: "string", description: "URI of the resource, such as one that list_resources returns" } },
+  properties: { uri: { type: "string", description: "URI of the resource, for example from list_resources" } },
   required: ["uri"],
   additionalProperties: false,
 } as const;

@@ -7,6 +7,7 @@ import {
   McpError,
   prompt,
   promptProvider,
+  resourceProvider,
   service,
   type Tool,
   tool,
@@ -199,6 +200,34 @@ behaviour("pages of providers follow each other, after the server's own tools", 
   const eve = await join({ principal: { id: "eve" } });
   const { nextCursor } = await ada.request("tools/list");
   await assertRejects(() => eve.request("tools/list", { cursor: nextCursor }), McpError, "cursor");
+});
+
+behaviour("list gets only its own cursors, also if a page is an array or does not fit on one page", async (connect) => {
+  const cursors: unknown[] = [];
+  const rows = Array.from({ length: 300 }, (_, at) => `row${at}`);
+  const paged = toolProvider({
+    list(cursor) {
+      cursors.push(cursor);
+      return cursor === undefined ? { tools: [say("first")], nextCursor: "2" } : rows.map((row) => say(row));
+    },
+    find: () => undefined,
+  });
+  const notes = resourceProvider({
+    scheme: "note",
+    name: "notes",
+    list(cursor) {
+      cursors.push(cursor);
+      const entries = (cursor === undefined ? ["first"] : rows).map((name) => ({ uri: `note://${name}`, name }));
+      // An array is also a page, although its type is that of a template.
+      return cursor === undefined ? { resources: entries, nextCursor: "2" } : entries as never;
+    },
+    read: () => undefined,
+  });
+  const { client } = await connect({ handlers: [paged, notes] });
+  assertEquals((await client.listTools()).map(({ name }) => name), ["first", ...rows]);
+  assertEquals(cursors.splice(0), [undefined, "2", "2"]);
+  assertEquals((await client.listResources()).map(({ name }) => name), ["first", ...rows]);
+  assertEquals(cursors, [undefined, "2", "2"]);
 });
 
 behaviour("prompts of a provider are found, listed and completed", async (connect) => {

@@ -1,6 +1,6 @@
-// Several resource providers of one scheme: the first whose `read` does not return `undefined` answers.
+// Several resource providers of one scheme: the server calls them in order, until a `read` function returns a value.
 import { assertEquals, assertRejects } from "@std/assert";
-import { McpError, resource, resourceProvider, type ResourceProviderOptions, tool } from "../../mod.ts";
+import { extension, McpError, resource, resourceProvider, type ResourceProviderOptions, tool } from "../../mod.ts";
 import { quota } from "../../src/layers/layers.ts";
 import { behaviour, textOf, until } from "../support/behaviour.ts";
 
@@ -15,7 +15,7 @@ function provide(name: string, options: Partial<ResourceProviderOptions> = {}) {
   });
 }
 
-behaviour("the first provider of a scheme whose read does not return undefined answers", async (connect) => {
+behaviour("a read calls the providers of a scheme in order, until read returns a value", async (connect) => {
   const handlers = [
     provide("a"),
     provide("b"),
@@ -57,6 +57,43 @@ behaviour(
   },
 );
 
+behaviour("a missing resource leads to the next provider within layers that wrap the read too", async (connect) => {
+  const ran: string[] = [];
+  const audit = extension({ id: "com.example/audit" });
+  const wrap = (name: string) =>
+    audit.layer({
+      around: async (_call, next) => {
+        ran.push(name);
+        return await next();
+      },
+    });
+  const { client } = await connect({
+    handlers: [audit, provide("a", { use: [wrap("a")] }), provide("b", { use: [wrap("b")] }), provide("c")],
+  });
+  const read = async (uri: string) => textOf({ content: (await client.readResource(uri)).contents });
+  assertEquals(await read("note://both"), "a");
+  assertEquals(await read("note://b"), "b");
+  assertEquals(await read("note://c"), "c");
+  assertEquals(ran, ["a", "a", "b", "a", "b"]);
+  await assertRejects(() => client.readResource("note://none"), McpError, "not found");
+});
+
+behaviour("a missing resource of an inner read, or an error of middleware, is final", async (connect) => {
+  const lacking = provide("a", { read: async (_uri, ctx) => await ctx.readResource("other://none") });
+  const replacing = provide("a", {
+    read: () => undefined,
+    use: [(_ctx, next) =>
+      Promise.resolve(next()).catch(() => {
+        throw new McpError(7, "replaced");
+      })],
+  });
+  const other = resource({ uri: "other://none", name: "other", read: () => undefined });
+  const { client } = await connect({ handlers: [lacking, provide("b"), other] });
+  await assertRejects(() => client.readResource("note://b"), McpError, "not found");
+  const { client: second } = await connect({ handlers: [replacing, provide("b")] });
+  await assertRejects(() => second.readResource("note://b"), McpError, "replaced");
+});
+
 behaviour("allow, scopes and layers of each provider of a scheme apply", async (connect) => {
   const ran: string[] = [];
   const rate = quota({ rate: { calls: 1, perMs: 60_000 } });
@@ -80,13 +117,13 @@ behaviour("allow, scopes and layers of each provider of a scheme apply", async (
   assertEquals(ran.splice(0), ["b"]);
   assertEquals(textOf({ content: (await ada.readResource("note://c")).contents }), "c");
   assertEquals(ran.splice(0), ["a", "b"]);
-  // The limit of the last provider is reached only by reads that ask it.
+  // Only reads that call the last provider count against its limit.
   assertEquals(textOf({ content: (await ada.readResource("note://both")).contents }), "a");
   await assertRejects(() => ada.readResource("note://c"), McpError, "too many");
 }, { perInstance: "limits" });
 
 behaviour(
-  "templates and fixed resources learn of their first and last subscriber, and so do all providers of a scheme",
+  "subscribe and unsubscribe of templates, fixed resources and all providers of a scheme are called",
   async (connect) => {
     const calls: string[] = [];
     const hooks = (name: string) => ({

@@ -4,16 +4,20 @@
 import { McpError } from "../../core/protocol/errors.ts";
 import type { Call } from "../call/call.ts";
 
-/** The calls whose `read` has returned `undefined` or `null`. */
-const absent = new WeakSet<Call>();
+/**
+ * The errors for which a `read` has returned `undefined` or `null`, with the parameters of its call. The call of a layer
+ * has the parameters of the call that it wraps, and an inner call has others.
+ */
+const absent = new WeakMap<object, Call["params"]>();
 
 /** Returns the error for a URI whose `read` has returned `undefined` or `null`. */
-export function toAbsent(uri: string, call: Call): McpError {
-  absent.add(call);
-  return McpError.resourceNotFound(uri);
+export function toAbsent(uri: string, { params }: Call): McpError {
+  const error = McpError.resourceNotFound(uri);
+  absent.set(error, params);
+  return error;
 }
 
-/** Returns whether `read` has returned `undefined` or `null` since the last time. */
-export function takeAbsent(call: Call): boolean {
-  return absent.delete(call);
+/** Returns whether an error means that `read` has returned `undefined` or `null` in this call. */
+export function isAbsent(error: unknown, { params }: Call): boolean {
+  return absent.get(Object(error)) === params;
 }

@@ -37,7 +37,7 @@ import { startProvider } from "./provider_start.ts";
 import { lazySkipped } from "./listed.ts";
 import { MAX_NAME, type Skipped } from "./listed_entry.ts";
 import { type Prompt, prompts } from "./prompt.ts";
-import { listSources, readPage, type Source, type SourcePage, type SourceRange } from "./source_list.ts";
+import { listSources, readPage, readStart, type Source, type SourcePage, type SourceRange } from "./source_list.ts";
 import { type Tool, tools } from "./tool.ts";
 
 /** Options of a provider of tools. Only `find` is required. */
@@ -162,8 +162,8 @@ const OPTIONS: KnownOptions<keyof ToolProviderOptions> = {
 
 /**
  * Creates a provider of tools that differ by caller, or that come from elsewhere, such as a database or another server.
- * The server's own tools take precedence over tools of the same name. Of several providers, the first whose `find` does
- * not return `undefined` answers.
+ * The server's own tools take precedence over tools of the same name. If a server has several providers, it calls their
+ * `find` functions in order, until a function returns a tool.
  *
  * ```ts
  * import { createServer, tool, toolProvider } from "@x/mcp";
@@ -193,8 +193,8 @@ export function toolProvider<S extends Services = NoServices>(
 
 /**
  * Creates a provider of prompts that differ by caller, or that come from elsewhere. The server's own prompts take
- * precedence over prompts of the same name. Of several providers, the first whose `find` does not return `undefined`
- * answers.
+ * precedence over prompts of the same name. If a server has several providers, it calls their `find` functions in order,
+ * until a function returns a prompt.
  *
  * ```ts
  * import { createServer, prompt, promptProvider } from "@x/mcp";
@@ -419,8 +419,9 @@ class ServedProvider implements Source {
     const caller = toCaller(call);
     // The number of pages precedes the cursor of the provider.
     const [, pages, given] = /^(\d+) (.*)$/s.exec(cursor) ?? [];
-    const listed: unknown = await call.startHandler(() => list(call, undefined, given));
-    const { items, nextCursor } = readPage(listed, { list: name, cursor: given, size, place });
+    const start = readStart(given);
+    const listed: unknown = await call.startHandler(() => list(call, undefined, start.own));
+    const { items, nextCursor } = readPage(listed, { list: name, start, size, place });
     const refuse = (state: string) => new TypeError(`Cannot list the ${name} of ${place}: ${state}`);
     if (items.length > MAX_PAGE) {
       throw refuse(`list returned a page of ${items.length} ${name}; return at most ${MAX_PAGE}, and a nextCursor`);

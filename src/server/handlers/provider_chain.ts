@@ -1,7 +1,6 @@
 /**
  * Reads a URI from several providers of its scheme. Loaded when a server with such providers reads a resource.
  */
-import { isMcpError } from "../../core/protocol/errors.ts";
 import type { Result } from "../../core/protocol/jsonrpc.ts";
 import type { Call } from "../call/call.ts";
 import { requireCapabilities } from "../call/question.ts";
@@ -9,11 +8,11 @@ import { noteCaller } from "../call/reads.ts";
 import { requireScopes } from "../call/scopes.ts";
 import type { Executor, Runner } from "../visibility/feature.ts";
 import type { FeatureParts } from "../visibility/feature_parts.ts";
-import { takeAbsent } from "./absent.ts";
+import { isAbsent } from "./absent.ts";
 
 /**
- * Returns a runner that asks several runners in order, until `read` of one returns something. The pipeline checks the
- * scopes, requirements and limits of the first one, and this runner checks those of the others before it asks them.
+ * Returns a runner that calls several runners in order, until a `read` function returns a value. The pipeline checks the
+ * scopes, requirements and limits of the first runner. This runner checks those of each further runner before its call.
  */
 export function chainRunners(runners: readonly Runner[], { core, isRestricted }: Chain): Runner {
   const [first, ...others] = runners;
@@ -24,11 +23,10 @@ export function chainRunners(runners: readonly Runner[], { core, isRestricted }:
     let missing: unknown;
     for (const runner of [first, ...others]) {
       if (runner !== first) await check(runner, call, core);
-      takeAbsent(call);
       try {
         return await run(runner);
       } catch (error) {
-        if (!takeAbsent(call) || !isMcpError(error)) throw error;
+        if (!isAbsent(error, call)) throw error;
         missing = error;
       }
     }
@@ -47,7 +45,7 @@ export function chainRunners(runners: readonly Runner[], { core, isRestricted }:
   };
 }
 
-/** How several runners are asked. */
+/** What applies to all runners of a chain. */
 interface Chain {
   readonly core: FeatureParts;
   /** Whether one of the providers of the scheme is not for all callers. */

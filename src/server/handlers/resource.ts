@@ -41,7 +41,7 @@ import { fromListed } from "./listed.ts";
 import { startProvider } from "./provider_start.ts";
 import { DESCRIPTION, HANDLER, HANDLER_ELSEWHERE, HANDLER_HINTS } from "./option_names.ts";
 import { type ResourceReturn, toContents } from "./resource_contents.ts";
-import { readPage } from "./source_list.ts";
+import { readPage, readStart } from "./source_list.ts";
 import { type Definition, type ResourceEntry, type ResourcePage, resources } from "./resource_methods.ts";
 import { lazyWireCheck } from "../call/lazy_wire_check.ts";
 
@@ -551,9 +551,11 @@ function define<Input>(options: Form<Input>, isTemplate: boolean): Defined {
   const services = bindServices(form.services, `resource ${quote(key)}`);
   const listPage = list &&
     (async (call: Call, ctx: Context<never> = call, cursor: string | undefined, size: number) => {
+      const start = readStart(cursor);
+      const { own } = start;
       // The cast is safe, because of the signatures above: `list` of a template takes only the context.
-      const listed = await call.startHandler(() => isTemplate ? list(ctx as never, ctx) : list(cursor as never, ctx));
-      const { items, nextCursor } = readPage(listed, { list: "resources", cursor, size, place: quote(key) });
+      const listed = await call.startHandler(() => isTemplate ? list(ctx as never, ctx) : list(own as never, ctx));
+      const { items, nextCursor } = readPage(listed, { list: "resources", start, size, place: quote(key) });
       const report = (error: unknown) => call.host.parts?.report(error, call);
       const { checkEntries } = await lazyWireCheck.load();
       // The cast is safe, because `checkEntries` leaves out all other values.

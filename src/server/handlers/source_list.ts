@@ -96,11 +96,25 @@ export function listSources(name: string, { fixed, sources }: ListParts, core: F
   return toMethod({ run, cache: { ttlMs: core.ttlMs, scope: "private" } });
 }
 
+/** The place at which a page begins. */
+export interface PageStart {
+  /** The cursor for `list`. `undefined` for its first page. */
+  readonly own: string | undefined;
+  /** Number of entries to skip, if `list` returns an array. */
+  readonly from: number;
+}
+
+/** Reads a cursor that {@linkcode readPage} has returned. */
+export function readStart(cursor = "0"): PageStart {
+  const [, from, own] = /^(\d+)(?: (.*))?$/s.exec(cursor) ?? [];
+  return { own, from: Number(from) };
+}
+
 /** The page to read from the return value of `list`, for {@linkcode readPage}. */
 export interface PageOptions {
   /** The list, such as `tools`. */
   readonly list: string;
-  readonly cursor: string | undefined;
+  readonly start: PageStart;
   readonly size: number;
   /** URI template, scheme or name, for error messages. */
   readonly place: string;
@@ -109,21 +123,23 @@ export interface PageOptions {
 /** Reads the return value of `list`: a page, or all entries. Throws if the value is neither. */
 export function readPage(
   listed: unknown,
-  { list, cursor, size, place }: PageOptions,
+  { list, start, size, place }: PageOptions,
 ): { readonly items: readonly unknown[]; readonly nextCursor?: string } {
   const refuse = (state: string) => new TypeError(`Cannot list the ${list} of ${place}: ${state}`);
-  if (Array.isArray(listed)) return cut(listed, Number(cursor ?? 0), size);
+  if (Array.isArray(listed)) return cut(listed, start, size);
   const { [list]: items, nextCursor }: Readonly<Record<string, unknown>> = Object(listed);
   if (!Array.isArray(items)) {
     throw refuse(`list returned neither an array of ${list} nor a page; return { ${list}, nextCursor }`);
   }
   // Without a next page, many databases return `null`.
   if (nextCursor === undefined || nextCursor === null) return { items };
-  if (typeof nextCursor === "string") return { items, nextCursor };
+  if (typeof nextCursor === "string") return { items, nextCursor: `0 ${nextCursor}` };
   throw refuse(`nextCursor is ${show(nextCursor)}; return a string, or omit nextCursor on the last page`);
 }
 
-function cut(all: readonly unknown[], from: number, size: number): SourcePage {
+// The next page of an array needs the same cursor for `list` again.
+function cut(all: readonly unknown[], { own, from }: PageStart, size: number): SourcePage {
   const end = from + size;
-  return { items: all.slice(from, end), nextCursor: end < all.length ? `${end}` : undefined };
+  const nextCursor = own === undefined ? `${end}` : `${end} ${own}`;
+  return { items: all.slice(from, end), nextCursor: end < all.length ? nextCursor : undefined };
 }

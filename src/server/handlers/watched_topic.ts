@@ -92,9 +92,11 @@ export class WatchedTopic {
       const waiting = this.#takeWaiting();
       const loaded = await this.#repeat(load);
       if (this.#isOver) break;
-      known = this.#published ?? this.#pass(loaded, waiting, known);
+      const previous = known;
+      known = this.#published;
       // The load may have begun before the published notification, or have found a state that is newer.
       if (known) this.#isForAll = true;
+      else if (loaded) this.#pass(loaded, waiting, previous);
     }
     this.#isLoading = false;
     this.#published = undefined;
@@ -108,8 +110,7 @@ export class WatchedTopic {
     return waiting;
   }
 
-  #pass(loaded: Published | undefined, { isForAll, newcomers }: Waiting, known: Published | undefined): undefined {
-    if (!loaded) return;
+  #pass(loaded: Published, { isForAll, newcomers }: Waiting, known: Published | undefined): void {
     try {
       const isNew = isForAll && !(known && isSame(known, loaded));
       this.#parts.deliver(loaded, isNew ? undefined : newcomers);

@@ -181,7 +181,7 @@ behaviour(
       },
     });
     const controller = new AbortController();
-    const { client } = await connect({ handlers: [toRow("x://row"), toRow("x://other"), held] }, {
+    const { client, server } = await connect({ handlers: [toRow("x://row"), toRow("x://other"), held] }, {
       onElicit: () => {
         isSlow = true;
         return { action: "accept", content: {} };
@@ -191,7 +191,7 @@ behaviour(
     await until(() => waiting, "allow decides again");
     controller.abort();
     await assertRejects(() => call);
-    await turn(5);
+    await until(() => server.stats().running === 0, "the server has cancelled the call");
     open();
     await turn(5);
     assertEquals([asked, waiting], [["run"], 1]);
@@ -489,7 +489,7 @@ for (const [name, serve] of Object.entries(TWICE)) {
     behaviour(`a call that is cancelled between ${name} does not start the second`, async (connect) => {
       const { pass, open } = gate();
       let decided = 0;
-      const { client } = await connect(serve((method) => {
+      const { client, server } = await connect(serve((method) => {
         if (method !== "tools/call") return true;
         decided++;
         return pass.then(() => true);
@@ -502,7 +502,7 @@ for (const [name, serve] of Object.entries(TWICE)) {
       await until(() => decided, "the first step");
       controller.abort();
       await assertRejects(() => call);
-      await turn(5);
+      await until(() => server.stats().running === 0, "the server has cancelled the call");
       open();
       await turn(5);
       assertEquals(decided, 1);

@@ -115,13 +115,14 @@ export function asTools(...given: readonly [handler?: Handler, options?: AsTools
     throw new TypeError(`Cannot make a tool: ${state}; pass a handler of resource(), resourceProvider() or prompt()`);
   }
   // `from` has created a handler that is not served, because of what another server lists.
-  return isOf(handler, "skipped") ? handler : toTool(handler, options);
+  const isSkipped = isOf(handler, "skipped");
+  const action = `make a tool of ${isSkipped ? "a handler of another server" : toName(handler)}`;
+  checkOptions(action, options, OPTIONS);
+  return isSkipped ? handler : toTool(handler, options, action);
 }
 
-function toTool(handler: Handler, options: AsToolsOptions): Tool {
+function toTool(handler: Handler, options: AsToolsOptions, action: string): Tool {
   const { scopes, foreign } = handler[INTERNALS];
-  const action = `make a tool of ${toName(handler)}`;
-  checkOptions(action, options, OPTIONS);
   const name = readName(handler, options, action);
   const isPrompt = isOf(handler, "prompts");
   const own = readOptions(handler);

@@ -3,6 +3,7 @@
  */
 import { guardConsole, listEndpoints } from "../host.ts";
 import { deadline } from "../core/kit/deadline.ts";
+import { toStartFailure } from "../core/kit/failed_part.ts";
 import { formatError } from "../core/kit/printable.ts";
 import { serveStdio } from "../server/transports/stdio/stdio.ts";
 import type { Args } from "./args.ts";
@@ -150,7 +151,7 @@ async function loadSkills(target: string | undefined, flags: Args["flags"]): Pro
   return await (await importModule<typeof import("./skills_folder.ts")>("./skills_folder.ts")).loadSkills(target);
 }
 
-/** Creates the services of a server. Returns `false` if the server was closed while it created its services. */
+/** Starts the parts of a server. Returns `false` if the server was closed while its parts started. */
 async function start(server: Loaded["server"], target: string | undefined, closed: AbortSignal): Promise<boolean> {
   try {
     // `ready` is missing if the server comes from an older copy of this library.
@@ -158,7 +159,8 @@ async function start(server: Loaded["server"], target: string | undefined, close
   } catch (error) {
     await server.close();
     if (closed.aborted) return false;
-    throw new CliError(`Cannot serve ${target ?? "the demonstration"}: a service failed\n${formatError(error)}`);
+    const state = toStartFailure(error);
+    throw new CliError(`Cannot serve ${target ?? "the demonstration"}: ${state}\n${formatError(error)}`);
   }
   return !closed.aborted;
 }

@@ -81,9 +81,9 @@ export function asTools():
  * Creates a read-only tool that reads a resource or gets a prompt, because many models can only call tools. Serve the
  * resource or prompt beside the tool, in the same group.
  *
- * - The tool of a fixed resource has no arguments. The arguments for a template are its variables, and for a provider
- *   the `uri`.
- * - The arguments for a prompt are those of the prompt. The result contains the text of each message after its role, and
+ * - The tool of a fixed resource has no arguments. The arguments of a template's tool are its variables, and a provider's
+ *   tool has the argument `uri`.
+ * - The tool of a prompt has the arguments of the prompt. The result contains the text of each message after its role, and
  *   media as media. The prompt can ask the client questions.
  *
  * The tool makes an inner call for its caller, so `allow`, scopes, layers and guards of the resource or prompt apply. The
@@ -115,13 +115,14 @@ export function asTools(...given: readonly [handler?: Handler, options?: AsTools
     throw new TypeError(`Cannot make a tool: ${state}; pass a handler of resource(), resourceProvider() or prompt()`);
   }
   // `from` has created a handler that is not served, because of what another server lists.
-  return isOf(handler, "skipped") ? handler : toTool(handler, options);
+  const isSkipped = isOf(handler, "skipped");
+  const action = `make a tool of ${isSkipped ? "a handler of another server" : toName(handler)}`;
+  checkOptions(action, options, OPTIONS);
+  return isSkipped ? handler : toTool(handler, options, action);
 }
 
-function toTool(handler: Handler, options: AsToolsOptions): Tool {
+function toTool(handler: Handler, options: AsToolsOptions, action: string): Tool {
   const { scopes, foreign } = handler[INTERNALS];
-  const action = `make a tool of ${toName(handler)}`;
-  checkOptions(action, options, OPTIONS);
   const name = readName(handler, options, action);
   const isPrompt = isOf(handler, "prompts");
   const own = readOptions(handler);

@@ -16,6 +16,7 @@
 import { INTERNALS } from "../core/internals.ts";
 import { checkOptions, type KnownOptions } from "../core/known_options.ts";
 import { deadline } from "../core/kit/deadline.ts";
+import { toStartFailure } from "../core/kit/failed_part.ts";
 import type { Server } from "./server.ts";
 import {
   explainListenError,
@@ -96,7 +97,7 @@ const STOP_MS = 1000;
  * 143.
  *
  * @throws {TypeError} if an option is unknown or invalid.
- * @throws {Error} if a service fails, or if the server cannot listen on the address. The server is not closed in these
+ * @throws {Error} if a part of the server fails to start, such as a service, or if the server cannot listen on the address. The server is not closed in these
  * cases.
  */
 export async function serve(server: Server, options: ServeOptions = {}): Promise<Serving> {
@@ -111,7 +112,7 @@ export async function serve(server: Server, options: ServeOptions = {}): Promise
   try {
     await server.ready();
   } catch (error) {
-    throw fail("a service failed; see the cause", error);
+    throw fail(`${toStartFailure(error)}; see the cause`, error);
   }
   const address = { hostname, port };
   const listener = await listen({ ...address, fetch: (request, info) => server.fetch(request, info) })

@@ -58,9 +58,9 @@ export interface Server<Handlers = unknown> extends ChangeNotifier, Typed<Handle
    */
   readonly log: ServerLog;
   /**
-   * Creates all server-wide services, and starts the extensions. Rejects if a service or an extension fails. `serve`,
-   * `serveStdio` and the CLI call `ready()` before they listen. Otherwise the services and extensions start with the
-   * first request.
+   * Creates all server-wide services, and starts the parts with a `start` function, such as extensions, layers and
+   * providers. Rejects with the error of a service or part that fails. `serve`, `serveStdio` and the CLI call `ready()`
+   * before they listen. Otherwise the services and parts start with the first request.
    */
   ready(): Promise<void>;
   /**

@@ -699,7 +699,7 @@ function checkKey(operation: string, key: string): void {
   );
 }
 
-/** Throws if a text is not one that every engine stores unchanged. */
+/** Throws if some engine would change or reject a text. */
 export function checkText(operation: string, value: string): void {
   if (typeof value !== "string") throw new TypeError(`Cannot ${operation}: the value is ${show(value)}; use a string`);
   // Some engines truncate a text at U+0000.

@@ -9,6 +9,7 @@ import { TestIssuer } from "../support/issuer.ts";
 import { testProcesses } from "../support/command_line.ts";
 import { findFreePort, root, type Running, start } from "../support/processes.ts";
 import { toRequest } from "../support/requests.ts";
+import { isTested } from "../support/runtimes.ts";
 import { until } from "../support/behaviour.ts";
 
 const file = `${root}examples/everything.ts`;
@@ -88,7 +89,7 @@ async function send(url: URL, token: string | undefined, method = "tools/call", 
   return { status: response.status, challenge: response.headers.get("www-authenticate") ?? "" };
 }
 
-for (const runtime of ["deno", "bun"] as const) {
+for (const runtime of (["deno", "bun"] as const).filter(isTested)) {
   testProcesses(
     `${runtime}: the fixture server requires tokens from its issuers and the scopes in its environment variables`,
     async (t) => {

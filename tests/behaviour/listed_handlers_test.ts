@@ -1,8 +1,19 @@
 // Tools, prompts and resources of other servers: they keep every member with which they are listed, and an odd entry
 // stops neither the server nor its lists.
 import { assertEquals, assertRejects } from "@std/assert";
-import { createServer, group, McpError, prompt, resource, tool, type ToolReturn } from "../../mod.ts";
+import {
+  createServer,
+  group,
+  type Handler,
+  McpError,
+  prompt,
+  resource,
+  tool,
+  type ToolReturn,
+  transform,
+} from "../../mod.ts";
 import { guard, quota } from "../../src/layers/layers.ts";
+import { asTools } from "../../src/ready/ready.ts";
 import { behaviour, textOf, until } from "../support/behaviour.ts";
 import { sentence } from "../support/messages.ts";
 
@@ -203,6 +214,10 @@ Deno.test("`from` throws for an option of the author that is unknown or invalid,
         assertEquals(error instanceof TypeError, true);
       }
     }
+    for (const name of ["name", "title", "_meta", "input", "uri", "run", "read", "handler", "text", "forCaller"]) {
+      const error = catchError(() => from(foreign(TOOL), echo as never, { [name]: "x" } as never));
+      assertEquals([error instanceof TypeError, String(error).includes(`unknown option ${name}`)], [true, true]);
+    }
     for (const run of [undefined, "run", {}]) {
       for (const entry of [TOOL, { ...TOOL, outputSchema: { type: "object" } }, PROMPT, RESOURCE, null]) {
         const error = catchError(() => from(foreign(entry), run as never));
@@ -211,6 +226,25 @@ Deno.test("`from` throws for an option of the author that is unknown or invalid,
     }
   }
   createServer({ name: "s", version: "1.0.0", handlers: [tool.from(foreign(TOOL), echo)] });
+});
+
+Deno.test("transform and asTools check their options also for an entry that cannot be served", () => {
+  const call = () => "";
+  const wrong: readonly (readonly [kind: string, handler: Handler, options: object])[] = [
+    ["tool", tool.from(foreign(null), call), { nam: "a" }],
+    ["tool", tool.from(foreign(null), call), { name: "two words" }],
+    ["prompt", prompt.from(foreign(null), call), { deprecated: "" }],
+    ["resource", resource.from(foreign(null), call), { input: {} }],
+    ["resource template", resource.from(foreign({ uriTemplate: 1 }), call), { uri: "a://b" }],
+  ];
+  for (const [kind, handler, options] of wrong) {
+    const error = catchError(() => transform(handler as never, options as never));
+    assertEquals(String(error), sentence(`a ${kind} of another server`));
+    if (kind !== "tool") {
+      assertEquals(String(catchError(() => asTools(handler as never, { nam: "a" } as never))), sentence("nam"));
+    }
+    assertEquals(transform(handler as never, { name: "a" } as never), handler as never);
+  }
 });
 
 function catchError(run: () => unknown): unknown {

@@ -1,10 +1,18 @@
 // The files of clients that `mcp install` writes, byte for byte: a new file, and a file with comments, other members
-// and an entry to replace.
-import { assertEquals, assertStringIncludes } from "@std/assert";
+// and an entry to replace. The tests plan and write the entries in this process, because `install_test.ts` runs the
+// command for each client.
+import { assertEquals, assertRejects } from "@std/assert";
+import { readArgs } from "../../src/cli/args.ts";
+import { CliError } from "../../src/cli/cli_error.ts";
+import { toFlags } from "../../src/cli/command.ts";
+import { install } from "../../src/cli/install.ts";
+import { clients } from "../../src/cli/install/clients.ts";
+import { prepareChange, writeChange } from "../../src/cli/install/config_file.ts";
+import { planHttp } from "../../src/cli/install/http_plan.ts";
+import type { Destination, InstallPlan } from "../../src/cli/install/plan.ts";
+import { planStdio } from "../../src/cli/install/stdio_plan.ts";
 import { listNames, testProcesses, withFiles } from "../support/command_line.ts";
 import { sentence } from "../support/messages.ts";
-import { root, run } from "../support/processes.ts";
-import { runtimes } from "./runtimes.ts";
 
 /** A client, with the texts of its file. */
 interface Format {
@@ -21,6 +29,17 @@ interface Format {
   readonly invalid: readonly string[];
 }
 
+/** The beginning of a YAML file with comments and other members, up to an entry. */
+const ODD_YAML = `# my config
+name: mine
+models:
+  - name: m # kept
+    provider: ollama
+mcpServers:
+  - uses: someone/server
+  # about s
+`;
+
 const formats: readonly Format[] = [
   {
     client: "opencode",
@@ -31,7 +50,7 @@ const formats: readonly Format[] = [
       "type": "local",
       "command": COMMAND,
       "environment": {
-        "MY_KEY": "{env:MY_KEY}"
+        "HOME": "{env:HOME}"
       }
     }
   }
@@ -55,7 +74,7 @@ const formats: readonly Format[] = [
 \t\t\t"type": "remote",
 \t\t\t"url": "https://mcp.example.com/mcp",
 \t\t\t"headers": {
-\t\t\t\t"authorization": "Bearer {env:MY_KEY}"
+\t\t\t\t"authorization": "Bearer {env:HOME}"
 \t\t\t}
 \t\t}, // comment
 \t},
@@ -72,7 +91,7 @@ const formats: readonly Format[] = [
       "type": "local",
       COMMAND,
       "env": {
-        "MY_KEY": "\${MY_KEY}"
+        "HOME": "\${HOME}"
       },
       "tools": [
         "*"
@@ -86,7 +105,7 @@ const formats: readonly Format[] = [
   "type": "http",
   "url": "https://mcp.example.com/mcp",
   "headers": {
-    "authorization": "Bearer \${MY_KEY}"
+    "authorization": "Bearer \${HOME}"
   },
   "tools": [
     "*"
@@ -102,7 +121,7 @@ const formats: readonly Format[] = [
     "s": {
       COMMAND,
       "env": {
-        "MY_KEY": "\${MY_KEY}"
+        "HOME": "\${HOME}"
       }
     }
   }
@@ -124,7 +143,7 @@ const formats: readonly Format[] = [
         "s": {
             "httpUrl": "https://mcp.example.com/mcp",
             "headers": {
-                "authorization": "Bearer \${MY_KEY}"
+                "authorization": "Bearer \${HOME}"
             }
         }
     }
@@ -139,7 +158,7 @@ const formats: readonly Format[] = [
     "s": {
       COMMAND,
       "env": {
-        "MY_KEY": "\${MY_KEY}"
+        "HOME": "\${HOME}"
       }
     }
   }
@@ -156,7 +175,7 @@ const formats: readonly Format[] = [
   "amp.mcpServers": { "s": {
     "url": "https://mcp.example.com/mcp",
     "headers": {
-      "authorization": "Bearer \${MY_KEY}"
+      "authorization": "Bearer \${HOME}"
     }
   } } // servers
 }
@@ -174,36 +193,20 @@ mcpServers:
     type: stdio
     COMMAND
     env:
-      MY_KEY: \${{ secrets.MY_KEY }}
+      HOME: \${{ secrets.HOME }}
 `,
-    before: `# my config
-name: mine
-models:
-  - name: m # kept
-    provider: ollama
-mcpServers:
-  - uses: someone/server
-  # about s
-  - name: s
+    before: `${ODD_YAML}  - name: s
     command: old
   - name: S2 # another
     command: x
 rules: []
 `,
-    after: `# my config
-name: mine
-models:
-  - name: m # kept
-    provider: ollama
-mcpServers:
-  - uses: someone/server
-  # about s
-  - name: s
+    after: `${ODD_YAML}  - name: s
     type: streamable-http
     url: https://mcp.example.com/mcp
     requestOptions:
       headers:
-        authorization: Bearer \${{ secrets.MY_KEY }}
+        authorization: Bearer \${{ secrets.HOME }}
   - name: S2 # another
     command: x
 rules: []
@@ -212,74 +215,65 @@ rules: []
   },
 ];
 
-const URL_TARGET = "https://mcp.example.com/mcp";
-const HEADER = ["--header", "authorization=Bearer ${MY_KEY}"];
+// HOME stands for a variable with a secret. All environments contain it, and tests must not change the environment,
+// because other tests run in this process.
+const LOCAL_OPTIONS = ["--env", "HOME", "--allow-none"];
+const REMOTE = ["https://mcp.example.com/mcp", "--header", "authorization=Bearer ${HOME}"];
 
-/** Replaces the command and its arguments, which differ by runtime and machine, by COMMAND. */
+/** Replaces the command and its arguments, which differ by machine, by COMMAND. */
 function hideCommand(text: string): string {
-  return text.replaceAll(root, "ROOT/")
+  return text
     .replace(/"command": \[[^\]]*?\/server\.ts"\n *\]/, '"command": COMMAND')
-    .replace(/"command": "(?:deno|bun)",\n *"args": \[[^\]]*?\/server\.ts"\n *\]/, "COMMAND")
-    .replace(/command: (?:deno|bun)\n *args:\n(?: *- .*\n)+/, "COMMAND\n");
+    .replace(/"command": "deno",\n *"args": \[[^\]]*?\/server\.ts"\n *\]/, "COMMAND")
+    .replace(/command: deno\n *args:\n(?: *- .*\n)+/, "COMMAND\n");
 }
 
-for (const { name: runtime, program } of runtimes) {
-  const allow = runtime === "deno" ? ["--allow-none"] : [];
+/** Returns a destination in a project, whose files other users can read. */
+function toDestination(name: string, file: string): Destination {
+  const client = clients.find((each) => each.name === name);
+  if (!client) throw new Error(`There is no client ${name}`);
+  return { client, file, isShared: true };
+}
 
-  for (const { client, file, created, before, after, invalid } of formats) {
-    testProcesses(`${runtime}: install changes only the entry in a file of ${client}`, async () => {
-      const broken = Object.fromEntries(invalid.map((text, i) => [`${i}.${file}`, text]));
-      await withFiles({ "server.ts": "", [`odd.${file}`]: before, [`empty.${file}`]: "", ...broken }, async (cwd) => {
-        const into = (name: string, ...words: readonly string[]) => {
-          const options = ["--client", client, "--file", `${name}.${file}`, "--name", "s", "--no-check"];
-          return run([...program, "install", ...words, ...options], { cwd, env: { MY_KEY: "s3cret" } });
-        };
-        const read = (name: string) => Deno.readTextFile(`${cwd}/${name}.${file}`);
-        for (const name of ["new", "empty"]) {
-          const { code, stderr } = await into(name, "server.ts", "--env", "MY_KEY", ...allow);
-          assertEquals(code, 0, stderr);
-          assertEquals(hideCommand(await read(name)), created);
-        }
+async function plan(words: readonly string[], destination: Destination): Promise<InstallPlan> {
+  const [target] = words;
+  const args = await readArgs(words, toFlags(install.options));
+  return target.startsWith("https:") ? planHttp(target, destination, args) : await planStdio(target, destination, args);
+}
 
-        const { code, stderr } = await into("odd", URL_TARGET, ...HEADER, "--force");
-        assertEquals(code, 0, stderr);
-        assertEquals(await read("odd"), after);
+for (const { client, file, created, before, after, invalid } of formats) {
+  testProcesses(`install changes only the entry in a file of ${client}`, async () => {
+    const broken = Object.fromEntries(invalid.map((text, i) => [`${i}.${file}`, text]));
+    await withFiles({ "server.ts": "", [`odd.${file}`]: before, [`empty.${file}`]: "", ...broken }, async (cwd) => {
+      const into = async (name: string, words: readonly string[]) => {
+        const destination = toDestination(client, `${cwd}/${name}.${file}`);
+        const planned = await plan(words, destination);
+        const change = { name: "s", entry: planned.toEntry("s"), mayReplace: true };
+        await writeChange(await prepareChange(destination, change));
+      };
+      const read = (name: string) => Deno.readTextFile(`${cwd}/${name}.${file}`);
+      for (const name of ["new", "empty"]) {
+        await into(name, [`${cwd}/server.ts`, ...LOCAL_OPTIONS]);
+        assertEquals(hideCommand(await read(name)), created);
+      }
 
-        // Both runtimes use the same editors, so test the texts that the editors reject only once.
-        for (const [i, text] of runtime === "deno" ? invalid.entries() : []) {
-          const { code, stderr } = await into(`${i}`, URL_TARGET);
-          assertEquals(code, 2, text);
-          assertStringIncludes(stderr, sentence(`${cwd}/${i}.${file}`));
-          assertEquals(await read(`${i}`), text);
-        }
-        assertEquals(listNames(cwd).filter((name) => name.endsWith(".bak")), [
-          `empty.${file}.bak`,
-          `odd.${file}.bak`,
-        ]);
-      });
+      await into("odd", REMOTE);
+      assertEquals(await read("odd"), after);
+
+      for (const [i, text] of invalid.entries()) {
+        await assertRejects(() => into(`${i}`, REMOTE), CliError, sentence(`${cwd}/${i}.${file}`), text);
+        assertEquals(await read(`${i}`), text);
+      }
+      assertEquals(listNames(cwd).filter((name) => name.endsWith(".bak")), [`empty.${file}.bak`, `odd.${file}.bak`]);
     });
-  }
-
-  testProcesses(
-    `${runtime}: install writes no reference for Cline, because Cline does not expand references`,
-    async () => {
-      await withFiles({ "server.ts": "" }, async (cwd) => {
-        const options = ["--client", "cline", "--file", "cline.json", "--no-check"];
-        for (
-          const [names, words] of [
-            [["authorization", "--file"], [URL_TARGET, ...HEADER]],
-            [["MY_KEY", "Cline CLI"], ["server.ts", "--env", "MY_KEY", ...allow]],
-          ]
-        ) {
-          const { code, stderr } = await run([...program, "install", ...words, ...options], {
-            cwd,
-            env: { MY_KEY: "s3cret" },
-          });
-          assertEquals(code, 2, stderr);
-          assertStringIncludes(stderr, sentence(...names));
-        }
-        assertEquals(listNames(cwd), ["server.ts"]);
-      });
-    },
-  );
+  });
 }
+
+testProcesses("install writes no reference for Cline, because Cline does not expand references", async () => {
+  await withFiles({ "server.ts": "" }, async (cwd) => {
+    const destination = toDestination("cline", `${cwd}/cline.json`);
+    await assertRejects(() => plan(REMOTE, destination), CliError, sentence("authorization", "--file"));
+    const local = [`${cwd}/server.ts`, ...LOCAL_OPTIONS];
+    await assertRejects(() => plan(local, destination), CliError, sentence("HOME", "Cline CLI"));
+  });
+});

@@ -8,6 +8,7 @@ import { until } from "../support/behaviour.ts";
 import { findFreePort, start } from "../support/processes.ts";
 import { missingRedis } from "../support/redis/server.ts";
 import { needs, requireAll } from "../support/required.ts";
+import { runtimes } from "../support/runtimes.ts";
 
 function isAlive(pid: number): boolean {
   try {
@@ -17,8 +18,7 @@ function isAlive(pid: number): boolean {
   }
 }
 
-for (const runtime of ["deno", "bun"]) {
-  const command = runtime === "deno" ? ["deno", "run", "-A"] : ["bun"];
+for (const { name: runtime, file: command } of runtimes) {
   const { name, ignore } = needs(
     `three instances start with one command on ${runtime}, act as one server, and end with the command`,
     missingRedis,

@@ -14,6 +14,7 @@ import { TestIssuer } from "../support/issuer.ts";
 import { targets } from "../support/import_map.ts";
 import { startCollector } from "../observe/collector.ts";
 import { findFreePort, root, run, start } from "../support/processes.ts";
+import { runtimes } from "../support/runtimes.ts";
 
 const issuer = await TestIssuer.start();
 const printed: string[] = [];
@@ -186,14 +187,13 @@ const isHealthy = (port: number) => async () => {
   return response?.status === 200;
 };
 
-for (const runtime of ["deno", "bun"]) {
+for (const { name: runtime, file: words } of runtimes) {
   testProcesses(`production: ${runtime} serves the example, and stops on SIGTERM`, async () => {
     await using issuer = await TestIssuer.start();
     await withFiles({}, async (data) => {
       const port = findFreePort();
       const origin = `http://127.0.0.1:${port}`;
       const env = { ...variables, PUBLIC_URL: origin, ISSUER: issuer.name, DATA: data, PORT: `${port}` };
-      const words = runtime === "deno" ? ["deno", "run", "-A"] : ["bun"];
       await using running = await start([...words, `${root}examples/production/main.ts`], { env, timeoutMs: 60_000 });
       await until(isHealthy(port), "the server listens");
       const token = await issuer.sign({

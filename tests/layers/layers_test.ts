@@ -672,10 +672,20 @@ Deno.test("a layer with wrong steps throws when its handler is made", () => {
       { name: "a", before() {} },
       { name: "a", methods: ["tools/call"] },
       { name: "a", requires: "elicitation" },
+      { name: "a", wrap() {} },
     ].entries()
   ) {
     assertThrows(make(wrong), TypeError, sentence('tool "t"'), `${at}`);
   }
+  for (const definition of [{ name: "a" }, undefined]) {
+    assertThrows(() => layer(definition as never), TypeError, sentence("layer(() =>"));
+  }
+  const late = layer(() => ({ name: "late", verify: (async () => await Promise.reject(new Error("late"))) as never }));
+  assertThrows(
+    () => createServer({ name: "s", version: "1.0.0", handlers: [tool({ name: "t", use: [late], run: () => "" })] }),
+    TypeError,
+    sentence('tool "t"', "late", "verify"),
+  );
   const twice = (value: number) => layer(() => ({ name: `l${value}`, list: { "com.example/a": value } }));
   assertThrows(
     () => tool({ name: "t", use: [twice(1), twice(2)], run: () => "" }),

@@ -11,7 +11,7 @@ import {
   toolProvider,
   transform,
 } from "../../mod.ts";
-import { confirm } from "../../src/layers/layers.ts";
+import { confirm, idempotent } from "../../src/layers/layers.ts";
 import { toolSearch } from "../../src/ready/search/search.ts";
 import type { Connection } from "../../src/testing/testing.ts";
 import { behaviour, textOf, until } from "../support/behaviour.ts";
@@ -111,6 +111,29 @@ behaviour("a search shows two tools in full, and one line for each other tool", 
   assertEquals((await find(client, "make_report_40"))[0], "make_report_40");
   assertEquals(await names(client), ["search_tools", "call_tool"]);
 });
+
+behaviour(
+  "a tool that a search calls gets the metadata of the call, but no tool that this tool calls",
+  async (connect) => {
+    let runs = 0;
+    const pay = tool({
+      name: "pay",
+      use: [idempotent((_input, { meta }) => meta["com.example/key"] as string | undefined)],
+      run: async (_input, ctx) => {
+        const inner = await ctx.callTool("show");
+        return `${++runs} ${textOf(inner)}`;
+      },
+    });
+    const show = tool({ name: "show", run: (_input, { meta }) => `${meta["com.example/key"]}` });
+    const { join } = await connect({ handlers: [pay, show, toolSearch()] });
+    const ada = await join({ principal: { id: "ada" } });
+    const call = async (key: string) =>
+      textOf(
+        await ada.callTool("call_tool", { name: "pay" }, { meta: { "com.example/key": key, progressToken: key } }),
+      );
+    assertEquals([await call("a"), await call("a"), await call("b")], ["1 undefined", "1 undefined", "2 undefined"]);
+  },
+);
 
 behaviour("a hidden tool and an unknown tool are the same for a search", async (connect) => {
   const { client, join } = await connect({ handlers: [open, wipe, toolSearch()] });

@@ -1,7 +1,8 @@
 // The function `serve`.
 import { createConnection } from "node:net";
 import { assert, assertEquals, assertRejects, assertStringIncludes } from "@std/assert";
-import { createServer, mount, type Server, service, tool } from "../../mod.ts";
+import { createServer, mount, type Server, type ServerOptions, service, tool, toolProvider } from "../../mod.ts";
+import { layer } from "../../src/layers/layers.ts";
 import { connect } from "../../src/client/client.ts";
 import { serve } from "../../src/server/serve.ts";
 import { gate, until } from "../support/behaviour.ts";
@@ -138,12 +139,36 @@ Deno.test("if a service fails, serve throws an error with the failure as its cau
   const read = tool({ name: "read", services: { db }, run: () => "" });
   await using server = createServer({ ...about, handlers: [read], observer: { fault() {} } });
   const error = await assertRejects(() => serve(server, { port: 0, signals: false }), Error);
-  assertEquals(error.message, sentence(about.name));
+  assertEquals(error.message, sentence(about.name, 'service "db"'));
   assertStringIncludes(String(error.cause), "no database");
   isBroken = false;
   await using served = await serve(server, { port: 0, signals: false });
   assertEquals(served.port > 0, true);
 });
+
+const breakdown = () => {
+  throw new Error("out of order");
+};
+const needed = service("needed", breakdown);
+const needing = service("needing", async ({ get }) => await get(needed));
+const broken: Readonly<Record<string, readonly [name: string, options: Partial<ServerOptions>]>> = {
+  "a route": ['route "/hook"', { routes: [{ path: "/hook", start: breakdown, fetch: () => new Response() }] }],
+  "a provider": ['tool provider "other"', {
+    handlers: [toolProvider({ name: "other", start: breakdown, list: () => [], find: () => undefined })],
+  }],
+  "a layer": ['layer "team/audit"', { use: [layer(() => ({ name: "team/audit", start: breakdown }))] }],
+  "a service that another service uses": ['service "needed"', {
+    handlers: [tool({ name: "t", services: { needing }, run: () => "" })],
+  }],
+};
+for (const [subject, [name, options]] of Object.entries(broken)) {
+  Deno.test(`if ${subject} fails to start, the error of serve names it`, async () => {
+    await using server = createServer({ ...about, ...options, observer: { fault() {} } });
+    const error = await assertRejects(() => serve(server, { port: 0, signals: false }), Error);
+    assertEquals(error.message, sentence(about.name, name));
+    assertEquals(String(error.cause), "Error: out of order");
+  });
+}
 
 Deno.test("if the port is in use, the error names the port, and the server can listen on another port", async () => {
   await using first = await serve(make(), { port: 0, signals: false });

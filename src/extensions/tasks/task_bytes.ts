@@ -6,7 +6,7 @@ import type { KeptBytes } from "../extension.ts";
 /** Counts bytes against a client's share. Returns `undefined` if there is no room. */
 export type Keep = (bytes: number) => KeptBytes | undefined;
 
-/** The bytes of a task: those of its record, and those of the values in its journal. */
+/** The bytes of a task's record, and of the values in its journal. */
 export class TaskBytes {
   /** Counts bytes against the client's share. Set when the call becomes a task. */
   keep?: Keep;
@@ -27,7 +27,7 @@ export class TaskBytes {
     return this.#values;
   }
 
-  /** Counts bytes that are about to be written. Returns `false` without a change if there is no room. */
+  /** Counts bytes that are about to be written. Returns `false` if there is no room, and then counts nothing. */
   reserve({ record = this.#record, values = this.#values }: Counted): boolean {
     const more = record + values - this.#allowed;
     if (this.keep && more > 0) {

@@ -179,7 +179,7 @@ export class VisibleTools {
     return false;
   }
 
-  /** Returns the tools that only read, and those that may only read for some callers. */
+  /** Returns the tools that only read, for all callers or at least for some. */
   #listReadOnly(): readonly OwnTool[] {
     const isCandidate = (own: OwnTool) => own.definition.vary ? !own.isForeign : this.#isReadOnly(own);
     return [...this.#tools.values()].filter((own) => !this.#read(own).isAppOnly && isCandidate(own));

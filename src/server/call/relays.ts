@@ -11,8 +11,13 @@ export function markRelay(call: Call): void {
   relays.add(call);
 }
 
+/** Returns whether `call` makes its inner call for the client. */
+export function isRelay(call: Call): boolean {
+  return relays.has(call);
+}
+
 /** Returns the call of the client that passes `call` on, if any. */
 export function findRelay({ host: { outer } }: Call): Call | undefined {
   // A handler that calls the relay may already keep a slot of the called handler.
-  return outer && relays.has(outer) && !outer.host.outer ? outer : undefined;
+  return outer && isRelay(outer) && !outer.host.outer ? outer : undefined;
 }

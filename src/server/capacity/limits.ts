@@ -70,11 +70,11 @@ export interface Limits {
      */
     readonly detached: number;
     /**
-     * Number of inner calls of one call: `ctx.callTool`, `ctx.getPrompt`, `ctx.readResource`, `ctx.complete` and each page
-     * of `ctx.list`, together with the inner calls that these make. In revisions without sessions, the number applies to
-     * each run of the handler.
+     * Number of inner calls of one call. Each call of `ctx.callTool`, `ctx.getPrompt`, `ctx.readResource` and
+     * `ctx.complete`, and each page of `ctx.list`, is an inner call. The inner calls of an inner call count too. In
+     * revisions without sessions, the number applies to each run of the handler.
      *
-     * Together: the inner calls run in the place of the call, and their parameters count towards `memory`.
+     * Together: the inner calls use the slot of the call, and their parameters count towards `memory`.
      *
      * Exceeded: the method throws an error that names the handlers, which becomes code -32603 unless the handler catches
      * it.

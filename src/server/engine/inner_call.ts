@@ -5,6 +5,7 @@
 import { toCanonical } from "../../core/protocol/canonical.ts";
 import { INTERNAL_ERROR, isMcpError, McpError, quote, toBusy, withLimits } from "../../core/protocol/errors.ts";
 import { type Params, readResultType, type Result } from "../../core/protocol/jsonrpc.ts";
+import type { Meta } from "../../core/protocol/types.ts";
 import { countIndexes, toWeight } from "../../core/protocol/weight.ts";
 import { Call, type CallHome, type CallHost, type Deferred, isProgressToken } from "../call/call.ts";
 import { startDeadline, untilDecided } from "../call/deadline.ts";
@@ -13,6 +14,7 @@ import { type InnerCalls, type InnerTree, openInner } from "../call/inner_calls.
 import type { HandlerCall } from "../call/handler_call.ts";
 import { type Question, QuestionError, requireCapabilities } from "../call/question.ts";
 import { addTo, noteCaller, noteQuestion, noteRead } from "../call/reads.ts";
+import { isRelay } from "../call/relays.ts";
 import type { Runner } from "../visibility/feature.ts";
 import type { Core } from "./core.ts";
 import type { CheckParts } from "./handler_check.ts";
@@ -196,8 +198,13 @@ class InnerCall extends Call {
     const { client, id, link, params: { _meta } } = outer;
     const { method, weight } = request;
     const wantsProgress = outer.reportsAllProgress || isProgressToken(Object(_meta).progressToken);
-    // The token only shows that progress is wanted. The outer call sends the progress with its own token.
-    const params = wantsProgress ? { ...request.params, _meta: { progressToken: 0 } } : request.params;
+    const meta: Meta = {
+      // A client that calls a tool through a search means this tool with its metadata, such as an idempotency key.
+      ...isRelay(outer) ? outer.meta : undefined,
+      // The token only shows that progress is wanted. The outer call sends the progress with its own token.
+      ...wantsProgress ? { progressToken: 0 } : undefined,
+    };
+    const params = Object.keys(meta).length ? { ...request.params, _meta: meta } : request.params;
     const toKey = createKey(openInner(outer), request);
     super(toHome(outer, request, toKey), link, { kind: "request", id, method, params, weight }, client, new InFlight());
     this.#outer = outer;

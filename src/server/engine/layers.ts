@@ -77,7 +77,8 @@ export interface Steps<Input = unknown, Services = NoServices, State = never, Sh
    * Starts the layer on a server, with the first request or by `server.ready()`. The returned value is the `state` that
    * the steps of all handlers get. When the server closes, it disposes the value with `Symbol.asyncDispose` or
    * `Symbol.dispose`. If the server's path has parameters, `start` is called for each concrete path; use `server.slot`
-   * for a value that all paths share.
+   * for a value that all paths share. Declare the parameter even if `start` does not use it, as in
+   * `start: (_server) => new Map()`: without the parameter, TypeScript infers the type `undefined` for `state`.
    */
   readonly start?: (server: ServerHandle) => State | Promise<State>;
   /**

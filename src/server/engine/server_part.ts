@@ -3,6 +3,7 @@
  * service that uses the handle of the server.
  */
 import { deadline } from "../../core/kit/deadline.ts";
+import { noteFailedPart } from "../../core/kit/failed_part.ts";
 import { CancelError } from "../call/cancel_error.ts";
 import type { Change } from "../visibility/changes.ts";
 import type { Engine } from "./era.ts";
@@ -63,6 +64,7 @@ export class ServerPart {
     if (this.#isClosed) return Promise.reject(this.#toClosed());
     return this.#starting ??= this.#start().catch((error) => {
       this.#starting = undefined;
+      noteFailedPart(error, this.#options.name);
       // End what the failed start has begun, because the next start begins it again.
       this.#controller.abort(error);
       throw error;

@@ -5,6 +5,7 @@
  */
 import { LazyModule } from "../../core/protocol/lazy_module.ts";
 import { quote } from "../../core/protocol/errors.ts";
+import { isStrayPromise } from "../../core/protocol/promises.ts";
 import type { Meta } from "../../core/protocol/types.ts";
 import type { Result } from "../../core/protocol/jsonrpc.ts";
 import type { Schema } from "../../core/schema/schema.ts";
@@ -214,6 +215,7 @@ function verify(layers: readonly LayerSteps[], { handler, handlers, name }: Veri
       throw refuse(`extension ${quote(extension.id)} is not registered; add it to handlers`);
     }
     const problem = steps.verify?.({ handler, has: (kind, key) => has(`${kind}s`, key) });
+    if (isStrayPromise(problem)) throw refuse(`${steps.name}: verify returned a promise; return a text or undefined`);
     if (problem !== undefined) throw refuse(`${steps.name}: ${problem}`);
   }
 }

@@ -1,7 +1,7 @@
 /**
  * Creates layers, and sorts the steps of a handler's layers.
  */
-import { ignoreRejections, toHandled } from "../../core/protocol/promises.ts";
+import { ignoreRejections, isStrayPromise, toHandled } from "../../core/protocol/promises.ts";
 import { LazyModule } from "../../core/protocol/lazy_module.ts";
 import type { Account } from "../capacity/account.ts";
 import { keep } from "../capacity/charges.ts";
@@ -58,6 +58,13 @@ import { toApply } from "./runner_steps.ts";
 export function layer<Input = unknown, Services = NoServices, State = undefined, Shared = NoServices>(
   make: (handler: HandlerInfo) => Steps<Input, Services, State, Shared>,
 ): Layer<Input, Services, Shared> {
+  if (typeof make !== "function") {
+    throw new TypeError(
+      `Cannot create a layer: the argument is ${
+        show(make)
+      }; pass a function that returns the steps: layer(() => ({ … }))`,
+    );
+  }
   const made = (handler: HandlerInfo) => make(handler);
   // The cast is safe, because only the steps of the layer get the state that its `start` returns.
   return Object.assign(made, { [INTERNALS]: { apply } }) as unknown as Layer<Input, Services, Shared>;
@@ -91,7 +98,15 @@ const STEPS: KnownOptions<keyof AnySteps> = {
     verify: "function",
     warn: "function",
   },
-  hints: { before: "onInput", after: "onOutput", input: "onInput", output: "onOutput" },
+  hints: {
+    before: "onInput",
+    after: "onOutput",
+    input: "onInput",
+    output: "onOutput",
+    wrap: "around",
+    onCall: "around",
+    check: "verify",
+  },
 };
 
 /** The ranks of `run` steps, from the outermost. A step without a rank is inside of all of these. */
@@ -151,13 +166,18 @@ interface Standing {
 function bind(layer: AnyLayer, handler: HandlerInfo, { at, place = handler.key }: Standing): Bound {
   const steps: AnySteps = layer(handler);
   const { key, kind } = handler;
+  if (isStrayPromise(steps)) {
+    throw new TypeError(`Cannot make ${key}: the function of a layer returned a promise; load what it needs in start`);
+  }
   if (typeof steps !== "object" || !steps || !isPlain(steps)) {
     throw new TypeError(`Cannot make ${key}: a layer returned ${show(steps)}; return an object with its steps`);
   }
   checkOptions(`make ${key}: a layer has wrong steps`, steps, STEPS);
   const { name } = steps;
   const refuse = (state: string) => new TypeError(`Cannot make ${key}: the layer ${show(name)} ${state}`);
-  if (typeof name !== "string" || !name) throw refuse("has no name; return a name with its steps");
+  if (typeof name !== "string" || !name) {
+    throw new TypeError(`Cannot make ${key}: a layer has no name; return a name with its steps`);
+  }
   const foreign = kind === "tool" || kind === "server" ? undefined : OF_TOOLS.find((step) => steps[step]);
   if (foreign) throw refuse(`has the step ${foreign}, which only a tool has; use it for tools only`);
   if (kind === "method") {

@@ -5,7 +5,7 @@ import { isObject, type Params } from "../../core/protocol/jsonrpc.ts";
 import { measureJson } from "../../core/protocol/json_size.ts";
 import { LazyModule } from "../../core/protocol/lazy_module.ts";
 import { INTERNALS } from "../../core/internals.ts";
-import { checkOptions } from "../../core/known_options.ts";
+import { checkOptions, type KnownOptions } from "../../core/known_options.ts";
 import { isIcon } from "../engine/icons.ts";
 import type { Feature, Handler } from "../visibility/feature.ts";
 import { type FromGiven, LIMITS, MAX_NAME, type Skipped } from "./listed_entry.ts";
@@ -25,6 +25,24 @@ function isText(value: unknown): value is string {
   return typeof value === "string";
 }
 
+/** The options that the author sets in addition to an entry, if the kind of handler has them. */
+const ADDED: readonly string[] = [
+  ...["use", "services", "mapError", "tags", "allow", "scopes", "requires", "about", "complete"],
+  ...["subscribe", "unsubscribe", "ttlMs", "cacheScope"],
+];
+
+/** Returns the options that a kind of handler has in addition to an entry. */
+function toAdded({ names, hints = {}, elsewhere }: KnownOptions): KnownOptions {
+  const isAdded = (name: string) => ADDED.includes(name);
+  const others = Object.keys(names).filter((name) => !isAdded(name));
+  const remedies = others.map((name) => [name, "it comes from the entry or the second argument; use transform()"]);
+  return {
+    names: Object.fromEntries(Object.entries(names).filter(([name]) => isAdded(name))),
+    hints: Object.fromEntries(Object.entries(hints).filter(([, name]) => isAdded(name))),
+    elsewhere: { ...Object.fromEntries(remedies), ...elsewhere },
+  };
+}
+
 /**
  * Calls `make` with a copy of an entry, without members of a wrong type. Returns a handler that is not served if `make`
  * throws, because one odd entry must not stop a proxy.
@@ -36,7 +54,7 @@ export function fromListed<H extends Handler>(
   make: (listed: Params & { readonly name: string }) => H,
 ): H {
   const { kind, listed, run, key = "name", options = {}, known } = given;
-  checkOptions(`make a ${kind}`, options, known);
+  checkOptions(`make a ${kind} from an entry`, options, toAdded(known));
   // What the author passes is checked here, because errors of `make` do not stop the server.
   if (typeof run !== "function") throw new TypeError(`Cannot make a ${kind}: the second argument is not a function`);
   let error: unknown;

@@ -27,6 +27,7 @@ import { toName } from "../visibility/registry.ts";
 import type { Completer, Completers } from "./completion.ts";
 import { addHidden } from "./hidden_values.ts";
 import { toSkipped } from "./listed.ts";
+import type { Skipped } from "./listed_entry.ts";
 import type { Prompt } from "./prompt.ts";
 import type { Resource } from "./resource.ts";
 import type { Tool } from "./tool.ts";
@@ -196,9 +197,11 @@ export function transform<Input, S, H extends Resource<Input, S>>(
 ): H;
 export function transform(handler: Handler, changes: Changes): Handler {
   const internals = Object.hasOwn(Object(handler), INTERNALS) ? handler[INTERNALS] : undefined;
-  // `from` has created a handler that is not served, because of what another server lists.
-  if (internals?.feature.name === "skipped") return handler;
-  const { feature: { name: kind } = { name: "" }, remake, foreign, definition } = internals ?? {};
+  const { feature: { name: feature } = { name: "" }, remake, foreign, definition } = internals ?? {};
+  // `from` has created a handler that is not served, because of what another server lists. The cast is safe, because
+  // only `toSkipped` creates handlers of this feature.
+  const skipped = feature === "skipped" ? definition as Skipped : undefined;
+  const kind = skipped ? skipped.kind.replace(/ .*|$/, "s") : feature;
   const isResource = kind === "resources";
   const isProvider = !!internals?.provide || isResource && /^[^:]*:$/.test(internals?.key ?? "");
   if (!remake || isProvider || !["tools", "prompts", "resources"].includes(kind)) {
@@ -209,7 +212,7 @@ export function transform(handler: Handler, changes: Changes): Handler {
     const subject = isObject(given) && "name" in given ? quote(given.name) : show(given);
     throw new TypeError(`Cannot transform ${subject}: ${remedy}`);
   }
-  const place = toName(handler);
+  const place = skipped ? `a ${skipped.kind} of another server` : toName(handler);
   const action = `transform ${place}`;
   checkOptions(action, changes, isResource ? RESOURCE : CALLABLE);
   if (changes.deprecated === "") throw new TypeError(`Cannot ${action}: deprecated is empty; say what to use instead`);
@@ -218,6 +221,7 @@ export function transform(handler: Handler, changes: Changes): Handler {
     const remedy = kind === "tools" ? 'use 1 to 128 letters, digits, "_", "-" and "."' : "use a text";
     throw new TypeError(`Cannot ${action}: its new name is ${show(name)}; ${remedy}`);
   }
+  if (skipped) return handler;
   const { inputs }: Pick<ListedParts, "inputs"> = Object(definition);
   const { input = {}, deprecated } = changes;
   const options = { action, inputs, isForeign: foreign !== undefined, isDeprecated: !!deprecated };

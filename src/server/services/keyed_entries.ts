@@ -1,5 +1,6 @@
 /**
- * The values of services with a key: who uses them, when they are idle, and which of them goes if there are too many.
+ * The values of services with a key: counts the users of each value, and disposes a value that no one has used for a
+ * while, or whose room another key needs.
  */
 import { quote, toBusy } from "../../core/protocol/errors.ts";
 import type { Ticker } from "../../core/timers.ts";

@@ -2,6 +2,7 @@
  * Creates services on first use, shares the services among handlers, and disposes the services in reverse order.
  */
 import { deadline } from "../../core/kit/deadline.ts";
+import { noteFailedPart } from "../../core/kit/failed_part.ts";
 import { McpError, quote, toBusy } from "../../core/protocol/errors.ts";
 import { LazyModule } from "../../core/protocol/lazy_module.ts";
 import { isPromiseLike } from "../../core/protocol/promises.ts";
@@ -403,6 +404,7 @@ export class ServiceContainer implements Container {
     const { name, definition, settled } = entry;
     const since = clock.now();
     const fail = (error: unknown) => {
+      noteFailedPart(error, entry.place);
       remove();
       entry.state = "gone";
       this.#keyed.release(entry.holds);

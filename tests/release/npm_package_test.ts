@@ -102,14 +102,13 @@ async function listFiles(folder: string, path = ""): Promise<readonly string[]> 
   return files;
 }
 
-/** Returns the sources that each file of the package contains, according to its source map. */
+/** Returns the sources that each file of the package contains, according to the comments of the bundler. */
 async function readSources(installed: string): Promise<ReadonlyMap<string, readonly string[]>> {
   const files = new Map<string, readonly string[]>();
   for (const name of await listFiles(installed)) {
     if (!name.endsWith(".js")) continue;
-    const text = await Deno.readTextFile(`${installed}/${name}.map`).catch(() => '{ "sources": [] }');
-    const { sources }: { sources: readonly string[] } = JSON.parse(text);
-    files.set(name, sources.map((source) => source.replace(/^(\.\.\/)+/, "")));
+    const sources = (await Deno.readTextFile(`${installed}/${name}`)).matchAll(/^\/\/ (\S+\.(?:ts|m?js))$/gm);
+    files.set(name, [...sources].map(([, source]) => source.replace(/^(\.\.\/)+/, "")));
   }
   return files;
 }
@@ -179,6 +178,22 @@ async function checkChunks(installed: string): Promise<void> {
       !own.has(path) && (key === "." || !shared.has(path)) && !isParser(path)
     );
     assertEquals(strange, [], `${file} loads modules that ${source} does not load`);
+  }
+}
+
+/** Checks that the name of each file states what the file contains, because stack traces contain the names. */
+async function checkNames(installed: string): Promise<void> {
+  assertEquals((await listFiles(installed)).filter((path) => path.endsWith(".map")), []);
+  for (const [file, sources] of await readSources(installed)) {
+    const [, name] = /^lib\/(.+)\.js$/.exec(file) ?? [];
+    if (name === undefined || ["server", "shared", "links", "shared_links", "usingCtx"].includes(name)) continue;
+    const [, inPackage] = /^packages\/(.+)$/.exec(name) ?? [];
+    const isNamed = inPackage
+      ? sources.every((path) => path.includes(`/node_modules/${inPackage}/`))
+      : name.endsWith(".exports")
+      ? !sources.length
+      : sources.includes(`src/${name}.ts`);
+    assert(isNamed, `${file} contains ${sources.join(", ")}`);
   }
 }
 
@@ -292,6 +307,7 @@ Deno.test({
         "no module is in two files, and an entry loads only the modules that it needs",
         () => checkChunks(installed),
       );
+      await t.step("each file is named after what it contains", () => checkNames(installed));
       await t.step("a server responds on Deno, Bun and Node", () => checkCalls(project, node));
       await t.step(
         "two copies of the package work together in one process",

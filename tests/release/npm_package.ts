@@ -1,5 +1,6 @@
 // Writes the npm package into a folder. Run `deno task publish:npm FOLDER`, and then `npm publish` in the folder. The
-// sources are bundled, because a runtime loads a few large files faster than many small files.
+// sources are bundled, because a runtime loads a few large files faster than many small files. The package contains no
+// source maps, because the bundled code has the names and the structure of the sources.
 import { rolldown } from "rolldown";
 import config from "../../deno.json" with { type: "json" };
 import { addUndefined } from "./optional_types.ts";
@@ -42,6 +43,9 @@ function toFileName(key: string): string {
   return key === "." ? "index" : key.slice("./".length);
 }
 
+/** Returns the name of the shared file that contains a module, or `null` if the bundler chooses the file. */
+type ToChunk = (path: string) => string | null;
+
 /** By path, the static imports of each module. */
 type Graph = ReadonlyMap<string, readonly string[]>;
 
@@ -60,7 +64,7 @@ function listLoaded(graph: Graph, path: string): ReadonlySet<string> {
  * modules that stdio and sessions share with other roots. Each of these two sets is split into two files, of which
  * entries without a server load only one.
  */
-function createChunks(graph: Graph, root: string, roots: ReadonlySet<string>): (path: string) => string | null {
+function createChunks(graph: Graph, root: string, roots: ReadonlySet<string>): ToChunk {
   const toLoaded = (source: string) => listLoaded(graph, root + source.replace(/^\.\//, ""));
   const main = toLoaded(config.exports["."]);
   const withoutServer = WITHOUT_SERVER.map((key) => toLoaded(config.exports[key]));
@@ -76,12 +80,39 @@ function createChunks(graph: Graph, root: string, roots: ReadonlySet<string>): (
   };
 }
 
+/** A file of the bundle that is not an entry. */
+interface Chunk {
+  /** The name that the bundler made from a module. */
+  readonly name: string;
+  /** The entry or dynamic import for which the bundler made the chunk. */
+  readonly facadeModuleId: string | null;
+  /** The paths of the modules in the chunk, in the order in which they run. */
+  readonly moduleIds: readonly string[];
+}
+
+/**
+ * Returns the name of a chunk, without its suffix: the name that `toChunk` returns, the name of a package, or the path of
+ * the last module in `src`. Stack traces contain these names. A chunk without modules, whose name ends with `.exports`,
+ * exports the modules of another chunk for a dynamic import.
+ */
+function toChunkName({ name, facadeModuleId, moduleIds }: Chunk, root: string, toChunk: ToChunk): string {
+  const path = moduleIds.at(-1) ?? facadeModuleId ?? name;
+  const shared = toChunk(path);
+  if (shared !== null) return moduleIds.length ? shared : `${shared}.exports`;
+  const [, inPackage] = /.*\/node_modules\/((?:@[^/]+\/)?[^/]+)\//.exec(path) ?? [];
+  if (inPackage) return `packages/${inPackage}`;
+  if (!path.startsWith(`${root}src/`)) return name;
+  const source = path.slice(`${root}src/`.length).replace(/\.ts$/, "");
+  return moduleIds.length ? source : `${source}.exports`;
+}
+
 /**
  * Bundles the entries of the project in the folder `root`, which ends with a slash, into `folder`: one file per entry,
- * such as `index.js` and `auth.js`, shared files, and source maps. Returns the names of the imported packages.
+ * such as `index.js` and `auth.js`, and in `lib` the files that several entries share, with names such as
+ * `lib/server.js`. Returns the names of the imported packages.
  */
 export async function bundleEntries(root: string, folder: string): Promise<readonly string[]> {
-  let toChunk: (path: string) => string | null = () => null;
+  let toChunk: ToChunk = () => null;
   const bundle = await rolldown({
     cwd: root,
     input: { ...Object.fromEntries(ENTRIES.map(([key, source]) => [toFileName(key), source])), bin: PROGRAM },
@@ -120,8 +151,7 @@ export async function bundleEntries(root: string, folder: string): Promise<reado
   try {
     const { output } = await bundle.write({
       dir: folder,
-      sourcemap: true,
-      sourcemapPathTransform: (path, map) => new URL(path, `file://${map}`).pathname.replace(root, ""),
+      chunkFileNames: (chunk) => `lib/${toChunkName(chunk, root, toChunk)}.js`,
       comments: { jsdoc: false },
       codeSplitting: {
         includeDependenciesRecursively: false,
@@ -140,9 +170,10 @@ export async function bundleEntries(root: string, folder: string): Promise<reado
  * Writes the declarations of all modules that an entry's types refer to into `folder`, under the paths of the sources.
  */
 async function writeTypes(root: string, folder: string): Promise<void> {
+  const sources = ENTRIES.map(([, source]) => source.slice("./".length));
   const { success, stdout, stderr } = await new Deno.Command("deno", {
     args: [
-      ...["run", "-A", "--quiet", `${config.imports.typescript}/tsc`, ...ENTRIES.map(([, source]) => source)],
+      ...["run", "-A", "--quiet", `${config.imports.typescript}/tsc`, ...sources],
       // Do not check the types, because `deno task check` does.
       ...["--declaration", "--emitDeclarationOnly", "--noCheck", "--strict"],
       ...["--target", "esnext", "--lib", "esnext,dom,dom.iterable,dom.asynciterable"],
@@ -155,15 +186,37 @@ async function writeTypes(root: string, folder: string): Promise<void> {
     const text = new TextDecoder().decode(stdout) + new TextDecoder().decode(stderr);
     throw new Error(`Cannot write the declarations: ${text}`);
   }
-  await adaptTypes(folder);
+  await adaptTypes(folder, await listDeclarations(folder, sources.map(toDeclaration)));
 }
 
-/** Makes the declarations in a folder usable with `exactOptionalPropertyTypes`. */
-async function adaptTypes(folder: string): Promise<void> {
-  for await (const { name, isDirectory } of Deno.readDir(folder)) {
-    const path = `${folder}/${name}`;
-    if (isDirectory) await adaptTypes(path);
-    else await Deno.writeTextFile(path, addUndefined(await Deno.readTextFile(path)));
+/** Returns the path of the declarations of a source file. */
+function toDeclaration(source: string): string {
+  return source.replace(/\.ts$/, ".d.ts");
+}
+
+/** Returns the paths of declaration files in `folder`, with the paths of all declaration files that they import. */
+async function listDeclarations(folder: string, paths: readonly string[]): Promise<ReadonlySet<string>> {
+  const found = new Set(paths);
+  for (const path of found) {
+    // Comments contain examples with imports.
+    const text = (await Deno.readTextFile(`${folder}/${path}`)).replaceAll(/\/\*\*[^]*?\*\//g, "");
+    for (const [, name] of text.matchAll(/\b(?:from |import |import\()"(\.[^"]+)"/g)) {
+      found.add(toDeclaration(new URL(name, `file:///${path}`).pathname.slice(1)));
+    }
+  }
+  return found;
+}
+
+/**
+ * Makes the declarations in a folder usable with `exactOptionalPropertyTypes`, and removes the files that are not in
+ * `used`. `path` is empty, or the path of a subfolder that ends with a slash.
+ */
+async function adaptTypes(folder: string, used: ReadonlySet<string>, path = ""): Promise<void> {
+  for await (const { name, isDirectory } of Deno.readDir(`${folder}/${path}`)) {
+    const file = `${folder}/${path}${name}`;
+    if (isDirectory) await adaptTypes(folder, used, `${path}${name}/`);
+    else if (used.has(path + name)) await Deno.writeTextFile(file, addUndefined(await Deno.readTextFile(file)));
+    else await Deno.remove(file);
   }
 }
 
@@ -179,7 +232,7 @@ function toPackage(packages: readonly string[]): object {
   const { name, version, license } = config;
   const peers = packages.filter((each) => !INSTALLED.includes(each));
   const exports = Object.fromEntries(ENTRIES.map(([key, source]) => [key, {
-    types: `./types/${source.slice("./".length).replace(/\.ts$/, ".d.ts")}`,
+    types: `./types/${toDeclaration(source.slice("./".length))}`,
     default: `./${toFileName(key)}.js`,
   }]));
   return {

@@ -102,14 +102,13 @@ async function listFiles(folder: string, path = ""): Promise<readonly string[]> 
   return files;
 }
 
-/** Returns the sources that each file of the package contains, according to its source map. */
+/** Returns the sources that each file of the package contains, according to the comments of the bundler. */
 async function readSources(installed: string): Promise<ReadonlyMap<string, readonly string[]>> {
   const files = new Map<string, readonly string[]>();
   for (const name of await listFiles(installed)) {
     if (!name.endsWith(".js")) continue;
-    const text = await Deno.readTextFile(`${installed}/${name}.map`).catch(() => '{ "sources": [] }');
-    const { sources }: { sources: readonly string[] } = JSON.parse(text);
-    files.set(name, sources.map((source) => source.replace(/^(\.\.\/)+/, "")));
+    const sources = (await Deno.readTextFile(`${installed}/${name}`)).matchAll(/^\/\/ (\S+\.(?:ts|m?js))$/gm);
+    files.set(name, [...sources].map(([, source]) => source.replace(/^(\.\.\/)+/, "")));
   }
   return files;
 }
@@ -179,6 +178,22 @@ async function checkChunks(installed: string): Promise<void> {
       !own.has(path) && (key === "." || !shared.has(path)) && !isParser(path)
     );
     assertEquals(strange, [], `${file} loads modules that ${source} does not load`);
+  }
+}
+
+/** Checks that the name of each file states what the file contains, because stack traces contain the names. */
+async function checkNames(installed: string): Promise<void> {
+  assertEquals((await listFiles(installed)).filter((path) => path.endsWith(".map")), []);
+  for (const [file, sources] of await readSources(installed)) {
+    const [, name] = /^lib\/(.+?)(?:\.exports)?\.js$/.exec(file) ?? [];
+    if (name === undefined || ["server", "shared", "links", "shared_links", "usingCtx"].includes(name)) continue;
+    const [, inPackage] = /^packages\/(.+)$/.exec(name) ?? [];
+    const source = `src/${name}.ts`;
+    const folder = inPackage ? `/node_modules/${inPackage}/` : source.replace(/[^/]+$/, "");
+    // A source that only exports other sources has no code of its own.
+    const isNamed = !sources.length || sources.some((path) => path === source || path.includes(folder));
+    assert(inPackage || (await Deno.stat(root + source)).isFile);
+    assert(isNamed, `${file} contains ${sources.join(", ")}`);
   }
 }
 
@@ -275,6 +290,50 @@ async function checkCopies(project: string, installed: string, node: string): Pr
   }
 }
 
+/** A test file for Jest that can begin with `import` or with `require`. */
+function toJestFile(load: (names: string, entry: string) => string): string {
+  return `${load("createServer, tool", config.name)}
+${load("connectTest", `${config.name}/testing`)}
+test("add adds", async () => {
+  const input = { type: "object", properties: { a: { type: "number" } } };
+  const add = tool({ name: "add", input, run: ({ a }) => String(a + 1) });
+  const client = await connectTest(createServer({ name: "calc", version: "1.0.0", handlers: [add] }));
+  expect((await client.callTool("add", { a: 2 })).content[0].text).toBe("3");
+  await client.close();
+});
+`;
+}
+
+/** Checks that Jest runs tests with the flag that docs/guides/node.md names, on each version of Node. */
+async function checkJest(project: string, installed: string): Promise<void> {
+  const jest = await findPackages("jest", ["jest@30.5.2"]);
+  requireAll("missing" in jest ? jest.missing : undefined);
+  if ("missing" in jest) return;
+  const folder = `${project}/jest`;
+  await Deno.mkdir(`${folder}/node_modules/${config.name}`.replace(/\/[^/]+$/, ""), { recursive: true });
+  await Deno.symlink(installed, `${folder}/node_modules/${config.name}`);
+  await Deno.writeTextFile(`${folder}/package.json`, '{ "type": "commonjs" }');
+  const toImport = (names: string, entry: string) => `import { ${names} } from "${entry}";`;
+  const toRequire = (names: string, entry: string) => `const { ${names} } = require("${entry}");`;
+  await Deno.writeTextFile(`${folder}/import.test.mjs`, toJestFile(toImport));
+  await Deno.writeTextFile(`${folder}/require.test.js`, toJestFile(toRequire));
+  for (const version of NODE_VERSIONS) {
+    const found = await findNode(version);
+    if ("missing" in found) throw new Error(found.missing);
+    const program = `${jest.folder}/node_modules/jest/bin/jest.js`;
+    const runJest = (flags: readonly string[], match: string) =>
+      run([found.path, ...flags, program, "--rootDir", folder, "--testMatch", `**/${match}`], { cwd: folder });
+    const without = await runJest([], "require.test.js");
+    assertEquals(without.code, 1);
+    assertStringIncludes(without.stderr, "Must use import to load ES Module");
+    const files = version.startsWith("22.") ? ["import.test.mjs"] : ["import.test.mjs", "require.test.js"];
+    for (const file of files) {
+      const { code, stderr } = await runJest(["--experimental-vm-modules"], file);
+      assertEquals(code, 0, stderr);
+    }
+  }
+}
+
 Deno.test({
   name:
     "the npm package serves on Deno, Bun and Node, includes its types, works in two copies, and loads only the modules that it needs",
@@ -292,11 +351,13 @@ Deno.test({
         "no module is in two files, and an entry loads only the modules that it needs",
         () => checkChunks(installed),
       );
+      await t.step("each file is named after what it contains", () => checkNames(installed));
       await t.step("a server responds on Deno, Bun and Node", () => checkCalls(project, node));
       await t.step(
         "two copies of the package work together in one process",
         () => checkCopies(project, installed, node),
       );
+      await t.step("Jest runs tests of a server", () => checkJest(project, installed));
       await t.step("Deno and TypeScript resolve the types", () => checkTypes(project, node));
     } finally {
       await Deno.remove(folder, { recursive: true });

@@ -1,7 +1,7 @@
 // Lets `node --test` run tests written for `deno test`. Provides the import map of deno.json, `Deno.test`, and the APIs
 // that `using` needs.
 import { readFileSync } from "node:fs";
-import { registerHooks } from "node:module";
+import { createRequire, registerHooks } from "node:module";
 import { test } from "node:test";
 import { pathToFileURL } from "node:url";
 import { transformSync } from "esbuild";
@@ -9,12 +9,14 @@ import { createDenoTest } from "./deno_test.ts";
 import { targets } from "./import_map.ts";
 
 const own = new URL("../../", import.meta.url).href;
+const { resolve: toFile } = createRequire(import.meta.url);
 
 registerHooks({
   resolve(specifier, context, next) {
     const target = targets.get(specifier);
     if (target === undefined) return next(specifier, context);
-    return next(target.startsWith("/") ? pathToFileURL(target).href : target, context);
+    // A path can name the folder of a package, which `import` cannot load.
+    return next(target.startsWith("/") ? pathToFileURL(toFile(target)).href : target, context);
   },
   load(url, context, next) {
     if (!url.startsWith(`${own}tests/`) || !url.endsWith(".ts")) return next(url, context);

@@ -1,5 +1,8 @@
 /**
  * The interface of layers, which stand around handlers. `layer()` from `@x/mcp/layers` creates layers.
+ *
+ * The type parameters have `in` and `out`, because without them the compiler would compare all steps to find the variance,
+ * and make a quarter more type instantiations for a file with one tool and one layer.
  */
 import type { Result } from "../../core/protocol/jsonrpc.ts";
 import type { Meta, ToolAnnotations } from "../../core/protocol/types.ts";
@@ -49,7 +52,7 @@ export interface HandlerInfo {
  * the handler. `Input` is the type of the validated input, `Services` the type of `ctx.services`, and `Shared` the type
  * of `ctx.services` without the services that live for one call.
  */
-export interface Layer<Input = unknown, Services = NoServices, Shared = NoServices> {
+export interface Layer<in Input = unknown, in Services = NoServices, in Shared = NoServices> {
   /** Returns the steps of the layer around one handler. Throws if the handler cannot have the layer. */
   (handler: HandlerInfo): Steps<Input, Services, never, Shared>;
   /**
@@ -70,7 +73,7 @@ export type UseItem<Input = unknown, Services = NoServices, Shared = NoServices>
  * with the same step, the first is the outermost, and the layers of the server and of a group are outside of the layers
  * of a handler.
  */
-export interface Steps<Input = unknown, Services = NoServices, State = never, Shared = NoServices> {
+export interface Steps<in Input = unknown, in Services = NoServices, in out State = never, in Shared = NoServices> {
   /** Name of the layer for messages, such as `cache`. */
   readonly name: string;
   /**
@@ -199,7 +202,7 @@ export interface ExtensionSteps extends Pick<Steps, "list" | "verify" | "warn"> 
 }
 
 /** One call of a handler in the step `limit` or `result` of a layer. The methods can be destructured. */
-export interface LayerCall<State = unknown> {
+export interface LayerCall<out State = unknown> {
   /** The context of the call, without services. */
   readonly ctx: Context<never>;
   /** The value that `start` returned. */
@@ -226,7 +229,7 @@ export interface LayerCall<State = unknown> {
 }
 
 /** One call of a handler in the step `enter` of a layer. The methods can be destructured. */
-export interface LayerEntry<State = unknown> extends LayerCall<State> {
+export interface LayerEntry<out State = unknown> extends LayerCall<State> {
   /**
    * Resolves when the handler has ended and `next` has settled, or if the handler does not run. This may be after the
    * response. After a timeout, resolves immediately. After any other cancellation, and if middleware has responded
@@ -236,7 +239,7 @@ export interface LayerEntry<State = unknown> extends LayerCall<State> {
 }
 
 /** One run of a tool's function within the `run` step of a layer. The methods can be destructured. */
-export interface LayerRun<Input = unknown, Services = NoServices, State = unknown>
+export interface LayerRun<out Input = unknown, out Services = NoServices, out State = unknown>
   extends Omit<LayerCall<State>, "ctx"> {
   /** The input, after validation and guards. */
   readonly input: Input;

@@ -4,7 +4,6 @@ import { extension, McpError, resource, resourceProvider, type ResourceProviderO
 import { quota } from "../../src/layers/layers.ts";
 import { fakeClock } from "../../src/testing/testing.ts";
 import { behaviour, started, textOf, turn, until } from "../support/behaviour.ts";
-import { sentence } from "../support/messages.ts";
 
 /** Creates a provider of the resources `note://NAME` and `note://both`. */
 function provide(name: string, options: Partial<ResourceProviderOptions> = {}) {

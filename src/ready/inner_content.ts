@@ -4,6 +4,8 @@
 import { type Content, type Context, isQuestion, type PromptMessage, ToolError, type ToolResult } from "../library.ts";
 import { INTERNAL_ERROR, INVALID_PARAMS, isMcpError, quote, toFailedText } from "../core/protocol/errors.ts";
 import type { ResourceContents } from "../core/protocol/types.ts";
+import { findCall } from "../server/call/find_call.ts";
+import { markRelay } from "../server/call/relays.ts";
 
 /**
  * Reads a resource for the caller of a tool. A hidden resource gets the same error as an unknown one.
@@ -11,6 +13,7 @@ import type { ResourceContents } from "../core/protocol/types.ts";
  * @throws {ToolError} if the resource does not exist for the caller, or cannot be read.
  */
 export async function readAsContent(uri: string, ctx: Context): Promise<ToolResult> {
+  relay(ctx);
   try {
     const contents = await ctx.readResource(uri);
     if (!contents.length) return { content: [{ type: "text", text: "The resource is empty." }] };
@@ -37,6 +40,7 @@ export async function getAsContent(
   args: Readonly<Record<string, string>>,
   ctx: Context,
 ): Promise<ToolResult> {
+  relay(ctx);
   try {
     const { messages } = await ctx.getPrompt(name, args);
     return { content: messages.flatMap(toBlocks) };
@@ -45,6 +49,12 @@ export async function getAsContent(
       if (code === INVALID_PARAMS) return new ToolError(message);
     });
   }
+}
+
+/** Records that the tool only passes on what its client wants. The context of a unit test belongs to no call. */
+function relay(ctx: Context): void {
+  const call = findCall(ctx);
+  if (call) markRelay(call);
 }
 
 interface Failure {

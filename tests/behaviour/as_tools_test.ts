@@ -19,7 +19,7 @@ import {
 import { guard, quota } from "../../src/layers/layers.ts";
 import { asTools } from "../../src/ready/ready.ts";
 import type { Connection } from "../../src/testing/testing.ts";
-import { behaviour, textOf } from "../support/behaviour.ts";
+import { behaviour, textOf, turn } from "../support/behaviour.ts";
 import { sentence } from "../support/messages.ts";
 
 const isAda = ({ principal }: Context) => principal?.id === "ada";
@@ -520,3 +520,37 @@ Deno.test("what is neither a resource nor a prompt does not become a tool", () =
     128,
   );
 });
+
+behaviour("calls of a tool of asTools need slots of the resource or prompt", async (connect) => {
+  const calls = { running: 0, most: 0, made: 0 };
+  const run = async () => {
+    calls.made++;
+    calls.most = Math.max(calls.most, ++calls.running);
+    // Other calls would start now.
+    await turn(20);
+    calls.running--;
+    return "done";
+  };
+  const use = [quota({ concurrency: 1 })];
+  const slow = resource({ uri: "slow://one", name: "slow", use, read: run });
+  const rows = resourceProvider({ scheme: "slow", name: "rows", use, read: run });
+  const ask = prompt({ name: "ask", use, run: async () => [{ role: "user", content: await run() }] });
+  const { client } = await connect({
+    handlers: [slow, rows, ask, asTools(slow), asTools(rows), asTools(ask), asTools()],
+  });
+  const results = await Promise.all([
+    client.callTool("slow"),
+    client.callTool("rows", { uri: "slow://2" }),
+    client.callTool("ask"),
+    client.callTool("read_resource", { uri: "slow://one" }),
+    client.readResource("slow://one"),
+  ]);
+  assertEquals(results.map((result) => "contents" in result ? "done" : textOf(result)), [
+    "done",
+    "done",
+    "user: done",
+    "done",
+    "done",
+  ]);
+  assertEquals([calls.made, calls.most], [5, 1]);
+}, { perInstance: "limits" });

@@ -623,3 +623,57 @@ behaviour("`allow` of a subscribed resource can make an inner call for each noti
   }
   assertEquals(withoutFences(subscription).length, 10);
 });
+
+for (const step of ["allow", "limit", "run"]) {
+  behaviour(
+    `a call that is cancelled in ${step} cancels the inner calls of handlers that have returned`,
+    async (connect) => {
+      const { pass, open } = gate();
+      const begun = gate();
+      const reasons: unknown[] = [];
+      let waiting = 0;
+      const hang = tool({
+        name: "hang",
+        run: async (_input, { signal }) => {
+          signal.addEventListener("abort", () => reasons.push(signal.reason.why));
+          begun.open();
+          await pass;
+        },
+      });
+      const middle = tool({
+        name: "middle",
+        run: async (_input, ctx) => {
+          // Do not await the inner call.
+          started(ctx.callTool("hang"));
+          await begun.pass;
+        },
+      });
+      const wait = async (ctx: Context) => {
+        await ctx.callTool("middle");
+        waiting++;
+        await pass;
+      };
+      const outer = tool({
+        name: "outer",
+        allow: async (ctx) => {
+          if (step === "allow" && ctx.method === "tools/call") await wait(ctx);
+          return true;
+        },
+        use: step === "limit" ? [layer(() => ({ name: "limited", limit: ({ ctx }) => wait(ctx) }))] : [],
+        run: async (_input, ctx) => {
+          if (step === "run") await wait(ctx);
+        },
+      });
+      const { client } = await connect({ handlers: [hang, middle, outer] });
+      const controller = new AbortController();
+      const call = started(client.callTool("outer", {}, { signal: controller.signal }));
+      await until(() => waiting, "the call waits");
+      controller.abort();
+      await until(() => reasons.length, "the inner call is cancelled");
+      assertEquals(reasons, ["client"]);
+      open();
+      await assertRejects(() => call);
+    },
+    { transports: ["pipe"] },
+  );
+}

@@ -2,7 +2,8 @@
 import { assertEquals, assertRejects } from "@std/assert";
 import { extension, McpError, resource, resourceProvider, type ResourceProviderOptions, tool } from "../../mod.ts";
 import { quota } from "../../src/layers/layers.ts";
-import { behaviour, textOf, until } from "../support/behaviour.ts";
+import { fakeClock } from "../../src/testing/testing.ts";
+import { behaviour, started, textOf, turn, until } from "../support/behaviour.ts";
 
 /** Creates a provider of the resources `note://NAME` and `note://both`. */
 function provide(name: string, options: Partial<ResourceProviderOptions> = {}) {
@@ -149,3 +150,79 @@ behaviour(
   },
   { perInstance: "hooks" },
 );
+
+/** A chain of providers that the client reads. Only the provider `slow` has the resource, and never returns. */
+interface SlowChain {
+  /** `timeoutMs` of the providers, in order. The index of `slow` is `at`. */
+  readonly timeouts: readonly (number | undefined)[];
+  readonly at: number;
+  /** Milliseconds after which the read fails, and the limit that the error names. */
+  readonly ms: number;
+  readonly limit: string;
+}
+
+const SLOW: Readonly<Record<string, SlowChain>> = {
+  "the first provider": { timeouts: [50, undefined], at: 0, ms: 50, limit: "handler.timeoutMs" },
+  "the last provider": { timeouts: [undefined, 50], at: 1, ms: 50, limit: "handler.timeoutMs" },
+  "a provider after one with another timeout": {
+    timeouts: [20, 50, undefined],
+    at: 1,
+    ms: 50,
+    limit: "handler.timeoutMs",
+  },
+  "a provider with more time than other calls": {
+    timeouts: [undefined, 20_000],
+    at: 1,
+    ms: 20_000,
+    limit: "handler.timeoutMs",
+  },
+  "a provider without a timeout": { timeouts: [50, undefined], at: 1, ms: 10_000, limit: "calls.timeoutMs" },
+};
+
+for (const [name, { timeouts, at, ms, limit }] of Object.entries(SLOW)) {
+  for (const [by, options] of Object.entries({ "": {}, " that is not for everybody": { allow: () => true } })) {
+    for (const isInner of [false, true]) {
+      behaviour(
+        `a read of ${name}${by} ends at its limit${isInner ? " in an inner call" : ""}`,
+        async (connect) => {
+          const clock = fakeClock();
+          let waiting = 0;
+          const hang = (_uri: string, { signal }: { readonly signal: AbortSignal }) => {
+            waiting++;
+            return new Promise<string>((resolve) => signal.addEventListener("abort", () => resolve("late")));
+          };
+          const providers = timeouts.map((timeoutMs, index) =>
+            provide(`${index}`, {
+              ...options,
+              use: timeoutMs === undefined ? [] : [quota({ timeoutMs })],
+              read: index === at ? hang : () => undefined,
+            })
+          );
+          const read = tool({ name: "read", run: async (_, ctx) => void await ctx.readResource("note://slow") });
+          const { client } = await connect({
+            handlers: [...providers, read],
+            clock,
+            limits: { calls: { timeoutMs: 10_000 } },
+          });
+          let isOver = false;
+          const call = started<unknown>(isInner ? client.callTool("read") : client.readResource("note://slow"));
+          call.catch(() => isOver = true);
+          await until(() => waiting, "the provider reads");
+          await turn(5);
+          // The timeout of the outer call applies too.
+          const end = isInner ? Math.min(ms, 10_000) : ms;
+          await clock.advance(end - 1);
+          await turn(5);
+          assertEquals(isOver, false);
+          await clock.advance(1);
+          await assertRejects(
+            () => call,
+            McpError,
+            `longer than ${end} ms (${end === ms ? limit : "calls.timeoutMs"})`,
+          );
+        },
+        { perInstance: "limits", transports: ["pipe"] },
+      );
+    }
+  }
+}

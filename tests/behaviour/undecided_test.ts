@@ -11,7 +11,7 @@ import {
   tool,
   toolProvider,
 } from "../../mod.ts";
-import { layer } from "../../src/layers/layers.ts";
+import { layer, quota } from "../../src/layers/layers.ts";
 import type { RefusedEvent } from "../../src/observe/observe.ts";
 import { fakeClock, McpError } from "../../src/testing/testing.ts";
 import {
@@ -55,6 +55,8 @@ const STEPS: Readonly<Record<string, (wait: Wait, run: () => string) => Partial<
 };
 
 const free = tool({ name: "free", run: () => "free" });
+/** Without a principal, each request in memory is from another unknown client. */
+const ann = { principal: { id: "ann" } };
 const alone: BehaviourOptions = { perInstance: "limits" };
 
 for (const [name, serve] of Object.entries(STEPS)) {
@@ -393,6 +395,70 @@ behaviour(
   alone,
 );
 
+behaviour(
+  "after allow of a refused call has taken too long, other calls of its client wait for a slot again",
+  async (connect) => {
+    const clock = fakeClock();
+    const { pass, open } = gate();
+    let running = 0;
+    let deciding = 0;
+    const busy = tool({
+      name: "busy",
+      use: [quota({ timeoutMs: Infinity })],
+      run: async () => {
+        running++;
+        await pass;
+        return "busy";
+      },
+    });
+    const hung = tool({
+      name: "hung",
+      allow: ({ method }) => {
+        if (method !== "tools/call") return true;
+        deciding++;
+        return new Promise(() => {});
+      },
+      run() {},
+    });
+    const limits = { calls: { runningPerClient: 1, timeoutMs: 1000 } };
+    const { client, server } = await connect({ handlers: [busy, hung, free], limits, clock }, ann);
+    const calls = [started(client.callTool("busy"))];
+    await until(() => running, "a call has the slot");
+    await assertRejects(() => client.callTool("hung"), McpError, sentence("calls.runningPerClient"));
+    assertEquals(deciding, 1);
+    await clock.advance(1000);
+    calls.push(started(client.callTool("free")));
+    await until(() => server.stats().waiting === 1, "a call waits for the slot");
+    open();
+    assertEquals((await Promise.all(calls)).map(textOf), ["busy", "free"]);
+  },
+  alone,
+);
+
+behaviour("running calls of a client count when allow decides about its next calls", async (connect) => {
+  const { pass, open } = gate();
+  let running = 0;
+  const wait = () => {
+    running++;
+    return pass;
+  };
+  const busy = tool({ name: "busy", run: () => wait().then(() => "busy") });
+  const held = tool({
+    name: "held",
+    allow: ({ method }) => method !== "tools/call" || wait().then(() => true),
+    run: () => "held",
+  });
+  const limits = { calls: { runningPerClient: 3 } };
+  const { client, server } = await connect({ handlers: [busy, held], limits }, ann);
+  const calls = ["busy", "busy", "held"].map((name) => started(client.callTool(name)));
+  await until(() => running === 3, "all slots are in use");
+  await assertRejects(() => client.callTool("held"), McpError, sentence("calls.runningPerClient"));
+  assertEquals(server.stats().running, 3);
+  open();
+  assertEquals((await Promise.all(calls)).map(textOf), ["busy", "busy", "held"]);
+  assertEquals(server.stats().running, 0);
+}, alone);
+
 /** A tool whose calls end one after another. */
 function createSteps() {
   const ends: (() => void)[] = [];
@@ -439,15 +505,18 @@ for (const delay of Array(12).keys()) {
         },
       });
       const { step, ends } = createSteps();
-      const limits = { calls: { runningPerClient: 3 } };
-      const { client, server } = await connect({ handlers: [row, held, step], limits }, {
+      const limits = { calls: { runningPerClient: 4 } };
+      const { client, server, join } = await connect({ handlers: [row, held, step], limits }, {
+        principal: { id: "ann" },
         onElicit: async () => {
           asked++;
           await answers.pass;
           return { action: "accept", content: {} };
         },
       });
-      const calls = [started(client.callTool("step"))];
+      // With the call of another client, the client could exceed its limit.
+      const eve = await join({ principal: { id: "eve" } });
+      const calls = [client, eve].map((each) => started(each.callTool("step")));
       for (const count of [1, 2, 3]) {
         calls.push(started(client.callTool("held")));
         await until(() => asked === count, "the question");
@@ -458,13 +527,13 @@ for (const delay of Array(12).keys()) {
       checks.open();
       await turn(5);
       runs.open();
-      ends.splice(0)[0]();
+      for (const end of ends.splice(0)) end();
       await Promise.all(calls);
       assertEquals(server.stats().running, 0);
-      const steps = [1, 2, 3, 4].map(() => started(client.callTool("step")));
-      await until(() => ends.length === 3 && server.stats().waiting === 1, "three calls run and one call waits");
+      const steps = [1, 2, 3, 4, 5].map(() => started(client.callTool("step")));
+      await until(() => ends.length === 4 && server.stats().waiting === 1, "four calls run and one call waits");
       ends[0]();
-      await until(() => ends.length === 4, "the last call runs");
+      await until(() => ends.length === 5, "the last call runs");
       for (const end of ends) end();
       await Promise.all(steps);
     },

@@ -1,6 +1,7 @@
 // Extensions that start and stop with their server, call its handlers, and publish on all of its instances.
 import { assertEquals, assertRejects } from "@std/assert";
 import {
+  type Context,
   createServer,
   extension,
   type Handler,
@@ -12,6 +13,7 @@ import {
 } from "../../mod.ts";
 import type { CallEvent } from "../../src/observe/observe.ts";
 import type { ServerHandle, StoreView } from "../../src/extensions/extension.ts";
+import { quota } from "../../src/layers/layers.ts";
 import { clientExtension } from "../../src/client/client.ts";
 import { INTERNALS } from "../../src/core/internals.ts";
 import { customStore, memoryStore, type Store } from "../../src/stores/stores.ts";
@@ -289,6 +291,38 @@ Deno.test("a call of an extension ends if allow hangs: after calls.timeoutMs, or
   await until(() => asked === 2, "allow is called again");
   controller.abort(new Error("no longer needed"));
   await assertRejects(() => cancelled, Error, sentence("no longer needed"));
+  await server.close();
+});
+
+Deno.test("a call of an extension ends at the timeout of the handler, unless the extension sets another", async () => {
+  const clock = fakeClock();
+  let runs = 0;
+  const { server, call } = serveCalls({ clock, limits: { calls: { timeoutMs: 10_000 } } });
+  const hang = (_input: unknown, { signal }: Context) => {
+    runs++;
+    return new Promise<string>((resolve) => signal.addEventListener("abort", () => resolve("late")));
+  };
+  for (const timeoutMs of [50, 20_000]) {
+    server.handlers.add(tool({ name: `hang${timeoutMs}`, use: [quota({ timeoutMs })], run: hang }));
+  }
+  for (
+    const [name, ms, more] of [
+      ["hang50", 50, {}],
+      ["hang20000", 20_000, {}],
+      ["hang50", 200, { timeoutMs: 200 }],
+    ] as const
+  ) {
+    const before = runs;
+    let isOver = false;
+    const ending = started(call(name, more));
+    ending.catch(() => isOver = true);
+    await until(() => runs > before, "the handler runs");
+    await clock.advance(ms - 1);
+    await turn(5);
+    assertEquals(isOver, false);
+    await clock.advance(1);
+    await assertRejects(() => ending, Error, `longer than ${ms} ms`);
+  }
   await server.close();
 });
 

@@ -615,6 +615,8 @@ export abstract class Call implements ServiceCall, Cancellable {
     this.ended = true;
     this.reason = reason;
     this.#controller?.abort(this.reason);
+    // The signal reaches only the inner calls that this handler has made, and not those that a returned handler has made.
+    this.inner?.end();
     this.onCancel?.();
     for (const reject of this.waiting ?? []) reject(reason);
     this.passed?.cancel(this, reason);

@@ -13,6 +13,28 @@ export function startDeadline(call: Call, ticker: Ticker, ms: number, isTotal?: 
   call.deadline = new ExactDeadline(call, ticker, ms, isTotal);
 }
 
+/**
+ * Runs a handler of a call whose time is already limited, such as one of several handlers. If the handler starts with a
+ * timeout of its own, this timeout applies instead of the timeout of the call until the handler has ended.
+ */
+export async function runLimited<T>(call: Call, ticker: Ticker, run: () => T | Promise<T>): Promise<T> {
+  const { deadline } = call;
+  call.limitTime(undefined);
+  const running = run();
+  // Read the timeout here, because a layer of the handler sets the timeout when the handler starts.
+  const { timeoutMs } = call;
+  if (timeoutMs === undefined) return await running;
+  deadline?.stop();
+  startDeadline(call, ticker, timeoutMs);
+  try {
+    return await running;
+  } finally {
+    call.deadline?.stop();
+    call.deadline = deadline;
+    if (!call.asking) deadline?.start();
+  }
+}
+
 /** The parts of the server that limit the time of a step. */
 interface StepParts {
   readonly ticker: Ticker;

@@ -8,7 +8,7 @@ import { type Params, readResultType, type Result } from "../../core/protocol/js
 import type { Meta } from "../../core/protocol/types.ts";
 import { countIndexes, toWeight } from "../../core/protocol/weight.ts";
 import { Call, type CallHome, type CallHost, type Deferred, isProgressToken } from "../call/call.ts";
-import { startDeadline, untilDecided } from "../call/deadline.ts";
+import { runLimited, untilDecided } from "../call/deadline.ts";
 import { InFlight } from "../call/in_flight.ts";
 import { type InnerCalls, type InnerTree, openInner } from "../call/inner_calls.ts";
 import type { HandlerCall } from "../call/handler_call.ts";
@@ -74,11 +74,8 @@ export async function makeInnerCall(outer: Call, request: InnerRequest, parts: I
     const { observed } = call;
     observed?.start();
     const run = () => scheduler.runWithin(call, runner);
-    const result = observed && core.observer.around ? observed.around(run) : run();
-    // Read the timeout here, because a layer of the called handler sets the timeout when the handler starts.
-    const { timeoutMs = Infinity } = call;
-    if (timeoutMs !== Infinity) startDeadline(call, core.ticker, timeoutMs);
-    const returned = await result;
+    const runObserved = () => observed && core.observer.around ? observed.around(run) : run();
+    const returned = await runLimited(call, core.ticker, runObserved);
     if (call.questions) scheduler.checkQuestions(call, returned);
     const type = readResultType(returned);
     if (type === undefined) return returned;

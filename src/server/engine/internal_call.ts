@@ -8,7 +8,7 @@ import { openAttached, shareAttached } from "./attached.ts";
 import type { Account } from "../capacity/account.ts";
 import { Call, type CallHome } from "../call/call.ts";
 import { CancelError } from "../call/cancel_error.ts";
-import { untilDecided } from "../call/deadline.ts";
+import { runLimited, untilDecided } from "../call/deadline.ts";
 import type { ClientInfo, Principal } from "../call/context.ts";
 import { InFlight } from "../call/in_flight.ts";
 import { checkOptions, type KnownOptions } from "../../core/known_options.ts";
@@ -102,7 +102,8 @@ async function run(engine: Engine, call: Call, { find, timeoutMs }: Run): Promis
     if (runner.requires) requireCapabilities(call.client.capabilities, runner.requires, "run the call");
     call.allowQuestions();
     call.observed?.start();
-    return await runWithin(engine, call, runner);
+    const run = () => runWithin(engine, call, runner);
+    return await (timeoutMs === undefined ? runLimited(call, core.ticker, run) : run());
   };
   const running = Promise.withResolvers<Result>();
   // Call `detach` before `allow` decides, because `detach` throws if the limit on detached calls is reached. An extension

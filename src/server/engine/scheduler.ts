@@ -118,9 +118,13 @@ export class Scheduler implements Executor {
     if (call.inFlight.over) call.cancel(call.inFlight.over);
     if (call.ended) return toCancelled(call);
     if (!this.isOpen) return { error: refuse("the server is closing") };
-    const isUncontended = this.#running < this.#uncontendedCalls &&
-      this.#accounts.memory.used + this.#unchargedBytes + call.weight <= this.#uncontendedBytes;
-    return isUncontended ? this.#start(call, runner) : this.#admit(call, runner);
+    return this.#isUncontended(call) ? this.#start(call, runner) : this.#admit(call, runner);
+  }
+
+  /** Whether no client can exceed its limits with another call. */
+  #isUncontended({ weight }: Call): boolean {
+    return this.#running < this.#uncontendedCalls &&
+      this.#accounts.memory.used + this.#unchargedBytes + weight <= this.#uncontendedBytes;
   }
 
   /**
@@ -149,10 +153,7 @@ export class Scheduler implements Executor {
     try {
       account ??= this.#reserveSlot(call);
     } catch (error) {
-      const { turnKey } = call.link.account;
-      this.refused.add(turnKey);
-      const leave = () => this.refused.delete(turnKey);
-      untilDecided(call, step, this.#core).then(leave, leave);
+      this.#refuse(call, step);
       throw error;
     }
     try {
@@ -160,6 +161,23 @@ export class Scheduler implements Executor {
     } finally {
       this.#giveBack(call, account);
     }
+  }
+
+  // The step goes on, although its call ends now. A step that never settles counts only for `calls.timeoutMs`, because a
+  // call that has ended can neither time out nor be cancelled.
+  #refuse(call: Call, step: Promise<unknown>): void {
+    const { turnKey } = call.link.account;
+    const { ticker, limits: { calls } } = this.#core;
+    this.refused.add(turnKey);
+    let isOver = false;
+    const leave = () => {
+      if (isOver) return;
+      isOver = true;
+      ticker.cancel(timeout);
+      this.refused.delete(turnKey);
+    };
+    const timeout = ticker.startTimeout(calls.timeoutMs, leave);
+    step.then(leave, leave);
   }
 
   /**
@@ -240,6 +258,8 @@ export class Scheduler implements Executor {
   }
 
   #reserveSlot(call: Call): Account {
+    // Uncharged calls count towards the limits of their clients too.
+    if (!this.#isUncontended(call)) this.#chargeAll();
     const { account } = call.link;
     const full = this.#findFull(account);
     if (full || !account.enter(call.weigh())) {

@@ -3,6 +3,7 @@
  */
 import type { Result } from "../../core/protocol/jsonrpc.ts";
 import type { Call } from "../call/call.ts";
+import { runLimited } from "../call/deadline.ts";
 import { requireCapabilities } from "../call/question.ts";
 import { noteCaller } from "../call/reads.ts";
 import { requireScopes } from "../call/scopes.ts";
@@ -18,13 +19,13 @@ export function chainRunners(runners: readonly Runner[], { core, isRestricted }:
   const [first, ...others] = runners;
   const runAll = async (call: Call, run: (runner: Runner) => Result | Promise<Result>): Promise<Result> => {
     // Another caller may get the same URI from another provider, so the rights to the URI do not suffice for what this
-    // caller gets.
-    if (isRestricted) await noteCaller(call);
+    // caller gets. Wait in any case, because the scheduler limits the time of the whole call first.
+    await (isRestricted ? noteCaller(call) : undefined);
     let missing: unknown;
     for (const runner of [first, ...others]) {
       if (runner !== first) await check(runner, call, core);
       try {
-        return await run(runner);
+        return await runLimited(call, core.ticker, () => run(runner));
       } catch (error) {
         if (!isAbsent(error, call)) throw error;
         missing = error;

@@ -97,8 +97,8 @@ const STOP_MS = 1000;
  * 143.
  *
  * @throws {TypeError} if an option is unknown or invalid.
- * @throws {Error} if a part of the server fails to start, such as a service, or if the server cannot listen on the address. The server is not closed in these
- * cases.
+ * @throws {Error} if a part of the server fails to start, such as a service, or if the server cannot listen on the
+ * address. The server is not closed in these cases.
  */
 export async function serve(server: Server, options: ServeOptions = {}): Promise<Serving> {
   checkOptions("serve", options, OPTIONS);

@@ -1,6 +1,7 @@
 /**
  * Records the calls that only pass on what the client wants, such as calls of a tool that calls the tool which a search
- * has found, or of a tool that reads a resource. Otherwise clients could exceed the concurrency of a handler, because an inner call needs no slot.
+ * has found, or of a tool that reads a resource. Otherwise clients could exceed the concurrency of a handler, because an
+ * inner call needs no slot.
  */
 import type { Call } from "./call.ts";
 

@@ -1,8 +1,8 @@
 /**
  * Listens for HTTP requests, the same on Deno, Bun and Node.
  */
-import { serveOnNode } from "./kit/node_server.ts";
-import { bun, type BunServer, deno, node, type RuntimeFetch } from "./runtime.ts";
+import { listenOnNode } from "./node_listener.ts";
+import { bun, deno, node, type RuntimeFetch } from "./runtime.ts";
 
 /** The address and handler of an HTTP server. Port 0 chooses a free port. */
 export interface ListenOptions {
@@ -14,6 +14,8 @@ export interface ListenOptions {
 
 export interface HttpListener {
   readonly port: number;
+  /** Announces the stop: from now on, responses close their connections. Set on Node only. */
+  readonly drain?: () => void;
   /** Stops accepting connections. Resolves when all responses have been sent. */
   stop(): Promise<void>;
   /** After `stop()`, closes the remaining connections without waiting for clients. */
@@ -37,19 +39,18 @@ const BUN_IDLE = 255;
  * @throws {TypeError} if {@linkcode canListen} is `false`.
  */
 export async function openListener({ hostname, port, fetch }: ListenOptions): Promise<HttpListener> {
-  if (bun) return toListener(bun.serve({ fetch, hostname, port, idleTimeout: BUN_IDLE }));
+  if (bun) {
+    const server = bun.serve({ fetch, hostname, port, idleTimeout: BUN_IDLE });
+    return { port: server.port, stop: () => server.stop(), close: () => void server.stop(true) };
+  }
   if (deno) {
     const end = new AbortController();
     const server = deno.serve({ hostname, port, signal: end.signal, onListen: () => {} }, fetch);
     const { addr } = server;
     return { port: addr.port, stop: () => server.shutdown(), close: () => end.abort(), unref: () => server.unref() };
   }
-  if (node) return toListener(await serveOnNode(node.getBuiltinModule("http"), { hostname, port, fetch }));
+  if (node) return await listenOnNode(node, { hostname, port, fetch });
   throw new TypeError(
     "Cannot listen for HTTP: this platform is not Deno, Bun or Node; export the server as the default export instead",
   );
-}
-
-function toListener(server: BunServer): HttpListener {
-  return { port: server.port, stop: () => server.stop(), close: () => void server.stop(true) };
 }

@@ -53,7 +53,7 @@ function toHeaders(exchange: Exchange): HeadersInit {
 function toLast(exchange: Exchange, { reply, events }: Rest, parts: ExchangeParts): Response {
   const { text, status, headers } = reply;
   if (events !== undefined) return toComplete(exchange, events, { parts, headers: STREAM_HEADERS });
-  if (text === undefined) return new Response(null, { status: status ?? 202, headers });
+  if (text === undefined) return exchange.createResponse(null, { status: status ?? 202, headers });
   const all = headers ? { ...JSON_HEADERS, ...headers } : JSON_HEADERS;
   return toComplete(exchange, text, { parts, status, headers: all });
 }
@@ -64,7 +64,7 @@ function toComplete(
   body: string,
   { parts, ...init }: ResponseInit & Pick<Outlet, "parts">,
 ): Response {
-  if (body.length <= LARGE) return new Response(body, init);
+  if (body.length <= LARGE) return exchange.createResponse(body, init);
   let isRefused = false;
   const onLost = () => {
     isRefused = true;

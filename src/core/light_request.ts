@@ -6,16 +6,22 @@
 /** Key of the parts of a light request. */
 export const LIGHT: unique symbol = Symbol("light");
 
+/** The status and headers of a response. The headers must be valid, because a light response does not check them. */
+export interface LightInit {
+  readonly status?: number;
+  readonly headers?: Readonly<Record<string, string>>;
+}
+
 /** The parts of a light request that other requests do not have. */
 export interface LightParts {
   /** The class of responses that the listener of the request can send at a low cost. */
-  readonly Response: typeof Response;
+  readonly Response: new (body: string | null, init: LightInit) => Response;
   /** Returns a request of the platform with the same URL, method, headers and signal, but without the body. */
   toNative(request: Request): Request;
 }
 
-/** Creates the response to a request. The headers must be valid, because a light response does not check them. */
-export function createResponse(request: Request, body: string | null, init: ResponseInit): Response {
+/** Creates the response to a request. */
+export function createResponse(request: Request, body: string | null, init: LightInit): Response {
   const Light = findParts(request)?.Response ?? Response;
   return new Light(body, init);
 }

@@ -339,10 +339,13 @@ export interface NodeOutgoing {
   shouldKeepAlive: boolean;
   readonly destroyed: boolean;
   readonly writableFinished: boolean;
+  /** Status of the response, unless `writeHead` is called. */
+  statusCode: number;
+  setHeader(name: string, value: string): unknown;
   writeHead(status: number, headers: readonly string[]): unknown;
   flushHeaders(): void;
   write(bytes: Uint8Array): boolean;
-  end(): unknown;
+  end(text?: string): unknown;
   destroy(): unknown;
   on(event: "close" | "drain", listener: () => void): unknown;
 }

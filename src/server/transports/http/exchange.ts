@@ -7,7 +7,7 @@ import type { Principal } from "../../call/context.ts";
 import { InFlight } from "../../call/in_flight.ts";
 import type { EventFields, HeaderReader, Link, LinkEvents, Reply, SeenRequest } from "../../call/link.ts";
 import type { Aging } from "../../../core/aging.ts";
-import { createResponse } from "../../../core/light_request.ts";
+import { createResponse, type LightInit } from "../../../core/light_request.ts";
 import type { Accepts } from "./accept.ts";
 import { Caller } from "./caller.ts";
 import { COMMENT, type EventStream, type EventStreams, toEvent } from "./event_stream.ts";
@@ -97,7 +97,7 @@ export class Exchange implements Link {
     return this.#parts.account(this.#caller);
   }
 
-  createResponse(body: string | null, init: ResponseInit): Response {
+  createResponse(body: string | null, init: LightInit): Response {
     return createResponse(this.#caller.request, body, init);
   }
 

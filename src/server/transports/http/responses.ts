@@ -3,6 +3,7 @@
  */
 import { INTERNAL_ERROR } from "../../../core/protocol/errors.ts";
 import { type Reply, RETRY_AFTER } from "../../call/link.ts";
+import type { LightInit } from "../../../core/light_request.ts";
 import { STREAM_HEADERS } from "./event_stream.ts";
 import type { Exchange, ExchangeParts, Rest } from "./exchange.ts";
 import { JSON_HEADERS, toFaultReply, toRefusal } from "./refusals.ts";
@@ -62,7 +63,7 @@ function toLast(exchange: Exchange, { reply, events }: Rest, parts: ExchangePart
 function toComplete(
   exchange: Exchange,
   body: string,
-  { parts, ...init }: ResponseInit & Pick<Outlet, "parts">,
+  { parts, ...init }: LightInit & Pick<Outlet, "parts">,
 ): Response {
   if (body.length <= LARGE) return exchange.createResponse(body, init);
   let isRefused = false;

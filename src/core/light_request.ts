@@ -16,7 +16,10 @@ export interface LightInit {
 export interface LightParts {
   /** The class of responses that the listener of the request can send at a low cost. */
   readonly Response: new (body: string | null, init: LightInit) => Response;
-  /** Returns a request of the platform with the same URL, method, headers and signal, but without the body. */
+  /**
+   * Returns a request of the platform with the same URL, method, headers and signal, but without the body. Returns the
+   * light request if the platform does not support its method, such as TRACE.
+   */
   toNative(request: Request): Request;
 }
 
@@ -32,6 +35,11 @@ export function createResponse(request: Request, body: string | null, init: Ligh
  */
 export function toNative(request: Request): Request {
   return findParts(request)?.toNative(request) ?? request;
+}
+
+/** Tests whether code of the author needs a copy of the request. See {@linkcode toNative}. */
+export function isLight(request: Request): boolean {
+  return findParts(request) !== undefined;
 }
 
 function findParts(request: Request): LightParts | undefined {

@@ -127,8 +127,9 @@ class NodeListener implements HttpListener {
 
   /** Returns `undefined` if a `Request` of the platform cannot have the request target or the host. */
   #toRequest(incoming: NodeIncoming, outgoing: NodeOutgoing): Request | undefined {
-    // Without this check, srvx would replace some targets by "/".
-    if (!/^(\/|https?:\/\/[^/])/i.test(incoming.url ?? "")) return;
+    const { url = "" } = incoming;
+    // Without this check, srvx would replace such a target by "/".
+    if (!url.startsWith("/") && !(/^https?:\/\/[^/]/i.test(url) && URL.canParse(url))) return;
     try {
       const request = new this.#classes.LightRequest({ req: incoming, res: outgoing });
       return URL.canParse(request.url) ? request : undefined;
@@ -204,9 +205,12 @@ function createClasses({ NodeRequest, FastResponse }: Adapter): Classes {
 
 function toPlatform(request: Request): Request {
   const { url, method, headers } = request;
-  const copy = new Request(url, { method, headers: new Headers(headers) });
-  Object.defineProperty(copy, "signal", { get: () => request.signal });
-  return copy;
+  try {
+    const copy = new Request(url, { method, headers });
+    return Object.defineProperty(copy, "signal", { get: () => request.signal });
+  } catch {
+    return request;
+  }
 }
 
 function watchClient(outgoing: NodeOutgoing): AbortSignal {

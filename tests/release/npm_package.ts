@@ -21,7 +21,11 @@ const BUNDLED = /^(zod|yaml|smol-toml|jsonc-parser|acorn|@oxc-project\/runtime)(
 const INSTALLED = ["jose", "oauth4webapi", "srvx"];
 
 /** The module that listens on Node, and its import of a package by a variable, which the npm package writes out. */
-const NODE_LISTENER = { path: "src/core/node_listener.ts", variable: /import\(ADAPTER\)/, literal: 'import("srvx/node")' };
+const NODE_LISTENER = {
+  path: "src/core/node_listener.ts",
+  variable: /import\(ADAPTER\)/,
+  literal: 'import("srvx/node")',
+};
 
 /** Entries for programs without a server: a client, and the thread of a worker. */
 const WITHOUT_SERVER = ["./client", "./worker"] as const;
@@ -132,7 +136,9 @@ export async function bundleEntries(root: string, folder: string): Promise<reado
       transform(code, path) {
         if (path === root + NODE_LISTENER.path) {
           const { variable, literal } = NODE_LISTENER;
-          if (!variable.test(code)) throw new Error(`Cannot bundle ${path}: it lacks ${variable}; correct NODE_LISTENER`);
+          if (!variable.test(code)) {
+            throw new Error(`Cannot bundle ${path}: it lacks ${variable}; correct NODE_LISTENER`);
+          }
           return { code: code.replace(variable, literal), map: null };
         }
         if (!path.startsWith(`${root}src/cli/`)) return;

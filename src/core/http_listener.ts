@@ -14,8 +14,6 @@ export interface ListenOptions {
 
 export interface HttpListener {
   readonly port: number;
-  /** Announces the stop: from now on, responses close their connections. Set on Node only. */
-  readonly drain?: () => void;
   /** Stops accepting connections. Resolves when all responses have been sent. */
   stop(): Promise<void>;
   /** After `stop()`, closes the remaining connections without waiting for clients. */

@@ -59,7 +59,7 @@ class NodeListener implements HttpListener {
   readonly #classes: Classes;
   readonly #fetch: RuntimeFetch;
   readonly #server: NodeHttpServer;
-  #isDraining = false;
+  #isStopped = false;
 
   constructor(node: NodeGlobal, adapter: Adapter, fetch: RuntimeFetch) {
     this.#node = node;
@@ -82,13 +82,11 @@ class NodeListener implements HttpListener {
     return Number(Object(this.#server.address()).port);
   }
 
-  drain(): void {
-    this.#isDraining = true;
-  }
-
   async stop(): Promise<void> {
     const server = this.#server;
-    this.drain();
+    // Responses close their connections only from now on. Otherwise their clients would connect again, and the system
+    // resets connections that Node has not accepted when it stops to listen.
+    this.#isStopped = true;
     server.keepAliveTimeout = GRACE_MS;
     server.keepAliveTimeoutBuffer = 0;
     const closed = Promise.withResolvers<void>();
@@ -115,7 +113,7 @@ class NodeListener implements HttpListener {
     }
     try {
       const response = await this.#fetch(request, { remoteAddr: { hostname: incoming.socket.remoteAddress } });
-      if (this.#isDraining) outgoing.shouldKeepAlive = false;
+      if (this.#isStopped) outgoing.shouldKeepAlive = false;
       if (!this.#classes.sendLight(response, outgoing)) await send(response, outgoing);
     } catch {
       // The handler failed, or the response body failed after the status was sent.

@@ -132,7 +132,6 @@ export async function serve(server: Server, options: ServeOptions = {}): Promise
   }
   async function closeAll(): Promise<void> {
     signal?.removeEventListener("abort", onAbort);
-    listener.drain();
     try {
       // Close the server before the listener, so that new requests get HTTP 503 while running calls finish. Load
       // balancers then use another instance.

@@ -11,8 +11,6 @@ export type { ListenOptions };
 
 export interface Listener {
   readonly port: number;
-  /** Announces the stop, so that clients close their connections. */
-  drain(): void;
   /** Stops accepting connections. Resolves when all responses have been sent. */
   stop(): Promise<void>;
   /**
@@ -32,7 +30,6 @@ export async function listen({ fetch, hostname, port }: ListenOptions): Promise<
   const listener = await openListener({ hostname, port, fetch: answer });
   return {
     port: listener.port,
-    drain: () => listener.drain?.(),
     stop: () => listener.stop(),
     force: listener.unref ?? (() => listener.close()),
   };

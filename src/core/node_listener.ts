@@ -1,7 +1,7 @@
 /**
  * Listens for HTTP requests on Node. The package srvx makes the requests and responses.
  */
-import type { HttpListener, ListenOptions } from "./http_listener.ts";
+import type { HttpListener, ListenOptions } from "./listener.ts";
 import { LIGHT, type LightInit, type LightParts } from "./light_request.ts";
 import type { NodeGlobal, NodeHttpServer, NodeIncoming, NodeOutgoing, RuntimeFetch } from "./runtime.ts";
 
@@ -18,7 +18,7 @@ interface Connection {
   readonly res: NodeOutgoing;
 }
 
-/** The classes of one listener. */
+/** The classes of requests and responses. */
 interface Classes {
   readonly LightRequest: new (connection: Connection) => Request;
   /** Sends a light response. Returns `false` if the response is not light, or has been changed. */
@@ -48,11 +48,14 @@ const GRACE_MS = 500;
  * installed.
  */
 export async function listenOnNode(node: NodeGlobal, options: ListenOptions): Promise<HttpListener> {
-  const adapter: Adapter = await import(ADAPTER);
-  const listener = new NodeListener(node, adapter, options.fetch);
+  classes ??= createClasses(await import(ADAPTER));
+  const listener = new NodeListener(node, classes, options.fetch);
   await listener.listen(options);
   return listener;
 }
+
+/** All listeners share the classes, so that engines compile the code for one class of requests. */
+let classes: Classes | undefined;
 
 class NodeListener implements HttpListener {
   readonly #node: NodeGlobal;
@@ -61,9 +64,9 @@ class NodeListener implements HttpListener {
   readonly #server: NodeHttpServer;
   #isStopped = false;
 
-  constructor(node: NodeGlobal, adapter: Adapter, fetch: RuntimeFetch) {
+  constructor(node: NodeGlobal, classes: Classes, fetch: RuntimeFetch) {
     this.#node = node;
-    this.#classes = createClasses(adapter);
+    this.#classes = classes;
     this.#fetch = fetch;
     this.#server = node.getBuiltinModule("http").createServer((incoming, outgoing) => {
       this.#answer(incoming, outgoing);
@@ -165,7 +168,7 @@ function createClasses({ NodeRequest, FastResponse }: Adapter): Classes {
       return true;
     }
   }
-  // The casts are safe, because srvx gives the classes all other members of `Response` and `Request`.
+  // The cast is safe, because srvx gives the class all other members of `Response`.
   const Light = LightResponse as unknown as LightParts["Response"];
   class LightRequest extends NodeRequest {
     static readonly #parts: LightParts = {
@@ -198,7 +201,10 @@ function createClasses({ NodeRequest, FastResponse }: Adapter): Classes {
       return readAll(incoming);
     }
   }
-  return { LightRequest: LightRequest as unknown as Classes["LightRequest"], sendLight: LightResponse.send };
+  return {
+    LightRequest: LightRequest as unknown as Classes["LightRequest"], // The cast is safe for the same reason.
+    sendLight: LightResponse.send,
+  };
 }
 
 function toPlatform(request: Request): Request {

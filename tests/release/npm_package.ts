@@ -258,6 +258,8 @@ function toPackage(packages: readonly string[]): object {
     type: "module",
     engines: { node: NODE },
     bin: { mcp: "./bin.js" },
+    // A bundle for browsers can contain the code that listens, such as that of the sign-in, but not the modules of Node.
+    browser: { "srvx/node": false },
     exports: { ...exports, "./package.json": "./package.json" },
     dependencies: Object.fromEntries(INSTALLED.map((each) => [each, toRange(each)])),
     peerDependencies: Object.fromEntries(peers.map((each) => [each, toRange(each)])),

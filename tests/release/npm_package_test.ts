@@ -284,10 +284,10 @@ async function checkListening(project: string, node: string): Promise<void> {
     node,
     "listening.js",
   ]];
-  for (const words of commands) assertEquals(await runAll(words, project), "406\n");
+  for (const words of commands) assertEquals(await runAll(words, project), "405\n");
   await Deno.rename(`${project}/node_modules/srvx`, `${project}/srvx`);
   assertEquals(await runAll([node, "listening.js"], project), `${sentence("listening")}\n`);
-  for (const words of commands.slice(0, 2)) assertEquals(await runAll(words, project), "406\n");
+  for (const words of commands.slice(0, 2)) assertEquals(await runAll(words, project), "405\n");
   await Deno.rename(`${project}/srvx`, `${project}/node_modules/srvx`);
 }
 

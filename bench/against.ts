@@ -22,7 +22,7 @@ import { type Row, toTable } from "./table.ts";
 import { copyTrees, type Tree, type Trees } from "./trees.ts";
 
 /** Ratios above this limit count as a regression. The limit is higher on Bun, because measurements vary more on Bun. */
-const LIMITS: Readonly<Record<Runtime, number>> = { deno: 1.03, bun: 1.05 };
+const LIMITS: Readonly<Record<Runtime, number>> = { deno: 1.03, bun: 1.05, node: 1.05 };
 /** Duration of each copy's work within one pair, in milliseconds. */
 const SLICE = 40;
 /**

@@ -59,6 +59,7 @@ async function run(workload: Workload, runtime: Runtime, peers: readonly Peer[],
     const what = subject === "list" ? "list" : "call";
     const ours = await add("@x/mcp", "programs/ours.ts", [what], manner);
     await Deno.writeTextFile(answer, JSON.stringify(await readAnswer(ours.server.port, ours.ask, subject)));
+    if (runtime === "node") await add("@x/mcp with @hono/node-server", "programs/ours.ts", [what, "adapter"], manner);
     for (const floor of floors) {
       const words = toWords(runtime, "programs/floor.ts", [floor, answer]);
       const server = await startServer(words);

@@ -1,5 +1,7 @@
 // Measures the CPU time and memory of processes on Linux, and detects CPU use by unrelated processes.
 
+import { findNode, NODE_VERSIONS } from "../tests/support/node_versions.ts";
+
 /** The CPU core on which servers run. Clients run on the other core. */
 export const SERVER_CORE = 0;
 export const LOAD_CORE = 1;
@@ -78,11 +80,23 @@ export function pinned(core: number, words: readonly string[], options: Deno.Com
   return new Deno.Command("taskset", { args: ["-c", `${core}`, ...words], cwd: folder, ...options });
 }
 
-export type Runtime = "deno" | "bun";
+export type Runtime = "deno" | "bun" | "node";
 
 /** Returns the command line that runs a program on a runtime. */
 export function toWords(runtime: Runtime, file: string, args: readonly string[]): string[] {
+  if (runtime === "node") return [node, "--disable-warning=ExperimentalWarning", file, ...args];
   return runtime === "deno" ? [Deno.execPath(), "run", "-A", "--quiet", file, ...args] : ["bun", "run", file, ...args];
+}
+
+/** The newest supported version of Node. */
+const NODE = NODE_VERSIONS[NODE_VERSIONS.length - 1];
+let node = "node";
+
+/** Downloads Node, unless it is present. Must be called before {@linkcode toWords} is called for Node. */
+export async function prepareNode(): Promise<void> {
+  const found = await findNode(NODE);
+  if ("missing" in found) throw new Error(`Cannot measure on Node: ${found.missing}`);
+  node = found.path;
 }
 
 export interface Server {
@@ -123,5 +137,5 @@ export async function describeMachine(): Promise<string> {
   const model = /model name\s*: (.*)/.exec(Deno.readTextFileSync("/proc/cpuinfo"))?.[1] ?? "unknown processor";
   const bun = new TextDecoder().decode((await new Deno.Command("bun", { args: ["--version"] }).output()).stdout).trim();
   const cores = `${navigator.hardwareConcurrency} cores of ${model}, Linux ${Deno.osRelease()}`;
-  return `${cores}; Deno ${Deno.version.deno}, Bun ${bun}`;
+  return `${cores}; Deno ${Deno.version.deno}, Bun ${bun}, Node ${NODE}`;
 }

@@ -7,7 +7,7 @@ import { measureAgainst, measureUses } from "./against.ts";
 import { measureAllGrowth } from "./growth.ts";
 import { measureHttp, workloads } from "./http.ts";
 import { hasWrk } from "./load.ts";
-import { describeMachine, pinSelf, type Runtime, slices } from "./machine.ts";
+import { describeMachine, pinSelf, prepareNode, type Runtime, slices } from "./machine.ts";
 import { measureMemory } from "./memory.ts";
 import { orUsageError, readTaskOptions } from "./options.ts";
 import { installPeers, type Peer } from "./peers.ts";
@@ -23,7 +23,7 @@ const options = readTaskOptions(Deno.args, {
     "--against REV": "Compare this tree with a git revision; exit code 1 if it is slower",
     "--pairs N": "Number of pairs in a comparison, or of starts with --starts; default: 40",
     "--only W1,W5": "Measure only these workloads, of W1 to W8 and size",
-    "--runtime deno,bun": "Measure on these runtimes; default: both",
+    "--runtime deno,bun,node": "Measure on these runtimes; default: all, or Deno and Bun in comparisons",
     "--slices N": "Number of slices per workload, of one second each; default: 6",
   },
   flags: {
@@ -36,13 +36,20 @@ const options = readTaskOptions(Deno.args, {
 const count = orUsageError(() => readNumber(options, "--slices", 6));
 const pairs = orUsageError(() => readNumber(options, "--pairs", 40));
 const only = options.get("--only")?.split(",") ?? [];
-const runtimes = orUsageError(() => readRuntimes(options.get("--runtime") ?? "deno,bun"));
+const isComparison = ["--against", "--uses", "--starts"].some((name) => options.has(name));
+const runtimes = orUsageError(() =>
+  readRuntimes(options.get("--runtime") ?? (isComparison ? "deno,bun" : "deno,bun,node"))
+);
 const revision = options.get("--against");
+if (isComparison && runtimes.includes("node")) {
+  console.error("Cannot compare on Node: --against, --uses and --starts measure Deno and Bun only; remove node");
+  Deno.exit(2);
+}
 
 function readRuntimes(text: string): readonly Runtime[] {
   return text.split(",").map((name) => {
-    if (name === "deno" || name === "bun") return name;
-    throw new Error(`Cannot measure on "${name}": the runtimes are deno and bun`);
+    if (name === "deno" || name === "bun" || name === "node") return name;
+    throw new Error(`Cannot measure on "${name}": the runtimes are deno, bun and node`);
   });
 }
 
@@ -83,6 +90,7 @@ async function measureParts(): Promise<void> {
   }
 }
 
+if (runtimes.includes("node")) await prepareNode();
 await pinSelf();
 console.log(`${await describeMachine()}${hasWrk ? "" : "; without wrk"}\n`);
 if (revision !== undefined) {

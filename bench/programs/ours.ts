@@ -1,9 +1,11 @@
 // A server that uses this library. The first argument selects the server: `call`, `list`, `stdio`, a number of tools,
-// or the optional features to use, such as `uses:service,key,observer`.
+// or the optional features to use, such as `uses:service,key,observer`. With a second argument, `@hono/node-server` serves
+// the server on Node.
 import * as library from "../../mod.ts";
 import * as auth from "../../src/auth/auth.ts";
 import { serveStdio } from "../../src/server/transports/stdio/stdio.ts";
-import { args, serve } from "./serve.ts";
+import { listen } from "./listen.ts";
+import { args } from "./serve.ts";
 import { names, pair, query, STEPS, sum, toDescription } from "./shapes.ts";
 import { createUsingServer } from "./using.ts";
 
@@ -26,7 +28,7 @@ const count = tool({
   },
 });
 
-const [what = "call"] = args;
+const [what = "call", adapter] = args;
 const searches = (count: readonly string[]) =>
   count.map((name) => tool({ name, description: toDescription(name), input: query, run: () => "nothing found" }));
 const others = Array.from({ length: Number(what) || 0 }, (_, i) => `tool_${i}`);
@@ -38,4 +40,4 @@ const server = what.startsWith("uses:") ? createUsingServer(library, auth, what)
 });
 
 if (what === "stdio") await serveStdio(server);
-else serve(server.fetch);
+else await listen(server, adapter);

@@ -1,7 +1,8 @@
 // A server that uses this library with 50 items per list page and without per-client limits. The first argument is the
 // number of tools and the number of resources.
 import { createServer, resource, tool } from "../../mod.ts";
-import { args, serve } from "./serve.ts";
+import { listen } from "./listen.ts";
+import { args } from "./serve.ts";
 import { pair, query, sum, toDescription } from "./shapes.ts";
 import { testLimits } from "../../tests/support/limits.ts";
 
@@ -29,4 +30,4 @@ function touch(): string {
   return "touched";
 }
 
-serve(server.fetch);
+await listen(server);

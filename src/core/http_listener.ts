@@ -1,26 +1,11 @@
 /**
  * Listens for HTTP requests, the same on Deno, Bun and Node.
  */
-import { serveOnNode } from "./kit/node_server.ts";
-import { bun, type BunServer, deno, node, type RuntimeFetch } from "./runtime.ts";
+import type { HttpListener, ListenOptions } from "./listener.ts";
+import { listenOnNode } from "./node_listener.ts";
+import { bun, deno, node } from "./runtime.ts";
 
-/** The address and handler of an HTTP server. Port 0 chooses a free port. */
-export interface ListenOptions {
-  readonly hostname: string;
-  readonly port: number;
-  /** Handles a request. `info` contains the facts about the connection that the runtime provides. */
-  readonly fetch: RuntimeFetch;
-}
-
-export interface HttpListener {
-  readonly port: number;
-  /** Stops accepting connections. Resolves when all responses have been sent. */
-  stop(): Promise<void>;
-  /** After `stop()`, closes the remaining connections without waiting for clients. */
-  close(): void;
-  /** After `stop()`, allows the process to end without closing the remaining connections. Set on Deno only. */
-  readonly unref?: () => void;
-}
+export type { HttpListener, ListenOptions };
 
 /** Whether {@linkcode openListener} can listen on this runtime. */
 export const canListen: boolean = !!(deno || bun || node);
@@ -37,19 +22,18 @@ const BUN_IDLE = 255;
  * @throws {TypeError} if {@linkcode canListen} is `false`.
  */
 export async function openListener({ hostname, port, fetch }: ListenOptions): Promise<HttpListener> {
-  if (bun) return toListener(bun.serve({ fetch, hostname, port, idleTimeout: BUN_IDLE }));
+  if (bun) {
+    const server = bun.serve({ fetch, hostname, port, idleTimeout: BUN_IDLE });
+    return { port: server.port, stop: () => server.stop(), close: () => void server.stop(true) };
+  }
   if (deno) {
     const end = new AbortController();
     const server = deno.serve({ hostname, port, signal: end.signal, onListen: () => {} }, fetch);
     const { addr } = server;
     return { port: addr.port, stop: () => server.shutdown(), close: () => end.abort(), unref: () => server.unref() };
   }
-  if (node) return toListener(await serveOnNode(node.getBuiltinModule("http"), { hostname, port, fetch }));
+  if (node) return await listenOnNode(node, { hostname, port, fetch });
   throw new TypeError(
     "Cannot listen for HTTP: this platform is not Deno, Bun or Node; export the server as the default export instead",
   );
-}
-
-function toListener(server: BunServer): HttpListener {
-  return { port: server.port, stop: () => server.stop(), close: () => void server.stop(true) };
 }

@@ -5,7 +5,6 @@
  * other platforms, such as workerd. Node's modules come from `process.getBuiltinModule`, so that bundles for other
  * platforms do not import these modules.
  */
-import type { HttpModule } from "./kit/node_server.ts";
 
 type Bytes = ReadableStream<Uint8Array>;
 
@@ -261,7 +260,8 @@ export interface NodeGlobal extends Omit<ProcessGlobal, "getBuiltinModule"> {
     spawn(command: string, args: readonly string[], options: NodeSpawnOptions): NodeChild;
   };
   getBuiltinModule(name: "fs"): FsModule;
-  getBuiltinModule(name: "http"): HttpModule;
+  getBuiltinModule(name: "http"): NodeHttpModule;
+  getBuiltinModule(name: "net"): NodeNetModule;
   getBuiltinModule(name: "worker_threads"): NodeThreads;
 }
 
@@ -297,6 +297,57 @@ export interface NodeChild {
   on(event: "exit", listener: (code: number | null) => void): unknown;
   on(event: "error", listener: (error: Error) => void): unknown;
   kill(signal: string): boolean;
+}
+
+export interface NodeHttpModule {
+  createServer(listener: (incoming: NodeIncoming, outgoing: NodeOutgoing) => void): NodeHttpServer;
+}
+
+export interface NodeNetModule {
+  readonly Server: { readonly prototype: { close(this: NodeHttpServer, done: () => void): unknown } };
+}
+
+export interface NodeHttpServer {
+  /** Idle timeout of a connection after a response, in milliseconds. */
+  keepAliveTimeout: number;
+  /** Milliseconds by which Node exceeds the idle timeout that the client gets. Since Node 24. */
+  keepAliveTimeoutBuffer?: number;
+  listen(options: { readonly port: number; readonly host: string }, ready: () => void): unknown;
+  once(event: "error", listener: (error: Error) => void): unknown;
+  address(): unknown;
+  /** Stops accepting connections, and closes idle connections. */
+  close(done: () => void): unknown;
+  closeAllConnections(): void;
+}
+
+/** A request that Node receives. */
+export interface NodeIncoming {
+  readonly url?: string;
+  readonly socket: { readonly remoteAddress?: string };
+  readonly destroyed: boolean;
+  readonly readableEnded: boolean;
+  /** `null` until code begins to read the body. */
+  readonly readableFlowing: boolean | null;
+  on(event: "data", listener: (bytes: Uint8Array<ArrayBuffer>) => void): unknown;
+  on(event: "end" | "close", listener: () => void): unknown;
+  resume(): unknown;
+}
+
+/** A response that Node sends. */
+export interface NodeOutgoing {
+  /** Whether the connection stays open after the response. */
+  shouldKeepAlive: boolean;
+  readonly destroyed: boolean;
+  readonly writableFinished: boolean;
+  /** Status of the response, unless `writeHead` is called. */
+  statusCode: number;
+  setHeader(name: string, value: string): unknown;
+  writeHead(status: number, headers: readonly string[]): unknown;
+  flushHeaders(): void;
+  write(bytes: Uint8Array): boolean;
+  end(text?: string): unknown;
+  destroy(): unknown;
+  on(event: "close" | "drain", listener: () => void): unknown;
 }
 
 export interface NodeThreads {

@@ -2,6 +2,7 @@
  * Endpoints next to the MCP endpoint, such as `/health`.
  */
 import { deadline } from "../core/kit/deadline.ts";
+import { isLight } from "../core/light_request.ts";
 import { quote, withLimits } from "../core/protocol/errors.ts";
 import type { Engine } from "./engine/era.ts";
 import type { ServerHandle, StartPart } from "./engine/server_handle.ts";
@@ -296,7 +297,7 @@ function toSmallBuffer(piece: Uint8Array<ArrayBuffer>): Uint8Array<ArrayBuffer> 
 function toRouted<Info>(visit: Visit<Info>, upload: Upload | null, isPublic: boolean): Visit<Info> | undefined {
   const { request } = visit;
   const url = isPublic ? request.url : toCheckedUrl(request);
-  if (!upload && url === request.url) return visit;
+  if (!upload && url === request.url && !isLight(request)) return visit;
   try {
     return copyRequest(visit, { url, body: upload?.stream });
   } catch {

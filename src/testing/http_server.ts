@@ -3,7 +3,7 @@
  */
 import type { ConnectionInfo } from "../server/transports/http/access.ts";
 import type { Fetch } from "../server/transports/http/fetch.ts";
-import { serveOnNode } from "../core/kit/node_server.ts";
+import { openListener } from "../core/http_listener.ts";
 import { bun, deno, node } from "../core/runtime.ts";
 import { type Child, startChild as startChildOf } from "../client/child_process.ts";
 
@@ -23,9 +23,13 @@ export interface HttpServer {
  */
 export async function openHttpServer(fetch: Fetch): Promise<HttpServer> {
   if (!node) return startHttpServer(fetch);
-  const http = node.getBuiltinModule("http");
-  const server = await serveOnNode(http, { hostname: "127.0.0.1", port: 0, fetch });
-  return { origin: `http://127.0.0.1:${server.port}`, stop: () => server.stop(true) };
+  const listener = await openListener({ hostname: "127.0.0.1", port: 0, fetch });
+  const stop = async () => {
+    const stopped = listener.stop();
+    listener.close();
+    await stopped;
+  };
+  return { origin: `http://127.0.0.1:${listener.port}`, stop };
 }
 
 /** Serves `fetch` on a free port of 127.0.0.1. Works only on Deno and Bun. */

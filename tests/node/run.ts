@@ -22,6 +22,7 @@ const TESTED = [
   "tests/kit/base64_test.ts",
   "tests/observe/health_test.ts",
   "tests/serve/serve_test.ts",
+  "tests/serve/wire_test.ts",
   "tests/stores/redis_clients_test.ts",
   "tests/testing/",
   "tests/transports/stdio_test.ts",

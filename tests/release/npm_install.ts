@@ -13,7 +13,7 @@ export async function runAll(words: readonly string[], cwd: string): Promise<str
 }
 
 /** The packages that are installed with the package. */
-export const DEPENDENCIES: readonly string[] = ["jose", "oauth4webapi"];
+export const DEPENDENCIES: readonly string[] = ["jose", "oauth4webapi", "srvx"];
 
 /** Installs the packed package and its dependencies into an empty project. Returns the installed package's folder. */
 export async function install(folder: string, project: string): Promise<string> {

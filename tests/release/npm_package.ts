@@ -15,10 +15,17 @@ const PROGRAM = "src/cli/bin.ts";
 const BUNDLED = /^(zod|yaml|smol-toml|jsonc-parser|acorn|@oxc-project\/runtime)(\/|$)/;
 
 /**
- * Packages that are installed with the package, because the CLI needs them to sign in, and runs in folders without a
- * project. They have no dependencies of their own. All other packages are optional peers.
+ * Packages that are installed with the package, because the CLI needs them to sign in and to listen on Node, and runs in
+ * folders without a project. They have no dependencies of their own. All other packages are optional peers.
  */
-const INSTALLED = ["jose", "oauth4webapi"];
+const INSTALLED = ["jose", "oauth4webapi", "srvx"];
+
+/** The module that listens on Node, and its import of a package by a variable, which the npm package writes out. */
+const NODE_LISTENER = {
+  path: "src/core/node_listener.ts",
+  variable: /import\(ADAPTER\)/,
+  literal: 'import("srvx/node")',
+};
 
 /** Entries for programs without a server: a client, and the thread of a worker. */
 const WITHOUT_SERVER = ["./client", "./worker"] as const;
@@ -127,6 +134,13 @@ export async function bundleEntries(root: string, folder: string): Promise<reado
       name: "commands",
       // Makes imports of CLI modules by computed specifiers static, so that the bundler finds the modules.
       transform(code, path) {
+        if (path === root + NODE_LISTENER.path) {
+          const { variable, literal } = NODE_LISTENER;
+          if (!variable.test(code)) {
+            throw new Error(`Cannot bundle ${path}: it lacks ${variable}; correct NODE_LISTENER`);
+          }
+          return { code: code.replace(variable, literal), map: null };
+        }
         if (!path.startsWith(`${root}src/cli/`)) return;
         const replaced = code.replace(LOADED, (call: string, name: string) => {
           // The number of lines does not change, so the source map stays correct.
@@ -160,7 +174,9 @@ export async function bundleEntries(root: string, folder: string): Promise<reado
     });
     const files = new Set(output.map(({ fileName }) => fileName));
     const imports = output.flatMap((file) => file.type === "chunk" ? [...file.imports, ...file.dynamicImports] : []);
-    return [...new Set(imports)].filter((name) => !files.has(name) && !name.startsWith("node:")).sort();
+    const packages = imports.filter((name) => !files.has(name) && !name.startsWith("node:"))
+      .map((name) => /^(?:@[^/]+\/)?[^/]+/.exec(name)?.[0] ?? name);
+    return [...new Set(packages)].sort();
   } finally {
     await bundle.close();
   }
@@ -242,6 +258,8 @@ function toPackage(packages: readonly string[]): object {
     type: "module",
     engines: { node: NODE },
     bin: { mcp: "./bin.js" },
+    // A bundle for browsers can contain the code that listens, such as that of the sign-in, but not the modules of Node.
+    browser: { "srvx/node": false },
     exports: { ...exports, "./package.json": "./package.json" },
     dependencies: Object.fromEntries(INSTALLED.map((each) => [each, toRange(each)])),
     peerDependencies: Object.fromEntries(peers.map((each) => [each, toRange(each)])),

@@ -136,7 +136,7 @@ async function checkContents(installed: string): Promise<void> {
   assertEquals([name, version, license, type], [config.name, config.version, config.license, "module"]);
   assertEquals(engines, { node: ">=22.18" });
   assertEquals([Object.keys(dependencies), Object.keys(peerDependencies)], [
-    ["jose", "oauth4webapi"],
+    ["jose", "oauth4webapi", "srvx"],
     ["@opentelemetry/api"],
   ]);
   assertEquals(bin, { mcp: "./bin.js" });
@@ -249,6 +249,48 @@ async function checkCalls(project: string, node: string): Promise<void> {
   }
 }
 
+/** Programs for a browser, and for a server that does not listen itself. */
+const BUNDLED: Readonly<Record<string, string>> = {
+  browser: `import { signIn } from "${config.name}/client/oauth"; console.log(typeof signIn);`,
+  neutral: `import { createServer } from "${config.name}"; console.log(typeof createServer);`,
+};
+
+/** Checks that bundles of programs that do not listen contain no code of srvx. */
+async function checkBundles(project: string, node: string): Promise<void> {
+  for (const [platform, program] of Object.entries(BUNDLED)) {
+    await Deno.writeTextFile(`${project}/bundled.js`, program);
+    const options = ["--bundle", "--format=esm", `--platform=${platform}`, "--log-level=error", "--outfile=bundle.js"];
+    await runAll(["deno", "run", "-A", "--quiet", config.imports.esbuild, "bundled.js", ...options], project);
+    assert(!(await Deno.readTextFile(`${project}/bundle.js`)).includes("sendNodeResponse"), platform);
+    assertEquals(await runAll([node, "bundle.js"], project), "function\n");
+  }
+}
+
+const LISTEN = `import { createServer, tool } from "${config.name}";
+import { serve } from "${config.name}/serve";
+const ping = tool({ name: "ping", run: () => "pong" });
+const server = createServer({ name: "listening", version: "1.0.0", handlers: [ping] });
+const served = await serve(server, { port: 0, signals: false }).catch(({ message }) => console.log(message));
+if (served) {
+  console.log((await fetch(served.url)).status);
+  await served.close();
+}
+`;
+
+/** Checks that a program listens, and that a program on Node names the package that is missing. */
+async function checkListening(project: string, node: string): Promise<void> {
+  await Deno.writeTextFile(`${project}/listening.js`, LISTEN);
+  const commands = [["deno", "run", "--allow-net", "--allow-env", "listening.js"], ["bun", "listening.js"], [
+    node,
+    "listening.js",
+  ]];
+  for (const words of commands) assertEquals(await runAll(words, project), "405\n");
+  await Deno.rename(`${project}/node_modules/srvx`, `${project}/srvx`);
+  assertEquals(await runAll([node, "listening.js"], project), `${sentence("listening")}\n`);
+  for (const words of commands.slice(0, 2)) assertEquals(await runAll(words, project), "405\n");
+  await Deno.rename(`${project}/srvx`, `${project}/node_modules/srvx`);
+}
+
 const COPIES = `import { createServer, McpError, service, tool } from "${config.name}";
 import { apiKey } from "${config.name}/auth";
 import * as other from "copy";
@@ -358,6 +400,11 @@ Deno.test({
         () => checkCopies(project, installed, node),
       );
       await t.step("Jest runs tests of a server", () => checkJest(project, installed));
+      await t.step("bundles of programs that do not listen contain no srvx", () => checkBundles(project, node));
+      await t.step(
+        "a server listens on Deno, Bun and Node, and only Node needs srvx",
+        () => checkListening(project, node),
+      );
       await t.step("Deno and TypeScript resolve the types", () => checkTypes(project, node));
     } finally {
       await Deno.remove(folder, { recursive: true });

@@ -25,6 +25,7 @@ import type { RerunWatch, Stretch } from "./rerun_watch.ts";
 import type { WatchedRun } from "./run_watch.ts";
 import { AskedQuestions } from "./asked_questions.ts";
 import { HAS_SCOPES } from "../../core/internals.ts";
+import { toNative } from "../../core/light_request.ts";
 import type { Service, ServiceEnd } from "./service.ts";
 
 /** Loaded on demand, because few servers forward requests. */
@@ -303,7 +304,8 @@ export abstract class Call implements ServiceCall, Cancellable {
   }
 
   get http(): Request | undefined {
-    return this.link.http?.request;
+    const { http } = this.link;
+    return http && toNative(http.request);
   }
 
   get server(): RunningServer {

@@ -2,6 +2,7 @@
  * Runs the server's `admit` option, which decides whether to accept a request before its handler is looked up.
  */
 import { deadline } from "../../core/kit/deadline.ts";
+import { toNative } from "../../core/light_request.ts";
 import { McpError, toBusy } from "../../core/protocol/errors.ts";
 import { isPromiseLike } from "../../core/protocol/promises.ts";
 import type { Implementation } from "../../core/protocol/types.ts";
@@ -62,7 +63,7 @@ export function admit(core: Core, decide: Admit, entering: Entering): Promise<vo
       client,
       pathParams,
       get http() {
-        return link.http?.request;
+        return link.http && toNative(link.http.request);
       },
     });
   } catch (error) {

@@ -7,6 +7,7 @@ import type { Principal } from "../../call/context.ts";
 import { InFlight } from "../../call/in_flight.ts";
 import type { EventFields, HeaderReader, Link, LinkEvents, Reply, SeenRequest } from "../../call/link.ts";
 import type { Aging } from "../../../core/aging.ts";
+import { createResponse, type LightInit } from "../../../core/light_request.ts";
 import type { Accepts } from "./accept.ts";
 import { Caller } from "./caller.ts";
 import { COMMENT, type EventStream, type EventStreams, toEvent } from "./event_stream.ts";
@@ -94,6 +95,10 @@ export class Exchange implements Link {
 
   get account(): Account {
     return this.#parts.account(this.#caller);
+  }
+
+  createResponse(body: string | null, init: LightInit): Response {
+    return createResponse(this.#caller.request, body, init);
   }
 
   /** Calls a function when the server responds with a stream, or immediately if the stream is already open. */

@@ -5,8 +5,10 @@
  */
 import { deadline, delay } from "../../../core/kit/deadline.ts";
 import { isToken } from "../../../core/kit/http_token.ts";
+import { isLight, toNative } from "../../../core/light_request.ts";
 import { quote, REACHED, withLimits } from "../../../core/protocol/errors.ts";
 import { isPromiseLike } from "../../../core/protocol/promises.ts";
+import { copyRequest } from "./request_copy.ts";
 import {
   type Authentication,
   type AuthRefusal,
@@ -110,7 +112,8 @@ export class HttpAuthenticator implements Authenticator {
       const starting = this.#part.start();
       const refused = starting && await this.#untilStarted(starting, request, undefined, { transport: "http" });
       if (refused) return refused;
-      const response: unknown = await route.fetch(request, info, this.#part.handle);
+      const own = isLight(request) ? copyRequest({ request, info }, {}).request : request;
+      const response: unknown = await route.fetch(own, info, this.#part.handle);
       if (response instanceof Response) return response;
       throw new TypeError(
         `Cannot serve the route ${quote(route.path)}: its fetch() did not return a Response; return a Response`,
@@ -158,7 +161,7 @@ export class HttpAuthenticator implements Authenticator {
       // authentication does not wait. Do not start the authentication if too many rejected requests are still being
       // authenticated.
       if (this.#limits.isFull(entry) && this.#refused.isFull(entry)) return this.#refuse(entry, TOO_MANY);
-      const found: unknown = this.#auth.authenticate(request, entry, this.#part.handle);
+      const found: unknown = this.#auth.authenticate(toNative(request), entry, this.#part.handle);
       if (!isPromiseLike(found)) return this.#judge(entry, found);
       if (entry.delayed) return this.#enterLater(entry, found);
       return this.#enter(entry, found);

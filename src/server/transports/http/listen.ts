@@ -27,8 +27,12 @@ export interface Listener {
 export async function listen({ fetch, hostname, port }: ListenOptions): Promise<Listener> {
   // Bun needs no check, because it always builds the URL from the Host header.
   const answer: RuntimeFetch = bun ? fetch : (request, info) => refuseTarget(request) ?? fetch(request, info);
-  const { unref, close, ...listener } = await openListener({ hostname, port, fetch: answer });
-  return { ...listener, force: unref ?? close };
+  const listener = await openListener({ hostname, port, fetch: answer });
+  return {
+    port: listener.port,
+    stop: () => listener.stop(),
+    force: listener.unref ?? (() => listener.close()),
+  };
 }
 
 function refuseTarget(request: Request): Response | undefined {
@@ -54,6 +58,9 @@ export function explainListenError(
     return `Deno has no permission to listen on ${hostname}, port ${port}; start Deno with --allow-net=${hostname}:${port}`;
   }
   if (code === "EADDRINUSE") return `port ${port} of ${hostname} is already in use; ${inUse}`;
+  if (code === "ERR_MODULE_NOT_FOUND") {
+    return "on Node, listening needs the package srvx, which is not installed; run npm install srvx";
+  }
   if (code === "EACCES") return `port ${port} needs administrator rights; ${lowPort}`;
   return `listening on ${hostname}, port ${port}, failed with ${quote(message)}; ${other}`;
 }

@@ -3,6 +3,7 @@
  */
 import { INTERNAL_ERROR } from "../../../core/protocol/errors.ts";
 import { type Reply, RETRY_AFTER } from "../../call/link.ts";
+import type { LightInit } from "../../../core/light_request.ts";
 import { STREAM_HEADERS } from "./event_stream.ts";
 import type { Exchange, ExchangeParts, Rest } from "./exchange.ts";
 import { JSON_HEADERS, toFaultReply, toRefusal } from "./refusals.ts";
@@ -53,7 +54,7 @@ function toHeaders(exchange: Exchange): HeadersInit {
 function toLast(exchange: Exchange, { reply, events }: Rest, parts: ExchangeParts): Response {
   const { text, status, headers } = reply;
   if (events !== undefined) return toComplete(exchange, events, { parts, headers: STREAM_HEADERS });
-  if (text === undefined) return new Response(null, { status: status ?? 202, headers });
+  if (text === undefined) return exchange.createResponse(null, { status: status ?? 202, headers });
   const all = headers ? { ...JSON_HEADERS, ...headers } : JSON_HEADERS;
   return toComplete(exchange, text, { parts, status, headers: all });
 }
@@ -62,9 +63,9 @@ function toLast(exchange: Exchange, { reply, events }: Rest, parts: ExchangePart
 function toComplete(
   exchange: Exchange,
   body: string,
-  { parts, ...init }: ResponseInit & Pick<Outlet, "parts">,
+  { parts, ...init }: LightInit & Pick<Outlet, "parts">,
 ): Response {
-  if (body.length <= LARGE) return new Response(body, init);
+  if (body.length <= LARGE) return exchange.createResponse(body, init);
   let isRefused = false;
   const onLost = () => {
     isRefused = true;

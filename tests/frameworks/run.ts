@@ -1,0 +1,133 @@
+// Builds and starts an app of each framework with the packed library, and probes it. Writes the outcomes into
+// record.json and into the page with the table.
+//
+// deno task frameworks [NAME…]
+import config from "../../deno.json" with { type: "json" };
+import { buildNpmPackage } from "../release/npm_package.ts";
+import { until } from "../support/behaviour.ts";
+import { findNode } from "../support/node_versions.ts";
+import { findPackages } from "../support/npm_packages.ts";
+import { findFreePort, root, run, type Running, start } from "../support/processes.ts";
+import { createHostFetch } from "./host_fetch.ts";
+import { type Behaviour, BEHAVIOURS, type Outcome, probe } from "./probe.ts";
+import { ENV, NODE, type Project, projects, writeProject } from "./projects.ts";
+import { type Entry, readRecord, writeRecord } from "./record.ts";
+
+const HOST = "mcp.example.com";
+/** Number of apps that are built or probed at the same time. */
+const LANES = 2;
+const BUILD_MS = 600_000;
+
+interface Paths {
+  readonly node: string;
+  /** The folder with the npm package of the library. */
+  readonly library: string;
+}
+
+/** Starts an app, and waits until it listens. */
+export async function startApp(words: readonly string[], { cwd, port, env }: {
+  readonly cwd: string;
+  readonly port: number;
+  readonly env?: Readonly<Record<string, string>>;
+}): Promise<Running> {
+  const running = await start(words, { cwd, env: { ...ENV, HOST: "127.0.0.1", PORT: `${port}`, ...env } });
+  let hasEnded = false;
+  running.finished.then(() => hasEnded = true);
+  const isOpen = () => fetch(`http://127.0.0.1:${port}/`).then((it) => it.text()).then(() => true, () => false);
+  await until(async () => hasEnded || await isOpen(), "the app listens");
+  if (hasEnded) throw new Error((await running.finished).stderr);
+  return running;
+}
+
+/** Builds an app, starts it, and probes it. */
+async function probeProject(name: string, project: Project, { node, library }: Paths): Promise<Outcome> {
+  const found = await findPackages(`framework-${name}`, project.packages);
+  if ("missing" in found) throw new Error(found.missing);
+  const folder = await Deno.makeTempDir({ dir: found.folder, prefix: "site-" });
+  try {
+    const server = await Deno.readTextFile(`${root}tests/frameworks/probe_server.ts`);
+    await writeProject(project, { folder, server, library });
+    const port = findFreePort();
+    const toWords = (words: readonly string[]) =>
+      words.map((word) => word.replace("PACKAGES", `${found.folder}/node_modules`).replace("PORT", `${port}`));
+    if (project.build) {
+      const built = await run([node, ...toWords(project.build)], { cwd: folder, env: ENV, timeoutMs: BUILD_MS });
+      if (built.code) throw new Error(`The build failed:\n${built.stdout}${built.stderr}`);
+    }
+    const words = [project.runtime ?? node, ...toWords(project.start)];
+    await using _running = await startApp(words, { cwd: folder, port, env: project.env });
+    return await probe(`http://${HOST}/mcp`, createHostFetch(port, HOST));
+  } finally {
+    await Deno.remove(folder, { recursive: true });
+  }
+}
+
+/** Returns the behaviours that differ from the expectation, each with what happened. */
+function findSurprises({ faults = {} }: Project, outcome: Outcome): readonly string[] {
+  return BEHAVIOURS.flatMap((behaviour) => {
+    const isExpected = (outcome[behaviour] === "passed") === (faults[behaviour] === undefined);
+    return isExpected ? [] : [`${behaviour}: ${outcome[behaviour]}`];
+  });
+}
+
+/** Returns the cells of the table that differ from a passed behaviour. */
+function toNotes({ settings = {}, faults = {} }: Project): Entry["notes"] {
+  const notes = BEHAVIOURS.flatMap((behaviour): readonly (readonly [Behaviour, string])[] => {
+    if (faults[behaviour] !== undefined) return [[behaviour, `fails: ${faults[behaviour]}`]];
+    return settings[behaviour] === undefined ? [] : [[behaviour, `with ${settings[behaviour]}`]];
+  });
+  return Object.fromEntries(notes);
+}
+
+function toEntry(project: Project): Entry {
+  const versions = project.packages.slice(0, project.shown ?? 1).map((each) => each.replace(/(.)@/, "$1 "));
+  const runtime = project.runtime === "bun" ? `Bun ${readBunVersion()}` : `Node ${NODE}`;
+  return { versions, runtime, date: new Date().toISOString().slice(0, 10), notes: toNotes(project) };
+}
+
+function readBunVersion(): string {
+  const { stdout } = new Deno.Command("bun", { args: ["--version"] }).outputSync();
+  return new TextDecoder().decode(stdout).trim();
+}
+
+async function main(): Promise<void> {
+  const names = Deno.args.length ? Deno.args : Object.keys(projects);
+  for (const name of names) {
+    if (name in projects) continue;
+    throw new Error(`Cannot probe "${name}": it is unknown; choose from ${Object.keys(projects).join(", ")}`);
+  }
+  const node = await findNode(NODE);
+  if ("missing" in node) throw new Error(node.missing);
+  const folder = await Deno.makeTempDir({ prefix: "mcp-frameworks-" });
+  const entries = new Map(Object.entries(await readRecord()));
+  let failed = 0;
+  try {
+    const library = `${folder}/${config.name}`;
+    await buildNpmPackage(root, library);
+    const waiting = [...names];
+    await Promise.all(Array.from({ length: LANES }, async () => {
+      for (let name = waiting.shift(); name !== undefined; name = waiting.shift()) {
+        const begin = performance.now();
+        const outcome = probeProject(name, projects[name], { node: node.path, library });
+        const surprises = await outcome.then(
+          (outcome) => findSurprises(projects[name], outcome),
+          (error) => [error instanceof Error ? error.message : String(error)],
+        );
+        const seconds = ((performance.now() - begin) / 1000).toFixed(0);
+        console.log([`${surprises.length ? "FAILED" : "ok"} ${name} (${seconds} s)`, ...surprises].join("\n  "));
+        if (surprises.length) failed++;
+        else entries.set(name, toEntry(projects[name]));
+      }
+    }));
+  } finally {
+    await Deno.remove(folder, { recursive: true });
+  }
+  await writeRecord(Object.fromEntries(Object.keys(projects).flatMap((name) => {
+    const entry = entries.get(name);
+    return entry ? [[name, entry]] : [];
+  })));
+  console.log(`${names.length - failed} passed, ${failed} failed`);
+  Deno.exit(failed ? 1 : 0);
+}
+
+if (import.meta.main) await main();

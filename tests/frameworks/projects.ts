@@ -15,6 +15,8 @@ export interface Project {
   readonly server: string;
   /** The names of programs in examples/frameworks, by their paths in the app. */
   readonly programs: Readonly<Record<string, string>>;
+  /** Further members of package.json. */
+  readonly manifest?: object;
   /** The texts of further files, by path: files that each app of the framework has. */
   readonly files?: Readonly<Record<string, string>>;
   /** The arguments of `node` that build the app. `PACKAGES` stands for the folder of the packages. */
@@ -75,18 +77,19 @@ export const projects: Readonly<Record<string, Project>> = {
     ],
     shown: 2,
     server: "src/routes/mcp/server.ts",
-    programs: { "src/routes/mcp/+server.ts": "sveltekit_route.ts" },
+    programs: { "src/routes/mcp/+server.ts": "sveltekit_route.ts", "vite.config.mjs": "sveltekit.config.mjs" },
     files: {
-      "vite.config.js": `import adapter from "@sveltejs/adapter-node";
-import { sveltekit } from "@sveltejs/kit/vite";
-export default { plugins: [sveltekit({ adapter: adapter() })] };`,
       "src/app.html": "<html><head>%sveltekit.head%</head><body>%sveltekit.body%</body></html>",
       "src/routes/+page.svelte": "Hello",
     },
     build: ["PACKAGES/vite/bin/vite.js", "build"],
     start: ["build/index.js"],
     env: { BODY_SIZE_LIMIT: "4M" },
-    settings: { "1 MB argument": "`BODY_SIZE_LIMIT=4M`", "3.9 MB argument": "`BODY_SIZE_LIMIT=4M`" },
+    settings: {
+      "DELETE": "`trustedOrigins`",
+      "1 MB argument": "`BODY_SIZE_LIMIT=4M`",
+      "3.9 MB argument": "`BODY_SIZE_LIMIT=4M`",
+    },
   },
   "nuxt": {
     packages: ["nuxt@4.5.2", HONO_SERVER, "vue@3.5.45", ZOD],
@@ -127,6 +130,7 @@ export default { plugins: [sveltekit({ adapter: adapter() })] };`,
     ],
     shown: 2,
     server: "app/server.ts",
+    manifest: { dependencies: { isbot: "5" } }, // Otherwise the build installs this package.
     programs: { "app/mcp.ts": "react_router_route.ts" },
     files: {
       "vite.config.ts": `import { reactRouter } from "@react-router/dev/vite";
@@ -151,7 +155,8 @@ export default () => <html><body><Outlet /><Scripts /></body></html>;`,
       ZOD,
     ],
     shown: 2,
-    server: "src/server.ts",
+    // TanStack Start takes a file src/server.ts for the entry of the app.
+    server: "src/mcp.ts",
     programs: { "src/routes/mcp.ts": "tanstack_route.ts" },
     files: {
       "vite.config.ts": `import { tanstackStart } from "@tanstack/react-start/plugin/vite";
@@ -168,7 +173,7 @@ export const Route = createRootRoute({
 export const Route = createFileRoute("/")({ component: () => "Hello" });`,
     },
     build: ["PACKAGES/vite/bin/vite.js", "build"],
-    start: ["PACKAGES/srvx/bin/srvx.mjs", "--prod", "--port", "PORT", "--host", "127.0.0.1", "dist/server/server.js"],
+    start: ["PACKAGES/srvx/bin/srvx.mjs", "serve", "--prod", "--static", "../client", "--entry", "dist/server/server.js"],
   },
   "hono": toProgram("hono_node", ["hono@4.13.19", HONO_SERVER], { shown: 2 }),
   "express": toProgram("express", ["express@5.3.0", HONO_SERVER], { shown: 2 }),
@@ -200,7 +205,7 @@ export async function writeProject(
     await Deno.mkdir(`${folder}/${path}`.replace(/\/[^/]*$/, ""), { recursive: true });
     await Deno.writeTextFile(`${folder}/${path}`, text);
   };
-  await write("package.json", '{ "name": "site", "private": true, "type": "module" }');
+  await write("package.json", JSON.stringify({ name: "site", private: true, type: "module", ...project.manifest }));
   await write(project.server, server);
   for (const [path, text] of Object.entries(project.files ?? {})) await write(path, text);
   for (const [path, name] of Object.entries(project.programs)) {

@@ -92,7 +92,9 @@ class Reply {
       const events = text.split("\n\n");
       text = events.pop() ?? "";
       for (const event of events) {
-        const data = event.split("\n").filter((line) => line.startsWith("data: ")).map((line) => line.slice(6)).join("");
+        const data = event.split("\n").filter((line) => line.startsWith("data: ")).map((line) => line.slice(6)).join(
+          "",
+        );
         if (data) yield JSON.parse(data);
       }
     }
@@ -131,7 +133,11 @@ class Prober {
       [`${META}clientCapabilities`]: { elicitation: { form: {} } },
       ...params._meta,
     };
-    const headers = { "mcp-protocol-version": MODERN, "mcp-method": method, ...params.name && { "mcp-name": params.name } };
+    const headers = {
+      "mcp-protocol-version": MODERN,
+      "mcp-method": method,
+      ...params.name && { "mcp-name": params.name },
+    };
     const id = ++this.#lastId;
     return await this.#request("POST", headers, { jsonrpc: "2.0", id, method, params: { ...params, _meta } });
   }

@@ -30,7 +30,9 @@ export async function readRecord(): Promise<FrameworkRecord> {
 /** Returns a page with its table replaced by the table of a record. */
 export function withTable(page: string, record: FrameworkRecord): string {
   const [begin, end] = [page.indexOf(BEGIN), page.indexOf(END)];
-  if (begin < 0 || end < begin) throw new Error(`Cannot write ${pageFile.pathname}: the page lacks the place for a table`);
+  if (begin < 0 || end < begin) {
+    throw new Error(`Cannot write ${pageFile.pathname}: the page lacks the place for a table`);
+  }
   return `${page.slice(0, begin)}${BEGIN}\n\n${toTable(record)}\n\n${page.slice(end)}`;
 }
 

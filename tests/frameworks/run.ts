@@ -122,10 +122,12 @@ async function main(): Promise<void> {
   } finally {
     await Deno.remove(folder, { recursive: true });
   }
-  await writeRecord(Object.fromEntries(Object.keys(projects).flatMap((name) => {
-    const entry = entries.get(name);
-    return entry ? [[name, entry]] : [];
-  })));
+  await writeRecord(Object.fromEntries(
+    Object.keys(projects).flatMap((name) => {
+      const entry = entries.get(name);
+      return entry ? [[name, entry]] : [];
+    }),
+  ));
   console.log(`${names.length - failed} passed, ${failed} failed`);
   Deno.exit(failed ? 1 : 0);
 }

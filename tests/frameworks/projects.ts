@@ -28,7 +28,7 @@ export interface Project {
   readonly env?: Readonly<Record<string, string>>;
   /** The settings of this app without which behaviours fail. */
   readonly settings?: Partial<Readonly<Record<Behaviour, string>>>;
-  /** The reasons why behaviours fail. */
+  /** The behaviours that fail, each with a part of the failure. */
   readonly faults?: Partial<Readonly<Record<Behaviour, string>>>;
 }
 
@@ -62,43 +62,58 @@ const next: Project = {
   start: ["PACKAGES/next/dist/bin/next", "start", "-p", "PORT"],
 };
 
+const sveltekit: Project = {
+  packages: [
+    "@sveltejs/kit@3.2.0",
+    "@sveltejs/adapter-node@6.0.1",
+    "@sveltejs/vite-plugin-svelte@7.3.1",
+    "svelte@5.57.3",
+    VITE,
+    ZOD,
+  ],
+  shown: 2,
+  server: "src/routes/mcp/server.ts",
+  programs: { "src/routes/mcp/+server.ts": "sveltekit_route.ts", "vite.config.mjs": "sveltekit.config.mjs" },
+  files: {
+    "src/app.html": "<html><head>%sveltekit.head%</head><body>%sveltekit.body%</body></html>",
+    "src/routes/+page.svelte": "Hello",
+  },
+  build: ["PACKAGES/vite/bin/vite.js", "build"],
+  start: ["build/index.js"],
+  env: { BODY_SIZE_LIMIT: "4M" },
+  settings: {
+    "DELETE": "`trustedOrigins`",
+    "1 MB argument": "`BODY_SIZE_LIMIT=4M`",
+    "3.9 MB argument": "`BODY_SIZE_LIMIT=4M`",
+  },
+};
+
+const nuxt: Project = {
+  packages: ["nuxt@4.5.2", HONO_SERVER, "vue@3.5.45", ZOD],
+  server: "server/mcp.ts",
+  programs: { "server/routes/mcp.ts": "nuxt_route.ts" },
+  files: { "app/app.vue": "<template>Hello</template>", "nuxt.config.ts": "export default { telemetry: false };" },
+  build: ["PACKAGES/nuxt/bin/nuxt.mjs", "build"],
+  start: [".output/server/index.mjs"],
+};
+
+const astro: Project = {
+  packages: ["astro@7.3.5", "@astrojs/node@11.1.6", ZOD],
+  shown: 2,
+  server: "src/server.ts",
+  programs: { "src/pages/mcp.ts": "astro_route.ts", "astro.config.mjs": "astro.config.mjs" },
+  files: { "src/pages/index.astro": "Hello" },
+  build: ["PACKAGES/astro/bin/astro.mjs", "build"],
+  start: ["dist/server/entry.mjs"],
+  settings: { "DELETE": "`checkOrigin: false`" },
+};
+
 /** The apps by the names that `deno task frameworks` takes. */
 export const projects: Readonly<Record<string, Project>> = {
-  "next": next,
+  next,
   "next-edge": { ...next, programs: { "app/mcp/route.ts": "next_edge_route.ts" } },
-  "sveltekit": {
-    packages: [
-      "@sveltejs/kit@3.2.0",
-      "@sveltejs/adapter-node@6.0.1",
-      "@sveltejs/vite-plugin-svelte@7.3.1",
-      "svelte@5.57.3",
-      VITE,
-      ZOD,
-    ],
-    shown: 2,
-    server: "src/routes/mcp/server.ts",
-    programs: { "src/routes/mcp/+server.ts": "sveltekit_route.ts", "vite.config.mjs": "sveltekit.config.mjs" },
-    files: {
-      "src/app.html": "<html><head>%sveltekit.head%</head><body>%sveltekit.body%</body></html>",
-      "src/routes/+page.svelte": "Hello",
-    },
-    build: ["PACKAGES/vite/bin/vite.js", "build"],
-    start: ["build/index.js"],
-    env: { BODY_SIZE_LIMIT: "4M" },
-    settings: {
-      "DELETE": "`trustedOrigins`",
-      "1 MB argument": "`BODY_SIZE_LIMIT=4M`",
-      "3.9 MB argument": "`BODY_SIZE_LIMIT=4M`",
-    },
-  },
-  "nuxt": {
-    packages: ["nuxt@4.5.2", HONO_SERVER, "vue@3.5.45", ZOD],
-    server: "server/mcp.ts",
-    programs: { "server/routes/mcp.ts": "nuxt_route.ts" },
-    files: { "app/app.vue": "<template>Hello</template>", "nuxt.config.ts": "export default { telemetry: false };" },
-    build: ["PACKAGES/nuxt/bin/nuxt.mjs", "build"],
-    start: [".output/server/index.mjs"],
-  },
+  sveltekit,
+  nuxt,
   "nitro": {
     packages: ["nitro@3.0.0", VITE, ZOD],
     // Nitro takes a file server.ts for the entry of the app.
@@ -107,16 +122,7 @@ export const projects: Readonly<Record<string, Project>> = {
     build: ["PACKAGES/nitro/dist/cli/index.mjs", "build"],
     start: [".output/server/index.mjs"],
   },
-  "astro": {
-    packages: ["astro@7.3.5", "@astrojs/node@11.1.6", ZOD],
-    shown: 2,
-    server: "src/server.ts",
-    programs: { "src/pages/mcp.ts": "astro_route.ts", "astro.config.mjs": "astro.config.mjs" },
-    files: { "src/pages/index.astro": "Hello" },
-    build: ["PACKAGES/astro/bin/astro.mjs", "build"],
-    start: ["dist/server/entry.mjs"],
-    settings: { "DELETE": "`checkOrigin: false`" },
-  },
+  astro,
   "react-router": {
     packages: [
       "react-router@8.4.0",
@@ -191,6 +197,50 @@ export const Route = createFileRoute("/")({ component: () => "Hello" });`,
   "elysia-node": toProgram("elysia_node", ["elysia@1.4.30", "@elysiajs/node@1.4.5"], { shown: 2 }),
   "h3": toProgram("h3", ["h3@2.0.8"]),
   "srvx": toProgram("srvx", ["srvx@1.0.8"]),
+};
+
+const REFUSED = "HTTP 403";
+
+/**
+ * Apps without the settings that the page names, which show that the settings are still needed. They are probed together
+ * with the apps, but are not part of the record.
+ */
+export const withoutSettings: Readonly<Record<string, Project>> = {
+  "sveltekit-defaults": {
+    ...sveltekit,
+    programs: { "src/routes/mcp/+server.ts": "sveltekit_route.ts" },
+    files: {
+      ...sveltekit.files,
+      "vite.config.js": `import adapter from "@sveltejs/adapter-node";
+import { sveltekit } from "@sveltejs/kit/vite";
+export default { plugins: [sveltekit({ adapter: adapter() })] };`,
+    },
+    env: {},
+    settings: {},
+    faults: { "DELETE": REFUSED, "1 MB argument": "BODY_SIZE_LIMIT", "3.9 MB argument": "BODY_SIZE_LIMIT" },
+  },
+  "astro-defaults": {
+    ...astro,
+    programs: { "src/pages/mcp.ts": "astro_route.ts" },
+    files: {
+      ...astro.files,
+      "astro.config.mjs": `import node from "@astrojs/node";
+export default { adapter: node({ mode: "standalone" }) };`,
+    },
+    settings: {},
+    faults: { "DELETE": REFUSED },
+  },
+  "nuxt-web": {
+    ...nuxt,
+    programs: {},
+    files: {
+      ...nuxt.files,
+      "server/routes/mcp.ts": `import { defineEventHandler, toWebRequest } from "h3";
+import { mcp } from "../mcp.ts";
+export default defineEventHandler((event) => mcp.fetch(toWebRequest(event)));`,
+    },
+    faults: { "disconnect": "was not cancelled" },
+  },
 };
 
 /** The version of Node that builds and starts the apps. */

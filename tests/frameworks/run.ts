@@ -10,7 +10,7 @@ import { findPackages } from "../support/npm_packages.ts";
 import { findFreePort, root, run, type Running, start } from "../support/processes.ts";
 import { createHostFetch } from "./host_fetch.ts";
 import { type Behaviour, BEHAVIOURS, type Outcome, probe } from "./probe.ts";
-import { ENV, NODE, type Project, projects, writeProject } from "./projects.ts";
+import { ENV, NODE, type Project, projects, withoutSettings, writeProject } from "./projects.ts";
 import { type Entry, readRecord, writeRecord } from "./record.ts";
 
 const HOST = "mcp.example.com";
@@ -23,6 +23,8 @@ interface Paths {
   /** The folder with the npm package of the library. */
   readonly library: string;
 }
+
+const all: Readonly<Record<string, Project>> = { ...projects, ...withoutSettings };
 
 /** Starts an app, and waits until it listens. */
 export async function startApp(words: readonly string[], { cwd, port, env }: {
@@ -39,9 +41,15 @@ export async function startApp(words: readonly string[], { cwd, port, env }: {
   return running;
 }
 
+/** Returns a name for the folder of the packages. Apps with the same packages share the folder. */
+function toFolderName({ packages }: Project): string {
+  return packages.slice(0, 2).map((each) => each.replace(/(.)@.*/, "$1").replaceAll(/\W+/g, "-").replace(/^-/, ""))
+    .join("-");
+}
+
 /** Builds an app, starts it, and probes it. */
-async function probeProject(name: string, project: Project, { node, library }: Paths): Promise<Outcome> {
-  const found = await findPackages(`framework-${name}`, project.packages);
+async function probeProject(project: Project, { node, library }: Paths): Promise<Outcome> {
+  const found = await findPackages(toFolderName(project), project.packages);
   if ("missing" in found) throw new Error(found.missing);
   const folder = await Deno.makeTempDir({ dir: found.folder, prefix: "site-" });
   try {
@@ -65,8 +73,8 @@ async function probeProject(name: string, project: Project, { node, library }: P
 /** Returns the behaviours that differ from the expectation, each with what happened. */
 function findSurprises({ faults = {} }: Project, outcome: Outcome): readonly string[] {
   return BEHAVIOURS.flatMap((behaviour) => {
-    const isExpected = (outcome[behaviour] === "passed") === (faults[behaviour] === undefined);
-    return isExpected ? [] : [`${behaviour}: ${outcome[behaviour]}`];
+    const expected = faults[behaviour] ?? "passed";
+    return outcome[behaviour].includes(expected) ? [] : [`${behaviour}: ${outcome[behaviour]}`];
   });
 }
 
@@ -91,10 +99,10 @@ function readBunVersion(): string {
 }
 
 async function main(): Promise<void> {
-  const names = Deno.args.length ? Deno.args : Object.keys(projects);
+  const names = Deno.args.length ? Deno.args : Object.keys(all);
   for (const name of names) {
-    if (name in projects) continue;
-    throw new Error(`Cannot probe "${name}": it is unknown; choose from ${Object.keys(projects).join(", ")}`);
+    if (name in all) continue;
+    throw new Error(`Cannot probe "${name}": there is no such app; choose from ${Object.keys(all).join(", ")}`);
   }
   const node = await findNode(NODE);
   if ("missing" in node) throw new Error(node.missing);
@@ -108,15 +116,15 @@ async function main(): Promise<void> {
     await Promise.all(Array.from({ length: LANES }, async () => {
       for (let name = waiting.shift(); name !== undefined; name = waiting.shift()) {
         const begin = performance.now();
-        const outcome = probeProject(name, projects[name], { node: node.path, library });
+        const outcome = probeProject(all[name], { node: node.path, library });
         const surprises = await outcome.then(
-          (outcome) => findSurprises(projects[name], outcome),
+          (outcome) => findSurprises(all[name], outcome),
           (error) => [error instanceof Error ? error.message : String(error)],
         );
         const seconds = ((performance.now() - begin) / 1000).toFixed(0);
         console.log([`${surprises.length ? "FAILED" : "ok"} ${name} (${seconds} s)`, ...surprises].join("\n  "));
         if (surprises.length) failed++;
-        else entries.set(name, toEntry(projects[name]));
+        else entries.set(name, toEntry(all[name]));
       }
     }));
   } finally {

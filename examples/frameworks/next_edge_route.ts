@@ -5,4 +5,4 @@ export const runtime = "edge";
 
 const respond = (request: Request) => mcp.fetch(request);
 
-export { respond as DELETE, respond as GET, respond as POST };
+export { respond as DELETE, respond as GET, respond as OPTIONS, respond as POST };

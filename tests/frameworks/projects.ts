@@ -45,15 +45,19 @@ function toProgram(name: string, packages: readonly string[], rest: Partial<Proj
   return { server, programs, start: ["main.ts"], ...rest, packages: [...packages, ZOD] };
 }
 
-const next: Project = {
+/** Returns a configuration of Next. The packages are in the folder above the app. */
+function toNextConfig(option: string): string {
+  return `export default { turbopack: { root: import.meta.dirname + "/.." }, ${option} };`;
+}
+
+/** An app of Next on the Node runtime. */
+export const next: Project = {
   packages: ["next@16.4.6", ...REACT, ...TYPES, ZOD],
   server: "app/mcp/server.ts",
   programs: { "app/mcp/route.ts": "next_route.ts" },
   files: {
-    "tsconfig.json":
-      '{ "compilerOptions": { "strict": true, "skipLibCheck": true, "allowImportingTsExtensions": true } }',
-    // The packages are in the folder above the app.
-    "next.config.mjs": 'export default { turbopack: { root: import.meta.dirname + "/.." } };',
+    "tsconfig.json": '{ "compilerOptions": { "strict": true, "skipLibCheck": true } }',
+    "next.config.mjs": toNextConfig("cacheComponents: true"), // the default of create-next-app
     "app/layout.tsx":
       "export default ({ children }: { children: React.ReactNode }) => <html><body>{children}</body></html>;",
     "app/page.tsx": 'export default function Page() { return "Hello"; }',
@@ -111,7 +115,11 @@ const astro: Project = {
 /** The apps by the names that `deno task frameworks` takes. */
 export const projects: Readonly<Record<string, Project>> = {
   next,
-  "next-edge": { ...next, programs: { "app/mcp/route.ts": "next_edge_route.ts" } },
+  "next-edge": {
+    ...next,
+    programs: { "app/mcp/route.ts": "next_edge_route.ts" },
+    files: { ...next.files, "next.config.mjs": toNextConfig("") },
+  },
   sveltekit,
   nuxt,
   "nitro": {
@@ -254,6 +262,14 @@ export const ENV: Readonly<Record<string, string>> = {
   NUXT_TELEMETRY_DISABLED: "1",
 };
 
+/**
+ * Returns a program of examples/frameworks as the page shows it. The compiler options of Next reject the extension `.ts`
+ * in imports, which Deno needs.
+ */
+export function toShown(name: string, text: string): string {
+  return name.startsWith("next_") ? text.replace("./server.ts", "./server") : text;
+}
+
 /** Writes an app into a folder. `server` is the text of the MCP server, and `library` a folder with the npm package. */
 export async function writeProject(
   project: Project,
@@ -267,7 +283,7 @@ export async function writeProject(
   await write(project.server, server);
   for (const [path, text] of Object.entries(project.files ?? {})) await write(path, text);
   for (const [path, name] of Object.entries(project.programs)) {
-    await write(path, await Deno.readTextFile(`${root}examples/frameworks/${name}`));
+    await write(path, toShown(name, await Deno.readTextFile(`${root}examples/frameworks/${name}`)));
   }
   await copy(library, `${folder}/node_modules/${config.name}`);
 }

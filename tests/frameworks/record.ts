@@ -1,5 +1,7 @@
 // The record of the frameworks that were probed, and the table on the page that shows it.
+import { withTables } from "../release/limits_page.ts";
 import { type Behaviour, BEHAVIOURS } from "./probe.ts";
+import type { Project } from "./projects.ts";
 
 /** A framework whose app did what is expected. */
 export interface Entry {
@@ -20,33 +22,28 @@ const recordFile = new URL("record.json", import.meta.url);
 /** The URL of the page's file. */
 export const pageFile: URL = new URL("../../docs/reference/framework-checks.md", import.meta.url);
 
-const [BEGIN, END] = ["<!-- deno-fmt-ignore-start -->", "<!-- deno-fmt-ignore-end -->"];
-
 /** Reads the record. */
 export async function readRecord(): Promise<FrameworkRecord> {
   return JSON.parse(await Deno.readTextFile(recordFile));
 }
 
-/** Returns a page with its table replaced by the table of a record. */
-export function withTable(page: string, record: FrameworkRecord): string {
-  const [begin, end] = [page.indexOf(BEGIN), page.indexOf(END)];
-  if (begin < 0 || end < begin) {
-    throw new Error(`Cannot write ${pageFile.pathname}: the page lacks the place for a table`);
-  }
-  return `${page.slice(0, begin)}${BEGIN}\n\n${toTable(record)}\n\n${page.slice(end)}`;
+/** Returns the versions of an app that the table shows. */
+export function toVersions({ packages, shown = 1 }: Project): readonly string[] {
+  return packages.slice(0, shown).map((each) => each.replace(/(.)@/, "$1 "));
 }
 
-function toTable(record: FrameworkRecord): string {
+/** Returns the table of the page. */
+export function toTable(record: FrameworkRecord): string {
   const row = (cells: readonly string[]) => `| ${cells.join(" | ")} |`;
   const head = ["App", ...BEHAVIOURS, "Runtime", "Date"];
   const rows = Object.values(record).map(({ versions, runtime, date, notes }) =>
     row([versions.join(", "), ...BEHAVIOURS.map((behaviour) => notes[behaviour] ?? "✓"), runtime, date])
   );
-  return [row(head), `|${" --- |".repeat(head.length)}`, ...rows].join("\n");
+  return [row(head), `|${" --- |".repeat(head.length)}`, ...rows, ""].join("\n");
 }
 
 /** Writes the record and the page. */
 export async function writeRecord(record: FrameworkRecord): Promise<void> {
   await Deno.writeTextFile(recordFile, JSON.stringify(record, null, 2) + "\n");
-  await Deno.writeTextFile(pageFile, withTable(await Deno.readTextFile(pageFile), record));
+  await Deno.writeTextFile(pageFile, withTables(await Deno.readTextFile(pageFile), [toTable(record)]));
 }

@@ -4,14 +4,14 @@
 // deno task frameworks [NAME…]
 import config from "../../deno.json" with { type: "json" };
 import { buildNpmPackage } from "../release/npm_package.ts";
-import { until } from "../support/behaviour.ts";
 import { findNode } from "../support/node_versions.ts";
 import { findPackages } from "../support/npm_packages.ts";
-import { findFreePort, root, run, type Running, start } from "../support/processes.ts";
+import { findFreePort, root, run } from "../support/processes.ts";
 import { createHostFetch } from "./host_fetch.ts";
 import { type Behaviour, BEHAVIOURS, type Outcome, probe } from "./probe.ts";
 import { ENV, NODE, type Project, projects, withoutSettings, writeProject } from "./projects.ts";
-import { type Entry, readRecord, writeRecord } from "./record.ts";
+import { startApp } from "./start_app.ts";
+import { type Entry, readRecord, toVersions, writeRecord } from "./record.ts";
 
 const HOST = "mcp.example.com";
 /** Number of apps that are built or probed at the same time. */
@@ -25,21 +25,6 @@ interface Paths {
 }
 
 const all: Readonly<Record<string, Project>> = { ...projects, ...withoutSettings };
-
-/** Starts an app, and waits until it listens. */
-export async function startApp(words: readonly string[], { cwd, port, env }: {
-  readonly cwd: string;
-  readonly port: number;
-  readonly env?: Readonly<Record<string, string>>;
-}): Promise<Running> {
-  const running = await start(words, { cwd, env: { ...ENV, HOST: "127.0.0.1", PORT: `${port}`, ...env } });
-  let hasEnded = false;
-  running.finished.then(() => hasEnded = true);
-  const isOpen = () => fetch(`http://127.0.0.1:${port}/`).then((it) => it.text()).then(() => true, () => false);
-  await until(async () => hasEnded || await isOpen(), "the app listens");
-  if (hasEnded) throw new Error((await running.finished).stderr);
-  return running;
-}
 
 /** Returns a name for the folder of the packages. Apps with the same packages share the folder. */
 function toFolderName({ packages }: Project): string {
@@ -88,9 +73,13 @@ function toNotes({ settings = {}, faults = {} }: Project): Entry["notes"] {
 }
 
 function toEntry(project: Project): Entry {
-  const versions = project.packages.slice(0, project.shown ?? 1).map((each) => each.replace(/(.)@/, "$1 "));
   const runtime = project.runtime === "bun" ? `Bun ${readBunVersion()}` : `Node ${NODE}`;
-  return { versions, runtime, date: new Date().toISOString().slice(0, 10), notes: toNotes(project) };
+  return {
+    versions: toVersions(project),
+    runtime,
+    date: new Date().toISOString().slice(0, 10),
+    notes: toNotes(project),
+  };
 }
 
 function readBunVersion(): string {

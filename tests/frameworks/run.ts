@@ -1,5 +1,5 @@
-// Builds and starts an app of each framework with the packed library, and probes it. Writes the outcomes into
-// record.json and into the page with the table.
+// Builds and starts an app of each framework with the packed library, and probes it. If no names are given, writes the
+// outcomes into record.json and into the page with the table.
 //
 // deno task frameworks [NAME…]
 import config from "../../deno.json" with { type: "json" };
@@ -113,18 +113,20 @@ async function main(): Promise<void> {
         const seconds = ((performance.now() - begin) / 1000).toFixed(0);
         console.log([`${surprises.length ? "FAILED" : "ok"} ${name} (${seconds} s)`, ...surprises].join("\n  "));
         if (surprises.length) failed++;
-        else entries.set(name, toEntry(all[name]));
+        else if (name in projects) entries.set(name, toEntry(all[name]));
       }
     }));
   } finally {
     await Deno.remove(folder, { recursive: true });
   }
-  await writeRecord(Object.fromEntries(
-    Object.keys(projects).flatMap((name) => {
-      const entry = entries.get(name);
-      return entry ? [[name, entry]] : [];
-    }),
-  ));
+  if (!Deno.args.length) {
+    await writeRecord(Object.fromEntries(
+      Object.keys(projects).flatMap((name) => {
+        const entry = entries.get(name);
+        return entry ? [[name, entry]] : [];
+      }),
+    ));
+  }
   console.log(`${names.length - failed} passed, ${failed} failed`);
   Deno.exit(failed ? 1 : 0);
 }

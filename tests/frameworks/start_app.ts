@@ -13,7 +13,12 @@ export async function startApp(words: readonly string[], { cwd, port, env }: {
   let hasEnded = false;
   running.finished.then(() => hasEnded = true);
   const isOpen = () => fetch(`http://127.0.0.1:${port}/`).then((it) => it.text()).then(() => true, () => false);
-  await until(async () => hasEnded || await isOpen(), "the app listens");
+  try {
+    await until(async () => hasEnded || await isOpen(), "the app listens");
+  } catch (error) {
+    await running[Symbol.asyncDispose]();
+    throw error;
+  }
   if (hasEnded) throw new Error((await running.finished).stderr);
   return running;
 }

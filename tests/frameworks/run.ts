@@ -5,7 +5,7 @@
 import config from "../../deno.json" with { type: "json" };
 import { buildNpmPackage } from "../release/npm_package.ts";
 import { findNode } from "../support/node_versions.ts";
-import { findPackages } from "../support/npm_packages.ts";
+import { findPackages, type FoundPackages } from "../support/npm_packages.ts";
 import { findFreePort, root, run } from "../support/processes.ts";
 import { createHostFetch } from "./host_fetch.ts";
 import { type Behaviour, BEHAVIOURS, type Outcome, probe } from "./probe.ts";
@@ -26,7 +26,10 @@ interface Paths {
 
 const all: Readonly<Record<string, Project>> = { ...projects, ...withoutSettings };
 
-/** Returns a name for the folder of the packages. Apps with the same packages share the folder. */
+/** The installed packages, by the name of their folder. Apps with the same packages share a folder. */
+const installs = new Map<string, Promise<FoundPackages>>();
+
+/** Returns a name for the folder of the packages. */
 function toFolderName({ packages }: Project): string {
   return packages.slice(0, 2).map((each) => each.replace(/(.)@.*/, "$1").replaceAll(/\W+/g, "-").replace(/^-/, ""))
     .join("-");
@@ -34,7 +37,10 @@ function toFolderName({ packages }: Project): string {
 
 /** Builds an app, starts it, and probes it. */
 async function probeProject(project: Project, { node, library }: Paths): Promise<Outcome> {
-  const found = await findPackages(toFolderName(project), project.packages);
+  const name = toFolderName(project);
+  const install = installs.get(name) ?? findPackages(name, project.packages);
+  installs.set(name, install);
+  const found = await install;
   if ("missing" in found) throw new Error(found.missing);
   const folder = await Deno.makeTempDir({ dir: found.folder, prefix: "site-" });
   try {

@@ -30,9 +30,11 @@ async function writeApp(folder: string): Promise<void> {
   const server = 'import { health } from "@x/mcp/observe";\n' +
     text.replace("handlers: [add]", `handlers: [add], ${options}`);
   const programs = { ...next.programs, "app/health/route.ts": "next_health_route.ts" };
-  const files = { ...next.files, [`app${METADATA}/route.ts`]: 'export { GET } from "@/app/mcp/route";' };
-  files["tsconfig.json"] =
-    '{ "compilerOptions": { "strict": true, "skipLibCheck": true, "paths": { "@/*": ["./*"] } } }';
+  const files = {
+    ...next.files,
+    "tsconfig.json": '{ "compilerOptions": { "strict": true, "skipLibCheck": true, "paths": { "@/*": ["./*"] } } }',
+    [`app${METADATA}/route.ts`]: 'export { GET } from "@/app/mcp/route";',
+  };
   await writeProject({ ...next, programs, files }, { folder, server, library });
   await Deno.remove(library, { recursive: true });
 }

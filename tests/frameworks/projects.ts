@@ -123,7 +123,7 @@ export const projects: Readonly<Record<string, Project>> = {
   sveltekit,
   nuxt,
   "nitro": {
-    packages: ["nitro@3.0.0", VITE, ZOD],
+    packages: ["nitro@3.0.0", ZOD],
     // Nitro takes a file server.ts for the entry of the app.
     server: "mcp.ts",
     programs: { "routes/mcp.ts": "nitro_route.ts" },

@@ -86,7 +86,7 @@ const sveltekit: Project = {
   start: ["build/index.js"],
   env: { BODY_SIZE_LIMIT: "4M" },
   settings: {
-    "DELETE": "`trustedOrigins`",
+    "DELETE": "`csrf.trustedOrigins`",
     "1 MB argument": "`BODY_SIZE_LIMIT=4M`",
     "3.9 MB argument": "`BODY_SIZE_LIMIT=4M`",
   },
@@ -109,7 +109,7 @@ const astro: Project = {
   files: { "src/pages/index.astro": "Hello" },
   build: ["PACKAGES/astro/bin/astro.mjs", "build"],
   start: ["dist/server/entry.mjs"],
-  settings: { "DELETE": "`checkOrigin: false`" },
+  settings: { "DELETE": "`security.checkOrigin: false`" },
 };
 
 /** The apps by the names that `deno task frameworks` takes. */

@@ -35,9 +35,9 @@ export function toVersions({ packages, shown = 1 }: Project): readonly string[] 
 /** Returns the table of the page. */
 export function toTable(record: FrameworkRecord): string {
   const row = (cells: readonly string[]) => `| ${cells.join(" | ")} |`;
-  const head = ["App", ...BEHAVIOURS, "Runtime", "Date"];
-  const rows = Object.values(record).map(({ versions, runtime, date, notes }) =>
-    row([versions.join(", "), ...BEHAVIOURS.map((behaviour) => notes[behaviour] ?? "✓"), runtime, date])
+  const head = ["App", ...BEHAVIOURS, "Versions", "Runtime", "Date"];
+  const rows = Object.entries(record).map(([name, { versions, runtime, date, notes }]) =>
+    row([name, ...BEHAVIOURS.map((behaviour) => notes[behaviour] ?? "✓"), versions.join(", "), runtime, date])
   );
   return [row(head), `|${" --- |".repeat(head.length)}`, ...rows, ""].join("\n");
 }

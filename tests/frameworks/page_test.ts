@@ -4,7 +4,7 @@ import { assert, assertEquals } from "@std/assert";
 import { readPages } from "../release/pages.ts";
 import { root } from "../support/processes.ts";
 import { projects, toShown } from "./projects.ts";
-import { pageFile, readRecord, toTable, toVersions } from "./record.ts";
+import { pageFile, readRecord, toNotes, toTable, toVersions } from "./record.ts";
 import { withTables } from "../release/limits_page.ts";
 
 const ignore = typeof Deno === "undefined"; // Only Deno runs this test, because the page is the same on every runtime.
@@ -30,13 +30,13 @@ Deno.test({
 });
 
 Deno.test({
-  name: "the page with the framework checks shows the record, which has the versions of every app",
+  name: "the page with the framework checks shows the record, which has the versions and settings of every app",
   ignore,
   async fn() {
     const [page, record] = [await Deno.readTextFile(pageFile), await readRecord()];
     assertEquals(page, withTables(page, [toTable(record)]), "run `deno task frameworks`");
-    const recorded = Object.entries(record).map(([name, { versions }]) => [name, versions]);
-    const expected = Object.entries(projects).map(([name, project]) => [name, toVersions(project)]);
+    const recorded = Object.entries(record).map(([name, { versions, notes }]) => [name, versions, notes]);
+    const expected = Object.entries(projects).map(([name, project]) => [name, toVersions(project), toNotes(project)]);
     assertEquals(recorded, expected, "run `deno task frameworks`");
   },
 });

@@ -99,6 +99,7 @@ const nuxt: Project = {
   files: { "app/app.vue": "<template>Hello</template>", "nuxt.config.ts": "export default { telemetry: false };" },
   build: ["PACKAGES/nuxt/bin/nuxt.mjs", "build"],
   start: [".output/server/index.mjs"],
+  settings: { "disconnect": "`fromNodeMiddleware`" },
 };
 
 const astro: Project = {
@@ -247,6 +248,7 @@ export default { adapter: node({ mode: "standalone" }) };`,
 import { mcp } from "../mcp.ts";
 export default defineEventHandler((event) => mcp.fetch(toWebRequest(event)));`,
     },
+    settings: {},
     faults: { "disconnect": "was not cancelled" },
   },
 };

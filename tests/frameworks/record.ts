@@ -32,6 +32,15 @@ export function toVersions({ packages, shown = 1 }: Project): readonly string[] 
   return packages.slice(0, shown).map((each) => each.replace(/(.)@/, "$1 "));
 }
 
+/** Returns the cells of the table that differ from a passed behaviour. */
+export function toNotes({ settings = {}, faults = {} }: Project): Entry["notes"] {
+  const notes = BEHAVIOURS.flatMap((behaviour): readonly (readonly [Behaviour, string])[] => {
+    if (faults[behaviour] !== undefined) return [[behaviour, `fails: ${faults[behaviour]}`]];
+    return settings[behaviour] === undefined ? [] : [[behaviour, `with ${settings[behaviour]}`]];
+  });
+  return Object.fromEntries(notes);
+}
+
 /** Returns the table of the page. */
 export function toTable(record: FrameworkRecord): string {
   const row = (cells: readonly string[]) => `| ${cells.join(" | ")} |`;

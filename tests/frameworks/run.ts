@@ -8,10 +8,10 @@ import { findNode } from "../support/node_versions.ts";
 import { findPackages, type FoundPackages } from "../support/npm_packages.ts";
 import { findFreePort, root, run } from "../support/processes.ts";
 import { createHostFetch } from "./host_fetch.ts";
-import { type Behaviour, BEHAVIOURS, type Outcome, probe } from "./probe.ts";
+import { BEHAVIOURS, type Outcome, probe } from "./probe.ts";
 import { ENV, NODE, type Project, projects, withoutSettings, writeProject } from "./projects.ts";
 import { startApp } from "./start_app.ts";
-import { type Entry, readRecord, toVersions, writeRecord } from "./record.ts";
+import { type Entry, readRecord, toNotes, toVersions, writeRecord } from "./record.ts";
 
 const HOST = "mcp.example.com";
 /** Number of apps that are built or probed at the same time. */
@@ -67,15 +67,6 @@ function findSurprises({ faults = {} }: Project, outcome: Outcome): readonly str
     const expected = faults[behaviour] ?? "passed";
     return outcome[behaviour].includes(expected) ? [] : [`${behaviour}: ${outcome[behaviour]}`];
   });
-}
-
-/** Returns the cells of the table that differ from a passed behaviour. */
-function toNotes({ settings = {}, faults = {} }: Project): Entry["notes"] {
-  const notes = BEHAVIOURS.flatMap((behaviour): readonly (readonly [Behaviour, string])[] => {
-    if (faults[behaviour] !== undefined) return [[behaviour, `fails: ${faults[behaviour]}`]];
-    return settings[behaviour] === undefined ? [] : [[behaviour, `with ${settings[behaviour]}`]];
-  });
-  return Object.fromEntries(notes);
 }
 
 function toEntry(project: Project): Entry {

@@ -11,7 +11,8 @@ import type { Refusal } from "./refusals.ts";
  */
 export const INCOMPLETE: Refusal = {
   status: 400,
-  message: "Cannot read the body: the body is incomplete; if the client stays connected, mount the server before body " +
+  message:
+    "Cannot read the body: the body is incomplete; if the client stays connected, mount the server before body " +
     "parsers such as express.json(), and raise the body limit of the framework, such as BODY_SIZE_LIMIT of SvelteKit",
   reason: "body",
 };

@@ -3,4 +3,4 @@ import { mcp } from "./server.ts";
 
 const respond = (request: Request) => mcp.fetch(request);
 
-export { respond as DELETE, respond as GET, respond as POST };
+export { respond as DELETE, respond as GET, respond as OPTIONS, respond as POST };

@@ -9,4 +9,4 @@ interface Event {
 const respond = ({ request, getClientAddress }: Event) =>
   mcp.fetch(request, { remoteAddr: { hostname: getClientAddress() } });
 
-export { respond as DELETE, respond as GET, respond as POST };
+export { respond as DELETE, respond as GET, respond as OPTIONS, respond as POST };

@@ -113,8 +113,13 @@ Deno.test({
       first.kill("SIGTERM");
       await first.finished;
       for (let at = 0; at < 8; at++) await client.callTool("list_tickets");
+      // nginx uses a restarted process at once.
+      await using third = await serve(ports[0]);
       second.kill("SIGTERM");
       await second.finished;
+      for (let at = 0; at < 8; at++) await client.callTool("list_tickets");
+      third.kill("SIGTERM");
+      await third.finished;
       const error = await assertRejects(() => client.callTool("list_tickets"), McpError);
       assertEquals(error.status, 502);
       proxy.kill("SIGTERM");

@@ -1,84 +1,60 @@
 // An app that Next has built and serves. Next builds the URL of a request from the address on which it listens.
-import { request as httpRequest } from "node:http";
-import { Readable } from "node:stream";
 import { assertEquals } from "@std/assert";
-import config from "../../deno.json" with { type: "json" };
 import { connect } from "../../src/client/client.ts";
-import { until } from "../support/behaviour.ts";
 import { findNode, NODE_VERSIONS } from "../support/node_versions.ts";
 import { findPackages } from "../support/npm_packages.ts";
-import { findFreePort, root, run, start } from "../support/processes.ts";
+import { findFreePort, root, run } from "../support/processes.ts";
 import { needs, requireAll } from "../support/required.ts";
 import { buildNpmPackage } from "../release/npm_package.ts";
+import { createHostFetch } from "./host_fetch.ts";
+import { ENV, next, writeProject } from "./projects.ts";
+import { startApp } from "./start_app.ts";
 
 const isDeno = typeof Deno !== "undefined"; // Only Deno starts processes.
-const PACKAGES = [
-  "next@16.4.6",
-  "react@19.3.1",
-  "react-dom@19.3.1",
-  "typescript@7.0.2",
-  "@types/node@26.6.6",
-  "@types/react@19.3.0",
-  "zod@4.6.7",
-];
-const ENV = { NEXT_TELEMETRY_DISABLED: "1", CI: "1" };
 const PUBLIC = "mcp.example.com";
+const ORIGIN = "https://app.example.com";
+const METADATA = "/.well-known/oauth-protected-resource/mcp";
 
-const found = isDeno ? await findPackages("next", PACKAGES) : { missing: "Deno" };
+const found = isDeno ? await findPackages("next-react", next.packages) : { missing: "Deno" };
 const node = isDeno ? await findNode(NODE_VERSIONS[1]) : { missing: "Deno" };
 const missing = isDeno && ("missing" in found ? found.missing : "missing" in node ? node.missing : undefined) ||
   undefined;
 
-/** Writes an app with the route of the frameworks page into a folder. */
+/** Writes an app with the routes of the frameworks page into a folder. */
 async function writeApp(folder: string): Promise<void> {
-  const page = 'export default function Page() { return "Hello"; }';
-  const layout =
-    "export default ({ children }: { children: React.ReactNode }) => <html><body>{children}</body></html>;";
-  const read = (name: string) => Deno.readTextFile(`${root}examples/frameworks/${name}`);
-  const files: Readonly<Record<string, string>> = {
-    "package.json": '{ "name": "site", "private": true, "type": "module" }',
-    "tsconfig.json":
-      '{ "compilerOptions": { "strict": true, "skipLibCheck": true, "allowImportingTsExtensions": true } }',
-    // The packages are in the folder above the app.
-    "next.config.mjs": 'export default { turbopack: { root: import.meta.dirname + "/.." } };',
-    "app/layout.tsx": layout,
-    "app/page.tsx": page,
-    "app/mcp/route.ts": await read("next_route.ts"),
-    "app/mcp/server.ts": (await read("server.ts")).replace("handlers: [add]", `handlers: [add], hosts: ["${PUBLIC}"]`),
+  const library = `${folder}-library`;
+  await buildNpmPackage(root, library);
+  const text = await Deno.readTextFile(`${root}examples/frameworks/server.ts`);
+  const route = `{ path: "${METADATA}", fetch: () => new Response("{}") }`;
+  const options = `hosts: ["${PUBLIC}"], cors: { origins: ["${ORIGIN}"] }, routes: [health(), ${route}]`;
+  const server = 'import { health } from "@x/mcp/observe";\n' +
+    text.replace("handlers: [add]", `handlers: [add], ${options}`);
+  const programs = { ...next.programs, "app/health/route.ts": "next_health_route.ts" };
+  const files = {
+    ...next.files,
+    "tsconfig.json": '{ "compilerOptions": { "strict": true, "skipLibCheck": true, "paths": { "@/*": ["./*"] } } }',
+    [`app${METADATA}/route.ts`]: 'export { GET } from "@/app/mcp/route";',
   };
-  for (const [name, text] of Object.entries(files)) {
-    await Deno.mkdir(`${folder}/${name}`.replace(/\/[^/]*$/, ""), { recursive: true });
-    await Deno.writeTextFile(`${folder}/${name}`, text);
-  }
-  await buildNpmPackage(root, `${folder}/node_modules/${config.name}`);
+  await writeProject({ ...next, programs, files }, { folder, server, library });
+  await Deno.remove(library, { recursive: true });
 }
 
-/** Creates a `fetch` that connects to a port of this machine, and sends a Host header of its own. */
-function toFetch(port: number, host: string): (request: Request) => Promise<Response> {
-  return async (request) => {
-    const { promise, resolve, reject } = Promise.withResolvers<Response>();
-    const { pathname, search } = new URL(request.url);
-    const { method, signal } = request;
-    const headers = { ...Object.fromEntries(request.headers), host };
-    const sent = httpRequest({ host: "127.0.0.1", port, path: pathname + search, method, headers, signal });
-    sent.on("error", reject);
-    sent.on("response", (answer) => {
-      const { statusCode: status = 0 } = answer;
-      const named = Object.entries(answer.headers).map(([name, value]): [string, string] => [name, String(value)]);
-      answer.on("error", () => {}); // The client has closed the stream.
-      // The cast is safe, because both types describe the web's stream.
-      const body = Readable.toWeb(answer) as ReadableStream<Uint8Array<ArrayBuffer>>;
-      resolve(new Response([202, 204].includes(status) ? null : body, { status, headers: named }));
-    });
-    sent.end(await request.text());
-    return await promise;
-  };
+/** Checks the routes of the MCP server, and its response to a preflight request. */
+async function checkRoutes(port: number): Promise<void> {
+  const send = createHostFetch(port, PUBLIC);
+  for (const path of ["/health", METADATA]) {
+    const response = await send(new Request(`http://localhost${path}`));
+    assertEquals([response.status, await response.text()], [200, "{}"], path);
+  }
+  const headers = { origin: ORIGIN, "access-control-request-method": "POST" };
+  const preflight = await send(new Request("http://localhost/mcp", { method: "OPTIONS", headers }));
+  assertEquals([preflight.status, preflight.headers.get("access-control-allow-origin")], [204, ORIGIN]);
 }
 
 async function checkHosts(port: number): Promise<void> {
   for (const host of [PUBLIC, `${PUBLIC}:8443`, `127.0.0.1:${port}`, `localhost:${port}`]) {
     for (const revision of ["2026-07-28", "2025-06-18"]) {
-      const fetch = toFetch(port, host);
+      const fetch = createHostFetch(port, host);
       await using client = await connect(`http://${host}/mcp`, { revisions: [revision], fetch });
       const { content } = await client.callTool("add", { a: 2, b: 3 });
       assertEquals(content, [{ type: "text", text: "5" }], `${host} in ${revision}`);
@@ -96,7 +72,7 @@ async function checkHosts(port: number): Promise<void> {
     const headers = { "content-type": "application/json", ...origin && { origin } };
     const body = JSON.stringify({ jsonrpc: "2.0", id: 1, method: "ping" });
     const request = new Request("http://localhost/mcp", { method: "POST", headers, body });
-    const response = await toFetch(port, host)(request);
+    const response = await createHostFetch(port, host)(request);
     await response.body?.cancel();
     assertEquals(response.status, status, `${host}, page of ${origin}`);
   }
@@ -104,26 +80,31 @@ async function checkHosts(port: number): Promise<void> {
 
 Deno.test({
   ...isDeno
-    ? needs("an app that Next has built serves the hosts in `hosts`, and no other host", missing)
-    : { name: "an app that Next has built serves the hosts in `hosts`, and no other host", ignore: true },
+    ? needs(
+      "an app that Next has built serves the hosts in `hosts` and no other host, routes, and preflight requests",
+      missing,
+    )
+    : {
+      name: "an app that Next has built serves the hosts in `hosts` and no other host, routes, and preflight requests",
+      ignore: true,
+    },
   async fn() {
     requireAll(missing);
     if ("missing" in found || "missing" in node) return;
     const folder = await Deno.makeTempDir({ dir: found.folder, prefix: "site-" });
     try {
       await writeApp(folder);
-      const next = [node.path, `${found.folder}/node_modules/next/dist/bin/next`];
-      const built = await run([...next, "build"], { cwd: folder, env: ENV, timeoutMs: 600_000 });
+      const program = [node.path, `${found.folder}/node_modules/next/dist/bin/next`];
+      const built = await run([...program, "build"], { cwd: folder, env: ENV, timeoutMs: 600_000 });
       assertEquals(built.code, 0, built.stdout + built.stderr);
-      for (const address of [[], ["-H", "0.0.0.0"]]) {
+      for (const address of [[], ["-H", "0.0.0.0"], ["-H", "127.0.0.1"]]) {
         const port = findFreePort();
-        await using running = await start([...next, "start", "-p", `${port}`, ...address], { cwd: folder, env: ENV });
-        let hasEnded = false;
-        running.finished.then(() => hasEnded = true);
-        const isOpen = () => fetch(`http://127.0.0.1:${port}/`).then((it) => it.text()).then(() => true, () => false);
-        await until(async () => hasEnded || await isOpen(), "the app listens");
-        if (hasEnded) throw new Error((await running.finished).stderr);
+        await using _running = await startApp([...program, "start", "-p", `${port}`, ...address], {
+          cwd: folder,
+          port,
+        });
         await checkHosts(port);
+        await checkRoutes(port);
       }
     } finally {
       await Deno.remove(folder, { recursive: true });

@@ -1,14 +1,18 @@
-// The programs on the frameworks page are the same as the programs that the tests run.
+// The programs on the frameworks page are the same as the programs that the tests run, and the table of checks is the
+// table of the record.
 import { assert, assertEquals } from "@std/assert";
 import { readPages } from "../release/pages.ts";
 import { root } from "../support/processes.ts";
+import { projects, toShown } from "./projects.ts";
+import { pageFile, readRecord, toNotes, toTable, toVersions } from "./record.ts";
+import { withTables } from "../release/limits_page.ts";
 
 const ignore = typeof Deno === "undefined"; // Only Deno runs this test, because the page is the same on every runtime.
 
 async function readExamples(): Promise<readonly string[]> {
   const texts: string[] = [];
   for await (const { name } of Deno.readDir(`${root}examples/frameworks`)) {
-    const text = await Deno.readTextFile(`${root}examples/frameworks/${name}`);
+    const text = toShown(name, await Deno.readTextFile(`${root}examples/frameworks/${name}`));
     texts.push(text.replace(/^(?:\/\/.*\n)+/, ""));
   }
   return texts.sort();
@@ -20,6 +24,19 @@ Deno.test({
   async fn() {
     const page = (await readPages()).find(({ path }) => path === "docs/guides/frameworks.md");
     assert(page);
-    assertEquals(page.blocks.map(({ text }) => text).sort(), await readExamples());
+    const programs = page.blocks.filter(({ language }) => ["ts", "js"].includes(language));
+    assertEquals(programs.map(({ text }) => text).sort(), await readExamples());
+  },
+});
+
+Deno.test({
+  name: "the page with the framework checks shows the record, which has the versions and settings of every app",
+  ignore,
+  async fn() {
+    const [page, record] = [await Deno.readTextFile(pageFile), await readRecord()];
+    assertEquals(page, withTables(page, [toTable(record)]), "run `deno task frameworks`");
+    const recorded = Object.entries(record).map(([name, { versions, notes }]) => [name, versions, notes]);
+    const expected = Object.entries(projects).map(([name, project]) => [name, toVersions(project), toNotes(project)]);
+    assertEquals(recorded, expected, "run `deno task frameworks`");
   },
 });

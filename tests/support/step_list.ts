@@ -71,6 +71,7 @@ export async function listSteps(): Promise<readonly TierStep[]> {
     count("conformance", ["--skills"]),
     count("conformance:client", []),
     count("test:workerd", []),
+    count("frameworks", ["fastify"]),
     count("load:kills", ["--kills", "1"], { isAboutRaces: true }),
     count("load:outages", ["--seconds", "1"], { isAboutRaces: true }),
 
@@ -97,6 +98,8 @@ export async function listSteps(): Promise<readonly TierStep[]> {
     series("fuzz", []),
     series("soak", ["--minutes", "1"]),
     series("mutate", ["--since", "day", "--minutes", "2"]),
+
+    { ...series("frameworks", []), tier: "weekly" },
   ];
 }
 

@@ -39,6 +39,7 @@ export const SLOW: Readonly<Record<string, string>> = {
   "tests/examples/cluster_test.ts": "starts Redis, and three servers behind a proxy",
   "tests/extensions/type_errors_test.ts": "starts the compiler",
   "tests/frameworks/frameworks_test.ts": "starts a program for each framework",
+  "tests/frameworks/probe_test.ts": "keeps a stream silent for 20 seconds",
   "tests/handlers/type_errors_test.ts": "starts the compiler",
   "tests/hostile/shares_test.ts": "fills every shared limit of three servers, in phases that wait for other clients",
   "tests/hostile/streams_quiet_test.ts": "waits until a runtime would cut an idle stream",

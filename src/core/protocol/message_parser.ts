@@ -12,6 +12,9 @@ import { countIndexes, KEY_LENGTH, MAX_BYTES, SHORT, toWeight } from "./weight.t
 /** The result of parsing bytes that are not valid UTF-8. */
 export const NOT_UTF8: Broken = broken(PARSE_ERROR, "it is not UTF-8");
 
+/** The usual cause of an empty body is a framework's body parser that has read the body. */
+const EMPTY = "it is empty; if the client sends a body, mount the server before body parsers such as express.json()";
+
 export interface MessageLimits {
   /** Maximum number of levels of nested objects and arrays. */
   readonly depth: number;
@@ -42,7 +45,7 @@ export function parseMessage(text: string, limits: MessageLimits): Incoming {
   try {
     value = JSON.parse(text);
   } catch {
-    return broken(PARSE_ERROR, "it is not valid JSON");
+    return broken(PARSE_ERROR, text ? "it is not valid JSON" : EMPTY);
   }
   // Count an empty object or array twice, because it takes as much memory as two values.
   const max = size ? Math.min(size.values + size.empty, limits.values) : 0;

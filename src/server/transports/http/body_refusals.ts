@@ -5,10 +5,15 @@ import { RETRY_AFTER } from "../../call/link.ts";
 import { nameLimits } from "../../../core/protocol/errors.ts";
 import type { Refusal } from "./refusals.ts";
 
-/** The refusal of a body that is incomplete, because the client has disconnected. */
+/**
+ * The refusal of a body that is incomplete, because the client has disconnected, or because code in front of the server
+ * has read the body or limits its size.
+ */
 export const INCOMPLETE: Refusal = {
   status: 400,
-  message: "Cannot read the body: the body is incomplete",
+  message:
+    "Cannot read the body: the body is incomplete; if the client stays connected, mount the server before body " +
+    "parsers such as express.json(), and raise the body limit of the framework, such as BODY_SIZE_LIMIT of SvelteKit",
   reason: "body",
 };
 

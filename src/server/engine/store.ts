@@ -184,9 +184,10 @@ export interface StoreEngine {
   /**
    * Calls `onRing` with a log's name when any process has appended an entry to the log. Individual notifications may be
    * late, repeated or lost. Calls `onLost` when no more notifications can arrive. The store then calls `listen` again.
-   * Returns a function that stops listening. Without this method, the store polls its topics.
+   * Returns a function that stops listening, or `undefined` if the database cannot notify this process. Without this
+   * method or this function, the store polls its topics.
    */
-  listen?(onRing: (log: string) => void, onLost: (error?: unknown) => void): Awaitable<() => void>;
+  listen?(onRing: (log: string) => void, onLost: (error?: unknown) => void): Awaitable<(() => void) | undefined>;
   /** Closes the engine's connections. */
   close?(): Awaitable<void>;
 }

@@ -1,0 +1,38 @@
+// The PostgreSQL clients that the store supports, each created as its documentation describes.
+import type { PostgresClient } from "../../../src/stores/postgres/postgres.ts";
+
+/** A PostgreSQL client library. */
+export interface ClientKind {
+  readonly name: string;
+  connect(place: Place): Promise<PostgresClient>;
+}
+
+/** The address of a database. */
+export interface Place {
+  /** The folder of the server's Unix socket. */
+  readonly folder: string;
+  /** The number in the name of the socket. Defaults to 5432. */
+  readonly port?: number;
+  /** Defaults to `postgres`. */
+  readonly database?: string;
+  /** Defaults to `postgres`. */
+  readonly user?: string;
+}
+
+/** The PostgreSQL clients. */
+export const CLIENTS: readonly ClientKind[] = [
+  {
+    name: "pg",
+    async connect({ folder, port = 5432, database = "postgres", user = "postgres" }) {
+      const { default: { Pool } } = await import("pg");
+      return new Pool({ host: folder, port, database, user });
+    },
+  },
+  {
+    name: "postgres.js",
+    async connect({ folder, port = 5432, database = "postgres", user = "postgres" }) {
+      const { default: postgres } = await import("postgres");
+      return postgres({ path: `${folder}/.s.PGSQL.${port}`, database, user });
+    },
+  },
+];

@@ -55,6 +55,7 @@ interface PgClient {
 
 /** The parts of postgres.js that the store uses. */
 interface PostgresJs {
+  readonly options?: { fetch_types?: boolean };
   unsafe(
     sql: string,
     parameters?: readonly Parameter[],
@@ -172,6 +173,9 @@ class PostgresJsLink implements PostgresLink {
 
   constructor(sql: PostgresJs) {
     this.#sql = sql;
+    // Each new connection would read the types of arrays, which the store does not use. If the client is closed during
+    // this query, nothing handles its error, which ends the process.
+    if (sql.options) sql.options.fetch_types = false;
   }
 
   async query(sql: string, parameters: readonly Parameter[], signal?: AbortSignal): Promise<readonly Row[]> {

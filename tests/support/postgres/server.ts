@@ -32,8 +32,10 @@ export interface PostgresServer extends AsyncDisposable {
   run(sql: string, options?: { readonly database?: string }): string;
 }
 
-// Kills the server when this process ends, even if no test has disposed it: the shell's standard input is then closed.
-const WATCH = '"$@" & server=$!; read -r _; kill -QUIT $server; wait $server';
+// Kills the server when this process ends, even if no test has disposed it: the shell's standard input is then closed. A
+// suspended process would not react to SIGQUIT, with which PostgreSQL ends all its processes at once.
+const WATCH =
+  '"$@" & server=$!; read -r _; kill -QUIT $server; kill -CONT $server $(ps -o pid= --ppid $server); wait $server';
 
 // PostgreSQL refuses to run as root.
 const isRoot = process.getuid?.() === 0;

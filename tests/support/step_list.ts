@@ -15,7 +15,7 @@ const KILLS = 5;
 const CAPS = ["2025-06-18", "2025-03-26", "2024-11-05"];
 /** Matches the names of tests that run in several combinations of revision and transport. */
 const WAYS = " over [\\w+-]+\\)$";
-const ENGINES = ["redis", "sqlite", "denokv"];
+const ENGINES = ["redis", "postgres", "sqlite", "denokv"];
 
 /** Tasks in deno.json that no step runs, each with the reason. */
 export const BY_HAND: Readonly<Record<string, string>> = {
@@ -83,9 +83,10 @@ export async function listSteps(): Promise<readonly TierStep[]> {
     onDeno("test:long", "long", [...long, ...processes]),
     onBun("test:long:bun", "long", [...long, ...slow.filter(startsProcesses)]),
     series("test:node", []),
+    series("test:node", ["--newest", "tests/stores/postgres_clients_test.ts"]),
     series("conformance", ["--old"]),
     ...CAPS.map((cap) => series("conformance", ["--spec", "2025-11-25", "--cap", cap])),
-    ...["redis", "sqlite"].flatMap((store) =>
+    ...["redis", "postgres", "sqlite"].flatMap((store) =>
       ["deno", "bun"].map((runtime) => series("test:instances", ["--store", store, "--runtime", runtime]))
     ),
     ...ENGINES.map((engine) => series("load:kills", ["--engine", engine, "--kills", "20"])),

@@ -53,6 +53,7 @@ export const SLOW: Readonly<Record<string, string>> = {
   "tests/stores/flood_test.ts": "starts a Redis server for each kind of request, and floods two instances",
   "tests/stores/deno_kv_store_test.ts": "starts processes that write concurrently, and needs a flag",
   "tests/stores/log_bytes_test.ts": "waits between the writes of a stream",
+  "tests/stores/postgres_clients_test.ts": "starts PostgreSQL servers, and kills them",
   "tests/stores/redis_clients_test.ts": "starts Redis servers, and kills them",
   "tests/stores/redis_cluster_test.ts": "starts a Redis cluster",
   "tests/stores/sqlite_store_test.ts": "starts processes that write concurrently",

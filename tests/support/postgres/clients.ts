@@ -17,22 +17,24 @@ export interface Place {
   readonly database?: string;
   /** Defaults to `postgres`. */
   readonly user?: string;
+  /** The maximum number of connections of a pool. Defaults to 10. */
+  readonly max?: number;
 }
 
 /** The PostgreSQL clients. */
 export const CLIENTS: readonly ClientKind[] = [
   {
     name: "pg",
-    async connect({ folder, port = 5432, database = "postgres", user = "postgres" }) {
+    async connect({ folder, port = 5432, database = "postgres", user = "postgres", max = 10 }) {
       const { default: { Pool } } = await import("pg");
-      return new Pool({ host: folder, port, database, user });
+      return new Pool({ host: folder, port, database, user, max });
     },
   },
   {
     name: "postgres.js",
-    async connect({ folder, port = 5432, database = "postgres", user = "postgres" }) {
+    async connect({ folder, port = 5432, database = "postgres", user = "postgres", max = 10 }) {
       const { default: postgres } = await import("postgres");
-      return postgres({ path: `${folder}/.s.PGSQL.${port}`, database, user });
+      return postgres({ path: `${folder}/.s.PGSQL.${port}`, database, user, max });
     },
   },
 ];

@@ -42,7 +42,7 @@ const isRoot = process.getuid?.() === 0;
 const asUser = isRoot ? ["setpriv", "--reuid=postgres", "--regid=postgres", "--clear-groups"] : [];
 
 /** The options of all servers. A killed process loses nothing without fsync, but a killed machine would. */
-const OPTIONS = ["-c", "listen_addresses=", "-c", "fsync=off", "-c", "max_connections=200", "-c", "log_statement=none"];
+const OPTIONS = ["-c", "listen_addresses=", "-c", "fsync=off", "-c", "max_connections=400", "-c", "log_statement=none"];
 
 /** Creates a database, and starts a server. The function returns before the server accepts connections. */
 export function startPostgres(...options: readonly string[]): PostgresServer {

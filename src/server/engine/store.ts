@@ -347,6 +347,12 @@ export interface SharedState extends SharedStore {
    * store only through this object.
    */
   readonly store: StoreInternals;
+  /**
+   * Begins to connect to the store, so that the first operation need not wait for the connection. Does not wait, because
+   * a server works without its store. If the store does not respond, tries again in the background. Does nothing if called
+   * again.
+   */
+  connect(): void;
   /** Reads a value that does not exist, for the process itself. Rejects if the store does not respond. */
   check(): Promise<void>;
   /** Opens the part of the store that belongs to one part of the server, such as a layer or an extension. */

@@ -17,7 +17,7 @@ export interface Place {
   readonly database?: string;
   /** Defaults to `postgres`. */
   readonly user?: string;
-  /** The maximum number of connections of a pool. Defaults to 10. */
+  /** The maximum number of connections of a pool. Defaults to 4, because a busy machine opens connections slowly. */
   readonly max?: number;
 }
 
@@ -25,14 +25,14 @@ export interface Place {
 export const CLIENTS: readonly ClientKind[] = [
   {
     name: "pg",
-    async connect({ folder, port = 5432, database = "postgres", user = "postgres", max = 10 }) {
+    async connect({ folder, port = 5432, database = "postgres", user = "postgres", max = 4 }) {
       const { default: { Pool } } = await import("pg");
       return new Pool({ host: folder, port, database, user, max });
     },
   },
   {
     name: "postgres.js",
-    async connect({ folder, port = 5432, database = "postgres", user = "postgres", max = 10 }) {
+    async connect({ folder, port = 5432, database = "postgres", user = "postgres", max = 4 }) {
       const { default: postgres } = await import("postgres");
       return postgres({ path: `${folder}/.s.PGSQL.${port}`, database, user, max });
     },

@@ -194,7 +194,7 @@ Deno.test("the store is read at most once per second, however many probes arrive
   await clock.advance(1000);
   const failed = await Promise.all(Array.from({ length: 50 }, () => ask(server, "/ready", SIGNED)));
   assertEquals(new Set(failed.map(({ status }) => status)), new Set([503]));
-  assertEquals(count(), 2);
+  assertEquals(count(), 3);
   assertEquals(JSON.parse(failed[0].body).servers[0].store, "failed");
   isLost = false;
   await clock.advance(1000);

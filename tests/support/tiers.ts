@@ -14,6 +14,8 @@ export const LONG: Readonly<Record<string, string>> = {
   "tests/release/npm_program_test.ts": "runs the installed program on every version of each runtime",
   "tests/release/twenty_things_test.ts": "follows a page on every version of each runtime",
   "tests/stores/flood_test.ts": "sends floods of requests while leases are renewed",
+  "tests/stores/postgres_pooler_test.ts": "starts PgBouncer in front of PostgreSQL",
+  "tests/stores/redis_sentinel_test.ts": "starts Redis with Sentinel, and waits for a failover",
 };
 
 /**

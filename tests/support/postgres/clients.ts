@@ -17,6 +17,8 @@ export interface Place {
   readonly database?: string;
   /** Defaults to `postgres`. */
   readonly user?: string;
+  /** Whether postgres.js prepares statements. Defaults to `true`. Old versions of PgBouncer need `false`. */
+  readonly prepare?: boolean;
   /** The maximum number of connections of a pool. Defaults to 4, because a busy machine opens connections slowly. */
   readonly max?: number;
 }
@@ -32,9 +34,9 @@ export const CLIENTS: readonly ClientKind[] = [
   },
   {
     name: "postgres.js",
-    async connect({ folder, port = 5432, database = "postgres", user = "postgres", max = 4 }) {
+    async connect({ folder, port = 5432, database = "postgres", user = "postgres", max = 4, prepare = true }) {
       const { default: postgres } = await import("postgres");
-      return postgres({ path: `${folder}/.s.PGSQL.${port}`, database, user, max });
+      return postgres({ path: `${folder}/.s.PGSQL.${port}`, database, user, max, prepare });
     },
   },
 ];

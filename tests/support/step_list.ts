@@ -32,6 +32,7 @@ export const BY_HAND: Readonly<Record<string, string>> = {
   "publish:prepare": "changes a folder before it is published; tests/release/registry_test.ts runs its code",
   "publish:npm": "writes the folder that is published; tests/release/npm_package_test.ts runs its code",
   "load:worst": "takes most of an hour, and must be measured on a machine without other load",
+  "load:stores": "must be measured on a machine without other load",
   "load:shares": "takes minutes; tests/hostile/shares_test.ts runs one phase of each step",
   "lines": "counts lines of code; no test uses the count",
   "figures": "must be measured on a machine without other load",

@@ -230,7 +230,7 @@ each("a role that may only use the tables needs no right to create them", async 
   await other.close();
 });
 
-each("a database with another encoding is refused", async ({ sql, open, database }) => {
+each("a database with another encoding is refused", async ({ sql, open }) => {
   sql("drop database if exists latin");
   sql("create database latin encoding 'LATIN1' template template0 locale 'C'");
   const store = open({}, { database: "latin" });

@@ -4,8 +4,8 @@
 // With `MCP_ISSUERS` (URLs of authorization servers, separated by spaces) and `MCP_RESOURCE` (the URL of this server),
 // the server requires access tokens. Calls, reads and prompts then need the scopes in `MCP_SCOPES`.
 //
-// With `MCP_STORE` (`memory`, `redis://host:port/db`, `sqlite:path` or `denokv:path`) and `MCP_SECRET`, several
-// instances act as one server. Tests of these instances call four additional tools.
+// With `MCP_STORE` (`memory`, `redis://host:port/db`, `postgres://…`, `sqlite:path` or `denokv:path`) and `MCP_SECRET`,
+// several instances act as one server. Tests of these instances call four additional tools.
 import { existsSync } from "node:fs";
 import process from "node:process";
 import {
@@ -26,6 +26,7 @@ import { skills } from "@x/mcp/skills";
 import { task, tasks } from "@x/mcp/tasks";
 import { memoryStore, type Store } from "@x/mcp/stores";
 import { denoKvStore } from "@x/mcp/stores/deno-kv";
+import { postgresStore } from "@x/mcp/stores/postgres";
 import { redisStore } from "@x/mcp/stores/redis";
 import { sqliteStore } from "@x/mcp/stores/sqlite";
 import { z } from "zod";
@@ -66,6 +67,11 @@ function openStore(url: string): Store {
         const { createClient } = await import("redis");
         return createClient({ url, disableOfflineQueue: true });
       });
+    case "postgres":
+      return postgresStore(async () => {
+        const { default: { Pool } } = await import("pg");
+        return new Pool({ connectionString: url });
+      });
     case "sqlite":
       return sqliteStore(async () => {
         const { DatabaseSync } = await import("node:sqlite");
@@ -74,7 +80,9 @@ function openStore(url: string): Store {
     case "denokv":
       return denoKvStore(() => Deno.openKv(path));
     default:
-      throw new Error(`Cannot open the store: MCP_STORE is ${url}; write memory, redis://…, sqlite:… or denokv:…`);
+      throw new Error(
+        `Cannot open the store: MCP_STORE is ${url}; write memory, redis://…, postgres://…, sqlite:… or denokv:…`,
+      );
   }
 }
 

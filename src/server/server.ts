@@ -58,9 +58,10 @@ export interface Server<Handlers = unknown> extends ChangeNotifier, Typed<Handle
    */
   readonly log: ServerLog;
   /**
-   * Creates all server-wide services, and starts the parts with a `start` function, such as extensions, layers and
-   * providers. Rejects with the error of a service or part that fails. `serve`, `serveStdio` and the CLI call `ready()`
-   * before they listen. Otherwise the services and parts start with the first request.
+   * Creates all server-wide services, starts the parts with a `start` function, such as extensions, layers and
+   * providers, and begins to connect to the store, without waiting for the connection. Rejects with the error of a
+   * service or part that fails. `serve`, `serveStdio` and the CLI call `ready()` before they listen. Otherwise the
+   * services and parts start with the first request, and the store connects with its first operation.
    */
   ready(): Promise<void>;
   /**
@@ -227,6 +228,7 @@ function growServer<P extends Schema>(
     }),
     ready: async () => {
       options.store?.[INTERNALS].requireOpen("start the server");
+      core.shared?.connect();
       if (front) await (await front.load()).ready();
       await core.startAuth?.();
       await Promise.all([findRoot(host).container?.ready(), host.lives?.ready(), developing.ready()]);

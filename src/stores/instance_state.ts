@@ -163,6 +163,7 @@ export class InstanceState implements SharedState, Sealing {
   #since?: number;
   #isSending = false;
   #isClosed = false;
+  #isConnecting = false;
   #listening?: Promise<boolean>;
   #topic?: Promise<string>;
   #stop?: () => void;
@@ -226,6 +227,22 @@ export class InstanceState implements SharedState, Sealing {
     const store = new SealedStore(this.#parts, this, account);
     store.hasBegun = mustWait;
     return store;
+  }
+
+  connect(): void {
+    if (this.#isConnecting) return;
+    this.#isConnecting = true;
+    this.#connect();
+  }
+
+  // Tries until the store responds, because a server that only writes would not notice that reads work again.
+  async #connect(): Promise<void> {
+    const isConnected = await this.attempt("get", async () => {
+      await this.check();
+      return true;
+    });
+    if (isConnected || this.#isClosed) return;
+    this.clock.start(() => void (!this.#isClosed && this.#connect()), RETRY_MS, { background: true });
   }
 
   async check(): Promise<void> {

@@ -48,10 +48,15 @@ export class Bench {
     return await (await this.#make())[INTERNALS].connect(options);
   }
 
-  /** Tests whether the engine has an optional method. */
+  /** Tests whether the engine has an optional method. An engine that cannot listen at this place has no `listen`. */
   async has(name: "listen" | "heads"): Promise<boolean> {
     const engine = await this.connect();
-    const isThere = typeof engine[name] === "function";
+    let isThere = typeof engine[name] === "function";
+    if (name === "listen") {
+      const stop = await engine.listen?.(() => {}, () => {});
+      stop?.();
+      isThere = stop !== undefined;
+    }
     await engine.close?.();
     return isThere;
   }

@@ -25,6 +25,7 @@ const FOREIGN: Readonly<Record<string, string>> = {
   "src/ready/http_request.ts": "network errors of Deno, Bun and Node",
   "src/server/routes.ts": "the copy of an error that fetch of Deno makes",
   "src/stores/deno_kv.ts": "errors of Deno KV",
+  "src/stores/redis/redis.ts": "errors of Redis",
   "src/stores/sqlite.ts": "errors of SQLite",
   "src/testing/test_task.ts": "the stack that a runtime builds from a message",
   "src/server/transports/stdio/stdout_guard.ts": "the stack that a runtime builds from a message",

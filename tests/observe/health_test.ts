@@ -186,13 +186,15 @@ Deno.test("the store is read at most once per second, however many probes arrive
   });
   const observer = { store() {}, fault() {} };
   await using server = make({ auth, store, secret: "s".repeat(32), clock, observer });
+  await server.ready();
+  assertEquals(count(), 1, "the server has connected to the store");
   for (let i = 0; i < 50; i++) assertEquals((await ask(server, "/ready")).status, 200);
-  assertEquals(count(), 1);
+  assertEquals(count(), 2);
   isLost = true;
   await clock.advance(1000);
   const failed = await Promise.all(Array.from({ length: 50 }, () => ask(server, "/ready", SIGNED)));
   assertEquals(new Set(failed.map(({ status }) => status)), new Set([503]));
-  assertEquals(count(), 2);
+  assertEquals(count(), 3);
   assertEquals(JSON.parse(failed[0].body).servers[0].store, "failed");
   isLost = false;
   await clock.advance(1000);

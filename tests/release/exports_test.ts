@@ -34,6 +34,7 @@ const LATER: Readonly<Record<string, number>> = {
   "./skills": 2,
   "./tasks": 8,
   "./stores/redis": 3,
+  "./stores/postgres": 3,
   "./stores/sqlite": 3,
   "./stores/deno-kv": 5,
 };

@@ -29,6 +29,7 @@ import { cache, circuit, guard, idempotent, quota, retry } from "../../src/layer
 import { asTools, file, folder, httpResource, httpTool } from "../../src/ready/ready.ts";
 import { toolSearch } from "../../src/ready/search/search.ts";
 import { denoKvStore } from "../../src/stores/deno_kv.ts";
+import { postgresStore } from "../../src/stores/postgres/postgres.ts";
 import { redisStore } from "../../src/stores/redis/redis.ts";
 import { sqliteStore } from "../../src/stores/sqlite.ts";
 import { customStore, memoryStore } from "../../src/stores/stores.ts";
@@ -406,6 +407,10 @@ const FACTORIES: Readonly<Record<string, readonly Sample[]>> = {
   "./stores/redis redisStore": [[(options) => redisStore(() => text() as Untyped, options), {
     ...STORE,
     prefix: "a:",
+  }]],
+  "./stores/postgres postgresStore": [[(options) => postgresStore(() => text() as Untyped, options), {
+    ...STORE,
+    schema: "a",
   }]],
   "./stores/sqlite sqliteStore": [[(options) => sqliteStore(() => text() as Untyped, options), STORE]],
   "./stores/deno-kv denoKvStore": [[(options) => denoKvStore(() => text() as Untyped, options), STORE]],

@@ -1,5 +1,6 @@
 // `redisStore` on a real Redis server, with each Redis client: it fulfils the contract of a store, even if the server
 // is killed, paused or flushed.
+import { execFileSync } from "node:child_process";
 import { assert, assertEquals, assertRejects } from "@std/assert";
 import { redisStore, type RedisStoreOptions } from "../../src/stores/redis/redis.ts";
 import type { Store } from "../../src/stores/stores.ts";
@@ -120,6 +121,28 @@ each("stores with different prefixes do not see each other's data", async ({ sto
   await until(() => heard.length > 0, "an entry has arrived");
   assertEquals([heard, await other.get("key"), await other.list("", { limit: 9 })], [["3"], undefined, []]);
   await other.close();
+});
+
+each("a script is sent whole only once, and again after its node has lost it", async ({ server, store, other }) => {
+  const ask = (...words: readonly string[]) =>
+    execFileSync("redis-cli", ["-s", server.socket, ...words], { encoding: "utf8" });
+  const count = (command: string) =>
+    Number(new RegExp(`cmdstat_${command}:calls=(\\d+)`).exec(ask("info", "commandstats"))?.[1] ?? 0);
+  const use = async () => {
+    for (const text of ["1", "2", "3"]) {
+      await store.append("log", text, { ttlMs, max: 10 });
+      await store.set("key", text, { ttlMs });
+      assertEquals((await other.get("key"))?.value, text);
+    }
+  };
+  await use();
+  ask("config", "resetstat");
+  await use();
+  assertEquals([count("eval"), count("evalsha")], [0, 9]);
+  ask("script", "flush");
+  await use();
+  assertEquals(count("eval"), 3);
+  assertEquals((await store.read("log", { limit: 10 })).entries.map(({ value }) => value), "123123123".split(""));
 });
 
 each("deleted keys are removed from the index", async ({ store, other }) => {

@@ -1,4 +1,5 @@
 // `redisStore` on a real cluster of three nodes, with each Redis client that supports clusters.
+import { execFileSync } from "node:child_process";
 import { assertEquals } from "@std/assert";
 import { type RedisClient, redisStore } from "../../src/stores/redis/redis.ts";
 import type { Store } from "../../src/stores/stores.ts";
@@ -60,6 +61,17 @@ async function open(connect: typeof clients[string]): Promise<Store> {
 
 for (const [name, connect] of Object.entries(clients)) {
   testStore(() => open(connect), { test: (rule, run) => test(`${name} ${rule}`, run) });
+
+  test(`${name}: all nodes get the scripts again after they have lost them`, async () => {
+    const store = await open(connect);
+    const ttlMs = 60_000;
+    const logs = Array.from({ length: 20 }, (_, i) => `${name.replace("-", "")}-script-${i}`);
+    const append = () => Promise.all(logs.map((log) => store.append(log, "", { ttlMs, max: 10 })));
+    await append();
+    for (const { socket } of cluster?.nodes ?? []) execFileSync("redis-cli", ["-s", socket, "script", "flush"]);
+    assertEquals(await append(), logs.map(() => 2));
+    await store.close();
+  });
 
   test(`${name}: values and logs on all nodes are listed and read`, async () => {
     const [store, other] = [await open(connect), await open(connect)];

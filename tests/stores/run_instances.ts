@@ -1,8 +1,9 @@
 // Runs the behaviour suite over HTTP on three instances that share a store. Each request goes to a random instance.
 //
-// deno task test:instances [--store redis|sqlite] [--runtime deno|bun] [file...]
+// deno task test:instances [--store redis|postgres|sqlite] [--runtime deno|bun] [file...]
 //
 // With SEED=N, the run makes the same random choices as an earlier run.
+import { missingPostgres, startPostgres } from "../support/postgres/server.ts";
 import { missingRedis, startRedis } from "../support/redis/server.ts";
 import { hasWays, listTests } from "../support/tiers.ts";
 
@@ -57,7 +58,7 @@ async function runTests({ store, runtime }: Choice, place: string, files: readon
 
 const seed = Deno.env.get("SEED") ?? `${Math.floor(Math.random() * 2 ** 32)}`;
 const args = [...Deno.args];
-const stores = readOption(args, "store", ["redis", "sqlite"]);
+const stores = readOption(args, "store", ["redis", "postgres", "sqlite"]);
 const runtimes = readOption(args, "runtime", ["deno", "bun"]);
 const found: string[] = [];
 for (const path of args.length ? args : await listTests()) if (args.length || await hasWays(path)) found.push(path);
@@ -65,16 +66,19 @@ for (const path of args.length ? args : await listTests()) if (args.length || aw
 console.log(`SEED=${seed}`);
 let [passed, failed, skipped] = [0, 0, 0];
 for (const store of stores) {
-  if (store === "redis" && missingRedis) {
-    console.log(`Skipped on Redis: ${missingRedis}`);
+  const missing = store === "redis" ? missingRedis : store === "postgres" ? missingPostgres : undefined;
+  if (missing) {
+    console.log(`Skipped on ${store}: ${missing}`);
     if (Deno.env.get("REQUIRE_ALL")) failed++;
     else skipped++;
     continue;
   }
   const folder = await Deno.makeTempDir();
   await using redis = store === "redis" ? startRedis() : undefined;
+  await using postgres = store === "postgres" ? startPostgres() : undefined;
   for (const runtime of runtimes) {
-    const counts = await runTests({ store, runtime }, redis?.socket ?? folder, found);
+    const place = redis?.socket ?? postgres?.folder ?? folder;
+    const counts = await runTests({ store, runtime }, place, found);
     console.log(`${store} on ${runtime}: ${counts.passed} passed, ${counts.failed} failed`);
     passed += counts.passed;
     failed += counts.failed;

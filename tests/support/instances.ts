@@ -1,12 +1,14 @@
 // Creates three instances that act as one server in the behaviour suite. They share handlers, secret and store, and
-// each request goes to a random instance. `INSTANCES` selects the store: `redis:PATH` with the path of a socket, or
-// `sqlite:FOLDER`.
+// each request goes to a random instance. `INSTANCES` selects the store: `redis:PATH` with the path of a socket,
+// `postgres:FOLDER` with the folder of a socket, or `sqlite:FOLDER`.
 import process from "node:process";
 import { createServer, type Server, type ServerOptions } from "../../mod.ts";
+import { postgresStore } from "../../src/stores/postgres/postgres.ts";
 import { redisStore } from "../../src/stores/redis/redis.ts";
 import { type SqliteDatabase, sqliteStore } from "../../src/stores/sqlite.ts";
 import type { Store } from "../../src/stores/stores.ts";
 import { INTERNALS } from "../../src/core/internals.ts";
+import { CLIENTS as POSTGRES_CLIENTS } from "./postgres/clients.ts";
 import { random } from "./random.ts";
 import { CLIENTS } from "./redis/clients.ts";
 
@@ -21,11 +23,11 @@ const TIMEOUT_MS = 20_000;
 
 const SECRET = "a secret of at least thirty-two characters";
 const seed = Number(process.env.SEED ?? Math.floor(Math.random() * 2 ** 32));
-const { below } = random(seed);
+const { below, pick } = random(seed);
 
 /** Returns a function that opens the same store on each call. Each call of `chooseStore` has its own store. */
 function chooseStore(): () => Store {
-  const [kind, path] = /^(redis|sqlite):(.+)$/.exec(process.env.INSTANCES ?? "")?.slice(1) ?? [];
+  const [kind, path] = /^(redis|postgres|sqlite):(.+)$/.exec(process.env.INSTANCES ?? "")?.slice(1) ?? [];
   // On Deno, concurrent test files share the process id, so a name made from it would be the same.
   const name = crypto.randomUUID();
   if (kind === "redis") {
@@ -33,8 +35,15 @@ function chooseStore(): () => Store {
     const client = "Bun" in globalThis ? CLIENTS[CLIENTS.length - 1] : CLIENTS[0];
     return () => redisStore(() => client.connect(path), { prefix: `${name}:`, timeoutMs: TIMEOUT_MS });
   }
+  if (kind === "postgres") {
+    const schema = `mcp_${name.replaceAll("-", "_")}`;
+    return () =>
+      postgresStore(() => pick(POSTGRES_CLIENTS).connect({ folder: path, max: 2 }), { schema, timeoutMs: TIMEOUT_MS });
+  }
   if (kind !== "sqlite") {
-    throw new Error(`Cannot start instances: INSTANCES is ${process.env.INSTANCES}; set redis:PATH or sqlite:FOLDER`);
+    throw new Error(
+      `Cannot start instances: INSTANCES is ${process.env.INSTANCES}; set redis:PATH, postgres:FOLDER or sqlite:FOLDER`,
+    );
   }
   return () => sqliteStore(async () => await openSqlite(`${path}/${name}.db`), { timeoutMs: TIMEOUT_MS });
 }

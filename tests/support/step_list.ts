@@ -15,7 +15,7 @@ const KILLS = 5;
 const CAPS = ["2025-06-18", "2025-03-26", "2024-11-05"];
 /** Matches the names of tests that run in several combinations of revision and transport. */
 const WAYS = " over [\\w+-]+\\)$";
-const ENGINES = ["redis", "sqlite", "denokv"];
+const ENGINES = ["redis", "postgres", "sqlite", "denokv"];
 
 /** Tasks in deno.json that no step runs, each with the reason. */
 export const BY_HAND: Readonly<Record<string, string>> = {
@@ -32,6 +32,7 @@ export const BY_HAND: Readonly<Record<string, string>> = {
   "publish:prepare": "changes a folder before it is published; tests/release/registry_test.ts runs its code",
   "publish:npm": "writes the folder that is published; tests/release/npm_package_test.ts runs its code",
   "load:worst": "takes most of an hour, and must be measured on a machine without other load",
+  "load:stores": "must be measured on a machine without other load",
   "load:shares": "takes minutes; tests/hostile/shares_test.ts runs one phase of each step",
   "lines": "counts lines of code; no test uses the count",
   "figures": "must be measured on a machine without other load",
@@ -83,9 +84,10 @@ export async function listSteps(): Promise<readonly TierStep[]> {
     onDeno("test:long", "long", [...long, ...processes]),
     onBun("test:long:bun", "long", [...long, ...slow.filter(startsProcesses)]),
     series("test:node", []),
+    series("test:node", ["--newest", "tests/stores/postgres_clients_test.ts"]),
     series("conformance", ["--old"]),
     ...CAPS.map((cap) => series("conformance", ["--spec", "2025-11-25", "--cap", cap])),
-    ...["redis", "sqlite"].flatMap((store) =>
+    ...["redis", "postgres", "sqlite"].flatMap((store) =>
       ["deno", "bun"].map((runtime) => series("test:instances", ["--store", store, "--runtime", runtime]))
     ),
     ...ENGINES.map((engine) => series("load:kills", ["--engine", engine, "--kills", "20"])),

@@ -14,6 +14,8 @@ export const LONG: Readonly<Record<string, string>> = {
   "tests/release/npm_program_test.ts": "runs the installed program on every version of each runtime",
   "tests/release/twenty_things_test.ts": "follows a page on every version of each runtime",
   "tests/stores/flood_test.ts": "sends floods of requests while leases are renewed",
+  "tests/stores/postgres_pooler_test.ts": "starts PgBouncer in front of PostgreSQL",
+  "tests/stores/redis_sentinel_test.ts": "starts Redis with Sentinel, and waits for a failover",
 };
 
 /**
@@ -53,6 +55,7 @@ export const SLOW: Readonly<Record<string, string>> = {
   "tests/stores/flood_test.ts": "starts a Redis server for each kind of request, and floods two instances",
   "tests/stores/deno_kv_store_test.ts": "starts processes that write concurrently, and needs a flag",
   "tests/stores/log_bytes_test.ts": "waits between the writes of a stream",
+  "tests/stores/postgres_clients_test.ts": "starts PostgreSQL servers, and kills them",
   "tests/stores/redis_clients_test.ts": "starts Redis servers, and kills them",
   "tests/stores/redis_cluster_test.ts": "starts a Redis cluster",
   "tests/stores/sqlite_store_test.ts": "starts processes that write concurrently",

@@ -48,7 +48,7 @@ export async function examineStore(used: UsedStore, signal?: AbortSignal): Promi
   if (!used.isShared) {
     report.at("shared").note(
       "the store is in memory, so only this process can reach it",
-      "use redisStore, sqliteStore or denoKvStore if the server runs in several processes",
+      "use redisStore, postgresStore, sqliteStore or denoKvStore if the server runs in several processes",
     );
   }
   const stores = [used.reopen(), used.reopen()] as const;

@@ -184,9 +184,10 @@ export interface StoreEngine {
   /**
    * Calls `onRing` with a log's name when any process has appended an entry to the log. Individual notifications may be
    * late, repeated or lost. Calls `onLost` when no more notifications can arrive. The store then calls `listen` again.
-   * Returns a function that stops listening. Without this method, the store polls its topics.
+   * Returns a function that stops listening, or `undefined` if the database cannot notify this process. Without this
+   * method or this function, the store polls its topics.
    */
-  listen?(onRing: (log: string) => void, onLost: (error?: unknown) => void): Awaitable<() => void>;
+  listen?(onRing: (log: string) => void, onLost: (error?: unknown) => void): Awaitable<(() => void) | undefined>;
   /** Closes the engine's connections. */
   close?(): Awaitable<void>;
 }
@@ -346,6 +347,12 @@ export interface SharedState extends SharedStore {
    * store only through this object.
    */
   readonly store: StoreInternals;
+  /**
+   * Begins to connect to the store, so that the first operation need not wait for the connection. Does not wait, because
+   * a server works without its store. If the store does not respond, tries again in the background. Does nothing if called
+   * again.
+   */
+  connect(): void;
   /** Reads a value that does not exist, for the process itself. Rejects if the store does not respond. */
   check(): Promise<void>;
   /** Opens the part of the store that belongs to one part of the server, such as a layer or an extension. */

@@ -32,7 +32,7 @@ import type {
 import { checkOptions, type KnownOptions, show } from "../../core/known_options.ts";
 import { customStore, STORE_OPTIONS, type StoreOptions } from "../custom_store.ts";
 import { openLink, type RedisClient, type RedisLink } from "./clients.ts";
-import { APPEND, DELETE, FIND_NAMES, GET, HEADS, INDEX, READ, SET, TRIM } from "./scripts.ts";
+import { APPEND, DELETE, FIND_NAMES, GET, HEADS, INDEX, READ, SET, toDigest, TRIM } from "./scripts.ts";
 
 export type { RedisClient } from "./clients.ts";
 
@@ -197,8 +197,16 @@ class RedisEngine implements StoreEngine {
     return answers.flatMap(toList);
   }
 
-  #run(script: string, keys: readonly string[], ...args: readonly string[]): Promise<unknown> {
-    return this.#link.send(keys[0], ["EVAL", script, String(keys.length), ...keys, ...args]);
+  // Sends only the digest of a script that the node has run before. A node that has restarted, or whose scripts were
+  // flushed, rejects the digest without running anything, and then gets the whole script.
+  async #run(script: string, keys: readonly string[], ...args: readonly string[]): Promise<unknown> {
+    const words = [String(keys.length), ...keys, ...args];
+    try {
+      return await this.#link.send(keys[0], ["EVALSHA", await toDigest(script), ...words]);
+    } catch (error) {
+      if (!(error instanceof Error && error.message.includes("NOSCRIPT"))) throw error;
+      return await this.#link.send(keys[0], ["EVAL", script, ...words]);
+    }
   }
 
   #toValue(key: string): string {

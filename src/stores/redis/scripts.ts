@@ -6,6 +6,23 @@
  * same node. The index consists of two sorted sets: the keys of all values, and the times at which the values expire.
  */
 
+/** The digests of scripts, each computed when its script first runs. */
+const digests = new Map<string, Promise<string>>();
+
+/** Returns the SHA-1 of a script in hexadecimal digits, by which Redis finds a script that it has run before. */
+export function toDigest(script: string): Promise<string> {
+  const known = digests.get(script);
+  if (known) return known;
+  const digest = digestScript(script);
+  digests.set(script, digest);
+  return digest;
+}
+
+async function digestScript(script: string): Promise<string> {
+  const bytes = await crypto.subtle.digest("SHA-1", new TextEncoder().encode(script));
+  return Array.from(new Uint8Array(bytes), (byte) => byte.toString(16).padStart(2, "0")).join("");
+}
+
 /** Defines a Lua function that adds a key to the index, and removes up to two expired keys from the index. */
 const ADD_TO_INDEX = `
 local function index(names, times, key, ms)

@@ -1,10 +1,11 @@
 // Runs instances of a server in separate processes, which share a store behind a proxy.
 import { findFreePort, root } from "../../support/processes.ts";
-import { type RedisServer, startRedis } from "../../support/redis/server.ts";
+import { missingPostgres, type PostgresServer, startPostgres } from "../../support/postgres/server.ts";
+import { missingRedis, type RedisServer, startRedis } from "../../support/redis/server.ts";
 import type { Runtime } from "../processes.ts";
 
 /** The storage engines under test. */
-export const ENGINES = ["redis", "sqlite", "denokv"] as const;
+export const ENGINES = ["redis", "postgres", "sqlite", "denokv"] as const;
 export type Engine = typeof ENGINES[number];
 
 /** The runtimes that the instances use in rotation, for each value of `--runtime`. */
@@ -13,6 +14,9 @@ export const RUNTIMES: Readonly<Record<string, readonly Runtime[]>> = {
   bun: ["bun"],
   mixed: ["deno", "bun"],
 };
+
+/** The reasons why engines cannot run on this machine. */
+export const MISSING: Readonly<Partial<Record<Engine, string>>> = { redis: missingRedis, postgres: missingPostgres };
 
 /** One instance of the server, in its own process. */
 export interface Instance {
@@ -64,6 +68,8 @@ export interface Place extends AsyncDisposable {
   readonly url: string;
   /** The Redis server, if the engine is Redis. */
   readonly redis?: RedisServer;
+  /** The PostgreSQL server, if the engine is PostgreSQL. */
+  readonly postgres?: PostgresServer;
   /** The path of the database file, if the engine uses a file. */
   readonly path?: string;
 }
@@ -73,6 +79,11 @@ async function openPlace(engine: Engine): Promise<Place> {
     const port = findFreePort();
     const redis = startRedis("--port", `${port}`);
     return { url: `redis://127.0.0.1:${port}/0`, redis, [Symbol.asyncDispose]: () => redis[Symbol.asyncDispose]() };
+  }
+  if (engine === "postgres") {
+    const postgres = startPostgres();
+    const url = `postgres:///postgres?host=${postgres.folder}&user=postgres`;
+    return { url, postgres, [Symbol.asyncDispose]: () => postgres[Symbol.asyncDispose]() };
   }
   const folder = await Deno.makeTempDir({ prefix: "mcp-cluster-" });
   const path = `${folder}/store.db`;

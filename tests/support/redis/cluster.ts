@@ -46,7 +46,7 @@ function ask(port: number, ...words: readonly string[]): string {
 }
 
 /** Returns ports that are currently free. */
-async function findPorts(count: number): Promise<readonly number[]> {
+export async function findPorts(count: number): Promise<readonly number[]> {
   const servers = Array.from({ length: count }, () => createServer());
   await Promise.all(servers.map((server) => new Promise<void>((resolve) => server.listen(0, "127.0.0.1", resolve))));
   const ports = servers.map((server) => {

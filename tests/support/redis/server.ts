@@ -29,8 +29,8 @@ export interface RedisServer extends AsyncDisposable {
   resume(): void;
 }
 
-// Kills the server when this process ends, even if no test has disposed it: the shell's standard input is then closed.
-const WATCH = '"$@" & server=$!; read -r _; kill -9 $server; wait $server';
+/** Kills a server when this process ends, even if no test has disposed it: the shell's standard input is then closed. */
+export const WATCH = '"$@" & server=$!; read -r _; kill -9 $server; wait $server';
 
 /**
  * Starts a server that writes nothing to disk, unless options change this. The function returns before the server

@@ -29,7 +29,7 @@ async function writeApp(folder: string): Promise<void> {
   const options = `hosts: ["${PUBLIC}"], cors: { origins: ["${ORIGIN}"] }, routes: [health(), ${route}]`;
   const server = 'import { health } from "@x/mcp/observe";\n' +
     text.replace("handlers: [add]", `handlers: [add], ${options}`);
-  const programs = { ...next.programs, "app/health/route.ts": "next_health_route.ts" };
+  const programs = { ...next.programs, "app/health/route.ts": "apps/next_health_route.ts" };
   const files = {
     ...next.files,
     "tsconfig.json": '{ "compilerOptions": { "strict": true, "skipLibCheck": true, "paths": { "@/*": ["./*"] } } }',

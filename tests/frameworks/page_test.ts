@@ -11,9 +11,12 @@ const ignore = typeof Deno === "undefined"; // Only Deno runs this test, because
 
 async function readExamples(): Promise<readonly string[]> {
   const texts: string[] = [];
-  for await (const { name } of Deno.readDir(`${root}examples/frameworks`)) {
-    const text = toShown(name, await Deno.readTextFile(`${root}examples/frameworks/${name}`));
-    texts.push(text.replace(/^(?:\/\/.*\n)+/, ""));
+  for (const folder of ["examples/frameworks", "examples/frameworks/apps"]) {
+    for await (const { name, isFile } of Deno.readDir(`${root}${folder}`)) {
+      if (!isFile) continue;
+      const text = toShown(name, await Deno.readTextFile(`${root}${folder}/${name}`));
+      texts.push(text.replace(/^(?:\/\/.*\n)+/, ""));
+    }
   }
   return texts.sort();
 }

@@ -13,7 +13,7 @@ export interface Project {
   readonly shown?: number;
   /** The path of the MCP server, such as `app/mcp/server.ts`. */
   readonly server: string;
-  /** The names of programs in examples/frameworks, by their paths in the app. */
+  /** The paths of programs in examples/frameworks, by their paths in the app. */
   readonly programs: Readonly<Record<string, string>>;
   /** Further members of package.json. */
   readonly manifest?: object;
@@ -77,7 +77,7 @@ const sveltekit: Project = {
   ],
   shown: 2,
   server: "src/routes/mcp/server.ts",
-  programs: { "src/routes/mcp/+server.ts": "sveltekit_route.ts", "vite.config.mjs": "sveltekit.config.mjs" },
+  programs: { "src/routes/mcp/+server.ts": "sveltekit_route.ts", "vite.config.mjs": "apps/sveltekit.config.mjs" },
   files: {
     "src/app.html": "<html><head>%sveltekit.head%</head><body>%sveltekit.body%</body></html>",
     "src/routes/+page.svelte": "Hello",
@@ -106,7 +106,7 @@ const astro: Project = {
   packages: ["astro@7.3.5", "@astrojs/node@11.1.6", ZOD],
   shown: 2,
   server: "src/server.ts",
-  programs: { "src/pages/mcp.ts": "astro_route.ts", "astro.config.mjs": "astro.config.mjs" },
+  programs: { "src/pages/mcp.ts": "apps/astro_route.ts", "astro.config.mjs": "apps/astro.config.mjs" },
   files: { "src/pages/index.astro": "Hello" },
   build: ["PACKAGES/astro/bin/astro.mjs", "build"],
   start: ["dist/server/entry.mjs"],
@@ -127,7 +127,7 @@ export const projects: Readonly<Record<string, Project>> = {
     packages: ["nitro@3.0.0", ZOD],
     // Nitro takes a file server.ts for the entry of the app.
     server: "mcp.ts",
-    programs: { "routes/mcp.ts": "nitro_route.ts" },
+    programs: { "routes/mcp.ts": "apps/nitro_route.ts" },
     build: ["PACKAGES/nitro/dist/cli/index.mjs", "build"],
     start: [".output/server/index.mjs"],
   },
@@ -201,9 +201,9 @@ export const Route = createFileRoute("/")({ component: () => "Hello" });`,
   "hono": toProgram("hono_node", ["hono@4.13.19", HONO_SERVER], { shown: 2 }),
   "express": toProgram("express", ["express@5.3.0", HONO_SERVER], { shown: 2 }),
   "fastify": toProgram("fastify", ["fastify@5.12.8", HONO_SERVER], { shown: 2 }),
-  "koa": toProgram("koa", ["koa@3.3.0", HONO_SERVER], { shown: 2 }),
+  "koa": toProgram("apps/koa", ["koa@3.3.0", HONO_SERVER], { shown: 2 }),
   "elysia": toProgram("elysia", ["elysia@1.4.30"], { runtime: "bun" }),
-  "elysia-node": toProgram("elysia_node", ["elysia@1.4.30", "@elysiajs/node@1.4.5"], { shown: 2 }),
+  "elysia-node": toProgram("apps/elysia_node", ["elysia@1.4.30", "@elysiajs/node@1.4.5"], { shown: 2 }),
   "h3": toProgram("h3", ["h3@2.0.8"]),
   "srvx": toProgram("srvx", ["srvx@1.0.8"]),
 };
@@ -230,7 +230,7 @@ export default { plugins: [sveltekit({ adapter: adapter() })] };`,
   },
   "astro-defaults": {
     ...astro,
-    programs: { "src/pages/mcp.ts": "astro_route.ts" },
+    programs: { "src/pages/mcp.ts": "apps/astro_route.ts" },
     files: {
       ...astro.files,
       "astro.config.mjs": `import node from "@astrojs/node";
@@ -269,7 +269,7 @@ export const ENV: Readonly<Record<string, string>> = {
  * in imports, which Deno needs.
  */
 export function toShown(name: string, text: string): string {
-  return name.startsWith("next_") ? text.replace("./server.ts", "./server") : text;
+  return /(^|\/)next_/.test(name) ? text.replace("./server.ts", "./server") : text;
 }
 
 /** Writes an app into a folder. `server` is the text of the MCP server, and `library` a folder with the npm package. */

@@ -95,7 +95,7 @@ const sveltekit: Project = {
 const nuxt: Project = {
   packages: ["nuxt@4.5.2", HONO_SERVER, "vue@3.5.45", ZOD],
   server: "server/mcp.ts",
-  programs: { "server/routes/mcp.ts": "nuxt_route.ts" },
+  programs: { "server/routes/mcp.ts": "apps/nuxt_route.ts" },
   files: { "app/app.vue": "<template>Hello</template>", "nuxt.config.ts": "export default { telemetry: false };" },
   build: ["PACKAGES/nuxt/bin/nuxt.mjs", "build"],
   start: [".output/server/index.mjs"],
@@ -172,7 +172,7 @@ export default () => <html><body><Outlet /><Scripts /></body></html>;`,
     shown: 2,
     // TanStack Start takes a file src/server.ts for the entry of the app.
     server: "src/mcp.ts",
-    programs: { "src/routes/mcp.ts": "tanstack_route.ts" },
+    programs: { "src/routes/mcp.ts": "apps/tanstack_route.ts" },
     files: {
       "vite.config.ts": `import { tanstackStart } from "@tanstack/react-start/plugin/vite";
 import react from "@vitejs/plugin-react";

@@ -79,10 +79,9 @@ function readLimit(schema: Node, kept: Record<string, unknown>, [exclusive, limi
 function readType(schema: Node, kept: Record<string, unknown>): void {
   const types = [...new Set([schema.type].flat().filter((type) => TYPES.has(String(type))))];
   const values = Array.isArray(schema.enum) ? unique(schema.enum) : [];
-  if (isNullable(schema)) {
-    if (types.length && !types.includes("null")) types.push("null");
-    if (values.length && !values.includes(null)) values.push(null);
-  }
+  if (isNullable(schema) && types.length && !types.includes("null")) types.push("null");
+  // Documents rarely repeat `null` in the enum.
+  if ((isNullable(schema) || types.includes("null")) && values.length && !values.includes(null)) values.push(null);
   if (schema.const !== undefined) kept.const = schema.const;
   if (values.length) kept.enum = values;
   // Some documents quote the numbers of an enum, or have words that YAML reads as booleans.

@@ -8,15 +8,14 @@ import { type ApiDocument, followPointer } from "./document.ts";
 /** How a schema applies another schema to the same value: in any case (`all`), or depending on the value (`some`). */
 export type Kind = "all" | "some";
 
-/** The keywords that apply schemas to the same value, with the kind of the schemas. */
+/**
+ * The keywords that apply schemas to the same value, with the kind of the schemas. `not` and `if` are left out, because
+ * they would refuse valid values if a part of them is replaced.
+ */
 export const IN_PLACE: Readonly<Record<string, Kind>> = {
   allOf: "all",
   anyOf: "some",
   oneOf: "some",
-  not: "some",
-  if: "some",
-  then: "some",
-  else: "some",
   dependentSchemas: "some",
 };
 

@@ -21,7 +21,8 @@ export class Names {
    */
   add(operation: { readonly id?: string; readonly method: string; readonly path: string }): string {
     const { id, method, path } = operation;
-    const plain = toPlainName(id ?? "") || toPlainName(`${method.toLowerCase()}_${path}`);
+    const plain = toPlainName(id ?? "") ||
+      toPlainName(`${method.toLowerCase()} ${path.replace(/[^\p{L}\p{M}\p{N}]+/gu, " ")}`);
     const key = `${method} ${path}`;
     let name = plain;
     for (let i = 0; name.length > MAX_NAME || this.#taken.has(name); i++) {

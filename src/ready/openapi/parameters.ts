@@ -111,7 +111,7 @@ function toWriter(name: string, place: Place, { style, mediaType }: Writing): Pa
   }
   if (place === "header") return (value) => [toHeaderValue(name, toContent?.(value) ?? toStyledHeader(value, style))];
   // The style `cookie` of version 3.2 does not encode values.
-  if (style.style === "cookie") return (value) => [`${name}=${toCookieValue(name, toStyledHeader(value, style))}`];
+  if (style.style === "cookie") return (value) => toPlainCookies(name, value, style);
   if (toContent) return (value) => [`${name}=${encodeArgument(toContent(value))}`];
   return (value) => toStyledPairs(name, value, style);
 }
@@ -141,7 +141,15 @@ function toHeaderValue(name: string, text: string): string {
   );
 }
 
-function toCookieValue(name: string, text: string): string {
-  if (/^[\x21\x23-\x2b\x2d-\x3a\x3c-\x5b\x5d-\x7e]*$/.test(text)) return text;
-  throw new ToolError(`Cannot send the request: the cookie ${name} would contain a separator; use plain characters`);
+function toPlainCookies(name: string, value: unknown, style: Style): readonly string[] {
+  const isEmpty = value === null || typeof value === "object" && !Object.keys(value).length;
+  if (isEmpty) return [];
+  const parts = style.isExploded && typeof value === "object" ? Object.entries(value) : [[name, value] as const];
+  return parts.map(([key, each]) => {
+    const text = toStyledHeader(each, style);
+    if (/^[\x21\x23-\x3a\x3c-\x5b\x5d-\x7e]*$/.test(text) && isToken(key)) {
+      return `${Array.isArray(value) ? name : key}=${text}`;
+    }
+    throw new ToolError(`Cannot send the request: the cookie ${name} would contain a separator; use plain characters`);
+  });
 }

@@ -18,7 +18,7 @@ const MAX_LEVELS = 56;
 /** Maximum number of levels of a schema without the levels behind references. */
 const MAX_OWN_LEVELS = 40;
 /** Numbers of levels to which a schema is cut until it is small enough. */
-const CUTS = [16, 12, 9, 7, 5, 4, 3, 2];
+const CUTS = [16, 12, 9, 7, 5, 4, 3, 2, 1];
 /** Maximum length of the description of a schema that was cut, in characters. */
 const MAX_STUB = 100;
 
@@ -255,11 +255,17 @@ export class Schemas {
       } else if (key === "allOf") {
         const parts = Array.isArray(value) ? value.map(convert).filter((part) => !isEmpty(part)) : [];
         if (parts.length) kept.allOf = parts;
-      } else if (key === "dependentSchemas") {
-        if (isObject(value)) kept[key] = toObject(Object.entries(value).map(([name, part]) => [name, convert(part)]));
-      } else if (isObject(value) || typeof value === "boolean") kept[key] = convert(value);
+      } else if (isObject(value)) {
+        kept[key] = toObject(Object.entries(value).map(([name, part]) => [name, convert(part)]));
+      }
     }
-    if (isNullable(schema) && alternatives.length) alternatives[0] = { anyOf: [alternatives[0], { type: "null" }] };
+    if (isNullable(schema)) {
+      if (alternatives.length) alternatives[0] = { anyOf: [alternatives[0], { type: "null" }] };
+      if (kept.allOf) {
+        alternatives.push({ anyOf: [{ allOf: kept.allOf }, { type: "null" }] });
+        delete kept.allOf;
+      }
+    }
     const [one, another] = alternatives;
     if (another) kept.allOf = [...toArray(kept.allOf), one, another];
     else if (one) kept.anyOf = one.anyOf;

@@ -93,7 +93,7 @@ Deno.test("multipart forms have texts, JSON and files, which are base64 or data 
       const body = {
         title: 'a"b\r\nx: y',
         picture: "iVBORw0KGgo=",
-        pages: ["data:text/plain;name=one.txt;base64,b25l", "data:text/plain,two"],
+        pages: ["data:text/plain;name=one.txt;base64,b25l", "data:text/plain;name=two.txt,two"],
         about: { a: 1 },
       };
       const request = await send("upload", { body });
@@ -108,7 +108,7 @@ Deno.test("multipart forms have texts, JSON and files, which are base64 or data 
       assertEquals(new Uint8Array(await picture.arrayBuffer()), toBytes("\x89PNG\r\n\x1a\n"));
       assertEquals(await Promise.all(form.getAll("pages").map(read)), [
         ["one.txt", "text/plain", "one"],
-        ["pages", "text/plain", "two"],
+        ["two.txt", "text/plain", "two"],
       ]);
       assertEquals((await call("upload", { body: { picture: "not base64!" } })).text, sentence("picture"));
       assert((await call("upload", { body: {} })).isError);

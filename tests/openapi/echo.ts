@@ -30,6 +30,7 @@ export interface EchoOptions extends Omit<OpenApiOptions, "baseUrl" | "allowPriv
   /** The path of the base URL. */
   readonly basePath?: string;
   readonly principal?: Principal;
+  /** Responds to a request, without its body. Defaults to the text "ok". */
   readonly respond?: (request: Request, host: string) => Response | Promise<Response>;
 }
 
@@ -53,8 +54,9 @@ export async function withEcho(
 ): Promise<void> {
   const received: Received[] = [];
   await withApi(async (request, host) => {
-    received.push(await receive(respond ? request.clone() : request));
-    return await respond?.(request, host) ?? new Response("ok");
+    received.push(await receive(request));
+    const { url, method, headers } = request;
+    return await respond?.(new Request(url, { method, headers }), host) ?? new Response("ok");
   }, async (host) => {
     const api = openapi(document, { ...options, baseUrl: `http://${host}${basePath}`, allowPrivate: [host] });
     const server = createServer({ name: "echo", version: "1.0.0", handlers: [api] });

@@ -48,7 +48,7 @@ function readVersion(value: unknown): string {
   // YAML parsers read the version 2.0 as the number 2.
   const { swagger, openapi } = value;
   const text = String(swagger ?? openapi ?? "");
-  if (swagger !== undefined ? /^2(\.0)?$/.test(text) : /^3(\.[012])?(\.|-|$)/.test(text)) {
+  if (swagger !== undefined ? /^2(\.0)?$/.test(text) : /^3(\.[012]([.-]|$)|$)/.test(text)) {
     return text === "2" || text === "3" ? `${text}.0` : text;
   }
   const state = text ? `its version is ${show(swagger ?? openapi)}` : "it has neither openapi nor swagger";

@@ -8,7 +8,7 @@ const MAX_DEPTH = 200;
 /** Maximum size of a value in bytes. */
 const MAX_BYTES = 50_000_000;
 /** Bytes that are counted for each value in addition to its text, because small values need memory too. */
-const VALUE_BYTES = 8;
+const VALUE_BYTES = 20;
 
 /**
  * Returns a copy of a value as JSON. Members that JSON does not have are omitted, and so is `__proto__`. Values that

@@ -19,18 +19,19 @@ const METHODS = ["get", "put", "post", "delete", "options", "head", "patch", "tr
 export function listOperations(document: ApiDocument): readonly DocumentOperation[] {
   const names = new Names();
   const ids = new Set<string>();
-  return Object.entries(toNode(document.root.paths)).flatMap(([given, value]) => {
-    if (/^x-/.test(given) || !isObject(value)) return [];
-    const path = given.startsWith("/") ? given : `/${given}`;
+  return Object.entries(toNode(document.root.paths)).flatMap(([key, value]) => {
+    if (/^x-/.test(key) || !isObject(value)) return [];
+    const path = key.startsWith("/") ? key : `/${key}`;
     const item = resolve(document, value);
     const others = Object.entries(toNode(item.additionalOperations));
-    const all = [...METHODS.map((method) => [method.toUpperCase(), item[method]] as const), ...others];
+    const own = Object.entries(item).filter(([key]) => METHODS.includes(key));
+    const all = [...own.map(([method, node]) => [method.toUpperCase(), node] as const), ...others];
     return all.flatMap(([method, node]) => {
       if (!isObject(node)) return [];
-      const own = toText(node.operationId);
-      const name = names.add({ id: own, method, path });
+      const given = toText(node.operationId);
+      const name = names.add({ id: given, method, path });
       // Two operations with the same id are an error of the document. The second is known by its name.
-      const id = own !== undefined && !ids.has(own) ? own : name;
+      const id = given !== undefined && !ids.has(given) ? given : name;
       ids.add(id);
       return {
         id,

@@ -30,13 +30,12 @@ interface Definition {
   readonly refs: ReadonlyMap<string, number>;
   readonly bytes: number;
   readonly levels: number;
+  /** Number of parts that were replaced, because they have too many levels. */
+  readonly cut: number;
 }
 
 /** The place of a schema that is being converted. */
 interface Place {
-  /** Collects the keys of definitions, with the level of the reference. */
-  readonly refs: Map<string, number>;
-  readonly level: number;
   /** The pointer of the definition whose values the schema describes, and how it applies to them. */
   readonly owner?: string;
   readonly kind?: Kind;
@@ -72,16 +71,16 @@ export class Schemas {
 
   /** Converts a schema. References lead to `$defs`, which {@linkcode close} adds. */
   convert(schema: unknown): JsonSchema {
-    const converted = this.#convert(schema, { refs: new Map(), level: 0 });
+    const converted = this.#convert(schema, {});
     if (typeof converted === "object") return converted;
     return converted ? {} : { not: {} };
   }
 
   /** Adds the definitions to which a converted schema refers, as far as they fit. */
   close(root: JsonSchema): ClosedSchema {
-    for (const levels of [Infinity, ...CUTS]) {
+    for (const levels of [MAX_OWN_LEVELS, ...CUTS]) {
       let cut = 0;
-      const schema = levels === Infinity ? root : cutLevels(root, levels, () => cut++);
+      const schema = cutLevels(root, levels, () => cut++);
       const closed = this.#close(schema);
       if (closed) return { schema: closed.schema, cut: cut + closed.cut };
     }
@@ -114,6 +113,7 @@ export class Schemas {
         continue;
       }
       bytes = needed;
+      cut += definition.cut;
       defs.set(definition.name, definition.schema);
       for (const each of added) seen.set(each, level + (definition.refs.get(each) ?? 0) + 1);
     }
@@ -136,21 +136,14 @@ export class Schemas {
     if (known) return known;
     const isBase = key.endsWith(BASE);
     const pointer = isBase ? key.slice(0, -BASE.length) : key;
+    const place: Place = { owner: pointer, kind: "all", isBase };
+    const whole = this.#convert(followPointer(this.#document, pointer), place);
+    let cut = 0;
+    const schema = isObject(whole) ? cutLevels(whole, MAX_OWN_LEVELS, () => cut++) : whole;
     const refs = new Map<string, number>();
-    const schema = this.#convert(followPointer(this.#document, pointer), {
-      refs,
-      level: 0,
-      owner: pointer,
-      kind: "all",
-      isBase,
-    });
-    const definition = {
-      name: this.#toName(key),
-      schema,
-      refs,
-      bytes: countBytes(JSON.stringify(schema)),
-      levels: countLevels(schema),
-    };
+    this.#listRefs(schema, 0, refs);
+    const bytes = countBytes(JSON.stringify(schema));
+    const definition = { name: this.#toName(key), schema, refs, bytes, levels: countLevels(schema), cut };
     this.#definitions.set(key, definition);
     return definition;
   }
@@ -172,7 +165,6 @@ export class Schemas {
   #convert(schema: unknown, place: Place): JsonSchema | boolean {
     if (typeof schema === "boolean") return schema;
     if (!isObject(schema)) return {};
-    if (place.level >= MAX_OWN_LEVELS) return toStubSchema(schema);
     const { $ref, ...own } = schema;
     if (typeof $ref !== "string") return this.#convertOwn(own, place);
     const target = this.#refer($ref, place);
@@ -183,7 +175,7 @@ export class Schemas {
   }
 
   /** Returns the reference to a definition, or a schema without rules if the reference leads nowhere. */
-  #refer(pointer: string, { refs, level, owner, kind, isBase }: Place): JsonSchema | boolean {
+  #refer(pointer: string, { owner, kind, isBase }: Place): JsonSchema | boolean {
     const target = followPointer(this.#document, pointer);
     if (typeof target === "boolean") return target;
     if (!isObject(target)) return {};
@@ -194,17 +186,13 @@ export class Schemas {
       if (this.#loops.isIn(owner, pointer, "any") && this.#loops.hasVariants(pointer)) key += BASE;
     }
     if (isBase && kind === "some") return {};
-    const name = this.#toName(key);
-    if (!refs.has(key)) refs.set(key, level);
-    return { $ref: `#/$defs/${name}` };
+    return { $ref: `#/$defs/${this.#toName(key)}` };
   }
 
   #convertOwn(schema: Node, place: Place): JsonSchema {
-    const { refs, level } = place;
     const kept = readKeywords(schema);
-    const inside: Place = { refs, level: level + 1 };
-    const convert = (part: unknown) => this.#convert(part, inside);
-    this.#convertProperties(schema, kept, inside);
+    const convert = (part: unknown) => this.#convert(part, {});
+    this.#convertProperties(schema, kept);
     if (isObject(schema.items) || typeof schema.items === "boolean") kept.items = convert(schema.items);
     // Lists of schemas belong to older versions of JSON Schema.
     const first = [schema.prefixItems, schema.items].find(Array.isArray);
@@ -216,12 +204,12 @@ export class Schemas {
     return kept;
   }
 
-  #convertProperties(schema: Node, kept: Record<string, unknown>, inside: Place): void {
+  #convertProperties(schema: Node, kept: Record<string, unknown>): void {
     const { properties, required, patternProperties, additionalProperties, dependentRequired } = schema;
     const all = isObject(properties) ? Object.entries(properties) : [];
     const hidden = new Set(all.filter(([, part]) => this.#isHidden(part)).map(([name]) => name));
     const shown = all.filter(([name]) => !hidden.has(name));
-    if (all.length) kept.properties = toObject(shown.map(([name, part]) => [name, this.#convert(part, inside)]));
+    if (all.length) kept.properties = toObject(shown.map(([name, part]) => [name, this.#convert(part, {})]));
     const names = (list: unknown) =>
       Array.isArray(list) ? [...new Set(list)].filter((name) => typeof name === "string" && !hidden.has(name)) : [];
     if (names(required).length) kept.required = names(required);
@@ -230,24 +218,24 @@ export class Schemas {
     }
     const patterns = isObject(patternProperties) ? Object.entries(patternProperties) : [];
     const safe = patterns.filter(([pattern]) => isSafePattern(pattern));
-    if (safe.length) kept.patternProperties = toObject(safe.map(([name, part]) => [name, this.#convert(part, inside)]));
+    if (safe.length) kept.patternProperties = toObject(safe.map(([name, part]) => [name, this.#convert(part, {})]));
     const isClosed = typeof additionalProperties === "boolean";
     // Without all patterns, a closed object would refuse properties that the API takes. A client may also have read a
     // hidden property, and send it again.
     if (isClosed && (safe.length < patterns.length || hidden.size)) return;
     if (isClosed || isObject(additionalProperties)) {
-      kept.additionalProperties = this.#convert(additionalProperties, inside);
+      kept.additionalProperties = this.#convert(additionalProperties, {});
     }
   }
 
   #convertInPlace(schema: Node, kept: Record<string, unknown>, place: Place): void {
-    const { refs, level, owner, isBase } = place;
+    const { owner, isBase } = place;
     const alternatives: JsonSchema[] = [];
     for (const [key, inner] of Object.entries(IN_PLACE)) {
       const value = schema[key];
       const kind = inner === "some" || place.kind === "some" ? "some" : "all";
       if (value === undefined || isBase && kind === "some") continue;
-      const convert = (part: unknown) => this.#convert(part, { refs, level: level + 1, owner, kind, isBase });
+      const convert = (part: unknown) => this.#convert(part, { owner, kind, isBase });
       if (key === "anyOf" || key === "oneOf") {
         // Documents list variants that overlap, of which `oneOf` would accept none.
         const parts = Array.isArray(value) ? value.map(convert) : [];

@@ -3,6 +3,7 @@ import { assert, assertEquals } from "@std/assert";
 import { createServer } from "../../mod.ts";
 import { type Credentials, openapi, readOpenApi } from "../../src/ready/openapi/openapi.ts";
 import { connectTest } from "../../src/testing/testing.ts";
+import { measureHeap } from "../support/heap.ts";
 import { findDocuments, PACKAGES, type PublishedDocument } from "./documents.ts";
 import { compareRequest, type RawRequest } from "./reader.ts";
 import { createSample, NoSample } from "./sample.ts";
@@ -125,6 +126,15 @@ Deno.test({
       new Set(documents.map(({ name }) => PACKAGES.find((each) => name.startsWith(each.name)))).size,
       PACKAGES.length,
     );
+  },
+});
+
+Deno.test({
+  name: "the tools of GitHub's document use at most 40 MB, because they do not hold the document",
+  ignore,
+  async fn() {
+    const bytes = await measureHeap(new URL("heap.ts", import.meta.url));
+    assert(bytes < 40_000_000, `${bytes} bytes`);
   },
 });
 

@@ -10,8 +10,8 @@ import type { Parameter } from "./parameters.ts";
 import { fillPath, type PathTemplate } from "./path_template.ts";
 import type { ClosedSchema, Schemas } from "./schemas.ts";
 
-/** A parameter with the name of its argument. */
-export interface NamedParameter extends Parameter {
+/** A parameter with the name of its argument. It does not refer to the document. */
+export interface NamedParameter extends Pick<Parameter, "name" | "place" | "isRequired" | "write"> {
   readonly argument: string;
 }
 
@@ -36,9 +36,11 @@ export function toOperationArguments({ parameters, body, isFlat }: Given, schema
   const fields = isFlat ? findFields(parameters, body) : undefined;
   const reserved = body ? Object.keys(fields?.properties ?? { [BODY]: 0 }) : [];
   const names = nameArguments(parameters, reserved);
-  const named = parameters.map((parameter, i) => ({ ...parameter, argument: names[i] }));
-  const entries = named.map(({ argument, schema, description }) =>
-    [argument, describe(schemas.convert(schema ?? true), description)] as const
+  const named = parameters.map(({ name, place, isRequired, write }, i) => {
+    return { name, place, isRequired, write, argument: names[i] };
+  });
+  const entries = parameters.map(({ schema, description }, i) =>
+    [names[i], describe(schemas.convert(schema ?? true), description)] as const
   );
   const required = named.filter(({ isRequired }) => isRequired).map(({ argument }) => argument);
   if (body && fields) {
@@ -59,14 +61,23 @@ export function toOperationArguments({ parameters, body, isFlat }: Given, schema
     ...required.length ? { required } : {},
     additionalProperties: false,
   };
-  const toBody = (args: Arguments): WrittenBody | undefined => {
-    if (!body) return;
-    if (!fields) return args[BODY] === undefined ? undefined : body.write(args[BODY]);
-    const given = Object.keys(fields.properties).filter((name) => args[name] !== undefined);
-    if (!given.length && !body.isRequired) return;
-    return body.write(Object.fromEntries(given.map((name) => [name, args[name]])));
+  return { ...schemas.close(root), parameters: named, toBody: createBodyWriter(body, fields) };
+}
+
+/**
+ * Returns a function that writes the body. It is created here, because a function that is created next to functions with
+ * the document would hold the document in memory.
+ */
+function createBodyWriter(body: Body | undefined, fields: Body["fields"]): OperationArguments["toBody"] {
+  if (!body) return () => undefined;
+  const { write, isRequired } = body;
+  if (!fields) return (args) => args[BODY] === undefined ? undefined : write(args[BODY]);
+  const names = Object.keys(fields.properties);
+  return (args) => {
+    const given = names.filter((name) => args[name] !== undefined);
+    if (!given.length && !isRequired) return;
+    return write(Object.fromEntries(given.map((name) => [name, args[name]])));
   };
-  return { ...schemas.close(root), parameters: named, toBody };
 }
 
 /** Returns the fields of a body if each of them can be an argument, and none has the name of another argument. */

@@ -31,13 +31,22 @@ const MAX_REFS = 32;
 export function readDocument(value: unknown): ApiDocument {
   try {
     const version = readVersion(value);
-    const copy = copyJson(value);
+    const copy = copyJson(value, isUnused);
     if (version.startsWith("2")) prepareSwagger(copy);
     else copy.openapi = version;
     return { root: toNode(upgrade(copy, "3.1")), version };
   } catch (error) {
     throw new TypeError(`Cannot read the OpenAPI document: ${toMessage(error)}`, { cause: error });
   }
+}
+
+/**
+ * Whether a member is an example of a response, or a request to others. Nothing reads these members, and they are half of
+ * some documents.
+ */
+function isUnused(path: readonly (string | number)[], key: string): boolean {
+  if (key !== "examples" && key !== "example") return !path.length && /^(x-)?webhooks$/.test(key);
+  return path.length === 1 && path[0] === "components" || path.at(-2) === "content" && path.at(-4) === "responses";
 }
 
 function readVersion(value: unknown): string {

@@ -10,21 +10,30 @@ const MAX_BYTES = 50_000_000;
 /** Bytes that are counted for each value in addition to its text, because small values need memory too. */
 const VALUE_BYTES = 20;
 
+/** Decides whether a member is left out. `path` are the keys of the object with the member. */
+export type LeaveOut = (path: readonly (string | number)[], key: string) => boolean;
+
 /**
  * Returns a copy of a value as JSON. Members that JSON does not have are omitted, and so is `__proto__`. Values that
  * several members share are copied for each of them.
  *
  * @throws {TypeError} if the value has more than 200 levels, contains itself, or is larger than 50 MB.
  */
-export function copyJson(value: Readonly<Record<string, unknown>> | unknown): Record<string, unknown> {
-  const copier = new Copier();
+export function copyJson(value: unknown, leaveOut: LeaveOut = () => false): Record<string, unknown> {
+  const copier = new Copier(leaveOut);
   const copy = copier.copy(value);
   return isObject(copy) ? copy : {};
 }
 
 class Copier {
+  readonly #leaveOut: LeaveOut;
   readonly #parents: object[] = [];
+  readonly #path: (string | number)[] = [];
   #bytes = 0;
+
+  constructor(leaveOut: LeaveOut) {
+    this.#leaveOut = leaveOut;
+  }
 
   copy(value: unknown): unknown {
     this.#count(VALUE_BYTES);
@@ -52,16 +61,23 @@ class Copier {
   }
 
   #copyList(list: readonly unknown[]): unknown[] {
-    return Array.from(list, (item) => this.copy(item) ?? null);
+    return Array.from(list, (item, i) => {
+      this.#path.push(i);
+      const copied = this.copy(item) ?? null;
+      this.#path.pop();
+      return copied;
+    });
   }
 
   #copyObject(given: object): Record<string, unknown> {
     const copy: Record<string, unknown> = {};
     for (const [key, value] of Object.entries(given)) {
       // An assignment would set the prototype.
-      if (key === "__proto__") continue;
+      if (key === "__proto__" || this.#leaveOut(this.#path, key)) continue;
       this.#count(key.length);
+      this.#path.push(key);
       const copied = this.copy(value);
+      this.#path.pop();
       if (copied !== undefined) copy[key] = copied;
     }
     return copy;

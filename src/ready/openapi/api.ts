@@ -74,7 +74,7 @@ const MAX_TOOLS = 128;
  */
 export function openapi(document: object, options: OpenApiOptions): Api {
   checkOptions("make an API", options, OPTIONS);
-  const read = readDocument(document);
+  const read = readDocument(document, { withResults: (options.output ?? "none") !== "none" });
   const title = toText(toNode(read.root.info).title) ?? "API";
   const name = toArgumentName(title).toLowerCase();
   const parts: ApiParts = {
@@ -217,7 +217,7 @@ export interface DocumentFacts {
  * @throws {TypeError} if the document cannot be read.
  */
 export function readOpenApi(document: object): DocumentFacts {
-  const read = readDocument(document);
+  const read = readDocument(document, { withResults: false });
   const info = toNode(read.root.info);
   const schemes = Object.entries(toNode(toNode(read.root.components).securitySchemes));
   return {

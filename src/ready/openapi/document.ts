@@ -6,8 +6,10 @@ import { upgrade } from "@scalar/openapi-upgrader";
 import { isObject } from "../../core/kit/json.ts";
 import { show } from "../../core/known_options.ts";
 import { toMessage } from "../problem.ts";
-import { copyJson } from "./json_copy.ts";
+import { checkJson } from "./json_copy.ts";
+import { toTokens } from "./pointer.ts";
 import { prepareSwagger } from "./swagger.ts";
+import { copyUsedParts, type UsedOptions } from "./used_parts.ts";
 
 /** An object in a document, with members of any type. */
 export type Node = Readonly<Record<string, unknown>>;
@@ -23,30 +25,22 @@ export interface ApiDocument {
 const MAX_REFS = 32;
 
 /**
- * Reads a document. The document itself stays unchanged.
+ * Reads the used parts of a document. The document itself stays unchanged.
  *
  * @throws {TypeError} if the value is not an OpenAPI document of a known version, has more than 200 levels, contains
  * itself, or is larger than 50 MB.
  */
-export function readDocument(value: unknown): ApiDocument {
+export function readDocument(value: unknown, used: UsedOptions): ApiDocument {
   try {
     const version = readVersion(value);
-    const copy = copyJson(value, isUnused);
+    checkJson(value);
+    const copy = copyUsedParts(toNode(value), used);
     if (version.startsWith("2")) prepareSwagger(copy);
     else copy.openapi = version;
     return { root: toNode(upgrade(copy, "3.1")), version };
   } catch (error) {
     throw new TypeError(`Cannot read the OpenAPI document: ${toMessage(error)}`, { cause: error });
   }
-}
-
-/**
- * Whether a member is an example of a response, or a request to others. Nothing reads these members, and they are half of
- * some documents.
- */
-function isUnused(path: readonly (string | number)[], key: string): boolean {
-  if (key !== "examples" && key !== "example") return !path.length && /^(x-)?webhooks$/.test(key);
-  return path.length === 1 && path[0] === "components" || path.at(-2) === "content" && path.at(-4) === "responses";
 }
 
 function readVersion(value: unknown): string {
@@ -85,19 +79,12 @@ export function toText(value: unknown): string | undefined {
  */
 export function followPointer({ root }: ApiDocument, ref: string): unknown {
   if (ref === "#") return root;
-  if (!ref.startsWith("#/")) return;
-  return ref.slice(2).split("/").reduce<unknown>((at, token) => {
-    const key = decode(token).replaceAll("~1", "/").replaceAll("~0", "~");
-    return at !== null && typeof at === "object" && Object.hasOwn(at, key) ? Reflect.get(at, key) : undefined;
-  }, root);
-}
-
-function decode(token: string): string {
-  try {
-    return decodeURIComponent(token);
-  } catch {
-    return token;
-  }
+  const tokens = toTokens(ref);
+  if (!tokens.length) return;
+  return tokens.reduce<unknown>(
+    (at, key) => at !== null && typeof at === "object" && Object.hasOwn(at, key) ? Reflect.get(at, key) : undefined,
+    root,
+  );
 }
 
 /**

@@ -1,7 +1,6 @@
 /**
- * Copies values as JSON, and refuses values that are too deep or too large, or that contain themselves.
+ * Checks and copies values as JSON.
  */
-import { isObject } from "../../core/kit/json.ts";
 
 /** Maximum number of levels of a value. */
 const MAX_DEPTH = 200;
@@ -10,84 +9,40 @@ const MAX_BYTES = 50_000_000;
 /** Bytes that are counted for each value in addition to its text, because small values need memory too. */
 const VALUE_BYTES = 20;
 
-/** Decides whether a member is left out. `path` are the keys of the object with the member. */
-export type LeaveOut = (path: readonly (string | number)[], key: string) => boolean;
-
 /**
- * Returns a copy of a value as JSON. Members that JSON does not have are omitted, and so is `__proto__`. Values that
- * several members share are copied for each of them.
+ * Checks that a value can be read as a document. Values that several members share count once for each of them.
  *
  * @throws {TypeError} if the value has more than 200 levels, contains itself, or is larger than 50 MB.
  */
-export function copyJson(value: unknown, leaveOut: LeaveOut = () => false): Record<string, unknown> {
-  const copier = new Copier(leaveOut);
-  const copy = copier.copy(value);
-  return isObject(copy) ? copy : {};
-}
-
-class Copier {
-  readonly #leaveOut: LeaveOut;
-  readonly #parents: object[] = [];
-  readonly #path: (string | number)[] = [];
-  #bytes = 0;
-
-  constructor(leaveOut: LeaveOut) {
-    this.#leaveOut = leaveOut;
-  }
-
-  copy(value: unknown): unknown {
-    this.#count(VALUE_BYTES);
-    if (typeof value === "string") {
-      this.#count(countBytes(value));
-      return value;
-    }
-    if (typeof value === "boolean" || value === null) return value;
-    if (typeof value === "number") return Number.isFinite(value) ? value : null;
-    if (typeof value === "bigint") return Number(value);
-    if (typeof value !== "object") return undefined;
-    // YAML parsers create dates.
-    if (value instanceof Date) return Number.isNaN(value.getTime()) ? null : value.toISOString();
-    if (this.#parents.length >= MAX_DEPTH) {
+export function checkJson(value: unknown): void {
+  const parents: object[] = [];
+  let bytes = 0;
+  const count = (more: number) => {
+    bytes += more;
+    if (bytes <= MAX_BYTES) return;
+    throw new TypeError(`it is larger than ${MAX_BYTES} bytes; remove the parts that you do not need`);
+  };
+  const visit = (value: unknown) => {
+    count(typeof value === "string" ? VALUE_BYTES + countBytes(value) : VALUE_BYTES);
+    if (typeof value !== "object" || value === null) return;
+    if (parents.length >= MAX_DEPTH) {
       throw new TypeError(
-        this.#parents.includes(value)
+        parents.includes(value)
           ? "it contains itself; use $ref for recursive parts"
           : `it has more than ${MAX_DEPTH} levels; use $ref for nested parts`,
       );
     }
-    this.#parents.push(value);
-    const copy = Array.isArray(value) ? this.#copyList(value) : this.#copyObject(value);
-    this.#parents.pop();
-    return copy;
-  }
-
-  #copyList(list: readonly unknown[]): unknown[] {
-    return Array.from(list, (item, i) => {
-      this.#path.push(i);
-      const copied = this.copy(item) ?? null;
-      this.#path.pop();
-      return copied;
-    });
-  }
-
-  #copyObject(given: object): Record<string, unknown> {
-    const copy: Record<string, unknown> = {};
-    for (const [key, value] of Object.entries(given)) {
-      // An assignment would set the prototype.
-      if (key === "__proto__" || this.#leaveOut(this.#path, key)) continue;
-      this.#count(key.length);
-      this.#path.push(key);
-      const copied = this.copy(value);
-      this.#path.pop();
-      if (copied !== undefined) copy[key] = copied;
+    parents.push(value);
+    if (Array.isArray(value)) value.forEach(visit);
+    else {
+      for (const key of Object.keys(value)) {
+        count(key.length);
+        visit(Reflect.get(value, key));
+      }
     }
-    return copy;
-  }
-
-  #count(bytes: number): void {
-    this.#bytes += bytes;
-    if (this.#bytes <= MAX_BYTES) return;
-    throw new TypeError(`it is larger than ${MAX_BYTES} bytes; remove the parts that you do not need`);
-  }
+    parents.pop();
+  };
+  visit(value);
 }
 
 const encoder = new TextEncoder();
@@ -96,4 +51,50 @@ const encoder = new TextEncoder();
 export function countBytes(text: string): number {
   // deno-lint-ignore no-control-regex
   return /^[\0-\x7f]*$/.test(text) ? text.length : encoder.encode(text).length;
+}
+
+/** The place of a value in a document: keys and indexes. */
+export type JsonPath = readonly (string | number)[];
+
+/** How a part of a document is copied. */
+export interface CopyOptions {
+  /** The place of the part. */
+  readonly path: JsonPath;
+  /** Decides whether a member is left out. `path` is the place of the object with the member. */
+  readonly leaveOut: (path: JsonPath, key: string) => boolean;
+  /** Called for each reference. */
+  readonly onRef: (ref: string) => void;
+}
+
+/**
+ * Returns a copy of a value as JSON. Members that JSON does not have are omitted, and so is `__proto__`. Values that
+ * several members share are copied for each of them. Check the value first with {@linkcode checkJson}.
+ */
+export function copyJson(value: unknown, { path: start, leaveOut, onRef }: CopyOptions): unknown {
+  const path = [...start];
+  const inside = (key: string | number, value: unknown) => {
+    path.push(key);
+    const copied = copy(value);
+    path.pop();
+    return copied;
+  };
+  const copy = (value: unknown): unknown => {
+    if (typeof value === "string" || typeof value === "boolean" || value === null) return value;
+    if (typeof value === "number") return Number.isFinite(value) ? value : null;
+    if (typeof value === "bigint") return Number(value);
+    if (typeof value !== "object") return undefined;
+    // YAML parsers create dates.
+    if (value instanceof Date) return Number.isNaN(value.getTime()) ? null : value.toISOString();
+    if (Array.isArray(value)) return Array.from(value, (item, i) => inside(i, item) ?? null);
+    const copied: Record<string, unknown> = {};
+    for (const [key, member] of Object.entries(value)) {
+      // An assignment would set the prototype.
+      if (key === "__proto__" || leaveOut(path, key)) continue;
+      if (key === "$ref" && typeof member === "string") onRef(member);
+      const part = inside(key, member);
+      if (part !== undefined) copied[key] = part;
+    }
+    return copied;
+  };
+  return copy(value);
 }

@@ -5,6 +5,7 @@
 import { ToolError } from "../library.ts";
 import { deadline } from "../core/kit/deadline.ts";
 import { hasErrorCode } from "../core/kit/error_code.ts";
+import { checkOptions, type KnownOptions, show } from "../core/known_options.ts";
 import { bun, deno, type DenoHttpClient } from "../core/runtime.ts";
 import { lookUp } from "./look_up.ts";
 import { isIpAddress, isPrivateAddress } from "./private_addresses.ts";
@@ -26,6 +27,18 @@ export interface RequestLimits {
    */
   readonly fetch?: (request: Request) => Response | Promise<Response>;
 }
+
+/** The rule for an option that is a number above 0. */
+export const POSITIVE = {
+  findProblem: (value: unknown) =>
+    typeof value === "number" && value > 0 && value < Infinity
+      ? undefined
+      : `is ${show(value)}; it must be a finite number above 0`,
+};
+
+const LIMITS: KnownOptions<keyof RequestLimits> = {
+  names: { timeoutMs: POSITIVE, maxBytes: POSITIVE, allowPrivate: "texts", fetch: "function" },
+};
 
 const MAX_REDIRECTS = 5;
 const REDIRECTS = [301, 302, 303, 307, 308];
@@ -51,8 +64,15 @@ const EMPTY = [204, 205, 304];
  * The body of the response fails with a `ToolError` if it is larger than `maxBytes`, or does not end in time.
  *
  * @throws {ToolError} if the target is not allowed, or does not respond.
+ * @throws {TypeError} if a limit is unknown or invalid.
  */
 export async function sendRequest(request: Request, limits: RequestLimits = {}): Promise<Response> {
+  checkOptions("send a request", limits, LIMITS);
+  return await sendGuarded(request, limits);
+}
+
+/** Sends a request for {@linkcode sendRequest} and for handlers, whose options have been checked. */
+export async function sendGuarded(request: Request, limits: RequestLimits): Promise<Response> {
   const { timeoutMs = 30_000 } = limits;
   const timeout = AbortSignal.timeout(timeoutMs);
   const signal = AbortSignal.any([request.signal, timeout]);

@@ -4,7 +4,7 @@
 import { type Context, type FixedResource, resource, type ResourceEntry, ToolError } from "../library.ts";
 import { checkOptions, type KnownOptions, toPlace } from "../core/known_options.ts";
 import { toBase64 } from "../core/kit/base64.ts";
-import { sendRequest } from "./http_request.ts";
+import { sendGuarded } from "./http_request.ts";
 import {
   fillHeaders,
   type HttpOptions,
@@ -87,7 +87,7 @@ export function makeHttpResource(
 
   async function read(_: string, ctx: Context) {
     const request = new Request(url, { headers, signal: ctx.signal });
-    const response = await sendRequest(request, { timeoutMs, maxBytes, allowPrivate });
+    const response = await sendGuarded(request, { timeoutMs, maxBytes, allowPrivate });
     const { status } = response;
     const mediaType = readMediaType(response);
     const bytes = new Uint8Array(await response.arrayBuffer());

@@ -14,7 +14,7 @@ import { TOOL } from "../server/handlers/tool.ts";
 import { checkOptions, type KnownOptions, toPlace } from "../core/known_options.ts";
 import { isObject } from "../core/kit/json.ts";
 import { isJsonType, parseBody } from "./http_body.ts";
-import { sendRequest } from "./http_request.ts";
+import { sendGuarded } from "./http_request.ts";
 import {
   buildUrl,
   fillHeaders,
@@ -177,7 +177,7 @@ export function makeHttpTool(
       body: text,
       signal: ctx.signal,
     });
-    return await toResult(await sendRequest(sent, request), target);
+    return await toResult(await sendGuarded(sent, request), target);
   }
 
   // Without a schema, the tool takes no arguments.

@@ -14,7 +14,8 @@ import { type ApiDocument, readDocument, toNode, toText } from "./document.ts";
 import { countBytes } from "./json_copy.ts";
 import { type ApiParts, makeOperation } from "./operation_handler.ts";
 import { type DocumentOperation, listOperations } from "./operations.ts";
-import { type ApiOperation, type OpenApiOptions, type OperationKind, OPTIONS } from "./options.ts";
+import type { ApiOperation } from "./api_operation.ts";
+import { type OpenApiOptions, type OperationKind, OPTIONS } from "./options.ts";
 import { Schemas } from "./schemas.ts";
 import { toArgumentName } from "./names.ts";
 

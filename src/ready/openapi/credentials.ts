@@ -5,7 +5,7 @@ import { toBase64 } from "../../core/kit/base64.ts";
 import { isToken } from "../../core/kit/http_token.ts";
 import { type Context, ToolError } from "../../library.ts";
 import { type ApiDocument, resolve, toList, toNode } from "./document.ts";
-import type { ApiOperation } from "./options.ts";
+import type { ApiOperation } from "./api_operation.ts";
 
 /** A user and a password, for the HTTP scheme `basic`. */
 export interface BasicCredential {

@@ -15,11 +15,6 @@
  */
 export { type Api, type DocumentFacts, openapi, readOpenApi, type ServedOperation } from "./api.ts";
 export type { BasicCredential, Credentials, FindCredential } from "./credentials.ts";
-export type {
-  ApiOperation,
-  OpenApiOptions,
-  OperationArgumentChange,
-  OperationChange,
-  OperationKind,
-} from "./options.ts";
+export type { ApiOperation } from "./api_operation.ts";
+export type { OpenApiOptions, OperationArgumentChange, OperationChange, OperationKind } from "./options.ts";
 export { principalOf } from "./principals.ts";

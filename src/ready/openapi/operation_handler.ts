@@ -13,7 +13,7 @@ import {
 } from "../../library.ts";
 import { isToken } from "../../core/kit/http_token.ts";
 import { shorten } from "../../core/kit/shorten.ts";
-import { sendRequest } from "../http_request.ts";
+import { sendGuarded } from "../http_request.ts";
 import { toMessage } from "../problem.ts";
 import { type Answer, type CheckJson, toContents, toResult } from "./answer.ts";
 import {
@@ -27,7 +27,8 @@ import { readBody } from "./body.ts";
 import { addCredentials, readSecurity, type Security } from "./credentials.ts";
 import type { ApiDocument } from "./document.ts";
 import type { DocumentOperation } from "./operations.ts";
-import type { ApiOperation, OpenApiOptions, OperationKind } from "./options.ts";
+import type { ApiOperation } from "./api_operation.ts";
+import type { OpenApiOptions, OperationKind } from "./options.ts";
 import { type Parameter, readParameters } from "./parameters.ts";
 import { parsePath, type PathTemplate, toUrl } from "./path_template.ts";
 import { setPrincipal } from "./principals.ts";
@@ -144,7 +145,7 @@ async function send(
   // A blob or text without a type would get a type of its own.
   if (!body) request.headers.delete("content-type");
   const { fetch, maxBytes, allowPrivate, timeoutMs } = options;
-  const response = await sendRequest(request, {
+  const response = await sendGuarded(request, {
     maxBytes,
     allowPrivate,
     timeoutMs: typeof timeoutMs === "function" ? timeoutMs(operation) : timeoutMs,

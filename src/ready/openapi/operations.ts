@@ -4,7 +4,7 @@
 import { isObject } from "../../core/kit/json.ts";
 import { type ApiDocument, type Node, resolve, toList, toNode, toText } from "./document.ts";
 import { Names } from "./names.ts";
-import type { ApiOperation } from "./options.ts";
+import type { ApiOperation } from "./api_operation.ts";
 
 /** An operation with its parts of the document. */
 export interface DocumentOperation extends ApiOperation {

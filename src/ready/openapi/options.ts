@@ -1,31 +1,11 @@
 /**
  * The options of an API.
  */
-import type { Context } from "../../library.ts";
 import { isPlain, type KnownOptions, show } from "../../core/known_options.ts";
 import type { RequestLimits } from "../http_request.ts";
 import { REQUEST_RULES } from "../http_template.ts";
+import type { ApiOperation } from "./api_operation.ts";
 import type { Credentials } from "./credentials.ts";
-
-/** An operation of an OpenAPI document. */
-export interface ApiOperation {
-  /** The `operationId`. If it is missing or not unique, the name of the tool. */
-  readonly id: string;
-  /** The name of the tool, without the changes of `transform`. */
-  readonly name: string;
-  /** The method in capital letters, such as `GET`. */
-  readonly method: string;
-  /** The path with its parameters, such as `/pets/{id}`. */
-  readonly path: string;
-  /** The tags of the operation in the document. */
-  readonly tags: readonly string[];
-  /** The short description in the document. */
-  readonly summary?: string;
-  /** The long description in the document. */
-  readonly description?: string;
-  /** Whether the document marks the operation as deprecated. */
-  readonly isDeprecated: boolean;
-}
 
 /** The kind of handler that an operation becomes. `none` leaves the operation out. */
 export type OperationKind = "tool" | "resource" | "template" | "none";
@@ -134,9 +114,3 @@ export const OPTIONS: KnownOptions<keyof OpenApiOptions> = {
     allow: 'use group("pets", [openapi(…)], { allow })',
   },
 };
-
-/** The context of a call of an operation. */
-export interface OperationCall {
-  readonly ctx: Context;
-  readonly operation: ApiOperation;
-}

@@ -191,7 +191,8 @@ async function* readLines(response: Response): AsyncGenerator<string> {
   const decoder = new TextDecoder();
   let rest = "";
   for await (const chunk of response.body ?? []) {
-    const lines = (rest + decoder.decode(chunk, { stream: true })).split(/[\n\x1e]/);
+    // In JSON text sequences, a record begins with a separator.
+    const lines = (rest + decoder.decode(chunk, { stream: true })).replaceAll("\x1e", "\n").split("\n");
     rest = lines.pop() ?? "";
     yield* lines.map((line) => line.trim()).filter(Boolean);
   }

@@ -9,7 +9,9 @@ import type { ApiOperation } from "./api_operation.ts";
 
 /** A user and a password, for the HTTP scheme `basic`. */
 export interface BasicCredential {
+  /** Name of the user. */
   readonly username: string;
+  /** Password of the user. */
   readonly password: string;
 }
 

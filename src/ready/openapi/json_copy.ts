@@ -49,7 +49,6 @@ const encoder = new TextEncoder();
 
 /** Returns the size of a text in UTF-8, in bytes. */
 export function countBytes(text: string): number {
-  // deno-lint-ignore no-control-regex
   return /^[\0-\x7f]*$/.test(text) ? text.length : encoder.encode(text).length;
 }
 

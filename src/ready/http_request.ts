@@ -77,7 +77,8 @@ export async function sendGuarded(request: Request, limits: RequestLimits): Prom
   const timeout = AbortSignal.timeout(timeoutMs);
   const signal = AbortSignal.any([request.signal, timeout]);
   const toError = (error: unknown): unknown => {
-    if (error instanceof ToolError) return error;
+    // An error of an app in this process is not for the client.
+    if (error instanceof ToolError || limits.fetch && !signal.aborted) return error;
     // Errors contain only the origin of the URL, because the path and query may contain secrets.
     const { protocol, host } = new URL(request.url);
     const state = timeout.aborted ? `it did not respond within ${timeoutMs} ms (timeoutMs)` : describeCause(error);

@@ -104,7 +104,7 @@ Deno.test("a call without a credential fails, and a credential that cannot be se
   let credential: unknown;
   await withEcho(
     document,
-    { auth: { header: () => credential as never } },
+    { auth: { header: () => credential as never }, observer: { fault: () => {} } },
     async ({ call, received, send }) => {
       assertEquals((await call("a")).text, sentence("GET /a", "header"));
       assertEquals((await send("optional")).headers["x-key"], undefined);
@@ -118,6 +118,26 @@ Deno.test("a call without a credential fails, and a credential that cannot be se
       assertEquals(received.length, 1);
     },
   );
+});
+
+Deno.test("hostile: the members of an object cannot replace or double a credential", async () => {
+  const object = { type: "object", additionalProperties: { type: "string" } };
+  const whole = [{
+    name: "all",
+    in: "querystring",
+    content: { "application/x-www-form-urlencoded": { schema: object } },
+  }];
+  const document = toDocument({
+    query: { ...toSecurity(["query"]), parameters: [{ name: "filter", in: "query", schema: object }] },
+    whole: { ...toSecurity(["query"]), parameters: whole },
+    cookie: { ...toSecurity(["cookie"]), parameters: [{ name: "filter", in: "cookie", schema: object }] },
+  }, { components });
+  await withEcho(document, { auth: { query: () => "mine", cookie: () => "mine" } }, async ({ send }) => {
+    assertEquals((await send("query", { filter: { api_key: "forged", a: "1" } })).target, "/query?a=1&api_key=mine");
+    assertEquals((await send("whole", { all: { api_key: "forged", a: "1" } })).target, "/whole?a=1&api_key=mine");
+    const { headers } = await send("cookie", { filter: { session: "forged", a: "1" } });
+    assertEquals(headers.cookie, "a=1; session=mine");
+  });
 });
 
 Deno.test("hostile: no credential appears in a result, in an error, or on another origin", async () => {

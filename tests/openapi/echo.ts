@@ -1,5 +1,5 @@
 // An HTTP server that returns what it was sent, and a client that calls the operations of a document on it.
-import { createServer, type Principal } from "../../mod.ts";
+import { createServer, type Observer, type Principal } from "../../mod.ts";
 import { type Api, openapi, type OpenApiOptions } from "../../src/ready/openapi/openapi.ts";
 import { connectTest } from "../../src/testing/testing.ts";
 import type { Client } from "../../src/client/client.ts";
@@ -30,6 +30,7 @@ export interface EchoOptions extends Omit<OpenApiOptions, "baseUrl" | "allowPriv
   /** The path of the base URL. */
   readonly basePath?: string;
   readonly principal?: Principal;
+  readonly observer?: Observer;
   /** Responds to a request, without its body. Defaults to the text "ok". */
   readonly respond?: (request: Request, host: string) => Response | Promise<Response>;
 }
@@ -49,7 +50,7 @@ export async function receive(request: Request): Promise<Received> {
 /** Serves a document whose API is on this machine, and calls its operations. */
 export async function withEcho(
   document: object,
-  { basePath = "", principal, respond, ...options }: EchoOptions,
+  { basePath = "", principal, observer, respond, ...options }: EchoOptions,
   use: (calling: Calling) => Promise<void>,
 ): Promise<void> {
   const received: Received[] = [];
@@ -59,7 +60,7 @@ export async function withEcho(
     return await respond?.(new Request(url, { method, headers }), host) ?? new Response("ok");
   }, async (host) => {
     const api = openapi(document, { ...options, baseUrl: `http://${host}${basePath}`, allowPrivate: [host] });
-    const server = createServer({ name: "echo", version: "1.0.0", handlers: [api] });
+    const server = createServer({ name: "echo", version: "1.0.0", handlers: [api], observer });
     await using client = await connectTest(server, { principal });
     const call: Calling["call"] = async (name, args = {}) => {
       const { content, isError } = await client.callTool(name, args);

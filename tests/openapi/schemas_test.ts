@@ -1,6 +1,6 @@
 // Tests of the schemas, names and hints of the tools that `openapi()` makes.
 import { assert, assertEquals, assertThrows } from "@std/assert";
-import { createServer } from "../../mod.ts";
+import { createServer, group } from "../../mod.ts";
 import { openapi } from "../../src/ready/openapi/openapi.ts";
 import { connectTest } from "../../src/testing/testing.ts";
 import { sentence } from "../support/messages.ts";
@@ -360,4 +360,23 @@ Deno.test("more than 128 tools need a search or a selection: an error at the sta
   assertEquals(await start([[many]]), sentence("129", "toolSearch", "as"));
   assertEquals(await start([[many, toolSearch()]]), "ready");
   assertEquals(await start([[openapi(document, { fetch, as: () => "tool" })]]), "ready");
+});
+
+Deno.test("a group, a layer and a rule apply to all operations of a document", async () => {
+  const document = toDocument({ list: { tags: ["read"] }, add: { method: "post" } });
+  const api = openapi(document, { fetch });
+  const seen: string[] = [];
+  const pets = group("pets", [api], {
+    use: [(_ctx, next) => (seen.push("called"), next())],
+    allow: ({ principal }) => principal?.id === "ada",
+  });
+  const server = createServer({ name: "api", version: "1.0.0", handlers: [pets] });
+  await using ada = await connectTest(server, { principal: { id: "ada" } });
+  await using eve = await connectTest(server, { principal: { id: "eve" } });
+  assertEquals((await ada.listTools()).map(({ name }) => name), ["pets_list", "pets_add"]);
+  assertEquals(await eve.listTools(), []);
+  await ada.callTool("pets_list");
+  assertEquals(seen, ["called"]);
+  server.handlers.disable({ tag: "read" });
+  assertEquals((await ada.listTools()).map(({ name }) => name), ["pets_add"]);
 });

@@ -116,7 +116,10 @@ function writeHeader(headers: Headers, key: string, text: string, ...secrets: re
 function writeQuery(key: string, credential: string | BasicCredential, { query }: Target): readonly string[] {
   const text = toText(credential);
   const encoded = encodeURIComponent(text);
-  query.push(`${encodeURIComponent(key)}=${encoded}`);
+  const name = encodeURIComponent(key);
+  // The members of an object can be parameters with any name.
+  const others = query.flatMap((pairs) => pairs.split("&")).filter((pair) => !isNamed(pair, key));
+  query.splice(0, Infinity, ...others, `${name}=${encoded}`);
   return [text, encoded];
 }
 
@@ -125,8 +128,14 @@ function writeCookie(key: string, credential: string | BasicCredential, cookies:
   if (/[^\x21-\x7e]|[;,"\\]/.test(text)) {
     throw new ToolError(`Cannot send the request: the credential for the cookie ${key} contains a separator`);
   }
-  cookies.push(`${key}=${text}`);
+  cookies.splice(0, Infinity, ...cookies.filter((pair) => !isNamed(pair, key)), `${key}=${text}`);
   return [text];
+}
+
+/** Whether a pair such as `a=1` has a name, in any encoding. */
+function isNamed(pair: string, name: string): boolean {
+  const [key] = pair.split("=", 1);
+  return [...new URLSearchParams(`${key}=`).keys()].includes(name);
 }
 
 function writeBearer(credential: string | BasicCredential, { headers }: Target): readonly string[] {

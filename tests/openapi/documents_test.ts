@@ -1,7 +1,7 @@
 // Tests all operations of published documents: each becomes a tool that sends what its document describes.
 import { assert, assertEquals } from "@std/assert";
 import { createServer } from "../../mod.ts";
-import { type Credentials, openapi, readOpenApi } from "../../src/ready/openapi/openapi.ts";
+import { type ApiCredentials, openapi, readOpenApi } from "../../src/ready/openapi/openapi.ts";
 import { connectTest } from "../../src/testing/testing.ts";
 import { measureHeap } from "../support/heap.ts";
 import { findDocuments, PACKAGES, type PublishedDocument } from "./documents.ts";
@@ -40,9 +40,9 @@ async function tryDocument(document: Record<string, unknown>): Promise<readonly 
     return new Response("ok");
   };
   const { schemes } = readOpenApi(document);
-  const make = (auth: Credentials) => openapi(document, { fetch, auth, baseUrl: base, as: () => "tool" });
-  const toAuth = (each: Credentials[string]) => Object.fromEntries(schemes.map(({ name }) => [name, each]));
-  // Credentials must not hide parameters, because all arguments are compared.
+  const make = (auth: ApiCredentials) => openapi(document, { fetch, auth, baseUrl: base, as: () => "tool" });
+  const toAuth = (each: ApiCredentials[string]) => Object.fromEntries(schemes.map(({ name }) => [name, each]));
+  // ApiCredentials must not hide parameters, because all arguments are compared.
   const api = make(toAuth(false));
   const signedIn = make(toAuth(() => "token"));
   assertEquals(signedIn.operations.map(({ name }) => name), api.operations.map(({ name }) => name), "names are stable");

@@ -1,6 +1,7 @@
 // Tests of the schemas, names and hints of the tools that `openapi()` makes.
 import { assert, assertEquals, assertThrows } from "@std/assert";
 import { createServer, group } from "../../mod.ts";
+import { listWarnings } from "../../src/host.ts";
 import { openapi } from "../../src/ready/openapi/openapi.ts";
 import { connectTest } from "../../src/testing/testing.ts";
 import { sentence } from "../support/messages.ts";
@@ -359,6 +360,11 @@ Deno.test("more than 128 tools need a search or a selection: an error at the sta
   const many = openapi(document, { fetch });
   assertEquals(await start([[many]]), sentence("129", "toolSearch", "as"));
   assertEquals(await start([[many, toolSearch()]]), "ready");
+  // `mcp check` lists a warning instead.
+  const checked = createServer({ name: "many", version: "1.0.0", handlers: [openapi(document, { fetch })] });
+  assertEquals(listWarnings(checked).map(({ place, state }) => `${place}: ${state}`), [sentence("129", "toolSearch")]);
+  await checked.ready();
+  await checked.close();
   assertEquals(await start([[openapi(document, { fetch, as: () => "tool" })]]), "ready");
 });
 

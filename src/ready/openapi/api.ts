@@ -157,18 +157,22 @@ function toApi(made: Made): Api {
   const state =
     `it has ${count} tools, which models cannot use at once; add toolSearch(), or select operations with as`;
   let hasSearch = false;
+  let isWarned = false;
   const layers: HandlerLayers = {
     steps: [],
     requires: [],
     also: [],
-    warnings: () => needsSearch && !hasSearch ? [state] : [],
+    warnings() {
+      isWarned = true;
+      return needsSearch && !hasSearch ? [state] : [];
+    },
     verify(all) {
       hasSearch = all.some((handler) => handler[INTERNALS].narrow);
     },
   };
   const life = needsSearch
     ? [watcher(`api ${name}`, () => {
-      if (!hasSearch) throw new Error(`Cannot serve the API ${name}: ${state}`);
+      if (!hasSearch && !isWarned) throw new Error(`Cannot serve the API ${name}: ${state}`);
     })]
     : [];
   const internals = {

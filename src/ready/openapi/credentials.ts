@@ -22,7 +22,7 @@ export type FindCredential = (
 ) => string | BasicCredential | undefined | Promise<string | BasicCredential | undefined>;
 
 /** The credentials by name of the security scheme. `false` means that the API needs no credential from this server. */
-export type Credentials = Readonly<Record<string, FindCredential | false>>;
+export type ApiCredentials = Readonly<Record<string, FindCredential | false>>;
 
 /** A part of a request that is written last. */
 export interface Target {
@@ -54,7 +54,7 @@ export interface Security {
 }
 
 /** Chooses the first alternative of an operation's `security` for which `auth` has all credentials. */
-export function readSecurity(document: ApiDocument, given: unknown, auth: Credentials): Security {
+export function readSecurity(document: ApiDocument, given: unknown, auth: ApiCredentials): Security {
   const alternatives = toList(given ?? document.root.security).map((each) => Object.keys(toNode(each)));
   const isOptional = alternatives.some((names) => !names.length);
   const refusals: string[] = [];
@@ -70,7 +70,7 @@ export function readSecurity(document: ApiDocument, given: unknown, auth: Creden
 }
 
 /** Returns a scheme, `undefined` if it needs no credential, or the reason why it cannot be used. */
-function readScheme(document: ApiDocument, name: string, auth: Credentials): Scheme | string | undefined {
+function readScheme(document: ApiDocument, name: string, auth: ApiCredentials): Scheme | string | undefined {
   const find = Object.hasOwn(auth, name) ? auth[name] : undefined;
   const writing = readWriting(document, name);
   if (find === false) return;

@@ -14,7 +14,7 @@
  * @module
  */
 export { type Api, type DocumentFacts, openapi, readOpenApi, type ServedOperation } from "./api.ts";
-export type { BasicCredential, Credentials, FindCredential } from "./credentials.ts";
+export type { ApiCredentials, BasicCredential, FindCredential } from "./credentials.ts";
 export type { ApiOperation } from "./api_operation.ts";
 export type { OpenApiOptions, OperationArgumentChange, OperationChange, OperationKind } from "./options.ts";
 export { principalOf } from "./principals.ts";

@@ -5,7 +5,7 @@ import { isPlain, type KnownOptions, show } from "../../core/known_options.ts";
 import type { RequestLimits } from "../http_request.ts";
 import { REQUEST_RULES } from "../http_template.ts";
 import type { ApiOperation } from "./api_operation.ts";
-import type { Credentials } from "./credentials.ts";
+import type { ApiCredentials } from "./credentials.ts";
 
 /** The kind of handler that an operation becomes. `none` leaves the operation out. */
 export type OperationKind = "tool" | "resource" | "template" | "none";
@@ -60,7 +60,7 @@ export interface OpenApiOptions extends Pick<RequestLimits, "maxBytes" | "allowP
    * returns `undefined`. An operation whose schemes have no credentials is left out. `false` calls operations of the
    * scheme without a credential, such as an app in this process that gets the caller with `principalOf`.
    */
-  readonly auth?: Credentials;
+  readonly auth?: ApiCredentials;
   /**
    * Whether structured content matches the schema of the document. `none` does not compare them. `check` omits the
    * structured content if it does not match. `strict` publishes the schema to clients, and the call fails if the content
